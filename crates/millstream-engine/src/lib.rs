@@ -1,0 +1,3 @@
+//! Documents in, committed rows and a receipt out.
+
+pub mod chunk;

@@ -1,0 +1,1 @@
+//! The local PostgreSQL server: find, download, start, size.

@@ -1,0 +1,127 @@
+//! Why a document cannot be stored.
+
+use std::borrow::Cow;
+
+/// What is wrong with one document. The code is stable: it is stored, and scripts match on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// The text is not JSON.
+    NotJson,
+    /// JSON, but not an object.
+    NotObject,
+    /// Not UTF-8.
+    InvalidUtf8,
+    /// Holds `\u0000`, which jsonb cannot store.
+    NulCharacter,
+    /// Holds half of a surrogate pair.
+    LoneSurrogate,
+    /// A number that jsonb refuses or that would explode when spelled out.
+    NumberOutOfRange,
+    /// Nested deeper than the limit.
+    TooDeep,
+    /// A key path leads to nothing.
+    KeyMissing,
+    /// A key path leads to JSON null.
+    KeyNull,
+    /// A key value does not fit the column's type.
+    KeyType,
+    /// The key does not fit an index entry.
+    KeyTooLong,
+    /// Longer than the document limit.
+    TooLarge,
+    /// A CSV line whose number of fields differs from the header's.
+    CsvFields,
+    /// The source is damaged here; where the next document begins is unknown.
+    DamagedSource,
+    /// PostgreSQL refused the document (a constraint, a trigger, a limit only it knows).
+    RefusedByServer,
+}
+
+/// Every reason, in the order of the enum.
+pub const REASONS: &[Reason] = &[
+    Reason::NotJson,
+    Reason::NotObject,
+    Reason::InvalidUtf8,
+    Reason::NulCharacter,
+    Reason::LoneSurrogate,
+    Reason::NumberOutOfRange,
+    Reason::TooDeep,
+    Reason::KeyMissing,
+    Reason::KeyNull,
+    Reason::KeyType,
+    Reason::KeyTooLong,
+    Reason::TooLarge,
+    Reason::CsvFields,
+    Reason::DamagedSource,
+    Reason::RefusedByServer,
+];
+
+impl Reason {
+    /// The stable code that is stored and printed.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::NotJson => "not_json",
+            Self::NotObject => "not_object",
+            Self::InvalidUtf8 => "invalid_utf8",
+            Self::NulCharacter => "nul_character",
+            Self::LoneSurrogate => "lone_surrogate",
+            Self::NumberOutOfRange => "number_out_of_range",
+            Self::TooDeep => "too_deep",
+            Self::KeyMissing => "key_missing",
+            Self::KeyNull => "key_null",
+            Self::KeyType => "key_type",
+            Self::KeyTooLong => "key_too_long",
+            Self::TooLarge => "too_large",
+            Self::CsvFields => "csv_fields",
+            Self::DamagedSource => "damaged_source",
+            Self::RefusedByServer => "refused_by_server",
+        }
+    }
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+/// A reason with what a person needs to mend the document. Never holds a value of the document
+/// beyond what its position already shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The stable reason.
+    pub reason: Reason,
+    /// A lower-case sentence without final period, such as `expected ',' or '}' at byte 17`.
+    pub detail: Cow<'static, str>,
+}
+
+impl Fault {
+    /// A fault with a detail.
+    pub fn new(reason: Reason, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            reason,
+            detail: detail.into(),
+        }
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.reason, self.detail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_the_list_is_in_order() {
+        let mut codes: Vec<_> = REASONS.iter().map(|r| r.code()).collect();
+        assert!(REASONS.is_sorted());
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), REASONS.len());
+        assert_eq!(*REASONS.last().unwrap() as usize + 1, REASONS.len());
+    }
+}

@@ -1,0 +1,41 @@
+//! Named limits of the words themselves; every crate that needs one reads it here.
+
+/// Number of slots: fixed for ever, because watermarks of unfinished loads are kept per slot.
+pub const SLOTS: usize = 256;
+
+/// Longest document accepted by default, in bytes of JSON text.
+pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;
+
+/// Deepest nesting of arrays and objects in a document. Lower than what any server's default
+/// `max_stack_depth` (2 MB) bears, so that a document is judged here and not by a server's stack.
+pub const NESTING_MAX: usize = 512;
+
+/// Most bytes of a rejected document that are kept whole; longer ones keep head and tail.
+pub const REJECT_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes kept of the head, and of the tail, of a rejected document above [`REJECT_BYTES_MAX`].
+pub const REJECT_END_BYTES: usize = REJECT_BYTES_MAX / 2;
+
+/// Largest B-tree index tuple PostgreSQL accepts with 8 kB pages (`BTMaxItemSize`, nbtree.h).
+pub const INDEX_TUPLE_BYTES_MAX: usize = 2704;
+
+/// Longest identifier PostgreSQL keeps (`NAMEDATALEN` - 1).
+pub const IDENTIFIER_BYTES_MAX: usize = 63;
+
+/// Most columns in a key.
+pub const KEY_COLUMNS_MAX: usize = 8;
+
+/// Most digits before the decimal point of a `numeric` (PostgreSQL manual, table 8.2).
+pub const NUMERIC_INTEGER_DIGITS_MAX: usize = 131_072;
+
+/// Most digits after the decimal point of a `numeric` (PostgreSQL manual, table 8.2).
+pub const NUMERIC_FRACTION_DIGITS_MAX: usize = 16_383;
+
+/// A number in exponent form whose plain decimal spelling is longer than this is a reject: jsonb
+/// spells numbers out, so that nine bytes of `1e131071` would become 131,072.
+pub const NUMBER_EXPANDED_DIGITS_MAX: usize = 1_024;
+
+const _: () = assert!(SLOTS == 256, "a slot is the top byte of the key hash");
+const _: () = assert!(REJECT_END_BYTES * 2 <= REJECT_BYTES_MAX);
+const _: () = assert!(REJECT_BYTES_MAX <= DOCUMENT_BYTES_MAX);
+const _: () = assert!(NUMBER_EXPANDED_DIGITS_MAX <= NUMERIC_FRACTION_DIGITS_MAX);

@@ -1,0 +1,1 @@
+//! PostgreSQL for Millstream: connecting, catalog, binary COPY, error kinds.

@@ -1,0 +1,2 @@
+//! House keeping commands of the workspace.
+fn main() {}
