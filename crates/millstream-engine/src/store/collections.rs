@@ -1,0 +1,181 @@
+//! Collections as they are listed, read by key and dropped.
+
+use super::loads::lock_unfinished;
+use super::schema::Schema;
+use crate::error::Error;
+use crate::limits::DROP_LOCK_WAIT;
+use millstream_model::{CollectionName, KeyColumn};
+use millstream_pg::quote_identifier;
+use serde::Serialize;
+use tokio_postgres::{Client, GenericClient, Row};
+
+/// A collection as it is listed.
+#[derive(Debug, Clone, Serialize)]
+pub struct CollectionSummary {
+    /// Schema and table; the table's present name if it was renamed.
+    #[serde(flatten)]
+    pub name: CollectionName,
+    /// Columns of the key, in index order.
+    pub key: Vec<KeyColumn>,
+    /// `table` or `log`.
+    pub layout: String,
+    /// Whether the table was there before Millstream.
+    pub adopted: bool,
+    /// Whether the table is still there.
+    pub present: bool,
+    /// Rows by the table's statistics; `null` until it was first analysed.
+    pub rows_estimate: Option<u64>,
+    /// Bytes on disk with indexes and TOAST; `null` when the table is gone.
+    pub bytes: Option<u64>,
+    /// Loads on record.
+    pub loads: u64,
+    /// When the last load ended, or began if it has not ended: UTC, RFC 3339.
+    pub last_load_at: Option<String>,
+}
+
+/// A collection found by name.
+#[derive(Debug, Clone)]
+pub struct Collection {
+    /// The table that the record belongs to.
+    pub table_oid: u32,
+    /// Its present name.
+    pub name: CollectionName,
+    /// Columns of the key, in index order.
+    pub key: Vec<KeyColumn>,
+    /// Whether the table was there before Millstream.
+    pub adopted: bool,
+    /// Whether the table is still there.
+    pub present: bool,
+}
+
+/// What dropping a collection removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Dropped {
+    /// Whether the table itself was dropped.
+    pub table: bool,
+    /// Loads whose record went, with their rejects.
+    pub loads: u64,
+}
+
+/// Every collection, by name.
+pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSummary>, Error> {
+    let rows = client.query(&schema.sql(include_str!("collections.sql")), &[]).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(CollectionSummary {
+                name: name_of(row),
+                key: key_of(row)?,
+                layout: row.get("layout"),
+                adopted: row.get("adopted"),
+                present: row.get("present"),
+                rows_estimate: optional_count(row, "rows_estimate"),
+                bytes: optional_count(row, "bytes"),
+                loads: optional_count(row, "loads").unwrap_or(0),
+                last_load_at: row.get("last_load_at"),
+            })
+        })
+        .collect()
+}
+
+/// The collection of a name, `None` when there is none.
+pub async fn find(
+    client: &impl GenericClient,
+    schema: &Schema,
+    name: &CollectionName,
+) -> Result<Option<Collection>, Error> {
+    let row = client
+        .query_opt(&schema.sql(include_str!("collection.sql")), &[&name.schema, &name.table])
+        .await?;
+    row.map(|row| {
+        Ok(Collection {
+            table_oid: row.get("table_oid"),
+            name: name_of(&row),
+            key: key_of(&row)?,
+            adopted: row.get("adopted"),
+            present: row.get("present"),
+        })
+    })
+    .transpose()
+}
+
+/// The document of a key as jsonb text, `None` when there is none. One part for each column of
+/// the key, spelled as for a cast to the column's type.
+///
+/// # Errors
+/// The server's, also when a part does not fit its type.
+pub async fn document(
+    client: &Client,
+    collection: &Collection,
+    parts: &[String],
+) -> Result<Option<String>, Error> {
+    assert_eq!(parts.len(), collection.key.len(), "a part for each column");
+    let conditions: Vec<String> = collection
+        .key
+        .iter()
+        .enumerate()
+        .map(|(n, column)| {
+            let name = quote_identifier(&column.name);
+            format!("{name} = (${}::text)::{}", n + 1, column.key_type.sql())
+        })
+        .collect();
+    let sql = format!(
+        "select doc::text from {} where {} limit 1",
+        table(&collection.name),
+        conditions.join(" and ")
+    );
+    let parts: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
+        parts.iter().map(|part| part as _).collect();
+    let row = client.query_opt(&sql, &parts).await?;
+    Ok(row.map(|row| row.get(0)))
+}
+
+/// Forgets a collection with its loads and rejects and, if asked, drops its table, in one
+/// transaction.
+///
+/// # Errors
+/// [`Error::LoadRunning`] when a load into it runs; the server's when something else depends on
+/// the table or uses it for longer than [`DROP_LOCK_WAIT`].
+pub async fn drop(
+    client: &mut Client,
+    schema: &Schema,
+    collection: &Collection,
+    with_table: bool,
+) -> Result<Dropped, Error> {
+    let transaction = client.transaction().await?;
+    lock_unfinished(&transaction, schema, collection.table_oid).await?;
+    let oid = collection.table_oid;
+    let loads = transaction
+        .execute(&schema.sql("delete from {schema}.load where table_oid = $1"), &[&oid])
+        .await?;
+    transaction
+        .execute(&schema.sql("delete from {schema}.collection where table_oid = $1"), &[&oid])
+        .await?;
+    let table_dropped = with_table && collection.present;
+    if table_dropped {
+        let wait_ms = DROP_LOCK_WAIT.as_millis();
+        let name = table(&collection.name);
+        transaction
+            .batch_execute(&format!("set local lock_timeout = {wait_ms}; drop table {name}"))
+            .await?;
+    }
+    transaction.commit().await?;
+    Ok(Dropped { table: table_dropped, loads })
+}
+
+fn table(name: &CollectionName) -> String {
+    format!("{}.{}", quote_identifier(&name.schema), quote_identifier(&name.table))
+}
+
+fn name_of(row: &Row) -> CollectionName {
+    CollectionName { schema: row.get("schema_name"), table: row.get("table_name") }
+}
+
+fn key_of(row: &Row) -> Result<Vec<KeyColumn>, Error> {
+    serde_json::from_str(row.get("key"))
+        .map_err(|_| Error::Ledger("a collection's record holds a key that cannot be read"))
+}
+
+/// A count that PostgreSQL gives as bigint; it is never negative.
+pub(super) fn optional_count(row: &Row, column: &str) -> Option<u64> {
+    row.get::<_, Option<i64>>(column).map(|n| u64::try_from(n).unwrap_or(0))
+}

@@ -1,0 +1,22 @@
+-- Every collection, with what the catalog and its loads know about it.
+select
+    k.table_oid,
+    coalesce(n.nspname, k.schema_name)::text as schema_name,
+    coalesce(t.relname, k.table_name)::text as table_name,
+    k.key::text as key,
+    k.layout,
+    k.adopted,
+    t.oid is not null as present,
+    case when t.reltuples >= 0 then t.reltuples::bigint end as rows_estimate,
+    case when t.oid is not null then pg_total_relation_size(t.oid) end as bytes,
+    l.loads,
+    to_char(l.last_load_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as last_load_at
+from {schema}.collection k
+left join pg_class t on t.oid = k.table_oid
+left join pg_namespace n on n.oid = t.relnamespace
+left join lateral (
+    select count(*) as loads, max(coalesce(ended_at, started_at)) as last_load_at
+    from {schema}.load
+    where table_oid = k.table_oid
+) l on true
+order by 2, 3, k.created_at

@@ -1,0 +1,146 @@
+//! Loads on record: listed, forgotten, pruned.
+
+use super::collections::optional_count;
+use super::lock::{LOAD_LOCK_CLASS, load_lock_keys};
+use super::schema::Schema;
+use crate::error::Error;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio_postgres::{Client, Row, Transaction};
+
+/// A load as it is listed.
+#[derive(Debug, Serialize)]
+pub struct LoadSummary {
+    /// The load's number.
+    pub load_id: i64,
+    /// The collection, as it was named when the load began.
+    pub collection: String,
+    /// Merge mode.
+    pub mode: String,
+    /// `running`; `crashed` when recorded as running, but no process holds it; `stopped`;
+    /// `finished`.
+    pub state: String,
+    /// Why the last run stopped early.
+    pub stop_reason: Option<String>,
+    /// Documents accounted for, over all runs.
+    pub read: u64,
+    /// Documents rejected, over all runs.
+    pub rejected: u64,
+    /// How often the load was begun or resumed.
+    pub runs: i32,
+    /// UTC, RFC 3339.
+    pub started_at: String,
+    /// UTC, RFC 3339.
+    pub ended_at: Option<String>,
+    /// Names of the sources, in order.
+    pub sources: Vec<String>,
+    /// The receipt of the last run that ended in good order.
+    pub receipt: Option<Box<RawValue>>,
+}
+
+impl LoadSummary {
+    /// Whether every source was read to its end and committed.
+    pub fn is_finished(&self) -> bool {
+        self.state == "finished"
+    }
+}
+
+/// All loads, newest first.
+pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<LoadSummary>, Error> {
+    read(client, schema, None).await
+}
+
+/// One load, `None` when it is not on record.
+pub async fn find(
+    client: &Client,
+    schema: &Schema,
+    load_id: i64,
+) -> Result<Option<LoadSummary>, Error> {
+    Ok(read(client, schema, Some(load_id)).await?.pop())
+}
+
+/// Removes a load's record with its lanes and rejects; the documents it loaded stay. Returns
+/// false when there was none.
+///
+/// # Errors
+/// [`Error::LoadRunning`] while a process runs it.
+pub async fn forget(client: &mut Client, schema: &Schema, load_id: i64) -> Result<bool, Error> {
+    let transaction = client.transaction().await?;
+    lock(&transaction, load_id).await?;
+    let removed = transaction
+        .execute(&schema.sql("delete from {schema}.load where load_id = $1"), &[&load_id])
+        .await?;
+    transaction.commit().await?;
+    Ok(removed > 0)
+}
+
+/// Forgets the loads that finished more than `seconds` ago and returns their numbers. Unfinished
+/// loads stay, for they can be resumed; so do loads that sum, for running one again would count
+/// its documents twice.
+pub async fn prune(client: &Client, schema: &Schema, seconds: u64) -> Result<Vec<i64>, Error> {
+    let rows = client
+        .query(&schema.sql(include_str!("loads_prune.sql")), &[&(seconds as f64)])
+        .await?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+/// Takes the lock of every unfinished load into a table until the transaction ends, so that none
+/// runs and none is resumed meanwhile.
+pub(super) async fn lock_unfinished(
+    transaction: &Transaction<'_>,
+    schema: &Schema,
+    table_oid: u32,
+) -> Result<(), Error> {
+    let unfinished = transaction
+        .query(
+            &schema.sql(
+                "select load_id from {schema}.load where table_oid = $1 and state <> 'finished'",
+            ),
+            &[&table_oid],
+        )
+        .await?;
+    for row in unfinished {
+        lock(transaction, row.get(0)).await?;
+    }
+    Ok(())
+}
+
+async fn lock(transaction: &Transaction<'_>, load_id: i64) -> Result<(), Error> {
+    let (class, id) = load_lock_keys(load_id);
+    let row = transaction
+        .query_one("select pg_try_advisory_xact_lock($1, $2)", &[&class, &id])
+        .await?;
+    if row.get(0) { Ok(()) } else { Err(Error::LoadRunning { load_id }) }
+}
+
+async fn read(
+    client: &Client,
+    schema: &Schema,
+    load_id: Option<i64>,
+) -> Result<Vec<LoadSummary>, Error> {
+    let rows = client
+        .query(&schema.sql(include_str!("loads.sql")), &[&LOAD_LOCK_CLASS, &load_id])
+        .await?;
+    rows.iter().map(summary).collect()
+}
+
+fn summary(row: &Row) -> Result<LoadSummary, Error> {
+    let receipt: Option<String> = row.get("receipt");
+    Ok(LoadSummary {
+        load_id: row.get("load_id"),
+        collection: row.get("collection"),
+        mode: row.get("mode"),
+        state: row.get("state"),
+        stop_reason: row.get("stop_reason"),
+        read: optional_count(row, "read").unwrap_or(0),
+        rejected: optional_count(row, "rejected").unwrap_or(0),
+        runs: row.get("runs"),
+        started_at: row.get("started_at"),
+        ended_at: row.get("ended_at"),
+        sources: row.get("sources"),
+        receipt: receipt
+            .map(RawValue::from_string)
+            .transpose()
+            .map_err(|_| Error::Ledger("a load's record holds a receipt that cannot be read"))?,
+    })
+}

@@ -1,0 +1,31 @@
+-- Loads, newest first, with the counts of all their runs and whether a process runs them now:
+-- it then holds the load's advisory lock.
+select
+    l.load_id,
+    l.collection,
+    l.mode,
+    case when l.state = 'running' and h.held is null then 'crashed' else l.state end as state,
+    l.stop_reason,
+    l.read + s.read as read,
+    l.rejected + s.rejected as rejected,
+    l.runs,
+    to_char(l.started_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as started_at,
+    to_char(l.ended_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as ended_at,
+    l.sources,
+    l.receipt::text as receipt
+from {schema}.load l
+cross join lateral (
+    select coalesce(sum(read), 0)::bigint as read, coalesce(sum(rejected), 0)::bigint as rejected
+    from {schema}.lane
+    where load_id = l.load_id
+) s
+left join lateral (
+    select true as held
+    from pg_locks
+    where locktype = 'advisory' and granted
+        and database = (select oid from pg_database where datname = current_database())
+        and classid = $1::int::oid and objid = (l.load_id & 2147483647)::int::oid and objsubid = 2
+    limit 1
+) h on true
+where $2::bigint is null or l.load_id = $2
+order by l.load_id desc

@@ -1,0 +1,149 @@
+//! Rejected documents on record: counted, listed, cleared.
+
+use super::collections::optional_count;
+use super::schema::Schema;
+use crate::error::Error;
+use futures_util::TryStreamExt;
+use serde::Serialize;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{GenericClient, Row};
+
+/// Which rejects are meant: those of one collection, narrowed by every field that is set.
+#[derive(Debug, Clone, Default)]
+pub struct RejectFilter {
+    /// The collection's table.
+    pub table_oid: u32,
+    /// Only this load's.
+    pub load_id: Option<i64>,
+    /// Only those with this reason's code.
+    pub reason: Option<String>,
+    /// Only those rejected more than this many seconds ago.
+    pub older_than_seconds: Option<u64>,
+}
+
+/// How many rejects a reason has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReasonCount {
+    /// The reason's code.
+    pub reason: String,
+    /// Documents.
+    pub count: u64,
+    /// Their bytes, before any were cut.
+    pub bytes: u64,
+}
+
+/// A rejected document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RejectedDocument {
+    /// The load that met it.
+    pub load_id: i64,
+    /// Name of its source.
+    pub source: String,
+    /// Line on which it begins, from 1.
+    pub line: u64,
+    /// Where it begins in the uncompressed source.
+    pub byte_offset: u64,
+    /// The reason's code.
+    pub reason: String,
+    /// What a person needs to mend it.
+    pub detail: String,
+    /// Its bytes if they are UTF-8.
+    pub document: Option<String>,
+    /// Its bytes in base64 if they are not.
+    pub document_base64: Option<String>,
+    /// Its whole length.
+    pub bytes: u64,
+    /// Whether only its head and tail were kept.
+    pub truncated: bool,
+    /// UTC, RFC 3339.
+    pub rejected_at: String,
+}
+
+const MATCHING: &str = include_str!("rejects_matching.sql");
+
+/// Rejects by reason, the most frequent first.
+pub async fn count(
+    client: &impl GenericClient,
+    schema: &Schema,
+    filter: &RejectFilter,
+) -> Result<Vec<ReasonCount>, Error> {
+    let sql = format!(
+        "select r.reason, count(*) as count, sum(r.bytes)::bigint as bytes {MATCHING} \
+         group by r.reason order by count desc, r.reason"
+    );
+    let rows = client.query(&schema.sql(&sql), &parameters(filter, &seconds(filter))).await?;
+    Ok(rows
+        .iter()
+        .map(|row| ReasonCount {
+            reason: row.get("reason"),
+            count: optional_count(row, "count").unwrap_or(0),
+            bytes: optional_count(row, "bytes").unwrap_or(0),
+        })
+        .collect())
+}
+
+/// Hands over rejects in the order of load and position, at most `limit` of them, one at a time
+/// so that any number fits in memory. An error of `take` ends it.
+pub async fn each<E: From<Error>>(
+    client: &impl GenericClient,
+    schema: &Schema,
+    filter: &RejectFilter,
+    limit: Option<u64>,
+    mut take: impl FnMut(RejectedDocument) -> Result<(), E>,
+) -> Result<(), E> {
+    let sql = format!(
+        "{} {MATCHING} order by r.load_id, r.source, r.byte_offset limit $5",
+        include_str!("rejects_columns.sql")
+    );
+    let limit = limit.map(|n| i64::try_from(n).unwrap_or(i64::MAX));
+    let seconds = seconds(filter);
+    let mut values = parameters(filter, &seconds);
+    values.push(&limit);
+    let rows = client.query_raw(&schema.sql(&sql), values).await.map_err(Error::from)?;
+    let mut rows = std::pin::pin!(rows);
+    while let Some(row) = rows.try_next().await.map_err(Error::from)? {
+        take(reject(&row))?;
+    }
+    Ok(())
+}
+
+/// Removes rejects and returns how many. The loads keep their counts.
+pub async fn clear(
+    client: &impl GenericClient,
+    schema: &Schema,
+    filter: &RejectFilter,
+) -> Result<u64, Error> {
+    let sql = format!(
+        "delete from {{schema}}.reject where (load_id, source, byte_offset) in \
+         (select r.load_id, r.source, r.byte_offset {MATCHING})"
+    );
+    Ok(client.execute(&schema.sql(&sql), &parameters(filter, &seconds(filter))).await?)
+}
+
+fn seconds(filter: &RejectFilter) -> Option<f64> {
+    filter.older_than_seconds.map(|seconds| seconds as f64)
+}
+
+/// The parameters that [`MATCHING`] expects.
+fn parameters<'a>(
+    filter: &'a RejectFilter,
+    seconds: &'a Option<f64>,
+) -> Vec<&'a (dyn ToSql + Sync)> {
+    vec![&filter.table_oid, &filter.load_id, &filter.reason, seconds]
+}
+
+fn reject(row: &Row) -> RejectedDocument {
+    RejectedDocument {
+        load_id: row.get("load_id"),
+        source: row.get("source"),
+        line: optional_count(row, "line").unwrap_or(0),
+        byte_offset: optional_count(row, "byte_offset").unwrap_or(0),
+        reason: row.get("reason"),
+        detail: row.get("detail"),
+        document: row.get("document"),
+        document_base64: row.get("document_base64"),
+        bytes: optional_count(row, "bytes").unwrap_or(0),
+        truncated: row.get("truncated"),
+        rejected_at: row.get("rejected_at"),
+    }
+}
