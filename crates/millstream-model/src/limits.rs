@@ -25,6 +25,9 @@ pub const IDENTIFIER_BYTES_MAX: usize = 63;
 /// Most columns in a key.
 pub const KEY_COLUMNS_MAX: usize = 8;
 
+/// Most segments in a key's path; the decoder recurses once for each.
+pub const KEY_PATH_SEGMENTS_MAX: usize = 32;
+
 /// Most digits before the decimal point of a `numeric` (PostgreSQL manual, table 8.2).
 pub const NUMERIC_INTEGER_DIGITS_MAX: usize = 131_072;
 
@@ -35,7 +38,16 @@ pub const NUMERIC_FRACTION_DIGITS_MAX: usize = 16_383;
 /// spells numbers out, so that nine bytes of `1e131071` would become 131,072.
 pub const NUMBER_EXPANDED_DIGITS_MAX: usize = 1_024;
 
+/// Most digits that all numbers in exponent form of one document may have when spelled out, so that
+/// many small explosions are judged like a large one.
+pub const DOCUMENT_EXPANDED_DIGITS_MAX: usize = DOCUMENT_BYTES_MAX;
+
 const _: () = assert!(SLOTS == 256, "a slot is the top byte of the key hash");
 const _: () = assert!(REJECT_END_BYTES * 2 <= REJECT_BYTES_MAX);
 const _: () = assert!(REJECT_BYTES_MAX <= DOCUMENT_BYTES_MAX);
 const _: () = assert!(NUMBER_EXPANDED_DIGITS_MAX <= NUMERIC_FRACTION_DIGITS_MAX);
+const _: () = assert!(KEY_PATH_SEGMENTS_MAX <= NESTING_MAX);
+const _: () = assert!(
+    KEY_COLUMNS_MAX <= 8,
+    "a set of key columns is the bits of a byte"
+);

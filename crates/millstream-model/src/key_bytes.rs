@@ -1,0 +1,307 @@
+//! The canonical bytes of a key: `memcmp` order is the order of PostgreSQL's B-tree, equal bytes
+//! are equal keys.
+//!
+//! | type | bytes |
+//! |---|---|
+//! | text (collation "C") | the UTF-8 bytes, then 0x00, which text cannot hold |
+//! | bigint, integer | big-endian, sign bit flipped |
+//! | uuid | its 16 bytes |
+//! | timestamptz | microseconds since 2000-01-01 UTC as a bigint |
+//! | date | days since 2000-01-01 as an integer |
+//! | boolean | 0 or 1 |
+//!
+//! Every encoding is free of prefixes of its own kind, so columns are simply joined, and hashing,
+//! sorting and folding need not know the types.
+
+use crate::{KeyType, date};
+use bytes::BufMut;
+
+/// Text cannot hold this byte, so it ends one and sorts a prefix first.
+const TEXT_END: u8 = 0;
+
+/// Appends a text without NUL.
+#[inline]
+pub fn put_text(text: &[u8], key: &mut Vec<u8>) {
+    debug_assert!(!text.contains(&TEXT_END));
+    key.extend_from_slice(text);
+    key.push(TEXT_END);
+}
+
+/// Appends a bigint, or the microseconds of a timestamptz.
+#[inline]
+pub fn put_i64(value: i64, key: &mut Vec<u8>) {
+    key.extend_from_slice(&(value ^ i64::MIN).to_be_bytes());
+}
+
+/// Appends an integer, or the days of a date.
+#[inline]
+pub fn put_i32(value: i32, key: &mut Vec<u8>) {
+    key.extend_from_slice(&(value ^ i32::MIN).to_be_bytes());
+}
+
+/// Appends a uuid.
+#[inline]
+pub fn put_uuid(value: [u8; 16], key: &mut Vec<u8>) {
+    key.extend_from_slice(&value);
+}
+
+/// Appends a boolean.
+#[inline]
+pub fn put_bool(value: bool, key: &mut Vec<u8>) {
+    key.push(u8::from(value));
+}
+
+/// Appends the key's columns as fields of PostgreSQL's binary COPY: per column its length as an
+/// `i32` and the value as the type's `recv` function takes it.
+///
+/// # Panics
+/// When `key` is not the canonical bytes of these types, which is a bug of the caller.
+#[inline]
+pub fn put_copy_fields(types: &[KeyType], key: &[u8], out: &mut impl BufMut) {
+    let mut rest = key;
+    for &key_type in types {
+        let value = split_column(key_type, &mut rest);
+        out.put_i32(i32::try_from(value.len()).expect("a key column is shorter than a document"));
+        match key_type {
+            KeyType::Text | KeyType::Uuid | KeyType::Boolean => out.put_slice(value),
+            KeyType::Bigint | KeyType::Timestamptz => out.put_i64(get_i64(value)),
+            KeyType::Integer | KeyType::Date => out.put_i32(get_i32(value)),
+        }
+    }
+    assert!(rest.is_empty(), "a key has no bytes after its columns");
+}
+
+/// Size of the key's B-tree tuple in bytes if PostgreSQL does not compress it, to be compared with
+/// [`INDEX_TUPLE_BYTES_MAX`](crate::limits::INDEX_TUPLE_BYTES_MAX). PostgreSQL compresses texts
+/// above about 500 bytes where it can; whether one fits is not left to its luck.
+///
+/// Source: `index_form_tuple` and `heap_compute_data_size`.
+///
+/// # Panics
+/// When `key` is not the canonical bytes of these types, which is a bug of the caller.
+pub fn index_tuple_bytes(types: &[KeyType], key: &[u8]) -> usize {
+    const HEADER_BYTES: usize = 8;
+    const SHORT_TEXT_BYTES_MAX: usize = 126;
+    let mut rest = key;
+    let mut data = 0_usize;
+    for &key_type in types {
+        let value = split_column(key_type, &mut rest);
+        data = match key_type {
+            KeyType::Text if value.len() <= SHORT_TEXT_BYTES_MAX => data + 1,
+            KeyType::Text => data.next_multiple_of(4) + 4,
+            KeyType::Bigint | KeyType::Timestamptz => data.next_multiple_of(8),
+            KeyType::Integer | KeyType::Date => data.next_multiple_of(4),
+            KeyType::Uuid | KeyType::Boolean => data,
+        } + value.len();
+    }
+    (HEADER_BYTES + data).next_multiple_of(8)
+}
+
+/// Each column as people read it, and as [`put_literal`](crate::put_literal) takes it: times in
+/// UTC, UUIDs in lower case.
+///
+/// # Panics
+/// When `key` is not the canonical bytes of these types, which is a bug of the caller.
+pub fn key_texts(types: &[KeyType], key: &[u8]) -> Vec<String> {
+    let mut rest = key;
+    types
+        .iter()
+        .map(|&key_type| {
+            let value = split_column(key_type, &mut rest);
+            match key_type {
+                KeyType::Text => String::from_utf8_lossy(value).into_owned(),
+                KeyType::Bigint => get_i64(value).to_string(),
+                KeyType::Integer => get_i32(value).to_string(),
+                KeyType::Uuid => uuid_text(value),
+                KeyType::Timestamptz => date::timestamp_text(get_i64(value)),
+                KeyType::Date => date::date_text(get_i32(value)),
+                KeyType::Boolean => (value[0] != 0).to_string(),
+            }
+        })
+        .collect()
+}
+
+/// Takes the next column off the front: a text without its end, any other value as encoded.
+#[inline]
+fn split_column<'k>(key_type: KeyType, rest: &mut &'k [u8]) -> &'k [u8] {
+    let bytes = match key_type {
+        KeyType::Text => {
+            // The standard library's search for a NUL is a fast one.
+            let text =
+                std::ffi::CStr::from_bytes_until_nul(rest).expect("a text column has its end");
+            let text = text.to_bytes();
+            *rest = &rest[text.len() + 1..];
+            return text;
+        }
+        KeyType::Bigint | KeyType::Timestamptz => 8,
+        KeyType::Integer | KeyType::Date => 4,
+        KeyType::Uuid => 16,
+        KeyType::Boolean => 1,
+    };
+    rest.split_off(..bytes)
+        .expect("a key holds all of its columns")
+}
+
+#[inline]
+fn get_i64(value: &[u8]) -> i64 {
+    i64::from_be_bytes(value.try_into().expect("split to 8 bytes")) ^ i64::MIN
+}
+
+#[inline]
+fn get_i32(value: &[u8]) -> i32 {
+    i32::from_be_bytes(value.try_into().expect("split to 4 bytes")) ^ i32::MIN
+}
+
+fn uuid_text(value: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(36);
+    for (n, byte) in value.iter().enumerate() {
+        if matches!(n, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::INDEX_TUPLE_BYTES_MAX;
+    use crate::put_literal;
+
+    fn key(columns: &[(KeyType, &str)]) -> Vec<u8> {
+        let mut key = Vec::new();
+        for (key_type, text) in columns {
+            put_literal(*key_type, text.as_bytes(), &mut key).unwrap();
+        }
+        key
+    }
+
+    #[test]
+    fn bytes_sort_as_values_do() {
+        for (key_type, ascending) in [
+            (
+                KeyType::Text,
+                &[
+                    "", "\u{1}", "Z", "a", "a\u{1}", "aa", "b", "é", "\u{ffff}", "😀",
+                ][..],
+            ),
+            (
+                KeyType::Bigint,
+                &[
+                    "-9223372036854775808",
+                    "-256",
+                    "-1",
+                    "0",
+                    "1",
+                    "255",
+                    "256",
+                    "9223372036854775807",
+                ],
+            ),
+            (
+                KeyType::Integer,
+                &["-2147483648", "-1", "0", "1", "65536", "2147483647"],
+            ),
+            (
+                KeyType::Uuid,
+                &[
+                    "00000000-0000-0000-0000-000000000000",
+                    "7fffffff-ffff-ffff-ffff-ffffffffffff",
+                    "80000000-0000-0000-0000-000000000000",
+                ],
+            ),
+            (
+                KeyType::Timestamptz,
+                &[
+                    "0001-01-01T00:00:00Z",
+                    "1999-12-31T23:59:59.999999Z",
+                    "2000-01-01T00:00:00Z",
+                    "9999-12-31T23:59:59.999999Z",
+                ],
+            ),
+            (
+                KeyType::Date,
+                &[
+                    "0001-01-01",
+                    "1999-12-31",
+                    "2000-01-01",
+                    "2000-01-02",
+                    "9999-12-31",
+                ],
+            ),
+            (KeyType::Boolean, &["false", "true"]),
+        ] {
+            let keys: Vec<_> = ascending
+                .iter()
+                .map(|text| key(&[(key_type, text)]))
+                .collect();
+            assert!(keys.is_sorted_by(|a, b| a < b), "{key_type}");
+            for (text, key) in ascending.iter().zip(&keys) {
+                assert_eq!(key_texts(&[key_type], key), [*text]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_later_column_never_outweighs_an_earlier_one() {
+        let pair = |a, b| key(&[(KeyType::Text, a), (KeyType::Integer, b)]);
+        assert!(pair("a", "2147483647") < pair("a\u{1}", "-2147483648"));
+        assert!(pair("a", "1") < pair("a", "2"));
+    }
+
+    #[test]
+    fn copy_fields_are_postgresqls() {
+        use KeyType::{Bigint, Boolean, Date, Integer, Text, Timestamptz, Uuid};
+        let columns = [
+            (Text, "ab"),
+            (Bigint, "-2"),
+            (Integer, "7"),
+            (Uuid, "00112233-4455-6677-8899-AABBCCDDEEFF"),
+            (Timestamptz, "2000-01-01T00:00:00.000001Z"),
+            (Date, "2000-01-03"),
+            (Boolean, "true"),
+        ];
+        let types = columns.map(|(key_type, _)| key_type);
+        let mut out = Vec::new();
+        put_copy_fields(&types, &key(&columns), &mut out);
+        let mut expected = Vec::new();
+        for field in [
+            &b"ab"[..],
+            &(-2_i64).to_be_bytes(),
+            &7_i32.to_be_bytes(),
+            &[
+                0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd,
+                0xee, 0xff,
+            ],
+            &1_i64.to_be_bytes(),
+            &2_i32.to_be_bytes(),
+            &[1],
+        ] {
+            expected.extend_from_slice(&i32::try_from(field.len()).unwrap().to_be_bytes());
+            expected.extend_from_slice(field);
+        }
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn tuple_sizes_follow_headers_and_alignment() {
+        use KeyType::{Bigint, Boolean, Integer, Text};
+        let sized = |columns: &[(KeyType, &str)]| {
+            let types: Vec<_> = columns.iter().map(|(key_type, _)| *key_type).collect();
+            index_tuple_bytes(&types, &key(columns))
+        };
+        let text = |bytes: usize| "x".repeat(bytes);
+        assert_eq!(sized(&[(Text, "")]), 16);
+        assert_eq!(sized(&[(Text, &text(7))]), 16);
+        assert_eq!(sized(&[(Text, &text(8))]), 24);
+        assert_eq!(sized(&[(Text, &text(126))]), 136);
+        assert_eq!(sized(&[(Text, &text(127))]), 144);
+        assert_eq!(sized(&[(Boolean, "true"), (Bigint, "1")]), 24);
+        assert_eq!(sized(&[(Bigint, "1"), (Boolean, "true")]), 24);
+        assert_eq!(sized(&[(Boolean, "true"), (Integer, "1")]), 16);
+        assert_eq!(sized(&[(Text, &text(2692))]), INDEX_TUPLE_BYTES_MAX);
+        assert_eq!(sized(&[(Text, &text(2693))]), INDEX_TUPLE_BYTES_MAX + 8);
+    }
+}
