@@ -1,2 +1,97 @@
-//! House keeping commands of the workspace.
-fn main() {}
+//! House keeping commands of the workspace, run as `cargo xtask COMMAND`.
+
+mod arrows;
+mod pieces;
+mod tidy;
+mod tree;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// A command of `cargo xtask`.
+struct Command {
+    name: &'static str,
+    about: &'static str,
+    run: fn() -> Result<ExitCode, String>,
+}
+
+/// Every command, in the order of the help.
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "tidy",
+        about: "check the house rules; exit 1 when one is broken",
+        run: tidy::command,
+    },
+    Command {
+        name: "rules",
+        about: "list the house rules that tidy checks",
+        run: tidy::list,
+    },
+    Command {
+        name: "help",
+        about: "show this list",
+        run: help,
+    },
+];
+
+fn main() -> ExitCode {
+    let name = std::env::args().nth(1).unwrap_or_else(|| "help".to_owned());
+    let name = if matches!(name.as_str(), "-h" | "--help") {
+        "help"
+    } else {
+        &name
+    };
+    let outcome = match COMMANDS.iter().find(|command| command.name == name) {
+        Some(command) => (command.run)(),
+        None => Err(format!(
+            "no command \"{name}\"\n  hint: cargo xtask help lists the commands"
+        )),
+    };
+    outcome.unwrap_or_else(|error| {
+        // Nothing is left to do when stderr is gone too.
+        let _ = writeln!(std::io::stderr(), "error: {error}");
+        ExitCode::from(2)
+    })
+}
+
+fn help() -> Result<ExitCode, String> {
+    let mut text = String::from("usage: cargo xtask COMMAND\n\n");
+    for command in COMMANDS {
+        text.push_str(&format!("  {:<8}{}\n", command.name, command.about));
+    }
+    say(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes to standard output; a reader that went away is no failure.
+fn say(text: &str) -> Result<(), String> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(format!("cannot write to standard output: {error}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The root of the workspace this binary was built from.
+fn workspace_root() -> PathBuf {
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    manifest
+        .parent()
+        .map_or_else(|| manifest.clone(), PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::COMMANDS;
+
+    #[test]
+    fn command_names_are_unique() {
+        let mut names: Vec<_> = COMMANDS.iter().map(|command| command.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), COMMANDS.len());
+    }
+}

@@ -1,0 +1,104 @@
+//! Which crates of the workspace may use which: the table that `tidy` checks.
+
+/// A crate and the crates of ours it may depend on.
+pub(crate) struct Arrows {
+    /// The crate.
+    pub(crate) from: &'static str,
+    /// What it may name under `[dependencies]` and `[build-dependencies]`.
+    pub(crate) to: &'static [&'static str],
+}
+
+/// The table, from the ground up. A crate that is not in it may not be in the workspace.
+///
+/// A row may stand here before its crate exists: the wall is older than the room.
+pub(crate) const ARROWS: &[Arrows] = &[
+    Arrows {
+        from: "millstream-model",
+        to: &[],
+    },
+    Arrows {
+        from: "millstream-pg",
+        to: &["millstream-model"],
+    },
+    Arrows {
+        from: "millstream-local",
+        to: &["millstream-model", "millstream-pg"],
+    },
+    Arrows {
+        from: "millstream-engine",
+        to: &["millstream-model", "millstream-pg"],
+    },
+    Arrows {
+        from: "millstream-ranges",
+        to: &["millstream-model"],
+    },
+    Arrows {
+        from: "millstream-host",
+        to: &["millstream-model"],
+    },
+    Arrows {
+        from: "millstream-doctor",
+        to: &["millstream-model", "millstream-pg", "millstream-host"],
+    },
+    Arrows {
+        from: "millstream-lab",
+        to: &[
+            "millstream-model",
+            "millstream-pg",
+            "millstream-host",
+            "millstream-local",
+        ],
+    },
+    Arrows {
+        from: "millstream-server",
+        to: &["millstream-model", "millstream-pg", "millstream-engine"],
+    },
+    Arrows {
+        from: "millstream",
+        to: &[
+            "millstream-model",
+            "millstream-pg",
+            "millstream-local",
+            "millstream-engine",
+            "millstream-ranges",
+            "millstream-host",
+            "millstream-doctor",
+            "millstream-lab",
+            "millstream-server",
+        ],
+    },
+    Arrows {
+        from: "millstream-testkit",
+        to: &["millstream-model", "millstream-pg", "millstream-local"],
+    },
+    Arrows {
+        from: "xtask",
+        to: &[],
+    },
+];
+
+/// Crates that others may name under `[dev-dependencies]` only.
+pub(crate) const DEV_ONLY: &[&str] = &["millstream-testkit"];
+
+#[cfg(test)]
+mod tests {
+    use super::{ARROWS, DEV_ONLY};
+
+    #[test]
+    fn arrows_point_down_to_known_crates() {
+        for (n, row) in ARROWS.iter().enumerate() {
+            for to in row.to {
+                let target = ARROWS.iter().position(|other| other.from == *to);
+                assert!(target.is_some_and(|t| t < n), "{} -> {to}", row.from);
+            }
+        }
+    }
+
+    #[test]
+    fn dev_only_crates_are_no_ordinary_target() {
+        for dev in DEV_ONLY {
+            assert!(ARROWS.iter().any(|row| row.from == *dev), "{dev}");
+            assert!(ARROWS.iter().all(|row| !row.to.contains(dev)), "{dev}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Rule `dead_file`: every Rust file is part of the program.
+
+use super::{Report, Rule};
+use crate::tree::{File, Tree};
+
+pub(super) const RULE: Rule = Rule {
+    name: "dead_file",
+    says: "every Rust file is a module of the file or folder above it, every .sql file is included",
+    check,
+};
+
+/// Files that cargo finds by itself.
+const ROOTS: &[&str] = &["lib.rs", "main.rs", "build.rs"];
+
+fn check(tree: &Tree, report: &mut Report) {
+    for file in tree.with_extension("rs") {
+        let in_source = file.path.contains("/src/") || file.path.contains("/tests/");
+        if in_source && !ROOTS.contains(&file.name()) && !declared(tree, file) {
+            let module = module_name(file);
+            report.broken(
+                &file.path,
+                1,
+                format!("no file declares it, add `mod {module};` above it or remove it"),
+            );
+        }
+    }
+    for file in tree.with_extension("sql") {
+        let included = tree
+            .with_extension("rs")
+            .any(|rust| rust.text.contains(&format!("{}\"", file.name())));
+        if !included {
+            let says = "no Rust file includes it, use it with `include_str!` or remove it";
+            report.broken(&file.path, 1, says);
+        }
+    }
+}
+
+fn module_name(file: &File) -> &str {
+    match file.name() {
+        "mod.rs" => file.folder().rsplit('/').next().unwrap_or_default(),
+        _ => file.stem(),
+    }
+}
+
+fn declared(tree: &Tree, file: &File) -> bool {
+    let above = match file.name() {
+        "mod.rs" => file
+            .folder()
+            .rsplit_once('/')
+            .map_or("", |(above, _)| above),
+        _ => file.folder(),
+    };
+    let parents = [
+        format!("{above}/mod.rs"),
+        format!("{above}/lib.rs"),
+        format!("{above}/main.rs"),
+        format!("{above}.rs"),
+    ];
+    let declaration = format!("mod {};", module_name(file));
+    parents.iter().any(|parent| {
+        tree.file(parent).is_some_and(|parent| {
+            parent.lines().any(|(_, line)| {
+                line.trim_start()
+                    .trim_start_matches("pub(crate) ")
+                    .trim_start_matches("pub ")
+                    == declaration
+            })
+        })
+    })
+}

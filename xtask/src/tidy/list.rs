@@ -1,0 +1,127 @@
+//! Rule `list`: the items of a folder stand in one list, complete and in order.
+
+use super::{Report, Rule};
+use crate::tree::{File, Tree};
+
+pub(super) const RULE: Rule = Rule {
+    name: "list",
+    says: "the slice in a folder's mod.rs names every item file of the folder, in order",
+    check,
+};
+
+/// Folders (of any crate) that hold a list of items; each must have its slice.
+const LIST_FOLDERS: &[&str] = &["source", "merge", "write", "checks", "tidy"];
+
+/// A slice in a `mod.rs`, such as `pub const SOURCES: &[&dyn Source] = &[ .. ];`.
+struct Slice<'a> {
+    name: &'a str,
+    line: usize,
+    /// Last word of the type of its elements.
+    element: &'a str,
+    /// The modules its entries come from, in order.
+    entries: Vec<&'a str>,
+}
+
+fn check(tree: &Tree, report: &mut Report) {
+    for file in tree.with_extension("rs") {
+        let folder = file.folder();
+        let name = folder.rsplit('/').next().unwrap_or_default();
+        if file.name() != "mod.rs" || !folder.contains("/src/") {
+            continue;
+        }
+        let slices = slices(&file.text);
+        let siblings: Vec<&File> = tree
+            .with_extension("rs")
+            .filter(|other| other.folder() == folder && other.path != file.path)
+            .collect();
+        let has_list = slices.iter().any(|slice| !slice.entries.is_empty());
+        if LIST_FOLDERS.contains(&name) && !has_list && !siblings.is_empty() {
+            let says = "the folder has no list, add a slice of its items";
+            report.broken(&file.path, 1, says);
+        }
+        for slice in &slices {
+            judge(file, slice, &siblings, report);
+        }
+    }
+}
+
+fn judge(file: &File, slice: &Slice<'_>, siblings: &[&File], report: &mut Report) {
+    let known: Vec<&str> = slice
+        .entries
+        .iter()
+        .copied()
+        .filter(|entry| siblings.iter().any(|sibling| sibling.stem() == *entry))
+        .collect();
+    if known.is_empty() {
+        return;
+    }
+    for sibling in siblings {
+        let stem = sibling.stem();
+        if defines(&sibling.text, slice.element) && !known.contains(&stem) {
+            let says = format!("{stem} defines an item that {} lacks, add it", slice.name);
+            report.broken(&file.path, slice.line, says);
+        }
+    }
+    let declared = |stem: &str| file.text.find(&format!("mod {stem};"));
+    let by_name = known.is_sorted();
+    let by_declaration = known.is_sorted_by_key(|stem| declared(stem));
+    if !by_name && !by_declaration {
+        let says = format!(
+            "{} is out of order, sort it by file name or as the modules are declared",
+            slice.name
+        );
+        report.broken(&file.path, slice.line, says);
+    }
+}
+
+/// Whether the text holds a constant of the type or an implementation of the trait.
+fn defines(text: &str, element: &str) -> bool {
+    text.lines().any(|line| {
+        let line = line.trim();
+        let constant = line.contains("const ") || line.contains("static ");
+        let typed = line
+            .split_once(": ")
+            .and_then(|(_, right)| right.split(['=', '{']).next())
+            .is_some_and(|kind| kind.trim().trim_start_matches(['&', '(']) == element);
+        let implemented = line.starts_with("impl")
+            && line
+                .split(" for ")
+                .next()
+                .is_some_and(|left| left.rsplit([' ', ':']).next() == Some(element))
+            && line.contains(" for ");
+        (constant && typed) || implemented
+    })
+}
+
+fn slices(text: &str) -> Vec<Slice<'_>> {
+    let mut slices = Vec::new();
+    for (at, _) in text.match_indices(": &[") {
+        let before = &text[text[..at].rfind('\n').map_or(0, |n| n + 1)..at];
+        let declares = before.contains("const ") || before.contains("static ");
+        let name = before.rsplit(' ').next().unwrap_or_default();
+        let rest = &text[at + 4..];
+        let Some((element, rest)) = rest.split_once("] =").filter(|_| declares) else {
+            continue;
+        };
+        let body = rest.split("];").next().unwrap_or_default();
+        slices.push(Slice {
+            name,
+            line: text[..at].matches('\n').count() + 1,
+            element: element.rsplit([' ', '&', ':']).next().unwrap_or_default(),
+            entries: entries(body),
+        });
+    }
+    slices
+}
+
+/// The module of every entry of a slice's body: `a::X`, `&b::X`, `c::item()`.
+fn entries(body: &str) -> Vec<&str> {
+    let body = body.trim_start().trim_start_matches("&[");
+    body.split([',', '\n'])
+        .filter_map(|entry| {
+            let entry = entry.split("//").next().unwrap_or_default();
+            let (module, _) = entry.trim().trim_start_matches('&').split_once("::")?;
+            Some(module)
+        })
+        .collect()
+}
