@@ -9,7 +9,7 @@ const EPOCH_DAYS: i64 = 10_957;
 /// Days since 2000-01-01, or `None` when the calendar has no such day. Years 1 to 9999.
 pub(crate) fn days(year: u32, month: u32, day: u32) -> Option<i32> {
     const MONTH_DAYS: [u32; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let last = MONTH_DAYS.get(usize::try_from(month).ok()?.checked_sub(1)?)?
         + u32::from(leap && month == 2);
     if !(1..=9999).contains(&year) || day == 0 || day > last {

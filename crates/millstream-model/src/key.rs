@@ -321,13 +321,8 @@ impl Letter {
         let mut chars = text.chars().peekable();
         while let Some(char) = chars.next() {
             let quoted = quote_began.is_some();
-            if char != '"' {
-                letters.push(Self {
-                    char,
-                    quoted,
-                    empty: false,
-                });
-            } else if quoted && chars.next_if_eq(&'"').is_some() {
+            let literal = char != '"' || (quoted && chars.next_if_eq(&'"').is_some());
+            if literal {
                 letters.push(Self {
                     char,
                     quoted,
