@@ -57,14 +57,13 @@ fn declared(tree: &Tree, file: &File) -> bool {
         format!("{above}.rs"),
     ];
     let declaration = format!("mod {};", module_name(file));
+    let declares = |line: &str| {
+        let line = line.trim_start();
+        line == declaration
+            || (line.starts_with("pub") && line.ends_with(&format!(" {declaration}")))
+    };
     parents.iter().any(|parent| {
-        tree.file(parent).is_some_and(|parent| {
-            parent.lines().any(|(_, line)| {
-                line.trim_start()
-                    .trim_start_matches("pub(crate) ")
-                    .trim_start_matches("pub ")
-                    == declaration
-            })
-        })
+        tree.file(parent)
+            .is_some_and(|parent| parent.lines().any(|(_, line)| declares(line)))
     })
 }

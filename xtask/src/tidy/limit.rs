@@ -10,8 +10,18 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-/// How the name of a limit ends.
-const SUFFIXES: &[&str] = &["_MAX", "_LIMIT", "_MS", "_SECONDS", "_TIMEOUT"];
+/// How the name of a limit ends: of queues, batches, bodies, retries and waits.
+const SUFFIXES: &[&str] = &[
+    "_BYTES_MAX",
+    "_ROWS_MAX",
+    "_TRIES_MAX",
+    "_QUEUE",
+    "_LIMIT",
+    "_MS",
+    "_SECONDS",
+    "_TIMEOUT",
+    "_WAIT",
+];
 
 fn check(tree: &Tree, report: &mut Report) {
     for file in tree.with_extension("rs") {
@@ -32,9 +42,8 @@ fn check(tree: &Tree, report: &mut Report) {
     }
 }
 
-/// The name of the constant that the line declares.
+/// The name of the constant that the line declares at the top level of its file.
 fn constant(line: &str) -> Option<&str> {
-    let line = line.trim_start();
     let line = line.strip_prefix("pub(crate) ").unwrap_or(line);
     let line = line.strip_prefix("pub(super) ").unwrap_or(line);
     let line = line.strip_prefix("pub ").unwrap_or(line);

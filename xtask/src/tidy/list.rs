@@ -5,12 +5,15 @@ use crate::tree::{File, Tree};
 
 pub(super) const RULE: Rule = Rule {
     name: "list",
-    says: "the slice in a folder's mod.rs names every item file of the folder, in order",
+    says: "the slice in a folder's mod.rs names every item file of the folder, by name or in the order its comment states",
     check,
 };
 
 /// Folders (of any crate) that hold a list of items; each must have its slice.
 const LIST_FOLDERS: &[&str] = &["source", "merge", "write", "checks", "tidy"];
+
+/// What the comment above a list says when its order has a meaning.
+const ORDERED: &str = "in the order of";
 
 /// A slice in a `mod.rs`, such as `pub const SOURCES: &[&dyn Source] = &[ .. ];`.
 struct Slice<'a> {
@@ -20,6 +23,8 @@ struct Slice<'a> {
     element: &'a str,
     /// The modules its entries come from, in order.
     entries: Vec<&'a str>,
+    /// Whether the comment above it states an order of its own.
+    ordered: bool,
 }
 
 fn check(tree: &Tree, report: &mut Report) {
@@ -62,12 +67,9 @@ fn judge(file: &File, slice: &Slice<'_>, siblings: &[&File], report: &mut Report
             report.broken(&file.path, slice.line, says);
         }
     }
-    let declared = |stem: &str| file.text.find(&format!("mod {stem};"));
-    let by_name = known.is_sorted();
-    let by_declaration = known.is_sorted_by_key(|stem| declared(stem));
-    if !by_name && !by_declaration {
+    if !slice.ordered && !known.is_sorted() {
         let says = format!(
-            "{} is out of order, sort it by file name or as the modules are declared",
+            "{} is out of order, sort it by file name or say `{ORDERED} ..` above it",
             slice.name
         );
         report.broken(&file.path, slice.line, says);
@@ -109,9 +111,20 @@ fn slices(text: &str) -> Vec<Slice<'_>> {
             line: text[..at].matches('\n').count() + 1,
             element: element.rsplit([' ', '&', ':']).next().unwrap_or_default(),
             entries: entries(body),
+            ordered: comment_above(text, at).contains(ORDERED),
         });
     }
     slices
+}
+
+/// The comment lines right above the line that holds byte `at`.
+fn comment_above(text: &str, at: usize) -> String {
+    let start = text[..at].rfind('\n').map_or(0, |n| n + 1);
+    let lines = text[..start].lines().rev();
+    let comment = lines.take_while(|line| line.trim_start().starts_with("//"));
+    let mut lines: Vec<&str> = comment.collect();
+    lines.reverse();
+    lines.join(" ")
 }
 
 /// The module of every entry of a slice's body: `a::X`, `&b::X`, `c::item()`.

@@ -40,8 +40,6 @@ const VERBS: &[&str] = &[
     "resolve",
     "send",
     "setup",
-    "start",
-    "stop",
     "update",
     "validate",
     "verify",
