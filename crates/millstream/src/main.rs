@@ -1,2 +1,45 @@
-//! The `millstream` command.
-fn main() {}
+//! The `millstream` command: reads the arguments, runs one command, turns its end into an exit code.
+
+mod args;
+mod commands;
+mod exit;
+mod failure;
+mod output;
+mod quantity;
+mod secret;
+mod signal;
+mod table;
+mod target;
+
+use args::Args;
+use clap::Parser;
+use exit::Exit;
+use failure::Failure;
+
+fn main() -> std::process::ExitCode {
+    failure::report_panics();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return args::explain(&error),
+    };
+    match run(args) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            failure.print();
+            failure.exit().into()
+        }
+    }
+}
+
+fn run(args: Args) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::user("cannot start the worker threads").because(&error))?;
+    let exit = runtime.block_on(async {
+        let signals = signal::Signals::watch()?;
+        commands::run(args, signals).await
+    });
+    runtime.shutdown_background();
+    exit
+}

@@ -1,0 +1,126 @@
+//! The command line: what every command shares, and how a wrong one is explained.
+
+use crate::commands::Command;
+use crate::exit::Exit;
+use crate::output::Format;
+use crate::secret::masked;
+use std::io::Write;
+
+/// Columns that help fits, also on a wider terminal.
+const HELP_WIDTH: usize = 80;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream collections
+  millstream get cities 2950159
+  millstream loads --output json
+
+Exit codes:
+  0    done
+  1    done, but there is something to look at: rejects, a missing key
+  2    the user, the configuration or the database stood in the way
+  70   a bug in millstream
+  130  Ctrl-C
+  143  SIGTERM";
+
+/// Puts JSON documents into PostgreSQL at full speed, keeps them queryable, loses nothing.
+///
+/// Data goes to stdout; the target, progress and errors go to stderr.
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "millstream",
+    version,
+    max_term_width = HELP_WIDTH,
+    after_help = EXAMPLES,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
+pub struct Args {
+    /// Form of the data on stdout
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
+    pub output: Format,
+
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Where a command works.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Target")]
+pub struct TargetArgs {
+    /// Database to work on, as postgres://USER@HOST:PORT/DB or "host=.. dbname=.."
+    /// [default: MILLSTREAM_DB, then DATABASE_URL, then the local server]
+    ///
+    /// A password is better kept in ~/.pgpass, PGPASSWORD or one of the variables: command lines
+    /// can be read by other users of the machine.
+    #[arg(long, value_name = "URL")]
+    pub db: Option<String>,
+
+    /// Schema of Millstream's own tables [default: MILLSTREAM_SCHEMA, then millstream]
+    #[arg(long, value_name = "NAME")]
+    pub schema: Option<String>,
+}
+
+/// Prints help and version on stdout, a wrong command line on stderr.
+pub fn explain(error: &clap::Error) -> std::process::ExitCode {
+    if !error.use_stderr() {
+        // A reader that has gone is no error.
+        let _ = error.print();
+        return Exit::Done.into();
+    }
+    let text = error.render();
+    let shown = if std::io::IsTerminal::is_terminal(&std::io::stderr()) {
+        text.ansi().to_string()
+    } else {
+        text.to_string()
+    };
+    let _ = std::io::stderr().write_all(masked(&shown).as_bytes());
+    Exit::Error.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn every_command(command: &clap::Command, found: &mut Vec<clap::Command>) {
+        for sub in command.get_subcommands() {
+            found.push(sub.clone());
+            every_command(sub, found);
+        }
+    }
+
+    #[test]
+    fn the_command_line_holds_together() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_and_flag_is_explained_without_final_period() {
+        let mut commands = Vec::new();
+        every_command(&Args::command(), &mut commands);
+        assert!(!commands.is_empty());
+        for command in commands {
+            let name = command.get_name();
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(!about.is_empty() && !about.ends_with('.'), "{name}: {about}");
+            for arg in command.get_arguments() {
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                assert!(!help.is_empty() && !help.ends_with('.'), "{name} {}", arg.get_id());
+            }
+        }
+    }
+
+    #[test]
+    fn every_leaf_command_shows_an_example() {
+        let mut commands = Vec::new();
+        every_command(&Args::command(), &mut commands);
+        for command in commands.iter().filter(|c| !c.has_subcommands()) {
+            let name = command.get_name();
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(after.contains("Example") && after.contains(name), "{name} has no example");
+            assert!(after.lines().all(|line| line.len() <= HELP_WIDTH), "{name}: too wide");
+        }
+    }
+}

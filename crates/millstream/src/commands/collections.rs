@@ -1,0 +1,66 @@
+//! `collections`: lists what has been loaded.
+
+use crate::args::TargetArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use crate::quantity;
+use crate::table::{Align, Table};
+use crate::target::Database;
+use millstream_engine::store::collections::{self, CollectionSummary};
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream collections
+  millstream collections --db postgres://me@db.example/shop --output json";
+
+/// List the collections: key, rows, size, loads
+///
+/// Rows are an estimate from the table's statistics. The size counts indexes and TOAST.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct CollectionsArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// Runs the command.
+pub async fn run(args: &CollectionsArgs, output: Output) -> Result<Exit, Failure> {
+    let database = Database::open(&args.target).await?;
+    let found = if database.has_schema().await? {
+        collections::list(&database.client, &database.schema).await?
+    } else {
+        Vec::new()
+    };
+    if output.is_json() {
+        output.json(&found)?;
+    } else if found.is_empty() {
+        note("no collections yet");
+    } else {
+        output.table(&table(&found))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn table(found: &[CollectionSummary]) -> Table {
+    let mut table = Table::new(&[
+        ("name", Align::Left),
+        ("rows", Align::Right),
+        ("size", Align::Right),
+        ("loads", Align::Right),
+        ("last load (utc)", Align::Left),
+        ("key", Align::Wrap),
+    ]);
+    for c in found {
+        let key: Vec<&str> = c.key.iter().map(|column| column.name.as_str()).collect();
+        table.row([
+            c.name.to_string(),
+            c.rows_estimate.map_or_else(|| "?".to_owned(), |n| format!("~{}", quantity::count(n))),
+            c.bytes.map_or_else(|| "no table".to_owned(), quantity::bytes),
+            quantity::count(c.loads),
+            c.last_load_at.as_deref().map(quantity::minute).unwrap_or_default(),
+            key.join(", "),
+        ]);
+    }
+    table
+}

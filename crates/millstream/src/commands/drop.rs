@@ -1,0 +1,89 @@
+//! `drop`: removes a collection with all that is on record about it.
+
+use crate::args::TargetArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::quantity;
+use crate::target::Database;
+use millstream_engine::store::collections::{self, Collection};
+use millstream_model::CollectionName;
+use serde_json::json;
+use std::io::{BufRead, IsTerminal, Write};
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream drop events
+  millstream drop staging.events --yes";
+
+/// Drop a collection: its table, and the record of its loads and rejects
+///
+/// An adopted table, one that was there before Millstream, is only forgotten unless --table is
+/// given. Refused while a load into the collection runs, and when views or foreign keys depend
+/// on the table.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct DropArgs {
+    /// Collection, as listed
+    #[arg(value_name = "[SCHEMA.]NAME")]
+    name: CollectionName,
+
+    /// Do not ask; needed where nobody can be asked
+    #[arg(long)]
+    yes: bool,
+
+    /// Drop the table even if it was adopted
+    #[arg(long)]
+    table: bool,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// Runs the command.
+pub async fn run(args: &DropArgs, output: Output) -> Result<Exit, Failure> {
+    let mut database = Database::open(&args.target).await?;
+    let collection = database.collection(&args.name).await?;
+    let with_table = collection.present && (args.table || !collection.adopted);
+    if !args.yes && !confirmed(&collection, with_table)? {
+        return Err(Failure::user("nothing was dropped"));
+    }
+    let dropped =
+        collections::drop(&mut database.client, &database.schema, &collection, with_table).await?;
+    if output.is_json() {
+        output.json(&json!({
+            "schema": collection.name.schema,
+            "table": collection.name.table,
+            "dropped_table": dropped.table,
+            "forgotten_loads": dropped.loads,
+        }))?;
+        return Ok(Exit::Done);
+    }
+    let name = &collection.name;
+    let loads = quantity::things(dropped.loads, "load");
+    output.line(&match (dropped.table, collection.present) {
+        (true, _) => format!("dropped {name} and the record of {loads}"),
+        (false, true) => format!("forgot {name} and the record of {loads}; its adopted table stays"),
+        (false, false) => format!("forgot {name}, whose table was gone, and the record of {loads}"),
+    })?;
+    Ok(Exit::Done)
+}
+
+fn confirmed(collection: &Collection, with_table: bool) -> Result<bool, Failure> {
+    let name = &collection.name;
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(Failure::user(format!("dropping {name} needs a yes, and nobody can be asked"))
+            .hint(format!("millstream drop {name} --yes")));
+    }
+    let what = if with_table { "drop the table of" } else { "forget" };
+    let mut stderr = std::io::stderr();
+    // With stderr closed the answer is read all the same, and an empty one means no.
+    let _ = write!(stderr, "{what} {name} with its loads and rejects? [y/N] ");
+    let _ = stderr.flush();
+    let mut answer = String::new();
+    std::io::stdin()
+        .lock()
+        .read_line(&mut answer)
+        .map_err(|error| Failure::user("cannot read the answer").because(&error))?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

@@ -1,0 +1,165 @@
+//! `loads`: lists loads on record, forgets one, prunes old ones.
+
+use crate::args::TargetArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use crate::quantity::{self, Age};
+use crate::table::{Align, Table};
+use crate::target::Database;
+use millstream_engine::store::loads::{self, LoadSummary};
+use serde_json::json;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream loads
+  millstream loads --output json | jq '.[0].receipt'
+  millstream loads forget 17
+  millstream loads prune --older-than 30d";
+
+const FORGET_EXAMPLES: &str = "\
+Examples:
+  millstream loads forget 17";
+
+const PRUNE_EXAMPLES: &str = "\
+Examples:
+  millstream loads prune --older-than 30d";
+
+/// List the loads on record, newest first; forget one or old ones
+///
+/// State is running, finished, stopped (ended early, in good order) or crashed (recorded as
+/// running, but no process runs it). Running the same load command again goes on with a stopped
+/// or crashed load.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct LoadsArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Remove the record of one load, with its rejects
+    ///
+    /// The documents it loaded stay. An unfinished load cannot be resumed afterwards: the same
+    /// command begins at the start of its sources. Refused while the load runs.
+    #[command(after_help = FORGET_EXAMPLES)]
+    Forget {
+        /// Number of the load, as listed
+        #[arg(value_name = "ID")]
+        load_id: i64,
+
+        #[command(flatten)]
+        target: TargetArgs,
+    },
+    /// Remove the records of loads that finished long ago, with their rejects
+    ///
+    /// The documents they loaded stay. Unfinished loads are never removed, because they can be
+    /// resumed; nor are loads in a sum mode, because running one again would count twice.
+    #[command(after_help = PRUNE_EXAMPLES)]
+    Prune {
+        /// Age since the load finished: 90m, 12h, 30d, 8w
+        #[arg(long, value_name = "AGE")]
+        older_than: Age,
+
+        #[command(flatten)]
+        target: TargetArgs,
+    },
+}
+
+/// Runs the command.
+pub async fn run(args: &LoadsArgs, output: Output) -> Result<Exit, Failure> {
+    match &args.action {
+        None => list(&args.target, output).await,
+        Some(Action::Forget { load_id, target }) => forget(*load_id, target, output).await,
+        Some(Action::Prune { older_than, target }) => prune(*older_than, target, output).await,
+    }
+}
+
+async fn list(target: &TargetArgs, output: Output) -> Result<Exit, Failure> {
+    let database = Database::open(target).await?;
+    let found = if database.has_schema().await? {
+        loads::list(&database.client, &database.schema).await?
+    } else {
+        Vec::new()
+    };
+    if output.is_json() {
+        output.json(&found)?;
+    } else if found.is_empty() {
+        note("no loads yet");
+    } else {
+        output.table(&table(&found))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn table(found: &[LoadSummary]) -> Table {
+    let mut table = Table::new(&[
+        ("id", Align::Right),
+        ("collection", Align::Left),
+        ("state", Align::Left),
+        ("read", Align::Right),
+        ("rejected", Align::Right),
+        ("started (utc)", Align::Left),
+        ("sources", Align::Wrap),
+    ]);
+    for load in found {
+        table.row([
+            load.load_id.to_string(),
+            load.collection.clone(),
+            load.state.clone(),
+            quantity::count(load.read),
+            quantity::count(load.rejected),
+            quantity::minute(&load.started_at),
+            load.sources.join(" "),
+        ]);
+    }
+    table
+}
+
+async fn forget(load_id: i64, target: &TargetArgs, output: Output) -> Result<Exit, Failure> {
+    let mut database = Database::open(target).await?;
+    let load = if database.has_schema().await? {
+        loads::find(&database.client, &database.schema, load_id).await?
+    } else {
+        None
+    };
+    let unknown = || {
+        Failure::user(format!("there is no load {load_id} on record")).hint("millstream loads")
+    };
+    let load = load.ok_or_else(unknown)?;
+    if !loads::forget(&mut database.client, &database.schema, load_id).await? {
+        return Err(unknown());
+    }
+    if output.is_json() {
+        output.json(&json!({ "forgotten": [load_id] }))?;
+        return Ok(Exit::Done);
+    }
+    output.line(&format!("forgot load {load_id} into {}", load.collection))?;
+    note(match load.is_finished() {
+        true => "its documents stay; the same load command would load its sources again",
+        false => {
+            "the documents it committed stay; it cannot be resumed: the same load command begins \
+             at the start of its sources"
+        }
+    });
+    Ok(Exit::Done)
+}
+
+async fn prune(age: Age, target: &TargetArgs, output: Output) -> Result<Exit, Failure> {
+    let database = Database::open(target).await?;
+    let forgotten = if database.has_schema().await? {
+        loads::prune(&database.client, &database.schema, age.seconds).await?
+    } else {
+        Vec::new()
+    };
+    if output.is_json() {
+        output.json(&json!({ "forgotten": forgotten }))?;
+    } else {
+        output.line(&format!("forgot {}", quantity::things(forgotten.len() as u64, "load")))?;
+    }
+    Ok(Exit::Done)
+}

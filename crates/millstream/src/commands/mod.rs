@@ -1,0 +1,38 @@
+//! The commands: one file each, joined here.
+
+mod collections;
+mod db;
+mod drop;
+mod get;
+mod loads;
+mod rejects;
+
+use crate::args::Args;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::signal::Signals;
+
+/// Every command. One more is its file, a line here and a line in [`run`].
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    Loads(loads::LoadsArgs),
+    Collections(collections::CollectionsArgs),
+    Drop(drop::DropArgs),
+    Get(get::GetArgs),
+    Rejects(rejects::RejectsArgs),
+    Db(db::DbArgs),
+}
+
+/// Runs the command that was asked for.
+pub async fn run(args: Args, _signals: Signals) -> Result<Exit, Failure> {
+    let output = Output { format: args.output };
+    match args.command {
+        Command::Loads(args) => loads::run(&args, output).await,
+        Command::Collections(args) => collections::run(&args, output).await,
+        Command::Drop(args) => drop::run(&args, output).await,
+        Command::Get(args) => get::run(&args, output).await,
+        Command::Rejects(args) => rejects::run(&args, output).await,
+        Command::Db(args) => db::run(&args, output).await,
+    }
+}

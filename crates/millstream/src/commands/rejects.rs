@@ -1,0 +1,189 @@
+//! `rejects`: shows, exports and clears the documents that could not be stored.
+
+use crate::args::TargetArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use crate::quantity::{self, Age};
+use crate::table::{Align, Table};
+use crate::target::Database;
+use millstream_engine::store::rejects::{self, ReasonCount, RejectFilter, RejectedDocument};
+use millstream_model::{CollectionName, REASONS};
+use serde_json::json;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream rejects events
+  millstream rejects events --reason not_json --limit 100
+  millstream rejects events --export mend.rejects
+  millstream load --format rejects mend.rejects --into events --key id
+  millstream rejects events --clear --older-than 30d";
+
+/// Rejects shown unless `--limit` says otherwise.
+const SHOWN_DEFAULT: u64 = 20;
+
+/// Show the documents of a collection that could not be stored
+///
+/// First how many for each reason, then the documents: load, source and line, reason, detail.
+/// --output json gives their bytes too. --export writes them in the form that
+/// `load --format rejects` reads, to be mended there. --clear removes them (those that were
+/// exported, when both are given); the loads keep their counts.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct RejectsArgs {
+    /// Collection, as listed
+    #[arg(value_name = "[SCHEMA.]NAME")]
+    name: CollectionName,
+
+    /// Only rejects of this load
+    #[arg(long, value_name = "ID")]
+    load: Option<i64>,
+
+    /// Only rejects with this reason
+    #[arg(long, value_name = "REASON", value_parser = reasons())]
+    reason: Option<String>,
+
+    /// Only rejects older than this: 90m, 12h, 30d, 8w
+    #[arg(long, value_name = "AGE")]
+    older_than: Option<Age>,
+
+    /// Show at most this many
+    #[arg(long, value_name = "N", default_value_t = SHOWN_DEFAULT)]
+    limit: u64,
+
+    /// Write them all to a new file instead of showing them
+    #[arg(long, value_name = "FILE")]
+    export: Option<PathBuf>,
+
+    /// Remove them instead of showing them
+    #[arg(long)]
+    clear: bool,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+fn reasons() -> clap::builder::PossibleValuesParser {
+    REASONS.iter().map(|reason| reason.code()).collect::<Vec<_>>().into()
+}
+
+/// Runs the command.
+pub async fn run(args: &RejectsArgs, output: Output) -> Result<Exit, Failure> {
+    let mut database = Database::open(&args.target).await?;
+    let collection = database.collection(&args.name).await?;
+    let filter = RejectFilter {
+        table_oid: collection.table_oid,
+        load_id: args.load,
+        reason: args.reason.clone(),
+        older_than_seconds: args.older_than.map(|age| age.seconds),
+    };
+    if args.export.is_some() || args.clear {
+        return take_out(args, &filter, &mut database, output).await;
+    }
+    show(args, &filter, &database, output).await
+}
+
+async fn show(
+    args: &RejectsArgs,
+    filter: &RejectFilter,
+    database: &Database,
+    output: Output,
+) -> Result<Exit, Failure> {
+    let reasons = rejects::count(&database.client, &database.schema, filter).await?;
+    let mut shown = Vec::new();
+    let limit = Some(args.limit);
+    rejects::each(&database.client, &database.schema, filter, limit, |reject| {
+        shown.push(reject);
+        Ok::<(), Failure>(())
+    })
+    .await?;
+    if output.is_json() {
+        output.json(&json!({ "reasons": reasons, "rejects": shown }))?;
+        return Ok(Exit::Done);
+    }
+    if reasons.is_empty() {
+        note("no rejects");
+        return Ok(Exit::Done);
+    }
+    output.table(&summary(&reasons))?;
+    output.line("")?;
+    output.table(&listing(&shown))?;
+    let all: u64 = reasons.iter().map(|reason| reason.count).sum();
+    let more = all.saturating_sub(shown.len() as u64);
+    if more > 0 {
+        note(&format!("{} more; --limit shows more, --export FILE takes all", quantity::count(more)));
+    }
+    Ok(Exit::Done)
+}
+
+fn summary(reasons: &[ReasonCount]) -> Table {
+    let mut table =
+        Table::new(&[("reason", Align::Left), ("rejects", Align::Right), ("size", Align::Right)]);
+    for reason in reasons {
+        table.row([
+            reason.reason.clone(),
+            quantity::count(reason.count),
+            quantity::bytes(reason.bytes),
+        ]);
+    }
+    table
+}
+
+fn listing(shown: &[RejectedDocument]) -> Table {
+    let mut table = Table::new(&[
+        ("load", Align::Right),
+        ("source:line", Align::Left),
+        ("byte", Align::Right),
+        ("reason", Align::Left),
+        ("detail", Align::Wrap),
+    ]);
+    for reject in shown {
+        table.row([
+            reject.load_id.to_string(),
+            format!("{}:{}", reject.source, reject.line),
+            reject.byte_offset.to_string(),
+            reject.reason.clone(),
+            reject.detail.clone(),
+        ]);
+    }
+    table
+}
+
+/// Exports, clears, or both: then exactly what was exported goes, because both see one snapshot.
+async fn take_out(
+    args: &RejectsArgs,
+    filter: &RejectFilter,
+    database: &mut Database,
+    output: Output,
+) -> Result<Exit, Failure> {
+    let transaction = database
+        .client
+        .build_transaction()
+        .isolation_level(IsolationLevel::RepeatableRead)
+        .start()
+        .await
+        .map_err(millstream_pg::Error::from)?;
+    let schema = &database.schema;
+    let exported = match &args.export {
+        Some(path) => Some(export(&transaction, schema, filter, path).await?),
+        None => None,
+    };
+    let cleared = match args.clear {
+        true => Some(rejects::clear(&transaction, schema, filter).await?),
+        false => None,
+    };
+    transaction.commit().await.map_err(millstream_pg::Error::from)?;
+    if output.is_json() {
+        output.json(&json!({ "exported": exported, "cleared": cleared }))?;
+        return Ok(Exit::Done);
+    }
+    if let (Some(n), Some(path)) = (exported, &args.export) {
+        let rejects = quantity::things(n, "reject");
+        output.line(&format!("exported {rejects} to {}", visible(&path.display().to_string())))?;
+    }
+    if let Some(n) = cleared {
+        output.line(&format!("cleared {}", quantity::things(n, "reject")))?;
+    }
+    Ok(Exit::Done)
+}

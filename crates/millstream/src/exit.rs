@@ -1,0 +1,65 @@
+//! The exit codes.
+
+/// How the process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything asked for was done.
+    Done,
+    /// Done, and there is something to look at: rejects, a missing key.
+    Findings,
+    /// The user, the configuration or the database stood in the way.
+    Error,
+    /// Our bug (`EX_SOFTWARE` in sysexits.h).
+    Bug,
+    /// Ctrl-C.
+    Interrupted,
+    /// SIGTERM.
+    Terminated,
+}
+
+/// Every exit, in the order of the enum.
+#[cfg(test)]
+const EXITS: &[Exit] = &[
+    Exit::Done,
+    Exit::Findings,
+    Exit::Error,
+    Exit::Bug,
+    Exit::Interrupted,
+    Exit::Terminated,
+];
+
+impl Exit {
+    /// The code that the shell sees; above 128 it is 128 and the number of the signal.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Findings => 1,
+            Self::Error => 2,
+            Self::Bug => 70,
+            Self::Interrupted => 130,
+            Self::Terminated => 143,
+        }
+    }
+
+    /// Leaves the process at once.
+    pub fn now(self) -> ! {
+        std::process::exit(i32::from(self.code()))
+    }
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_the_documented_ones() {
+        let codes: Vec<u8> = EXITS.iter().map(|exit| exit.code()).collect();
+        assert_eq!(codes, [0, 1, 2, 70, 130, 143]);
+    }
+}

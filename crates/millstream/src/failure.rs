@@ -1,0 +1,244 @@
+//! The one way in which the command tells that something went wrong.
+
+use crate::exit::Exit;
+use crate::secret::masked;
+use millstream_pg::ErrorKind;
+use std::error::Error;
+use std::io::Write;
+
+/// What ends a command early: a sentence, what caused it, where, and the way out.
+#[derive(Debug)]
+pub struct Failure {
+    end: End,
+    message: String,
+    causes: Vec<String>,
+    place: Option<String>,
+    hint: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Shown, with this exit code.
+    Shown(Exit),
+    /// Nothing to show: whoever read our output has gone.
+    ClosedPipe,
+}
+
+impl Failure {
+    /// The user, the configuration or the database stood in the way. The message is a lower-case
+    /// sentence without final period.
+    pub fn user(message: impl Into<String>) -> Self {
+        Self::new(Exit::Error, message)
+    }
+
+    /// Something that only a bug of ours can cause.
+    pub fn bug(message: impl Into<String>) -> Self {
+        let mut failure = Self::new(Exit::Bug, message);
+        failure.hint = Some(bug_hint());
+        failure
+    }
+
+    /// A failure told by an error: its message, then its chain of sources.
+    pub fn of(error: &(dyn Error + 'static)) -> Self {
+        let mut failure = Self::user(error.to_string());
+        if let Some(source) = error.source() {
+            failure = failure.because(source);
+        }
+        failure
+    }
+
+    /// Adds an error and its sources as causes, leaving out what the line above already says.
+    #[must_use]
+    pub fn because(mut self, error: &(dyn Error + 'static)) -> Self {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            let text = error.to_string();
+            let last = self.causes.last().unwrap_or(&self.message);
+            if !last.contains(&text) {
+                self.causes.push(text);
+            }
+            next = error.source();
+        }
+        self
+    }
+
+    /// Adds where it happened: `FILE:LINE`, or a batch.
+    #[must_use]
+    pub fn at(mut self, place: impl Into<String>) -> Self {
+        self.place = Some(place.into());
+        self
+    }
+
+    /// Adds the way out, a command where there is one.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// How the process ends.
+    pub fn exit(&self) -> Exit {
+        match self.end {
+            End::Shown(exit) => exit,
+            End::ClosedPipe => Exit::Done,
+        }
+    }
+
+    /// Prints the failure on stderr.
+    pub fn print(&self) {
+        if self.end == End::ClosedPipe {
+            return;
+        }
+        // With stderr closed there is nobody left to tell.
+        let _ = std::io::stderr().write_all(self.to_string().as_bytes());
+    }
+
+    fn judged(error: &(dyn Error + 'static), kind: ErrorKind, hint: Option<String>) -> Self {
+        let mut failure = Self::of(error);
+        failure.hint = hint;
+        if kind == ErrorKind::Bug {
+            failure.end = End::Shown(Exit::Bug);
+            failure.hint = Some(bug_hint());
+        }
+        failure
+    }
+
+    fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self {
+            end: End::Shown(exit),
+            message: message.into(),
+            causes: Vec::new(),
+            place: None,
+            hint: None,
+        }
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "error: {}", masked(&self.message))?;
+        for cause in &self.causes {
+            writeln!(f, "caused by: {}", masked(cause))?;
+        }
+        if let Some(place) = &self.place {
+            writeln!(f, "where: {}", masked(place))?;
+        }
+        if let Some(hint) = &self.hint {
+            writeln!(f, "hint: {}", masked(hint))?;
+        }
+        Ok(())
+    }
+}
+
+impl From<millstream_pg::Error> for Failure {
+    fn from(error: millstream_pg::Error) -> Self {
+        Self::judged(&error, error.kind(), error.hint())
+    }
+}
+
+impl From<millstream_engine::Error> for Failure {
+    fn from(error: millstream_engine::Error) -> Self {
+        Self::judged(&error, error.kind(), error.hint())
+    }
+}
+
+impl From<millstream_local::Error> for Failure {
+    fn from(error: millstream_local::Error) -> Self {
+        Self::judged(&error, ErrorKind::Config, error.hint())
+    }
+}
+
+/// Writing to stdout failed. A reader that has gone (`| head`) is no error.
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        let mut failure = Self::user("cannot write to stdout").because(&error);
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            failure.end = End::ClosedPipe;
+        }
+        failure
+    }
+}
+
+/// Makes every panic, of whatever thread, a bug report and the end of the process: a lane must
+/// never go missing while the others acknowledge.
+pub fn report_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let message = info
+            .payload_as_str()
+            .unwrap_or("a panic without a message");
+        let mut failure = Failure::bug(format!("millstream has a bug: {message}"));
+        if let Some(place) = info.location() {
+            failure = failure.at(place.to_string());
+        }
+        failure.print();
+        Exit::Bug.now();
+    }));
+}
+
+fn bug_hint() -> String {
+    format!(
+        "this is our fault; please report these lines with the command you ran, \
+         millstream {} on {} {}",
+        env!("CARGO_PKG_VERSION"),
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_reads_from_the_sentence_to_the_way_out() {
+        let failure = Failure::user("cannot connect to postgres://u:s3@h/db")
+            .because(&std::io::Error::other("connection refused"))
+            .at("events.ndjson:17")
+            .hint("millstream db start");
+        assert_eq!(
+            failure.to_string(),
+            "error: cannot connect to postgres://u:***@h/db\n\
+             caused by: connection refused\n\
+             where: events.ndjson:17\n\
+             hint: millstream db start\n"
+        );
+        assert_eq!(failure.exit(), Exit::Error);
+    }
+
+    #[test]
+    fn a_cause_that_repeats_the_line_above_is_left_out() {
+        let failure = Failure::user("cannot read x: gone").because(&std::io::Error::other("gone"));
+        assert_eq!(failure.to_string(), "error: cannot read x: gone\n");
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_is_no_error() {
+        let failure = Failure::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
+        assert_eq!(failure.exit(), Exit::Done);
+        let failure = Failure::from(std::io::Error::from(std::io::ErrorKind::StorageFull));
+        assert_eq!(failure.exit(), Exit::Error);
+    }
+
+    /// Run by the test below in a process of its own, because the hook ends the process.
+    #[test]
+    fn panics_when_told_to() {
+        if std::env::var_os("MILLSTREAM_TEST_PANIC").is_some() {
+            report_panics();
+            panic!("lost a row of postgres://u:s3@h/db");
+        }
+    }
+
+    #[test]
+    fn a_panic_is_a_bug_report_and_exit_70() {
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "failure::tests::panics_when_told_to", "--nocapture"])
+            .env("MILLSTREAM_TEST_PANIC", "1")
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(70), "{stderr}");
+        assert!(stderr.contains("error: millstream has a bug: lost a row of postgres://u:***@h/db"));
+        assert!(stderr.contains("where: crates/millstream/src/failure.rs:"), "{stderr}");
+        assert!(stderr.contains("hint: this is our fault"));
+    }
+}

@@ -1,0 +1,124 @@
+//! Counts, sizes, rates and durations as people read and write them.
+
+/// Units of an age, longest last, with their seconds.
+const AGE_UNITS: &[(&str, u64)] = &[
+    ("s", 1),
+    ("m", 60),
+    ("h", 3_600),
+    ("d", 86_400),
+    ("w", 604_800),
+];
+
+/// Longest age accepted: a hundred years, well within what PostgreSQL's timestamps subtract.
+const AGE_SECONDS_MAX: u64 = 100 * 365 * 86_400;
+
+/// A span of time back from now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Age {
+    /// Whole seconds.
+    pub seconds: u64,
+}
+
+impl std::str::FromStr for Age {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+        let unit = &text[digits.len()..];
+        AGE_UNITS
+            .iter()
+            .find(|(name, _)| *name == unit)
+            .and_then(|(_, seconds)| digits.parse::<u64>().ok()?.checked_mul(*seconds))
+            .filter(|seconds| *seconds <= AGE_SECONDS_MAX)
+            .map(|seconds| Self { seconds })
+            .ok_or_else(|| "expected a number and a unit: 90m, 12h, 30d or 8w".to_owned())
+    }
+}
+
+/// A count with its thousands set apart: `1,234,567`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, c) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// A number of bytes in binary units: `512 B`, `1.5 MiB`.
+pub fn bytes(n: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if n < 1024 {
+        return format!("{n} B");
+    }
+    let mut value = n as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// A count with its noun: `1 load`, `2,000 loads`.
+pub fn things(n: u64, noun: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(n))
+}
+
+/// An RFC 3339 time in UTC, cut to the minute: `2026-11-21 03:30`.
+pub fn minute(time: &str) -> String {
+    time.get(..16).unwrap_or(time).replace('T', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_have_units() {
+        for (text, seconds) in [("0s", 0), ("90m", 5_400), ("12h", 43_200), ("30d", 2_592_000), ("8w", 4_838_400)] {
+            assert_eq!(text.parse(), Ok(Age { seconds }));
+        }
+        for text in ["", "d", "30", "30 d", "-1d", "1.5h", "1y", "99999999999999999999d", "999999w", "é"] {
+            assert!(text.parse::<Age>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_are_grouped() {
+        for (n, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(count(n), text);
+        }
+    }
+
+    #[test]
+    fn nouns_follow_their_count() {
+        assert_eq!(things(1, "load"), "1 load");
+        assert_eq!(things(2_000, "load"), "2,000 loads");
+    }
+
+    #[test]
+    fn times_are_cut_to_the_minute() {
+        assert_eq!(minute("2026-11-21T03:30:59Z"), "2026-11-21 03:30");
+        assert_eq!(minute("odd"), "odd");
+    }
+
+    #[test]
+    fn sizes_have_one_decimal() {
+        for (n, text) in [
+            (0, "0 B"),
+            (1_023, "1023 B"),
+            (1_024, "1.0 KiB"),
+            (1_536, "1.5 KiB"),
+            ((1 << 20) - 1, "1.0 MiB"),
+            (5 << 30, "5.0 GiB"),
+        ] {
+            assert_eq!(bytes(n), text);
+        }
+        assert!(bytes(u64::MAX).ends_with(" PiB"));
+    }
+}

@@ -1,0 +1,43 @@
+//! Ctrl-C and SIGTERM: at once by default, in good order for a command that asks for it.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// The signals that ask the process to end.
+#[derive(Debug, Clone)]
+pub struct Signals {
+    first: watch::Receiver<Option<Exit>>,
+    orderly: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// Begins to watch. Until a command calls [`Signals::stop_asked`], a signal ends the process
+    /// at once; afterwards the second one does.
+    pub fn watch() -> Result<Self, Failure> {
+        let failed = |error: std::io::Error| {
+            Failure::user("cannot watch for signals").because(&error)
+        };
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        let (sender, first) = watch::channel(None);
+        let orderly = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&orderly);
+        tokio::spawn(async move {
+            loop {
+                let exit = tokio::select! {
+                    _ = interrupt.recv() => Exit::Interrupted,
+                    _ = terminate.recv() => Exit::Terminated,
+                };
+                if !asked.load(Ordering::SeqCst) || sender.borrow().is_some() {
+                    exit.now();
+                }
+                sender.send_replace(Some(exit));
+            }
+        });
+        Ok(Self { first, orderly })
+    }
+}

@@ -1,0 +1,178 @@
+//! Plain aligned tables that fit a terminal of 80 columns.
+
+/// Columns that a table tries to fit.
+const WIDTH: usize = 80;
+
+/// Narrowest form of the wrapped column; a table that needs more room is wider than [`WIDTH`].
+const WRAPPED_WIDTH_MIN: usize = 24;
+
+const GAP: &str = "  ";
+
+/// How the cells of a column stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// Text.
+    Left,
+    /// Numbers.
+    Right,
+    /// Text that continues on the next line where the table would be too wide; last column only.
+    Wrap,
+}
+
+/// A heading and rows of the same length.
+#[derive(Debug)]
+pub struct Table {
+    columns: Vec<(&'static str, Align)>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new(columns: &[(&'static str, Align)]) -> Self {
+        Self {
+            columns: columns.to_vec(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row with a cell for each column. Control characters are shown as escapes, so that no
+    /// name or document can steer the terminal.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        let row: Vec<String> = cells.into_iter().map(|cell| visible(&cell)).collect();
+        assert_eq!(row.len(), self.columns.len(), "a cell for each column");
+        self.rows.push(row);
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let mut widths: Vec<usize> = self.columns.iter().map(|c| width(c.0)).collect();
+        for row in &self.rows {
+            for (w, cell) in widths.iter_mut().zip(row) {
+                *w = (*w).max(width(cell));
+            }
+        }
+        let total: usize = widths.iter().sum::<usize>() + GAP.len() * (widths.len() - 1);
+        if let (Some(last), Some((_, Align::Wrap))) = (widths.last_mut(), self.columns.last())
+            && total > WIDTH
+        {
+            let room = WIDTH.saturating_sub(total - *last);
+            *last = (*last).min(room.max(WRAPPED_WIDTH_MIN));
+        }
+        widths
+    }
+}
+
+impl std::fmt::Display for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let widths = self.widths();
+        let heading: Vec<String> = self.columns.iter().map(|c| c.0.to_uppercase()).collect();
+        for row in std::iter::once(&heading).chain(&self.rows) {
+            let wrapped = wrap(row.last().map_or("", |cell| cell), *widths.last().unwrap_or(&0));
+            let is_wrapped = matches!(self.columns.last(), Some((_, Align::Wrap)));
+            let mut line = String::new();
+            for (n, ((cell, (_, align)), w)) in row.iter().zip(&self.columns).zip(&widths).enumerate()
+            {
+                if n > 0 {
+                    line.push_str(GAP);
+                }
+                let cell = match align {
+                    Align::Wrap => wrapped.first().map_or("", |part| part),
+                    Align::Left | Align::Right => cell,
+                };
+                let pad = " ".repeat(w.saturating_sub(width(cell)));
+                match align {
+                    Align::Right => line.extend([pad.as_str(), cell]),
+                    Align::Left | Align::Wrap => line.extend([cell, pad.as_str()]),
+                }
+            }
+            writeln!(f, "{}", line.trim_end())?;
+            let indent = widths[..widths.len() - 1].iter().map(|w| w + GAP.len()).sum();
+            for part in wrapped.iter().skip(1).filter(|_| is_wrapped) {
+                writeln!(f, "{}{part}", " ".repeat(indent))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The text with control characters as escapes.
+pub fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Lines of at most `room` characters, cut at spaces where there are any.
+fn wrap(text: &str, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split(' ') {
+        let len = width(word);
+        let start_new = used > 0 && used + 1 + len > room;
+        if start_new {
+            lines.push(String::new());
+            used = 0;
+        }
+        for (n, c) in word.chars().enumerate() {
+            let space = n == 0 && used > 0;
+            if used >= room && room > 0 {
+                lines.push(String::new());
+                used = 0;
+            }
+            if let Some(line) = lines.last_mut() {
+                if space {
+                    line.push(' ');
+                    used += 1;
+                }
+                line.push(c);
+                used += 1;
+            }
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let mut table = Table::new(&[("name", Align::Left), ("rows", Align::Right)]);
+        table.row(["events".to_owned(), "7".to_owned()]);
+        table.row(["x\ny\u{1b}[0m".to_owned(), "1,200".to_owned()]);
+        assert_eq!(
+            table.to_string(),
+            "NAME             ROWS\n\
+             events              7\n\
+             x\\ny\\u{1b}[0m  1,200\n"
+        );
+    }
+
+    #[test]
+    fn the_last_column_wraps_at_80() {
+        let mut table = Table::new(&[("id", Align::Right), ("detail", Align::Wrap)]);
+        table.row(["1".to_owned(), "word ".repeat(40).trim_end().to_owned()]);
+        table.row(["2".to_owned(), "x".repeat(100)]);
+        let text = table.to_string();
+        assert!(text.lines().all(|line| width(line) <= WIDTH), "{text}");
+        assert_eq!(text.matches("word").count(), 40);
+        assert_eq!(text.matches('x').count(), 100);
+        assert!(text.lines().count() <= 7, "{text}");
+    }
+
+    #[test]
+    fn a_table_without_rows_is_its_heading() {
+        let table = Table::new(&[("name", Align::Left), ("size", Align::Right)]);
+        assert_eq!(table.to_string(), "NAME  SIZE\n");
+    }
+}

@@ -1,0 +1,6 @@
+//! Tests of the real binary: what it prints, where, and how it ends.
+
+mod help;
+mod process;
+mod records;
+mod refusals;

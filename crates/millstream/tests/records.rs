@@ -1,0 +1,252 @@
+//! Commands that read and remove what is on record, against a real server.
+
+use crate::process::{Run, command, millstream, run};
+use millstream_engine::store::Schema;
+use millstream_engine::store::lock::load_lock_keys;
+use millstream_testkit::{TestDatabase, database};
+use serde_json::{Value, json};
+use std::process::Stdio;
+use tokio_postgres::Client;
+
+/// Two collections and their loads, as rows: 1 finished long ago, 2 the same with `sum`, 3
+/// stopped, 4 recorded as running, 5 finished just now, all into `events`; none into `readings`.
+const RECORDS: &str = include_str!("records.sql");
+
+struct Fixture {
+    url: String,
+    client: Client,
+    _database: TestDatabase,
+}
+
+impl Fixture {
+    async fn empty() -> Self {
+        let database = database().await;
+        Self { url: database.url(), client: database.client().await, _database: database }
+    }
+
+    async fn new() -> Self {
+        let mut fixture = Self::empty().await;
+        Schema::new("millstream").ensure(&mut fixture.client).await.unwrap();
+        fixture.client.batch_execute(RECORDS).await.unwrap();
+        fixture
+    }
+
+    fn run(&self, args: &[&str]) -> Run {
+        run(command(args).args(["--db", &self.url]))
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        run(command(args).args(["--db", &self.url, "--output", "json"])).ends(0).json()
+    }
+
+    async fn count(&self, sql: &str) -> i64 {
+        self.client.query_one(sql, &[]).await.unwrap().get(0)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_without_our_schema_has_no_collections_and_gets_none() {
+    let fixture = Fixture::empty().await;
+    for (args, said) in [
+        (&["collections"][..], "no collections yet"),
+        (&["loads"], "no loads yet"),
+    ] {
+        let run = fixture.run(args).ends(0);
+        assert_eq!(run.stdout, "");
+        assert!(run.stderr.contains(said), "{run:?}");
+        assert_eq!(fixture.json(args), json!([]));
+    }
+    for args in [
+        &["drop", "events", "--yes"][..],
+        &["get", "events", "1"],
+        &["rejects", "events"],
+        &["loads", "forget", "1"],
+    ] {
+        let run = fixture.run(args).ends(2);
+        assert!(run.stderr.contains("error: there is no "), "{run:?}");
+        assert!(run.stderr.contains("hint: millstream "), "{run:?}");
+    }
+    assert_eq!(fixture.json(&["loads", "prune", "--older-than", "1d"]), json!({"forgotten": []}));
+    assert_eq!(fixture.count("select count(*) from pg_namespace where nspname = 'millstream'").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn collections_are_listed_with_what_is_known() {
+    let fixture = Fixture::new().await;
+    let run = fixture.run(&["collections"]).ends(0);
+    assert!(run.stderr.starts_with("target: postgres://"), "{run:?}");
+    assert!(run.stdout.starts_with("NAME"), "{run:?}");
+    assert!(run.stdout.lines().all(|line| line.chars().count() <= 80), "{run:?}");
+    let found = fixture.json(&["collections"]);
+    assert_eq!(found.as_array().unwrap().len(), 2);
+    assert_eq!(found[0]["table"], "events");
+    assert_eq!(found[0]["loads"], 5);
+    assert_eq!(found[0]["key"], json!([{"name": "id", "path": ["id"], "type": "bigint"}]));
+    assert!(found[0]["bytes"].as_u64().unwrap() > 0);
+    assert_eq!(found[1]["schema"], "lab");
+    assert_eq!(found[1]["adopted"], true);
+    assert_eq!(found[1]["last_load_at"], Value::Null);
+    fixture.client.batch_execute("alter table events rename to happenings").await.unwrap();
+    assert_eq!(fixture.json(&["collections"])[1]["table"], "happenings");
+    fixture.client.batch_execute("drop table happenings").await.unwrap();
+    assert_eq!(fixture.json(&["collections"])[1]["present"], false);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_are_found_by_key() {
+    let fixture = Fixture::new().await;
+    let run = fixture.run(&["get", "events", "2", "1"]).ends(0);
+    assert_eq!(run.stdout, "{\"id\": 2, \"price\": 1.50}\n{\"id\": 1}\n");
+    let run = fixture.run(&["get", "events", "1", "7"]).ends(1);
+    assert_eq!(run.stdout, "{\"id\": 1}\n");
+    assert!(run.stderr.contains("missing: 7"), "{run:?}");
+    let run = run_json(&fixture, &["get", "events", "2", "7"], 1);
+    assert_eq!(
+        run,
+        json!([
+            {"key": ["2"], "found": true, "doc": {"id": 2, "price": 1.50}},
+            {"key": ["7"], "found": false, "doc": null},
+        ])
+    );
+    for key in [r"a\,b,2026-01-01T00:00:00Z", r#"["a,b", "2026-01-01T01:00:00+01:00"]"#] {
+        assert_eq!(fixture.run(&["get", "lab.readings", key]).ends(0).stdout, "{\"n\": 1}\n");
+    }
+    let run = fixture.run(&["get", "lab.readings", "a"]).ends(2);
+    assert!(run.stderr.contains("has 1 of the 2 values"), "{run:?}");
+    let run = fixture.run(&["get", "events", "seven"]).ends(2);
+    assert!(run.stderr.contains("invalid input syntax for type bigint"), "{run:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_is_running_only_while_a_process_holds_it() {
+    let fixture = Fixture::new().await;
+    let states = |list: Value| -> Vec<String> {
+        list.as_array().unwrap().iter().map(|load| load["state"].as_str().unwrap().into()).collect()
+    };
+    let list = fixture.json(&["loads"]);
+    assert_eq!(list[1]["read"], 110, "settled counts and the lanes'");
+    assert_eq!(list[4]["receipt"]["read"], 10);
+    assert_eq!(states(list), ["finished", "crashed", "stopped", "finished", "finished"]);
+    hold(&fixture.client, 4).await;
+    assert_eq!(states(fixture.json(&["loads"]))[1], "running");
+    for args in [&["loads", "forget", "4"][..], &["drop", "events", "--yes"]] {
+        let run = fixture.run(args).ends(2);
+        assert!(run.stderr.contains("error: load 4 is running in another process"), "{run:?}");
+    }
+    let text = fixture.run(&["loads"]).ends(0).stdout;
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    fixture.client.batch_execute("select pg_advisory_unlock_all()").await.unwrap();
+    let run = fixture.run(&["loads", "forget", "4"]).ends(0);
+    assert_eq!(run.stdout, "forgot load 4 into events\n");
+    assert!(run.stderr.contains("it cannot be resumed"), "{run:?}");
+    assert_eq!(fixture.count("select count(*) from millstream.lane").await, 0);
+    assert!(fixture.run(&["loads", "forget", "4"]).ends(2).stderr.contains("no load 4"));
+    assert_eq!(fixture.count("select count(*) from events").await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pruning_spares_the_unfinished_and_the_sums() {
+    let fixture = Fixture::new().await;
+    let pruned = fixture.json(&["loads", "prune", "--older-than", "1d"]);
+    assert_eq!(pruned, json!({"forgotten": [1]}));
+    assert_eq!(fixture.count("select sum(load_id)::bigint from millstream.load").await, 2 + 3 + 4 + 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropping_asks_and_takes_the_records_along() {
+    let fixture = Fixture::new().await;
+    let run = fixture.run(&["drop", "events"]).ends(2);
+    assert!(run.stderr.contains("hint: millstream drop events --yes"), "{run:?}");
+    fixture.client.batch_execute("create view v as select * from events").await.unwrap();
+    let run = fixture.run(&["drop", "events", "--yes"]).ends(2);
+    assert!(run.stderr.contains("other objects depend on it"), "{run:?}");
+    assert_eq!(fixture.json(&["collections"])[0]["loads"], 5, "a refused drop changes nothing");
+    fixture.client.batch_execute("drop view v").await.unwrap();
+    let run = fixture.run(&["drop", "events", "--yes"]).ends(0);
+    assert_eq!(run.stdout, "dropped events and the record of 5 loads\n");
+    assert_eq!(fixture.count("select count(*) from millstream.reject").await, 0);
+    assert_eq!(fixture.count("select count(*) from pg_class where relname = 'events'").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_adopted_table_outlives_its_collection() {
+    let fixture = Fixture::new().await;
+    let run = fixture.run(&["drop", "lab.readings", "--yes"]).ends(0);
+    assert!(run.stdout.contains("its adopted table stays"), "{run:?}");
+    assert_eq!(fixture.count("select count(*) from lab.readings").await, 1);
+    let fixture = Fixture::new().await;
+    let run = fixture.run(&["drop", "lab.readings", "--yes", "--table"]).ends(0);
+    assert!(run.stdout.starts_with("dropped lab.readings"), "{run:?}");
+    assert_eq!(fixture.count("select count(*) from pg_class where relname = 'readings'").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rejects_are_summed_up_listed_and_cleared() {
+    let fixture = Fixture::new().await;
+    let run = fixture.run(&["rejects", "events", "--limit", "2"]).ends(0);
+    assert!(run.stdout.starts_with("REASON"), "{run:?}");
+    assert!(run.stdout.contains("a.ndjson:17"), "{run:?}");
+    assert!(run.stderr.contains("1 more; --limit"), "{run:?}");
+    let all = fixture.json(&["rejects", "events"]);
+    assert_eq!(all["reasons"][0], json!({"reason": "not_json", "count": 2, "bytes": 10}));
+    assert_eq!(all["rejects"][0]["document"], "{oops");
+    assert_eq!(all["rejects"][2]["document_base64"], "/w==");
+    let one = fixture.json(&["rejects", "events", "--load", "3"]);
+    assert_eq!(one["rejects"].as_array().unwrap().len(), 1);
+    let cleared = fixture.json(&["rejects", "events", "--clear", "--older-than", "1d"]);
+    assert_eq!(cleared, json!({"exported": null, "cleared": 2}));
+    let run = fixture.run(&["rejects", "events", "--clear", "--load", "3"]).ends(0);
+    assert_eq!(run.stdout, "cleared 1 reject\n");
+    assert!(fixture.run(&["rejects", "events"]).ends(0).stderr.contains("no rejects"));
+    assert_eq!(fixture.json(&["loads"])[2]["rejected"], 1, "the loads keep their counts");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_version_and_missing_rights_are_told() {
+    let fixture = Fixture::new().await;
+    fixture.client.batch_execute("create role guest login password 'hunter2'").await.unwrap();
+    let guest = fixture.url.replace("postgres://", "").split_once('@').unwrap().1.to_owned();
+    let guest = format!("postgres://guest:hunter2@{guest}");
+    let run = millstream(&["collections", "--db", &guest]).ends(2);
+    assert!(run.stderr.contains("error: permission denied for schema millstream"), "{run:?}");
+    assert!(run.stderr.contains("hint: "), "{run:?}");
+    assert!(!run.stderr.contains("hunter2"), "{run:?}");
+    fixture.client.batch_execute("update millstream.meta set schema_version = 999").await.unwrap();
+    let run = fixture.run(&["collections"]).ends(2);
+    assert!(run.stderr.contains("holds version 999"), "{run:?}");
+    fixture.client.batch_execute("drop role guest").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_schema_may_have_another_name() {
+    let mut fixture = Fixture::empty().await;
+    Schema::new("Mill \"1\"").ensure(&mut fixture.client).await.unwrap();
+    let records = RECORDS.replace("millstream.", "\"Mill \"\"1\"\"\".");
+    fixture.client.batch_execute(&records).await.unwrap();
+    assert_eq!(fixture.json(&["collections"]), json!([]));
+    let found = fixture.json(&["collections", "--schema", "Mill \"1\""]);
+    assert_eq!(found.as_array().unwrap().len(), 2);
+    let named = run(command(&["loads", "--db", &fixture.url]).env("MILLSTREAM_SCHEMA", "Mill \"1\""));
+    assert!(named.ends(0).stdout.starts_with("ID"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_leaves_in_the_middle_is_no_error() {
+    let fixture = Fixture::new().await;
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut listing = command(&["rejects", "events", "--db", &fixture.url]);
+    let run = run(listing.stdout(writer).stderr(Stdio::piped())).ends(0);
+    assert!(!run.stderr.contains("error"), "{run:?}");
+}
+
+fn run_json(fixture: &Fixture, args: &[&str], code: i32) -> Value {
+    run(command(args).args(["--db", &fixture.url, "--output", "json"])).ends(code).json()
+}
+
+/// Holds a load as its control connection does.
+async fn hold(client: &Client, load_id: i64) {
+    let (class, id) = load_lock_keys(load_id);
+    let row = client.query_one("select pg_try_advisory_lock($1, $2)", &[&class, &id]).await.unwrap();
+    assert!(row.get::<_, bool>(0));
+}
