@@ -1,1 +1,51 @@
 //! Throw-away PostgreSQL servers and faults for tests.
+//!
+//! ```no_run
+//! # async fn example() {
+//! // A fresh database on the default build.
+//! let database = millstream_testkit::database().await;
+//! let client = database.client().await;
+//! client.batch_execute("create table t (a int)").await.unwrap();
+//!
+//! // The same test on every build of PostgreSQL that this machine has.
+//! millstream_testkit::each_build(async |database| {
+//!     let _ = database.client().await;
+//! })
+//! .await;
+//! # }
+//! ```
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `MILLSTREAM_TEST_POSTGRES` | major versions to test, such as `15,18`, the first for single-build tests; default: every version installed, and a downloaded 18 |
+//! | `MILLSTREAM_TEST_NO_SKIP` | `1`: a test that cannot run here fails instead of printing `skipped:` |
+//! | `MILLSTREAM_TEST_SCALE` | factor on the number of cases of property tests |
+//! | `MILLSTREAM_TEST_SEED` | seed of property tests, to replay a failure |
+
+#![expect(
+    clippy::print_stdout,
+    reason = "tests speak on stdout, which the harness captures"
+)]
+
+mod build;
+mod cases;
+mod database;
+mod feature;
+mod server;
+mod template;
+
+pub use build::{Build, build_with, builds, default_build};
+pub use cases::{Cases, cases};
+pub use database::{TestDatabase, connect, database, database_on, database_with, each_build};
+pub use feature::{FEATURES, Feature};
+pub use server::{Server, Settings, StopMode, shared};
+
+/// Says that a test cannot run here. With `MILLSTREAM_TEST_NO_SKIP=1` that is a failure.
+///
+/// # Panics
+/// When skips are failures.
+pub fn skip(reason: &str) {
+    let failing = std::env::var("MILLSTREAM_TEST_NO_SKIP").is_ok_and(|value| value == "1");
+    assert!(!failing, "skipped: {reason}");
+    println!("skipped: {reason}");
+}

@@ -1,0 +1,204 @@
+//! The operating-system account that runs the server: ourselves, or an unprivileged one for root.
+
+use crate::error::Error;
+use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Accounts that run the server when we are root, in order of preference; the last is created.
+const ACCOUNTS: &[&str] = &["postgres", "millstream"];
+
+/// Variables of our environment that programs of PostgreSQL keep. `PG*` must not reach them: they
+/// would change what a server does.
+const VARIABLES_KEPT: &[&str] = &["PATH", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
+
+/// Who runs the server. PostgreSQL refuses to run as root, and `initdb` needs a passwd entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Its name.
+    pub name: String,
+    /// User and group to become; `None` when it is ourselves.
+    become_ids: Option<(u32, u32)>,
+}
+
+impl Account {
+    /// The account for this process: itself, or for root `postgres` if it exists, else
+    /// `millstream`, which is created.
+    ///
+    /// # Errors
+    /// [`Error::Account`] if root has no such account and cannot create one.
+    pub fn for_server() -> Result<Self, Error> {
+        if !rustix::process::geteuid().is_root() {
+            let name = id(&["-un"]).ok_or_else(|| Error::Account {
+                why: "this user has no passwd entry".to_owned(),
+            })?;
+            return Ok(Self {
+                name,
+                become_ids: None,
+            });
+        }
+        if let Some(account) = ACCOUNTS.iter().find_map(|name| Self::lookup(name)) {
+            return Ok(account);
+        }
+        let name = ACCOUNTS[ACCOUNTS.len() - 1];
+        let why = create(name);
+        Self::lookup(name).ok_or(Error::Account { why })
+    }
+
+    /// The account of that name, if there is one and it is not root.
+    fn lookup(name: &str) -> Option<Self> {
+        let uid: u32 = id(&["-u", name])?.parse().ok()?;
+        let gid: u32 = id(&["-g", name])?.parse().ok()?;
+        (uid != 0).then(|| Self {
+            name: name.to_owned(),
+            become_ids: Some((uid, gid)),
+        })
+    }
+
+    /// Whether the server runs under another account than ours.
+    pub fn is_other(&self) -> bool {
+        self.become_ids.is_some()
+    }
+
+    /// A command that runs as this account, with a clean environment, no input, and a working
+    /// directory that every account can enter. `uid` also drops root's supplementary groups.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().env("LC_ALL", "C").env("HOME", "/");
+        for name in VARIABLES_KEPT {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        command.current_dir("/").stdin(Stdio::null());
+        if let Some((uid, gid)) = self.become_ids {
+            command.gid(gid).uid(uid);
+        }
+        command
+    }
+
+    /// Makes the account the owner of a file or directory.
+    ///
+    /// # Errors
+    /// What the system answers.
+    pub fn own(&self, path: &Path) -> Result<(), Error> {
+        let Some((uid, gid)) = self.become_ids else {
+            return Ok(());
+        };
+        std::os::unix::fs::lchown(path, Some(uid), Some(gid)).map_err(Error::io("give away", path))
+    }
+
+    /// Checks that the account can enter a directory.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] if it cannot.
+    pub fn reaches(&self, dir: &Path) -> Result<(), Error> {
+        if !self.is_other() {
+            return Ok(());
+        }
+        let entered = self
+            .command("/bin/sh")
+            .args(["-c", "cd -- \"$1\"", "sh"])
+            .arg(dir)
+            .stderr(Stdio::null())
+            .status();
+        match entered {
+            Ok(status) if status.success() => Ok(()),
+            _ => Err(Error::Unreachable {
+                path: dir.to_owned(),
+                account: self.name.clone(),
+            }),
+        }
+    }
+}
+
+/// What `id` prints, which asks every source of accounts that the machine has.
+fn id(args: &[&str]) -> Option<String> {
+    let output = Command::new("id")
+        .args(args)
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}
+
+/// Creates a system account without home or shell; returns what was tried and answered.
+fn create(name: &str) -> String {
+    let commands: [&[&str]; 2] = [
+        &[
+            "useradd",
+            "--system",
+            "--user-group",
+            "--no-create-home",
+            "--home-dir",
+            crate::home::ROOT_HOME,
+            "--shell",
+            "/usr/sbin/nologin",
+            name,
+        ],
+        &[
+            "adduser",
+            "-S",
+            "-D",
+            "-H",
+            "-h",
+            crate::home::ROOT_HOME,
+            "-s",
+            "/sbin/nologin",
+            name,
+        ],
+    ];
+    let mut tried = Vec::new();
+    for words in commands {
+        match Command::new(words[0]).args(&words[1..]).output() {
+            Ok(output) if output.status.success() => return String::new(),
+            Ok(output) => tried.push(format!(
+                "{}: {}",
+                words[0],
+                String::from_utf8_lossy(&output.stderr).trim()
+            )),
+            Err(error) => tried.push(format!("{}: {error}", words[0])),
+        }
+    }
+    tried.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_leave_root_and_all_its_groups() {
+        let account = Account::for_server().unwrap();
+        let output = account
+            .command("/bin/sh")
+            .args(["-c", "id -u; id -G; echo ${PGPORT:-none}"])
+            .env_remove("PGPORT")
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_ne!(lines[0], "0");
+        if account.is_other() {
+            assert_eq!(lines[1].split(' ').count(), 1, "only its own group: {text}");
+        }
+        assert_eq!(lines[2], "none");
+    }
+
+    #[test]
+    fn an_unreachable_directory_is_named() {
+        let account = Account::for_server().unwrap();
+        assert!(account.reaches(Path::new("/")).is_ok());
+        if account.is_other() {
+            let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+            let dir = tempfile::Builder::new()
+                .permissions(private)
+                .tempdir()
+                .unwrap();
+            let error = account.reaches(dir.path()).unwrap_err();
+            assert!(error.to_string().contains(&account.name), "{error}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Programs of PostgreSQL on this machine: where they are, which version, what they can do.
+
+use crate::account::Account;
+use crate::error::Error;
+use crate::limits::MAJOR_MIN;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// Directories where PostgreSQL's programs are usually found; `*` stands for any name that
+/// completes the path's segment. Searched after `PATH`.
+pub const PLACES: &[&str] = &[
+    "/usr/lib/postgresql/*/bin",
+    "/usr/lib/postgresql*/bin",
+    "/usr/lib64/postgresql*/bin",
+    "/usr/libexec/postgresql*",
+    "/usr/pgsql-*/bin",
+    "/usr/local/pgsql*/bin",
+    "/usr/local/bin",
+    "/usr/bin",
+    "/opt/postgresql/*/bin",
+    "/opt/homebrew/opt/postgresql@*/bin",
+    "/usr/local/opt/postgresql@*/bin",
+    "/home/linuxbrew/.linuxbrew/opt/postgresql@*/bin",
+    "/Applications/Postgres.app/Contents/Versions/*/bin",
+];
+
+/// Programs without which a directory does not serve.
+const PROGRAMS: &[&str] = &["postgres", "initdb", "pg_ctl"];
+
+/// Which PostgreSQL to use.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum PostgresBin {
+    /// The newest installed one, else a downloaded one; for existing data one of its version.
+    #[default]
+    Auto,
+    /// The programs in this directory.
+    Dir(PathBuf),
+    /// A downloaded one.
+    Download,
+}
+
+impl From<&str> for PostgresBin {
+    /// `auto`, `download`, or a directory.
+    fn from(text: &str) -> Self {
+        match text {
+            "auto" => Self::Auto,
+            "download" => Self::Download,
+            dir => Self::Dir(PathBuf::from(dir)),
+        }
+    }
+}
+
+/// Where an installation came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// It was on the machine.
+    Installed,
+    /// It was downloaded from the source of this name.
+    Downloaded(String),
+}
+
+/// The programs of one build of PostgreSQL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installation {
+    /// Directory of the programs.
+    pub bin: PathBuf,
+    /// Major version, such as 18.
+    pub major: u32,
+    /// Minor version, such as 6; 0 for a build before the first release.
+    pub minor: u32,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+impl Installation {
+    /// The programs in that directory, asked for their version.
+    ///
+    /// # Errors
+    /// [`Error::Binaries`] if a program is missing, does not run for the account, or is too old.
+    pub fn open(bin: &Path, origin: Origin, account: &Account) -> Result<Self, Error> {
+        let broken = |why: String| Error::Binaries {
+            dir: bin.to_owned(),
+            why,
+        };
+        for program in PROGRAMS {
+            if !bin.join(program).is_file() {
+                return Err(broken(format!("{program} is missing")));
+            }
+        }
+        account.reaches(bin)?;
+        let output = account
+            .command(bin.join("postgres"))
+            .arg("--version")
+            .output()
+            .map_err(|error| broken(error.to_string()))?;
+        if !output.status.success() {
+            return Err(broken(
+                String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            ));
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let (major, minor) = parse_version(&text)
+            .ok_or_else(|| broken(format!("its version is unclear: {}", text.trim())))?;
+        if major < MAJOR_MIN {
+            return Err(broken(format!(
+                "it is PostgreSQL {major}, and at least {MAJOR_MIN} is needed"
+            )));
+        }
+        Ok(Self {
+            bin: bin.to_owned(),
+            major,
+            minor,
+            origin,
+        })
+    }
+
+    /// One of its programs.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.bin.join(name)
+    }
+
+    /// Whether the build accepts a setting, such as `wal_compression` `lz4`. Needs no server.
+    pub fn accepts(&self, account: &Account, setting: &str, value: &str) -> bool {
+        account
+            .command(self.program("postgres"))
+            .args(["-C", setting, "-c", "config_file=/dev/null"])
+            .args(["-c", "hba_file=/dev/null", "-c", "ident_file=/dev/null"])
+            .args(["-c", "data_directory=/", "-c"])
+            .arg(format!("{setting}={value}"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    }
+}
+
+impl std::fmt::Display for Installation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PostgreSQL {}.{}", self.major, self.minor)?;
+        match &self.origin {
+            Origin::Installed => write!(f, " in {}", self.bin.display()),
+            Origin::Downloaded(source) => write!(f, " (downloaded, {source})"),
+        }
+    }
+}
+
+/// Every usable installation on this machine, newest first; of equal versions the one on `PATH`.
+pub fn installed(account: &Account) -> Vec<Installation> {
+    let mut found: Vec<Installation> = Vec::new();
+    for bin in candidates() {
+        if found.iter().any(|known| known.bin == bin) {
+            continue;
+        }
+        if let Ok(installation) = Installation::open(&bin, Origin::Installed, account) {
+            found.push(installation);
+        }
+    }
+    found.sort_by_key(|one| std::cmp::Reverse((one.major, one.minor)));
+    found
+}
+
+/// Directories that may hold the programs, links resolved: `pg_ctl` on `PATH` is often a link
+/// into the directory that has them all.
+fn candidates() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let linked = std::env::split_paths(&path)
+        .filter_map(|dir| {
+            PROGRAMS
+                .iter()
+                .find_map(|p| dir.join(p).canonicalize().ok())
+        })
+        .filter_map(|file| file.parent().map(Path::to_owned));
+    let usual = PLACES.iter().flat_map(|place| expand(place));
+    let resolved = usual.filter_map(|dir| dir.canonicalize().ok());
+    linked.chain(resolved).collect()
+}
+
+/// The directories that a pattern with at most one `*` stands for.
+fn expand(pattern: &str) -> Vec<PathBuf> {
+    let Some((before, after)) = pattern.split_once('*') else {
+        return vec![PathBuf::from(pattern)];
+    };
+    let (parent, prefix) = before.rsplit_once('/').unwrap_or(("", before));
+    let Ok(entries) = std::fs::read_dir(parent) else {
+        return Vec::new();
+    };
+    let mut dirs: Vec<PathBuf> = entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
+        .map(|entry| entry.path().join(after.trim_start_matches('/')))
+        .filter(|dir| dir.is_dir())
+        .collect();
+    dirs.sort();
+    dirs
+}
+
+/// Major and minor version in what `postgres --version` prints.
+fn parse_version(text: &str) -> Option<(u32, u32)> {
+    let version = text.strip_prefix("postgres (PostgreSQL) ")?;
+    let digits_end = |s: &str| s.find(|c: char| !c.is_ascii_digit()).unwrap_or(s.len());
+    let (major, rest) = version.split_at(digits_end(version));
+    let minor = rest.strip_prefix('.').map_or("0", |m| &m[..digits_end(m)]);
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_all_kinds_of_builds() {
+        for (text, version) in [
+            (
+                "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n",
+                Some((15, 18)),
+            ),
+            ("postgres (PostgreSQL) 18.6\n", Some((18, 6))),
+            ("postgres (PostgreSQL) 19beta2\n", Some((19, 0))),
+            ("postgres (PostgreSQL) 18rc1 (Homebrew)\n", Some((18, 0))),
+            ("postgres (PostgreSQL) 9.6.24\n", Some((9, 6))),
+            ("postgres: command not found\n", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_version(text), version, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_star_stands_for_the_rest_of_a_segment() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["pgsql-15/bin", "pgsql-18/bin", "pgsql-16", "other/bin"] {
+            std::fs::create_dir_all(dir.path().join(name)).unwrap();
+        }
+        let pattern = format!("{}/pgsql-*/bin", dir.path().display());
+        let expected = ["pgsql-15/bin", "pgsql-18/bin"].map(|name| dir.path().join(name));
+        assert_eq!(expand(&pattern), expected);
+        assert_eq!(expand("/nowhere/at-*/all"), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn a_directory_without_programs_is_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let account = Account::for_server().unwrap();
+        let error = Installation::open(dir.path(), Origin::Installed, &account).unwrap_err();
+        assert!(error.to_string().contains("postgres is missing"), "{error}");
+        assert!(error.hint().unwrap().contains("--postgres-bin"));
+    }
+}

@@ -1,0 +1,83 @@
+//! The processes of a server, found by their working directory: a pid alone may belong to
+//! somebody else by now, or to a dead process that nobody has waited for.
+
+use crate::account::Account;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::Stdio;
+
+/// Lists the working directories of all processes that the account may look at.
+const LIST: &str = "exec ls -ld /proc/[0-9]*/cwd";
+
+/// The living processes whose working directory is the data directory: the postmaster and its
+/// children, also those that outlived it. Asked as the account, because even root may lack the
+/// right to look at another user's processes. Empty where there is no `/proc`.
+pub fn processes(account: &Account, data: &Path) -> Vec<u32> {
+    let Ok(data) = data.canonicalize() else {
+        return Vec::new();
+    };
+    let output = account
+        .command("/bin/sh")
+        .args(["-c", LIST])
+        .stderr(Stdio::null())
+        .output();
+    output.map_or_else(
+        |_| Vec::new(),
+        |output| parse(&output.stdout, data.as_os_str().as_bytes()),
+    )
+}
+
+/// Pids in lines such as `lrwxrwxrwx 1 u g 0 Jan 1 00:00 /proc/123/cwd -> /directory`.
+fn parse(listing: &[u8], data: &[u8]) -> Vec<u32> {
+    let wanted = [b"/cwd -> ", data].concat();
+    listing
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| line.strip_suffix(wanted.as_slice()))
+        .filter_map(|line| {
+            std::str::from_utf8(line)
+                .ok()?
+                .rsplit('/')
+                .next()?
+                .parse()
+                .ok()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_processes_of_that_directory_count() {
+        let listing = b"lrwxrwxrwx 1 pg pg 0 Nov 21 03:36 /proc/12/cwd -> /var/data\n\
+            lrwxrwxrwx 1 pg pg 0 Nov 21 03:36 /proc/13/cwd\n\
+            lrwxrwxrwx 1 pg pg 0 Nov 21 03:36 /proc/14/cwd -> /var/data/base\n\
+            lrwxrwxrwx 1 pg pg 0 Nov 21 03:36 /proc/15/cwd -> /var/data\n";
+        assert_eq!(parse(listing, b"/var/data"), [12, 15]);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_living_process_is_found_and_a_dead_one_is_not() {
+        let account = Account::for_server().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        account.own(dir.path()).unwrap();
+        let script = "cd \"$1\" && echo && exec sleep 600";
+        let mut child = account
+            .command("/bin/sh")
+            .args(["-c", script, "sh"])
+            .arg(dir.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        assert_eq!(processes(&account, dir.path()), [child.id()]);
+        child.kill().unwrap();
+        // Not waited for: the killed child is a zombie now, or about to be one.
+        while !processes(&account, dir.path()).is_empty() {
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,136 @@
+//! The builds of PostgreSQL that tests run against.
+
+use crate::feature::{FEATURES, Feature};
+use millstream_local::limits::MAJOR_DOWNLOADED;
+use millstream_local::{Account, Home, Installation};
+use tokio::sync::OnceCell;
+
+/// One build of PostgreSQL and what it can do.
+#[derive(Debug)]
+pub struct Build {
+    /// Its programs.
+    pub installation: Installation,
+    /// What it can do.
+    pub features: Vec<Feature>,
+}
+
+impl Build {
+    fn new(installation: Installation, account: &Account) -> Self {
+        let features = FEATURES
+            .iter()
+            .copied()
+            .filter(|feature| feature.is_in(&installation, account))
+            .collect();
+        Self {
+            installation,
+            features,
+        }
+    }
+
+    /// Major version.
+    pub fn major(&self) -> u32 {
+        self.installation.major
+    }
+
+    /// Whether the build has all of these features.
+    pub fn has(&self, features: &[Feature]) -> bool {
+        features.iter().all(|one| self.features.contains(one))
+    }
+}
+
+/// The account that test servers run under.
+pub(crate) fn account() -> Account {
+    Account::for_server().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The home whose downloaded builds and templates the tests use.
+pub(crate) fn home() -> Home {
+    Home::choose(None).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Every build to test, the default build first.
+///
+/// # Panics
+/// If a version that `MILLSTREAM_TEST_POSTGRES` names cannot be had, or none can.
+pub async fn builds() -> &'static [Build] {
+    static BUILDS: OnceCell<Vec<Build>> = OnceCell::const_new();
+    BUILDS.get_or_init(find_all).await
+}
+
+/// The build for tests that need only one: the first that `MILLSTREAM_TEST_POSTGRES` names, else
+/// the newest installed, else a downloaded one.
+///
+/// # Panics
+/// As [`builds`].
+pub async fn default_build() -> &'static Build {
+    &builds().await[0]
+}
+
+/// The first build that has all of these features; `None` (after [`crate::skip`]) if none has.
+pub async fn build_with(features: &[Feature]) -> Option<&'static Build> {
+    let found = builds().await.iter().find(|build| build.has(features));
+    if found.is_none() {
+        crate::skip(&format!("no build of PostgreSQL here has {features:?}"));
+    }
+    found
+}
+
+async fn find_all() -> Vec<Build> {
+    let account = account();
+    let mut installed = millstream_local::installed(&account);
+    installed.dedup_by_key(|one| one.major);
+    let found = match std::env::var("MILLSTREAM_TEST_POSTGRES") {
+        Ok(list) => named(&list, &installed, &account).await,
+        Err(_) => available(installed, &account).await,
+    };
+    assert!(!found.is_empty(), "there is no PostgreSQL to test with");
+    found
+        .into_iter()
+        .map(|one| Build::new(one, &account))
+        .collect()
+}
+
+async fn named(list: &str, installed: &[Installation], account: &Account) -> Vec<Installation> {
+    let mut found = Vec::new();
+    for word in list.split(',').map(str::trim) {
+        let major: u32 = word.parse().unwrap_or_else(|_| {
+            panic!("MILLSTREAM_TEST_POSTGRES is a list of major versions, not \"{list}\"")
+        });
+        let known = installed.iter().find(|one| one.major == major).cloned();
+        found.push(match known {
+            Some(installation) => installation,
+            None if major == MAJOR_DOWNLOADED => downloaded(account)
+                .await
+                .unwrap_or_else(|why| panic!("{why}")),
+            None => panic!("PostgreSQL {major} is not installed"),
+        });
+    }
+    found
+}
+
+async fn available(installed: Vec<Installation>, account: &Account) -> Vec<Installation> {
+    let mut found = installed;
+    if !found.iter().any(|one| one.major == MAJOR_DOWNLOADED) {
+        match downloaded(account).await {
+            Ok(installation) => found.push(installation),
+            Err(why) if found.is_empty() => panic!("{why}"),
+            Err(why) => crate::skip(&format!("PostgreSQL {MAJOR_DOWNLOADED}: {why}")),
+        }
+    }
+    found
+}
+
+/// The downloaded build, from the network the first time.
+async fn downloaded(account: &Account) -> Result<Installation, String> {
+    let builds = home().builds();
+    let known = millstream_local::downloaded(&builds, account)
+        .into_iter()
+        .find(|one| one.major == MAJOR_DOWNLOADED);
+    if let Some(installation) = known {
+        return Ok(installation);
+    }
+    let mut progress = |line: &str| println!("{line}");
+    millstream_local::download(&builds, account, &mut progress)
+        .await
+        .map_err(|error| format!("{error}; {}", error.hint().unwrap_or_default()))
+}

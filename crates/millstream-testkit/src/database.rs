@@ -1,0 +1,89 @@
+//! A database of its own for every test.
+
+use crate::build::{Build, build_with, builds, default_build};
+use crate::feature::Feature;
+use crate::server::{Server, shared};
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokio_postgres::{Client, NoTls};
+
+/// A fresh, empty database. It goes away with the server at the end of the process.
+#[derive(Debug, Clone)]
+pub struct TestDatabase {
+    /// Its name.
+    pub name: String,
+    /// The server that it is on, shared with other tests.
+    pub server: &'static Server,
+}
+
+impl TestDatabase {
+    /// URL over TCP, as superuser.
+    pub fn url(&self) -> String {
+        self.server.url(&self.name)
+    }
+
+    /// URL over the unix socket, as superuser, without password.
+    pub fn socket_url(&self) -> String {
+        self.server.socket_url(&self.name)
+    }
+
+    /// A new connection as superuser.
+    pub async fn client(&self) -> Client {
+        connect(&self.url()).await
+    }
+
+    /// The build of its server.
+    pub fn build(&self) -> &'static Build {
+        self.server.build()
+    }
+}
+
+/// A connection, driven by a task on the current runtime.
+///
+/// # Panics
+/// If it cannot be made.
+pub async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls)
+        .await
+        .unwrap_or_else(|error| panic!("cannot connect: {error:?}"));
+    // A test that kills its server sees the error at its client.
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    client
+}
+
+/// A fresh database on the default build.
+pub async fn database() -> TestDatabase {
+    database_on(default_build().await).await
+}
+
+/// A fresh database on the first build that has the features; `None`, after saying so, if no
+/// build on this machine has them.
+pub async fn database_with(features: &[Feature]) -> Option<TestDatabase> {
+    Some(database_on(build_with(features).await?).await)
+}
+
+/// A fresh database on that build.
+pub async fn database_on(build: &'static Build) -> TestDatabase {
+    static NUMBER: AtomicU32 = AtomicU32::new(1);
+    let server = shared(build).await;
+    let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+    let client = connect(&server.url("postgres")).await;
+    let create = format!("create database {name} template template0");
+    client
+        .batch_execute(&create)
+        .await
+        .unwrap_or_else(|error| panic!("{create}: {error:?}"));
+    TestDatabase { name, server }
+}
+
+/// Runs a test once on every build, with a fresh database each time, and prints which.
+pub async fn each_build<F>(mut test: F)
+where
+    F: AsyncFnMut(TestDatabase),
+{
+    for build in builds().await {
+        println!("on {}", build.installation);
+        test(database_on(build).await).await;
+    }
+}

@@ -1,0 +1,31 @@
+//! What some builds of PostgreSQL cannot do.
+
+use millstream_local::{Account, Installation};
+
+/// Something that a test may need and a build may lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feature {
+    /// Encrypted connections.
+    Tls,
+    /// lz4 for TOAST and WAL.
+    Lz4,
+    /// The `pgbench` program.
+    Pgbench,
+    /// The `psql` program.
+    Psql,
+}
+
+/// Every feature, in the order of the enum.
+pub const FEATURES: &[Feature] = &[Feature::Tls, Feature::Lz4, Feature::Pgbench, Feature::Psql];
+
+impl Feature {
+    /// Whether a build has it.
+    pub(crate) fn is_in(self, installation: &Installation, account: &Account) -> bool {
+        match self {
+            Self::Tls => installation.accepts(account, "ssl", "on"),
+            Self::Lz4 => installation.accepts(account, "default_toast_compression", "lz4"),
+            Self::Pgbench => installation.program("pgbench").is_file(),
+            Self::Psql => installation.program("psql").is_file(),
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! A PostgreSQL server that ends with the process that started it, whatever ends that process.
+
+use crate::build::{Build, account, builds};
+use crate::template::{SUPERUSER, Template, run};
+use millstream_local::Account;
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::LazyLock;
+use tokio::sync::OnceCell;
+
+/// Ports of test servers: below the range from which systems take ports of outgoing connections.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+
+/// Ports tried before giving up.
+const PORT_TRIES_MAX: usize = 20;
+
+/// Time between two looks at a stopping server, and how often one looks.
+const STOP_POLL: std::time::Duration = std::time::Duration::from_millis(20);
+const STOP_POLLS_MAX: usize = 3_000;
+
+/// How a test server differs from the usual one.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Survives a crash of the machine, as in production: `fsync` and `full_page_writes` on.
+    pub durable: bool,
+    /// Further lines of `postgresql.conf`, which win over all others.
+    pub conf: Vec<String>,
+}
+
+/// How a server is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopMode {
+    /// Waits for the clients to leave.
+    Smart,
+    /// Ends sessions, then writes a checkpoint.
+    Fast,
+    /// Ends at once; the next start recovers.
+    Immediate,
+    /// `kill -9` of the postmaster: its children see that and end; the next start recovers.
+    Kill,
+}
+
+/// A test server with its own data directory, which goes away with it.
+#[derive(Debug)]
+pub struct Server {
+    build: &'static Build,
+    account: Account,
+    dir: PathBuf,
+    port: u16,
+    password: String,
+    /// Ends the server and removes its directory when its input closes, also by our death.
+    watchdog: Child,
+}
+
+/// The server of a build that all tests of this process share. Do not stop it.
+pub async fn shared(build: &'static Build) -> &'static Server {
+    static SHARED: LazyLock<Vec<OnceCell<Server>>> =
+        LazyLock::new(|| (0..64).map(|_| OnceCell::new()).collect());
+    let index = builds()
+        .await
+        .iter()
+        .position(|one| std::ptr::eq(one, build))
+        .expect("builds come from the list of builds");
+    SHARED[index]
+        .get_or_init(|| Server::start(build, Settings::default()))
+        .await
+}
+
+impl Server {
+    /// Starts a server of its own, for tests that stop, kill or fill it.
+    ///
+    /// # Panics
+    /// If it does not start; the message holds its log.
+    pub async fn start(build: &'static Build, settings: Settings) -> Self {
+        let account = account();
+        let template = Template::of(build).await;
+        let dir = tempfile::Builder::new()
+            .prefix("millstream-test-")
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700))
+            .tempdir()
+            .expect("a temporary directory can be made")
+            .keep();
+        account.own(&dir).unwrap_or_else(|error| panic!("{error}"));
+        let watchdog = watchdog(build, &account, &dir);
+        let mut copy = account.command("cp");
+        copy.arg("-R").arg(&template.data).arg(dir.join("data"));
+        run(copy, "copying the template").await;
+        let mut server = Self {
+            build,
+            account,
+            dir,
+            port: 0,
+            password: template.password,
+            watchdog,
+        };
+        server.start_on_some_port(&settings).await;
+        server
+    }
+
+    async fn start_on_some_port(&mut self, settings: &Settings) {
+        for _ in 0..PORT_TRIES_MAX {
+            self.port = free_port();
+            self.write_conf(settings).await;
+            match self.try_start().await {
+                Ok(()) => return,
+                Err(log) if log.contains("could not create any TCP/IP sockets") => {}
+                Err(log) => panic!("the test server did not start:\n{log}"),
+            }
+        }
+        panic!("no port for a test server among {PORT_TRIES_MAX} tries");
+    }
+
+    /// Writes as the account that owns the directory; `initdb`'s own file stays as it is.
+    async fn write_conf(&self, settings: &Settings) {
+        let mut lines = vec![
+            "listen_addresses = '127.0.0.1'".to_owned(),
+            format!("port = {}", self.port),
+            format!("unix_socket_directories = '{}'", self.dir.display()),
+            "shared_buffers = 64MB".to_owned(),
+            "max_connections = 200".to_owned(),
+        ];
+        if !settings.durable {
+            lines.push("fsync = off".to_owned());
+            lines.push("full_page_writes = off".to_owned());
+        }
+        lines.extend(settings.conf.iter().cloned());
+        // The last setting of a name wins, and this file is read last.
+        self.write("postgresql.auto.conf", &lines.join("\n")).await;
+    }
+
+    /// Writes a file in the data directory, owned by the server's account, mode 0600.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    pub async fn write(&self, name: &str, text: &str) {
+        let mut command = self.account.command("/bin/sh");
+        command
+            .args([
+                "-c",
+                "umask 077 && printf '%s\\n' \"$1\" >\"$2\"",
+                "sh",
+                text,
+            ])
+            .arg(self.data().join(name));
+        run(command, "writing a file of the server").await;
+    }
+
+    /// Starts the stopped server again, on the same port.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub async fn start_again(&self) {
+        if let Err(log) = self.try_start().await {
+            panic!("the test server did not start again:\n{log}");
+        }
+    }
+
+    async fn try_start(&self) -> Result<(), String> {
+        let log = self.dir.join("log");
+        let mut command = self.pg_ctl();
+        command.args(["start", "-w", "-t", "120", "-l"]).arg(&log);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let status = tokio::process::Command::from(command)
+            .status()
+            .await
+            .map_err(|error| error.to_string())?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(fs::read_to_string(&log).unwrap_or_default())
+    }
+
+    /// Stops the server and waits until none of its processes is left.
+    ///
+    /// # Panics
+    /// If it does not stop.
+    pub async fn stop(&self, mode: StopMode) {
+        let signal = match mode {
+            StopMode::Smart => "-TERM",
+            StopMode::Fast => "-INT",
+            StopMode::Immediate => "-QUIT",
+            StopMode::Kill => "-KILL",
+        };
+        let pid_file = self.data().join("postmaster.pid");
+        let pid = fs::read_to_string(&pid_file).expect("a running server has a pid file");
+        let mut kill = self.account.command("/bin/sh");
+        let pid = pid.lines().next().expect("its first line is the pid");
+        kill.args(["-c", "kill \"$1\" \"$2\"", "sh", signal, pid]);
+        run(kill, "kill").await;
+        for _ in 0..STOP_POLLS_MAX {
+            if millstream_local::processes(&self.account, &self.data()).is_empty() {
+                // Where nobody waits for the dead postmaster, its pid looks alive to the next.
+                let _ = fs::remove_file(&pid_file);
+                let _ = fs::remove_file(self.dir.join(format!(".s.PGSQL.{}.lock", self.port)));
+                return;
+            }
+            tokio::time::sleep(STOP_POLL).await;
+        }
+        panic!("the test server did not stop:\n{}", self.log());
+    }
+
+    /// Stops and starts it.
+    pub async fn restart(&self, mode: StopMode) {
+        self.stop(mode).await;
+        self.start_again().await;
+    }
+
+    fn pg_ctl(&self) -> std::process::Command {
+        let program = self.build.installation.program("pg_ctl");
+        let mut command = self.account.command(program);
+        command.arg("-s").arg("-D").arg(self.data());
+        command
+    }
+
+    /// The build that it runs.
+    pub fn build(&self) -> &'static Build {
+        self.build
+    }
+
+    /// The data directory.
+    pub fn data(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
+    /// Directory of the unix socket.
+    pub fn socket_dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Its port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Password of the superuser, `millstream`.
+    pub fn password(&self) -> &str {
+        &self.password
+    }
+
+    /// URL of a database over TCP, as superuser.
+    pub fn url(&self, database: &str) -> String {
+        self.url_at(&format!("127.0.0.1:{}", self.port), database)
+    }
+
+    /// As [`Self::url`], with another `host:port`, such as a proxy's.
+    pub fn url_at(&self, address: &str, database: &str) -> String {
+        let password = &self.password;
+        format!("postgres://{SUPERUSER}:{password}@{address}/{database}")
+    }
+
+    /// URL of a database over the unix socket, as superuser, without password.
+    pub fn socket_url(&self, database: &str) -> String {
+        let (dir, port) = (self.dir.display(), self.port);
+        format!("postgres:///{database}?host={dir}&port={port}&user={SUPERUSER}")
+    }
+
+    /// What the server has logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.dir.join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Server {
+    /// Ends the server. The one shared by all tests is never dropped: its watchdog sees our end.
+    fn drop(&mut self) {
+        drop(self.watchdog.stdin.take());
+        let _ = self.watchdog.wait();
+    }
+}
+
+/// Waits for the end of its input, then ends the server and removes its directory.
+const WATCHDOG_SCRIPT: &str = include_str!("watchdog.sh");
+
+/// Starts the process that outlives us and cleans up. It is in its own process group, so that an
+/// interrupt from the terminal does not reach it.
+fn watchdog(build: &Build, account: &Account, dir: &Path) -> Child {
+    use std::os::unix::process::CommandExt;
+    account
+        .command("/bin/sh")
+        .arg("-c")
+        .arg(WATCHDOG_SCRIPT)
+        .arg("sh")
+        .arg(build.installation.program("pg_ctl"))
+        .arg(dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .expect("a shell can be started")
+}
+
+fn free_port() -> u16 {
+    (0..PORT_TRIES_MAX)
+        .map(|_| fastrand::u16(PORTS))
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .expect("a port is free")
+}

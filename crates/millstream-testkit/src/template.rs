@@ -1,0 +1,127 @@
+//! Data directories made once per build and copied for every test server: a copy takes a tenth of
+//! the time of `initdb`.
+
+use crate::build::{Build, account, home};
+use millstream_local::Account;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use tokio::process::Command;
+
+/// Raised when what a template holds changes.
+const TEMPLATE_VERSION: u32 = 1;
+
+/// A data directory that is complete and never started.
+#[derive(Debug)]
+pub(crate) struct Template {
+    /// The data directory, readable only by the account that runs servers.
+    pub(crate) data: PathBuf,
+    /// Password of the superuser.
+    pub(crate) password: String,
+}
+
+/// Name of the superuser on test servers.
+pub(crate) const SUPERUSER: &str = "millstream";
+
+impl Template {
+    /// The template of a build, made if this machine has none yet.
+    pub(crate) async fn of(build: &Build) -> Self {
+        let parent = home().dir.join("testkit");
+        fs::create_dir_all(&parent).unwrap_or_else(|e| panic!("{}: {e}", parent.display()));
+        let program = build.installation.program("postgres");
+        let name = format!(
+            "template{TEMPLATE_VERSION}-{}.{}-{:016x}",
+            build.major(),
+            build.installation.minor,
+            path_hash(&program)
+        );
+        let dir = parent.join(&name);
+        if !dir.is_dir() {
+            let lock = lock(&parent.join("lock")).await;
+            if !dir.is_dir() {
+                make(build, &parent, &dir).await;
+            }
+            drop(lock);
+        }
+        let password = fs::read_to_string(dir.join("password")).expect("a template has a password");
+        Self {
+            data: dir.join("data"),
+            password,
+        }
+    }
+}
+
+/// Tells builds of the same version apart.
+fn path_hash(path: &Path) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    path.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Waits for the lock without blocking the runtime; it is released with the file.
+async fn lock(path: &Path) -> File {
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+        .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    tokio::task::spawn_blocking(move || {
+        file.lock().expect("a local file can be locked");
+        file
+    })
+    .await
+    .expect("waiting for a lock does not panic")
+}
+
+async fn make(build: &Build, parent: &Path, dir: &Path) {
+    let account = account();
+    let staging = tempfile::Builder::new()
+        .prefix(".template-")
+        .tempdir_in(parent)
+        .expect("a directory can be made beside the templates");
+    let password = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
+    let password_file = staging.path().join("password");
+    let data = staging.path().join("data");
+    open_up(staging.path());
+    fs::write(&password_file, &password).expect("the password can be written");
+    fs::create_dir(&data).expect("the data directory can be made");
+    for path in [&password_file, &data] {
+        account.own(path).unwrap_or_else(|error| panic!("{error}"));
+    }
+    initdb(build, &account, &data, &password_file).await;
+    fs::rename(staging.keep(), dir).expect("the template can be moved into place");
+}
+
+/// A temporary directory is private to us, and the account has to enter it.
+fn open_up(dir: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).expect("our own directory");
+}
+
+async fn initdb(build: &Build, account: &Account, data: &Path, password_file: &Path) {
+    let mut command = account.command(build.installation.program("initdb"));
+    command
+        .args(["--username", SUPERUSER, "--encoding", "UTF8"])
+        .args(["--locale", "C", "--auth-local", "trust"])
+        .args(["--auth-host", "scram-sha-256", "--no-sync", "--pgdata"])
+        .arg(data)
+        .arg("--pwfile")
+        .arg(password_file);
+    run(command, "initdb").await;
+}
+
+/// Runs a program to its end; its output is the message when it fails.
+pub(crate) async fn run(command: std::process::Command, what: &str) {
+    let output = Command::from(command)
+        .output()
+        .await
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert!(
+        output.status.success(),
+        "{what}: {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
