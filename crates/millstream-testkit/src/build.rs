@@ -16,15 +16,8 @@ pub struct Build {
 
 impl Build {
     fn new(installation: Installation, account: &Account) -> Self {
-        let features = FEATURES
-            .iter()
-            .copied()
-            .filter(|feature| feature.is_in(&installation, account))
-            .collect();
-        Self {
-            installation,
-            features,
-        }
+        let features = FEATURES.iter().copied().filter(|feature| feature.is_in(&installation, account)).collect();
+        Self { installation, features }
     }
 
     /// Major version.
@@ -84,24 +77,19 @@ async fn find_all() -> Vec<Build> {
         Err(_) => available(installed, &account).await,
     };
     assert!(!found.is_empty(), "there is no PostgreSQL to test with");
-    found
-        .into_iter()
-        .map(|one| Build::new(one, &account))
-        .collect()
+    found.into_iter().map(|one| Build::new(one, &account)).collect()
 }
 
 async fn named(list: &str, installed: &[Installation], account: &Account) -> Vec<Installation> {
     let mut found = Vec::new();
     for word in list.split(',').map(str::trim) {
-        let major: u32 = word.parse().unwrap_or_else(|_| {
-            panic!("MILLSTREAM_TEST_POSTGRES is a list of major versions, not \"{list}\"")
-        });
+        let major: u32 = word
+            .parse()
+            .unwrap_or_else(|_| panic!("MILLSTREAM_TEST_POSTGRES is a list of major versions, not \"{list}\""));
         let known = installed.iter().find(|one| one.major == major).cloned();
         found.push(match known {
             Some(installation) => installation,
-            None if major == MAJOR_DOWNLOADED => downloaded(account)
-                .await
-                .unwrap_or_else(|why| panic!("{why}")),
+            None if major == MAJOR_DOWNLOADED => downloaded(account).await.unwrap_or_else(|why| panic!("{why}")),
             None => panic!("PostgreSQL {major} is not installed"),
         });
     }
@@ -123,9 +111,7 @@ async fn available(installed: Vec<Installation>, account: &Account) -> Vec<Insta
 /// The downloaded build, from the network the first time.
 async fn downloaded(account: &Account) -> Result<Installation, String> {
     let builds = home().builds();
-    let known = millstream_local::downloaded(&builds, account)
-        .into_iter()
-        .find(|one| one.major == MAJOR_DOWNLOADED);
+    let known = millstream_local::downloaded(&builds, account).into_iter().find(|one| one.major == MAJOR_DOWNLOADED);
     if let Some(installation) = known {
         return Ok(installation);
     }

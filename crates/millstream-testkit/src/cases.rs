@@ -47,16 +47,10 @@ impl Cases {
     /// As many cases as [`cases`] says, or the one to be replayed.
     pub fn new(count: usize) -> Self {
         let seeds = match std::env::var("MILLSTREAM_TEST_SEED") {
-            Ok(text) => vec![
-                text.parse()
-                    .unwrap_or_else(|_| panic!("MILLSTREAM_TEST_SEED is not a number: {text}")),
-            ],
+            Ok(text) => vec![text.parse().unwrap_or_else(|_| panic!("MILLSTREAM_TEST_SEED is not a number: {text}"))],
             Err(_) => (0..cases(count)).map(|_| fastrand::u64(..)).collect(),
         };
-        Self {
-            seeds: seeds.into_iter(),
-            current: None,
-        }
+        Self { seeds: seeds.into_iter(), current: None }
     }
 }
 

@@ -42,9 +42,8 @@ impl TestDatabase {
 /// # Panics
 /// If it cannot be made.
 pub async fn connect(url: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(url, NoTls)
-        .await
-        .unwrap_or_else(|error| panic!("cannot connect: {error:?}"));
+    let (client, connection) =
+        tokio_postgres::connect(url, NoTls).await.unwrap_or_else(|error| panic!("cannot connect: {error:?}"));
     // A test that kills its server sees the error at its client.
     tokio::spawn(async move {
         let _ = connection.await;
@@ -70,10 +69,7 @@ pub async fn database_on(build: &'static Build) -> TestDatabase {
     let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
     let client = connect(&server.url("postgres")).await;
     let create = format!("create database {name} template template0");
-    client
-        .batch_execute(&create)
-        .await
-        .unwrap_or_else(|error| panic!("{create}: {error:?}"));
+    client.batch_execute(&create).await.unwrap_or_else(|error| panic!("{create}: {error:?}"));
     TestDatabase { name, server }
 }
 

@@ -22,22 +22,23 @@
 //! | `MILLSTREAM_TEST_SCALE` | factor on the number of cases of property tests |
 //! | `MILLSTREAM_TEST_SEED` | seed of property tests, to replay a failure |
 
-#![expect(
-    clippy::print_stdout,
-    reason = "tests speak on stdout, which the harness captures"
-)]
+#![expect(clippy::print_stdout, reason = "tests speak on stdout, which the harness captures")]
 
 mod build;
 mod cases;
+mod certificate;
 mod database;
 mod feature;
+mod proxy;
 mod server;
 mod template;
 
 pub use build::{Build, build_with, builds, default_build};
 pub use cases::{Cases, cases};
+pub use certificate::Certificates;
 pub use database::{TestDatabase, connect, database, database_on, database_with, each_build};
 pub use feature::{FEATURES, Feature};
+pub use proxy::{Proxy, Traffic};
 pub use server::{Server, Settings, StopMode, shared};
 
 /// Says that a test cannot run here. With `MILLSTREAM_TEST_NO_SKIP=1` that is a failure.

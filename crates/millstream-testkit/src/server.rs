@@ -1,6 +1,7 @@
 //! A PostgreSQL server that ends with the process that started it, whatever ends that process.
 
 use crate::build::{Build, account, builds};
+use crate::certificate::Certificates;
 use crate::template::{SUPERUSER, Template, run};
 use millstream_local::Account;
 use std::fs;
@@ -21,10 +22,14 @@ const STOP_POLL: std::time::Duration = std::time::Duration::from_millis(20);
 const STOP_POLLS_MAX: usize = 3_000;
 
 /// How a test server differs from the usual one.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Settings {
     /// Survives a crash of the machine, as in production: `fsync` and `full_page_writes` on.
     pub durable: bool,
+    /// Offers TLS with these certificates, and trusts their authority for client certificates.
+    pub certificates: Option<Certificates>,
+    /// Further lines of `pg_hba.conf`, which come before all others.
+    pub hba: Vec<String>,
     /// Further lines of `postgresql.conf`, which win over all others.
     pub conf: Vec<String>,
 }
@@ -56,16 +61,10 @@ pub struct Server {
 
 /// The server of a build that all tests of this process share. Do not stop it.
 pub async fn shared(build: &'static Build) -> &'static Server {
-    static SHARED: LazyLock<Vec<OnceCell<Server>>> =
-        LazyLock::new(|| (0..64).map(|_| OnceCell::new()).collect());
-    let index = builds()
-        .await
-        .iter()
-        .position(|one| std::ptr::eq(one, build))
-        .expect("builds come from the list of builds");
-    SHARED[index]
-        .get_or_init(|| Server::start(build, Settings::default()))
-        .await
+    static SHARED: LazyLock<Vec<OnceCell<Server>>> = LazyLock::new(|| (0..64).map(|_| OnceCell::new()).collect());
+    let index =
+        builds().await.iter().position(|one| std::ptr::eq(one, build)).expect("builds come from the list of builds");
+    SHARED[index].get_or_init(|| Server::start(build, Settings::default())).await
 }
 
 impl Server {
@@ -87,14 +86,8 @@ impl Server {
         let mut copy = account.command("cp");
         copy.arg("-R").arg(&template.data).arg(dir.join("data"));
         run(copy, "copying the template").await;
-        let mut server = Self {
-            build,
-            account,
-            dir,
-            port: 0,
-            password: template.password,
-            watchdog,
-        };
+        let mut server = Self { build, account, dir, port: 0, password: template.password, watchdog };
+        server.write_access(&settings).await;
         server.start_on_some_port(&settings).await;
         server
     }
@@ -112,6 +105,19 @@ impl Server {
         panic!("no port for a test server among {PORT_TRIES_MAX} tries");
     }
 
+    async fn write_access(&self, settings: &Settings) {
+        if let Some(certificates) = &settings.certificates {
+            self.write("root.crt", &certificates.root).await;
+            self.write("server.crt", &certificates.server).await;
+            self.write("server.key", &certificates.server_key).await;
+        }
+        if !settings.hba.is_empty() {
+            let usual = fs::read_to_string(self.data().join("pg_hba.conf")).expect("a data directory has this file");
+            let lines = settings.hba.join("\n");
+            self.write("pg_hba.conf", &format!("{lines}\n{usual}")).await;
+        }
+    }
+
     /// Writes as the account that owns the directory; `initdb`'s own file stays as it is.
     async fn write_conf(&self, settings: &Settings) {
         let mut lines = vec![
@@ -125,6 +131,10 @@ impl Server {
             lines.push("fsync = off".to_owned());
             lines.push("full_page_writes = off".to_owned());
         }
+        if settings.certificates.is_some() {
+            lines.push("ssl = on".to_owned());
+            lines.push("ssl_ca_file = 'root.crt'".to_owned());
+        }
         lines.extend(settings.conf.iter().cloned());
         // The last setting of a name wins, and this file is read last.
         self.write("postgresql.auto.conf", &lines.join("\n")).await;
@@ -136,14 +146,7 @@ impl Server {
     /// If it cannot be written.
     pub async fn write(&self, name: &str, text: &str) {
         let mut command = self.account.command("/bin/sh");
-        command
-            .args([
-                "-c",
-                "umask 077 && printf '%s\\n' \"$1\" >\"$2\"",
-                "sh",
-                text,
-            ])
-            .arg(self.data().join(name));
+        command.args(["-c", "umask 077 && printf '%s\\n' \"$1\" >\"$2\"", "sh", text]).arg(self.data().join(name));
         run(command, "writing a file of the server").await;
     }
 
@@ -162,10 +165,7 @@ impl Server {
         let mut command = self.pg_ctl();
         command.args(["start", "-w", "-t", "120", "-l"]).arg(&log);
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        let status = tokio::process::Command::from(command)
-            .status()
-            .await
-            .map_err(|error| error.to_string())?;
+        let status = tokio::process::Command::from(command).status().await.map_err(|error| error.to_string())?;
         if status.success() {
             return Ok(());
         }

@@ -43,10 +43,7 @@ impl Template {
             drop(lock);
         }
         let password = fs::read_to_string(dir.join("password")).expect("a template has a password");
-        Self {
-            data: dir.join("data"),
-            password,
-        }
+        Self { data: dir.join("data"), password }
     }
 }
 
@@ -113,10 +110,7 @@ async fn initdb(build: &Build, account: &Account, data: &Path, password_file: &P
 
 /// Runs a program to its end; its output is the message when it fails.
 pub(crate) async fn run(command: std::process::Command, what: &str) {
-    let output = Command::from(command)
-        .output()
-        .await
-        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    let output = Command::from(command).output().await.unwrap_or_else(|error| panic!("{what}: {error}"));
     assert!(
         output.status.success(),
         "{what}: {}\n{}{}",

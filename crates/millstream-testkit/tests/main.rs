@@ -1,18 +1,13 @@
 //! The kit's own tests against real servers.
 
-use millstream_testkit::{Settings, StopMode};
+use millstream_testkit::{Certificates, Feature, Proxy, Server, Settings, StopMode};
 
 #[tokio::test]
 async fn every_build_gives_a_fresh_database() {
     millstream_testkit::each_build(async |database| {
         let client = database.client().await;
-        let row = client
-            .query_one(
-                "select current_database(), current_setting('server_version_num')",
-                &[],
-            )
-            .await
-            .unwrap();
+        let row =
+            client.query_one("select current_database(), current_setting('server_version_num')", &[]).await.unwrap();
         assert_eq!(row.get::<_, String>(0), database.name);
         let version: u32 = row.get::<_, String>(1).parse().unwrap();
         assert_eq!(version / 10_000, database.build().major());
@@ -25,19 +20,13 @@ async fn every_build_gives_a_fresh_database() {
 #[tokio::test]
 async fn a_private_server_stops_starts_and_survives_a_kill() {
     let build = millstream_testkit::default_build().await;
-    let settings = Settings {
-        durable: true,
-        conf: vec!["work_mem = '7MB'".to_owned()],
-    };
-    let server = millstream_testkit::Server::start(build, settings).await;
+    let settings = Settings { durable: true, conf: vec!["work_mem = '7MB'".to_owned()], ..Settings::default() };
+    let server = Server::start(build, settings).await;
     let url = server.url("postgres");
     let client = millstream_testkit::connect(&url).await;
     let row = client.query_one("show work_mem", &[]).await.unwrap();
     assert_eq!(row.get::<_, String>(0), "7MB");
-    client
-        .batch_execute("create table t as select 1 a")
-        .await
-        .unwrap();
+    client.batch_execute("create table t as select 1 a").await.unwrap();
 
     server.restart(StopMode::Fast).await;
     assert!(client.query_one("select 1", &[]).await.is_err());
@@ -47,4 +36,60 @@ async fn a_private_server_stops_starts_and_survives_a_kill() {
     let client = millstream_testkit::connect(&url).await;
     let row = client.query_one("select a from t", &[]).await.unwrap();
     assert_eq!(row.get::<_, i32>(0), 1);
+}
+
+#[tokio::test]
+async fn a_server_offers_tls_with_the_certificates_it_was_given() {
+    let Some(build) = millstream_testkit::build_with(&[Feature::Tls]).await else {
+        return;
+    };
+    let settings = Settings {
+        certificates: Some(Certificates::new(&["localhost", "127.0.0.1"], "millstream")),
+        hba: vec!["hostnossl all all all reject".to_owned()],
+        ..Settings::default()
+    };
+    let server = Server::start(build, settings).await;
+    let client = millstream_testkit::connect(&server.socket_url("postgres")).await;
+    let row = client.query_one("show ssl", &[]).await.unwrap();
+    assert_eq!(row.get::<_, String>(0), "on");
+    let plain = tokio_postgres::connect(&server.url("postgres"), tokio_postgres::NoTls).await;
+    assert!(plain.is_err(), "the line of pg_hba.conf refuses it");
+}
+
+#[tokio::test]
+async fn a_proxy_loses_the_answer_to_a_commit() {
+    let database = millstream_testkit::database().await;
+    let direct = database.client().await;
+    direct.batch_execute("create table t (a int)").await.unwrap();
+    let proxy = Proxy::start(format!("127.0.0.1:{}", database.server.port())).await;
+    let url = database.server.url_at(&proxy.address.to_string(), &database.name);
+    let client = millstream_testkit::connect(&url).await;
+    client.batch_execute("begin; insert into t values (1)").await.unwrap();
+    assert_eq!(proxy.connections(), 1);
+
+    proxy.set(|traffic| traffic.answers_held = true);
+    let commit = tokio::spawn(async move { client.batch_execute("commit").await });
+    loop {
+        let row = direct.query_one("select count(*) from t", &[]).await.unwrap();
+        if row.get::<_, i64>(0) == 1 {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    proxy.cut();
+    let error = commit.await.unwrap().unwrap_err();
+    assert!(error.code().is_none(), "the connection is lost: {error}");
+
+    proxy.set(|traffic| traffic.closed = true);
+    assert!(tokio_postgres::connect(&url, tokio_postgres::NoTls).await.is_err());
+}
+
+#[tokio::test]
+async fn a_dropped_server_leaves_nothing_behind() {
+    let build = millstream_testkit::default_build().await;
+    let server = Server::start(build, Settings::default()).await;
+    let (data, url) = (server.data(), server.url("postgres"));
+    drop(server);
+    assert!(!data.exists());
+    assert!(tokio_postgres::connect(&url, tokio_postgres::NoTls).await.is_err());
 }

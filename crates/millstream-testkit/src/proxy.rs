@@ -1,0 +1,144 @@
+//! A TCP proxy in front of a server that delays, holds or cuts connections.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// Bytes passed on at once.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// What the proxy does with what it receives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Time by which each chunk is late, in each direction.
+    pub delay: Duration,
+    /// What the client sends stays in the proxy.
+    pub requests_held: bool,
+    /// What the server sends stays in the proxy. A COMMIT then happens, and its answer is lost
+    /// when the connections are cut.
+    pub answers_held: bool,
+    /// New connections are closed at once.
+    pub closed: bool,
+    /// Raised by [`Proxy::cut`]; connections of an earlier generation end.
+    generation: u64,
+}
+
+/// A proxy on a port of 127.0.0.1. It ends when dropped.
+#[derive(Debug)]
+pub struct Proxy {
+    /// Where it listens.
+    pub address: SocketAddr,
+    traffic: watch::Sender<Traffic>,
+    /// Every open connection holds one of these.
+    open: Arc<()>,
+    accepting: JoinHandle<()>,
+}
+
+impl Proxy {
+    /// Starts a proxy in front of `host:port`.
+    ///
+    /// # Panics
+    /// If there is no free port.
+    pub async fn start(target: impl Into<String>) -> Self {
+        let target: Arc<str> = target.into().into();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        let traffic = watch::Sender::new(Traffic::default());
+        let watched = traffic.subscribe();
+        let open = Arc::new(());
+        let mark = Arc::downgrade(&open);
+        let accepting = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let (target, watched, mark) = (Arc::clone(&target), watched.clone(), mark.upgrade());
+                tokio::spawn(async move {
+                    serve(client, &target, watched).await;
+                    drop(mark);
+                });
+            }
+        });
+        Self { address, traffic, open, accepting }
+    }
+
+    /// Changes what happens to connections, open and new.
+    pub fn set(&self, change: impl FnOnce(&mut Traffic)) {
+        self.traffic.send_modify(change);
+    }
+
+    /// Ends every open connection; what is held is lost.
+    pub fn cut(&self) {
+        self.set(|traffic| traffic.generation += 1);
+    }
+
+    /// Number of open connections.
+    pub fn connections(&self) -> usize {
+        Arc::strong_count(&self.open) - 1
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        self.cut();
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Direction {
+    Requests,
+    Answers,
+}
+
+async fn serve(client: TcpStream, target: &str, mut traffic: watch::Receiver<Traffic>) {
+    if traffic.borrow_and_update().closed {
+        return;
+    }
+    let Ok(server) = TcpStream::connect(target).await else {
+        return;
+    };
+    // Small messages must not wait for each other, or every test would take longer.
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    let (mut client_out, mut client_in) = client.into_split();
+    let (mut server_out, mut server_in) = server.into_split();
+    let other = traffic.clone();
+    tokio::select! {
+        () = pass(&mut client_out, &mut server_in, traffic, Direction::Requests) => {}
+        () = pass(&mut server_out, &mut client_in, other, Direction::Answers) => {}
+    }
+}
+
+/// Passes bytes on until either side ends or the connection is cut.
+async fn pass(
+    from: &mut (impl AsyncReadExt + Unpin),
+    to: &mut (impl AsyncWriteExt + Unpin),
+    mut traffic: watch::Receiver<Traffic>,
+    direction: Direction,
+) {
+    let generation = traffic.borrow().generation;
+    let mut cut = traffic.clone();
+    let mut buffer = vec![0; CHUNK_BYTES];
+    let work = async {
+        loop {
+            let length = match from.read(&mut buffer).await {
+                Ok(0) | Err(_) => return,
+                Ok(length) => length,
+            };
+            let delay = traffic.borrow_and_update().delay;
+            tokio::time::sleep(delay).await;
+            let open = |now: &Traffic| match direction {
+                Direction::Requests => !now.requests_held,
+                Direction::Answers => !now.answers_held,
+            };
+            if traffic.wait_for(open).await.is_err() || to.write_all(&buffer[..length]).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = work => {}
+        _ = cut.wait_for(|now| now.generation != generation) => {}
+    }
+}
