@@ -12,47 +12,18 @@ pub(crate) struct Arrows {
 ///
 /// A row may stand here before its crate exists: the wall is older than the room.
 pub(crate) const ARROWS: &[Arrows] = &[
-    Arrows {
-        from: "millstream-model",
-        to: &[],
-    },
-    Arrows {
-        from: "millstream-pg",
-        to: &["millstream-model"],
-    },
-    Arrows {
-        from: "millstream-local",
-        to: &["millstream-model", "millstream-pg"],
-    },
-    Arrows {
-        from: "millstream-engine",
-        to: &["millstream-model", "millstream-pg"],
-    },
-    Arrows {
-        from: "millstream-ranges",
-        to: &["millstream-model"],
-    },
-    Arrows {
-        from: "millstream-host",
-        to: &["millstream-model"],
-    },
-    Arrows {
-        from: "millstream-doctor",
-        to: &["millstream-model", "millstream-pg", "millstream-host"],
-    },
+    Arrows { from: "millstream-model", to: &[] },
+    Arrows { from: "millstream-pg", to: &["millstream-model"] },
+    Arrows { from: "millstream-local", to: &["millstream-model", "millstream-pg"] },
+    Arrows { from: "millstream-engine", to: &["millstream-model", "millstream-pg"] },
+    Arrows { from: "millstream-ranges", to: &["millstream-model"] },
+    Arrows { from: "millstream-host", to: &["millstream-model"] },
+    Arrows { from: "millstream-doctor", to: &["millstream-model", "millstream-pg", "millstream-host"] },
     Arrows {
         from: "millstream-lab",
-        to: &[
-            "millstream-model",
-            "millstream-pg",
-            "millstream-host",
-            "millstream-local",
-        ],
+        to: &["millstream-model", "millstream-pg", "millstream-host", "millstream-local"],
     },
-    Arrows {
-        from: "millstream-server",
-        to: &["millstream-model", "millstream-pg", "millstream-engine"],
-    },
+    Arrows { from: "millstream-server", to: &["millstream-model", "millstream-pg", "millstream-engine"] },
     Arrows {
         from: "millstream",
         to: &[
@@ -67,14 +38,8 @@ pub(crate) const ARROWS: &[Arrows] = &[
             "millstream-server",
         ],
     },
-    Arrows {
-        from: "millstream-testkit",
-        to: &["millstream-model", "millstream-pg", "millstream-local"],
-    },
-    Arrows {
-        from: "xtask",
-        to: &[],
-    },
+    Arrows { from: "millstream-testkit", to: &["millstream-model", "millstream-pg", "millstream-local"] },
+    Arrows { from: "xtask", to: &[] },
 ];
 
 /// Crates that others may name under `[dev-dependencies]` only.

@@ -18,35 +18,17 @@ struct Command {
 
 /// Every command, in the order of the help.
 const COMMANDS: &[Command] = &[
-    Command {
-        name: "tidy",
-        about: "check the house rules; exit 1 when one is broken",
-        run: tidy::command,
-    },
-    Command {
-        name: "rules",
-        about: "list the house rules that tidy checks",
-        run: tidy::list,
-    },
-    Command {
-        name: "help",
-        about: "show this list",
-        run: help,
-    },
+    Command { name: "tidy", about: "check the house rules; exit 1 when one is broken", run: tidy::command },
+    Command { name: "rules", about: "list the house rules that tidy checks", run: tidy::list },
+    Command { name: "help", about: "show this list", run: help },
 ];
 
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_else(|| "help".to_owned());
-    let name = if matches!(name.as_str(), "-h" | "--help") {
-        "help"
-    } else {
-        &name
-    };
+    let name = if matches!(name.as_str(), "-h" | "--help") { "help" } else { &name };
     let outcome = match COMMANDS.iter().find(|command| command.name == name) {
         Some(command) => (command.run)(),
-        None => Err(format!(
-            "no command \"{name}\"\n  hint: cargo xtask help lists the commands"
-        )),
+        None => Err(format!("no command \"{name}\"\n  hint: cargo xtask help lists the commands")),
     };
     outcome.unwrap_or_else(|error| {
         // Nothing is left to do when stderr is gone too.
@@ -76,11 +58,9 @@ fn say(text: &str) -> Result<(), String> {
 
 /// The root of the workspace this binary was built from.
 fn workspace_root() -> PathBuf {
-    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
-    manifest
-        .parent()
-        .map_or_else(|| manifest.clone(), PathBuf::from)
+    let manifest =
+        std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    manifest.parent().map_or_else(|| manifest.clone(), PathBuf::from)
 }
 
 #[cfg(test)]

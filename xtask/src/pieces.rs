@@ -27,20 +27,13 @@ impl<'a> Piece<'a> {
     pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &'a str)> {
         let first = self.line;
         let text = self.text;
-        text.split('\n')
-            .enumerate()
-            .map(move |(n, line)| (first + n, line))
+        text.split('\n').enumerate().map(move |(n, line)| (first + n, line))
     }
 }
 
 /// Cuts `source` into pieces that, quotes aside, follow each other without gaps.
 pub(crate) fn pieces(source: &str) -> Vec<Piece<'_>> {
-    let mut cutter = Cutter {
-        source,
-        start: 0,
-        line: 1,
-        pieces: Vec::new(),
-    };
+    let mut cutter = Cutter { source, start: 0, line: 1, pieces: Vec::new() };
     let bytes = source.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -61,9 +54,7 @@ pub(crate) fn pieces(source: &str) -> Vec<Piece<'_>> {
         } else if let Some(hashes) = raw_text_hashes(rest, source, at) {
             let inside = at + 2 + hashes;
             let close = format!("\"{}", "#".repeat(hashes));
-            let len = source[inside..]
-                .find(&close)
-                .unwrap_or(source.len() - inside);
+            let len = source[inside..].find(&close).unwrap_or(source.len() - inside);
             let after = (inside + len + close.len()).min(source.len());
             cutter.cut(at, inside, inside + len, after, Kind::Text);
             at = after;
@@ -76,30 +67,20 @@ pub(crate) fn pieces(source: &str) -> Vec<Piece<'_>> {
             }
         }
     }
-    cutter.cut(
-        source.len(),
-        source.len(),
-        source.len(),
-        source.len(),
-        Kind::Code,
-    );
+    cutter.cut(source.len(), source.len(), source.len(), source.len(), Kind::Code);
     cutter.pieces
 }
 
 /// The line on which the tests of a file begin, if it has any.
 pub(crate) fn tests_begin(source: &str) -> Option<usize> {
-    source
-        .lines()
-        .position(|line| line.trim() == "#[cfg(test)]")
-        .map(|n| n + 1)
+    source.lines().position(|line| line.trim() == "#[cfg(test)]").map(|n| n + 1)
 }
 
 /// Whether `text` holds `word` with no letter, digit or underscore on either side.
 pub(crate) fn has_word(text: &str, word: &str) -> bool {
     let inner = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {
-        !text[..at].chars().next_back().is_some_and(inner)
-            && !text[at + word.len()..].chars().next().is_some_and(inner)
+        !text[..at].chars().next_back().is_some_and(inner) && !text[at + word.len()..].chars().next().is_some_and(inner)
     })
 }
 
@@ -171,10 +152,7 @@ fn raw_text_hashes(rest: &str, source: &str, at: usize) -> Option<usize> {
         return None;
     }
     let before = source[..at].trim_end_matches(['b', 'c']);
-    let in_word = before
-        .chars()
-        .next_back()
-        .is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let in_word = before.chars().next_back().is_some_and(|c| c.is_alphanumeric() || c == '_');
     (!in_word).then_some(hashes)
 }
 
@@ -184,9 +162,7 @@ fn character_len(rest: &str) -> usize {
     match chars.next() {
         Some((_, '\\')) => {
             let from = 3.min(rest.len());
-            rest.get(from..)
-                .and_then(|tail| tail.find('\''))
-                .map_or(1, |n| from + n + 1)
+            rest.get(from..).and_then(|tail| tail.find('\'')).map_or(1, |n| from + n + 1)
         }
         Some(_) => match chars.next() {
             Some((at, '\'')) => at + 1,
@@ -201,24 +177,14 @@ mod tests {
     use super::*;
 
     fn texts(source: &str, kind: Kind) -> Vec<(usize, &str)> {
-        pieces(source)
-            .into_iter()
-            .filter(|piece| piece.kind == kind)
-            .map(|piece| (piece.line, piece.text))
-            .collect()
+        pieces(source).into_iter().filter(|piece| piece.kind == kind).map(|piece| (piece.line, piece.text)).collect()
     }
 
     #[test]
     fn strings_and_comments_are_told_apart() {
         let source = "let a = \"x // no\\\"\"; // yes \"\nlet b = r#\"raw \"q\" /*\"#; /* c /* d */ e */\nlet l: &'a str = br\"t\";";
-        assert_eq!(
-            texts(source, Kind::Text),
-            [(1, "x // no\\\""), (2, "raw \"q\" /*"), (3, "t")]
-        );
-        assert_eq!(
-            texts(source, Kind::Comment),
-            [(1, "// yes \""), (2, "/* c /* d */ e */")]
-        );
+        assert_eq!(texts(source, Kind::Text), [(1, "x // no\\\""), (2, "raw \"q\" /*"), (3, "t")]);
+        assert_eq!(texts(source, Kind::Comment), [(1, "// yes \""), (2, "/* c /* d */ e */")]);
     }
 
     #[test]
@@ -239,10 +205,7 @@ mod tests {
     #[test]
     fn lines_are_counted_through_every_kind() {
         let source = "a\n\"b\nc\" /* d\ne */ f\n// g";
-        assert_eq!(
-            texts(source, Kind::Comment),
-            [(3, "/* d\ne */"), (5, "// g")]
-        );
+        assert_eq!(texts(source, Kind::Comment), [(3, "/* d\ne */"), (5, "// g")]);
         assert_eq!(texts(source, Kind::Text), [(2, "b\nc")]);
     }
 

@@ -33,9 +33,7 @@ impl File {
 
     /// Whether the path ends in `.extension`.
     pub(crate) fn is(&self, extension: &str) -> bool {
-        self.path
-            .rsplit_once('.')
-            .is_some_and(|(_, end)| end == extension)
+        self.path.rsplit_once('.').is_some_and(|(_, end)| end == extension)
     }
 
     /// The lines with their numbers, from 1.
@@ -45,9 +43,7 @@ impl File {
 
     /// The first line that holds `part`, or 1.
     pub(crate) fn line_of(&self, part: &str) -> usize {
-        self.lines()
-            .find(|(_, line)| line.contains(part))
-            .map_or(1, |(n, _)| n)
+        self.lines().find(|(_, line)| line.contains(part)).map_or(1, |(n, _)| n)
     }
 }
 
@@ -110,10 +106,7 @@ impl Tree {
                 files.push(File { path, text });
             }
         }
-        Ok(Self {
-            files,
-            crates: crates(root)?,
-        })
+        Ok(Self { files, crates: crates(root)? })
     }
 
     /// The file at `path`.
@@ -128,9 +121,7 @@ impl Tree {
 }
 
 fn skipped(path: &str) -> bool {
-    SKIPPED
-        .iter()
-        .any(|skip| path == *skip || path.strip_prefix(skip).is_some_and(|p| p.starts_with('/')))
+    SKIPPED.iter().any(|skip| path == *skip || path.strip_prefix(skip).is_some_and(|p| p.starts_with('/')))
 }
 
 fn listed_by_git(root: &Path) -> Option<Vec<String>> {
@@ -138,22 +129,13 @@ fn listed_by_git(root: &Path) -> Option<Vec<String>> {
         return None;
     }
     let output = Command::new("git")
-        .args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ])
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)
         .output()
         .ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     let list = text.split('\0').filter(|path| !path.is_empty());
-    output
-        .status
-        .success()
-        .then(|| list.map(str::to_owned).collect())
+    output.status.success().then(|| list.map(str::to_owned).collect())
 }
 
 fn walked(root: &Path) -> Result<Vec<String>, String> {
@@ -161,11 +143,9 @@ fn walked(root: &Path) -> Result<Vec<String>, String> {
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
         let here = root.join(&folder);
-        let entries = std::fs::read_dir(&here)
-            .map_err(|error| format!("cannot list {}: {error}", here.display()))?;
+        let entries = std::fs::read_dir(&here).map_err(|error| format!("cannot list {}: {error}", here.display()))?;
         for entry in entries {
-            let entry =
-                entry.map_err(|error| format!("cannot list {}: {error}", here.display()))?;
+            let entry = entry.map_err(|error| format!("cannot list {}: {error}", here.display()))?;
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
@@ -214,19 +194,12 @@ fn crates(root: &Path) -> Result<Vec<Crate>, String> {
         .map_err(|error| format!("cannot run cargo metadata: {error}"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!(
-            "cargo metadata failed\n  caused by: {}",
-            said.trim()
-        ));
+        return Err(format!("cargo metadata failed\n  caused by: {}", said.trim()));
     }
     let metadata: Metadata = serde_json::from_slice(&output.stdout)
         .map_err(|error| format!("cargo metadata said what cannot be read: {error}"))?;
-    let from_root = |path: &str| {
-        path.strip_prefix(&metadata.workspace_root)
-            .unwrap_or(path)
-            .trim_start_matches('/')
-            .to_owned()
-    };
+    let from_root =
+        |path: &str| path.strip_prefix(&metadata.workspace_root).unwrap_or(path).trim_start_matches('/').to_owned();
     Ok(metadata
         .packages
         .iter()
@@ -234,18 +207,12 @@ fn crates(root: &Path) -> Result<Vec<Crate>, String> {
             let manifest = from_root(&package.manifest_path);
             Crate {
                 name: package.name.clone(),
-                folder: manifest
-                    .trim_end_matches("Cargo.toml")
-                    .trim_end_matches('/')
-                    .to_owned(),
+                folder: manifest.trim_end_matches("Cargo.toml").trim_end_matches('/').to_owned(),
                 manifest,
                 dependencies: package
                     .dependencies
                     .iter()
-                    .map(|dependency| Dependency {
-                        name: dependency.name.clone(),
-                        kind: dependency.kind.clone(),
-                    })
+                    .map(|dependency| Dependency { name: dependency.name.clone(), kind: dependency.kind.clone() })
                     .collect(),
                 test_binaries: package
                     .targets

@@ -3,11 +3,8 @@
 use super::{Report, Rule};
 use crate::tree::Tree;
 
-pub(super) const RULE: Rule = Rule {
-    name: "changelog",
-    says: "CHANGELOG.md begins with an Unreleased section that says something",
-    check,
-};
+pub(super) const RULE: Rule =
+    Rule { name: "changelog", says: "CHANGELOG.md begins with an Unreleased section that says something", check };
 
 const PATH: &str = "CHANGELOG.md";
 
@@ -20,15 +17,9 @@ fn check(tree: &Tree, report: &mut Report) {
     match sections.next() {
         Some((line, "## Unreleased")) => {
             let end = sections.next().map_or(usize::MAX, |(next, _)| next);
-            let said = file
-                .lines()
-                .any(|(n, text)| n > line && n < end && text.starts_with("- "));
+            let said = file.lines().any(|(n, text)| n > line && n < end && text.starts_with("- "));
             if !said {
-                report.broken(
-                    PATH,
-                    line,
-                    "Unreleased is empty, say what changed for users",
-                );
+                report.broken(PATH, line, "Unreleased is empty, say what changed for users");
             }
         }
         Some((line, _)) => report.broken(PATH, line, "the first section must be \"## Unreleased\""),

@@ -17,17 +17,11 @@ fn check(tree: &Tree, report: &mut Report) {
         let in_source = file.path.contains("/src/") || file.path.contains("/tests/");
         if in_source && !ROOTS.contains(&file.name()) && !declared(tree, file) {
             let module = module_name(file);
-            report.broken(
-                &file.path,
-                1,
-                format!("no file declares it, add `mod {module};` above it or remove it"),
-            );
+            report.broken(&file.path, 1, format!("no file declares it, add `mod {module};` above it or remove it"));
         }
     }
     for file in tree.with_extension("sql") {
-        let included = tree
-            .with_extension("rs")
-            .any(|rust| rust.text.contains(&format!("{}\"", file.name())));
+        let included = tree.with_extension("rs").any(|rust| rust.text.contains(&format!("{}\"", file.name())));
         if !included {
             let says = "no Rust file includes it, use it with `include_str!` or remove it";
             report.broken(&file.path, 1, says);
@@ -44,26 +38,15 @@ fn module_name(file: &File) -> &str {
 
 fn declared(tree: &Tree, file: &File) -> bool {
     let above = match file.name() {
-        "mod.rs" => file
-            .folder()
-            .rsplit_once('/')
-            .map_or("", |(above, _)| above),
+        "mod.rs" => file.folder().rsplit_once('/').map_or("", |(above, _)| above),
         _ => file.folder(),
     };
-    let parents = [
-        format!("{above}/mod.rs"),
-        format!("{above}/lib.rs"),
-        format!("{above}/main.rs"),
-        format!("{above}.rs"),
-    ];
+    let parents =
+        [format!("{above}/mod.rs"), format!("{above}/lib.rs"), format!("{above}/main.rs"), format!("{above}.rs")];
     let declaration = format!("mod {};", module_name(file));
     let declares = |line: &str| {
         let line = line.trim_start();
-        line == declaration
-            || (line.starts_with("pub") && line.ends_with(&format!(" {declaration}")))
+        line == declaration || (line.starts_with("pub") && line.ends_with(&format!(" {declaration}")))
     };
-    parents.iter().any(|parent| {
-        tree.file(parent)
-            .is_some_and(|parent| parent.lines().any(|(_, line)| declares(line)))
-    })
+    parents.iter().any(|parent| tree.file(parent).is_some_and(|parent| parent.lines().any(|(_, line)| declares(line))))
 }

@@ -4,16 +4,11 @@ use super::{Report, Rule};
 use crate::pieces::{Kind, pieces};
 use crate::tree::Tree;
 
-pub(super) const RULE: Rule = Rule {
-    name: "file_name",
-    says: "no file, folder or module is named after nothing in particular",
-    check,
-};
+pub(super) const RULE: Rule =
+    Rule { name: "file_name", says: "no file, folder or module is named after nothing in particular", check };
 
 /// Names that say nothing, alone or after an underscore.
-const FORBIDDEN: &[&str] = &[
-    "common", "helper", "helpers", "manager", "misc", "types", "util", "utils",
-];
+const FORBIDDEN: &[&str] = &["common", "helper", "helpers", "manager", "misc", "types", "util", "utils"];
 
 fn check(tree: &Tree, report: &mut Report) {
     for file in tree.with_extension("rs").chain(tree.with_extension("sql")) {
@@ -42,10 +37,7 @@ fn check(tree: &Tree, report: &mut Report) {
 }
 
 fn is_forbidden(name: &str) -> bool {
-    FORBIDDEN.contains(&name)
-        || name
-            .rsplit_once('_')
-            .is_some_and(|(_, last)| FORBIDDEN.contains(&last))
+    FORBIDDEN.contains(&name) || name.rsplit_once('_').is_some_and(|(_, last)| FORBIDDEN.contains(&last))
 }
 
 fn says(name: &str) -> String {

@@ -3,11 +3,8 @@
 use super::{Report, Rule};
 use crate::tree::Tree;
 
-pub(super) const RULE: Rule = Rule {
-    name: "file_size",
-    says: "a Rust or SQL file has at most 800 lines; above 400 is a warning",
-    check,
-};
+pub(super) const RULE: Rule =
+    Rule { name: "file_size", says: "a Rust or SQL file has at most 800 lines; above 400 is a warning", check };
 
 const LINES_SOFT_MAX: usize = 400;
 const LINES_HARD_MAX: usize = 800;

@@ -4,11 +4,7 @@ use super::{Report, Rule};
 use crate::pieces::{Kind, pieces};
 use crate::tree::{File, Tree};
 
-pub(super) const RULE: Rule = Rule {
-    name: "issue_number",
-    says: "no comment points to an issue by number",
-    check,
-};
+pub(super) const RULE: Rule = Rule { name: "issue_number", says: "no comment points to an issue by number", check };
 
 /// Words before a number that make it a pointer.
 const POINTERS: &[&str] = &["issue ", "issues ", "ticket ", "pull request ", "pr "];
@@ -20,9 +16,7 @@ fn check(tree: &Tree, report: &mut Report) {
     for file in tree.with_extension("rs") {
         for piece in pieces(&file.text) {
             if piece.kind == Kind::Comment {
-                piece
-                    .lines()
-                    .for_each(|(line, text)| judge(file, line, text, report));
+                piece.lines().for_each(|(line, text)| judge(file, line, text, report));
             }
         }
     }
@@ -49,13 +43,11 @@ fn points_to_issue(comment: &str) -> bool {
     let digit_at = |at: usize| lower[at..].starts_with(|c: char| c.is_ascii_digit());
     let after = |at: usize| lower[..at].chars().next_back();
     let named = POINTERS.iter().any(|pointer| {
-        lower.match_indices(pointer).any(|(at, _)| {
-            !after(at).is_some_and(char::is_alphanumeric) && digit_at(at + pointer.len())
-        })
+        lower
+            .match_indices(pointer)
+            .any(|(at, _)| !after(at).is_some_and(char::is_alphanumeric) && digit_at(at + pointer.len()))
     });
-    let hashed = lower
-        .match_indices('#')
-        .any(|(at, _)| matches!(after(at), Some(' ' | '(')) && digit_at(at + 1));
+    let hashed = lower.match_indices('#').any(|(at, _)| matches!(after(at), Some(' ' | '(')) && digit_at(at + 1));
     named || hashed
 }
 
@@ -65,13 +57,7 @@ mod tests {
 
     #[test]
     fn numbers_alone_are_no_pointers() {
-        for comment in [
-            "// 1 of 2",
-            "// # Errors",
-            "// page #top",
-            "// tissue 4",
-            "// r#2",
-        ] {
+        for comment in ["// 1 of 2", "// # Errors", "// page #top", "// tissue 4", "// r#2"] {
             assert!(!points_to_issue(comment), "{comment}");
         }
     }

@@ -4,24 +4,12 @@ use super::{Report, Rule};
 use crate::pieces::tests_begin;
 use crate::tree::Tree;
 
-pub(super) const RULE: Rule = Rule {
-    name: "limit",
-    says: "constants whose names end like limits stand in their crate's limits.rs",
-    check,
-};
+pub(super) const RULE: Rule =
+    Rule { name: "limit", says: "constants whose names end like limits stand in their crate's limits.rs", check };
 
 /// How the name of a limit ends: of queues, batches, bodies, retries and waits.
-const SUFFIXES: &[&str] = &[
-    "_BYTES_MAX",
-    "_ROWS_MAX",
-    "_TRIES_MAX",
-    "_QUEUE",
-    "_LIMIT",
-    "_MS",
-    "_SECONDS",
-    "_TIMEOUT",
-    "_WAIT",
-];
+const SUFFIXES: &[&str] =
+    &["_BYTES_MAX", "_ROWS_MAX", "_TRIES_MAX", "_QUEUE", "_LIMIT", "_MS", "_SECONDS", "_S", "_TIMEOUT", "_WAIT"];
 
 fn check(tree: &Tree, report: &mut Report) {
     for file in tree.with_extension("rs") {
@@ -32,11 +20,7 @@ fn check(tree: &Tree, report: &mut Report) {
         let tests = tests_begin(&file.text).unwrap_or(usize::MAX);
         for (line, text) in file.lines().take_while(|(line, _)| *line < tests) {
             if let Some(name) = constant(text).filter(|name| is_limit(name)) {
-                report.broken(
-                    &file.path,
-                    line,
-                    format!("{name} is a limit, move it to the crate's src/limits.rs"),
-                );
+                report.broken(&file.path, line, format!("{name} is a limit, move it to the crate's src/limits.rs"));
             }
         }
     }

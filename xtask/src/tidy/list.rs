@@ -35,10 +35,8 @@ fn check(tree: &Tree, report: &mut Report) {
             continue;
         }
         let slices = slices(&file.text);
-        let siblings: Vec<&File> = tree
-            .with_extension("rs")
-            .filter(|other| other.folder() == folder && other.path != file.path)
-            .collect();
+        let siblings: Vec<&File> =
+            tree.with_extension("rs").filter(|other| other.folder() == folder && other.path != file.path).collect();
         let has_list = slices.iter().any(|slice| !slice.entries.is_empty());
         if LIST_FOLDERS.contains(&name) && !has_list && !siblings.is_empty() {
             let says = "the folder has no list, add a slice of its items";
@@ -51,12 +49,8 @@ fn check(tree: &Tree, report: &mut Report) {
 }
 
 fn judge(file: &File, slice: &Slice<'_>, siblings: &[&File], report: &mut Report) {
-    let known: Vec<&str> = slice
-        .entries
-        .iter()
-        .copied()
-        .filter(|entry| siblings.iter().any(|sibling| sibling.stem() == *entry))
-        .collect();
+    let known: Vec<&str> =
+        slice.entries.iter().copied().filter(|entry| siblings.iter().any(|sibling| sibling.stem() == *entry)).collect();
     if known.is_empty() {
         return;
     }
@@ -68,10 +62,7 @@ fn judge(file: &File, slice: &Slice<'_>, siblings: &[&File], report: &mut Report
         }
     }
     if !slice.ordered && !known.is_sorted() {
-        let says = format!(
-            "{} is out of order, sort it by file name or say `{ORDERED} ..` above it",
-            slice.name
-        );
+        let says = format!("{} is out of order, sort it by file name or say `{ORDERED} ..` above it", slice.name);
         report.broken(&file.path, slice.line, says);
     }
 }
@@ -86,10 +77,7 @@ fn defines(text: &str, element: &str) -> bool {
             .and_then(|(_, right)| right.split(['=', '{']).next())
             .is_some_and(|kind| kind.trim().trim_start_matches(['&', '(']) == element);
         let implemented = line.starts_with("impl")
-            && line
-                .split(" for ")
-                .next()
-                .is_some_and(|left| left.rsplit([' ', ':']).next() == Some(element))
+            && line.split(" for ").next().is_some_and(|left| left.rsplit([' ', ':']).next() == Some(element))
             && line.contains(" for ");
         (constant && typed) || implemented
     })

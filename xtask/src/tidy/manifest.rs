@@ -33,9 +33,7 @@ fn check(tree: &Tree, report: &mut Report) {
             report.broken(&file.path, 1, says);
         }
         for (line, text) in file.lines() {
-            let sourced = ["version = \"", "git = \"", "path = \""]
-                .iter()
-                .any(|own| text.contains(own));
+            let sourced = ["version = \"", "git = \"", "path = \""].iter().any(|own| text.contains(own));
             if in_dependencies(file, line) && (sourced || is_plain_version(text)) {
                 let says = "put the version into [workspace.dependencies] and write `NAME.workspace = true`";
                 report.broken(&file.path, line, says);
@@ -46,10 +44,7 @@ fn check(tree: &Tree, report: &mut Report) {
 
 /// The lines of a section, without its heading.
 fn section<'a>(file: &'a File, heading: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
-    file.lines()
-        .skip_while(move |(_, line)| *line != heading)
-        .skip(1)
-        .take_while(|(_, line)| !line.starts_with('['))
+    file.lines().skip_while(move |(_, line)| *line != heading).skip(1).take_while(|(_, line)| !line.starts_with('['))
 }
 
 fn in_dependencies(file: &File, line: usize) -> bool {
@@ -61,6 +56,5 @@ fn in_dependencies(file: &File, line: usize) -> bool {
 }
 
 fn is_plain_version(line: &str) -> bool {
-    line.split_once(" = ")
-        .is_some_and(|(_, value)| value.starts_with('"'))
+    line.split_once(" = ").is_some_and(|(_, value)| value.starts_with('"'))
 }

@@ -20,10 +20,7 @@ fn check(tree: &Tree, report: &mut Report) {
             report.broken(path, 1, "the document is missing, write it");
             continue;
         };
-        let rows = || {
-            file.lines()
-                .filter_map(|(n, line)| Some((n, row_crate(line)?)))
-        };
+        let rows = || file.lines().filter_map(|(n, line)| Some((n, row_crate(line)?)));
         for (line, name) in rows() {
             if !tree.crates.iter().any(|package| package.name == name) {
                 let says = format!("there is no crate {name}, remove its row or create it");

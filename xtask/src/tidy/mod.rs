@@ -83,13 +83,7 @@ impl Report {
     }
 
     fn push(&mut self, path: &str, line: usize, says: String, warning: bool) {
-        self.findings.push(Finding {
-            path: path.to_owned(),
-            line,
-            rule: self.rule,
-            says,
-            warning,
-        });
+        self.findings.push(Finding { path: path.to_owned(), line, rule: self.rule, says, warning });
     }
 
     fn broken_count(&self) -> usize {
@@ -101,11 +95,7 @@ impl std::fmt::Display for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for finding in &self.findings {
             let label = if finding.warning { "warning: " } else { "" };
-            writeln!(
-                f,
-                "{}:{}: {}: {label}{}",
-                finding.path, finding.line, finding.rule, finding.says
-            )?;
+            writeln!(f, "{}:{}: {}: {label}{}", finding.path, finding.line, finding.rule, finding.says)?;
         }
         Ok(())
     }

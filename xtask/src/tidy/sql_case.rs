@@ -4,11 +4,7 @@ use super::{Report, Rule};
 use crate::pieces::{Kind, has_word, pieces};
 use crate::tree::Tree;
 
-pub(super) const RULE: Rule = Rule {
-    name: "sql_case",
-    says: "SQL is in lower case",
-    check,
-};
+pub(super) const RULE: Rule = Rule { name: "sql_case", says: "SQL is in lower case", check };
 
 /// Keywords looked for in `.sql` files.
 const KEYWORDS: &[&str] = &[
@@ -58,8 +54,8 @@ const KEYWORDS: &[&str] = &[
 
 /// Words that begin a statement; a string of Rust code that begins so is SQL.
 const STATEMENTS: &[&str] = &[
-    "ALTER", "COMMENT", "COPY", "CREATE", "DELETE", "DROP", "EXPLAIN", "GRANT", "INSERT", "REVOKE",
-    "SELECT", "SET", "SHOW", "TRUNCATE", "UPDATE", "VACUUM", "WITH",
+    "ALTER", "COMMENT", "COPY", "CREATE", "DELETE", "DROP", "EXPLAIN", "GRANT", "INSERT", "REVOKE", "SELECT", "SET",
+    "SHOW", "TRUNCATE", "UPDATE", "VACUUM", "WITH",
 ];
 
 fn check(tree: &Tree, report: &mut Report) {
@@ -88,18 +84,12 @@ fn statement(text: &str) -> Option<&'static str> {
     let (first, rest) = text.split_once(char::is_whitespace)?;
     let next = rest.trim_start().chars().next()?;
     let tag = next.is_ascii_digit();
-    STATEMENTS
-        .iter()
-        .find(|word| **word == first && !tag)
-        .copied()
+    STATEMENTS.iter().find(|word| **word == first && !tag).copied()
 }
 
 /// The line without what stands between quotes.
 fn unquoted(line: &str) -> String {
-    line.split(['\'', '"'])
-        .step_by(2)
-        .collect::<Vec<_>>()
-        .join(" ")
+    line.split(['\'', '"']).step_by(2).collect::<Vec<_>>().join(" ")
 }
 
 fn says(word: &str) -> String {

@@ -14,9 +14,7 @@ pub(super) const RULE: Rule = Rule {
 const SQL_LINES_MAX: usize = 3;
 
 /// Words that begin a statement.
-const STATEMENTS: &[&str] = &[
-    "alter", "create", "delete", "do", "drop", "insert", "merge", "select", "update", "with",
-];
+const STATEMENTS: &[&str] = &["alter", "create", "delete", "do", "drop", "insert", "merge", "select", "update", "with"];
 
 fn check(tree: &Tree, report: &mut Report) {
     for file in tree.with_extension("rs") {

@@ -4,18 +4,11 @@ use super::{Report, Rule};
 use crate::pieces::{Kind, has_word, pieces};
 use crate::tree::Tree;
 
-pub(super) const RULE: Rule = Rule {
-    name: "unfinished",
-    says: "no unfinished code, no test that is switched off",
-    check,
-};
+pub(super) const RULE: Rule =
+    Rule { name: "unfinished", says: "no unfinished code, no test that is switched off", check };
 
 /// Marks looked for in every text file. Written in two parts, so that this file keeps its own rule.
-const MARKS: &[&str] = &[
-    concat!("FIX", "ME"),
-    concat!("XX", "X"),
-    concat!("TO", "DO"),
-];
+const MARKS: &[&str] = &[concat!("FIX", "ME"), concat!("XX", "X"), concat!("TO", "DO")];
 
 /// What must not stand in Rust code.
 const CODE: &[(&str, &str)] = &[
@@ -28,11 +21,7 @@ fn check(tree: &Tree, report: &mut Report) {
     for file in &tree.files {
         for (line, text) in file.lines() {
             if let Some(mark) = MARKS.iter().find(|mark| has_word(text, mark)) {
-                report.broken(
-                    &file.path,
-                    line,
-                    format!("{mark} in the tree, do it or drop it"),
-                );
+                report.broken(&file.path, line, format!("{mark} in the tree, do it or drop it"));
             }
         }
     }

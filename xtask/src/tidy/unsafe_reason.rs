@@ -4,11 +4,8 @@ use super::{Report, Rule};
 use crate::pieces::{Kind, has_word, pieces};
 use crate::tree::Tree;
 
-pub(super) const RULE: Rule = Rule {
-    name: "unsafe_reason",
-    says: "every `unsafe` stands under a `// SAFETY:` comment",
-    check,
-};
+pub(super) const RULE: Rule =
+    Rule { name: "unsafe_reason", says: "every `unsafe` stands under a `// SAFETY:` comment", check };
 
 /// How a reason begins.
 const REASON: &str = "// SAFETY:";
