@@ -1,0 +1,131 @@
+//! The paths of a key, ready to be compared with member names.
+
+use super::text;
+use millstream_model::limits::KEY_COLUMNS_MAX;
+
+/// A set of key columns, by their index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mask(u8);
+
+impl Mask {
+    pub(super) const NONE: Self = Self(0);
+
+    #[inline(always)]
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    #[inline(always)]
+    pub(super) fn columns(self) -> impl Iterator<Item = usize> + Clone {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let column = rest.trailing_zeros() as usize;
+            (rest != 0).then(|| {
+                rest &= rest - 1;
+                column
+            })
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn filter(self, mut keep: impl FnMut(usize) -> bool) -> Self {
+        let kept = self.columns().filter(|&column| keep(column));
+        Self(kept.fold(0, |mask, column| mask | 1 << column))
+    }
+}
+
+/// The paths of every column.
+#[derive(Debug, Clone)]
+pub(super) struct Columns {
+    paths: Vec<Vec<Segment>>,
+}
+
+#[derive(Debug, Clone)]
+struct Segment {
+    name: Box<[u8]>,
+    /// The element this is in an array, if it is one.
+    index: Option<i32>,
+}
+
+impl Columns {
+    /// Takes at most [`KEY_COLUMNS_MAX`] paths, none of them empty.
+    pub(super) fn new<'p>(paths: impl Iterator<Item = &'p [String]>) -> Self {
+        let segment = |name: &String| Segment { name: name.as_bytes().into(), index: array_index(name) };
+        let paths: Vec<Vec<Segment>> = paths.map(|path| path.iter().map(segment).collect()).collect();
+        assert!(
+            paths.len() <= KEY_COLUMNS_MAX && paths.iter().all(|path| !path.is_empty()),
+            "a key was checked when it was parsed"
+        );
+        Self { paths }
+    }
+
+    pub(super) fn all(&self) -> Mask {
+        Mask((0..self.paths.len()).fold(0, |mask, column| mask | 1 << column))
+    }
+
+    #[inline(always)]
+    pub(super) fn ends_at(&self, column: usize, depth: usize) -> bool {
+        self.paths[column].len() == depth
+    }
+
+    pub(super) fn index(&self, column: usize, depth: usize) -> Option<i32> {
+        self.paths[column][depth].index
+    }
+
+    /// Those of `open` whose path goes on with a member of this name, as written in the document.
+    #[inline(always)]
+    pub(super) fn with_member(&self, open: Mask, depth: usize, name: &[u8], escaped: bool) -> Mask {
+        if escaped {
+            return self.with_escaped_member(open, depth, name);
+        }
+        open.filter(|column| *self.paths[column][depth].name == *name)
+    }
+
+    #[cold]
+    fn with_escaped_member(&self, open: Mask, depth: usize, name: &[u8]) -> Mask {
+        let mut plain = Vec::with_capacity(name.len());
+        text::put_unescaped(name, &mut plain);
+        self.with_member(open, depth, &plain, false)
+    }
+}
+
+/// The array element a path segment means to `#>>`, which reads it with `strtol`: leading white
+/// space and a sign are taken, and negative numbers count from the array's end.
+fn array_index(segment: &str) -> Option<i32> {
+    let number = segment.trim_start_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r']);
+    number.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_hold_columns() {
+        let mask = Mask(0b1010_0001);
+        assert_eq!(mask.columns().collect::<Vec<_>>(), [0, 5, 7]);
+        assert_eq!(mask.filter(|column| column > 4), Mask(0b1010_0000));
+        assert!(Mask::NONE.is_empty() && Mask::NONE.columns().next().is_none());
+    }
+
+    #[test]
+    fn segments_are_indexes_when_strtol_says_so() {
+        for (segment, index) in [
+            ("0", Some(0)),
+            ("-1", Some(-1)),
+            ("+2", Some(2)),
+            (" \t\n\u{b}\u{c}\r07", Some(7)),
+            ("-0", Some(0)),
+            ("2147483647", Some(i32::MAX)),
+            ("2147483648", None),
+            ("1 ", None),
+            ("", None),
+            ("+", None),
+            ("- 1", None),
+            ("\u{a0}1", None),
+            ("1.0", None),
+        ] {
+            assert_eq!(array_index(segment), index, "{segment:?}");
+        }
+    }
+}

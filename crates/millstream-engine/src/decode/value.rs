@@ -1,0 +1,85 @@
+//! What a path leads to, as the bytes of its key column.
+
+use super::walk::Found;
+use super::{number, text};
+use millstream_model::key_bytes::{put_bool, put_text};
+use millstream_model::{Fault, KeyColumn, KeyType, LiteralError, Reason, put_literal};
+
+/// Appends one column's value.
+#[inline]
+pub(super) fn put(
+    column: &KeyColumn,
+    document: &[u8],
+    found: &Found,
+    scratch: &mut Vec<u8>,
+    key: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let text = match found {
+        Found::String { range, escaped: false } => &document[range.clone()],
+        Found::String { range, .. } => {
+            scratch.clear();
+            text::put_unescaped(&document[range.clone()], scratch);
+            scratch
+        }
+        Found::Number(range) if takes_numbers(column.key_type) => {
+            scratch.clear();
+            number::put_spelling(&document[range.clone()], scratch);
+            scratch
+        }
+        Found::Boolean(value) if column.key_type == KeyType::Boolean => {
+            put_bool(*value, key);
+            return Ok(());
+        }
+        Found::Boolean(value) if column.key_type == KeyType::Text => {
+            put_text(if *value { b"true" } else { b"false" }, key);
+            return Ok(());
+        }
+        found => return Err(unusable(column, found)),
+    };
+    if column.key_type == KeyType::Text {
+        put_text(text, key);
+        return Ok(());
+    }
+    put_literal(column.key_type, text, key).map_err(|error| not_literal(column, found, error))
+}
+
+fn takes_numbers(key_type: KeyType) -> bool {
+    matches!(key_type, KeyType::Text | KeyType::Bigint | KeyType::Integer)
+}
+
+#[cold]
+fn not_literal(column: &KeyColumn, found: &Found, error: LiteralError) -> Fault {
+    let (name, path) = (&column.name, column.path_text());
+    let what = kind(found);
+    let detail = format!("key column \"{name}\": {error}, found another {what} at {path}");
+    Fault::new(Reason::KeyType, detail)
+}
+
+#[cold]
+fn unusable(column: &KeyColumn, found: &Found) -> Fault {
+    let (name, path) = (&column.name, column.path_text());
+    let expected = column.key_type.expectation();
+    match found {
+        Found::Missing => Fault::new(Reason::KeyMissing, format!("key column \"{name}\": nothing at {path}")),
+        Found::Null => Fault::new(Reason::KeyNull, format!("key column \"{name}\": null at {path}")),
+        found => Fault::new(
+            Reason::KeyType,
+            format!("key column \"{name}\": expected {expected}, found {} at {path}", kind_with_article(found)),
+        ),
+    }
+}
+
+fn kind(found: &Found) -> &'static str {
+    kind_with_article(found).split_once(' ').map_or("value", |(_, kind)| kind)
+}
+
+fn kind_with_article(found: &Found) -> &'static str {
+    match found {
+        Found::Missing => "no value",
+        Found::Null => "a null",
+        Found::Boolean(_) => "a boolean",
+        Found::Number(_) => "a number",
+        Found::String { .. } => "a string",
+        Found::Container => "an array or object",
+    }
+}
