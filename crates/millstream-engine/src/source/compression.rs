@@ -1,0 +1,161 @@
+//! Undoing gzip and zstd step by step, so that not a byte before damage is lost.
+//!
+//! The reader adapters of both libraries drop what they decoded in the call that meets the damage.
+
+use crate::limits::ZSTD_WINDOW_LOG_MAX;
+use flate2::{Decompress, FlushDecompress, Status};
+use std::io;
+use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
+
+/// What one step read, wrote and met.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) read: usize,
+    pub(super) written: usize,
+    pub(super) trouble: Option<Trouble>,
+}
+
+/// Why decompression cannot go on.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    Damaged(String),
+    WindowTooLarge,
+}
+
+/// A decompressor that is fed by hand.
+pub(super) trait Decompressor: Send {
+    /// Decodes from `input` into `output`. Never loses output when it meets trouble.
+    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Step;
+
+    /// Whether the data may end here.
+    fn at_boundary(&self) -> bool;
+}
+
+/// Makes a decompressor.
+pub(super) type Make = fn() -> io::Result<Box<dyn Decompressor>>;
+
+/// A compression known by the first bytes of the content.
+pub(super) struct Compression {
+    pub(super) magic: &'static [u8],
+    pub(super) make: Make,
+}
+
+/// What we open. A zstd file may begin with a skippable frame (RFC 8878, 3.1.2), as pzstd writes.
+pub(super) const COMPRESSIONS: &[Compression] = &[
+    Compression { magic: &[0x1f, 0x8b], make: Gzip::make },
+    Compression { magic: &[0x28, 0xb5, 0x2f, 0xfd], make: Zstd::make },
+    Compression { magic: &[0x50, 0x2a, 0x4d, 0x18], make: Zstd::make },
+];
+
+/// A container known by the first bytes of the content that we do not open.
+pub(super) struct Foreign {
+    pub(super) kind: &'static str,
+    pub(super) magic: &'static [u8],
+    pub(super) hint: &'static str,
+}
+
+/// What we recognise in order to say what to do.
+pub(super) const FOREIGN: &[Foreign] = &[
+    Foreign { kind: "bzip2", magic: b"BZh91AY&SY", hint: "bzip2 -dc FILE | millstream load - .." },
+    Foreign { kind: "xz", magic: b"\xfd7zXZ\0", hint: "xz -dc FILE | millstream load - .." },
+    Foreign { kind: "lz4", magic: b"\x04\x22\x4d\x18", hint: "lz4 -dc FILE | millstream load - .." },
+    Foreign { kind: "zip", magic: b"PK\x03\x04", hint: "unzip -p FILE | millstream load - .." },
+    Foreign {
+        kind: "Parquet",
+        magic: b"PAR1",
+        hint: "turn it into NDJSON first, for instance with `duckdb -c \"copy (from 'FILE') to '/dev/stdout' (format json)\" | millstream load - ..`",
+    },
+];
+
+/// Gzip of any number of members (RFC 1952, 2.2).
+struct Gzip {
+    member: Decompress,
+    fresh: bool,
+    members: u64,
+}
+
+/// Largest window of deflate, as a power of two.
+const DEFLATE_WINDOW_LOG: u8 = 15;
+
+impl Gzip {
+    fn make() -> io::Result<Box<dyn Decompressor>> {
+        Ok(Box::new(Self { member: Decompress::new_gzip(DEFLATE_WINDOW_LOG), fresh: true, members: 0 }))
+    }
+}
+
+impl Decompressor for Gzip {
+    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Step {
+        let (read, written) = (self.member.total_in(), self.member.total_out());
+        let result = self.member.decompress(input, output, FlushDecompress::None);
+        let count = |after: u64, before: u64| usize::try_from(after - before).expect("at most the length of a slice");
+        let read = count(self.member.total_in(), read);
+        let written = count(self.member.total_out(), written);
+        let was_fresh = self.fresh;
+        self.fresh &= read == 0;
+        let trouble = match result {
+            Ok(Status::StreamEnd) => {
+                self.member = Decompress::new_gzip(DEFLATE_WINDOW_LOG);
+                self.fresh = true;
+                self.members += 1;
+                None
+            }
+            Ok(Status::Ok | Status::BufError) => None,
+            Err(_) if was_fresh && self.members > 0 => {
+                Some(Trouble::Damaged("the gzip data is followed by something else".into()))
+            }
+            Err(error) => {
+                Some(Trouble::Damaged(format!("the gzip data is damaged: {}", error.message().unwrap_or("not valid"))))
+            }
+        };
+        Step { read, written, trouble }
+    }
+
+    fn at_boundary(&self) -> bool {
+        self.fresh
+    }
+}
+
+/// Zstd of any number of frames (RFC 8878).
+struct Zstd {
+    decoder: Decoder<'static>,
+    /// Input the decoder wants next. It gets no more, so that a call decodes at most one block:
+    /// a call that fails reports nothing of what it wrote.
+    wanted: usize,
+    fresh: bool,
+}
+
+/// Shortest frame header, which is what a decoder wants first (RFC 8878, 3.1.1).
+const ZSTD_FRAME_HEADER_BYTES: usize = 5;
+
+impl Zstd {
+    fn make() -> io::Result<Box<dyn Decompressor>> {
+        let mut decoder = Decoder::new()?;
+        decoder.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG_MAX))?;
+        Ok(Box::new(Self { decoder, wanted: ZSTD_FRAME_HEADER_BYTES, fresh: true }))
+    }
+}
+
+impl Decompressor for Zstd {
+    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Step {
+        let mut from = InBuffer::around(&input[..input.len().min(self.wanted)]);
+        let mut to = OutBuffer::around(output);
+        let result = self.decoder.run(&mut from, &mut to);
+        let (read, written) = (from.pos(), to.pos());
+        let trouble = match result {
+            Ok(wanted) => {
+                self.fresh = wanted == 0 || (self.fresh && read == 0);
+                self.wanted = if wanted == 0 { ZSTD_FRAME_HEADER_BYTES } else { wanted };
+                None
+            }
+            Err(error) if error.to_string().contains("too much memory") => Some(Trouble::WindowTooLarge),
+            Err(error) => {
+                Some(Trouble::Damaged(format!("the zstd data is damaged: {}", error.to_string().to_lowercase())))
+            }
+        };
+        Step { read, written, trouble }
+    }
+
+    fn at_boundary(&self) -> bool {
+        self.fresh
+    }
+}

@@ -1,0 +1,121 @@
+//! Why a source cannot be read at all: always a matter for the user, never damage in the content.
+
+use std::io;
+
+/// A source that cannot be opened, read or recognised. [`SourceError::hint`] says what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The file cannot be opened.
+    #[error("cannot open {name}")]
+    Open {
+        /// The source as the user named it.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The path leads to a directory.
+    #[error("{name} is a directory")]
+    Directory {
+        /// The source as the user named it.
+        name: String,
+    },
+    /// Reading failed in mid-stream.
+    #[error("cannot read {name} after its first {offset} bytes")]
+    Read {
+        /// The source as the user named it.
+        name: String,
+        /// Bytes read before the failure, as they are on disk.
+        offset: u64,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The text is UTF-16.
+    #[error("{name} is UTF-16 text; Millstream reads UTF-8")]
+    Utf16 {
+        /// The source as the user named it.
+        name: String,
+    },
+    /// A container that we do not open.
+    #[error("{name} is a {kind} file; Millstream opens gzip and zstd itself")]
+    Container {
+        /// The source as the user named it.
+        name: String,
+        /// What it is.
+        kind: &'static str,
+        /// What to do instead.
+        hint: &'static str,
+    },
+    /// A zstd frame that asks for more memory than we give.
+    #[error("{name} is zstd data with a window above {limit_mib} MiB")]
+    ZstdWindow {
+        /// The source as the user named it.
+        name: String,
+        /// The limit.
+        limit_mib: usize,
+    },
+    /// No format has this name.
+    #[error("there is no format '{format}'; known are {known}")]
+    UnknownFormat {
+        /// The name given.
+        format: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The format was left to us, and the content does not tell or tells of another way to go.
+    #[error("{name} {found}")]
+    Unclear {
+        /// The source as the user named it.
+        name: String,
+        /// A sentence that goes on after the name.
+        found: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// A CSV header from which no documents can be made.
+    #[error("the CSV header of {name} {problem}")]
+    CsvHeader {
+        /// The source as the user named it.
+        name: String,
+        /// A sentence that goes on after the name.
+        problem: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// The source no longer begins with the bytes that an earlier run of the load read.
+    #[error("the first {length} bytes of {name} are not those that the load has already read")]
+    Changed {
+        /// The source as the user named it.
+        name: String,
+        /// Length of the beginning that was compared.
+        length: u64,
+    },
+}
+
+impl SourceError {
+    /// What the user can do about it, as a sentence or a command.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Open { source, .. } => match source.kind() {
+                io::ErrorKind::NotFound => "check the path".into(),
+                io::ErrorKind::PermissionDenied => {
+                    "give the account that runs this command the right to read it".into()
+                }
+                _ => "check that the file can be read, for instance with `head -c 100 FILE`".into(),
+            },
+            Self::Directory { name } => format!("name the files, for instance {name}/*.ndjson"),
+            Self::Read { .. } => {
+                "run the same command again once the file can be read; it goes on where it stopped".into()
+            }
+            Self::Utf16 { name } => {
+                format!("iconv -f utf-16 -t utf-8 {name} | millstream load - ..")
+            }
+            Self::Container { hint, .. } => (*hint).into(),
+            Self::ZstdWindow { name, .. } => {
+                format!("zstd -dc --long=31 {name} | millstream load - ..")
+            }
+            Self::UnknownFormat { known, .. } => format!("use one of --format {known}"),
+            Self::Unclear { hint, .. } | Self::CsvHeader { hint, .. } => hint.clone(),
+            Self::Changed { .. } => "give the unchanged file, or begin a new load with --resume off".into(),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Sources: bytes of files and streams in, framed documents with their positions out.
+//!
+//! `Input` gives uncompressed bytes, `Window` holds what is read and counts and hashes what is
+//! handed out, and one file per format finds the documents. A format is one file and two lines
+//! here. Everything is blocking and runs on a thread of its own.
+//!
+//! Damage in the content is data: the last chunk holds one broken frame that `ends_source`, and
+//! everything before it is delivered. A [`SourceError`] is for the user to solve.
+
+mod clip;
+mod compression;
+mod error;
+mod input;
+mod ndjson;
+#[cfg(test)]
+mod transcript;
+mod window;
+
+pub use error::SourceError;
+pub use input::{Input, Progress};
+pub use window::Window;
+
+use crate::chunk::Chunk;
+use crate::limits::{CHUNK_BYTES, CHUNK_BYTES_MAX, DOCUMENT_BYTES_CEILING};
+use millstream_model::limits::DOCUMENT_BYTES_MAX;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Chunks of one source, in order.
+pub trait Source: Send {
+    /// The next chunk, or `None` at the end. Blocks until there is one.
+    ///
+    /// # Errors
+    /// [`SourceError`] when reading fails or the source changed since an earlier run; the source
+    /// is then of no more use.
+    fn next_chunk(&mut self) -> Result<Option<Chunk>, SourceError>;
+}
+
+/// A way in which documents stand in a source.
+pub struct Format {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is, for the command's help.
+    pub about: &'static str,
+    /// Makes a source of the bytes.
+    pub open: fn(Window) -> Result<Box<dyn Source>, SourceError>,
+}
+
+/// Every format.
+pub const SOURCES: &[Format] = &[ndjson::FORMAT];
+
+/// Name of the choice that looks at the content.
+pub const AUTO: &str = "auto";
+
+/// How to read a source.
+#[derive(Debug, Clone)]
+pub struct SourceOptions {
+    /// About the size of a chunk, in bytes.
+    pub chunk_bytes: usize,
+    /// Longest document, in bytes of its text.
+    pub document_bytes_max: usize,
+    /// Beginnings of this source that an earlier run of the load has read. Each is verified
+    /// before a chunk that goes beyond it is handed out.
+    pub prefixes: Vec<Prefix>,
+}
+
+/// A beginning of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prefix {
+    /// Its length in uncompressed bytes: a chunk's `end`.
+    pub length: u64,
+    /// The XXH3-128 of its bytes: that chunk's `prefix_hash`.
+    pub hash: u128,
+}
+
+impl Default for SourceOptions {
+    fn default() -> Self {
+        Self { chunk_bytes: CHUNK_BYTES, document_bytes_max: DOCUMENT_BYTES_MAX, prefixes: Vec::new() }
+    }
+}
+
+impl SourceOptions {
+    /// Sizes forced into what a chunk can hold.
+    fn bounded(mut self) -> Self {
+        self.chunk_bytes = self.chunk_bytes.clamp(1, CHUNK_BYTES_MAX);
+        self.document_bytes_max = self.document_bytes_max.min(DOCUMENT_BYTES_CEILING);
+        self
+    }
+}
+
+/// A source ready to be read.
+pub struct Opened {
+    /// Its chunks.
+    pub source: Box<dyn Source>,
+    /// The name of its format.
+    pub format: &'static str,
+    /// How much of it has been read.
+    pub progress: Arc<Progress>,
+}
+
+/// Opens a file, or standard input for `-`, as the source number `index`. The format is the name
+/// of one of [`SOURCES`], or [`AUTO`] to look at the content.
+///
+/// # Errors
+/// [`SourceError`] when it cannot be opened or read, or its format is not clear.
+pub fn open(path: &Path, index: u32, format: &str, options: &SourceOptions) -> Result<Opened, SourceError> {
+    open_input(Input::open(path)?, index, format, options)
+}
+
+/// Like [`open`], of an input that is already open.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_input(input: Input, index: u32, format: &str, options: &SourceOptions) -> Result<Opened, SourceError> {
+    let progress = input.progress();
+    let window = Window::new(input, index, options)?;
+    let format = match SOURCES.iter().find(|f| f.name == format) {
+        Some(format) => format,
+        None if format == AUTO => &ndjson::FORMAT,
+        None => return Err(unknown(format)),
+    };
+    Ok(Opened { source: (format.open)(window)?, format: format.name, progress })
+}
+
+fn unknown(format: &str) -> SourceError {
+    let names: Vec<_> = std::iter::once(AUTO).chain(SOURCES.iter().map(|f| f.name)).collect();
+    SourceError::UnknownFormat { format: format.into(), known: names.join("|") }
+}

@@ -1,0 +1,242 @@
+//! Documents on lines of their own, handed out without copying.
+
+use super::clip::Clip;
+use super::window::{End, Window, index};
+use super::{Format, Source, SourceError};
+use crate::chunk::{Chunk, Frame};
+use memchr::{memchr, memchr_iter, memrchr};
+
+/// The format's entry in the list.
+pub(super) const FORMAT: Format = Format {
+    name: "ndjson",
+    about: "one JSON object a line (NDJSON, JSON Lines); blank lines are skipped",
+    open: |window| Ok(Box::new(Ndjson::new(window))),
+};
+
+/// Lines of a source. A line's document begins at its first and ends at its last byte that is not
+/// blank; its length for the limit counts blanks at its end, but not the line end.
+pub(super) struct Ndjson {
+    window: Window,
+    document_bytes_max: usize,
+    /// Line on which the window begins, from 1.
+    line: u64,
+    /// Bytes of the window known to hold no line end.
+    scanned: usize,
+    done: bool,
+}
+
+impl Ndjson {
+    pub(super) fn new(window: Window) -> Self {
+        let document_bytes_max = window.options().document_bytes_max;
+        Self::with_line_limit(window, document_bytes_max)
+    }
+
+    pub(super) fn with_line_limit(window: Window, document_bytes_max: usize) -> Self {
+        Self { window, document_bytes_max, line: 1, scanned: 0, done: false }
+    }
+
+    /// A chunk of the window's first `cut` bytes, which are whole lines; of fewer if one of them
+    /// is too long.
+    fn whole_lines(&mut self, cut: usize) -> Result<Chunk, SourceError> {
+        self.scanned = 0;
+        let (frames, cut) = self.frame(cut);
+        if cut == 0 {
+            return self.long_line();
+        }
+        let bytes = self.window.take(cut)?;
+        Ok(self.window.place().chunk(bytes, frames))
+    }
+
+    /// Frames the lines in the window's first `cut` bytes, up to the first that is too long; also
+    /// gives the length of what was framed.
+    fn frame(&mut self, cut: usize) -> (Vec<Frame>, usize) {
+        let bytes = &self.window.bytes()[..cut];
+        let base = self.window.offset();
+        let mut frames = Vec::with_capacity(cut / 128);
+        let mut start = 0;
+        let open_end = (bytes.last() != Some(&b'\n')).then_some(cut);
+        for end in memchr_iter(b'\n', bytes).chain(open_end) {
+            let from = start + blank_len(&bytes[start..end]);
+            let line = &bytes[from..end];
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if line.len() > self.document_bytes_max {
+                return (frames, start);
+            }
+            let len = trimmed_len(line);
+            if len > 0 {
+                frames.push(Frame {
+                    start: index(from),
+                    len: index(len),
+                    offset: base + from as u64,
+                    line: self.line,
+                    broken: None,
+                });
+            }
+            self.line += 1;
+            start = (end + 1).min(cut);
+        }
+        (frames, cut)
+    }
+
+    /// Takes a line that is too long, at whose first byte the window begins, in bounded memory.
+    fn long_line(&mut self) -> Result<Chunk, SourceError> {
+        self.scanned = 0;
+        self.skip_blanks()?;
+        let begin = self.window.place();
+        let line = self.line;
+        let mut clip = Clip::default();
+        loop {
+            if let Some(end) = memchr(b'\n', self.window.bytes()) {
+                clip.push(&self.window.bytes()[..end]);
+                self.window.take(end + 1)?;
+                self.line += 1;
+                break;
+            }
+            clip.push(self.window.bytes());
+            self.window.take(self.window.bytes().len())?;
+            if !self.window.fill()? {
+                if let Some(End::Damaged(why)) = self.window.end() {
+                    self.done = true;
+                    return Ok(begin.damaged(clip.finish(), line, why));
+                }
+                break;
+            }
+        }
+        clip.drop_carriage_return();
+        let max = self.document_bytes_max;
+        Ok(self.window.place().too_large(clip.finish(), begin.offset, line, max))
+    }
+
+    /// Takes the blanks at the beginning of the window.
+    fn skip_blanks(&mut self) -> Result<(), SourceError> {
+        let blanks = blank_len(self.window.bytes());
+        self.window.take(blanks).map(drop)
+    }
+
+    /// What is left when the source has ended without a line end.
+    fn last_line(&mut self) -> Result<Option<Chunk>, SourceError> {
+        self.done = true;
+        let rest = self.window.bytes();
+        match self.window.end() {
+            Some(End::Damaged(why)) => {
+                let clip = Clip::of(rest);
+                Ok(Some(self.window.place().damaged(clip, self.line, why)))
+            }
+            _ if rest.is_empty() => Ok(None),
+            _ => self.whole_lines(rest.len()).map(Some),
+        }
+    }
+}
+
+impl Source for Ndjson {
+    fn next_chunk(&mut self) -> Result<Option<Chunk>, SourceError> {
+        if self.done {
+            return Ok(None);
+        }
+        loop {
+            let bytes = self.window.bytes();
+            if let Some(end) = memrchr(b'\n', &bytes[self.scanned..]) {
+                return self.whole_lines(self.scanned + end + 1).map(Some);
+            }
+            self.scanned = bytes.len();
+            // One more byte may be the carriage return of a line that is just short enough.
+            if bytes.len() > self.document_bytes_max + 1 {
+                self.skip_blanks()?;
+                self.scanned = self.window.bytes().len();
+                if self.scanned > self.document_bytes_max + 1 {
+                    return self.long_line().map(Some);
+                }
+            }
+            if !self.window.fill()? {
+                return self.last_line();
+            }
+        }
+    }
+}
+
+/// White space that JSON allows, without the line feed.
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r')
+}
+
+fn blank_len(bytes: &[u8]) -> usize {
+    bytes.iter().position(|&b| !is_blank(b)).unwrap_or(bytes.len())
+}
+
+fn trimmed_len(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|&b| !is_blank(b)).map_or(0, |n| n + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::transcript::{Told, bad, good, read, read_oddly};
+    use fastrand::Rng;
+    use millstream_model::Reason;
+    use millstream_testkit::Cases;
+
+    #[test]
+    fn lines_become_documents() {
+        let text = b"{\"a\":1}\n\n \t \r\n  {\"b\":2} \r\nnot json\n{\"c\":3}";
+        let expected =
+            [good(0, 1, "{\"a\":1}"), good(16, 4, "{\"b\":2}"), good(26, 5, "not json"), good(35, 6, "{\"c\":3}")];
+        assert_eq!(read("ndjson", text).unwrap(), expected);
+        assert_eq!(read("ndjson", b"").unwrap(), []);
+        assert_eq!(read("ndjson", b"\n\r\n  ").unwrap(), []);
+        assert_eq!(read("ndjson", b"\xef\xbb\xbf{}\n").unwrap(), [good(3, 1, "{}")]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_costs_only_itself() {
+        let text = b"{}\n  123456789\r\n12345678\r\n{}";
+        let expected =
+            [good(0, 1, "{}"), bad(5, 2, "123456789", Reason::TooLarge), good(16, 3, "12345678"), good(26, 4, "{}")];
+        for mut rng in Cases::new(50) {
+            assert_eq!(read_oddly("ndjson", text, text, 8, &mut rng).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_giant_line_keeps_its_head_and_tail() {
+        let mut text = b"{}\n".to_vec();
+        text.resize((5 << 20) + 3, b'x');
+        text.extend_from_slice(b"END\r\n{}");
+        let told = read_oddly("ndjson", &text, &text, 1 << 20, &mut Rng::new()).unwrap();
+        assert_eq!(told.len(), 3);
+        assert_eq!(told[1].broken, Some((Reason::TooLarge, Some((5 << 20) + 3))));
+        assert_eq!(told[1].bytes.len(), 1 << 20);
+        assert!(told[1].bytes.ends_with(b"xEND"));
+        assert_eq!(told[2], good((5 << 20) + 8, 3, "{}"));
+    }
+
+    /// What the format promises, said the short way.
+    fn oracle(text: &[u8], document_bytes_max: usize) -> Vec<Told> {
+        let blank = |b: &u8| matches!(b, b' ' | b'\t' | b'\r');
+        let mut told = Vec::new();
+        let mut offset = 0;
+        for (n, line) in text.split(|&b| b == b'\n').enumerate() {
+            let from = line.iter().take_while(|b| blank(b)).count();
+            let text = line[from..].strip_suffix(b"\r").unwrap_or(&line[from..]);
+            let len = text.len() - text.iter().rev().take_while(|b| blank(b)).count();
+            let place = ((offset + from) as u64, n as u64 + 1);
+            if text.len() > document_bytes_max {
+                let text = std::str::from_utf8(text).unwrap();
+                told.push(bad(place.0, place.1, text, Reason::TooLarge));
+            } else if len > 0 {
+                told.push(good(place.0, place.1, std::str::from_utf8(&text[..len]).unwrap()));
+            }
+            offset += line.len() + 1;
+        }
+        told
+    }
+
+    #[test]
+    fn framing_is_the_same_whatever_the_pieces() {
+        for mut rng in Cases::new(2000) {
+            let len = rng.usize(0..200);
+            let text: Vec<u8> = (0..len).map(|_| *rng.choice(b"{}\"a1 \t\r\n\n").unwrap()).collect();
+            let document_bytes_max = rng.usize(1..30);
+            let told = read_oddly("ndjson", &text, &text, document_bytes_max, &mut rng).unwrap();
+            assert_eq!(told, oracle(&text, document_bytes_max), "{:?}", String::from_utf8(text));
+        }
+    }
+}

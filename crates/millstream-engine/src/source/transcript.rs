@@ -1,0 +1,121 @@
+//! What a source delivers as a value that tests compare, and readers that give bytes in odd pieces.
+
+use super::{AUTO, Input, SourceError, SourceOptions, open_input};
+use fastrand::Rng;
+use millstream_model::Reason;
+use std::io::{Cursor, Read};
+use xxhash_rust::xxh3::xxh3_128;
+
+/// One frame.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) offset: u64,
+    pub(super) line: u64,
+    pub(super) bytes: Vec<u8>,
+    pub(super) broken: Option<(Reason, Option<u64>)>,
+}
+
+impl std::fmt::Debug for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown = &self.bytes[..self.bytes.len().min(200)];
+        write!(f, "{}:{} {:?}", self.offset, self.line, String::from_utf8_lossy(shown))?;
+        self.broken.iter().try_for_each(|broken| write!(f, " {broken:?}"))
+    }
+}
+
+/// Short form of a good frame.
+pub(super) fn good(offset: u64, line: u64, text: &str) -> Told {
+    Told { offset, line, bytes: text.into(), broken: None }
+}
+
+/// Short form of a broken frame that was kept whole.
+pub(super) fn bad(offset: u64, line: u64, text: &str, reason: Reason) -> Told {
+    Told { offset, line, bytes: text.into(), broken: Some((reason, None)) }
+}
+
+/// Options with small sizes.
+pub(super) fn sizes(chunk_bytes: usize, document_bytes_max: usize) -> SourceOptions {
+    SourceOptions { chunk_bytes, document_bytes_max, ..SourceOptions::default() }
+}
+
+/// Reads all of an uncompressed source.
+pub(super) fn read(format: &str, text: &[u8]) -> Result<Vec<Told>, SourceError> {
+    let input = Input::from_reader(Box::new(Cursor::new(text.to_vec())), "test", Some(0))?;
+    transcribe(input, format, text, &SourceOptions::default())
+}
+
+/// Reads all of a source whose uncompressed bytes begin with `plain`, checking on the way what
+/// every source must keep.
+pub(super) fn transcribe(
+    input: Input,
+    format: &str,
+    plain: &[u8],
+    options: &SourceOptions,
+) -> Result<Vec<Told>, SourceError> {
+    let mut opened = open_input(input, 7, format, options)?;
+    let (mut told, mut end, mut ended): (Vec<Told>, u64, bool) = (Vec::new(), 0, false);
+    while let Some(chunk) = opened.source.next_chunk()? {
+        assert!(!ended, "a chunk after the end of the source");
+        assert_eq!(chunk.source, 7);
+        assert!(chunk.end >= end, "chunks go back from {end} to {}", chunk.end);
+        let here = usize::try_from(chunk.end).unwrap();
+        assert_eq!(chunk.prefix_hash, xxh3_128(&plain[..here]), "hash of the first {here} bytes");
+        for frame in &chunk.frames {
+            let broken = frame.broken.as_deref();
+            ended = broken.is_some_and(|b| b.ends_source);
+            assert!(frame.offset >= end, "frame at {} after {end}", frame.offset);
+            assert!(if ended { frame.offset == chunk.end } else { frame.offset < chunk.end });
+            assert!(told.last().is_none_or(|t| t.offset < frame.offset && t.line <= frame.line));
+            assert_eq!(ended, broken.is_some_and(|b| b.fault.reason == Reason::DamagedSource));
+            told.push(Told {
+                offset: frame.offset,
+                line: frame.line,
+                bytes: chunk.document(frame).to_vec(),
+                broken: broken.map(|b| (b.fault.reason, b.truncated_from)),
+            });
+        }
+        end = chunk.end;
+    }
+    assert!(opened.source.next_chunk()?.is_none(), "the end is final");
+    Ok(told)
+}
+
+/// Reads the content with random chunk sizes in pieces of random sizes.
+pub(super) fn read_oddly(
+    format: &str,
+    content: &[u8],
+    plain: &[u8],
+    document_bytes_max: usize,
+    rng: &mut Rng,
+) -> Result<Vec<Told>, SourceError> {
+    let largest = *rng.choice(&[1, 7, 64, 5000]).expect("not empty");
+    let pieces = Pieces { content: content.to_vec(), start: 0, largest, rng: rng.fork() };
+    let total = rng.bool().then_some(content.len() as u64);
+    let input = Input::from_reader(Box::new(pieces), "test", total)?;
+    let chunk_bytes = *rng.choice(&[1, 3, 16, 100, 1000, 100_000]).expect("not empty");
+    transcribe(input, format, plain, &sizes(chunk_bytes, document_bytes_max))
+}
+
+/// Reads text as whatever it looks like.
+pub(super) fn recognise(text: &[u8]) -> Result<&'static str, SourceError> {
+    let input = Input::from_reader(Box::new(Cursor::new(text.to_vec())), "test", None)?;
+    open_input(input, 0, AUTO, &SourceOptions::default()).map(|opened| opened.format)
+}
+
+/// A reader that gives what it holds in pieces of random sizes.
+struct Pieces {
+    content: Vec<u8>,
+    start: usize,
+    largest: usize,
+    rng: Rng,
+}
+
+impl Read for Pieces {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let wanted = self.rng.usize(1..=self.largest);
+        let n = wanted.min(into.len()).min(self.content.len() - self.start);
+        into[..n].copy_from_slice(&self.content[self.start..self.start + n]);
+        self.start += n;
+        Ok(n)
+    }
+}

@@ -1,0 +1,212 @@
+//! The part of a source that has been read and not yet handed out, with its offset and hash.
+
+use super::clip::Clipped;
+use super::input::{Got, Input};
+use super::{Prefix, SourceError, SourceOptions};
+use crate::chunk::{BrokenFrame, Chunk, Frame};
+use crate::limits::LIVE_READ_BYTES;
+use bytes::{Bytes, BytesMut};
+use millstream_model::{Fault, Reason};
+use std::collections::VecDeque;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Bytes of one source in order. Every byte leaves it once, through [`Window::take`].
+pub struct Window {
+    input: Input,
+    index: u32,
+    options: SourceOptions,
+    prefixes: VecDeque<Prefix>,
+    buffer: BytesMut,
+    offset: u64,
+    hash: Box<Xxh3>,
+    end: Option<End>,
+}
+
+/// How the bytes of a source ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum End {
+    Clean,
+    Damaged(String),
+}
+
+impl Window {
+    /// Reads the start of the input and skips a byte order mark.
+    ///
+    /// # Errors
+    /// [`SourceError`] when it cannot be read or is UTF-16.
+    pub(super) fn new(input: Input, index: u32, options: &SourceOptions) -> Result<Self, SourceError> {
+        let mut prefixes = options.prefixes.clone();
+        prefixes.sort_unstable_by_key(|p| p.length);
+        let mut window = Self {
+            input,
+            index,
+            options: options.clone().bounded(),
+            prefixes: prefixes.into(),
+            buffer: BytesMut::new(),
+            offset: 0,
+            hash: Box::new(Xxh3::new()),
+            end: None,
+        };
+        window.skip_byte_order_mark()?;
+        Ok(window)
+    }
+
+    fn skip_byte_order_mark(&mut self) -> Result<(), SourceError> {
+        const UTF8: &[u8] = b"\xef\xbb\xbf";
+        const UTF16: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
+        let marks = || UTF16.into_iter().chain([UTF8]);
+        while marks().any(|m| self.bytes().len() < m.len() && m.starts_with(self.bytes())) {
+            if !self.fill()? {
+                break;
+            }
+        }
+        if UTF16.iter().any(|m| self.bytes().starts_with(m)) {
+            return Err(SourceError::Utf16 { name: self.name().into() });
+        }
+        if self.bytes().starts_with(UTF8) {
+            self.take(UTF8.len())?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.input.name()
+    }
+
+    pub(super) fn options(&self) -> &SourceOptions {
+        &self.options
+    }
+
+    /// What has been read and not taken.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// Offset of the first of [`Window::bytes`] in the uncompressed source.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// How the source ended, once it has.
+    pub(super) fn end(&self) -> Option<&End> {
+        self.end.as_ref()
+    }
+
+    /// Reads more: about a chunk's bytes from a file, whatever there is from a live source.
+    /// `false` when there is no more.
+    pub(super) fn fill(&mut self) -> Result<bool, SourceError> {
+        if self.end.is_some() {
+            return Ok(false);
+        }
+        let chunk_bytes = self.options.chunk_bytes;
+        let live = self.input.is_live();
+        let wanted = if live { chunk_bytes.min(LIVE_READ_BYTES) } else { chunk_bytes };
+        if self.buffer.capacity() - self.buffer.len() < wanted {
+            self.buffer.reserve(chunk_bytes);
+        }
+        let before = self.buffer.len();
+        let mut len = before;
+        self.buffer.resize(before + wanted, 0);
+        while len < before + wanted {
+            match self.input.read(&mut self.buffer[len..]) {
+                Ok(Got::Bytes(n)) => len += n,
+                Ok(Got::End) => self.end = Some(End::Clean),
+                Ok(Got::Damaged(why)) => self.end = Some(End::Damaged(why)),
+                Err(error) => {
+                    self.buffer.truncate(len);
+                    return Err(error);
+                }
+            }
+            if live || self.end.is_some() {
+                break;
+            }
+        }
+        self.buffer.truncate(len);
+        if self.end == Some(End::Clean) {
+            self.check_length()?;
+        }
+        Ok(len > before)
+    }
+
+    /// A source that ends before a prefix that an earlier run read is not the same source.
+    fn check_length(&self) -> Result<(), SourceError> {
+        let length = self.offset + self.buffer.len() as u64;
+        match self.prefixes.back() {
+            Some(last) if last.length > length => Err(self.changed(last.length)),
+            _ => Ok(()),
+        }
+    }
+
+    fn changed(&self, length: u64) -> SourceError {
+        SourceError::Changed { name: self.name().into(), length }
+    }
+
+    /// Takes the first `n` bytes out and hashes them.
+    ///
+    /// # Errors
+    /// [`SourceError::Changed`] when they complete a prefix with another hash.
+    pub(super) fn take(&mut self, n: usize) -> Result<Bytes, SourceError> {
+        let mut rest = &self.buffer[..n];
+        while let Some(&prefix) = self.prefixes.front() {
+            let ahead = usize::try_from(prefix.length - self.offset).unwrap_or(usize::MAX);
+            if ahead > rest.len() {
+                break;
+            }
+            self.hash.update(&rest[..ahead]);
+            rest = &rest[ahead..];
+            self.offset += ahead as u64;
+            if self.hash.digest128() != prefix.hash {
+                return Err(self.changed(prefix.length));
+            }
+            self.prefixes.pop_front();
+        }
+        self.hash.update(rest);
+        self.offset += rest.len() as u64;
+        Ok(self.buffer.split_to(n).freeze())
+    }
+
+    /// Where the window now begins.
+    pub(super) fn place(&self) -> Place {
+        Place { source: self.index, offset: self.offset, hash: self.hash.digest128() }
+    }
+}
+
+/// A place in a source with the hash of everything before it; chunks end at one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    source: u32,
+    pub(super) offset: u64,
+    hash: u128,
+}
+
+impl Place {
+    /// A chunk that ends here.
+    pub(super) fn chunk(self, bytes: Bytes, frames: Vec<Frame>) -> Chunk {
+        Chunk { source: self.source, end: self.offset, prefix_hash: self.hash, bytes, frames }
+    }
+
+    /// A chunk that ends here, of one document that is too large and begins at `offset`.
+    pub(super) fn too_large(self, clip: Clipped, offset: u64, line: u64, bytes_max: usize) -> Chunk {
+        let detail = format!("the document has {} bytes, the limit is {bytes_max}", clip.whole_len);
+        self.broken(clip, offset, line, Fault::new(Reason::TooLarge, detail), false)
+    }
+
+    /// The last chunk of a source in which the next document cannot be found. It ends where the
+    /// damage begins: a later run over the mended source reads on from there.
+    pub(super) fn damaged(self, clip: Clipped, line: u64, why: &str) -> Chunk {
+        let detail = format!("{why}; everything from byte {} on is not read", self.offset);
+        let fault = Fault::new(Reason::DamagedSource, detail);
+        self.broken(clip, self.offset, line, fault, true)
+    }
+
+    fn broken(self, clip: Clipped, offset: u64, line: u64, fault: Fault, ends_source: bool) -> Chunk {
+        let broken = BrokenFrame { fault, truncated_from: clip.truncated_from(), ends_source };
+        let frame = Frame { start: 0, len: index(clip.bytes.len()), offset, line, broken: Some(Box::new(broken)) };
+        self.chunk(clip.bytes, vec![frame])
+    }
+}
+
+/// A place in a chunk's bytes.
+pub(super) fn index(n: usize) -> u32 {
+    u32::try_from(n).expect("limits.rs keeps chunks below 4 GiB")
+}
