@@ -1,1 +1,26 @@
 //! PostgreSQL for Millstream: connecting, catalog, binary COPY, error kinds.
+
+mod connect;
+mod connection;
+mod conninfo;
+mod error;
+mod identifier;
+pub mod limits;
+mod pooler;
+mod retry;
+mod session;
+mod sqlstate;
+mod tls;
+
+pub use connect::connect;
+pub use connection::{Connection, ServerFacts};
+pub use conninfo::{
+    Address, ChannelBinding, ClientCertificate, ConnInfo, Environment, Host, Keepalives, Secret, SslMode,
+    TargetSession, TlsRoot, TlsSettings,
+};
+pub use error::{ERROR_KINDS, Error, ErrorKind};
+pub use identifier::{quote_identifier, quote_literal, quote_qualified};
+pub use pooler::ensure_session_pooling;
+pub use retry::retry_delay;
+pub use session::SessionSettings;
+pub use sqlstate::{classify, kind_of};

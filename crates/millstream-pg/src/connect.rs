@@ -1,0 +1,342 @@
+//! Opening a session: hosts, addresses and TLS modes tried in libpq's order.
+
+use std::io;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use tokio_postgres::config::{ChannelBinding as DriverBinding, SslMode as DriverMode, SslNegotiation};
+
+use crate::connection::{Connection, ServerFacts};
+use crate::conninfo::{Address, ChannelBinding, ConnInfo, Host, SslMode, TargetSession};
+use crate::error::{self, Error, ErrorKind};
+use crate::session::SessionSettings;
+use crate::{sqlstate, tls};
+
+/// Opens a session on the first host that is good enough, with the session's settings made.
+///
+/// Hosts are tried in order (or at random), each with all its addresses. As in libpq a server that answers and refuses
+/// us (password, database) ends the search; one that cannot be reached, is starting, full or of the wrong kind does not.
+///
+/// # Errors
+/// [`Error::Connect`] with the reason of every host; [`Error::Unusable`] for a database that is not UTF-8 or a server
+/// that is too old; [`Error::Settings`] for certificate files that cannot be used.
+pub async fn connect(info: &ConnInfo, session: &SessionSettings) -> Result<Connection, Error> {
+    let passes: &[TargetSession] = match &info.target {
+        TargetSession::PreferStandby => &[TargetSession::Standby, TargetSession::Any],
+        other => std::slice::from_ref(other),
+    };
+    let mut failures = Vec::new();
+    for &target in passes {
+        failures.clear();
+        for host in in_order(&info.hosts, info.load_balance) {
+            match connect_host(info, host, session, target).await {
+                Ok(connection) => return Ok(connection),
+                Err(error) if !another_host_may_do(error.kind()) => return Err(error),
+                Err(error) => failures.push(error),
+            }
+        }
+    }
+    Err(all_failed(failures))
+}
+
+fn in_order<T>(items: &[T], shuffled: bool) -> Vec<&T> {
+    let mut items: Vec<&T> = items.iter().collect();
+    if shuffled {
+        fastrand::shuffle(&mut items);
+    }
+    items
+}
+
+fn another_host_may_do(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::Unreachable
+            | ErrorKind::Transient
+            | ErrorKind::TooManyConnections
+            | ErrorKind::ReadOnly
+            | ErrorKind::Tls
+    )
+}
+
+/// One error for many hosts. A host that may come back decides the kind: then trying again makes sense.
+fn all_failed(mut failures: Vec<Error>) -> Error {
+    if failures.len() == 1 {
+        return failures.remove(0);
+    }
+    let decisive = failures.iter().find(|e| crate::retry_delay(1, e.kind()).is_some()).or(failures.first());
+    let (kind, hint) = decisive.map_or((ErrorKind::Config, None), |e| (e.kind(), e.hint()));
+    let sqlstate = decisive.and_then(Error::sqlstate).map(str::to_owned);
+    let mut reasons = Vec::new();
+    for failure in &failures {
+        match failure {
+            Error::Connect { target, message, .. } => reasons.push(format!("{target}: {message}")),
+            other => reasons.push(other.to_string()),
+        }
+    }
+    Error::Connect { target: "any host".to_owned(), kind, sqlstate, message: reasons.join("; "), hint }
+}
+
+async fn connect_host(
+    info: &ConnInfo,
+    host: &Host,
+    session: &SessionSettings,
+    target: TargetSession,
+) -> Result<Connection, Error> {
+    let mut last = None;
+    for address in addresses(info, host).await? {
+        match connect_address(info, host, address, session).await {
+            Ok(connection) => {
+                return match unsuitable(target, &connection.server) {
+                    None => Ok(connection),
+                    Some(message) => Err(failed(host, ErrorKind::ReadOnly, message, None)),
+                };
+            }
+            Err(error) if error.kind() == ErrorKind::Unreachable => last = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last.unwrap_or_else(|| failed(host, ErrorKind::Unreachable, "the name has no address".into(), None)))
+}
+
+/// The numeric addresses of a host; `None` stands for its socket.
+async fn addresses(info: &ConnInfo, host: &Host) -> Result<Vec<Option<IpAddr>>, Error> {
+    let name = match &host.address {
+        Address::Socket(_) => return Ok(vec![None]),
+        Address::Ip(ip) => return Ok(vec![Some(*ip)]),
+        Address::Name(name) => name,
+    };
+    let found = within(info.connect_timeout, tokio::net::lookup_host((name.as_str(), host.port))).await;
+    let unknown = |reason: String| {
+        let hint = "check the spelling of the host and the name service of this machine".to_owned();
+        failed(host, ErrorKind::Unreachable, format!("could not translate the host name: {reason}"), Some(hint))
+    };
+    match found {
+        Some(Ok(found)) => {
+            let mut list: Vec<IpAddr> = found.map(|a| a.ip()).collect();
+            list.dedup();
+            Ok(in_order(&list, info.load_balance).into_iter().map(|ip| Some(*ip)).collect())
+        }
+        Some(Err(error)) => Err(unknown(error.to_string())),
+        None => Err(unknown("no answer in time".to_owned())),
+    }
+}
+
+/// Tries the encryptions the mode allows, in its order.
+async fn connect_address(
+    info: &ConnInfo,
+    host: &Host,
+    address: Option<IpAddr>,
+    session: &SessionSettings,
+) -> Result<Connection, Error> {
+    if address.is_none() {
+        return attempt(info, host, address, session, DriverMode::Disable).await;
+    }
+    if info.tls.mode == SslMode::VerifyFull && host.name.is_none() {
+        return Err(Error::settings_hint(
+            "sslmode=verify-full needs a host name to check, and only hostaddr is given",
+            "add host=NAME beside hostaddr",
+        ));
+    }
+    let (first, second) = match info.tls.mode {
+        SslMode::Disable => (DriverMode::Disable, None),
+        SslMode::Allow => (DriverMode::Disable, Some(DriverMode::Require)),
+        SslMode::Prefer => (DriverMode::Prefer, Some(DriverMode::Disable)),
+        SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => (DriverMode::Require, None),
+    };
+    let refused = match attempt(info, host, address, session, first).await {
+        Ok(connection) => return Ok(connection),
+        Err(error) => error,
+    };
+    // The other encryption is worth a try where TLS itself failed, or where pg_hba.conf has no line for this one.
+    let other = refused.kind() == ErrorKind::Tls || refused.sqlstate() == Some("28000");
+    match second.filter(|_| other) {
+        None => Err(refused),
+        Some(mode) => match attempt(info, host, address, session, mode).await {
+            // A server without TLS has not said more than the first refusal did.
+            Err(again) if again.kind() == ErrorKind::Tls => Err(refused),
+            answer => answer,
+        },
+    }
+}
+
+async fn attempt(
+    info: &ConnInfo,
+    host: &Host,
+    address: Option<IpAddr>,
+    session: &SessionSettings,
+    mode: DriverMode,
+) -> Result<Connection, Error> {
+    let config = config(info, host, address, session, mode);
+    let tls = tls::connector(&info.tls)?;
+    let open = async {
+        let (client, connection) = config.connect(tls).await.map_err(|error| explain(&error, info, host))?;
+        Connection::open(client, connection, session, host).await.map_err(|error| in_opening(error, host))
+    };
+    within(info.connect_timeout, open).await.unwrap_or_else(|| {
+        let hint = "is the host right, and does a firewall let us through? connect_timeout=SECONDS waits longer";
+        Err(failed(host, ErrorKind::Unreachable, "no answer in time".to_owned(), Some(hint.to_owned())))
+    })
+}
+
+/// The future's output, or `None` when time is up first.
+async fn within<F: Future>(timeout: Option<Duration>, future: F) -> Option<F::Output> {
+    match timeout {
+        Some(timeout) => tokio::time::timeout(timeout, future).await.ok(),
+        None => Some(future.await),
+    }
+}
+
+fn config(
+    info: &ConnInfo,
+    host: &Host,
+    address: Option<IpAddr>,
+    session: &SessionSettings,
+    mode: DriverMode,
+) -> tokio_postgres::Config {
+    let mut config = tokio_postgres::Config::new();
+    config.user(&info.user).dbname(&info.dbname).port(host.port).ssl_mode(mode);
+    config.application_name(session.shown_name(info.application_name.as_deref()));
+    match (&host.address, address) {
+        (Address::Socket(dir), _) => {
+            config.host_path(dir);
+        }
+        (_, Some(ip)) => {
+            config.host(host.name.clone().unwrap_or_else(|| ip.to_string())).hostaddr(ip);
+        }
+        (Address::Name(name), None) => {
+            config.host(name);
+        }
+        (Address::Ip(ip), None) => {
+            config.host(ip.to_string());
+        }
+    }
+    if let Some(password) = &host.password {
+        config.password(password.reveal());
+    }
+    if let Some(options) = info.options.as_deref().filter(|o| !o.is_empty()) {
+        config.options(options);
+    }
+    if info.tls.direct && mode == DriverMode::Require {
+        config.ssl_negotiation(SslNegotiation::Direct);
+    }
+    config.channel_binding(match info.channel_binding {
+        ChannelBinding::Disable => DriverBinding::Disable,
+        ChannelBinding::Prefer => DriverBinding::Prefer,
+        ChannelBinding::Require => DriverBinding::Require,
+    });
+    let alive = &info.keepalives;
+    config.keepalives(alive.on).keepalives_idle(alive.idle).keepalives_interval(alive.interval);
+    config.keepalives_retries(alive.retries);
+    if let Some(timeout) = alive.user_timeout {
+        config.tcp_user_timeout(timeout);
+    }
+    config
+}
+
+/// Why a server is not what was asked for.
+fn unsuitable(target: TargetSession, server: &ServerFacts) -> Option<String> {
+    let read_only = server.read_only || server.in_recovery;
+    let fits = match target {
+        TargetSession::Any | TargetSession::PreferStandby => true,
+        TargetSession::ReadWrite => !read_only,
+        TargetSession::ReadOnly => read_only,
+        TargetSession::Primary => !server.in_recovery,
+        TargetSession::Standby => server.in_recovery,
+    };
+    let is = match (server.in_recovery, server.read_only) {
+        (true, _) => "a standby",
+        (false, true) => "a read-only primary",
+        (false, false) => "a read-write primary",
+    };
+    (!fits).then(|| format!("the server is {is}, but target_session_attrs={target}"))
+}
+
+fn failed(host: &Host, kind: ErrorKind, message: String, hint: Option<String>) -> Error {
+    Error::Connect { target: host.to_string(), kind, sqlstate: None, message, hint }
+}
+
+/// A failure after the login, while settings are made.
+fn in_opening(error: Error, host: &Host) -> Error {
+    match error {
+        Error::Server { kind, sqlstate, message } => Error::Connect {
+            target: host.to_string(),
+            kind,
+            hint: kind.hint().map(str::to_owned),
+            sqlstate: Some(sqlstate),
+            message: format!("the session could not be set up: {message}"),
+        },
+        Error::Lost { message } => failed(host, ErrorKind::Transient, message, None),
+        other => other,
+    }
+}
+
+/// A failure before the session stands.
+fn explain(error: &tokio_postgres::Error, info: &ConnInfo, host: &Host) -> Error {
+    if let Some(db) = error.as_db_error() {
+        let code = db.code().code();
+        let kind = match sqlstate::classify(error) {
+            ErrorKind::Bug => ErrorKind::Config,
+            kind => kind,
+        };
+        return Error::Connect {
+            target: host.to_string(),
+            kind,
+            sqlstate: Some(code.to_owned()),
+            message: db.message().to_owned(),
+            hint: login_hint(code, db.message(), info).or_else(|| kind.hint().map(str::to_owned)),
+        };
+    }
+    if let Some((message, hint)) = tls::explain(error, &info.tls) {
+        return failed(host, ErrorKind::Tls, message, hint);
+    }
+    let text = error::driver_text(error);
+    if text.contains("password missing") {
+        let message = format!("the server asks for the password of \"{}\", and none is given", info.user);
+        let hint = "set PGPASSWORD, or add a line to ~/.pgpass (mode 0600): host:port:database:user:password";
+        return failed(host, ErrorKind::Auth, message, Some(hint.to_owned()));
+    }
+    if let Some(io) = error::io_cause(error) {
+        let hint = match io.kind() {
+            io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
+                format!("is a server listening on {host}? `millstream db start` starts a local one")
+            }
+            io::ErrorKind::PermissionDenied => "this user may not open the socket; connect by TCP".to_owned(),
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
+                format!("is it a PostgreSQL server that listens on {host}?")
+            }
+            _ => "check host, port and network".to_owned(),
+        };
+        return failed(host, ErrorKind::Unreachable, plain(io), Some(hint));
+    }
+    let kind = match sqlstate::classify(error) {
+        ErrorKind::Transient => ErrorKind::Unreachable,
+        _ if text.contains("authentication") => ErrorKind::Auth,
+        _ => ErrorKind::Config,
+    };
+    failed(host, kind, text, None)
+}
+
+/// The operating system's message in our style: no capital, no number.
+fn plain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+        io::ErrorKind::NotFound => "there is no such socket".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn login_hint(code: &str, message: &str, info: &ConnInfo) -> Option<String> {
+    match code {
+        "28P01" => Some("check the password in the connection string, PGPASSWORD or ~/.pgpass".to_owned()),
+        "28000" if info.tls.mode < SslMode::Require => {
+            Some("pg_hba.conf on the server decides who may log in from where; it may want sslmode=require".to_owned())
+        }
+        "28000" => Some("pg_hba.conf on the server decides who may log in from where".to_owned()),
+        "3D000" => Some(format!("create it with `createdb {}`, or name another database", info.dbname)),
+        "08P01" if message.contains("startup parameter") => Some(
+            "a pooler stands between; let it pass or ignore this parameter (PgBouncer: ignore_startup_parameters)"
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}

@@ -1,0 +1,202 @@
+//! An open session: the client, what is known about its server, and the task that moves its bytes.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
+
+use crate::conninfo::Host;
+use crate::error::{Error, ErrorKind};
+use crate::limits;
+use crate::session::SessionSettings;
+
+/// An open session with its own settings.
+///
+/// Dropping it closes the socket at once: the server rolls back what was open. [`Connection::close`] takes leave first.
+#[derive(Debug)]
+pub struct Connection {
+    /// The driver's client. Its errors become ours by `?`; after a loss they are transient.
+    pub client: Client,
+    /// What the server said about itself when the session began.
+    pub server: ServerFacts,
+    driver: Driver,
+}
+
+/// What a server says about itself and about our session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerFacts {
+    /// For instance 150014 for 15.14.
+    pub version_num: i32,
+    /// The backend's process id, as the server (not a pooler) knows it.
+    pub backend_pid: i32,
+    /// When the backend started, as text that casts back to the very same `timestamptz`. With the pid it names a backend
+    /// for ever.
+    pub backend_start: String,
+    /// The server is a standby.
+    pub in_recovery: bool,
+    /// Transactions of this session are read-only, for whatever reason.
+    pub read_only: bool,
+    /// Host and port, or the socket, we are connected to.
+    pub host: String,
+    /// The database.
+    pub database: String,
+    /// The role whose rights count.
+    pub role: String,
+    /// `lz4` can be chosen for a column's compression.
+    pub lz4: bool,
+}
+
+#[derive(Debug)]
+struct Driver {
+    task: JoinHandle<()>,
+    end: Arc<OnceLock<Error>>,
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Connection {
+    /// Makes the settings and asks for the facts, in one round trip.
+    pub(crate) async fn open<S, T>(
+        client: Client,
+        connection: tokio_postgres::Connection<S, T>,
+        session: &SessionSettings,
+        host: &Host,
+    ) -> Result<Connection, Error>
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+        T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    {
+        let major = connection.parameter("server_version").map_or(0, major);
+        let end = Arc::new(OnceLock::new());
+        let told = Arc::clone(&end);
+        let task = tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                let _ = told.set(Error::from(error));
+            }
+        });
+        let driver = Driver { task, end };
+        let host = host.to_string();
+        if major < limits::SERVER_VERSION_MIN / 10_000 {
+            return Err(Error::unusable(
+                ErrorKind::Config,
+                format!("the server at {host} is older than PostgreSQL {}", limits::SERVER_VERSION_MIN / 10_000),
+                "upgrade the server, or start a local one with `millstream db start`",
+            ));
+        }
+        let sql = session.sql(major) + include_str!("session.sql");
+        let rows = client.simple_query(&sql).await?;
+        let row = rows.iter().rev().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        let row = row.ok_or_else(|| unexpected("no facts"))?;
+        check_encoding(text(row, "server_encoding")?, text(row, "database")?)?;
+        let server = facts(row, host)?;
+        Ok(Connection { client, server, driver })
+    }
+
+    /// Refuses a session that cannot write.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ReadOnly`], with the reason.
+    pub fn require_writable(&self) -> Result<(), Error> {
+        let host = &self.server.host;
+        if self.server.in_recovery {
+            return Err(Error::unusable(
+                ErrorKind::ReadOnly,
+                format!("the server at {host} is a standby and takes no writes"),
+                "connect to the primary, or name all hosts with target_session_attrs=read-write",
+            ));
+        }
+        if self.server.read_only {
+            return Err(Error::unusable(
+                ErrorKind::ReadOnly,
+                format!("transactions on {host} are read-only (default_transaction_read_only is on)"),
+                "look for the setting in postgresql.conf, in the role, in the database and in the connection's options",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Why the connection ended, once it has.
+    pub fn end(&self) -> Option<&Error> {
+        self.driver.end.get()
+    }
+
+    /// Ends the session and waits, for a bounded time, until the server has been told.
+    pub async fn close(self) {
+        let Connection { client, mut driver, .. } = self;
+        drop(client);
+        let _ = tokio::time::timeout(Duration::from_millis(limits::CLOSE_TIMEOUT_MS), &mut driver.task).await;
+    }
+}
+
+/// The major version in `15.14 (Debian 15.14-0+deb12u1)` or `18devel`.
+fn major(version: &str) -> i32 {
+    let digits = version.find(|c: char| !c.is_ascii_digit()).unwrap_or(version.len());
+    version[..digits].parse().unwrap_or(0)
+}
+
+fn check_encoding(encoding: &str, database: &str) -> Result<(), Error> {
+    if encoding == "UTF8" {
+        return Ok(());
+    }
+    Err(Error::unusable(
+        ErrorKind::Config,
+        format!("database \"{database}\" has the encoding {encoding}; JSON needs UTF8"),
+        "create another: create database NAME encoding 'UTF8' template template0",
+    ))
+}
+
+fn facts(row: &SimpleQueryRow, host: String) -> Result<ServerFacts, Error> {
+    Ok(ServerFacts {
+        version_num: number(row, "version_num")?,
+        backend_pid: number(row, "pid")?,
+        backend_start: text(row, "backend_start")?.to_owned(),
+        in_recovery: text(row, "in_recovery")? == "true",
+        read_only: text(row, "read_only")? == "on",
+        host,
+        database: text(row, "database")?.to_owned(),
+        role: text(row, "role")?.to_owned(),
+        lz4: text(row, "lz4")? == "true",
+    })
+}
+
+fn text<'a>(row: &'a SimpleQueryRow, column: &str) -> Result<&'a str, Error> {
+    row.try_get(column)?.ok_or_else(|| unexpected(column))
+}
+
+fn number(row: &SimpleQueryRow, column: &str) -> Result<i32, Error> {
+    text(row, column)?.parse().map_err(|_| unexpected(column))
+}
+
+fn unexpected(what: &str) -> Error {
+    Error::Driver { message: format!("{what} missing in the server's facts") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_major_version_is_read_from_any_build() {
+        assert_eq!(major("15.14 (Debian 15.14-0+deb12u1)"), 15);
+        assert_eq!(major("18devel"), 18);
+        assert_eq!(major("19beta1"), 19);
+        assert_eq!(major("9.6.24"), 9);
+        assert_eq!(major("odd"), 0);
+    }
+
+    #[test]
+    fn only_utf8_will_do() {
+        assert!(check_encoding("UTF8", "d").is_ok());
+        let error = check_encoding("SQL_ASCII", "d").expect_err("not UTF-8");
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(error.to_string().contains("SQL_ASCII"));
+    }
+}

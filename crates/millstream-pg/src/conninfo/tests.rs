@@ -1,0 +1,1 @@
+//! What connection strings mean: URLs, pairs, variables, files, and their order of precedence.

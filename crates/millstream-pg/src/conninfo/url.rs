@@ -1,0 +1,153 @@
+//! The URL form of a connection string: `postgres://user:password@host:port,host:port/dbname?key=value`.
+
+use super::{Said, keyword};
+use crate::error::Error;
+
+const SCHEMES: &[&str] = &["postgresql://", "postgres://"];
+
+/// Whether a text is in this form.
+pub(super) fn is_url(text: &str) -> bool {
+    SCHEMES.iter().any(|scheme| text.starts_with(scheme))
+}
+
+/// Reads a URL as libpq's `conninfo_uri_parse` does, error texts without any part of the user information.
+pub(super) fn parse(text: &str) -> Result<Said, Error> {
+    let mut said = Said::new();
+    let rest = SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme)).unwrap_or(text);
+    let mut rest = match rest.find(['@', '/']) {
+        Some(at) if rest[at..].starts_with('@') => {
+            user(&rest[..at], &mut said)?;
+            &rest[at + 1..]
+        }
+        _ => rest,
+    };
+
+    let (mut hosts, mut ports) = (Vec::new(), Vec::new());
+    loop {
+        let (host, port, after) = host(rest)?;
+        hosts.push(host);
+        ports.push(port);
+        match after.strip_prefix(',') {
+            Some(next) => rest = next,
+            None => {
+                rest = after;
+                break;
+            }
+        }
+    }
+    put_list(&mut said, "host", hosts);
+    put_list(&mut said, "port", ports);
+
+    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    if let Some(dbname) = path.strip_prefix('/').filter(|d| !d.is_empty()) {
+        said.insert("dbname", decode(dbname)?);
+    }
+    if !query.is_empty() {
+        parameters(query, &mut said)?;
+    }
+    Ok(said)
+}
+
+/// Percent-encodes what has a meaning in a URL.
+pub(super) fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
+fn user(text: &str, said: &mut Said) -> Result<(), Error> {
+    let (user, password) = text.split_once(':').map_or((text, None), |(u, p)| (u, Some(p)));
+    if !user.is_empty() {
+        said.insert("user", decode(user)?);
+    }
+    if let Some(password) = password.filter(|p| !p.is_empty()) {
+        said.insert("password", decode(password)?);
+    }
+    Ok(())
+}
+
+/// One host and port, decoded, and what follows them.
+fn host(text: &str) -> Result<(String, String, &str), Error> {
+    let (host, after) = if let Some(bracketed) = text.strip_prefix('[') {
+        let Some((host, after)) = bracketed.split_once(']') else {
+            return Err(Error::settings("a \"[\" without \"]\" in the URL's IPv6 host address"));
+        };
+        if host.is_empty() {
+            return Err(Error::settings("the URL's IPv6 host address is empty"));
+        }
+        if !after.is_empty() && !after.starts_with([':', '/', '?', ',']) {
+            return Err(Error::settings("unexpected character after the URL's IPv6 host address"));
+        }
+        (host, after)
+    } else {
+        text.split_at(text.find([':', '/', '?', ',']).unwrap_or(text.len()))
+    };
+    let (port, after) = match after.strip_prefix(':') {
+        Some(port) => port.split_at(port.find(['/', '?', ',']).unwrap_or(port.len())),
+        None => ("", after),
+    };
+    // A `:` in what we take for a port is a password whose `@`, `/` or `:` was not percent-encoded: never repeat it.
+    if !port.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(Error::settings_hint(
+            "the URL's port is not a number",
+            "percent-encode special characters of the password: \"/\" is %2F, \"@\" is %40, \":\" is %3A, \"#\" is %23",
+        ));
+    }
+    Ok((decode(host)?, port.to_owned(), after))
+}
+
+fn put_list(said: &mut Said, keyword: &'static str, values: Vec<String>) {
+    if values.iter().any(|v| !v.is_empty()) {
+        said.insert(keyword, values.join(","));
+    }
+}
+
+fn parameters(query: &str, said: &mut Said) -> Result<(), Error> {
+    for parameter in query.split('&') {
+        let Some((name, value)) = parameter.split_once('=') else {
+            return Err(Error::settings(format!("missing \"=\" in URL query parameter \"{parameter}\"")));
+        };
+        if value.contains('=') {
+            return Err(Error::settings(format!("extra \"=\" in URL query parameter \"{name}\"")));
+        }
+        let (name, value) = (decode(name)?, decode(value)?);
+        // JDBC's spelling, which libpq accepts.
+        if name == "ssl" && value == "true" {
+            said.insert("sslmode", "require".to_owned());
+            continue;
+        }
+        let known =
+            keyword::known(&name).ok_or_else(|| Error::settings(format!("invalid URL query parameter \"{name}\"")))?;
+        said.insert(known, value);
+    }
+    Ok(())
+}
+
+fn decode(text: &str) -> Result<String, Error> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digit = |b: Option<u8>| b.and_then(|b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
+        match (digit(rest.next()), digit(rest.next())) {
+            (Some(0), Some(0)) => return Err(Error::settings("%00 is not allowed in a connection URL")),
+            (Some(high), Some(low)) => bytes.push(high << 4 | low),
+            _ => {
+                return Err(Error::settings_hint(
+                    "a \"%\" in the connection URL is not followed by two hexadecimal digits",
+                    "write a percent sign as %25",
+                ));
+            }
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| Error::settings("percent-encoded bytes of the connection URL are not UTF-8"))
+}

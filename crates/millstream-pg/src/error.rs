@@ -1,0 +1,275 @@
+//! What can go wrong between us and a PostgreSQL server, with its kind and the way out.
+
+use std::error::Error as StdError;
+use std::io;
+
+use crate::sqlstate;
+
+/// Every failure of this crate.
+///
+/// PostgreSQL's DETAIL, HINT and CONTEXT hold row values, so they are dropped where a server error enters: only
+/// severity-free message and SQLSTATE are kept.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The connection string, a variable or a file it names is wrong.
+    #[error("{message}")]
+    Settings {
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// No session could be opened.
+    #[error("cannot connect to {target}: {message}")]
+    Connect {
+        /// The host and port tried, or all of them.
+        target: String,
+        /// Why, for the program.
+        kind: ErrorKind,
+        /// The server's code, where a server answered.
+        sqlstate: Option<String>,
+        /// Why, for people.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// The server refused a statement.
+    #[error("{message} (SQLSTATE {sqlstate})")]
+    Server {
+        /// What it means for the program.
+        kind: ErrorKind,
+        /// The five characters.
+        sqlstate: String,
+        /// The server's primary message.
+        message: String,
+    },
+    /// The connection broke; what was in flight may or may not have happened.
+    #[error("the connection to PostgreSQL was lost: {message}")]
+    Lost {
+        /// What the driver saw.
+        message: String,
+    },
+    /// The server is there and works, but not for us.
+    #[error("{message}")]
+    Unusable {
+        /// Why, for the program.
+        kind: ErrorKind,
+        /// Why, for people.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// We used the driver wrongly: a value of the wrong type, a column that is not there.
+    #[error("unexpected answer from the PostgreSQL driver: {message}")]
+    Driver {
+        /// What the driver saw.
+        message: String,
+    },
+}
+
+/// What a failure means for the program that met it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// Nobody answers: refused, no route, unknown host, timeout while connecting.
+    Unreachable,
+    /// The connection was lost, or the server is starting or stopping.
+    Transient,
+    /// Chosen as the victim of a deadlock.
+    Deadlock,
+    /// Could not be serialized against a concurrent transaction.
+    Serialization,
+    /// A lock or object was in use for too long.
+    Busy,
+    /// No connection slot is free.
+    TooManyConnections,
+    /// The server had no memory for it.
+    OutOfMemory,
+    /// The server takes no writes: a standby, or a failover under way.
+    ReadOnly,
+    /// Cancelled: statement timeout, or somebody's request.
+    Cancelled,
+    /// The data was refused: a value, a constraint, a trigger.
+    DataRefused,
+    /// A right is missing.
+    Rights,
+    /// A database, schema, table or column is not there.
+    NotFound,
+    /// An object of that name is there already.
+    Exists,
+    /// The server's disk, or its temporary file limit, is full.
+    DiskFull,
+    /// Another run owns the load.
+    Fenced,
+    /// User, password or `pg_hba.conf`.
+    Auth,
+    /// No TLS, or a certificate that does not convince.
+    Tls,
+    /// A setting, the database's encoding, the server's version, a pooler between.
+    Config,
+    /// The server reports damage or an input/output error of its own.
+    ServerFault,
+    /// Our mistake.
+    Bug,
+}
+
+/// Every kind, in the order above.
+pub const ERROR_KINDS: &[ErrorKind] = &[
+    ErrorKind::Unreachable,
+    ErrorKind::Transient,
+    ErrorKind::Deadlock,
+    ErrorKind::Serialization,
+    ErrorKind::Busy,
+    ErrorKind::TooManyConnections,
+    ErrorKind::OutOfMemory,
+    ErrorKind::ReadOnly,
+    ErrorKind::Cancelled,
+    ErrorKind::DataRefused,
+    ErrorKind::Rights,
+    ErrorKind::NotFound,
+    ErrorKind::Exists,
+    ErrorKind::DiskFull,
+    ErrorKind::Fenced,
+    ErrorKind::Auth,
+    ErrorKind::Tls,
+    ErrorKind::Config,
+    ErrorKind::ServerFault,
+    ErrorKind::Bug,
+];
+
+impl Error {
+    /// A wrong setting, without hint.
+    pub fn settings(message: impl Into<String>) -> Error {
+        Error::Settings { message: message.into(), hint: None }
+    }
+
+    /// A wrong setting, with the way out.
+    pub fn settings_hint(message: impl Into<String>, hint: impl Into<String>) -> Error {
+        Error::Settings { message: message.into(), hint: Some(hint.into()) }
+    }
+
+    /// A server that cannot be used for what was asked.
+    pub fn unusable(kind: ErrorKind, message: impl Into<String>, hint: impl Into<String>) -> Error {
+        Error::Unusable { kind, message: message.into(), hint: Some(hint.into()) }
+    }
+
+    /// What the failure means for the program.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Settings { .. } => ErrorKind::Config,
+            Error::Connect { kind, .. } | Error::Server { kind, .. } | Error::Unusable { kind, .. } => *kind,
+            Error::Lost { .. } => ErrorKind::Transient,
+            Error::Driver { .. } => ErrorKind::Bug,
+        }
+    }
+
+    /// The server's code, where a server answered.
+    pub fn sqlstate(&self) -> Option<&str> {
+        match self {
+            Error::Server { sqlstate, .. } => Some(sqlstate),
+            Error::Connect { sqlstate, .. } => sqlstate.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// What to do next, where we know it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::Settings { hint, .. } | Error::Connect { hint, .. } | Error::Unusable { hint, .. } => hint.clone(),
+            Error::Server { kind, .. } => kind.hint().map(str::to_owned),
+            Error::Lost { .. } | Error::Driver { .. } => None,
+        }
+    }
+}
+
+impl ErrorKind {
+    /// What to do about a statement the server refused, where the kind alone tells it.
+    pub fn hint(self) -> Option<&'static str> {
+        match self {
+            ErrorKind::ReadOnly => Some(
+                "this server takes no writes; connect to the primary, or name all hosts with target_session_attrs=read-write",
+            ),
+            ErrorKind::Rights => Some("ask the owner of the object to grant the missing right to this role"),
+            ErrorKind::DiskFull => {
+                Some("free space on the server's disk (data, WAL or temporary files), then run again")
+            }
+            ErrorKind::TooManyConnections => {
+                Some("use fewer lanes, end idle sessions, or raise max_connections on the server")
+            }
+            ErrorKind::OutOfMemory => Some("use fewer lanes or smaller batches, or lower work_mem on the server"),
+            ErrorKind::Busy => Some("another session holds the lock; pg_blocking_pids() on the server names it"),
+            ErrorKind::ServerFault => Some("read the server's log before writing more to this server"),
+            _ => None,
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for Error {
+    fn from(error: tokio_postgres::Error) -> Error {
+        if let Some(db) = error.as_db_error() {
+            return Error::Server {
+                kind: sqlstate::classify(&error),
+                sqlstate: db.code().code().to_owned(),
+                message: db.message().to_owned(),
+            };
+        }
+        let message = driver_text(&error);
+        match sqlstate::classify(&error) {
+            ErrorKind::Bug => Error::Driver { message },
+            _ => Error::Lost { message },
+        }
+    }
+}
+
+/// The driver's error and its causes in one line. Never called with a server error, whose text holds DETAIL.
+pub(crate) fn driver_text(error: &tokio_postgres::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = StdError::source(error);
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// The operating system's error behind a driver error.
+pub(crate) fn io_cause(error: &tokio_postgres::Error) -> Option<&io::Error> {
+    let mut source = StdError::source(error);
+    while let Some(cause) = source {
+        if let Some(io) = cause.downcast_ref::<io::Error>() {
+            return Some(io);
+        }
+        source = cause.source();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_follow_the_house_style() {
+        let error = Error::Server {
+            kind: ErrorKind::Rights,
+            sqlstate: "42501".into(),
+            message: "permission denied for table t".into(),
+        };
+        assert_eq!(error.to_string(), "permission denied for table t (SQLSTATE 42501)");
+        assert_eq!(error.kind(), ErrorKind::Rights);
+        assert_eq!(error.sqlstate(), Some("42501"));
+        for kind in ERROR_KINDS {
+            if let Some(hint) = kind.hint() {
+                assert!(!hint.ends_with('.') && hint.starts_with(|c: char| c.is_lowercase()), "{hint}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_lost_connection_is_transient() {
+        assert_eq!(Error::Lost { message: "connection closed".into() }.kind(), ErrorKind::Transient);
+    }
+}

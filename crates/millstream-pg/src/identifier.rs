@@ -1,0 +1,59 @@
+//! Names and literals as they are written into SQL text.
+
+/// `name` as a quoted SQL identifier. Names are always quoted, so that keywords and capitals need no list.
+///
+/// A NUL byte cannot be part of a name and is left out.
+pub fn quote_identifier(name: &str) -> String {
+    let mut quoted = String::with_capacity(name.len() + 2);
+    quoted.push('"');
+    for c in name.chars().filter(|&c| c != '\0') {
+        if c == '"' {
+            quoted.push('"');
+        }
+        quoted.push(c);
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// `schema.name`, both quoted.
+pub fn quote_qualified(schema: &str, name: &str) -> String {
+    format!("{}.{}", quote_identifier(schema), quote_identifier(name))
+}
+
+/// `text` as a SQL string literal, right whatever `standard_conforming_strings` says.
+///
+/// A NUL byte cannot be part of a PostgreSQL text and is left out.
+pub fn quote_literal(text: &str) -> String {
+    let escaped = text.contains('\\');
+    let mut quoted = String::with_capacity(text.len() + 3);
+    quoted.push_str(if escaped { " E'" } else { "'" });
+    for c in text.chars().filter(|&c| c != '\0') {
+        if c == '\'' || c == '\\' {
+            quoted.push(c);
+        }
+        quoted.push(c);
+    }
+    quoted.push('\'');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_always_quoted() {
+        assert_eq!(quote_identifier("user"), r#""user""#);
+        assert_eq!(quote_identifier(r#"a"b"#), r#""a""b""#);
+        assert_eq!(quote_identifier("a\0b"), r#""ab""#);
+        assert_eq!(quote_qualified("s", "T x"), r#""s"."T x""#);
+    }
+
+    #[test]
+    fn literals_survive_quotes_and_backslashes() {
+        assert_eq!(quote_literal("it's"), "'it''s'");
+        assert_eq!(quote_literal(r"a\b'"), r" E'a\\b'''");
+        assert_eq!(quote_literal(""), "''");
+    }
+}

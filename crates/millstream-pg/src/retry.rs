@@ -1,0 +1,98 @@
+//! The retry policy: which failures are tried again, how often and after what wait.
+
+use std::time::Duration;
+
+use crate::error::ErrorKind;
+
+/// How long to wait before trying again after the `attempt`th failure in a row (counted from 1), or `None` when it is
+/// time to give up or trying again cannot help.
+///
+/// Waits double from the first to the longest and are shortened by up to half at random, so that lanes which failed
+/// together do not come back together. Progress (a commit) starts the count anew. Each try of a lost connection
+/// begins with a new connection, and that one's own failure is the next attempt.
+pub fn retry_delay(attempt: u32, kind: ErrorKind) -> Option<Duration> {
+    delay(attempt, kind, fastrand::f64())
+}
+
+/// One kind of failure worth another try.
+struct Policy {
+    kind: ErrorKind,
+    attempts_max: u32,
+    first_ms: u64,
+    longest_ms: u64,
+}
+
+/// What is tried again. A kind that is not here is final.
+///
+/// A restart with crash recovery or a failover takes minutes on a large server: about five minutes of patience.
+/// A server that stays read-only for a minute is a standby. An administrator who cancels twice means it.
+const POLICIES: &[Policy] = &[
+    Policy { kind: ErrorKind::Unreachable, attempts_max: 70, first_ms: 100, longest_ms: 5_000 },
+    Policy { kind: ErrorKind::Transient, attempts_max: 70, first_ms: 100, longest_ms: 5_000 },
+    Policy { kind: ErrorKind::Deadlock, attempts_max: 20, first_ms: 10, longest_ms: 1_000 },
+    Policy { kind: ErrorKind::Serialization, attempts_max: 20, first_ms: 10, longest_ms: 1_000 },
+    Policy { kind: ErrorKind::Busy, attempts_max: 10, first_ms: 100, longest_ms: 5_000 },
+    Policy { kind: ErrorKind::TooManyConnections, attempts_max: 30, first_ms: 250, longest_ms: 5_000 },
+    Policy { kind: ErrorKind::OutOfMemory, attempts_max: 5, first_ms: 500, longest_ms: 5_000 },
+    Policy { kind: ErrorKind::ReadOnly, attempts_max: 20, first_ms: 500, longest_ms: 5_000 },
+    Policy { kind: ErrorKind::Cancelled, attempts_max: 2, first_ms: 500, longest_ms: 1_000 },
+];
+
+fn delay(attempt: u32, kind: ErrorKind, random: f64) -> Option<Duration> {
+    let policy = POLICIES.iter().find(|p| p.kind == kind)?;
+    if attempt > policy.attempts_max {
+        return None;
+    }
+    let doublings = attempt.saturating_sub(1).min(32);
+    let full = policy.first_ms.saturating_mul(1 << doublings).min(policy.longest_ms);
+    Some(Duration::from_millis(full).mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ERROR_KINDS;
+
+    /// The longest a run may wait in all, whatever the dice say.
+    const PATIENCE_MAX: Duration = Duration::from_secs(400);
+
+    #[test]
+    fn every_kind_ends_in_giving_up() {
+        for &kind in ERROR_KINDS {
+            let waits: Vec<Duration> = (1..).map_while(|attempt| delay(attempt, kind, 1.0)).collect();
+            assert!(waits.is_sorted(), "{kind:?}");
+            assert!(waits.iter().sum::<Duration>() < PATIENCE_MAX, "{kind:?} waits too long");
+        }
+    }
+
+    #[test]
+    fn only_what_can_pass_is_tried_again() {
+        for &kind in ERROR_KINDS {
+            let tried = matches!(
+                kind,
+                ErrorKind::Unreachable
+                    | ErrorKind::Transient
+                    | ErrorKind::Deadlock
+                    | ErrorKind::Serialization
+                    | ErrorKind::Busy
+                    | ErrorKind::TooManyConnections
+                    | ErrorKind::OutOfMemory
+                    | ErrorKind::ReadOnly
+                    | ErrorKind::Cancelled
+            );
+            assert_eq!(retry_delay(1, kind).is_some(), tried, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn the_wait_lies_between_half_and_full() {
+        for attempt in 1..=70 {
+            let low = delay(attempt, ErrorKind::Transient, 0.0).expect("within the attempts");
+            let high = delay(attempt, ErrorKind::Transient, 1.0).expect("within the attempts");
+            assert_eq!(high, low * 2);
+            let drawn = retry_delay(attempt, ErrorKind::Transient).expect("within the attempts");
+            assert!((low..=high).contains(&drawn));
+        }
+        assert_eq!(delay(71, ErrorKind::Transient, 0.0), None);
+    }
+}

@@ -1,0 +1,124 @@
+//! What a session is set to before it does anything, and why.
+
+use crate::identifier::{quote_identifier, quote_literal};
+use crate::limits;
+
+/// The settings of one session. They are made after the login by `set`, so that nothing given with the connection
+/// (`options`, `alter role .. set`, `alter database .. set`) can break ours.
+///
+/// The search path stays the database's and role's own: triggers, defaults and CHECK functions of an adopted table may
+/// rely on it, so that our SQL names every schema. Only a path that puts something before `pg_catalog` is mended, for
+/// our operators and casts are looked up by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionSettings {
+    /// What the session is called in `pg_stat_activity`, cut to 63 bytes.
+    pub application_name: String,
+    /// Name and value, in the order they are set; of a name set twice the last wins.
+    pub settings: Vec<(String, String)>,
+}
+
+/// What every session of ours needs: name, value, first major version that has it.
+///
+/// - texts of times, numbers and bytes must mean the same everywhere: `timezone` to `array_nulls`;
+/// - `jit`: compiling costs more than a batch's statement takes;
+/// - `synchronize_seqscans`: reads of a whole table start at its beginning, so that two runs see one order;
+/// - timeouts of roles are meant for people at a prompt: a batch is bounded by its size, and by the lock timeout.
+const SETTINGS: &[(&str, &str, i32)] = &[
+    ("client_encoding", "UTF8", 15),
+    ("timezone", "UTC", 15),
+    ("datestyle", "ISO, MDY", 15),
+    ("intervalstyle", "postgres", 15),
+    ("extra_float_digits", "1", 15),
+    ("bytea_output", "hex", 15),
+    ("standard_conforming_strings", "on", 15),
+    ("array_nulls", "on", 15),
+    ("default_transaction_isolation", "read committed", 15),
+    ("jit", "off", 15),
+    ("synchronize_seqscans", "off", 15),
+    ("statement_timeout", "0", 15),
+    ("idle_session_timeout", "0", 15),
+    ("transaction_timeout", "0", 17),
+];
+
+impl SessionSettings {
+    /// The session of lane `n`.
+    pub fn lane(n: usize) -> SessionSettings {
+        SessionSettings::named(&format!("millstream lane {n}"))
+    }
+
+    /// The session that creates tables, takes epochs and reads the account.
+    pub fn control() -> SessionSettings {
+        SessionSettings::named("millstream control")
+    }
+
+    /// A session of another purpose.
+    pub fn named(application_name: &str) -> SessionSettings {
+        let settings = vec![
+            ("lock_timeout".to_owned(), format!("{}s", limits::LOCK_TIMEOUT_S)),
+            ("idle_in_transaction_session_timeout".to_owned(), format!("{}s", limits::IDLE_IN_TRANSACTION_TIMEOUT_S)),
+        ];
+        SessionSettings { application_name: application_name.to_owned(), settings }
+    }
+
+    /// The same with one more setting.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> SessionSettings {
+        self.settings.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The name as the server shows it: the user's own in front, where the connection string has one.
+    pub(crate) fn shown_name(&self, own: Option<&str>) -> String {
+        let mut name = match own {
+            Some(own) if !own.is_empty() => format!("{own} ({})", self.application_name),
+            _ => self.application_name.clone(),
+        };
+        name.truncate(name.floor_char_boundary(limits::IDENTIFIER_BYTES_MAX));
+        name
+    }
+
+    /// The statements that make the settings on a server of this major version.
+    pub(crate) fn sql(&self, major: i32) -> String {
+        let fixed = SETTINGS.iter().filter(|(_, _, since)| *since <= major).map(|(name, value, _)| (*name, *value));
+        let own = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let mut sql = String::new();
+        for (name, value) in fixed.chain(own) {
+            sql.push_str(&format!("set {} = {};\n", setting_name(name), quote_literal(value)));
+        }
+        sql
+    }
+}
+
+/// A setting's name quoted part by part: `millstream.x` is two identifiers.
+fn setting_name(name: &str) -> String {
+    name.split('.').map(quote_identifier).collect::<Vec<_>>().join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_settings_come_later() {
+        let sql = SessionSettings::lane(2).with("jit", "on").with("my.x", "it's").sql(15);
+        let (off, on) = (sql.find("\"jit\" = 'off'"), sql.find("\"jit\" = 'on'"));
+        assert!(off.expect("ours is set") < on.expect("the caller's is set"));
+        assert!(sql.contains("set \"my\".\"x\" = 'it''s';"));
+        assert!(sql.contains("\"lock_timeout\" = '60s'"));
+    }
+
+    #[test]
+    fn a_setting_is_made_only_where_the_server_has_it() {
+        assert!(!SessionSettings::control().sql(16).contains("transaction_timeout\" = '0'"));
+        assert!(SessionSettings::control().sql(17).contains("\"transaction_timeout\" = '0'"));
+    }
+
+    #[test]
+    fn the_users_own_name_goes_in_front() {
+        let lane = SessionSettings::lane(1);
+        assert_eq!(lane.shown_name(None), "millstream lane 1");
+        assert_eq!(lane.shown_name(Some("etl")), "etl (millstream lane 1)");
+        let long = lane.shown_name(Some(&"é".repeat(40)));
+        assert_eq!(long.len(), 62);
+    }
+}

@@ -1,0 +1,16 @@
+select pg_catalog.set_config('search_path',
+         (select coalesce(pg_catalog.string_agg(pg_catalog.quote_ident(schema), ', ' order by place), '')
+            from pg_catalog.unnest(pg_catalog.current_schemas(false)) with ordinality as path (schema, place)
+           where schema operator(pg_catalog.<>) 'pg_catalog'), false)
+ where (pg_catalog.current_schemas(true))[1] operator(pg_catalog.<>) 'pg_catalog';
+select pg_catalog.current_setting('server_version_num') as version_num,
+       a.pid::pg_catalog.text as pid,
+       a.backend_start::pg_catalog.text as backend_start,
+       pg_catalog.pg_is_in_recovery()::pg_catalog.text as in_recovery,
+       pg_catalog.current_setting('transaction_read_only') as read_only,
+       pg_catalog.current_setting('server_encoding') as server_encoding,
+       pg_catalog.current_database() as database,
+       current_user as role,
+       (select ('lz4' operator(pg_catalog.=) any (enumvals))::pg_catalog.text
+          from pg_catalog.pg_settings where name operator(pg_catalog.=) 'default_toast_compression') as lz4
+  from pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid()) as a

@@ -1,0 +1,166 @@
+//! What a SQLSTATE means for a loader: one list from code or class to kind.
+
+use std::error::Error as StdError;
+
+use crate::error::ErrorKind;
+
+/// What a SQLSTATE means.
+///
+/// A class PostgreSQL does not define can only come from `raise .. using errcode` in a user's trigger or function:
+/// it is that user's way to refuse data.
+pub fn kind_of(sqlstate: &str) -> ErrorKind {
+    let find = |key: &str| KINDS.binary_search_by(|(code, _)| (*code).cmp(key)).ok().map(|i| KINDS[i].1);
+    find(sqlstate).or_else(|| find(sqlstate.get(..2).unwrap_or(""))).unwrap_or(ErrorKind::DataRefused)
+}
+
+/// What a driver error means.
+pub fn classify(error: &tokio_postgres::Error) -> ErrorKind {
+    if let Some(db) = error.as_db_error() {
+        // A row that a row-level security policy refuses has the code of a missing right; the place it is raised
+        // tells them apart whatever the server's language.
+        if db.code().code() == "42501" && db.routine() == Some("ExecWithCheckOptions") {
+            return ErrorKind::DataRefused;
+        }
+        return kind_of(db.code().code());
+    }
+    if error.is_closed() || crate::error::io_cause(error).is_some() || error.to_string().starts_with("timeout") {
+        return ErrorKind::Transient;
+    }
+    if StdError::source(error).is_none() && error.to_string().starts_with("unexpected message") {
+        return ErrorKind::Transient;
+    }
+    ErrorKind::Bug
+}
+
+/// Code (five characters) or class (two) to kind, sorted; a code wins over its class.
+///
+/// Source: PostgreSQL 18, appendix A, `errcodes.txt`.
+const KINDS: &[(&str, ErrorKind)] = &[
+    ("01", ErrorKind::Bug),
+    ("02", ErrorKind::Bug),
+    ("03", ErrorKind::Bug),
+    ("08", ErrorKind::Transient),
+    ("08004", ErrorKind::Auth),
+    ("08P01", ErrorKind::Bug),
+    ("09", ErrorKind::DataRefused),
+    ("0A", ErrorKind::Config),
+    ("0B", ErrorKind::Bug),
+    ("0F", ErrorKind::Bug),
+    ("0L", ErrorKind::Rights),
+    ("0P", ErrorKind::Rights),
+    ("0Z", ErrorKind::Bug),
+    ("10", ErrorKind::DataRefused),
+    ("20", ErrorKind::DataRefused),
+    ("21", ErrorKind::Bug),
+    ("22", ErrorKind::DataRefused),
+    ("23", ErrorKind::DataRefused),
+    ("24", ErrorKind::Bug),
+    ("25", ErrorKind::Bug),
+    ("25006", ErrorKind::ReadOnly),
+    ("25P03", ErrorKind::Transient),
+    ("25P04", ErrorKind::Cancelled),
+    ("26", ErrorKind::Bug),
+    ("27", ErrorKind::DataRefused),
+    ("28", ErrorKind::Auth),
+    ("2B", ErrorKind::Config),
+    ("2D", ErrorKind::Bug),
+    ("2F", ErrorKind::DataRefused),
+    ("34", ErrorKind::Bug),
+    ("38", ErrorKind::DataRefused),
+    ("39", ErrorKind::DataRefused),
+    ("3B", ErrorKind::Bug),
+    ("3D", ErrorKind::NotFound),
+    ("3F", ErrorKind::NotFound),
+    ("40", ErrorKind::Serialization),
+    ("40002", ErrorKind::DataRefused),
+    ("40003", ErrorKind::Transient),
+    ("40P01", ErrorKind::Deadlock),
+    ("42", ErrorKind::Bug),
+    ("42501", ErrorKind::Rights),
+    ("42701", ErrorKind::Exists),
+    ("42703", ErrorKind::NotFound),
+    ("42704", ErrorKind::NotFound),
+    ("42710", ErrorKind::Exists),
+    ("42723", ErrorKind::Exists),
+    ("42883", ErrorKind::NotFound),
+    ("42P01", ErrorKind::NotFound),
+    ("42P04", ErrorKind::Exists),
+    ("42P06", ErrorKind::Exists),
+    ("42P07", ErrorKind::Exists),
+    ("44", ErrorKind::DataRefused),
+    ("53", ErrorKind::OutOfMemory),
+    ("53100", ErrorKind::DiskFull),
+    ("53300", ErrorKind::TooManyConnections),
+    ("53400", ErrorKind::DiskFull),
+    ("54", ErrorKind::DataRefused),
+    ("55", ErrorKind::Config),
+    ("55006", ErrorKind::Busy),
+    ("55P03", ErrorKind::Busy),
+    ("57", ErrorKind::Transient),
+    ("57014", ErrorKind::Cancelled),
+    ("57P04", ErrorKind::NotFound),
+    ("58", ErrorKind::ServerFault),
+    ("72", ErrorKind::Serialization),
+    ("F0", ErrorKind::ServerFault),
+    ("HV", ErrorKind::DataRefused),
+    ("P0", ErrorKind::DataRefused),
+    ("XX", ErrorKind::ServerFault),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_sorted_and_well_formed() {
+        assert!(KINDS.is_sorted_by(|a, b| a.0 < b.0));
+        for (code, _) in KINDS {
+            assert!(matches!(code.len(), 2 | 5), "{code}");
+            assert!(kind_of(code) == KINDS.iter().find(|k| k.0 == *code).expect("it is listed").1);
+            let class = &code[..2];
+            assert!(KINDS.iter().any(|k| k.0 == class), "class {class} has no kind");
+        }
+    }
+
+    #[test]
+    fn known_codes_have_the_expected_kind() {
+        for (code, kind) in [
+            ("08006", ErrorKind::Transient),
+            ("57P01", ErrorKind::Transient),
+            ("57P02", ErrorKind::Transient),
+            ("57P03", ErrorKind::Transient),
+            ("57P05", ErrorKind::Transient),
+            ("57014", ErrorKind::Cancelled),
+            ("40001", ErrorKind::Serialization),
+            ("40P01", ErrorKind::Deadlock),
+            ("53100", ErrorKind::DiskFull),
+            ("53200", ErrorKind::OutOfMemory),
+            ("53300", ErrorKind::TooManyConnections),
+            ("55P03", ErrorKind::Busy),
+            ("25006", ErrorKind::ReadOnly),
+            ("28P01", ErrorKind::Auth),
+            ("28000", ErrorKind::Auth),
+            ("3D000", ErrorKind::NotFound),
+            ("42501", ErrorKind::Rights),
+            ("42P01", ErrorKind::NotFound),
+            ("42P07", ErrorKind::Exists),
+            ("42601", ErrorKind::Bug),
+            ("22P02", ErrorKind::DataRefused),
+            ("23505", ErrorKind::DataRefused),
+            ("54000", ErrorKind::DataRefused),
+            ("54001", ErrorKind::DataRefused),
+            ("P0001", ErrorKind::DataRefused),
+            ("XX001", ErrorKind::ServerFault),
+            ("21000", ErrorKind::Bug),
+        ] {
+            assert_eq!(kind_of(code), kind, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_code_invented_by_a_trigger_refuses_data() {
+        assert_eq!(kind_of("ZX001"), ErrorKind::DataRefused);
+        assert_eq!(kind_of(""), ErrorKind::DataRefused);
+        assert_eq!(kind_of("é"), ErrorKind::DataRefused);
+    }
+}

@@ -1,0 +1,97 @@
+//! The check of a server's certificate: chain and host name apart, as `verify-ca` and `verify-full` want it.
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+/// Checks as much as the mode asks for.
+#[derive(Debug)]
+pub(super) struct Verifier {
+    trust: Option<Trust>,
+    check_name: bool,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+#[derive(Debug)]
+struct Trust {
+    store: RootCertStore,
+    certificates: Vec<CertificateDer<'static>>,
+}
+
+impl Verifier {
+    /// A check against these authorities; with `None` any certificate will do.
+    pub(super) fn new(
+        roots: Option<Vec<CertificateDer<'static>>>,
+        check_name: bool,
+        algorithms: WebPkiSupportedAlgorithms,
+    ) -> Verifier {
+        let trust = roots.map(|certificates| Trust { store: super::store(&certificates), certificates });
+        Verifier { trust, check_name, algorithms }
+    }
+
+    /// A certificate we were not asked to verify may be one webpki cannot even read (version 1): the signature made
+    /// with it then proves no more than the certificate does. A signature that is readable and wrong stays wrong.
+    fn judge(&self, result: Result<HandshakeSignatureValid, Error>) -> Result<HandshakeSignatureValid, Error> {
+        match result {
+            Err(Error::InvalidCertificate(CertificateError::BadSignature)) => result,
+            Err(Error::InvalidCertificate(_)) if self.trust.is_none() => Ok(HandshakeSignatureValid::assertion()),
+            _ => result,
+        }
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let Some(trust) = &self.trust else { return Ok(ServerCertVerified::assertion()) };
+        let parsed = ParsedCertificate::try_from(certificate)?;
+        let all = self.algorithms.all;
+        match verify_server_cert_signed_by_trust_anchor(&parsed, &trust.store, intermediates, now, all) {
+            Ok(()) => {}
+            // `openssl req -x509`, the way PostgreSQL's manual makes a self-signed certificate, marks it as an
+            // authority. Such a one is good if it is itself, byte for byte, the trusted one; dates are checked before.
+            Err(error) if is_authority(&error) && trust.certificates.iter().any(|c| c == certificate) => {}
+            Err(error) => return Err(error),
+        }
+        if self.check_name {
+            verify_server_name(&parsed, server_name)?;
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.judge(verify_tls12_signature(message, certificate, signature, &self.algorithms))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.judge(verify_tls13_signature(message, certificate, signature, &self.algorithms))
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+/// Whether a chain was refused only because its end is marked as an authority.
+fn is_authority(error: &Error) -> bool {
+    matches!(error, Error::InvalidCertificate(CertificateError::Other(other)) if other.0.to_string() == "CaUsedAsEndEntity")
+}
