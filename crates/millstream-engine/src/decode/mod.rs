@@ -4,12 +4,15 @@
 //! named limit (nesting, expanded numbers, size, index entry) or the strict literals of keys.
 
 mod flaw;
+mod inference;
 mod number;
 mod path;
 mod scan;
 mod text;
 mod value;
 mod walk;
+
+pub use inference::{Inference, InferenceError, infer};
 
 use millstream_model::key_bytes::index_tuple_bytes;
 use millstream_model::limits::{DOCUMENT_BYTES_MAX, INDEX_TUPLE_BYTES_MAX};
