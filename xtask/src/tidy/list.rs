@@ -108,11 +108,10 @@ fn slices(text: &str) -> Vec<Slice<'_>> {
 /// The comment lines right above the line that holds byte `at`.
 fn comment_above(text: &str, at: usize) -> String {
     let start = text[..at].rfind('\n').map_or(0, |n| n + 1);
-    let lines = text[..start].lines().rev();
-    let comment = lines.take_while(|line| line.trim_start().starts_with("//"));
-    let mut lines: Vec<&str> = comment.collect();
-    lines.reverse();
-    lines.join(" ")
+    let lines = text[..start].lines().rev().map(str::trim);
+    let mut comment: Vec<&str> = lines.map_while(|line| line.strip_prefix("//")).collect();
+    comment.reverse();
+    comment.iter().flat_map(|line| line.trim_start_matches('/').split_whitespace()).collect::<Vec<_>>().join(" ")
 }
 
 /// The module of every entry of a slice's body: `a::X`, `&b::X`, `c::item()`.
