@@ -1,5 +1,6 @@
 //! PostgreSQL for Millstream: connecting, catalog, binary COPY, error kinds.
 
+pub mod catalog;
 mod connect;
 mod connection;
 mod conninfo;
@@ -16,7 +17,7 @@ pub use connect::connect;
 pub use connection::{Connection, ServerFacts};
 pub use conninfo::{
     Address, ChannelBinding, ClientCertificate, ConnInfo, Environment, Host, Keepalives, Secret, SslMode,
-    TargetSession, TlsRoot, TlsSettings,
+    TargetSession, TlsRoot, TlsSettings, TlsVersion,
 };
 pub use error::{ERROR_KINDS, Error, ErrorKind};
 pub use identifier::{quote_identifier, quote_literal, quote_qualified};

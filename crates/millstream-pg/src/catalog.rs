@@ -1,0 +1,354 @@
+//! The facts of a table that a loader needs, read from the system catalog.
+
+use tokio_postgres::{GenericClient, Row};
+
+use crate::error::Error;
+
+/// A table as the catalog has it, and what the current role may do with it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// Its identity: a table dropped and made again has another.
+    pub oid: u32,
+    /// The schema's name.
+    pub schema: String,
+    /// The table's name.
+    pub name: String,
+    /// `r` table, `p` partitioned table, `v` view, `m` materialized view, `f` foreign table, `S` sequence, `i` index, ..
+    pub kind: char,
+    /// `p` permanent, `u` unlogged, `t` temporary.
+    pub persistence: char,
+    /// It is a partition of another table.
+    pub is_partition: bool,
+    /// Other tables inherit from it, or it from others (partitions included).
+    pub inherits: bool,
+    /// The owner's name.
+    pub owner: String,
+    /// The `fillfactor` set for it, in percent.
+    pub fillfactor: Option<i32>,
+    /// The planner's idea of its rows; -1 if it never looked.
+    pub rows_estimated: f32,
+    /// Columns in order, dropped ones left out.
+    pub columns: Vec<Column>,
+    /// Unique indexes `on conflict (columns)` can name, the primary key first.
+    pub unique_indexes: Vec<UniqueIndex>,
+    /// Constraints and unique indexes `on conflict` cannot name, each as SQL: deferrable, partial, on expressions,
+    /// invalid, exclusion.
+    pub other_unique: Vec<String>,
+    /// Indexes beside those of `unique_indexes`.
+    pub other_indexes: i64,
+    /// The user's triggers that are not disabled, foreign keys' own left out.
+    pub triggers: Vec<Trigger>,
+    /// Names of rewrite rules.
+    pub rules: Vec<String>,
+    /// CHECK constraints, name and SQL.
+    pub checks: Vec<(String, String)>,
+    /// Foreign keys of this table, name and SQL.
+    pub foreign_keys: Vec<(String, String)>,
+    /// Foreign keys of other tables that point here.
+    pub referenced_by: i64,
+    /// Row-level security.
+    pub row_security: RowSecurity,
+    /// What the current role may do.
+    pub privileges: Privileges,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// The type's OID; a domain has its own.
+    pub type_oid: u32,
+    /// The type as SQL writes it, `numeric(10,2)`.
+    pub type_name: String,
+    /// The type under a domain, or the type itself.
+    pub base_type_oid: u32,
+    /// The collation, where the type has one: schema and name, such as `pg_catalog` and `C`.
+    pub collation: Option<(String, String)>,
+    /// Equal under the collation means equal bytes.
+    pub deterministic: bool,
+    /// Declared not null (also by the primary key).
+    pub not_null: bool,
+    /// It has a default, or an identity or generation that works like one.
+    pub has_default: bool,
+    /// Computed from other columns: it cannot be written.
+    pub generated: bool,
+    /// `Always` and by-default identity: `a` or `d`.
+    pub identity: Option<char>,
+    /// The compression set for it: `p` pglz, `l` lz4; `None` is the server's default.
+    pub compression: Option<char>,
+}
+
+/// A unique index that `on conflict` can infer from its columns: valid, immediate, total, on plain columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UniqueIndex {
+    /// The index's name.
+    pub name: String,
+    /// It is the primary key's.
+    pub primary: bool,
+    /// The key columns in index order, INCLUDE columns left out.
+    pub columns: Vec<String>,
+    /// Nulls count as equal.
+    pub nulls_not_distinct: bool,
+    /// `btree`, as a rule.
+    pub method: String,
+}
+
+/// A user's trigger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trigger {
+    /// Its name.
+    pub name: String,
+    /// Fires on insert.
+    pub insert: bool,
+    /// Fires on update.
+    pub update: bool,
+    /// Fires on delete.
+    pub delete: bool,
+    /// Fires on truncate.
+    pub truncate: bool,
+    /// Before the change (it can alter or drop the row), not after.
+    pub before: bool,
+    /// For each row, not for each statement.
+    pub row: bool,
+}
+
+/// Row-level security of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowSecurity {
+    /// Switched on.
+    pub enabled: bool,
+    /// For the owner, too.
+    pub forced: bool,
+    /// It filters the current role.
+    pub applies: bool,
+}
+
+/// What the current role may do with a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "one right each")]
+pub struct Privileges {
+    /// Use the schema it is in.
+    pub schema_usage: bool,
+    /// Read it.
+    pub select: bool,
+    /// Add rows.
+    pub insert: bool,
+    /// Change rows.
+    pub update: bool,
+    /// Remove rows.
+    pub delete: bool,
+    /// Empty it.
+    pub truncate: bool,
+    /// Alter and drop it: the role owns it, as itself or by membership.
+    pub own: bool,
+}
+
+/// A schema and what the current role may do in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schema {
+    /// Its identity.
+    pub oid: u32,
+    /// The owner's name.
+    pub owner: String,
+    /// Look up its objects.
+    pub usage: bool,
+    /// Create objects in it.
+    pub create: bool,
+    /// Drop it: the role owns it, as itself or by membership.
+    pub own: bool,
+}
+
+/// Connections a server has, and how many are free for us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Connections {
+    /// `max_connections`.
+    pub max: i32,
+    /// Held back for superusers and, where the role is none of these, for `pg_use_reserved_connections`.
+    pub reserved: i32,
+    /// In use by clients now, ours included.
+    pub used: i32,
+    /// The least that server, database and role still allow this role.
+    pub free: i32,
+}
+
+/// The facts of what has this name in this schema, of whatever kind; `None` if nothing has.
+///
+/// The answer is one snapshot only inside of a transaction that is at least repeatable read.
+///
+/// # Errors
+/// Whatever the server or the connection fails with.
+pub async fn table(client: &impl GenericClient, schema: &str, name: &str) -> Result<Option<Table>, Error> {
+    let Some(row) = client.query_opt(include_str!("catalog/table.sql"), &[&schema, &name]).await? else {
+        return Ok(None);
+    };
+    let oid: u32 = row.try_get("oid")?;
+    let columns = client.query(include_str!("catalog/column.sql"), &[&oid]).await?;
+    let indexes = client.query(include_str!("catalog/index.sql"), &[&oid]).await?;
+    let triggers = client.query(include_str!("catalog/trigger.sql"), &[&oid]).await?;
+    let constraints = client.query(include_str!("catalog/constraint.sql"), &[&oid]).await?;
+
+    let inferable = |row: &&Row| row.try_get::<_, bool>("inferable").unwrap_or(false);
+    let unique_indexes = indexes.iter().filter(inferable).map(unique_index).collect::<Result<Vec<_>, _>>()?;
+    let mut other_unique = Vec::new();
+    for row in &indexes {
+        if row.try_get("restricts")? && !row.try_get::<_, bool>("inferable")? {
+            other_unique.push(row.try_get("definition")?);
+        }
+    }
+    Ok(Some(Table {
+        oid,
+        schema: schema.to_owned(),
+        name: name.to_owned(),
+        kind: letter(&row, "kind")?.unwrap_or(' '),
+        persistence: letter(&row, "persistence")?.unwrap_or(' '),
+        is_partition: row.try_get("is_partition")?,
+        inherits: row.try_get("inherits")?,
+        owner: row.try_get("owner")?,
+        fillfactor: row.try_get("fillfactor")?,
+        rows_estimated: row.try_get("rows_estimated")?,
+        columns: columns.iter().map(column).collect::<Result<_, _>>()?,
+        other_indexes: i64::try_from(indexes.len() - unique_indexes.len()).unwrap_or(i64::MAX),
+        unique_indexes,
+        other_unique,
+        triggers: triggers.iter().map(trigger).collect::<Result<_, _>>()?,
+        rules: row.try_get("rules")?,
+        checks: named(&constraints, "c")?,
+        foreign_keys: named(&constraints, "f")?,
+        referenced_by: row.try_get("referenced_by")?,
+        row_security: RowSecurity {
+            enabled: row.try_get("row_security")?,
+            forced: row.try_get("row_security_forced")?,
+            applies: row.try_get("row_security_applies")?,
+        },
+        privileges: privileges(&row)?,
+    }))
+}
+
+/// The facts of a schema; `None` if there is none of this name.
+///
+/// # Errors
+/// Whatever the server or the connection fails with.
+pub async fn schema(client: &impl GenericClient, name: &str) -> Result<Option<Schema>, Error> {
+    let Some(row) = client.query_opt(include_str!("catalog/schema.sql"), &[&name]).await? else {
+        return Ok(None);
+    };
+    Ok(Some(Schema {
+        oid: row.try_get("oid")?,
+        owner: row.try_get("owner")?,
+        usage: row.try_get("usage")?,
+        create: row.try_get("create")?,
+        own: row.try_get("own")?,
+    }))
+}
+
+/// Whether the current role may create schemas in the current database.
+///
+/// # Errors
+/// Whatever the server or the connection fails with.
+pub async fn may_create_schema(client: &impl GenericClient) -> Result<bool, Error> {
+    let sql = "select pg_catalog.has_database_privilege(pg_catalog.current_database(), 'create')";
+    Ok(client.query_one(sql, &[]).await?.try_get(0)?)
+}
+
+/// How many connections are left. Only a hint: others take some at any moment.
+///
+/// # Errors
+/// Whatever the server or the connection fails with.
+pub async fn connections(client: &impl GenericClient) -> Result<Connections, Error> {
+    let row = client.query_one(include_str!("catalog/connections.sql"), &[]).await?;
+    Ok(Connections {
+        max: row.try_get("max")?,
+        reserved: row.try_get("reserved")?,
+        used: row.try_get("used")?,
+        free: row.try_get("free")?,
+    })
+}
+
+impl Table {
+    /// The column of this name.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|c| c.name == name)
+    }
+
+    /// The primary key, where `on conflict` can name it.
+    pub fn primary_key(&self) -> Option<&UniqueIndex> {
+        self.unique_indexes.iter().find(|i| i.primary)
+    }
+
+    /// The first unique index over exactly these columns in any order.
+    pub fn unique_index_on(&self, columns: &[&str]) -> Option<&UniqueIndex> {
+        self.unique_indexes.iter().find(|index| {
+            index.columns.len() == columns.len() && index.columns.iter().all(|c| columns.contains(&c.as_str()))
+        })
+    }
+}
+
+fn column(row: &Row) -> Result<Column, Error> {
+    let collation_schema: Option<String> = row.try_get("collation_schema")?;
+    let collation_name: Option<String> = row.try_get("collation_name")?;
+    Ok(Column {
+        name: row.try_get("name")?,
+        type_oid: row.try_get("type_oid")?,
+        type_name: row.try_get("type_name")?,
+        base_type_oid: row.try_get("base_type_oid")?,
+        collation: collation_schema.zip(collation_name),
+        deterministic: row.try_get("deterministic")?,
+        not_null: row.try_get("not_null")?,
+        has_default: row.try_get("has_default")?,
+        generated: row.try_get("generated")?,
+        identity: letter(row, "identity")?,
+        compression: letter(row, "compression")?,
+    })
+}
+
+fn unique_index(row: &Row) -> Result<UniqueIndex, Error> {
+    Ok(UniqueIndex {
+        name: row.try_get("name")?,
+        primary: row.try_get("is_primary")?,
+        columns: row.try_get("columns")?,
+        nulls_not_distinct: row.try_get("nulls_not_distinct")?,
+        method: row.try_get("method")?,
+    })
+}
+
+/// Bits of `pg_trigger.tgtype`. Source: `catalog/pg_trigger.h`; `instead of` (64) exists on views only.
+fn trigger(row: &Row) -> Result<Trigger, Error> {
+    let bits: i16 = row.try_get("type")?;
+    let has = |bit: i16| bits & bit != 0;
+    Ok(Trigger {
+        name: row.try_get("name")?,
+        row: has(1),
+        before: has(2),
+        insert: has(4),
+        delete: has(8),
+        update: has(16),
+        truncate: has(32),
+    })
+}
+
+fn privileges(row: &Row) -> Result<Privileges, Error> {
+    Ok(Privileges {
+        schema_usage: row.try_get("may_use_schema")?,
+        select: row.try_get("may_select")?,
+        insert: row.try_get("may_insert")?,
+        update: row.try_get("may_update")?,
+        delete: row.try_get("may_delete")?,
+        truncate: row.try_get("may_truncate")?,
+        own: row.try_get("may_own")?,
+    })
+}
+
+fn named(rows: &[Row], kind: &str) -> Result<Vec<(String, String)>, Error> {
+    let mut found = Vec::new();
+    for row in rows {
+        if row.try_get::<_, String>("kind")? == kind {
+            found.push((row.try_get("name")?, row.try_get("definition")?));
+        }
+    }
+    Ok(found)
+}
+
+fn letter(row: &Row, column: &str) -> Result<Option<char>, Error> {
+    Ok(row.try_get::<_, Option<String>>(column)?.and_then(|text| text.chars().next()))
+}

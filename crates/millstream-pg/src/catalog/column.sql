@@ -1,0 +1,31 @@
+with recursive base (type_oid, base_oid) as (
+  select distinct a.atttypid, a.atttypid
+    from pg_catalog.pg_attribute a
+   where a.attrelid = $1 and a.attnum > 0 and not a.attisdropped
+  union all
+  select b.type_oid, t.typbasetype
+    from base b
+    join pg_catalog.pg_type t on t.oid = b.base_oid
+   where t.typtype = 'd'
+)
+select a.attname::pg_catalog.text as name,
+       a.atttypid as type_oid,
+       pg_catalog.format_type(a.atttypid, a.atttypmod) as type_name,
+       b.base_oid as base_type_oid,
+       cn.nspname::pg_catalog.text as collation_schema,
+       co.collname::pg_catalog.text as collation_name,
+       coalesce(co.collisdeterministic, true) as deterministic,
+       a.attnotnull as not_null,
+       (a.atthasdef and a.attgenerated = '') or a.attidentity <> '' as has_default,
+       a.attgenerated <> '' as generated,
+       nullif(a.attidentity::pg_catalog.text, '') as identity,
+       nullif(a.attcompression::pg_catalog.text, '') as compression
+  from pg_catalog.pg_attribute a
+  join base b on b.type_oid = a.atttypid
+  join pg_catalog.pg_type t on t.oid = b.base_oid and t.typtype <> 'd'
+  left join pg_catalog.pg_collation co on co.oid = a.attcollation
+  left join pg_catalog.pg_namespace cn on cn.oid = co.collnamespace
+ where a.attrelid = $1
+   and a.attnum > 0
+   and not a.attisdropped
+ order by a.attnum
