@@ -1,3 +1,33 @@
 //! Documents in, committed rows and a receipt out.
+//!
+//! [`load`] is the way in. Its stages are the folders: [`source`] reads and frames, [`decode`]
+//! judges and finds the key, `batch` splits by slot, folds and sorts, `merge` says what a new
+//! document does to a stored one, `write` commits. [`store`] holds our own tables.
 
+mod batch;
 pub mod chunk;
+mod collection;
+pub mod decode;
+mod engine;
+mod error;
+mod feed;
+mod flow;
+pub mod limits;
+mod merge;
+mod observe;
+mod rehearsal;
+mod request;
+pub mod source;
+mod stop;
+pub mod store;
+mod write;
+
+pub use collection::{Collection, FILLFACTOR, Plan, definition};
+pub use engine::{Commit, Producer};
+pub use error::Error;
+pub use flow::{Outcome, Surroundings, load};
+pub use merge::{MODES, Mode};
+pub use observe::{Event, Observer, Silent, Tally};
+pub use rehearsal::{DryReject, DryRun, dry_run};
+pub use request::LoadRequest;
+pub use stop::{Stop, StopReason};

@@ -18,7 +18,7 @@ pub(super) struct Clipped {
     pub(super) whole_len: u64,
 }
 
-/// Kept of the tail beyond what is asked for, so that a carriage return can still be dropped.
+/// Kept of the tail beyond what is asked for, so that a line end can still be dropped.
 const TAIL_BYTES: usize = REJECT_END_BYTES + 1;
 
 impl Clip {
@@ -43,10 +43,10 @@ impl Clip {
         }
     }
 
-    /// Drops the last byte if it is a carriage return.
-    pub(super) fn drop_carriage_return(&mut self) {
+    /// Drops the last byte if it is a carriage return or a line feed.
+    pub(super) fn drop_line_end(&mut self) {
         let end = if self.tail.is_empty() { &mut self.head } else { &mut self.tail };
-        if end.last() == Some(&b'\r') {
+        if matches!(end.last(), Some(b'\r' | b'\n')) {
             end.pop();
             self.len -= 1;
         }
@@ -80,7 +80,7 @@ mod tests {
                 let mut clip = Clip::default();
                 whole.chunks(piece).for_each(|p| clip.push(p));
                 clip.push(b"\r");
-                clip.drop_carriage_return();
+                clip.drop_line_end();
                 let clipped = clip.finish();
                 assert_eq!(clipped.whole_len, len as u64);
                 if len <= 2 * end {

@@ -18,8 +18,6 @@ pub(super) const FORMAT: Format = Format {
 pub(super) struct Ndjson {
     window: Window,
     document_bytes_max: usize,
-    /// Line on which the window begins, from 1.
-    line: u64,
     /// Bytes of the window known to hold no line end.
     scanned: usize,
     done: bool,
@@ -32,7 +30,7 @@ impl Ndjson {
     }
 
     pub(super) fn with_line_limit(window: Window, document_bytes_max: usize) -> Self {
-        Self { window, document_bytes_max, line: 1, scanned: 0, done: false }
+        Self { window, document_bytes_max, scanned: 0, done: false }
     }
 
     /// A chunk of the window's first `cut` bytes, which are whole lines; of fewer if one of them
@@ -49,30 +47,30 @@ impl Ndjson {
 
     /// Frames the lines in the window's first `cut` bytes, up to the first that is too long; also
     /// gives the length of what was framed.
-    fn frame(&mut self, cut: usize) -> (Vec<Frame>, usize) {
+    fn frame(&self, cut: usize) -> (Vec<Frame>, usize) {
         let bytes = &self.window.bytes()[..cut];
-        let base = self.window.offset();
+        let (base, mut line) = (self.window.offset(), self.window.line());
         let mut frames = Vec::with_capacity(cut / 128);
         let mut start = 0;
         let open_end = (bytes.last() != Some(&b'\n')).then_some(cut);
         for end in memchr_iter(b'\n', bytes).chain(open_end) {
             let from = start + blank_len(&bytes[start..end]);
-            let line = &bytes[from..end];
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            if line.len() > self.document_bytes_max {
+            let text = &bytes[from..end];
+            let text = text.strip_suffix(b"\r").unwrap_or(text);
+            if text.len() > self.document_bytes_max {
                 return (frames, start);
             }
-            let len = trimmed_len(line);
+            let len = trimmed_len(text);
             if len > 0 {
                 frames.push(Frame {
                     start: index(from),
                     len: index(len),
                     offset: base + from as u64,
-                    line: self.line,
+                    line,
                     broken: None,
                 });
             }
-            self.line += 1;
+            line += 1;
             start = (end + 1).min(cut);
         }
         (frames, cut)
@@ -83,13 +81,11 @@ impl Ndjson {
         self.scanned = 0;
         self.skip_blanks()?;
         let begin = self.window.place();
-        let line = self.line;
         let mut clip = Clip::default();
         loop {
             if let Some(end) = memchr(b'\n', self.window.bytes()) {
                 clip.push(&self.window.bytes()[..end]);
                 self.window.take(end + 1)?;
-                self.line += 1;
                 break;
             }
             clip.push(self.window.bytes());
@@ -97,14 +93,14 @@ impl Ndjson {
             if !self.window.fill()? {
                 if let Some(End::Damaged(why)) = self.window.end() {
                     self.done = true;
-                    return Ok(begin.damaged(clip.finish(), line, why));
+                    return Ok(begin.damaged(clip.finish(), why));
                 }
                 break;
             }
         }
-        clip.drop_carriage_return();
-        let max = self.document_bytes_max;
-        Ok(self.window.place().too_large(clip.finish(), begin.offset, line, max))
+        clip.drop_line_end();
+        let end = self.window.place();
+        Ok(end.too_large(begin, clip.finish(), self.document_bytes_max))
     }
 
     /// Takes the blanks at the beginning of the window.
@@ -120,7 +116,7 @@ impl Ndjson {
         match self.window.end() {
             Some(End::Damaged(why)) => {
                 let clip = Clip::of(rest);
-                Ok(Some(self.window.place().damaged(clip, self.line, why)))
+                Ok(Some(self.window.place().damaged(clip, why)))
             }
             _ if rest.is_empty() => Ok(None),
             _ => self.whole_lines(rest.len()).map(Some),

@@ -18,6 +18,7 @@ pub struct Window {
     prefixes: VecDeque<Prefix>,
     buffer: BytesMut,
     offset: u64,
+    line: u64,
     hash: Box<Xxh3>,
     end: Option<End>,
 }
@@ -44,6 +45,7 @@ impl Window {
             prefixes: prefixes.into(),
             buffer: BytesMut::new(),
             offset: 0,
+            line: 1,
             hash: Box::new(Xxh3::new()),
             end: None,
         };
@@ -85,6 +87,22 @@ impl Window {
     /// Offset of the first of [`Window::bytes`] in the uncompressed source.
     pub(super) fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// Line on which [`Window::bytes`] begin, from 1.
+    pub(super) fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Sets the lines of frames whose documents begin in the window.
+    pub(super) fn number(&self, frames: &mut [Frame]) {
+        let (mut line, mut counted) = (self.line, 0);
+        for frame in frames {
+            let start = usize::try_from(frame.offset - self.offset).expect("begins in the window");
+            line += line_ends(&self.buffer[counted..start]);
+            counted = start;
+            frame.line = line;
+        }
     }
 
     /// How the source ended, once it has.
@@ -147,6 +165,7 @@ impl Window {
     /// [`SourceError::Changed`] when they complete a prefix with another hash.
     pub(super) fn take(&mut self, n: usize) -> Result<Bytes, SourceError> {
         let mut rest = &self.buffer[..n];
+        self.line += line_ends(rest);
         while let Some(&prefix) = self.prefixes.front() {
             let ahead = usize::try_from(prefix.length - self.offset).unwrap_or(usize::MAX);
             if ahead > rest.len() {
@@ -167,7 +186,7 @@ impl Window {
 
     /// Where the window now begins.
     pub(super) fn place(&self) -> Place {
-        Place { source: self.index, offset: self.offset, hash: self.hash.digest128() }
+        Place { source: self.index, offset: self.offset, line: self.line, hash: self.hash.digest128() }
     }
 }
 
@@ -175,7 +194,8 @@ impl Window {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     source: u32,
-    pub(super) offset: u64,
+    offset: u64,
+    line: u64,
     hash: u128,
 }
 
@@ -185,25 +205,43 @@ impl Place {
         Chunk { source: self.source, end: self.offset, prefix_hash: self.hash, bytes, frames }
     }
 
-    /// A chunk that ends here, of one document that is too large and begins at `offset`.
-    pub(super) fn too_large(self, clip: Clipped, offset: u64, line: u64, bytes_max: usize) -> Chunk {
-        let detail = format!("the document has {} bytes, the limit is {bytes_max}", clip.whole_len);
-        self.broken(clip, offset, line, Fault::new(Reason::TooLarge, detail), false)
+    /// A chunk that ends here, of one document that begins at `begin` and is too large.
+    pub(super) fn too_large(self, begin: Self, clip: Clipped, bytes_max: usize) -> Chunk {
+        let broken = BrokenFrame {
+            fault: too_large(clip.whole_len, bytes_max),
+            truncated_from: clip.truncated_from(),
+            ends_source: false,
+        };
+        let frame = begin.frame(clip.bytes.len(), broken);
+        self.chunk(clip.bytes, vec![frame])
     }
 
     /// The last chunk of a source in which the next document cannot be found. It ends where the
     /// damage begins: a later run over the mended source reads on from there.
-    pub(super) fn damaged(self, clip: Clipped, line: u64, why: &str) -> Chunk {
+    pub(super) fn damaged(self, clip: Clipped, why: &str) -> Chunk {
         let detail = format!("{why}; everything from byte {} on is not read", self.offset);
-        let fault = Fault::new(Reason::DamagedSource, detail);
-        self.broken(clip, self.offset, line, fault, true)
-    }
-
-    fn broken(self, clip: Clipped, offset: u64, line: u64, fault: Fault, ends_source: bool) -> Chunk {
-        let broken = BrokenFrame { fault, truncated_from: clip.truncated_from(), ends_source };
-        let frame = Frame { start: 0, len: index(clip.bytes.len()), offset, line, broken: Some(Box::new(broken)) };
+        let broken = BrokenFrame {
+            fault: Fault::new(Reason::DamagedSource, detail),
+            truncated_from: clip.truncated_from(),
+            ends_source: true,
+        };
+        let frame = self.frame(clip.bytes.len(), broken);
         self.chunk(clip.bytes, vec![frame])
     }
+
+    fn frame(self, len: usize, broken: BrokenFrame) -> Frame {
+        Frame { start: 0, len: index(len), offset: self.offset, line: self.line, broken: Some(Box::new(broken)) }
+    }
+}
+
+/// The fault of a document of this length.
+pub(super) fn too_large(len: u64, bytes_max: usize) -> Fault {
+    let detail = format!("the document has {len} bytes, the limit is {bytes_max}");
+    Fault::new(Reason::TooLarge, detail)
+}
+
+fn line_ends(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
 /// A place in a chunk's bytes.

@@ -5,9 +5,9 @@ use super::schema::Schema;
 use crate::error::Error;
 use crate::limits::DROP_LOCK_WAIT;
 use millstream_model::{CollectionName, KeyColumn};
-use millstream_pg::quote_identifier;
+use millstream_pg::{quote_identifier, quote_qualified};
 use serde::Serialize;
-use tokio_postgres::{Client, GenericClient, Row};
+use tokio_postgres::{Client, Row};
 
 /// A collection as it is listed.
 #[derive(Debug, Clone, Serialize)]
@@ -78,14 +78,8 @@ pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSumm
 }
 
 /// The collection of a name, `None` when there is none.
-pub async fn find(
-    client: &impl GenericClient,
-    schema: &Schema,
-    name: &CollectionName,
-) -> Result<Option<Collection>, Error> {
-    let row = client
-        .query_opt(&schema.sql(include_str!("collection.sql")), &[&name.schema, &name.table])
-        .await?;
+pub async fn find(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Option<Collection>, Error> {
+    let row = client.query_opt(&schema.sql(include_str!("collection.sql")), &[&name.schema, &name.table]).await?;
     row.map(|row| {
         Ok(Collection {
             table_oid: row.get("table_oid"),
@@ -103,11 +97,7 @@ pub async fn find(
 ///
 /// # Errors
 /// The server's, also when a part does not fit its type.
-pub async fn document(
-    client: &Client,
-    collection: &Collection,
-    parts: &[String],
-) -> Result<Option<String>, Error> {
+pub async fn document(client: &Client, collection: &Collection, parts: &[String]) -> Result<Option<String>, Error> {
     assert_eq!(parts.len(), collection.key.len(), "a part for each column");
     let conditions: Vec<String> = collection
         .key
@@ -115,16 +105,11 @@ pub async fn document(
         .enumerate()
         .map(|(n, column)| {
             let name = quote_identifier(&column.name);
-            format!("{name} = (${}::text)::{}", n + 1, column.key_type.sql())
+            format!("{name} = (${}::text)::{}", n + 1, column.key_type.sql_name())
         })
         .collect();
-    let sql = format!(
-        "select doc::text from {} where {} limit 1",
-        table(&collection.name),
-        conditions.join(" and ")
-    );
-    let parts: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
-        parts.iter().map(|part| part as _).collect();
+    let sql = format!("select doc::text from {} where {} limit 1", table(&collection.name), conditions.join(" and "));
+    let parts: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = parts.iter().map(|part| part as _).collect();
     let row = client.query_opt(&sql, &parts).await?;
     Ok(row.map(|row| row.get(0)))
 }
@@ -144,26 +129,20 @@ pub async fn drop(
     let transaction = client.transaction().await?;
     lock_unfinished(&transaction, schema, collection.table_oid).await?;
     let oid = collection.table_oid;
-    let loads = transaction
-        .execute(&schema.sql("delete from {schema}.load where table_oid = $1"), &[&oid])
-        .await?;
-    transaction
-        .execute(&schema.sql("delete from {schema}.collection where table_oid = $1"), &[&oid])
-        .await?;
+    let loads = transaction.execute(&schema.sql("delete from {schema}.load where table_oid = $1"), &[&oid]).await?;
+    transaction.execute(&schema.sql("delete from {schema}.collection where table_oid = $1"), &[&oid]).await?;
     let table_dropped = with_table && collection.present;
     if table_dropped {
         let wait_ms = DROP_LOCK_WAIT.as_millis();
         let name = table(&collection.name);
-        transaction
-            .batch_execute(&format!("set local lock_timeout = {wait_ms}; drop table {name}"))
-            .await?;
+        transaction.batch_execute(&format!("set local lock_timeout = {wait_ms}; drop table {name}")).await?;
     }
     transaction.commit().await?;
     Ok(Dropped { table: table_dropped, loads })
 }
 
 fn table(name: &CollectionName) -> String {
-    format!("{}.{}", quote_identifier(&name.schema), quote_identifier(&name.table))
+    quote_qualified(&name.schema, &name.table)
 }
 
 fn name_of(row: &Row) -> CollectionName {

@@ -51,11 +51,7 @@ pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<LoadSummary>, 
 }
 
 /// One load, `None` when it is not on record.
-pub async fn find(
-    client: &Client,
-    schema: &Schema,
-    load_id: i64,
-) -> Result<Option<LoadSummary>, Error> {
+pub async fn find(client: &Client, schema: &Schema, load_id: i64) -> Result<Option<LoadSummary>, Error> {
     Ok(read(client, schema, Some(load_id)).await?.pop())
 }
 
@@ -67,9 +63,7 @@ pub async fn find(
 pub async fn forget(client: &mut Client, schema: &Schema, load_id: i64) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
     lock(&transaction, load_id).await?;
-    let removed = transaction
-        .execute(&schema.sql("delete from {schema}.load where load_id = $1"), &[&load_id])
-        .await?;
+    let removed = transaction.execute(&schema.sql("delete from {schema}.load where load_id = $1"), &[&load_id]).await?;
     transaction.commit().await?;
     Ok(removed > 0)
 }
@@ -78,9 +72,7 @@ pub async fn forget(client: &mut Client, schema: &Schema, load_id: i64) -> Resul
 /// loads stay, for they can be resumed; so do loads that sum, for running one again would count
 /// its documents twice.
 pub async fn prune(client: &Client, schema: &Schema, seconds: u64) -> Result<Vec<i64>, Error> {
-    let rows = client
-        .query(&schema.sql(include_str!("loads_prune.sql")), &[&(seconds as f64)])
-        .await?;
+    let rows = client.query(&schema.sql(include_str!("loads_prune.sql")), &[&(seconds as f64)]).await?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
@@ -93,9 +85,7 @@ pub(super) async fn lock_unfinished(
 ) -> Result<(), Error> {
     let unfinished = transaction
         .query(
-            &schema.sql(
-                "select load_id from {schema}.load where table_oid = $1 and state <> 'finished'",
-            ),
+            &schema.sql("select load_id from {schema}.load where table_oid = $1 and state <> 'finished'"),
             &[&table_oid],
         )
         .await?;
@@ -107,20 +97,12 @@ pub(super) async fn lock_unfinished(
 
 async fn lock(transaction: &Transaction<'_>, load_id: i64) -> Result<(), Error> {
     let (class, id) = load_lock_keys(load_id);
-    let row = transaction
-        .query_one("select pg_try_advisory_xact_lock($1, $2)", &[&class, &id])
-        .await?;
+    let row = transaction.query_one("select pg_try_advisory_xact_lock($1, $2)", &[&class, &id]).await?;
     if row.get(0) { Ok(()) } else { Err(Error::LoadRunning { load_id }) }
 }
 
-async fn read(
-    client: &Client,
-    schema: &Schema,
-    load_id: Option<i64>,
-) -> Result<Vec<LoadSummary>, Error> {
-    let rows = client
-        .query(&schema.sql(include_str!("loads.sql")), &[&LOAD_LOCK_CLASS, &load_id])
-        .await?;
+async fn read(client: &Client, schema: &Schema, load_id: Option<i64>) -> Result<Vec<LoadSummary>, Error> {
+    let rows = client.query(&schema.sql(include_str!("loads.sql")), &[&LOAD_LOCK_CLASS, &load_id]).await?;
     rows.iter().map(summary).collect()
 }
 

@@ -6,7 +6,7 @@ use crate::error::Error;
 use futures_util::TryStreamExt;
 use serde::Serialize;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{GenericClient, Row};
+use tokio_postgres::{Client, Row};
 
 /// Which rejects are meant: those of one collection, narrowed by every field that is set.
 #[derive(Debug, Clone, Default)]
@@ -62,11 +62,7 @@ pub struct RejectedDocument {
 const MATCHING: &str = include_str!("rejects_matching.sql");
 
 /// Rejects by reason, the most frequent first.
-pub async fn count(
-    client: &impl GenericClient,
-    schema: &Schema,
-    filter: &RejectFilter,
-) -> Result<Vec<ReasonCount>, Error> {
+pub async fn count(client: &Client, schema: &Schema, filter: &RejectFilter) -> Result<Vec<ReasonCount>, Error> {
     let sql = format!(
         "select r.reason, count(*) as count, sum(r.bytes)::bigint as bytes {MATCHING} \
          group by r.reason order by count desc, r.reason"
@@ -85,7 +81,7 @@ pub async fn count(
 /// Hands over rejects in the order of load and position, at most `limit` of them, one at a time
 /// so that any number fits in memory. An error of `take` ends it.
 pub async fn each<E: From<Error>>(
-    client: &impl GenericClient,
+    client: &Client,
     schema: &Schema,
     filter: &RejectFilter,
     limit: Option<u64>,
@@ -108,11 +104,7 @@ pub async fn each<E: From<Error>>(
 }
 
 /// Removes rejects and returns how many. The loads keep their counts.
-pub async fn clear(
-    client: &impl GenericClient,
-    schema: &Schema,
-    filter: &RejectFilter,
-) -> Result<u64, Error> {
+pub async fn clear(client: &Client, schema: &Schema, filter: &RejectFilter) -> Result<u64, Error> {
     let sql = format!(
         "delete from {{schema}}.reject where (load_id, source, byte_offset) in \
          (select r.load_id, r.source, r.byte_offset {MATCHING})"
@@ -125,10 +117,7 @@ fn seconds(filter: &RejectFilter) -> Option<f64> {
 }
 
 /// The parameters that [`MATCHING`] expects.
-fn parameters<'a>(
-    filter: &'a RejectFilter,
-    seconds: &'a Option<f64>,
-) -> Vec<&'a (dyn ToSql + Sync)> {
+fn parameters<'a>(filter: &'a RejectFilter, seconds: &'a Option<f64>) -> Vec<&'a (dyn ToSql + Sync)> {
     vec![&filter.table_oid, &filter.load_id, &filter.reason, seconds]
 }
 

@@ -20,6 +20,7 @@ create table {schema}.collection (
 
 -- One load. A watermark of slot s is the position before which all documents of s are committed;
 -- it is the larger of floor_*[s + 1] (earlier runs) and the position of the lane that owns s.
+-- prefix_* is the highest watermark and the hash of its source up to there.
 create table {schema}.load (
     load_id bigint generated always as identity primary key,
     table_oid oid not null,
@@ -40,6 +41,9 @@ create table {schema}.load (
     ended_at timestamptz,
     floor_source integer[] not null,
     floor_offset bigint[] not null,
+    prefix_source integer not null default 0,
+    prefix_length bigint not null default 0,
+    prefix_hash bytea,
     read bigint not null default 0,
     inserted bigint not null default 0,
     updated bigint not null default 0,
@@ -67,7 +71,8 @@ create table {schema}.lane (
     slot_end smallint not null,
     source integer not null default 0,
     byte_offset bigint not null default 0,
-    prefix_hash uuid,
+    prefix_hash bytea,
+    batches bigint not null default 0,
     read bigint not null default 0,
     inserted bigint not null default 0,
     updated bigint not null default 0,

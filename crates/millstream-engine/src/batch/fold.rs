@@ -1,0 +1,127 @@
+//! A batch: parts folded by key and sorted in the database's key order.
+
+use super::part::{Part, RejectedDocument, Row};
+use crate::merge::Mode;
+use millstream_model::Counters;
+use std::ops::Range;
+
+/// What a lane commits at once. It keeps every document folded into a key until the commit, so
+/// that a refused key can be replayed one document at a time.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    parts: Vec<Part>,
+    /// All rows ordered by key, then by position.
+    order: Vec<Ordered>,
+    /// One entry per distinct key, in key order.
+    groups: Vec<Group>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Ordered {
+    prefix: u64,
+    part: u32,
+    row: u32,
+}
+
+/// The documents of one key within a batch.
+#[derive(Debug, Clone)]
+pub(crate) struct Group {
+    /// Their places in the batch's order, oldest first.
+    members: Range<usize>,
+}
+
+impl Group {
+    /// Documents folded into this key.
+    pub(crate) fn len(&self) -> usize {
+        self.members.len()
+    }
+}
+
+impl Batch {
+    /// Sorts and folds the parts, which are in the order of their positions.
+    pub(crate) fn new(parts: Vec<Part>) -> Self {
+        let rows = parts.iter().map(|p| p.rows.len()).sum();
+        let mut order = Vec::with_capacity(rows);
+        for (p, part) in (0u32..).zip(&parts) {
+            order.extend((0u32..).zip(&part.rows).map(|(row, r)| Ordered { prefix: r.prefix, part: p, row }));
+        }
+        let key = |o: &Ordered| {
+            let part = &parts[o.part as usize];
+            part.key(&part.rows[o.row as usize])
+        };
+        order.sort_unstable_by(|a, b| {
+            a.prefix.cmp(&b.prefix).then_with(|| key(a).cmp(key(b))).then_with(|| (a.part, a.row).cmp(&(b.part, b.row)))
+        });
+        let mut groups: Vec<Group> = Vec::with_capacity(rows);
+        for (n, o) in order.iter().enumerate() {
+            match groups.last_mut() {
+                Some(g) if order[g.members.start].prefix == o.prefix && key(&order[g.members.start]) == key(o) => {
+                    g.members.end = n + 1;
+                }
+                _ => groups.push(Group { members: n..n + 1 }),
+            }
+        }
+        let batch = Self { parts, order, groups };
+        assert_eq!(
+            batch.groups.iter().map(Group::len).sum::<usize>(),
+            rows,
+            "every row of a batch is in exactly one group"
+        );
+        batch
+    }
+
+    /// The keys to write, in key order.
+    pub(crate) fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// The key and document that a group writes under a mode.
+    pub(crate) fn winner(&self, group: &Group, mode: &Mode) -> (&[u8], &[u8]) {
+        let (part, row) = self.member((mode.fold)(&group.members));
+        (part.key(row), part.document(row))
+    }
+
+    /// The documents of a group, oldest first.
+    pub(crate) fn members(&self, group: &Group) -> impl Iterator<Item = (&Part, &Row)> {
+        group.members.clone().map(|n| self.member(n))
+    }
+
+    /// Each document of a group as a group of its own, oldest first.
+    pub(crate) fn singles(&self, group: &Group) -> Vec<Group> {
+        group.members.clone().map(|n| Group { members: n..n + 1 }).collect()
+    }
+
+    fn member(&self, n: usize) -> (&Part, &Row) {
+        let o = &self.order[n];
+        let part = &self.parts[o.part as usize];
+        (part, &part.rows[o.row as usize])
+    }
+
+    /// Rejects that the decoder found.
+    pub(crate) fn rejects(&self) -> impl Iterator<Item = &RejectedDocument> {
+        self.parts.iter().flat_map(|p| &p.rejects)
+    }
+
+    /// The part whose end is the watermark of this batch.
+    pub(crate) fn last_part(&self) -> &Part {
+        self.parts.last().expect("a batch has at least one part")
+    }
+
+    /// Counts known before writing: what was read and what the decoder rejected.
+    pub(crate) fn counters(&self) -> Counters {
+        let rejected = self.parts.iter().map(|p| p.rejects.len() as u64).sum();
+        Counters {
+            read: self.order.len() as u64 + rejected,
+            rejected,
+            bytes_read: self.parts.iter().map(|p| p.bytes_read).sum(),
+            ..Counters::default()
+        }
+    }
+
+    /// Tells the producers that their documents are committed and frees the memory.
+    pub(crate) fn committed(self) {
+        for hold in self.parts.into_iter().filter_map(|p| p.hold) {
+            hold.part_committed();
+        }
+    }
+}

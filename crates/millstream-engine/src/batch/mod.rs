@@ -1,0 +1,9 @@
+//! From a chunk to what a lane commits at once: split by slot, folded by key, sorted.
+
+mod fold;
+mod part;
+mod split;
+
+pub(crate) use fold::{Batch, Group};
+pub(crate) use part::{Hold, Part, RejectedDocument};
+pub(crate) use split::{Splitter, attach, kept_bytes};

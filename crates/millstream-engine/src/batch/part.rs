@@ -1,0 +1,91 @@
+//! A lane's share of a chunk.
+
+use bytes::Bytes;
+use millstream_model::{Fault, Position};
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+/// One document of a lane, pointing into its part.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row {
+    /// First eight bytes of the key, big-endian: decides most comparisons.
+    pub(crate) prefix: u64,
+    pub(crate) offset: u64,
+    pub(crate) line: u64,
+    pub(crate) key_start: u32,
+    pub(crate) key_len: u32,
+    pub(crate) doc_start: u32,
+    pub(crate) doc_len: u32,
+}
+
+/// A document that cannot be stored, on its way into the reject table.
+#[derive(Debug, Clone)]
+pub(crate) struct RejectedDocument {
+    pub(crate) position: Position,
+    pub(crate) line: u64,
+    pub(crate) fault: Fault,
+    /// The bytes that are kept: all, or head and tail.
+    pub(crate) bytes: Bytes,
+    /// Length of the whole document.
+    pub(crate) whole_bytes: u64,
+}
+
+/// A lane's share of a chunk, possibly empty: every lane sees every chunk, in order, so that the
+/// chunk's end is a watermark for all of the lane's slots.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) source: u32,
+    /// The chunk's end, see [`crate::chunk::Chunk::end`].
+    pub(crate) end: u64,
+    pub(crate) prefix_hash: u128,
+    pub(crate) bytes: Bytes,
+    /// Canonical keys of the rows, back to back.
+    pub(crate) keys: Vec<u8>,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) rejects: Vec<RejectedDocument>,
+    /// Bytes of the documents of this part, stored and rejected.
+    pub(crate) bytes_read: u64,
+    /// Shared by the chunk's parts that hold documents; the last to go frees its memory.
+    pub(crate) hold: Option<Arc<Hold>>,
+}
+
+/// Keeps a chunk's share of the memory budget, and tells its producer when it is committed.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    pub(crate) _permit: OwnedSemaphorePermit,
+    pub(crate) chunk_bytes: usize,
+    pub(crate) committed: std::sync::Mutex<Option<oneshot::Sender<()>>>,
+    pub(crate) parts_open: std::sync::atomic::AtomicU32,
+}
+
+impl Hold {
+    /// Counts one part as committed; the last one wakes the producer.
+    pub(crate) fn part_committed(&self) {
+        use std::sync::atomic::Ordering::AcqRel;
+        if self.parts_open.fetch_sub(1, AcqRel) == 1
+            && let Some(sender) = self.committed.lock().unwrap_or_else(|e| e.into_inner()).take()
+        {
+            // A producer that went away does not mind.
+            let _ = sender.send(());
+        }
+    }
+}
+
+impl Part {
+    pub(crate) fn key(&self, row: &Row) -> &[u8] {
+        &self.keys[row.key_start as usize..(row.key_start + row.key_len) as usize]
+    }
+
+    pub(crate) fn document(&self, row: &Row) -> &[u8] {
+        &self.bytes[row.doc_start as usize..row.doc_start as usize + row.doc_len as usize]
+    }
+
+    pub(crate) fn position(&self, row: &Row) -> Position {
+        Position { source: self.source, offset: row.offset }
+    }
+
+    /// Documents in this part.
+    pub(crate) fn documents(&self) -> usize {
+        self.rows.len() + self.rejects.len()
+    }
+}

@@ -1,0 +1,133 @@
+//! Decodes a chunk and deals its documents out to the lanes by slot.
+
+use super::part::{Hold, Part, RejectedDocument, Row};
+use crate::chunk::{Chunk, Frame};
+use crate::decode::Decoder;
+use bytes::Bytes;
+use millstream_model::limits::{REJECT_BYTES_MAX, REJECT_END_BYTES, SLOTS};
+use millstream_model::{Fault, Position, Slot};
+use std::sync::Arc;
+
+/// Decodes documents and assigns them to lanes.
+#[derive(Debug)]
+pub(crate) struct Splitter {
+    decoder: Decoder,
+    /// The lane of each slot.
+    lane_of_slot: [u16; SLOTS],
+    /// Positions below these are committed by an earlier run of the load.
+    floors: Box<[Position; SLOTS]>,
+    /// Whether any floor is above zero.
+    resumed: bool,
+    lanes: usize,
+    key: Vec<u8>,
+}
+
+/// Documents that an earlier run of the load had already committed, and bytes of the chunk.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Skipped {
+    pub(crate) documents: u64,
+}
+
+impl Splitter {
+    /// `lane_of_slot` and `floors` are indexed by slot.
+    pub(crate) fn new(decoder: Decoder, lane_of_slot: [u16; SLOTS], floors: Box<[Position; SLOTS]>) -> Self {
+        let lanes = lane_of_slot.iter().max().map_or(0, |l| usize::from(*l) + 1);
+        let resumed = floors.iter().any(|f| *f > Position::default());
+        Self { decoder, lane_of_slot, floors, resumed, lanes, key: Vec::new() }
+    }
+
+    /// One part for each lane, in lane order.
+    pub(crate) fn split(&mut self, chunk: &Chunk) -> (Vec<Part>, Skipped) {
+        let rows_per_lane = chunk.frames.len() / self.lanes + chunk.frames.len() / 16 + 1;
+        let mut parts: Vec<Part> = (0..self.lanes)
+            .map(|_| Part {
+                source: chunk.source,
+                end: chunk.end,
+                prefix_hash: chunk.prefix_hash,
+                bytes: chunk.bytes.clone(),
+                keys: Vec::with_capacity(rows_per_lane * 20),
+                rows: Vec::with_capacity(rows_per_lane),
+                rejects: Vec::new(),
+                bytes_read: 0,
+                hold: None,
+            })
+            .collect();
+        let mut skipped = Skipped::default();
+        for frame in &chunk.frames {
+            let document = chunk.document(frame);
+            self.key.clear();
+            let fault = match &frame.broken {
+                Some(broken) => Some(broken.fault.clone()),
+                None => self.decoder.decode(document, &mut self.key).err(),
+            };
+            let position = Position { source: chunk.source, offset: frame.offset };
+            let slot = if fault.is_some() { Slot::of_position(position) } else { Slot::of_key(&self.key) };
+            if self.resumed && position < self.floors[slot.index()] {
+                skipped.documents += 1;
+                continue;
+            }
+            let part = &mut parts[usize::from(self.lane_of_slot[slot.index()])];
+            part.bytes_read += u64::from(frame.len);
+            match fault {
+                None => push_row(part, frame, &self.key),
+                Some(fault) => part.rejects.push(reject(chunk, frame, position, fault)),
+            }
+        }
+        (parts, skipped)
+    }
+}
+
+fn push_row(part: &mut Part, frame: &Frame, key: &[u8]) {
+    let mut head = [0u8; 8];
+    let n = key.len().min(8);
+    head[..n].copy_from_slice(&key[..n]);
+    part.rows.push(Row {
+        prefix: u64::from_be_bytes(head),
+        offset: frame.offset,
+        line: frame.line,
+        key_start: u32::try_from(part.keys.len()).expect("keys of a chunk fit 4 GiB"),
+        key_len: u32::try_from(key.len()).expect("a key fits an index tuple"),
+        doc_start: frame.start,
+        doc_len: frame.len,
+    });
+    part.keys.extend_from_slice(key);
+}
+
+fn reject(chunk: &Chunk, frame: &Frame, position: Position, fault: Fault) -> RejectedDocument {
+    let start = frame.start as usize;
+    let whole = chunk.bytes.slice(start..start + frame.len as usize);
+    let whole_bytes = frame.broken.as_ref().and_then(|b| b.truncated_from).unwrap_or(u64::from(frame.len));
+    RejectedDocument { position, line: frame.line, fault, bytes: kept_bytes(whole), whole_bytes }
+}
+
+/// The bytes of a rejected document that are kept: a copy, so that a reject does not hold its
+/// whole chunk in memory; head and tail of a long one.
+pub(crate) fn kept_bytes(document: Bytes) -> Bytes {
+    if document.len() <= REJECT_BYTES_MAX {
+        return Bytes::copy_from_slice(&document);
+    }
+    let tail = document.len() - REJECT_END_BYTES;
+    Bytes::from([&document[..REJECT_END_BYTES], &document[tail..]].concat())
+}
+
+/// Hands the chunk's hold to the parts that have documents; without any, it is committed at once.
+pub(crate) fn attach(parts: &mut [Part], hold: Hold) {
+    let holders = parts.iter().filter(|p| p.documents() > 0).count();
+    if holders == 0 {
+        hold.parts_open.store(1, std::sync::atomic::Ordering::Release);
+        hold.part_committed();
+        for part in parts {
+            part.bytes = Bytes::new();
+        }
+        return;
+    }
+    hold.parts_open.store(u32::try_from(holders).expect("few lanes"), std::sync::atomic::Ordering::Release);
+    let hold = Arc::new(hold);
+    for part in parts {
+        if part.documents() > 0 {
+            part.hold = Some(Arc::clone(&hold));
+        } else {
+            part.bytes = Bytes::new();
+        }
+    }
+}

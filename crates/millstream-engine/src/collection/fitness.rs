@@ -1,0 +1,194 @@
+//! Whether an existing table can take a load's documents.
+
+use crate::error::Error;
+use crate::request::LoadRequest;
+use millstream_model::{KEY_TYPES, KeyColumn, KeySpec, KeyType};
+use millstream_pg::catalog::{Column, Table};
+
+/// Settles the key against a table that is there, and lists what deserves a warning.
+///
+/// # Errors
+/// [`Error::Collection`] names what does not fit and the way out.
+pub(super) fn check(
+    request: &LoadRequest,
+    table: &Table,
+    known: Option<&KeySpec>,
+) -> Result<(KeySpec, Vec<String>), Error> {
+    let refuse =
+        |problem: String, hint: String| Error::Collection { collection: request.collection.clone(), problem, hint };
+    if known.is_none() && !request.adopt {
+        return Err(refuse(
+            "it is a table that no load has made".into(),
+            "add --adopt to load into it, or choose another name with --into".into(),
+        ));
+    }
+    let key = key_of_table(request, table).map_err(|(problem, hint)| refuse(problem, hint))?;
+    if let Some(known) = known
+        && known.columns.iter().map(|c| (&c.name, &c.path)).ne(key.columns.iter().map(|c| (&c.name, &c.path)))
+    {
+        let keys: Vec<String> = known.columns.iter().map(|c| format!("{}={}", c.name, c.path_text())).collect();
+        return Err(refuse(
+            "its key is found elsewhere in the documents".into(),
+            format!("use --key {}", keys.join(",")),
+        ));
+    }
+    if let Some((problem, hint)) = OBSTACLES.iter().find_map(|obstacle| obstacle(table)) {
+        return Err(refuse(problem, hint));
+    }
+    Ok((key, warnings(table)))
+}
+
+/// A reason not to load into a table, with the way out.
+type Obstacle = fn(&Table) -> Option<(String, String)>;
+
+/// What makes a table unfit whatever the key.
+const OBSTACLES: &[Obstacle] = &[kind, doc_column, other_columns, row_security, rules, rights];
+
+fn kind(table: &Table) -> Option<(String, String)> {
+    let kind = match table.kind {
+        'r' => return None,
+        'p' => "a partitioned table",
+        'v' => "a view",
+        'm' => "a materialized view",
+        'f' => "a foreign table",
+        _ => "no table",
+    };
+    Some((format!("it is {kind}"), "load into a plain table".into()))
+}
+
+fn doc_column(table: &Table) -> Option<(String, String)> {
+    let hint = "the documents go into a column doc of type jsonb";
+    match table.columns.iter().find(|c| c.name == "doc") {
+        None => Some(("it has no column doc".into(), hint.into())),
+        Some(c) if c.type_name != "jsonb" => Some((format!("its column doc is of type {}", c.type_name), hint.into())),
+        Some(c) if c.generated => Some(("its column doc is generated".into(), hint.into())),
+        Some(_) => None,
+    }
+}
+
+/// Columns that are neither key nor `doc` are left to their defaults.
+fn other_columns(table: &Table) -> Option<(String, String)> {
+    let key = conflict_key(table);
+    let others = table.columns.iter().filter(|c| c.name != "doc" && !key.contains(&c.name));
+    let stuck = others.into_iter().find(|c| c.not_null && !c.has_default && !c.generated && c.identity.is_none())?;
+    Some((
+        format!("its column {} is not null and has no default", stuck.name),
+        format!("alter table {} alter column {} drop not null, or give it a default", table.name, stuck.name),
+    ))
+}
+
+fn row_security(table: &Table) -> Option<(String, String)> {
+    table.row_security.applies.then(|| {
+        (
+            "row-level security applies to this role".into(),
+            "load as a role with bypassrls, or as the owner of a table that does not force it".into(),
+        )
+    })
+}
+
+fn rules(table: &Table) -> Option<(String, String)> {
+    (!table.rules.is_empty()).then(|| {
+        (
+            "it has rules, which COPY ignores and inserts do not".into(),
+            "replace its rules by triggers, or drop them".into(),
+        )
+    })
+}
+
+fn rights(table: &Table) -> Option<(String, String)> {
+    let missing: Vec<&str> = [
+        ("use the schema", table.privileges.schema_usage),
+        ("select", table.privileges.select),
+        ("insert", table.privileges.insert),
+        ("update", table.privileges.update),
+    ]
+    .into_iter()
+    .filter(|(_, granted)| !granted)
+    .map(|(right, _)| right)
+    .collect();
+    (!missing.is_empty()).then(|| {
+        let missing = missing.join(", ");
+        (format!("this role may not {missing}"), "ask the owner to grant it".into())
+    })
+}
+
+/// The key of the request with the types of the table's columns.
+fn key_of_table(request: &LoadRequest, table: &Table) -> Result<KeySpec, (String, String)> {
+    let asked: Vec<&str> = request.key.iter().map(|k| k.column.as_str()).collect();
+    let found = conflict_key(table);
+    if found.is_empty() {
+        return Err((
+            "it has no primary key that an upsert can use (plain columns, valid, not deferrable)".into(),
+            format!("alter table {} add primary key ({})", table.name, asked.join(", ")),
+        ));
+    }
+    let same = found.len() == asked.len() && found.iter().all(|c| asked.contains(&c.as_str()));
+    if !same {
+        return Err((
+            format!("its key is ({}), the load's is ({})", found.join(", "), asked.join(", ")),
+            format!("use --key {}", found.join(",")),
+        ));
+    }
+    let columns = found
+        .iter()
+        .map(|name| {
+            let asked = request.key.iter().find(|k| k.column == *name).expect("the names are the same");
+            let column = table.columns.iter().find(|c| c.name == *name).expect("a key column is a column");
+            let key_type = key_type(table, column)?;
+            match asked.key_type {
+                Some(other) if other != key_type => Err((
+                    format!("its column {name} is of type {}, not {}", column.type_name, other.sql_name()),
+                    "leave the type out: an existing collection's types win".into(),
+                )),
+                _ => Ok(KeyColumn { name: name.clone(), path: asked.path.clone(), key_type }),
+            }
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(KeySpec { columns })
+}
+
+/// Columns of the index that `on conflict` goes by: the primary key's.
+fn conflict_key(table: &Table) -> &[String] {
+    table.unique_indexes.iter().find(|i| i.primary).map_or(&[], |i| &i.columns)
+}
+
+fn key_type(table: &Table, column: &Column) -> Result<KeyType, (String, String)> {
+    let known = KEY_TYPES.iter().copied().find(|t| t.sql_name() == column.type_name);
+    let Some(key_type) = known else {
+        let names: Vec<&str> = KEY_TYPES.iter().map(|t| t.sql_name()).collect();
+        return Err((
+            format!("its key column {} is of type {}", column.name, column.type_name),
+            format!("a key is made of {}", names.join(", ")),
+        ));
+    };
+    let in_byte_order =
+        column.collation.as_ref().is_some_and(|(_, name)| ["C", "POSIX", "ucs_basic"].contains(&name.as_str()));
+    if key_type == KeyType::Text && !in_byte_order {
+        return Err((
+            format!("its key column {} is not in collation \"C\"", column.name),
+            format!("alter table {} alter column {} type text collate \"C\"", table.name, column.name),
+        ));
+    }
+    Ok(key_type)
+}
+
+fn warnings(table: &Table) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for trigger in table.triggers.iter().filter(|t| t.insert || t.update) {
+        let each = if trigger.row { "every document" } else { "every batch" };
+        warnings.push(format!("trigger {} runs for {each}; what it refuses or drops becomes a reject", trigger.name));
+    }
+    for (name, _) in table.checks.iter().chain(&table.foreign_keys) {
+        warnings.push(format!("constraint {name} may refuse documents, which become rejects"));
+    }
+    for unique in &table.other_unique {
+        warnings.push(format!("documents that break this become rejects: {unique}"));
+    }
+    if table.other_indexes > 0 {
+        warnings.push(format!("{} more index(es) beside the key are written for every document", table.other_indexes));
+    }
+    if table.persistence == 'u' {
+        warnings.push("the table is unlogged: a server crash empties it".into());
+    }
+    warnings
+}

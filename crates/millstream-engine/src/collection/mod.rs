@@ -1,0 +1,123 @@
+//! The table behind a collection: made when missing, checked when present.
+
+mod definition;
+mod fitness;
+
+pub use definition::{FILLFACTOR, definition};
+
+use crate::decode;
+use crate::error::Error;
+use crate::feed::Feed;
+use crate::observe::{Event, Observer};
+use crate::request::LoadRequest;
+use crate::store::{self, Schema};
+use millstream_model::{KeyColumn, KeySpec};
+use millstream_pg::{Connection, catalog};
+
+/// A collection ready to be loaded into.
+#[derive(Debug, Clone)]
+pub struct Collection {
+    /// The table.
+    pub table_oid: u32,
+    /// Its key.
+    pub key: KeySpec,
+    /// Whether the table held no row when it was looked at.
+    pub empty: bool,
+}
+
+/// What a load would find or make.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The key, its types settled.
+    pub key: KeySpec,
+    /// Why each column has its type, one line per column.
+    pub reasons: Vec<String>,
+    /// The statement that would make the table; `None` when it is there and fits.
+    pub ddl: Option<String>,
+    /// Nothing wrong, but worth a line.
+    pub warnings: Vec<String>,
+}
+
+/// Settles the key and, without changing anything, checks the table if there is one.
+pub(crate) async fn plan(
+    control: &Connection,
+    schema: &Schema,
+    request: &LoadRequest,
+    feed: &mut Feed,
+) -> Result<Plan, Error> {
+    let name = &request.collection;
+    match catalog::table(&control.client, &name.schema, &name.table).await? {
+        Some(table) => {
+            let known = store::known_collection(&control.client, schema, table.oid).await?;
+            let (key, warnings) = fitness::check(request, &table, known.as_ref())?;
+            let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
+            Ok(Plan { key, reasons, ddl: None, warnings })
+        }
+        None => {
+            let (key, reasons) = infer(request, feed).await?;
+            let ddl = definition(name, &key, control.server.lz4);
+            Ok(Plan { key, reasons, ddl: Some(ddl), warnings: Vec::new() })
+        }
+    }
+}
+
+/// Makes or checks the collection's table and settles its key.
+///
+/// # Errors
+/// [`Error::Collection`] when a table is there that does not fit, [`Error::Key`] when the key's
+/// types cannot be told.
+pub(crate) async fn prepare(
+    control: &mut Connection,
+    schema: &Schema,
+    request: &LoadRequest,
+    feed: &mut Feed,
+    observer: &dyn Observer,
+) -> Result<Collection, Error> {
+    let plan = plan(control, schema, request, feed).await?;
+    observer.event(Event::Key(plan.reasons));
+    for warning in plan.warnings {
+        observer.event(Event::Warning(warning));
+    }
+    let adopted = plan.ddl.is_none();
+    if let Some(ddl) = &plan.ddl {
+        // Another load may make the table at the same moment; what counts is what is there then.
+        control.client.batch_execute(ddl).await.or_else(|e| match e.code() {
+            Some(code) if ["42P07", "23505"].contains(&code.code()) => Ok(()),
+            _ => Err(e),
+        })?;
+        observer.event(Event::Created(ddl.clone()));
+    }
+    let name = &request.collection;
+    let table = catalog::table(&control.client, &name.schema, &name.table).await?.ok_or_else(|| Error::Collection {
+        collection: name.clone(),
+        problem: "the table was dropped while the load began".into(),
+        hint: "run the same command again".into(),
+    })?;
+    store::remember_collection(&control.client, schema, table.oid, name, &plan.key, adopted).await?;
+    let exists = format!("select exists (select from {})", millstream_pg::quote_qualified(&name.schema, &name.table));
+    let filled: bool = control.client.query_one(&exists, &[]).await?.get(0);
+    Ok(Collection { table_oid: table.oid, key: plan.key, empty: !filled })
+}
+
+/// The key with types from the documents where the request leaves them open.
+async fn infer(request: &LoadRequest, feed: &mut Feed) -> Result<(KeySpec, Vec<String>), Error> {
+    let typed: Option<Vec<KeyColumn>> = request
+        .key
+        .iter()
+        .map(|k| Some(KeyColumn { name: k.column.clone(), path: k.path.clone(), key_type: k.key_type? }))
+        .collect();
+    if let Some(columns) = typed {
+        let reasons = columns.iter().map(|c| describe(c, "as given")).collect();
+        return Ok((KeySpec { columns }, reasons));
+    }
+    let sample = feed.sample().await?;
+    let documents =
+        sample.iter().flat_map(|chunk| chunk.frames.iter().filter(|f| f.broken.is_none()).map(|f| chunk.document(f)));
+    let inferred = decode::infer(documents, &request.key)?;
+    let reasons = inferred.spec.columns.iter().zip(&inferred.reasons).map(|(c, why)| describe(c, why)).collect();
+    Ok((inferred.spec, reasons))
+}
+
+fn describe(column: &KeyColumn, why: &str) -> String {
+    format!("{} {} from {} ({why})", column.name, column.key_type.sql_name(), column.path.join("."))
+}

@@ -1,0 +1,131 @@
+//! What can go wrong with a load, with its kind and the way out.
+
+use crate::source::SourceError;
+use millstream_model::{CollectionName, NameError};
+use millstream_pg::ErrorKind;
+
+/// Every failure of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The server or the way to it.
+    #[error(transparent)]
+    Postgres(#[from] millstream_pg::Error),
+    /// A source that cannot be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// No collection name.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The key cannot be found in the documents, or not be told from them.
+    #[error(transparent)]
+    Key(#[from] crate::decode::InferenceError),
+    /// The table is not what this load needs.
+    #[error("{collection} cannot be loaded into: {problem}")]
+    Collection {
+        /// The collection.
+        collection: CollectionName,
+        /// What does not fit.
+        problem: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// A request that contradicts itself or a limit.
+    #[error("{problem}")]
+    Request {
+        /// What is wrong.
+        problem: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// Our tables are of a version this program does not know.
+    #[error("schema \"{schema}\" holds version {found} of our tables; this program knows {known}")]
+    SchemaVersion {
+        /// The schema.
+        schema: String,
+        /// The version found.
+        found: i32,
+        /// The version known.
+        known: i32,
+    },
+    /// The same load runs elsewhere.
+    #[error("load {load_id} is running in another process")]
+    LoadRunning {
+        /// The load's number.
+        load_id: i64,
+    },
+    /// Another run has taken the load over.
+    #[error("load {load_id} was taken over by another run")]
+    Fenced {
+        /// The load's number.
+        load_id: i64,
+    },
+    /// The server lost batches that it had acknowledged.
+    #[error("lane {lane} finds {batches} acknowledged batches gone: the server lost commits")]
+    CommitsLost {
+        /// The lane.
+        lane: u16,
+        /// How many.
+        batches: i64,
+    },
+    /// The server took rows without error and did not store them.
+    #[error("{rows} rows were discarded by a trigger or rule on the table")]
+    RowsDropped {
+        /// How many.
+        rows: u64,
+    },
+    /// Our own tables hold what they never should.
+    #[error("the load's record in the database is damaged: {0}")]
+    Ledger(&'static str),
+    /// A part of the load ended without saying why, which is our bug.
+    #[error("the load broke off: {0}")]
+    BrokenOff(&'static str),
+}
+
+impl Error {
+    /// What the failure means for the program.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Postgres(e) => e.kind(),
+            Self::RowsDropped { .. } => ErrorKind::DataRefused,
+            Self::Fenced { .. } => ErrorKind::Fenced,
+            Self::LoadRunning { .. } => ErrorKind::Busy,
+            Self::Ledger(_) | Self::BrokenOff(_) => ErrorKind::Bug,
+            Self::CommitsLost { .. } => ErrorKind::ServerFault,
+            _ => ErrorKind::Config,
+        }
+    }
+
+    /// Whether the server refused data, so that replaying tells which documents.
+    pub(crate) fn refuses_data(&self) -> bool {
+        self.kind() == ErrorKind::DataRefused
+    }
+
+    /// Whether a key was there already.
+    pub(crate) fn is_duplicate(&self) -> bool {
+        matches!(self, Self::Postgres(e) if e.sqlstate() == Some("23505"))
+    }
+
+    /// What to do next, where we know it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Postgres(e) => e.hint(),
+            Self::Source(e) => Some(e.hint()),
+            Self::Key(_) => None,
+            Self::Collection { hint, .. } | Self::Request { hint, .. } => Some(hint.clone()),
+            Self::SchemaVersion { .. } => Some("use a newer millstream, or another schema with --schema".into()),
+            Self::LoadRunning { load_id } => Some(format!("wait for it, or see `millstream loads` for load {load_id}")),
+            Self::Fenced { .. } => Some("only one run of a load commits; this one has committed nothing since".into()),
+            Self::CommitsLost { .. } => {
+                Some("run the same command again: it goes on from what the server still has".into())
+            }
+            Self::Name(_) | Self::RowsDropped { .. } | Self::Ledger(_) | Self::BrokenOff(_) => None,
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for Error {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Postgres(error.into())
+    }
+}

@@ -1,0 +1,114 @@
+//! Named limits of the engine: every queue, batch, retry and wait has one.
+
+use millstream_model::limits::{DOCUMENT_BYTES_MAX, REJECT_BYTES_MAX, SLOTS};
+use std::time::Duration;
+
+/// Bytes of source data read into one chunk. Small enough that the lanes' shares of a chunk stay
+/// even, large enough that its bookkeeping costs nothing per document.
+pub const CHUNK_BYTES: usize = 256 << 10;
+
+/// Largest chunk that can be asked for.
+pub const CHUNK_BYTES_MAX: usize = 16 << 20;
+
+/// Longest document that can be asked for: the most PostgreSQL keeps in one jsonb (`JENTRY_OFFLENMASK`,
+/// jsonb.h).
+pub const DOCUMENT_BYTES_CEILING: usize = 1 << 28;
+
+/// Bytes read at once from a compressed source, and to recognise any source.
+pub const RAW_BUFFER_BYTES: usize = 64 << 10;
+
+/// Bytes read at once from a source that comes as it is written (a pipe holds this much).
+pub const LIVE_READ_BYTES: usize = 64 << 10;
+
+/// Largest window of zstd data, as a power of two: 128 MiB, what `zstd -d` accepts by default.
+pub const ZSTD_WINDOW_LOG_MAX: u32 = 27;
+
+/// Bytes at the start of a source that are looked at to recognise its format.
+pub const RECOGNISE_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of a damaged place in a JSON array that are kept to show it.
+pub const DAMAGE_BYTES_MAX: usize = 4 << 10;
+
+/// Longest CSV header.
+pub const CSV_HEADER_BYTES_MAX: usize = 1 << 20;
+
+/// Longest line of a rejects file: a whole document of control characters, each spelled `\u0001`.
+pub const REJECT_LINE_BYTES_MAX: usize = 6 * REJECT_BYTES_MAX + (64 << 10);
+
+/// Most lanes of one load.
+pub const LANES_MAX: u16 = 64;
+
+/// Lanes without `--lanes` are at most this many: more connections than server cores lose.
+pub const LANES_DEFAULT_MAX: u16 = 4;
+
+/// A load takes at most one in this many of the server's free connections by default.
+pub const FREE_CONNECTIONS_SHARE: i32 = 2;
+
+/// Documents a lane commits at once, by default.
+pub const BATCH_ROWS: usize = 50_000;
+
+/// Most documents in a batch; bounds what a lane sends again after an error.
+pub const BATCH_ROWS_MAX: usize = 1_000_000;
+
+/// Bytes of documents a lane commits at once, by default.
+pub const BATCH_BYTES_MAX: usize = 8 << 20;
+
+/// Longest time a document waits for its batch to fill.
+pub const FLUSH_AFTER: Duration = Duration::from_millis(200);
+
+/// Source bytes in flight between the sources and the lanes' commits, by default.
+pub const MEMORY_BYTES: usize = 64 << 20;
+
+/// Least memory that lets the largest document through.
+pub const MEMORY_BYTES_MIN: usize = 2 * DOCUMENT_BYTES_MAX;
+
+/// Chunks read ahead of the engine.
+pub const FEED_QUEUE: usize = 2;
+
+/// Chunks waiting to be decoded.
+pub const DECODE_QUEUE: usize = 8;
+
+/// Chunk parts waiting for a lane; the memory limit is what usually binds.
+pub const LANE_QUEUE: usize = 1024;
+
+/// Rejected documents after which a load stops, by default.
+pub const REJECTS_MAX: u64 = 10_000;
+
+/// Bytes of rejected documents after which a load stops, by default.
+pub const REJECT_BYTES_TOTAL_MAX: u64 = 64 << 20;
+
+/// Bytes of rows put into one CopyData message; larger documents travel on their own.
+pub const COPY_MESSAGE_BYTES: usize = 64 << 10;
+
+/// Documents at the start of the input that key inference looks at.
+pub const INFERENCE_DOCUMENTS: usize = 1_000;
+
+/// Bytes at the start of the input that key inference looks at.
+pub const INFERENCE_BYTES_MAX: usize = MEMORY_BYTES_MIN;
+
+/// Rejects that a dry run shows.
+pub const DRY_RUN_REJECTS: usize = 10;
+
+/// A lane that met a duplicate in direct COPY stays away from it for this many batches at first,
+/// doubling up to [`COPY_PENALTY_MAX`].
+pub const COPY_PENALTY: u32 = 1;
+
+/// Longest stay away from direct COPY, in batches.
+pub const COPY_PENALTY_MAX: u32 = 64;
+
+/// How long dropping a collection waits for others to let go of its table. Waiting longer would
+/// hold up every new reader behind the drop.
+pub const DROP_LOCK_WAIT: Duration = Duration::from_secs(5);
+
+const _: () = assert!(LANES_DEFAULT_MAX <= LANES_MAX);
+const _: () = assert!((LANES_MAX as usize) <= SLOTS, "each lane owns at least one slot");
+const _: () = assert!(BATCH_ROWS <= BATCH_ROWS_MAX);
+const _: () = assert!(CHUNK_BYTES <= BATCH_BYTES_MAX);
+const _: () = assert!(MEMORY_BYTES >= MEMORY_BYTES_MIN);
+const _: () = assert!(2 * BATCH_BYTES_MAX <= MEMORY_BYTES, "a batch fills while another is written");
+const _: () = assert!(CHUNK_BYTES <= CHUNK_BYTES_MAX);
+const _: () = assert!(DOCUMENT_BYTES_MAX <= DOCUMENT_BYTES_CEILING);
+const _: () = assert!(
+    CHUNK_BYTES_MAX + 8 * DOCUMENT_BYTES_CEILING + CSV_HEADER_BYTES_MAX < u32::MAX as usize,
+    "frames count a chunk's bytes in 32 bits, and CSV turned into JSON grows"
+);

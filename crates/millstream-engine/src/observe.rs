@@ -1,0 +1,124 @@
+//! What a running load tells its surroundings: events for people, counts for a progress bar.
+
+use millstream_model::Counters;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Something a person watching a load wants to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The key, as inferred or given, one line per column.
+    Key(Vec<String>),
+    /// The collection was made with this DDL.
+    Created(String),
+    /// Nothing wrong, but worth a line.
+    Warning(String),
+    /// The load goes on where earlier runs stopped.
+    Resumed {
+        /// The load's number.
+        load_id: i64,
+        /// Documents already committed.
+        documents: u64,
+    },
+    /// The load begins.
+    Started {
+        /// The load's number.
+        load_id: i64,
+        /// Connections that write.
+        lanes: u16,
+    },
+    /// A batch is sent again after an error that passes.
+    Retry {
+        /// The lane that met the error.
+        lane: u16,
+        /// Tries so far.
+        attempt: u32,
+        /// Wait before the next try.
+        after: Duration,
+        /// The error.
+        error: String,
+    },
+}
+
+/// Receives events; called from the load's tasks, so it must not block for long.
+pub trait Observer: Send + Sync {
+    /// Called for each event.
+    fn event(&self, event: Event);
+}
+
+/// An observer that wants nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn event(&self, _: Event) {}
+}
+
+/// Counts of this run, updated while it goes.
+#[derive(Debug, Default)]
+pub struct Tally {
+    documents: AtomicU64,
+    bytes: AtomicU64,
+    rejected: AtomicU64,
+    reject_bytes: AtomicU64,
+    skipped: AtomicU64,
+    input_read: AtomicU64,
+    /// Bytes of all sources as they are on disk; zero when unknown.
+    input_total: AtomicU64,
+}
+
+impl Tally {
+    pub(crate) fn expect_input(&self, bytes: Option<u64>) {
+        self.input_total.store(bytes.unwrap_or(0), Relaxed);
+    }
+
+    pub(crate) fn input_read(&self, bytes: u64) {
+        self.input_read.store(bytes, Relaxed);
+    }
+
+    /// Bytes read of the sources as they are on disk, and their size in all when it is known.
+    pub fn input(&self) -> (u64, Option<u64>) {
+        let total = self.input_total.load(Relaxed);
+        (self.input_read.load(Relaxed), (total > 0).then_some(total))
+    }
+
+    pub(crate) fn committed(&self, counters: Counters) {
+        self.documents.fetch_add(counters.read, Relaxed);
+        self.bytes.fetch_add(counters.bytes_read, Relaxed);
+    }
+
+    pub(crate) fn rejected(&self, documents: u64, bytes: u64) {
+        self.rejected.fetch_add(documents, Relaxed);
+        self.reject_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    pub(crate) fn skipped(&self, documents: u64) {
+        self.skipped.fetch_add(documents, Relaxed);
+    }
+
+    /// Documents committed by this run.
+    pub fn documents(&self) -> u64 {
+        self.documents.load(Relaxed)
+    }
+
+    /// Bytes of those documents.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+
+    /// Documents rejected by this run so far, committed or on the way.
+    pub fn rejects(&self) -> u64 {
+        self.rejected.load(Relaxed)
+    }
+
+    /// Bytes kept of those.
+    pub fn reject_bytes(&self) -> u64 {
+        self.reject_bytes.load(Relaxed)
+    }
+
+    /// Documents of this run's input that earlier runs had committed.
+    pub fn documents_skipped(&self) -> u64 {
+        self.skipped.load(Relaxed)
+    }
+}

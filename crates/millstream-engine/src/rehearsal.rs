@@ -1,0 +1,98 @@
+//! A load without writing: the key, the table, and what would be rejected.
+
+use crate::batch::kept_bytes;
+use crate::collection;
+use crate::decode::{DecodeLimits, Decoder};
+use crate::error::Error;
+use crate::feed::Feed;
+use crate::limits::DRY_RUN_REJECTS;
+use crate::observe::Tally;
+use crate::request::LoadRequest;
+use crate::store::Schema;
+use millstream_model::{KeySpec, Position};
+use millstream_pg::{ConnInfo, SessionSettings};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// What a load would do.
+#[derive(Debug, Clone, Serialize)]
+pub struct DryRun {
+    /// The key.
+    pub key: KeySpec,
+    /// One line per key column: its type and why.
+    pub reasons: Vec<String>,
+    /// The statement that would make the table; `null` when it is there and fits.
+    pub ddl: Option<String>,
+    /// Nothing wrong, but worth a line.
+    pub warnings: Vec<String>,
+    /// Documents read.
+    pub read: u64,
+    /// Documents that would be rejected before they reach the server.
+    pub rejected: u64,
+    /// The first of them.
+    pub first_rejects: Vec<DryReject>,
+}
+
+/// A document that would be rejected.
+#[derive(Debug, Clone, Serialize)]
+pub struct DryReject {
+    /// Where it begins.
+    #[serde(flatten)]
+    pub position: Position,
+    /// Line on which it begins.
+    pub line: u64,
+    /// The reason's code.
+    pub reason: &'static str,
+    /// What a person needs to mend it.
+    pub detail: String,
+    /// Its bytes as text, the odd ones replaced.
+    pub document: String,
+}
+
+/// Reads and judges everything, changes nothing.
+///
+/// # Errors
+/// As [`crate::load`], except for failures of writing.
+pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Error> {
+    request.check()?;
+    let control = millstream_pg::connect(db, &SessionSettings::control()).await?;
+    let mut feed = Feed::open(request, Arc::new(Tally::default()))?;
+    let plan = collection::plan(&control, &Schema::new(&request.schema), request, &mut feed).await?;
+    let mut decoder = Decoder::new(&plan.key, DecodeLimits { document_bytes_max: request.document_bytes_max });
+    let mut dry = DryRun {
+        key: plan.key,
+        reasons: plan.reasons,
+        ddl: plan.ddl,
+        warnings: plan.warnings,
+        read: 0,
+        rejected: 0,
+        first_rejects: Vec::new(),
+    };
+    let mut key = Vec::new();
+    while let Some(chunk) = feed.next().await? {
+        for frame in &chunk.frames {
+            dry.read += 1;
+            key.clear();
+            let fault = match &frame.broken {
+                Some(broken) => broken.fault.clone(),
+                None => match decoder.decode(chunk.document(frame), &mut key) {
+                    Ok(()) => continue,
+                    Err(fault) => fault,
+                },
+            };
+            dry.rejected += 1;
+            if dry.first_rejects.len() < DRY_RUN_REJECTS {
+                let start = frame.start as usize;
+                let bytes = kept_bytes(chunk.bytes.slice(start..start + frame.len as usize));
+                dry.first_rejects.push(DryReject {
+                    position: Position { source: chunk.source, offset: frame.offset },
+                    line: frame.line,
+                    reason: fault.reason.code(),
+                    detail: fault.detail.into_owned(),
+                    document: String::from_utf8_lossy(&bytes).into_owned(),
+                });
+            }
+        }
+    }
+    Ok(dry)
+}

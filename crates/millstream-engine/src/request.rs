@@ -1,0 +1,95 @@
+//! What a load is asked to do.
+
+use crate::error::Error;
+use crate::limits::{
+    BATCH_BYTES_MAX, BATCH_ROWS, BATCH_ROWS_MAX, LANES_MAX, MEMORY_BYTES, MEMORY_BYTES_MIN, REJECT_BYTES_TOTAL_MAX,
+    REJECTS_MAX,
+};
+use crate::merge::Mode;
+use millstream_model::limits::DOCUMENT_BYTES_MAX;
+use millstream_model::{CollectionName, KeyRequest};
+
+/// A load, as asked for on the command line or by a program.
+#[derive(Debug, Clone)]
+pub struct LoadRequest {
+    /// The collection; made when missing.
+    pub collection: CollectionName,
+    /// Where the key is found.
+    pub key: Vec<KeyRequest>,
+    /// Paths in the order in which they are read; `-` is standard input.
+    pub sources: Vec<String>,
+    /// A name of [`crate::source::SOURCES`], or `auto`.
+    pub format: String,
+    /// What a new document does to a stored one.
+    pub mode: &'static Mode,
+    /// Whether an existing table that no load has made may be used.
+    pub adopt: bool,
+    /// Go on with an unfinished load of the same identity.
+    pub resume: bool,
+    /// Connections that write; chosen from the server when `None`.
+    pub lanes: Option<u16>,
+    /// Documents a lane commits at once.
+    pub batch_rows: usize,
+    /// Bytes of documents a lane commits at once.
+    pub batch_bytes_max: usize,
+    /// Bytes of source data in flight.
+    pub memory_bytes: usize,
+    /// Longest document.
+    pub document_bytes_max: usize,
+    /// Rejected documents that stop the load.
+    pub rejects_max: u64,
+    /// Bytes of rejected documents that stop the load.
+    pub reject_bytes_max: u64,
+    /// Name of our schema.
+    pub schema: String,
+}
+
+impl LoadRequest {
+    /// A request with defaults for all but the essential.
+    pub fn new(collection: CollectionName, key: Vec<KeyRequest>, sources: Vec<String>) -> Self {
+        Self {
+            collection,
+            key,
+            sources,
+            format: "auto".into(),
+            mode: crate::merge::MODES[0],
+            adopt: false,
+            resume: true,
+            lanes: None,
+            batch_rows: BATCH_ROWS,
+            batch_bytes_max: BATCH_BYTES_MAX,
+            memory_bytes: MEMORY_BYTES,
+            document_bytes_max: DOCUMENT_BYTES_MAX,
+            rejects_max: REJECTS_MAX,
+            reject_bytes_max: REJECT_BYTES_TOTAL_MAX,
+            schema: "millstream".into(),
+        }
+    }
+
+    /// Checks numbers against their limits.
+    ///
+    /// # Errors
+    /// [`Error::Request`] names the option and its range.
+    pub fn check(&self) -> Result<(), Error> {
+        let bad = |problem: String, hint: &str| Err(Error::Request { problem, hint: hint.into() });
+        if self.sources.is_empty() {
+            return bad("there is nothing to load".into(), "name files, or - for standard input");
+        }
+        if self.sources.iter().filter(|s| *s == "-").count() > 1 {
+            return bad("standard input can be read only once".into(), "name - once");
+        }
+        if self.lanes.is_some_and(|n| n == 0 || n > LANES_MAX) {
+            return bad(format!("--lanes takes 1 to {LANES_MAX}"), "leave it out to let the server's size decide");
+        }
+        if self.batch_rows == 0 || self.batch_rows > BATCH_ROWS_MAX {
+            return bad(format!("--batch-rows takes 1 to {BATCH_ROWS_MAX}"), "leave it out for the measured default");
+        }
+        if self.memory_bytes < MEMORY_BYTES_MIN || u32::try_from(self.memory_bytes).is_err() {
+            return bad(
+                format!("--memory takes {} MiB to 4 GiB", MEMORY_BYTES_MIN >> 20),
+                "leave it out for the default of 64 MiB",
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! Why and how a load ends before its sources do.
+
+use tokio::sync::watch;
+
+/// Why a load ended early. What it says of the load: everything committed stays, and the same
+/// command goes on from there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StopReason {
+    /// Ctrl-C.
+    Interrupted,
+    /// SIGTERM.
+    Terminated,
+    /// Too many rejects.
+    Rejects,
+    /// The source is damaged.
+    Damage {
+        /// Index of the source.
+        source: u32,
+        /// Where, in the uncompressed source.
+        offset: u64,
+        /// On which line.
+        line: u64,
+        /// What is wrong.
+        detail: String,
+    },
+    /// An error that retrying does not mend.
+    Failed,
+}
+
+impl std::fmt::Display for StopReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Interrupted => f.write_str("interrupted"),
+            Self::Terminated => f.write_str("terminated"),
+            Self::Rejects => f.write_str("too many documents were rejected"),
+            Self::Damage { source, offset, line, detail } => {
+                write!(f, "source {source} is damaged at byte {offset}, line {line}: {detail}")
+            }
+            Self::Failed => f.write_str("failed"),
+        }
+    }
+}
+
+/// A switch that ends a load: no more is read, what was read is committed.
+#[derive(Debug, Clone)]
+pub struct Stop {
+    sender: watch::Sender<Option<StopReason>>,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { sender: watch::Sender::new(None) }
+    }
+}
+
+impl Stop {
+    /// Ends the load; the first reason stays.
+    pub fn stop(&self, reason: StopReason) {
+        self.sender.send_if_modified(|current| {
+            let first = current.is_none();
+            if first {
+                *current = Some(reason);
+            }
+            first
+        });
+    }
+
+    /// Resolves with the reason once somebody stops the load.
+    pub async fn wait(&self) -> StopReason {
+        let mut receiver = self.sender.subscribe();
+        match receiver.wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone().expect("waited for a reason"),
+            // The sender lives as long as this value, so this cannot resolve.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}

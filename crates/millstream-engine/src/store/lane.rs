@@ -1,0 +1,87 @@
+//! What a lane writes into our tables with each batch: its own line in the ledger, and rejects.
+
+use crate::batch::RejectedDocument;
+use crate::error::Error;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use millstream_model::Counters;
+use tokio_postgres::{Client, Statement};
+
+/// A batch's line: watermark and counters, committed with the batch.
+#[derive(Debug)]
+pub(crate) struct Advance {
+    pub(crate) load_id: i64,
+    pub(crate) lane: u16,
+    pub(crate) epoch: i32,
+    pub(crate) source: u32,
+    pub(crate) offset: u64,
+    pub(crate) prefix_hash: u128,
+    pub(crate) counters: Counters,
+    pub(crate) reject_bytes: u64,
+}
+
+/// `division_by_zero`, by which `lane_advance.sql` ends a transaction of a lane it no longer owns.
+const FENCED_SQLSTATE: &str = "22012";
+
+impl Advance {
+    /// Executes `lane_advance.sql`.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] when another run owns the load; the transaction can then not commit.
+    pub(crate) async fn execute(&self, client: &Client, statement: &Statement) -> Result<(), Error> {
+        let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let lane = i16::try_from(self.lane).expect("lanes are few");
+        let source = i32::try_from(self.source).expect("sources are few");
+        let offset = int(self.offset);
+        let hash = self.prefix_hash.to_be_bytes();
+        let hash: &[u8] = &hash;
+        let counters = self.counters.to_array().map(int);
+        let reject_bytes = int(self.reject_bytes);
+        let mut values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
+            vec![&self.load_id, &lane, &self.epoch, &source, &offset, &hash];
+        values.extend(counters.iter().map(|c| c as &(dyn tokio_postgres::types::ToSql + Sync)));
+        values.push(&reject_bytes);
+        match client.query_one(statement, &values).await {
+            Ok(_) => Ok(()),
+            Err(e) if e.code().is_some_and(|c| c.code() == FENCED_SQLSTATE) => {
+                Err(Error::Fenced { load_id: self.load_id })
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+}
+
+/// Stores rejects; one that is there already stays as it is.
+pub(crate) async fn insert_rejects(
+    client: &Client,
+    statement: &Statement,
+    load_id: i64,
+    rejects: &[&RejectedDocument],
+) -> Result<(), Error> {
+    if rejects.is_empty() {
+        return Ok(());
+    }
+    let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let sources: Vec<i32> = rejects.iter().map(|r| i32::try_from(r.position.source).unwrap_or(i32::MAX)).collect();
+    let offsets: Vec<i64> = rejects.iter().map(|r| int(r.position.offset)).collect();
+    let lines: Vec<i64> = rejects.iter().map(|r| int(r.line)).collect();
+    let reasons: Vec<&str> = rejects.iter().map(|r| r.fault.reason.code()).collect();
+    let details: Vec<String> = rejects.iter().map(|r| r.fault.detail.replace('\0', "\u{fffd}")).collect();
+    let texts: Vec<Option<&str>> = rejects.iter().map(|r| text_of(&r.bytes)).collect();
+    let base64: Vec<Option<String>> =
+        rejects.iter().map(|r| text_of(&r.bytes).is_none().then(|| STANDARD.encode(&r.bytes))).collect();
+    let whole: Vec<i64> = rejects.iter().map(|r| int(r.whole_bytes)).collect();
+    let truncated: Vec<bool> = rejects.iter().map(|r| r.bytes.len() as u64 != r.whole_bytes).collect();
+    client
+        .execute(
+            statement,
+            &[&load_id, &sources, &offsets, &lines, &reasons, &details, &texts, &base64, &whole, &truncated],
+        )
+        .await?;
+    Ok(())
+}
+
+/// The bytes as text that PostgreSQL can hold.
+fn text_of(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok().filter(|t| !t.contains('\0'))
+}

@@ -1,0 +1,26 @@
+-- A batch's own line in the ledger, in the batch's transaction. Division by zero, and with it the
+-- end of the transaction, when the lane belongs to another run: the commit may already be under way.
+with moved as (
+    update {schema}.lane
+    set batches = batches + 1,
+        source = $4,
+        byte_offset = $5,
+        prefix_hash = $6,
+        read = read + $7,
+        inserted = inserted + $8,
+        updated = updated + $9,
+        unchanged = unchanged + $10,
+        superseded = superseded + $11,
+        stale = stale + $12,
+        kept = kept + $13,
+        deleted = deleted + $14,
+        appended = appended + $15,
+        rejected = rejected + $16,
+        bytes_read = bytes_read + $17,
+        reject_bytes = reject_bytes + $18
+    where load_id = $1
+      and lane = $2
+      and epoch = $3
+    returning 1
+)
+select 1 / count(*) from moved

@@ -1,0 +1,6 @@
+-- Lanes of a load, locked: a commit in flight is waited for.
+select slot_first, slot_end, source, byte_offset, prefix_hash
+from {schema}.lane
+where load_id = $1
+order by lane
+for update

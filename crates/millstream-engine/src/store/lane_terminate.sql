@@ -1,0 +1,7 @@
+-- Backends recorded by the lanes of a load that are still there; start time guards against a
+-- process number used again, and our own connection is spared.
+select pg_catalog.pg_terminate_backend(a.pid)
+from {schema}.lane l
+join pg_catalog.pg_stat_activity a on a.pid = l.backend_pid and a.backend_start = l.backend_start
+where l.load_id = $1
+  and a.pid <> pg_catalog.pg_backend_pid()

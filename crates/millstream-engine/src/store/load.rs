@@ -1,0 +1,307 @@
+//! A load's own record: opened or resumed, settled, finished.
+
+use super::lock::load_lock_keys;
+use super::schema::Schema;
+use crate::error::Error;
+use crate::source::Prefix;
+use millstream_model::limits::SLOTS;
+use millstream_model::{COUNTERS, Counters, KeySpec, Position, Receipt, SLOT_HASH_VERSION};
+use tokio_postgres::{Client, GenericClient, Row, Transaction};
+
+/// What makes a load the same load: only sources may be appended while it is unfinished.
+#[derive(Debug, Clone)]
+pub(crate) struct Identity {
+    /// The table, which is another one after drop and create.
+    pub table_oid: u32,
+    /// `SCHEMA.NAME`, for people.
+    pub collection: String,
+    /// Merge mode.
+    pub mode: &'static str,
+    /// Columns, paths and types of the key.
+    pub key: KeySpec,
+    /// Source format.
+    pub format: String,
+    /// Names of the sources in order.
+    pub sources: Vec<String>,
+}
+
+/// A load that this run owns.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnedLoad {
+    /// The load's number.
+    pub load_id: i64,
+    /// The epoch of this run's lanes; a lane's own rises with each reconnect.
+    pub epoch: i32,
+    /// The number of this run.
+    pub run: i32,
+    /// Position per slot below which earlier runs have committed everything.
+    pub floors: Box<[Position; SLOTS]>,
+    /// Source and beginning of it that earlier runs have read.
+    pub prefix: Option<(u32, Prefix)>,
+    /// Counts of earlier runs.
+    pub before: Counters,
+    /// Bytes of rejects that earlier runs stored.
+    pub reject_bytes_before: u64,
+    /// Whether earlier runs exist.
+    pub resumed: bool,
+}
+
+/// Slots `[first, end)` of a lane, when `lanes` share them evenly.
+pub fn slots_of_lane(lane: u16, lanes: u16) -> std::ops::Range<usize> {
+    let bound = |n: usize| n * SLOTS / usize::from(lanes);
+    bound(usize::from(lane))..bound(usize::from(lane) + 1)
+}
+
+/// Opens a load: goes on with an unfinished one of the same identity when `resume` is set, else
+/// begins a new one. The connection then holds the load's advisory lock.
+///
+/// # Errors
+/// [`Error::LoadRunning`] when another process runs the same load.
+pub(crate) async fn open(
+    client: &mut Client,
+    schema: &Schema,
+    identity: &Identity,
+    lanes: u16,
+    resume: bool,
+) -> Result<OwnedLoad, Error> {
+    let found = if resume { find_unfinished(client, schema, identity).await? } else { None };
+    let (load_id, resumed) = match found {
+        Some(load_id) => (load_id, true),
+        None => (insert(client, schema, identity, lanes).await?, false),
+    };
+    let (class, id) = load_lock_keys(load_id);
+    let locked: bool = client.query_one("select pg_try_advisory_lock($1, $2)", &[&class, &id]).await?.get(0);
+    if !locked {
+        return Err(Error::LoadRunning { load_id });
+    }
+    let transaction = client.transaction().await?;
+    terminate_backends(&transaction, schema, load_id).await?;
+    settle(&transaction, schema, load_id).await?;
+    let (epoch, run) = begin_run(&transaction, schema, load_id, identity, lanes, resumed).await?;
+    let Marks { floors, prefix } = read_marks(&transaction, schema, load_id).await?;
+    let before = counters(&transaction, schema, load_id).await?;
+    let reject_bytes: i64 = transaction
+        .query_one(&schema.sql("select reject_bytes from {schema}.load where load_id = $1"), &[&load_id])
+        .await?
+        .get(0);
+    transaction.commit().await?;
+    let prefix = prefix.and_then(|(mark, hash)| {
+        let hash = u128::from_be_bytes(hash.try_into().ok()?);
+        Some((mark.source, Prefix { length: mark.offset, hash }))
+    });
+    let reject_bytes_before = u64::try_from(reject_bytes).unwrap_or(0);
+    Ok(OwnedLoad { load_id, epoch, run, floors, prefix, before, reject_bytes_before, resumed })
+}
+
+async fn find_unfinished(client: &Client, schema: &Schema, identity: &Identity) -> Result<Option<i64>, Error> {
+    let row = client
+        .query_opt(
+            &schema.sql(include_str!("load_unfinished.sql")),
+            &[
+                &identity.table_oid,
+                &identity.mode,
+                &key_json(&identity.key),
+                &identity.format,
+                &identity.sources,
+                &SLOT_HASH_VERSION,
+            ],
+        )
+        .await?;
+    Ok(row.map(|r| r.get(0)))
+}
+
+async fn insert(client: &Client, schema: &Schema, identity: &Identity, lanes: u16) -> Result<i64, Error> {
+    let row = client
+        .query_one(
+            &schema.sql(include_str!("load_insert.sql")),
+            &[
+                &identity.table_oid,
+                &identity.collection,
+                &identity.mode,
+                &key_json(&identity.key),
+                &identity.format,
+                &identity.sources,
+                &SLOT_HASH_VERSION,
+                &i16::try_from(lanes).expect("lanes are few"),
+            ],
+        )
+        .await?;
+    Ok(row.get(0))
+}
+
+/// Ends backends of earlier runs that may still hold a transaction of this load.
+async fn terminate_backends(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
+    transaction.execute(&schema.sql(include_str!("lane_terminate.sql")), &[&load_id]).await?;
+    Ok(())
+}
+
+/// Moves the lanes' watermarks and counters into the load's own row and removes the lanes, which
+/// waits for a commit in flight and makes every later one of theirs fail.
+async fn settle(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
+    let Marks { mut floors, mut prefix } = read_marks(transaction, schema, load_id).await?;
+    let lanes = transaction.query(&schema.sql(include_str!("lane_lock.sql")), &[&load_id]).await?;
+    for lane in &lanes {
+        let (first, end): (i16, i16) = (lane.get(0), lane.get(1));
+        let mark = position(lane.get(2), lane.get(3))?;
+        let slots = usize::try_from(first).unwrap_or(0)..usize::try_from(end).unwrap_or(0);
+        for floor in floors.get_mut(slots).ok_or(Error::Ledger("a lane owns slots that do not exist"))? {
+            *floor = (*floor).max(mark);
+        }
+        let hash: Option<Vec<u8>> = lane.get(4);
+        if let Some(hash) = hash.filter(|_| prefix.as_ref().is_none_or(|p| p.0 < mark)) {
+            prefix = Some((mark, hash));
+        }
+    }
+    let (sources, offsets): (Vec<i32>, Vec<i64>) = floors.iter().map(|p| columns(*p)).unzip();
+    let (mark, hash) = prefix.map_or((Position::default(), None), |(mark, hash)| (mark, Some(hash)));
+    let (prefix_source, prefix_length) = columns(mark);
+    transaction
+        .execute(
+            &schema.sql(include_str!("load_settle.sql")),
+            &[&load_id, &sources, &offsets, &prefix_source, &prefix_length, &hash],
+        )
+        .await?;
+    transaction.execute(&schema.sql("delete from {schema}.lane where load_id = $1"), &[&load_id]).await?;
+    Ok(())
+}
+
+async fn begin_run(
+    transaction: &Transaction<'_>,
+    schema: &Schema,
+    load_id: i64,
+    identity: &Identity,
+    lanes: u16,
+    resumed: bool,
+) -> Result<(i32, i32), Error> {
+    let lane_count = i16::try_from(lanes).expect("lanes are few");
+    let runs_more = i32::from(resumed);
+    let row = transaction
+        .query_one(&schema.sql(include_str!("load_begin.sql")), &[&load_id, &identity.sources, &lane_count, &runs_more])
+        .await?;
+    let (epoch, run): (i32, i32) = (row.get(0), row.get(1));
+    for lane in 0..lanes {
+        let slots = slots_of_lane(lane, lanes);
+        let bound = |n: usize| i16::try_from(n).expect("slots are few");
+        transaction
+            .execute(
+                &schema.sql(
+                    "insert into {schema}.lane (load_id, lane, epoch, slot_first, slot_end) values ($1, $2, $3, $4, $5)",
+                ),
+                &[&load_id, &i16::try_from(lane).expect("few"), &epoch, &bound(slots.start), &bound(slots.end)],
+            )
+            .await?;
+    }
+    Ok((epoch, run))
+}
+
+/// Counts of the load so far: settled ones and those of its present lanes.
+async fn counters(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<Counters, Error> {
+    let row = client.query_one(&schema.sql(&counters_sql()), &[&load_id]).await?;
+    counters_of(&row)
+}
+
+fn counters_sql() -> String {
+    let sums: Vec<String> = COUNTERS
+        .iter()
+        .map(|c| {
+            format!("(l.{c} + coalesce((select sum(n.{c}) from {{schema}}.lane n where n.load_id = $1), 0))::bigint")
+        })
+        .collect();
+    format!("select {} from {{schema}}.load l where l.load_id = $1", sums.join(", "))
+}
+
+/// Reads the eleven counters from the first columns of a row.
+fn counters_of(row: &Row) -> Result<Counters, Error> {
+    let mut values = [0u64; 11];
+    for (n, value) in values.iter_mut().enumerate() {
+        *value = u64::try_from(row.get::<_, i64>(n)).map_err(|_| Error::Ledger("a counter is negative"))?;
+    }
+    Ok(Counters::from_array(values))
+}
+
+/// Watermarks of a load's slots, and the highest one with the hash of its source up to there.
+struct Marks {
+    floors: Box<[Position; SLOTS]>,
+    prefix: Option<(Position, Vec<u8>)>,
+}
+
+async fn read_marks(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<Marks, Error> {
+    let row = client
+        .query_opt(&schema.sql(include_str!("load_marks.sql")), &[&load_id])
+        .await?
+        .ok_or(Error::Ledger("the load's record is gone; was it forgotten meanwhile"))?;
+    let (sources, offsets): (Vec<i32>, Vec<i64>) = (row.get(0), row.get(1));
+    if sources.len() != SLOTS || offsets.len() != SLOTS {
+        return Err(Error::Ledger("a load's watermarks do not cover all slots"));
+    }
+    let mut floors = Box::new([Position::default(); SLOTS]);
+    for (floor, (source, offset)) in floors.iter_mut().zip(sources.into_iter().zip(offsets)) {
+        *floor = position(source, offset)?;
+    }
+    let mark = position(row.get(2), row.get(3))?;
+    let prefix = row.get::<_, Option<Vec<u8>>>(4).map(|hash| (mark, hash));
+    Ok(Marks { floors, prefix })
+}
+
+/// Ends a run: settles the lanes and writes the state and the receipt. `reason` says why an
+/// unfinished load stopped.
+pub(crate) async fn close(
+    client: &mut Client,
+    schema: &Schema,
+    owned: &OwnedLoad,
+    reason: Option<&str>,
+    receipt: impl FnOnce(Counters) -> Receipt,
+) -> Result<Receipt, Error> {
+    let load_id = owned.load_id;
+    let transaction = client.transaction().await?;
+    let run = transaction
+        .query_opt(&schema.sql("select runs from {schema}.load where load_id = $1 for update"), &[&load_id])
+        .await?;
+    if run.is_none_or(|r| r.get::<_, i32>(0) != owned.run) {
+        return Err(Error::Fenced { load_id });
+    }
+    settle(&transaction, schema, load_id).await?;
+    let receipt = receipt(counters(&transaction, schema, load_id).await?);
+    let state = if receipt.finished { "finished" } else { "stopped" };
+    let json = serde_json::to_string(&receipt).map_err(|_| Error::Ledger("a receipt cannot be written as JSON"))?;
+    transaction.execute(&schema.sql(include_str!("load_close.sql")), &[&load_id, &state, &reason, &json]).await?;
+    transaction.commit().await?;
+    Ok(receipt)
+}
+
+/// The two columns of a position.
+fn columns(position: Position) -> (i32, i64) {
+    (i32::try_from(position.source).unwrap_or(i32::MAX), i64::try_from(position.offset).unwrap_or(i64::MAX))
+}
+
+/// A position from its two columns.
+fn position(source: i32, offset: i64) -> Result<Position, Error> {
+    match (u32::try_from(source), u64::try_from(offset)) {
+        (Ok(source), Ok(offset)) => Ok(Position { source, offset }),
+        _ => Err(Error::Ledger("a stored position is negative")),
+    }
+}
+
+/// The key as JSON with members in a fixed order.
+pub(crate) fn key_json(key: &KeySpec) -> String {
+    serde_json::to_string(&key.columns).expect("names and paths are plain strings")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_share_all_slots_without_gap_or_overlap() {
+        for lanes in 1..=64u16 {
+            let mut next = 0;
+            for lane in 0..lanes {
+                let slots = slots_of_lane(lane, lanes);
+                assert_eq!(slots.start, next);
+                assert!(!slots.is_empty());
+                next = slots.end;
+            }
+            assert_eq!(next, SLOTS);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+-- A run takes the load over under a new epoch.
+update {schema}.load
+set epoch = epoch + 1,
+    sources = $2,
+    lanes = $3,
+    runs = runs + $4,
+    state = 'running',
+    stop_reason = null,
+    ended_at = null
+where load_id = $1
+returning epoch, runs

@@ -1,0 +1,7 @@
+-- The end of a run.
+update {schema}.load
+set state = $2,
+    stop_reason = $3,
+    ended_at = now(),
+    receipt = ($4::text)::jsonb
+where load_id = $1

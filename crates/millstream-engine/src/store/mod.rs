@@ -1,0 +1,17 @@
+//! Our own tables: collections, loads, lanes and rejects.
+
+pub mod collections;
+mod lane;
+mod load;
+pub mod loads;
+mod lock;
+mod registry;
+pub mod rejects;
+mod schema;
+
+pub(crate) use lane::{Advance, insert_rejects};
+pub use load::slots_of_lane;
+pub(crate) use load::{Identity, OwnedLoad, close, open};
+pub use lock::load_lock_keys;
+pub(crate) use registry::{known_collection, remember_collection};
+pub use schema::{SCHEMA_VERSION, Schema};

@@ -1,0 +1,71 @@
+//! Our own tables in the database: made when missing, checked when present.
+
+use crate::error::Error;
+use millstream_pg::quote_identifier;
+use tokio_postgres::Client;
+
+/// Version of the tables in `schema.sql`.
+pub const SCHEMA_VERSION: i32 = 1;
+
+/// Advisory lock under which the tables are made, so that two first loads do not race.
+const CREATE_LOCK: i64 = 0x6d69_6c6c_7363_6865;
+
+/// The name of our schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schema {
+    quoted: String,
+    name: String,
+}
+
+impl Schema {
+    /// A schema by its name, unquoted.
+    pub fn new(name: &str) -> Self {
+        Self { quoted: quote_identifier(name), name: name.to_owned() }
+    }
+
+    /// The name, unquoted.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A statement whose `{schema}` stands for this schema.
+    pub fn sql(&self, template: &str) -> String {
+        template.replace("{schema}", &self.quoted)
+    }
+
+    /// The version of the tables, `None` when there are none.
+    pub async fn version(&self, client: &Client) -> Result<Option<i32>, Error> {
+        let found = client.query_one("select to_regclass($1) is not null", &[&format!("{}.meta", self.quoted)]).await?;
+        if !found.get::<_, bool>(0) {
+            return Ok(None);
+        }
+        let row = client.query_opt(&self.sql("select schema_version from {schema}.meta"), &[]).await?;
+        Ok(row.map(|r| r.get(0)))
+    }
+
+    /// Whether the tables are there and of a version we know.
+    pub async fn exists(&self, client: &Client) -> Result<bool, Error> {
+        match self.version(client).await? {
+            None => Ok(false),
+            Some(SCHEMA_VERSION) => Ok(true),
+            Some(found) => Err(Error::SchemaVersion { schema: self.name.clone(), found, known: SCHEMA_VERSION }),
+        }
+    }
+
+    /// Makes the tables when they are missing.
+    pub async fn ensure(&self, client: &mut Client) -> Result<(), Error> {
+        if self.exists(client).await? {
+            return Ok(());
+        }
+        let transaction = client.transaction().await?;
+        transaction.execute("select pg_advisory_xact_lock($1)", &[&CREATE_LOCK]).await?;
+        if self.version(transaction.client()).await?.is_none() {
+            transaction.batch_execute(&self.sql(include_str!("schema.sql"))).await?;
+            transaction
+                .execute(&self.sql("insert into {schema}.meta (schema_version) values ($1)"), &[&SCHEMA_VERSION])
+                .await?;
+        }
+        transaction.commit().await?;
+        self.exists(client).await.map(drop)
+    }
+}

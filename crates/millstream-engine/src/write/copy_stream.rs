@@ -1,0 +1,58 @@
+//! PostgreSQL's binary COPY format, streamed from a batch.
+
+use super::Session;
+use crate::batch::{Batch, Group};
+use crate::error::Error;
+use crate::limits::COPY_MESSAGE_BYTES;
+use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::SinkExt;
+use millstream_model::key_bytes::put_copy_fields;
+use tokio_postgres::{CopyInSink, Statement};
+
+/// Signature, flags and extension length (PostgreSQL manual, COPY, "Binary Format").
+const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+/// Version byte in front of the JSON text of a binary jsonb value (`jsonb_recv`).
+const JSONB_VERSION: u8 = 1;
+
+/// Sends the winners of the groups through a COPY statement and returns the rows it took.
+pub(super) async fn copy_groups(
+    session: Session<'_>,
+    statement: &Statement,
+    batch: &Batch,
+    groups: &[Group],
+) -> Result<u64, Error> {
+    let (_, sink) =
+        tokio::try_join!(biased; session.client.batch_execute(session.opening), session.client.copy_in(statement))?;
+    let mut sink = Box::pin(sink);
+    // The server may refuse in the middle; why, only the end of the COPY tells.
+    let sent = send(&mut sink, session, batch, groups).await;
+    let rows = sink.as_mut().finish().await?;
+    sent?;
+    Ok(rows)
+}
+
+async fn send(
+    sink: &mut std::pin::Pin<Box<CopyInSink<Bytes>>>,
+    session: Session<'_>,
+    batch: &Batch,
+    groups: &[Group],
+) -> Result<(), Error> {
+    let columns = i16::try_from(session.target.key_types.len() + 1).expect("keys have few columns");
+    let mut buffer = BytesMut::with_capacity(2 * COPY_MESSAGE_BYTES);
+    buffer.put_slice(HEADER);
+    for group in groups {
+        let (key, document) = batch.winner(group, session.target.mode);
+        buffer.put_i16(columns);
+        put_copy_fields(&session.target.key_types, key, &mut buffer);
+        buffer.put_i32(i32::try_from(document.len() + 1).expect("a document is below 2 GiB"));
+        buffer.put_u8(JSONB_VERSION);
+        buffer.put_slice(document);
+        if buffer.len() >= COPY_MESSAGE_BYTES {
+            sink.feed(buffer.split().freeze()).await?;
+            buffer.reserve(2 * COPY_MESSAGE_BYTES);
+        }
+    }
+    buffer.put_i16(-1);
+    sink.feed(buffer.freeze()).await?;
+    Ok(())
+}

@@ -1,0 +1,328 @@
+//! A lane: one connection that commits the batches of its slots, in order, through every error
+//! that passes.
+
+use super::replay::{self, Refused};
+use super::statement::{Prepared, Target};
+use super::{Session, WRITERS, Writer};
+use crate::batch::{Batch, Part, RejectedDocument};
+use crate::error::Error;
+use crate::limits::{COPY_PENALTY, COPY_PENALTY_MAX};
+use crate::merge::Written;
+use crate::observe::{Event, Observer, Tally};
+use millstream_model::Counters;
+use millstream_pg::{ConnInfo, Connection, ErrorKind, SessionSettings, retry_delay};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// What a lane needs to know.
+#[derive(Clone)]
+pub(crate) struct LaneSetup {
+    pub(crate) db: ConnInfo,
+    pub(crate) target: Arc<Target>,
+    pub(crate) load_id: i64,
+    pub(crate) lane: u16,
+    pub(crate) epoch: i32,
+    pub(crate) batch_rows: usize,
+    pub(crate) batch_bytes_max: usize,
+    pub(crate) flush_after: Duration,
+    /// Whether the table was empty when the run began.
+    pub(crate) table_empty: bool,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) tally: Arc<Tally>,
+}
+
+/// What a lane did in this run.
+#[derive(Debug, Default)]
+pub(crate) struct LaneReport {
+    pub(crate) writers: BTreeMap<String, u64>,
+    pub(crate) retries: u64,
+    pub(crate) deadlocks: u64,
+    /// WAL of the lane's backend, `None` where the server cannot tell or the backend was replaced.
+    pub(crate) wal_bytes: Option<u64>,
+}
+
+/// A lane at work.
+pub(crate) struct Lane {
+    setup: LaneSetup,
+    link: Link,
+    epoch: i32,
+    /// Batches the lane's row says are committed.
+    batches: i64,
+    choice: Choice,
+    report: LaneReport,
+    reconnected: bool,
+}
+
+struct Link {
+    connection: Connection,
+    prepared: Prepared,
+}
+
+/// Direct COPY or staged: which one next, from what the last batches met.
+#[derive(Debug)]
+struct Choice {
+    copy: bool,
+    /// Batches to stay away from COPY.
+    wait: u32,
+    penalty: u32,
+}
+
+impl Choice {
+    fn writer(&self) -> &'static Writer {
+        WRITERS[usize::from(!self.copy)]
+    }
+
+    /// A duplicate ended a COPY.
+    fn duplicate(&mut self) {
+        self.copy = false;
+        self.wait = self.penalty;
+        self.penalty = (self.penalty * 2).min(COPY_PENALTY_MAX);
+    }
+
+    fn wrote(&mut self, written: Written) {
+        if self.copy {
+            self.penalty = COPY_PENALTY;
+        } else if written.inserted < written.keys {
+            self.wait = self.wait.max(1);
+        } else {
+            self.wait = self.wait.saturating_sub(1);
+            self.copy = self.wait == 0;
+        }
+    }
+}
+
+impl Lane {
+    /// Connects and takes the lane's row over.
+    pub(crate) async fn open(setup: LaneSetup) -> Result<Self, Error> {
+        let (link, epoch, batches) = attach(&setup, setup.epoch, false).await?;
+        let choice = Choice { copy: setup.table_empty, wait: 1, penalty: COPY_PENALTY };
+        Ok(Self { setup, link, epoch, batches, choice, report: LaneReport::default(), reconnected: false })
+    }
+
+    /// Commits batches until the queue ends.
+    ///
+    /// # Errors
+    /// The first error that retrying does not mend; everything before it is committed.
+    pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Part>) -> Result<LaneReport, Error> {
+        while let Some(parts) = self.collect(&mut queue).await {
+            self.commit(Batch::new(parts)).await?;
+        }
+        if !self.reconnected {
+            self.report.wal_bytes = own_wal_bytes(&self.link.connection).await;
+        }
+        Ok(self.report)
+    }
+
+    /// Waits for the parts of the next batch: cut by documents, bytes and time.
+    async fn collect(&self, queue: &mut mpsc::Receiver<Part>) -> Option<Vec<Part>> {
+        let first = queue.recv().await?;
+        let deadline = Instant::now() + self.setup.flush_after;
+        let held = |part: &Part| part.hold.as_ref().map_or(0, |h| h.chunk_bytes);
+        let (mut rows, mut bytes, mut held_bytes) = (first.documents(), first.bytes_read, held(&first));
+        let mut parts = vec![first];
+        while rows < self.setup.batch_rows
+            && bytes < self.setup.batch_bytes_max as u64
+            && held_bytes < 4 * self.setup.batch_bytes_max
+        {
+            match tokio::time::timeout_at(deadline, queue.recv()).await {
+                Ok(Some(part)) => {
+                    rows += part.documents();
+                    bytes += part.bytes_read;
+                    held_bytes += held(&part);
+                    parts.push(part);
+                }
+                Ok(None) | Err(_) => break,
+            }
+        }
+        Some(parts)
+    }
+
+    async fn commit(&mut self, batch: Batch) -> Result<(), Error> {
+        let mut attempt = 1;
+        let counters = loop {
+            let error = match self.attempt(&batch).await {
+                Ok(counters) => break counters,
+                Err(error) => error,
+            };
+            let kind = error.kind();
+            let Some(delay) = retry_delay(attempt, kind) else { return Err(error) };
+            attempt += 1;
+            self.report.retries += 1;
+            self.report.deadlocks += u64::from(kind == ErrorKind::Deadlock);
+            self.setup.observer.event(Event::Retry {
+                lane: self.setup.lane,
+                attempt,
+                after: delay,
+                error: error.to_string(),
+            });
+            tokio::time::sleep(delay).await;
+            if let Some(counters) = self.recover(&batch, &mut attempt).await? {
+                break counters;
+            }
+        };
+        self.setup.tally.committed(counters);
+        batch.committed();
+        Ok(())
+    }
+
+    /// Reconnects where needed and finds out whether the batch was committed after all.
+    async fn recover(&mut self, batch: &Batch, attempt: &mut u32) -> Result<Option<Counters>, Error> {
+        if !self.link.connection.client.is_closed()
+            && self.link.connection.client.batch_execute("rollback").await.is_ok()
+        {
+            return Ok(None);
+        }
+        loop {
+            match attach(&self.setup, self.epoch, true).await {
+                Ok((link, epoch, batches)) => {
+                    self.link = link;
+                    self.epoch = epoch;
+                    self.reconnected = true;
+                    return self.decide(batch, batches);
+                }
+                Err(error) => {
+                    let Some(delay) = retry_delay(*attempt, error.kind()) else { return Err(error) };
+                    *attempt += 1;
+                    self.setup.observer.event(Event::Retry {
+                        lane: self.setup.lane,
+                        attempt: *attempt,
+                        after: delay,
+                        error: error.to_string(),
+                    });
+                    tokio::time::sleep(delay).await;
+                }
+            }
+        }
+    }
+
+    /// What the lane's row says about a batch whose answer was lost.
+    fn decide(&mut self, batch: &Batch, batches: i64) -> Result<Option<Counters>, Error> {
+        let before = std::mem::replace(&mut self.batches, batches);
+        match batches - before {
+            0 => Ok(None),
+            // The receipt takes its counts from the database; the tally only feeds the progress.
+            1 => Ok(Some(Counters { inserted: batch.counters().read - batch.counters().rejected, ..batch.counters() })),
+            more if more < 0 => Err(Error::CommitsLost { lane: self.setup.lane, batches: before - batches }),
+            _ => Err(Error::Ledger("a lane's row counts batches that the lane did not send")),
+        }
+    }
+
+    /// One try at a batch, in one transaction.
+    async fn attempt(&mut self, batch: &Batch) -> Result<Counters, Error> {
+        let written = match self.write(batch).await {
+            Ok(written) => written,
+            Err(error) if self.choice.copy && error.is_duplicate() => {
+                self.choice.duplicate();
+                self.link.connection.client.batch_execute("rollback").await?;
+                return Box::pin(self.attempt(batch)).await;
+            }
+            Err(error) if error.refuses_data() => {
+                self.link.connection.client.batch_execute("rollback").await?;
+                return self.replay(batch).await;
+            }
+            Err(error) => return Err(error),
+        };
+        let writer = self.choice.writer();
+        let mut counters = batch.counters();
+        counters += (self.setup.target.mode.count)(written);
+        self.finish(batch, counters, &[]).await?;
+        self.choice.wrote(written);
+        *self.report.writers.entry(writer.name.to_owned()).or_default() += 1;
+        Ok(counters)
+    }
+
+    async fn write(&self, batch: &Batch) -> Result<Written, Error> {
+        let session = self.session("begin; set constraints all immediate");
+        if batch.groups().is_empty() {
+            session.client.batch_execute(session.opening).await?;
+            return Ok(Written::default());
+        }
+        let written = (self.choice.writer().write)(session, batch, batch.groups()).await?;
+        let accounted = written.inserted + written.updated;
+        if accounted < written.keys && !self.setup.target.mode.skips_existing {
+            return Err(Error::RowsDropped { rows: written.keys - accounted });
+        }
+        Ok(written)
+    }
+
+    /// The batch again, in parts, so that only what the server refuses is rejected.
+    async fn replay(&mut self, batch: &Batch) -> Result<Counters, Error> {
+        self.link.connection.client.batch_execute("begin; set constraints all immediate").await?;
+        let Refused { mut counters, rejects } = replay::replay(self.session(""), batch).await?;
+        counters += batch.counters();
+        self.finish(batch, counters, &rejects).await?;
+        *self.report.writers.entry("replay".to_owned()).or_default() += 1;
+        Ok(counters)
+    }
+
+    /// Rejects, watermark and counters, and the commit, in one flight.
+    async fn finish(&mut self, batch: &Batch, counters: Counters, refused: &[RejectedDocument]) -> Result<(), Error> {
+        assert_eq!(counters.read, counters.accounted(), "every document of a batch is in exactly one column");
+        let Link { connection, prepared } = &self.link;
+        let client = &connection.client;
+        let rejects: Vec<&RejectedDocument> = batch.rejects().chain(refused).collect();
+        let reject_bytes = rejects.iter().map(|r| r.bytes.len() as u64).sum();
+        crate::store::insert_rejects(client, &prepared.reject, self.setup.load_id, &rejects).await?;
+        let mark = batch.last_part();
+        let advance = crate::store::Advance {
+            load_id: self.setup.load_id,
+            lane: self.setup.lane,
+            epoch: self.epoch,
+            source: mark.source,
+            offset: mark.end,
+            prefix_hash: mark.prefix_hash,
+            counters,
+            reject_bytes,
+        };
+        tokio::try_join!(biased; advance.execute(client, &prepared.advance), async {
+            client.batch_execute("commit").await.map_err(Error::from)
+        })?;
+        self.batches += 1;
+        Ok(())
+    }
+
+    fn session<'a>(&'a self, opening: &'a str) -> Session<'a> {
+        Session {
+            client: &self.link.connection.client,
+            target: &self.setup.target,
+            prepared: &self.link.prepared,
+            opening,
+        }
+    }
+}
+
+/// A connection for the lane: ends the recorded backend, raises the epoch on a reconnect (which
+/// waits for a commit in flight) and reads how many batches are committed.
+async fn attach(setup: &LaneSetup, epoch: i32, again: bool) -> Result<(Link, i32, i64), Error> {
+    let connection = millstream_pg::connect(&setup.db, &SessionSettings::lane(usize::from(setup.lane))).await?;
+    let client = &connection.client;
+    let (load_id, lane) = (setup.load_id, i16::try_from(setup.lane).expect("lanes are few"));
+    let sql = |template| setup.target.schema.sql(template);
+    if again {
+        client.execute(&sql(include_str!("../store/lane_terminate_own.sql")), &[&load_id, &lane, &epoch]).await?;
+    }
+    let row = client
+        .query_opt(&sql(include_str!("../store/lane_attach.sql")), &[&load_id, &lane, &epoch, &i32::from(again)])
+        .await?
+        .ok_or(Error::Fenced { load_id })?;
+    let (epoch, batches) = (row.get(0), row.get(1));
+    let prepared = setup.target.prepare(client).await?;
+    Ok((Link { connection, prepared }, epoch, batches))
+}
+
+/// WAL written by this backend so far (PostgreSQL 18 and later).
+async fn own_wal_bytes(connection: &Connection) -> Option<u64> {
+    if connection.server.version_num < 180_000 {
+        return None;
+    }
+    connection.client.batch_execute("select pg_catalog.pg_stat_force_next_flush()").await.ok()?;
+    let row = connection
+        .client
+        .query_one("select wal_bytes::bigint from pg_catalog.pg_stat_get_backend_wal(pg_catalog.pg_backend_pid())", &[])
+        .await
+        .ok()?;
+    u64::try_from(row.try_get::<_, i64>(0).ok()?).ok()
+}

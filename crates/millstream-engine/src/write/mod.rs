@@ -1,0 +1,51 @@
+//! Ways to get a batch's keys into the table: one file each, all inside the lane's transaction.
+
+mod copy;
+mod copy_stream;
+mod lane;
+mod replay;
+mod staged;
+mod statement;
+
+pub(crate) use lane::{Lane, LaneReport, LaneSetup};
+pub(crate) use statement::Target;
+
+use crate::batch::{Batch, Group};
+use crate::error::Error;
+use crate::merge::Written;
+use futures_util::future::BoxFuture;
+use statement::Prepared;
+use tokio_postgres::Client;
+
+/// A way of writing. It runs inside an open transaction and leaves that open; after an error the
+/// caller rolls back.
+pub(crate) struct Writer {
+    /// The name in the receipt.
+    pub(crate) name: &'static str,
+    /// Writes the groups, which are in key order.
+    pub(crate) write: for<'a> fn(Session<'a>, &'a Batch, &'a [Group]) -> BoxFuture<'a, Result<Written, Error>>,
+}
+
+/// What a writer works with.
+#[derive(Clone, Copy)]
+pub(crate) struct Session<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) target: &'a Target,
+    pub(crate) prepared: &'a Prepared,
+    /// Sent ahead of the writer's first statement, in the same flight: `begin` or `savepoint`.
+    pub(crate) opening: &'a str,
+}
+
+/// Every writer.
+pub(crate) static WRITERS: &[&Writer] = &[&copy::WRITER, &staged::WRITER];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        let names: std::collections::BTreeSet<_> = WRITERS.iter().map(|w| w.name).collect();
+        assert_eq!(names.len(), WRITERS.len());
+    }
+}

@@ -1,0 +1,23 @@
+//! `staged`: binary COPY into the connection's staging table, then one upsert in key order.
+
+use super::copy_stream::copy_groups;
+use super::{Session, Writer};
+use crate::batch::{Batch, Group};
+use crate::error::Error;
+use crate::merge::Written;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+pub(super) static WRITER: Writer = Writer { name: "staged", write };
+
+fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> BoxFuture<'a, Result<Written, Error>> {
+    async move {
+        let staged = copy_groups(session, &session.prepared.copy_stage, batch, groups).await?;
+        assert_eq!(staged, groups.len() as u64, "the staging table takes every row");
+        let row = session.client.query_one(&session.prepared.upsert, &[]).await?;
+        let count = |n: usize| u64::try_from(row.get::<_, i64>(n)).expect("a count is not negative");
+        let documents = groups.iter().map(|g| g.len() as u64).sum();
+        Ok(Written { documents, keys: groups.len() as u64, inserted: count(0), updated: count(1) })
+    }
+    .boxed()
+}
