@@ -232,3 +232,188 @@ fn read(reader: &mut dyn Read, into: &mut [u8], progress: &Progress) -> io::Resu
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::transcript::{self, Pieces, Told, bad, good};
+    use super::*;
+    use crate::source::{SourceOptions, open};
+    use fastrand::Rng;
+    use flate2::{Compression, write::GzEncoder};
+    use millstream_model::Reason::DamagedSource;
+    use millstream_testkit::Cases;
+    use std::io::{Cursor, Write};
+
+    fn gzip(plain: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(plain).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn zstd(plain: &[u8]) -> Vec<u8> {
+        let mut encoder = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
+        encoder.include_checksum(true).unwrap();
+        encoder.write_all(plain).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    type Compress = fn(&[u8]) -> Vec<u8>;
+
+    const COMPRESS: [Compress; 2] = [gzip, zstd];
+
+    /// Lines that do not compress to nothing.
+    fn lines(count: usize, rng: &mut Rng) -> Vec<u8> {
+        (0..count).flat_map(|n| format!("{{\"n\":{n},\"r\":{}}}\n", rng.u64(..)).into_bytes()).collect()
+    }
+
+    /// Everything that comes out, and how it ends.
+    fn drain(content: &[u8], into: usize, largest: usize) -> (Vec<u8>, Got) {
+        let pieces = Pieces::new(content, largest, &mut Rng::new());
+        let mut input = Input::from_reader(Box::new(pieces), "test", None).unwrap();
+        let (mut plain, mut buffer) = (Vec::new(), vec![0; into]);
+        loop {
+            match input.read(&mut buffer).unwrap() {
+                Got::Bytes(n) => plain.extend_from_slice(&buffer[..n]),
+                end => {
+                    assert_eq!(input.read(&mut buffer).unwrap(), end, "the end is final");
+                    return (plain, end);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn compressed_data_of_several_parts_is_read_whatever_the_pieces() {
+        let mut rng = Rng::new();
+        let plain = lines(30_000, &mut rng);
+        for compress in COMPRESS {
+            let mut content = compress(&plain[..100]);
+            content.extend(compress(b""));
+            content.extend(compress(&plain[100..]));
+            for (into, largest) in [(1 << 20, 1 << 20), (7, 1000), (4096, 3)] {
+                let (told, end) = drain(&content, into, largest);
+                assert!(told == plain, "{into} {largest}");
+                assert_eq!(end, Got::End);
+            }
+        }
+    }
+
+    #[test]
+    fn skippable_frames_are_skipped() {
+        let mut content = b"\x50\x2a\x4d\x18\x03\0\0\0abc".to_vec();
+        content.extend(zstd(b"{}\n"));
+        assert_eq!(drain(&content, 100, 100), (b"{}\n".to_vec(), Got::End));
+    }
+
+    #[test]
+    fn not_a_byte_before_damage_is_lost() {
+        for mut rng in Cases::new(30) {
+            let plain = lines(3000, &mut rng);
+            for compress in COMPRESS {
+                let mut content = compress(&plain);
+                let whole = content.len();
+                match rng.usize(0..3) {
+                    0 => content.truncate(rng.usize(5..whole)),
+                    1 => content[rng.usize(whole / 3..whole)] ^= 1 << rng.u8(0..8),
+                    _ => content.extend_from_slice(b"something else"),
+                }
+                let (bytewise, end) = drain(&content, 1, 1000);
+                assert!(matches!(end, Got::Damaged(_)), "{end:?}");
+                let (told, same_end) = drain(&content, 1 << 20, 1 << 20);
+                assert!(told == bytewise, "{} and {} bytes", told.len(), bytewise.len());
+                assert_eq!(end, same_end);
+            }
+        }
+    }
+
+    #[test]
+    fn a_partial_last_line_before_damage_is_no_document() {
+        let plain = lines(2000, &mut Rng::new());
+        for compress in COMPRESS {
+            let content = compress(&plain);
+            for cut in [10, content.len() / 2, content.len() - 1] {
+                let (decoded, _) = drain(&content[..cut], 1000, 1000);
+                let expected: Vec<Told> = {
+                    let whole = decoded.iter().rposition(|&b| b == b'\n').map_or(0, |n| n + 1);
+                    let mut told = transcript::read("ndjson", &decoded[..whole]).unwrap();
+                    let rest = std::str::from_utf8(&decoded[whole..]).unwrap();
+                    told.push(bad(whole as u64, told.len() as u64 + 1, rest, DamagedSource));
+                    told
+                };
+                for mut rng in Cases::new(5) {
+                    let told = transcript::read_oddly("ndjson", &content[..cut], &decoded, 1 << 20, &mut rng);
+                    assert!(told.unwrap() == expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_above_the_limit_is_refused() {
+        // Magic number, a frame header without size, a window of 2^(10 + 18) bytes (RFC 8878, 3.1.1).
+        let content = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 18 << 3, 1, 0, 0];
+        let mut input = Input::from_reader(Box::new(Cursor::new(content)), "test", None).unwrap();
+        let error = input.read(&mut [0; 100]).unwrap_err();
+        assert!(matches!(error, SourceError::ZstdWindow { limit_mib: 128, .. }), "{error}");
+    }
+
+    #[test]
+    fn what_is_not_opened_is_named() {
+        for foreign in FOREIGN {
+            let content = [foreign.magic, b"rest"].concat();
+            let error = Input::from_reader(Box::new(Cursor::new(content)), "test", None).err().unwrap();
+            assert!(error.to_string().contains(foreign.kind), "{error}");
+        }
+        for mark in [b"\xff\xfe{\0", b"\xfe\xff\0{"] {
+            assert!(matches!(transcript::read("ndjson", mark), Err(SourceError::Utf16 { .. })));
+        }
+        let options = SourceOptions::default();
+        let error = open(Path::new("/"), 0, "ndjson", &options).err().unwrap();
+        assert!(matches!(error, SourceError::Directory { .. }), "{error}");
+        let error = open(Path::new("/no/such/file"), 0, "ndjson", &options).err().unwrap();
+        assert_eq!(error.hint(), "check the path");
+    }
+
+    #[test]
+    fn files_tell_their_progress() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let content = gzip(b"{}\n{}");
+        file.write_all(&content).unwrap();
+        let mut opened = open(file.path(), 3, "ndjson", &SourceOptions::default()).unwrap();
+        let chunk = opened.source.next_chunk().unwrap().unwrap();
+        assert_eq!((chunk.source, chunk.end, chunk.frames.len()), (3, 3, 1));
+        assert_eq!(opened.source.next_chunk().unwrap().unwrap().end, 5);
+        assert!(opened.source.next_chunk().unwrap().is_none());
+        assert_eq!(opened.progress.bytes_read(), content.len() as u64);
+        assert_eq!(opened.progress.bytes_total(), Some(content.len() as u64));
+    }
+
+    #[test]
+    fn a_live_source_is_handed_on_as_it_comes() {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(b"{}\n{\"a\"").unwrap();
+        let input = Input::from_reader(Box::new(reader), "pipe", None).unwrap();
+        let mut opened = crate::source::open_input(input, 0, "auto", &SourceOptions::default()).unwrap();
+        assert_eq!(opened.source.next_chunk().unwrap().unwrap().end, 3);
+        writer.write_all(b":1}\n").unwrap();
+        assert_eq!(opened.source.next_chunk().unwrap().unwrap().end, 11);
+        drop(writer);
+        assert!(opened.source.next_chunk().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_failing_reader_is_an_error_after_what_it_gave() {
+        struct Failing(Option<&'static [u8]>);
+        impl Read for Failing {
+            fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+                let bytes = self.0.take().ok_or_else(|| io::Error::other("disk on fire"))?;
+                into[..bytes.len()].copy_from_slice(bytes);
+                Ok(bytes.len())
+            }
+        }
+        let input = Input::from_reader(Box::new(Failing(Some(b"{}\n{"))), "test", None).unwrap();
+        let error = transcript::transcribe(input, "ndjson", b"{}\n{", &SourceOptions::default()).unwrap_err();
+        assert_eq!(error.to_string(), "cannot read test after its first 4 bytes");
+        assert_eq!(transcript::read("ndjson", b"{}\n").unwrap(), [good(0, 1, "{}")]);
+    }
+}

@@ -10,7 +10,9 @@
 mod clip;
 mod compression;
 mod error;
+mod extent;
 mod input;
+mod json;
 mod ndjson;
 #[cfg(test)]
 mod transcript;
@@ -47,7 +49,7 @@ pub struct Format {
 }
 
 /// Every format.
-pub const SOURCES: &[Format] = &[ndjson::FORMAT];
+pub const SOURCES: &[Format] = &[ndjson::FORMAT, json::FORMAT];
 
 /// Name of the choice that looks at the content.
 pub const AUTO: &str = "auto";

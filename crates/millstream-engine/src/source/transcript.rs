@@ -89,7 +89,7 @@ pub(super) fn read_oddly(
     rng: &mut Rng,
 ) -> Result<Vec<Told>, SourceError> {
     let largest = *rng.choice(&[1, 7, 64, 5000]).expect("not empty");
-    let pieces = Pieces { content: content.to_vec(), start: 0, largest, rng: rng.fork() };
+    let pieces = Pieces::new(content, largest, rng);
     let total = rng.bool().then_some(content.len() as u64);
     let input = Input::from_reader(Box::new(pieces), "test", total)?;
     let chunk_bytes = *rng.choice(&[1, 3, 16, 100, 1000, 100_000]).expect("not empty");
@@ -103,11 +103,17 @@ pub(super) fn recognise(text: &[u8]) -> Result<&'static str, SourceError> {
 }
 
 /// A reader that gives what it holds in pieces of random sizes.
-struct Pieces {
+pub(super) struct Pieces {
     content: Vec<u8>,
     start: usize,
     largest: usize,
     rng: Rng,
+}
+
+impl Pieces {
+    pub(super) fn new(content: &[u8], largest: usize, rng: &mut Rng) -> Self {
+        Self { content: content.to_vec(), start: 0, largest, rng: rng.fork() }
+    }
 }
 
 impl Read for Pieces {

@@ -248,3 +248,36 @@ fn line_ends(bytes: &[u8]) -> u64 {
 pub(super) fn index(n: usize) -> u32 {
     u32::try_from(n).expect("limits.rs keeps chunks below 4 GiB")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::transcript::{Pieces, sizes, transcribe};
+    use super::*;
+    use millstream_testkit::Cases;
+    use xxhash_rust::xxh3::xxh3_128;
+
+    #[test]
+    fn prefixes_are_verified() {
+        let text = b"\xef\xbb\xbf{\"a\":1}\n{\"b\":2}\n{\"c\":3}";
+        for mut rng in Cases::new(200) {
+            let prefix = |length: usize| Prefix { length: length as u64, hash: xxh3_128(&text[..length]) };
+            let lengths: Vec<usize> = (0..rng.usize(0..4)).map(|_| rng.usize(0..=text.len())).collect();
+            let mut options = sizes(rng.usize(1..40), 100);
+            options.prefixes = lengths.iter().map(|&l| prefix(l)).collect();
+            let mut read = |content: &[u8], options: &SourceOptions| {
+                let pieces = Pieces::new(content, 10, &mut rng);
+                let input = Input::from_reader(Box::new(pieces), "test", None).unwrap();
+                transcribe(input, "ndjson", content, options)
+            };
+            assert_eq!(read(text, &options).unwrap().len(), 3);
+
+            let mut changed = text.to_vec();
+            *changed.last_mut().unwrap() = b' ';
+            let whole = lengths.contains(&text.len());
+            assert_eq!(read(&changed, &options).is_err(), whole);
+            let shorter = &text[..text.len() - 1];
+            let error = read(shorter, &options).err();
+            assert_eq!(matches!(error, Some(SourceError::Changed { .. })), whole);
+        }
+    }
+}

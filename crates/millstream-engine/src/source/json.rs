@@ -1,0 +1,445 @@
+//! Documents that are the elements of one array, or values one after the other, on any lines.
+
+use super::clip::Clip;
+use super::extent::{Extent, Piece, is_space};
+use super::window::{End, Place, Window, index};
+use super::{Format, Source, SourceError};
+use crate::chunk::{Chunk, Frame};
+use crate::limits::DAMAGE_BYTES_MAX;
+use std::ops::Range;
+
+/// The format's entry in the list.
+pub(super) const FORMAT: Format = Format {
+    name: "json",
+    about: "one JSON array of objects, or objects one after the other, also pretty-printed",
+    open: |window| Ok(Box::new(Json::new(window))),
+};
+
+/// Values of a source. They are found by their brackets and quotes and judged by the decoder.
+struct Json {
+    window: Window,
+    document_bytes_max: usize,
+    expected: Expected,
+    /// First byte of the window that has not been looked at.
+    at: usize,
+    /// The value that is being followed.
+    value: Option<Value>,
+    /// What ends the source, found behind values that had to be handed out first.
+    damage: Option<String>,
+    done: bool,
+}
+
+struct Value {
+    start: usize,
+    extent: Extent,
+    ended: bool,
+}
+
+/// What may come next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    /// An array or the first of a sequence of values.
+    Anything,
+    /// Another value of a sequence.
+    NextInSequence,
+    ElementOrEnd,
+    Element,
+    CommaOrEnd,
+    /// Nothing: the array is closed.
+    Nothing,
+}
+
+/// What the window shows next.
+enum Step {
+    /// A whole value.
+    Value(Range<usize>),
+    /// A value that is longer than the limit, perhaps without its end.
+    TooLong,
+    /// All bytes are looked at.
+    More,
+    Damage(String),
+}
+
+impl Json {
+    fn new(window: Window) -> Self {
+        Self {
+            document_bytes_max: window.options().document_bytes_max,
+            window,
+            expected: Expected::Anything,
+            at: 0,
+            value: None,
+            damage: None,
+            done: false,
+        }
+    }
+
+    fn step(&mut self) -> Step {
+        if let Some(why) = self.damage.take() {
+            return Step::Damage(why);
+        }
+        if self.value.is_some() {
+            return self.follow();
+        }
+        while let Some(&byte) = self.window.bytes().get(self.at) {
+            if is_space(byte) {
+                self.at += 1;
+                continue;
+            }
+            match (self.expected, byte) {
+                (Expected::Anything, b'[') => self.expected = Expected::ElementOrEnd,
+                (Expected::ElementOrEnd | Expected::CommaOrEnd, b']') => self.expected = Expected::Nothing,
+                (Expected::CommaOrEnd, b',') => self.expected = Expected::Element,
+                (Expected::CommaOrEnd | Expected::Nothing, _) | (_, b',' | b':' | b']' | b'}') => {
+                    return Step::Damage(self.expected.but_found(byte));
+                }
+                _ => return self.begin(byte),
+            }
+            self.at += 1;
+        }
+        Step::More
+    }
+
+    fn begin(&mut self, first: u8) -> Step {
+        self.expected = match self.expected {
+            Expected::Anything | Expected::NextInSequence => Expected::NextInSequence,
+            _ => Expected::CommaOrEnd,
+        };
+        self.value = Some(Value { start: self.at, extent: Extent::new(first), ended: false });
+        self.follow()
+    }
+
+    /// Follows the value up to its end, or to one byte more than the limit.
+    fn follow(&mut self) -> Step {
+        let value = self.value.as_mut().expect("only called with one");
+        let bytes = self.window.bytes();
+        let limit = bytes.len().min(value.start.saturating_add(self.document_bytes_max + 1));
+        if !value.ended && self.at < limit {
+            match value.extent.feed(&bytes[self.at..limit]) {
+                Piece::More => self.at = limit,
+                Piece::End(n) => {
+                    self.at += n;
+                    value.ended = true;
+                }
+                Piece::Mismatch(n) => {
+                    self.at += n + 1;
+                    let why = mismatch(bytes[self.at - 1], self.window.offset() + self.at as u64 - 1);
+                    return Step::Damage(why);
+                }
+            }
+        }
+        let found = value.start..self.at;
+        if found.len() > self.document_bytes_max {
+            return Step::TooLong;
+        }
+        if !value.ended {
+            return Step::More;
+        }
+        self.value = None;
+        Step::Value(found)
+    }
+
+    /// First byte of the window that is still needed.
+    fn needed_from(&self) -> usize {
+        self.value.as_ref().map_or(self.at, |v| v.start)
+    }
+
+    /// Takes what is no longer needed.
+    fn take_done(&mut self) -> Result<bytes::Bytes, SourceError> {
+        let n = self.needed_from();
+        self.at -= n;
+        if let Some(value) = &mut self.value {
+            value.start = 0;
+        }
+        self.window.take(n)
+    }
+
+    fn chunk(&mut self, values: Vec<Range<usize>>) -> Result<Chunk, SourceError> {
+        let base = self.window.offset();
+        let frame = |value: Range<usize>| Frame {
+            start: index(value.start),
+            len: index(value.len()),
+            offset: base + value.start as u64,
+            line: 0,
+            broken: None,
+        };
+        let mut frames: Vec<Frame> = values.into_iter().map(frame).collect();
+        self.window.number(&mut frames);
+        let bytes = self.take_done()?;
+        Ok(self.window.place().chunk(bytes, frames))
+    }
+
+    /// Takes the value that is too long in bounded memory.
+    fn long_value(&mut self) -> Result<Chunk, SourceError> {
+        self.take_done()?;
+        let begin = self.window.place();
+        let mut value = self.value.take().expect("it is the one that is too long");
+        let mut clip = Clip::default();
+        loop {
+            clip.push(&self.window.bytes()[..self.at]);
+            self.window.take(std::mem::take(&mut self.at))?;
+            if value.ended {
+                let end = self.window.place();
+                return Ok(end.too_large(begin, clip.finish(), self.document_bytes_max));
+            }
+            if self.window.bytes().is_empty() && !self.window.fill()? {
+                match self.why_ended(Some(&value)) {
+                    Some(why) => return Ok(self.damaged(begin, clip, &why)),
+                    None => value.ended = true,
+                }
+                continue;
+            }
+            let bytes = self.window.bytes();
+            match value.extent.feed(bytes) {
+                Piece::More => self.at = bytes.len(),
+                Piece::End(n) => {
+                    self.at = n;
+                    value.ended = true;
+                }
+                Piece::Mismatch(n) => {
+                    clip.push(&bytes[..=n]);
+                    let why = mismatch(bytes[n], self.window.offset() + n as u64);
+                    return Ok(self.damaged(begin, clip, &why));
+                }
+            }
+        }
+    }
+
+    fn damaged(&mut self, begin: Place, clip: Clip, why: &str) -> Chunk {
+        self.done = true;
+        begin.damaged(clip.finish(), why)
+    }
+
+    /// The last chunk, for damage in the value that is followed or at the next byte.
+    fn damaged_here(&mut self, why: &str) -> Result<Chunk, SourceError> {
+        self.take_done()?;
+        let mut shown = self.at;
+        if self.value.is_none() {
+            while self.window.bytes().len() < DAMAGE_BYTES_MAX && self.window.fill()? {}
+            shown = self.window.bytes().len().min(DAMAGE_BYTES_MAX);
+        }
+        let mut clip = Clip::default();
+        clip.push(&self.window.bytes()[..shown]);
+        Ok(self.damaged(self.window.place(), clip, why))
+    }
+
+    /// Why the source must not end here, if so.
+    fn why_ended(&self, value: Option<&Value>) -> Option<String> {
+        if let Some(End::Damaged(why)) = self.window.end() {
+            return Some(why.clone());
+        }
+        let in_sequence = matches!(self.expected, Expected::Anything | Expected::NextInSequence | Expected::Nothing);
+        match value {
+            None if in_sequence => None,
+            None => Some("the JSON array is not closed".into()),
+            Some(value) if in_sequence && value.extent.is_bare() => None,
+            Some(_) => Some("the source ends within a document".into()),
+        }
+    }
+}
+
+impl Source for Json {
+    fn next_chunk(&mut self) -> Result<Option<Chunk>, SourceError> {
+        let mut values = Vec::new();
+        while !self.done {
+            match self.step() {
+                Step::Value(value) => {
+                    values.push(value);
+                    if self.at >= self.window.options().chunk_bytes {
+                        return self.chunk(values).map(Some);
+                    }
+                }
+                step if !values.is_empty() => {
+                    if let Step::Damage(why) = step {
+                        self.damage = Some(why);
+                    }
+                    return self.chunk(values).map(Some);
+                }
+                Step::More => {
+                    self.take_done()?;
+                    if self.window.fill()? {
+                        continue;
+                    }
+                    match self.why_ended(self.value.as_ref()) {
+                        Some(why) => return self.damaged_here(&why).map(Some),
+                        None => match &mut self.value {
+                            Some(value) => value.ended = true,
+                            None => self.done = true,
+                        },
+                    }
+                }
+                Step::TooLong => return self.long_value().map(Some),
+                Step::Damage(why) => return self.damaged_here(&why).map(Some),
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Expected {
+    fn but_found(self, byte: u8) -> String {
+        let expected = match self {
+            Self::Anything => "a JSON array or object",
+            Self::NextInSequence => "another document (documents in a row are not separated)",
+            Self::ElementOrEnd => "an element or ']'",
+            Self::Element => "an element of the array",
+            Self::CommaOrEnd => "',' or ']'",
+            Self::Nothing => "nothing after the JSON array",
+        };
+        format!("found {}, expected {expected}", shown(byte))
+    }
+}
+
+fn mismatch(byte: u8, offset: u64) -> String {
+    format!("the bracket {} at byte {offset} closes none of its kind", shown(byte))
+}
+
+fn shown(byte: u8) -> String {
+    if byte.is_ascii_graphic() { format!("'{}'", char::from(byte)) } else { format!("byte 0x{byte:02x}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::transcript::{Told, bad, good, read, read_oddly};
+    use fastrand::Rng;
+    use millstream_model::Reason::{DamagedSource, TooLarge};
+    use millstream_testkit::Cases;
+
+    #[test]
+    fn arrays_and_rows_of_values_become_documents() {
+        for (text, expected) in [
+            ("", vec![]),
+            (" \n ", vec![]),
+            ("[ ]\n", vec![]),
+            ("[{}]", vec![good(1, 1, "{}")]),
+            ("\u{feff}[{},\n {\"a\":\n[]}\n]\n", vec![good(4, 1, "{}"), good(9, 2, "{\"a\":\n[]}")]),
+            ("[1,\"]\",null]", vec![good(1, 1, "1"), good(3, 1, "\"]\""), good(7, 1, "null")]),
+            ("{}{}\n{\n}", vec![good(0, 1, "{}"), good(2, 1, "{}"), good(5, 2, "{\n}")]),
+            ("{} [1] tru", vec![good(0, 1, "{}"), good(3, 1, "[1]"), good(7, 1, "tru")]),
+        ] {
+            assert_eq!(read("json", text.as_bytes()).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn damage_ends_the_source_where_it_is() {
+        for (text, expected) in [
+            ("[{}\n{}]", vec![good(1, 1, "{}"), bad(4, 2, "{}]", DamagedSource)]),
+            ("[{},{}", vec![good(1, 1, "{}"), good(4, 1, "{}"), bad(6, 1, "", DamagedSource)]),
+            ("[{},", vec![good(1, 1, "{}"), bad(4, 1, "", DamagedSource)]),
+            ("[{},\n{\"a\"", vec![good(1, 1, "{}"), bad(5, 2, "{\"a\"", DamagedSource)]),
+            ("[{},]", vec![good(1, 1, "{}"), bad(4, 1, "]", DamagedSource)]),
+            ("[{}]x", vec![good(1, 1, "{}"), bad(4, 1, "x", DamagedSource)]),
+            ("[{},{]},{}]", vec![good(1, 1, "{}"), bad(4, 1, "{]", DamagedSource)]),
+            ("{},{}", vec![good(0, 1, "{}"), bad(2, 1, ",{}", DamagedSource)]),
+            ("[12", vec![bad(1, 1, "12", DamagedSource)]),
+            ("]", vec![bad(0, 1, "]", DamagedSource)]),
+        ] {
+            assert_eq!(read("json", text.as_bytes()).unwrap(), expected, "{text}");
+            for mut rng in Cases::new(10) {
+                let told = read_oddly("json", text.as_bytes(), text.as_bytes(), 100, &mut rng);
+                assert_eq!(told.unwrap(), expected, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_element_that_is_too_long_costs_only_itself() {
+        let text = b"[{}, {\"a\":12},\n{\"b\":1}, 123456789 ,{\"a\":  }]";
+        let expected = [
+            good(1, 1, "{}"),
+            bad(5, 1, "{\"a\":12}", TooLarge),
+            good(15, 2, "{\"b\":1}"),
+            bad(24, 2, "123456789", TooLarge),
+            good(35, 2, "{\"a\":  }"),
+        ];
+        for mut rng in Cases::new(100) {
+            let told = read_oddly("json", text, text, 7, &mut rng).unwrap();
+            assert_eq!(told[..4], expected[..4]);
+            assert_eq!(told[4].broken, Some((TooLarge, None)));
+            assert_eq!(read_oddly("json", text, text, 8, &mut rng).unwrap()[4], expected[4]);
+        }
+    }
+
+    #[test]
+    fn a_giant_element_keeps_its_head_and_tail() {
+        let mut text = b"[{},\"".to_vec();
+        text.resize((5 << 20) + 4, b'\n');
+        text.extend_from_slice(b"END\",\n{}]");
+        let told = read_oddly("json", &text, &text, 1 << 20, &mut Rng::new()).unwrap();
+        assert_eq!(told.len(), 3);
+        assert_eq!(told[1].broken, Some((TooLarge, Some((5 << 20) + 4))));
+        assert!(told[1].bytes.len() == 1 << 20 && told[1].bytes.ends_with(b"\nEND\""));
+        assert_eq!(told[2], good((5 << 20) + 10, (5 << 20) + 1, "{}"));
+    }
+
+    fn put_space(text: &mut String, rng: &mut Rng) {
+        (0..rng.usize(0..3)).for_each(|_| text.push(*rng.choice(&[' ', '\n', '\t', '\r']).unwrap()));
+    }
+
+    fn put_value(text: &mut String, depth: usize, rng: &mut Rng) {
+        let kinds = if depth == 0 { 2 } else { 4 };
+        match rng.usize(0..kinds) {
+            0 => text.push_str(rng.choice(["0", "-1.5e3", "true", "null"]).unwrap()),
+            1 => text.push_str(rng.choice([r#""""#, r#""]}\"[{\\""#, r#""é,:""#]).unwrap()),
+            kind => {
+                text.push(if kind == 2 { '[' } else { '{' });
+                for n in 0..rng.usize(0..4) {
+                    text.push_str(if n > 0 { "," } else { "" });
+                    text.push_str(if kind == 3 { "\"k\":" } else { "" });
+                    put_space(text, rng);
+                    put_value(text, depth - 1, rng);
+                }
+                put_space(text, rng);
+                text.push(if kind == 2 { ']' } else { '}' });
+            }
+        }
+    }
+
+    /// A source of random values, and what must be told of it.
+    fn source(rng: &mut Rng) -> (String, Vec<Told>) {
+        let array = rng.bool();
+        let (mut text, mut told) = (String::new(), Vec::new());
+        put_space(&mut text, rng);
+        text.push_str(if array { "[" } else { "" });
+        for n in 0..rng.usize(0..8) {
+            put_space(&mut text, rng);
+            text.push_str(if n > 0 && array { "," } else { " " });
+            put_space(&mut text, rng);
+            let start = text.len();
+            text.push_str(if array { "" } else { "{\"v\":" });
+            put_value(&mut text, 4, rng);
+            text.push_str(if array { "" } else { "}" });
+            let line = text[..start].matches('\n').count() as u64 + 1;
+            told.push(good(start as u64, line, &text[start..]));
+        }
+        put_space(&mut text, rng);
+        text.push_str(if array { "]" } else { "" });
+        (text, told)
+    }
+
+    #[test]
+    fn every_value_is_found_whatever_the_pieces() {
+        for mut rng in Cases::new(1000) {
+            let (text, expected) = source(&mut rng);
+            let told = read_oddly("json", text.as_bytes(), text.as_bytes(), 1 << 20, &mut rng);
+            assert_eq!(told.unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn hostile_bytes_are_told_the_same_whatever_the_pieces() {
+        for mut rng in Cases::new(2000) {
+            let mut text = source(&mut rng).0.into_bytes();
+            for _ in 0..rng.usize(1..4) {
+                let at = rng.usize(0..=text.len());
+                let end = rng.usize(at..=text.len().min(at + 3));
+                let byte = *rng.choice(b"[]{},:\"\\ \n1\xff").unwrap();
+                text.splice(at..end, (0..rng.usize(0..3)).map(|_| byte));
+            }
+            let document_bytes_max = rng.usize(1..60);
+            let one = read_oddly("json", &text, &text, document_bytes_max, &mut rng).unwrap();
+            let other = read_oddly("json", &text, &text, document_bytes_max, &mut rng).unwrap();
+            assert_eq!(one, other, "{}", String::from_utf8_lossy(&text));
+        }
+    }
+}
