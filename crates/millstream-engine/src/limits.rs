@@ -1,6 +1,6 @@
 //! Named limits of the engine: every queue, batch, retry and wait has one.
 
-use millstream_model::limits::{DOCUMENT_BYTES_MAX, REJECT_BYTES_MAX, SLOTS};
+use millstream_model::limits::{DOCUMENT_BYTES_MAX, NESTING_MAX, REJECT_BYTES_MAX, SLOTS};
 use std::time::Duration;
 
 /// Bytes of source data read into one chunk. Small enough that the lanes' shares of a chunk stay
@@ -25,6 +25,10 @@ pub const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 
 /// Bytes at the start of a source that are looked at to recognise its format.
 pub const RECOGNISE_BYTES_MAX: usize = 1 << 20;
+
+/// Levels of brackets whose kinds are matched when looking for the end of a value; the decoder
+/// refuses documents that are deeper.
+pub const BRACKETS_CHECKED_MAX: usize = NESTING_MAX;
 
 /// Bytes of a damaged place in a JSON array that are kept to show it.
 pub const DAMAGE_BYTES_MAX: usize = 4 << 10;
