@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -30,13 +31,9 @@ impl Account {
     /// [`Error::Account`] if root has no such account and cannot create one.
     pub fn for_server() -> Result<Self, Error> {
         if !rustix::process::geteuid().is_root() {
-            let name = id(&["-un"]).ok_or_else(|| Error::Account {
-                why: "this user has no passwd entry".to_owned(),
-            })?;
-            return Ok(Self {
-                name,
-                become_ids: None,
-            });
+            let name =
+                id(&["-un"]).ok_or_else(|| Error::Account { why: "this user has no passwd entry".to_owned() })?;
+            return Ok(Self { name, become_ids: None });
         }
         if let Some(account) = ACCOUNTS.iter().find_map(|name| Self::lookup(name)) {
             return Ok(account);
@@ -46,14 +43,30 @@ impl Account {
         Self::lookup(name).ok_or(Error::Account { why })
     }
 
+    /// The account that owns a data directory, which may be older than the accounts of today.
+    ///
+    /// # Errors
+    /// [`Error::NoRights`] if it is another user's and we are not root.
+    pub(crate) fn owner_of(data: &Path) -> Result<Self, Error> {
+        let metadata = std::fs::metadata(data).map_err(Error::io("look at", data))?;
+        let (uid, gid) = (metadata.uid(), metadata.gid());
+        if uid == rustix::process::geteuid().as_raw() {
+            return Self::for_server();
+        }
+        if !rustix::process::geteuid().is_root() {
+            let source = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+            return Err(Error::NoRights { path: data.to_owned(), source });
+        }
+        let known = ACCOUNTS.iter().filter_map(|name| Self::lookup(name));
+        let named = known.into_iter().find(|account| account.become_ids.is_some_and(|ids| ids.0 == uid));
+        Ok(named.unwrap_or_else(|| Self { name: uid.to_string(), become_ids: Some((uid, gid)) }))
+    }
+
     /// The account of that name, if there is one and it is not root.
     fn lookup(name: &str) -> Option<Self> {
         let uid: u32 = id(&["-u", name])?.parse().ok()?;
         let gid: u32 = id(&["-g", name])?.parse().ok()?;
-        (uid != 0).then(|| Self {
-            name: name.to_owned(),
-            become_ids: Some((uid, gid)),
-        })
+        (uid != 0).then(|| Self { name: name.to_owned(), become_ids: Some((uid, gid)) })
     }
 
     /// Whether the server runs under another account than ours.
@@ -97,29 +110,18 @@ impl Account {
         if !self.is_other() {
             return Ok(());
         }
-        let entered = self
-            .command("/bin/sh")
-            .args(["-c", "cd -- \"$1\"", "sh"])
-            .arg(dir)
-            .stderr(Stdio::null())
-            .status();
+        let entered =
+            self.command("/bin/sh").args(["-c", "cd -- \"$1\"", "sh"]).arg(dir).stderr(Stdio::null()).status();
         match entered {
             Ok(status) if status.success() => Ok(()),
-            _ => Err(Error::Unreachable {
-                path: dir.to_owned(),
-                account: self.name.clone(),
-            }),
+            _ => Err(Error::Unreachable { path: dir.to_owned(), account: self.name.clone() }),
         }
     }
 }
 
 /// What `id` prints, which asks every source of accounts that the machine has.
 fn id(args: &[&str]) -> Option<String> {
-    let output = Command::new("id")
-        .args(args)
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
+    let output = Command::new("id").args(args).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim().to_owned())
 }
@@ -138,27 +140,13 @@ fn create(name: &str) -> String {
             "/usr/sbin/nologin",
             name,
         ],
-        &[
-            "adduser",
-            "-S",
-            "-D",
-            "-H",
-            "-h",
-            crate::home::ROOT_HOME,
-            "-s",
-            "/sbin/nologin",
-            name,
-        ],
+        &["adduser", "-S", "-D", "-H", "-h", crate::home::ROOT_HOME, "-s", "/sbin/nologin", name],
     ];
     let mut tried = Vec::new();
     for words in commands {
         match Command::new(words[0]).args(&words[1..]).output() {
             Ok(output) if output.status.success() => return String::new(),
-            Ok(output) => tried.push(format!(
-                "{}: {}",
-                words[0],
-                String::from_utf8_lossy(&output.stderr).trim()
-            )),
+            Ok(output) => tried.push(format!("{}: {}", words[0], String::from_utf8_lossy(&output.stderr).trim())),
             Err(error) => tried.push(format!("{}: {error}", words[0])),
         }
     }
@@ -193,10 +181,7 @@ mod tests {
         assert!(account.reaches(Path::new("/")).is_ok());
         if account.is_other() {
             let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-            let dir = tempfile::Builder::new()
-                .permissions(private)
-                .tempdir()
-                .unwrap();
+            let dir = tempfile::Builder::new().permissions(private).tempdir().unwrap();
             let error = account.reaches(dir.path()).unwrap_err();
             assert!(error.to_string().contains(&account.name), "{error}");
         }

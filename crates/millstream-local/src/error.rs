@@ -165,13 +165,8 @@ impl Error {
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| match source.kind() {
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                Self::NoRights { path, source }
-            }
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull {
-                path,
-                free_bytes: None,
-            },
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::NoRights { path, source },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path, free_bytes: None },
             _ => Self::Io { what, path, source },
         }
     }
@@ -193,15 +188,10 @@ impl Error {
                  beside it with MILLSTREAM_HOME=DIR; to move the data use pg_upgrade or pg_dump. \
                  Nothing was changed"
             ),
-            Self::NotData { .. } => {
-                "move it away, or choose another place with MILLSTREAM_HOME=DIR".to_owned()
-            }
-            Self::NoRights { .. } => {
-                "choose a place you may write with MILLSTREAM_HOME=DIR".to_owned()
-            }
+            Self::NotData { .. } => "move it away, or choose another place with MILLSTREAM_HOME=DIR".to_owned(),
+            Self::NoRights { .. } => "choose a place you may write with MILLSTREAM_HOME=DIR".to_owned(),
             Self::DiskFull { .. } => {
-                "free some space, or choose a place on another disk with MILLSTREAM_HOME=DIR"
-                    .to_owned()
+                "free some space, or choose a place on another disk with MILLSTREAM_HOME=DIR".to_owned()
             }
             Self::Unreachable { account, .. } => format!(
                 "let the account {account} enter every directory on the way, or choose another \
@@ -218,12 +208,9 @@ impl Error {
                  MILLSTREAM_HOME=DIR"
             ),
             Self::Slow { .. } => {
-                "after a crash the server replays its log first; run the command again in a while"
-                    .to_owned()
+                "after a crash the server replays its log first; run the command again in a while".to_owned()
             }
-            Self::Stop { .. } => {
-                "sessions may be finishing a large transaction; run the command again".to_owned()
-            }
+            Self::Stop { .. } => "sessions may be finishing a large transaction; run the command again".to_owned(),
             Self::Orphans { pids, .. } => format!("end them with: kill -9 {}", spaced(pids)),
             Self::NotRunning { .. } => "start it with: millstream db start".to_owned(),
             Self::Password { .. } => "put the file back, or set a new password over the unix \

@@ -1,7 +1,11 @@
 //! Where the local server lives: its directories and files.
 
+use crate::account::Account;
 use crate::error::Error;
 use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Home of the server when we are root: root's own home cannot be reached by the account that
@@ -46,6 +50,77 @@ impl Home {
     pub fn builds(&self) -> PathBuf {
         self.dir.join("builds")
     }
+
+    /// The server's own log.
+    pub fn log(&self) -> PathBuf {
+        self.log_dir().join("server.log")
+    }
+
+    pub(crate) fn log_dir(&self) -> PathBuf {
+        self.dir.join("log")
+    }
+
+    /// The generated settings, which the data directory includes.
+    pub fn conf(&self) -> PathBuf {
+        self.dir.join("millstream.conf")
+    }
+
+    /// The generated password, for our eyes only.
+    pub fn password(&self) -> PathBuf {
+        self.dir.join("password")
+    }
+
+    /// The port used last.
+    pub(crate) fn port(&self) -> PathBuf {
+        self.dir.join("port")
+    }
+
+    /// Held by whoever starts or stops the server.
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.dir.join("lock")
+    }
+
+    /// Directory of the unix socket.
+    pub(crate) fn socket_dir(&self) -> PathBuf {
+        self.dir.join("run")
+    }
+
+    /// Makes the directory if it is missing: open to the account that runs the server when we are
+    /// root, else private.
+    pub(crate) fn create(&self, account: &Account) -> Result<(), Error> {
+        if self.dir.is_dir() {
+            return Ok(());
+        }
+        fs::create_dir_all(&self.dir).map_err(Error::io("create", &self.dir))?;
+        let mode = if account.is_other() { 0o755 } else { 0o700 };
+        fs::set_permissions(&self.dir, Permissions::from_mode(mode)).map_err(Error::io("open up", &self.dir))
+    }
+
+    /// Makes a private directory of the account, if it is missing.
+    pub(crate) fn create_for(account: &Account, dir: &Path) -> Result<(), Error> {
+        match DirBuilder::new().mode(0o700).create(dir) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(Error::io("create", dir)(error)),
+            Ok(()) => account.own(dir),
+        }
+    }
+
+    /// Replaces one of our files as a whole, so that nobody ever reads half of it.
+    pub(crate) fn replace(path: &Path, mode: u32, text: &str) -> Result<(), Error> {
+        let new = path.with_extension(format!("{:08x}.new", fastrand::u32(..)));
+        let write = || {
+            let mut file = File::options().write(true).create_new(true).mode(mode).open(&new)?;
+            // The mask of the caller must not hide the settings from the account.
+            file.set_permissions(Permissions::from_mode(mode))?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&new, path)
+        };
+        write().map_err(|error| {
+            let _ = fs::remove_file(&new);
+            Error::io("write", path)(error)
+        })
+    }
 }
 
 fn default_dir(root: bool, xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
@@ -68,10 +143,7 @@ mod tests {
             default_dir(root, xdg.map(OsString::from), home.map(OsString::from))
         };
         assert_eq!(dir(true, Some("/x"), Some("/root")), Some(ROOT_HOME.into()));
-        assert_eq!(
-            dir(false, Some("/x"), Some("/h")),
-            Some("/x/millstream".into())
-        );
+        assert_eq!(dir(false, Some("/x"), Some("/h")), Some("/x/millstream".into()));
         let default = Some("/h/.local/share/millstream".into());
         assert_eq!(dir(false, None, Some("/h")), default);
         assert_eq!(dir(false, Some("relative"), Some("/h")), default);

@@ -78,10 +78,7 @@ impl Installation {
     /// # Errors
     /// [`Error::Binaries`] if a program is missing, does not run for the account, or is too old.
     pub fn open(bin: &Path, origin: Origin, account: &Account) -> Result<Self, Error> {
-        let broken = |why: String| Error::Binaries {
-            dir: bin.to_owned(),
-            why,
-        };
+        let broken = |why: String| Error::Binaries { dir: bin.to_owned(), why };
         for program in PROGRAMS {
             if !bin.join(program).is_file() {
                 return Err(broken(format!("{program} is missing")));
@@ -94,24 +91,15 @@ impl Installation {
             .output()
             .map_err(|error| broken(error.to_string()))?;
         if !output.status.success() {
-            return Err(broken(
-                String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-            ));
+            return Err(broken(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
         }
         let text = String::from_utf8_lossy(&output.stdout);
-        let (major, minor) = parse_version(&text)
-            .ok_or_else(|| broken(format!("its version is unclear: {}", text.trim())))?;
+        let (major, minor) =
+            parse_version(&text).ok_or_else(|| broken(format!("its version is unclear: {}", text.trim())))?;
         if major < MAJOR_MIN {
-            return Err(broken(format!(
-                "it is PostgreSQL {major}, and at least {MAJOR_MIN} is needed"
-            )));
+            return Err(broken(format!("it is PostgreSQL {major}, and at least {MAJOR_MIN} is needed")));
         }
-        Ok(Self {
-            bin: bin.to_owned(),
-            major,
-            minor,
-            origin,
-        })
+        Ok(Self { bin: bin.to_owned(), major, minor, origin })
     }
 
     /// One of its programs.
@@ -164,11 +152,7 @@ pub fn installed(account: &Account) -> Vec<Installation> {
 fn candidates() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let linked = std::env::split_paths(&path)
-        .filter_map(|dir| {
-            PROGRAMS
-                .iter()
-                .find_map(|p| dir.join(p).canonicalize().ok())
-        })
+        .filter_map(|dir| PROGRAMS.iter().find_map(|p| dir.join(p).canonicalize().ok()))
         .filter_map(|file| file.parent().map(Path::to_owned));
     let usual = PLACES.iter().flat_map(|place| expand(place));
     let resolved = usual.filter_map(|dir| dir.canonicalize().ok());
@@ -210,10 +194,7 @@ mod tests {
     #[test]
     fn versions_of_all_kinds_of_builds() {
         for (text, version) in [
-            (
-                "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n",
-                Some((15, 18)),
-            ),
+            ("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n", Some((15, 18))),
             ("postgres (PostgreSQL) 18.6\n", Some((18, 6))),
             ("postgres (PostgreSQL) 19beta2\n", Some((19, 0))),
             ("postgres (PostgreSQL) 18rc1 (Homebrew)\n", Some((18, 0))),

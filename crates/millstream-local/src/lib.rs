@@ -1,16 +1,39 @@
 //! The local PostgreSQL server: find, download, start, size.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), millstream_local::Error> {
+//! use millstream_local::{LocalOptions, start};
+//!
+//! let server = start(&LocalOptions::default(), &mut |line| eprintln!("{line}")).await?;
+//! let url = server.url();
+//! # Ok(())
+//! # }
+//! ```
 
 mod account;
+mod cluster;
 mod download;
 mod error;
+mod facts;
 mod home;
 mod installation;
 pub mod limits;
+mod lock;
+mod log;
+mod port;
+mod postmaster;
 mod process;
+mod selection;
+mod server;
+mod sizing;
 
 pub use account::Account;
 pub use download::{DOWNLOAD_SOURCES, DownloadSource, download, downloaded};
 pub use error::Error;
+pub use facts::Facts;
 pub use home::{HOME_VARIABLE, Home, ROOT_HOME};
 pub use installation::{Installation, Origin, PLACES, PostgresBin, installed};
+pub use postmaster::Phase;
 pub use process::processes;
+pub use server::{LocalOptions, Running, Status, connect, start, status, stop};
+pub use sizing::{BuildFacts, Setting, settings};

@@ -4,27 +4,52 @@
 use crate::account::Account;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 /// Lists the working directories of all processes that the account may look at.
 const LIST: &str = "exec ls -ld /proc/[0-9]*/cwd";
 
-/// The living processes whose working directory is the data directory: the postmaster and its
-/// children, also those that outlived it. Asked as the account, because even root may lack the
-/// right to look at another user's processes. Empty where there is no `/proc`.
+/// The living processes of the server with that data directory: the postmaster and its children,
+/// also those that outlived it. Where there is no `/proc`, the postmaster alone.
 pub fn processes(account: &Account, data: &Path) -> Vec<u32> {
-    let Ok(data) = data.canonicalize() else {
+    if !Path::new("/proc/self").exists() {
+        return postmaster_by_ps(data).into_iter().collect();
+    }
+    // A person's shell may stand in the directory, too.
+    let is_postgres = |pid: &u32| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name.trim_end() == "postgres")
+    };
+    living_in(account, data).into_iter().filter(is_postgres).collect()
+}
+
+/// The process that the pid file names, if it is a living server.
+fn postmaster_by_ps(data: &Path) -> Option<u32> {
+    let text = std::fs::read_to_string(data.join("postmaster.pid")).ok()?;
+    let pid = text.lines().next()?.trim();
+    let output = Command::new("ps").args(["-o", "stat=,comm=", "-p", pid]).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let living = text.trim_end().ends_with("postgres") && !text.trim_start().starts_with('Z');
+    living.then(|| pid.parse().ok())?
+}
+
+/// Living processes with that working directory. Asked as the account, because even root may lack
+/// the right to look at another user's processes.
+fn living_in(account: &Account, dir: &Path) -> Vec<u32> {
+    let Ok(dir) = dir.canonicalize() else {
         return Vec::new();
     };
-    let output = account
-        .command("/bin/sh")
-        .args(["-c", LIST])
-        .stderr(Stdio::null())
-        .output();
-    output.map_or_else(
-        |_| Vec::new(),
-        |output| parse(&output.stdout, data.as_os_str().as_bytes()),
-    )
+    let output = account.command("/bin/sh").args(["-c", LIST]).stderr(Stdio::null()).output();
+    output.map_or_else(|_| Vec::new(), |output| parse(&output.stdout, dir.as_os_str().as_bytes()))
+}
+
+/// Sends a signal, as the account: no process of another user can be hit. A process that is gone
+/// by now is no error.
+pub(crate) fn signal(account: &Account, name: &str, pids: &[u32]) {
+    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+    let mut command = account.command("/bin/sh");
+    command.args(["-c", "kill -s \"$@\"", "sh", name]).args(pids);
+    let _ = command.stderr(Stdio::null()).status();
 }
 
 /// Pids in lines such as `lrwxrwxrwx 1 u g 0 Jan 1 00:00 /proc/123/cwd -> /directory`.
@@ -33,14 +58,7 @@ fn parse(listing: &[u8], data: &[u8]) -> Vec<u32> {
     listing
         .split(|byte| *byte == b'\n')
         .filter_map(|line| line.strip_suffix(wanted.as_slice()))
-        .filter_map(|line| {
-            std::str::from_utf8(line)
-                .ok()?
-                .rsplit('/')
-                .next()?
-                .parse()
-                .ok()
-        })
+        .filter_map(|line| std::str::from_utf8(line).ok()?.rsplit('/').next()?.parse().ok())
         .collect()
 }
 
@@ -72,10 +90,11 @@ mod tests {
             .spawn()
             .unwrap();
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
-        assert_eq!(processes(&account, dir.path()), [child.id()]);
-        child.kill().unwrap();
+        assert_eq!(living_in(&account, dir.path()), [child.id()]);
+        assert!(processes(&account, dir.path()).is_empty(), "sleep is no server");
+        signal(&account, "KILL", &[child.id()]);
         // Not waited for: the killed child is a zombie now, or about to be one.
-        while !processes(&account, dir.path()).is_empty() {
+        while !living_in(&account, dir.path()).is_empty() {
             std::thread::yield_now();
         }
         child.wait().unwrap();

@@ -32,6 +32,7 @@ mod feature;
 mod proxy;
 mod server;
 mod template;
+mod watchdog;
 
 pub use build::{Build, build_with, builds, default_build};
 pub use cases::{Cases, cases};
@@ -40,6 +41,7 @@ pub use database::{TestDatabase, connect, database, database_on, database_with, 
 pub use feature::{FEATURES, Feature};
 pub use proxy::{Proxy, Traffic};
 pub use server::{Server, Settings, StopMode, shared};
+pub use watchdog::LocalHome;
 
 /// Says that a test cannot run here. With `MILLSTREAM_TEST_NO_SKIP=1` that is a failure.
 ///

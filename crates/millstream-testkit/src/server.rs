@@ -3,11 +3,12 @@
 use crate::build::{Build, account, builds};
 use crate::certificate::Certificates;
 use crate::template::{SUPERUSER, Template, run};
+use crate::watchdog::{Watchdog, directory};
 use millstream_local::Account;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::sync::LazyLock;
 use tokio::sync::OnceCell;
 
@@ -55,8 +56,7 @@ pub struct Server {
     dir: PathBuf,
     port: u16,
     password: String,
-    /// Ends the server and removes its directory when its input closes, also by our death.
-    watchdog: Child,
+    _watchdog: Watchdog,
 }
 
 /// The server of a build that all tests of this process share. Do not stop it.
@@ -75,18 +75,13 @@ impl Server {
     pub async fn start(build: &'static Build, settings: Settings) -> Self {
         let account = account();
         let template = Template::of(build).await;
-        let dir = tempfile::Builder::new()
-            .prefix("millstream-test-")
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700))
-            .tempdir()
-            .expect("a temporary directory can be made")
-            .keep();
+        let dir = directory(0o700);
         account.own(&dir).unwrap_or_else(|error| panic!("{error}"));
-        let watchdog = watchdog(build, &account, &dir);
+        let watchdog = Watchdog::over(&dir);
         let mut copy = account.command("cp");
         copy.arg("-R").arg(&template.data).arg(dir.join("data"));
         run(copy, "copying the template").await;
-        let mut server = Self { build, account, dir, port: 0, password: template.password, watchdog };
+        let mut server = Self { build, account, dir, port: 0, password: template.password, _watchdog: watchdog };
         server.write_access(&settings).await;
         server.start_on_some_port(&settings).await;
         server
@@ -260,36 +255,6 @@ impl Server {
     pub fn log(&self) -> String {
         fs::read_to_string(self.dir.join("log")).unwrap_or_default()
     }
-}
-
-impl Drop for Server {
-    /// Ends the server. The one shared by all tests is never dropped: its watchdog sees our end.
-    fn drop(&mut self) {
-        drop(self.watchdog.stdin.take());
-        let _ = self.watchdog.wait();
-    }
-}
-
-/// Waits for the end of its input, then ends the server and removes its directory.
-const WATCHDOG_SCRIPT: &str = include_str!("watchdog.sh");
-
-/// Starts the process that outlives us and cleans up. It is in its own process group, so that an
-/// interrupt from the terminal does not reach it.
-fn watchdog(build: &Build, account: &Account, dir: &Path) -> Child {
-    use std::os::unix::process::CommandExt;
-    account
-        .command("/bin/sh")
-        .arg("-c")
-        .arg(WATCHDOG_SCRIPT)
-        .arg("sh")
-        .arg(build.installation.program("pg_ctl"))
-        .arg(dir)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .expect("a shell can be started")
 }
 
 fn free_port() -> u16 {

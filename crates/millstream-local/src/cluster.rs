@@ -1,0 +1,237 @@
+//! A new database cluster and the files that configure it.
+
+use crate::account::Account;
+use crate::error::Error;
+use crate::facts::{Facts, disk_free_bytes};
+use crate::home::Home;
+use crate::installation::Installation;
+use crate::limits::{INIT_FREE_BYTES_MIN, SOCKET_PATH_BYTES_MAX};
+use crate::postmaster::write_as;
+use crate::sizing::{BuildFacts, Setting, settings};
+use std::fmt::Write;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use tokio::process::Command;
+
+/// Name of the superuser and of the database.
+pub(crate) const ROLE: &str = "millstream";
+
+/// Beginning of the names of directories in which clusters are made.
+const STAGING_PREFIX: &str = ".new-";
+
+/// Makes a new cluster. It is made beside its place and moved there when complete, so that an
+/// interrupted attempt never looks like a data directory; what such attempts left is removed.
+pub(crate) async fn create(
+    home: &Home,
+    installation: &Installation,
+    account: &Account,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), Error> {
+    if let Some(free_bytes) = disk_free_bytes(&home.dir)
+        && free_bytes < INIT_FREE_BYTES_MIN
+    {
+        return Err(Error::DiskFull { path: home.dir.clone(), free_bytes: Some(free_bytes) });
+    }
+    progress(&format!("making a new database cluster in {}", home.data().display()));
+    remove_unfinished(home);
+    let staging = home.dir.join(format!("{STAGING_PREFIX}{:016x}", fastrand::u64(..)));
+    Home::create_for(account, &staging)?;
+    let made = fill(home, installation, account, &staging).await;
+    let _ = fs::remove_dir_all(&staging);
+    made
+}
+
+fn remove_unfinished(home: &Home) {
+    for entry in fs::read_dir(&home.dir).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(STAGING_PREFIX) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+async fn fill(home: &Home, installation: &Installation, account: &Account, staging: &Path) -> Result<(), Error> {
+    let data = staging.join("data");
+    let password = password()?;
+    let password_file = staging.join("password");
+    write_as(account, &password_file, &password)?;
+
+    let mut initdb = account.command(installation.program("initdb"));
+    initdb.args(initdb_arguments(installation.major)).arg("--pwfile").arg(password_file).arg("--pgdata").arg(&data);
+    run(initdb, "", home).await?;
+    write_as(account, &data.join("pg_hba.conf"), HBA)?;
+    write_as(account, &data.join("pg_ident.conf"), &ident(&account.name))?;
+    write_as(account, &data.join("postgresql.conf"), &postgresql_conf(&data)?)?;
+
+    let mut single = account.command(installation.program("postgres"));
+    single.args(["--single", "-c", "exit_on_error=on", "-D"]).arg(&data).arg("postgres");
+    run(single, &format!("create database {ROLE}\n"), home).await?;
+
+    // The password first: a cluster in place always has one.
+    Home::replace(&home.password(), 0o600, &password)?;
+    fs::rename(&data, home.data()).map_err(Error::io("create", &home.data()))
+}
+
+/// Sorted by code point whatever the machine's language: the fastest order, and one that no update
+/// of the system's locales can change under an index. Since 17 PostgreSQL itself knows upper and
+/// lower case of all letters; before, with locale C, only of the English ones.
+fn initdb_arguments(major: u32) -> Vec<&'static str> {
+    let mut arguments = vec![
+        "--username",
+        ROLE,
+        "--encoding",
+        "UTF8",
+        "--locale",
+        "C",
+        "--data-checksums",
+        "--auth-local",
+        "peer",
+        "--auth-host",
+        "scram-sha-256",
+    ];
+    if major >= 17 {
+        arguments.extend(["--locale-provider", "builtin", "--builtin-locale", "C.UTF-8"]);
+    }
+    arguments
+}
+
+/// Who may connect, and how.
+const HBA: &str = "\
+# Made by millstream. On the unix socket the operating system says who you are; pg_ident.conf says
+# who may be whom. On the network, which is this machine alone, the generated password.
+local all all peer map=millstream
+host all all 127.0.0.1/32 scram-sha-256
+host all all ::1/128 scram-sha-256
+local replication all peer map=millstream
+";
+
+/// Root and the account that runs the server are the superuser on the unix socket. (Only these two
+/// can reach the socket at all; when an ordinary user runs the server, they are that user.)
+fn ident(account: &str) -> String {
+    let mut text = "# Made by millstream: map, system account, role.\n".to_owned();
+    let others = Some("root").filter(|root| *root != account);
+    for name in [account].into_iter().chain(others) {
+        let _ = writeln!(text, "millstream \"{name}\" {ROLE}");
+    }
+    text
+}
+
+fn postgresql_conf(data: &Path) -> Result<String, Error> {
+    let path = data.join("postgresql.conf");
+    let usual = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+    Ok(format!(
+        "{usual}\n\
+         # Generated at every start for the machine and the build. To change a setting for good use\n\
+         # \"alter system\", whose settings win over all files.\n\
+         include_if_exists '../millstream.conf'\n"
+    ))
+}
+
+fn password() -> Result<String, Error> {
+    let path = Path::new("/dev/urandom");
+    let mut bytes = [0_u8; 24];
+    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(Error::io("read", path))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Runs a program with that input; its output is the error when it fails.
+async fn run(command: std::process::Command, input: &str, home: &Home) -> Result<(), Error> {
+    let failed = |output: String| Error::Init { home: home.dir.clone(), output };
+    let mut command = Command::from(command);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Ending us ends it: what it has made so far is of no use.
+    command.kill_on_drop(true);
+    let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that ends early says why in its output.
+        let _ = tokio::io::AsyncWriteExt::write_all(&mut stdin, input.as_bytes()).await;
+    }
+    let output = child.wait_with_output().await.map_err(|error| failed(error.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if text.contains("No space left on device") {
+        return Err(Error::DiskFull { path: home.dir.clone(), free_bytes: disk_free_bytes(&home.dir) });
+    }
+    Err(failed(text.trim().to_owned()))
+}
+
+/// The directory of the unix socket, unless its path would be too long for one.
+pub(crate) fn socket_dir(home: &Home) -> Option<PathBuf> {
+    let dir = home.socket_dir();
+    let longest = dir.join(".s.PGSQL.65535");
+    (longest.as_os_str().len() <= SOCKET_PATH_BYTES_MAX).then_some(dir)
+}
+
+/// Writes the generated settings.
+pub(crate) fn write_conf(home: &Home, installation: &Installation, account: &Account, port: u16) -> Result<(), Error> {
+    let build = BuildFacts {
+        major: installation.major,
+        lz4: installation.accepts(account, "default_toast_compression", "lz4"),
+    };
+    let facts = Facts::gather(&home.dir);
+    let mut list = access(home, port);
+    list.extend(settings(&facts, build));
+    Home::replace(&home.conf(), 0o644, &conf(&list))
+}
+
+fn access(home: &Home, port: u16) -> Vec<Setting> {
+    let setting = |name, value: String, reason: &str| Setting { name, value, reason: reason.to_owned() };
+    let sockets = socket_dir(home).map_or_else(String::new, |dir| dir.display().to_string());
+    vec![
+        setting("listen_addresses", "127.0.0.1".to_owned(), "this machine alone"),
+        setting("port", port.to_string(), "free when the server was first started, and remembered"),
+        setting(
+            "unix_socket_directories",
+            sockets,
+            "beside the data; none where the path would be too long for a socket",
+        ),
+        setting("unix_socket_permissions", "0700".to_owned(), "the account that runs the server, and root"),
+        setting("log_line_prefix", "%m [%p] %a ".to_owned(), "time, process and application: a lane has its own name"),
+    ]
+}
+
+fn conf(list: &[Setting]) -> String {
+    let mut text = "# Generated by millstream at every start; changes here are lost. To change a setting for\n\
+                    # good use \"alter system set NAME = VALUE\", which wins over this file.\n"
+        .to_owned();
+    for one in list {
+        let _ = write!(text, "\n# {}\n{} = '{}'\n", one.reason, one.name, one.value.replace('\'', "''"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_stands_under_its_reason() {
+        let list = [Setting { name: "a", value: "it's".to_owned(), reason: "because".to_owned() }];
+        assert!(conf(&list).ends_with("\n# because\na = 'it''s'\n"));
+    }
+
+    #[test]
+    fn root_and_the_account_are_the_superuser() {
+        assert_eq!(ident("postgres").matches(ROLE).count(), 5);
+        assert!(ident("postgres").contains("\nmillstream \"root\" millstream\n"));
+        assert_eq!(ident("root").matches("\"root\"").count(), 1);
+    }
+
+    #[test]
+    fn a_long_home_has_no_socket() {
+        let home = |dir: String| Home { dir: PathBuf::from(dir) };
+        assert!(socket_dir(&home("/var/lib/millstream".to_owned())).is_some());
+        assert!(socket_dir(&home(format!("/{}", "x".repeat(90)))).is_none());
+    }
+
+    #[test]
+    fn passwords_differ_and_need_no_quoting() {
+        let (one, two) = (password().unwrap(), password().unwrap());
+        assert_ne!(one, two);
+        assert!(one.len() == 48 && one.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    }
+}

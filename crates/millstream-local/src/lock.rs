@@ -1,0 +1,39 @@
+//! The lock that keeps two processes from starting or stopping the same server at once.
+
+use crate::error::Error;
+use crate::home::Home;
+use crate::limits::{LOCK_SECONDS_MAX, POLL};
+use std::fs::{File, TryLockError};
+use std::time::{Duration, Instant};
+
+/// Held until dropped, and not beyond the life of the process.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Waits for the lock; says so if it has to.
+    pub(crate) async fn take(home: &Home, progress: &mut dyn FnMut(&str)) -> Result<Self, Error> {
+        let path = home.lock();
+        let open = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = open.map_err(Error::io("open", &path))?;
+        let begun = Instant::now();
+        let mut told = false;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { _file: file }),
+                Err(TryLockError::Error(error)) => return Err(Error::io("lock", &path)(error)),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if begun.elapsed() > Duration::from_secs(LOCK_SECONDS_MAX) {
+                return Err(Error::Locked { home: home.dir.clone(), seconds: LOCK_SECONDS_MAX });
+            }
+            if !told {
+                progress("waiting for another process that starts or stops the server");
+                told = true;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The server's own log: its end, for errors and progress.
+
+use crate::limits::LOG_TAIL_LINES;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// Bytes of the end that are looked at.
+const TAIL_BYTES: u64 = 16 << 10;
+
+/// Length in bytes; 0 if there is none.
+pub(crate) fn length(log: &Path) -> u64 {
+    fs::metadata(log).map_or(0, |metadata| metadata.len())
+}
+
+/// The last lines of what was written since the log had that length.
+pub(crate) fn tail(log: &Path, begin: u64) -> String {
+    let begin = begin.max(length(log).saturating_sub(TAIL_BYTES));
+    let mut bytes = Vec::new();
+    let read = File::open(log).and_then(|mut file| {
+        file.seek(SeekFrom::Start(begin))?;
+        file.read_to_end(&mut bytes)
+    });
+    if let Err(error) = read {
+        return format!("(it cannot be read: {error})");
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LOG_TAIL_LINES)..].join("\n")
+}
+
+/// The last line, or nothing.
+pub(crate) fn last_line(log: &Path) -> String {
+    tail(log, 0).lines().last().unwrap_or_default().to_owned()
+}
+
+/// Puts a long log aside, over the one put aside before.
+pub(crate) fn begin_anew_if_longer(log: &Path, bytes: u64) {
+    if length(log) > bytes {
+        let _ = fs::rename(log, log.with_extension("log.1"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_is_what_was_written_since() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("server.log");
+        assert_eq!(length(&log), 0);
+        assert!(tail(&log, 0).contains("cannot be read"));
+        fs::write(&log, "old\nnew one\nnew two\n").unwrap();
+        assert_eq!(tail(&log, 4), "new one\nnew two");
+        assert_eq!(last_line(&log), "new two");
+        let many: String = (0..100_000).map(|n| format!("line {n}\n")).collect();
+        fs::write(&log, many).unwrap();
+        let end = tail(&log, 0);
+        assert_eq!(end.lines().count(), LOG_TAIL_LINES);
+        assert!(end.ends_with("line 99999"));
+    }
+
+    #[test]
+    fn a_long_log_is_put_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("server.log");
+        fs::write(&log, "0123456789").unwrap();
+        begin_anew_if_longer(&log, 10);
+        assert!(log.exists());
+        begin_anew_if_longer(&log, 9);
+        assert!(!log.exists() && dir.path().join("server.log.1").exists());
+    }
+}

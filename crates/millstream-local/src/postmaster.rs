@@ -1,0 +1,175 @@
+//! Whether a server runs in a data directory, and what a dead one left behind.
+
+use crate::account::Account;
+use crate::error::Error;
+use crate::home::Home;
+use crate::limits::{ORPHAN_SECONDS_MAX, POLL};
+use crate::process::{processes, signal};
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// A pid that no system gives out: Linux ends at 2^22.
+const NOBODY: &str = "2147483647";
+
+/// What `postmaster.pid` says (`miscadmin.h` lists its lines).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PidFile {
+    pub(crate) pid: u32,
+    pub(crate) port: u16,
+    /// Directory of the unix socket, if there is one.
+    pub(crate) socket_dir: Option<String>,
+    pub(crate) phase: Phase,
+}
+
+/// How far a living server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// It is starting, or recovering from a crash.
+    Starting,
+    /// It takes connections.
+    Ready,
+    /// It is stopping.
+    Stopping,
+}
+
+/// The server in the data directory, if one is alive.
+pub(crate) fn alive(account: &Account, data: &Path) -> Result<Option<PidFile>, Error> {
+    let Some(file) = read(data)? else {
+        return Ok(None);
+    };
+    let living = processes(account, data).contains(&file.pid);
+    Ok(living.then_some(file))
+}
+
+fn read(data: &Path) -> Result<Option<PidFile>, Error> {
+    let path = data.join("postmaster.pid");
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(parse(&text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io("read", &path)(error)),
+    }
+}
+
+fn parse(text: &str) -> Option<PidFile> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    // A server that is just beginning has not written all lines yet.
+    let line = |number: usize| lines.get(number - 1).copied().unwrap_or("");
+    let socket_dir = Some(line(5)).filter(|dir| !dir.is_empty());
+    Some(PidFile {
+        pid: line(1).parse().ok()?,
+        port: line(4).parse().unwrap_or(0),
+        socket_dir: socket_dir.map(str::to_owned),
+        phase: match line(8) {
+            "ready" | "standby" => Phase::Ready,
+            "stopping" => Phase::Stopping,
+            _ => Phase::Starting,
+        },
+    })
+}
+
+/// Prepares a data directory without a living postmaster for the next one. Children that outlived
+/// theirs are given time, then ended. The pid file of the dead one stays, because the next server
+/// learns from it which shared memory must be free; but its pid is made nobody's, since it may
+/// belong to another process by now, or to a dead one that nobody has waited for.
+pub(crate) async fn tidy_up(account: &Account, home: &Home) -> Result<(), Error> {
+    let data = home.data();
+    for name in ["", "QUIT", "KILL"] {
+        let orphans = processes(account, &data);
+        if orphans.is_empty() {
+            break;
+        }
+        if !name.is_empty() {
+            signal(account, name, &orphans);
+        }
+        wait_for_end(account, &data, Duration::from_secs(ORPHAN_SECONDS_MAX)).await;
+    }
+    let orphans = processes(account, &data);
+    if !orphans.is_empty() {
+        return Err(Error::Orphans { data, pids: orphans });
+    }
+    disown(account, &data)?;
+    remove_sockets(home);
+    Ok(())
+}
+
+/// Waits until no process of the server is left; says whether that happened in time.
+pub(crate) async fn wait_for_end(account: &Account, data: &Path, longest: Duration) -> bool {
+    let begun = Instant::now();
+    while !processes(account, data).is_empty() {
+        if begun.elapsed() > longest {
+            return false;
+        }
+        tokio::time::sleep(POLL).await;
+    }
+    true
+}
+
+fn disown(account: &Account, data: &Path) -> Result<(), Error> {
+    let path = data.join("postmaster.pid");
+    let Ok(text) = fs::read_to_string(&path) else {
+        return Ok(());
+    };
+    let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
+    write_as(account, &path, &format!("{NOBODY}\n{rest}"))
+}
+
+/// A socket's lock file names the dead postmaster, too.
+fn remove_sockets(home: &Home) {
+    for entry in fs::read_dir(home.socket_dir()).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(".s.PGSQL.") {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Writes a private file as the account: in a directory of its own it could have put a link in
+/// the file's place, which root must not follow.
+pub(crate) fn write_as(account: &Account, path: &Path, text: &str) -> Result<(), Error> {
+    let mut command = account.command("/bin/sh");
+    command.args(["-c", "umask 077 && exec cat >\"$1\"", "sh"]).arg(path);
+    command.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(Error::io("write", path))?;
+    // Through a pipe, because arguments can be seen by everybody. Its end is closed before waiting.
+    let written = child.stdin.take().map_or(Ok(()), |mut pipe| pipe.write_all(text.as_bytes()));
+    let output = child.wait_with_output().map_err(Error::io("write", path))?;
+    if output.status.success() {
+        return written.map_err(Error::io("write", path));
+    }
+    let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let kind = if text.contains("No space left") { ErrorKind::StorageFull } else { ErrorKind::Other };
+    Err(Error::io("write", path)(std::io::Error::new(kind, text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pid_file_in_every_phase() {
+        let text = "4711\n/data\n1795232196\n54850\n/run\n127.0.0.1\n  9977987        17\nready   \n";
+        let file = parse(text).unwrap();
+        let expected = PidFile { pid: 4711, port: 54_850, socket_dir: Some("/run".to_owned()), phase: Phase::Ready };
+        assert_eq!(file, expected);
+        assert_eq!(parse(&text.replace("ready   ", "stopping")).unwrap().phase, Phase::Stopping);
+        assert_eq!(parse(&text.replace("ready   ", "starting")).unwrap().phase, Phase::Starting);
+        assert_eq!(parse("4711\n/data\n").unwrap().phase, Phase::Starting);
+        assert_eq!(parse(&text.replace("/run", "")).unwrap().socket_dir, None);
+        assert_eq!(parse(""), None);
+        assert_eq!(parse("not a number\n"), None);
+    }
+
+    #[test]
+    fn a_disowned_pid_file_keeps_what_the_next_server_needs() {
+        let account = Account::for_server().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        account.own(dir.path()).unwrap();
+        let path = dir.path().join("postmaster.pid");
+        fs::write(&path, "1\n/data\n1795232196\n").unwrap();
+        account.own(&path).unwrap();
+        disown(&account, dir.path()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "2147483647\n/data\n1795232196\n");
+    }
+}

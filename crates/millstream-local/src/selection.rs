@@ -1,0 +1,77 @@
+//! Which PostgreSQL serves: by the caller's wish, and by the data that is there.
+
+use crate::account::Account;
+use crate::download::{download, downloaded};
+use crate::error::Error;
+use crate::home::Home;
+use crate::installation::{Installation, Origin, PostgresBin, installed};
+use crate::limits::MAJOR_DOWNLOADED;
+use crate::server::{LocalOptions, data_major};
+
+/// The installation to start with.
+pub(crate) async fn installation(
+    options: &LocalOptions,
+    home: &Home,
+    account: &Account,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Installation, Error> {
+    let data = data_major(home)?;
+    let wanted = data.as_deref();
+    let found = match &options.postgres_bin {
+        PostgresBin::Dir(dir) => vec![Installation::open(dir, Origin::Installed, account)?],
+        PostgresBin::Download => downloaded(&home.builds(), account),
+        PostgresBin::Auto => {
+            let mut all = installed(account);
+            all.extend(downloaded(&home.builds(), account));
+            all
+        }
+    };
+    if let Some(fitting) = pick(&found, wanted) {
+        return Ok(fitting.clone());
+    }
+    let downloadable = wanted.is_none_or(|major| major == MAJOR_DOWNLOADED.to_string());
+    if downloadable && !matches!(options.postgres_bin, PostgresBin::Dir(_)) {
+        return download(&home.builds(), account, progress).await;
+    }
+    Err(Error::OtherVersion { data: home.data(), data_major: data.unwrap_or_default(), found: describe(&found) })
+}
+
+/// The first that can open the data, or simply the first where there is none.
+fn pick<'a>(found: &'a [Installation], data_major: Option<&str>) -> Option<&'a Installation> {
+    found.iter().find(|one| data_major.is_none_or(|major| one.major.to_string() == major))
+}
+
+fn describe(found: &[Installation]) -> String {
+    if found.is_empty() {
+        return "no PostgreSQL is installed".to_owned();
+    }
+    let names: Vec<String> = found.iter().map(Installation::to_string).collect();
+    format!("what is here is {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(major: u32) -> Installation {
+        let bin = format!("/usr/lib/postgresql/{major}/bin").into();
+        Installation { bin, major, minor: 1, origin: Origin::Installed }
+    }
+
+    #[test]
+    fn data_chooses_the_version_and_a_new_server_the_newest() {
+        let found = [build(18), build(15)];
+        assert_eq!(pick(&found, None), Some(&found[0]));
+        assert_eq!(pick(&found, Some("15")), Some(&found[1]));
+        assert_eq!(pick(&found, Some("16")), None);
+        assert_eq!(pick(&found, Some("9.6")), None);
+        assert_eq!(pick(&[], None), None);
+    }
+
+    #[test]
+    fn an_error_names_everything_that_was_found() {
+        let text = describe(&[build(18), build(15)]);
+        assert!(text.contains("PostgreSQL 18.1 in /usr") && text.contains("PostgreSQL 15.1"), "{text}");
+        assert_eq!(describe(&[]), "no PostgreSQL is installed");
+    }
+}

@@ -1,0 +1,343 @@
+//! The local server: start, stop, status, and how to reach it.
+
+use crate::account::Account;
+use crate::cluster::{self, ROLE};
+use crate::error::Error;
+use crate::facts::disk_free_bytes;
+use crate::home::Home;
+use crate::installation::{Installation, PostgresBin};
+use crate::limits::{LOG_BYTES_MAX, POLL, PORTS, PROGRESS_SECONDS, START_SECONDS_MAX, STOP_SECONDS_MAX};
+use crate::lock::Lock;
+use crate::log;
+use crate::port::Ports;
+use crate::postmaster::{self, Phase, PidFile};
+use crate::process;
+use crate::selection;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+use tokio::process::Command;
+
+/// What the caller chooses.
+#[derive(Debug, Clone, Default)]
+pub struct LocalOptions {
+    /// Where the server lives, if not in the usual place (see [`Home::choose`]).
+    pub home: Option<PathBuf>,
+    /// Which PostgreSQL to use.
+    pub postgres_bin: PostgresBin,
+}
+
+/// A server that takes connections.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Running {
+    /// Its postmaster.
+    pub pid: u32,
+    /// Its port on 127.0.0.1.
+    pub port: u16,
+    /// Directory of its unix socket, if it has one.
+    pub socket_dir: Option<PathBuf>,
+    /// Directory of its programs.
+    pub bin: PathBuf,
+    /// Major version of its data.
+    pub major: String,
+    /// Its data directory.
+    pub data: PathBuf,
+    /// Its own log.
+    pub log: PathBuf,
+    password: String,
+}
+
+/// What is known about the local server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Where it lives.
+    pub home: PathBuf,
+    /// Its data directory, which may not exist yet.
+    pub data: PathBuf,
+    /// Its own log.
+    pub log: PathBuf,
+    /// Major version of the data, if there is any.
+    pub major: Option<String>,
+    /// How far the server is, if it is alive.
+    pub phase: Option<Phase>,
+    /// The server, if it takes connections.
+    pub running: Option<Running>,
+}
+
+/// Starts the server and waits until it takes connections; makes it first if there is none yet.
+/// A server that runs already is left as it is. `progress` gets lines for a person.
+///
+/// # Errors
+/// See [`Error`]; no data directory is ever changed by a failure.
+pub async fn start(options: &LocalOptions, progress: &mut dyn FnMut(&str)) -> Result<Running, Error> {
+    let home = Home::choose(options.home.as_deref())?;
+    let account = account(&home)?;
+    home.create(&account)?;
+    account.reaches(&home.dir)?;
+    if let Some(running) = running(&home, &account)? {
+        return Ok(running);
+    }
+    let _lock = Lock::take(&home, progress).await?;
+    // Another process may have started it while we waited.
+    settle(&home, &account, progress).await?;
+    if let Some(running) = running(&home, &account)? {
+        return Ok(running);
+    }
+    let installation = selection::installation(options, &home, &account, progress).await?;
+    if data_major(&home)?.is_none() {
+        cluster::create(&home, &installation, &account, progress).await?;
+    }
+    postmaster::tidy_up(&account, &home).await?;
+    progress(&format!("starting {installation}"));
+    start_on_some_port(&home, &installation, &account, progress).await?;
+    running(&home, &account)?.ok_or_else(|| not_started(&home, 0))
+}
+
+/// Stops the server: sessions are ended, their open transactions rolled back. Says whether there
+/// was one to stop.
+///
+/// # Errors
+/// [`Error::Stop`] if it takes too long.
+pub async fn stop(options: &LocalOptions, progress: &mut dyn FnMut(&str)) -> Result<bool, Error> {
+    let home = Home::choose(options.home.as_deref())?;
+    if data_major(&home)?.is_none() {
+        return Ok(false);
+    }
+    let account = account(&home)?;
+    let _lock = Lock::take(&home, progress).await?;
+    let data = home.data();
+    let Some(server) = postmaster::alive(&account, &data)? else {
+        return Ok(false);
+    };
+    // The fast shutdown of pg_ctl.
+    process::signal(&account, "INT", &[server.pid]);
+    let longest = Duration::from_secs(STOP_SECONDS_MAX);
+    if !postmaster::wait_for_end(&account, &data, longest).await {
+        return Err(Error::Stop { data, seconds: STOP_SECONDS_MAX });
+    }
+    Ok(true)
+}
+
+/// Looks at the server without changing anything.
+///
+/// # Errors
+/// What keeps one from looking.
+pub fn status(options: &LocalOptions) -> Result<Status, Error> {
+    let home = Home::choose(options.home.as_deref())?;
+    let major = data_major(&home)?;
+    let mut status =
+        Status { data: home.data(), log: home.log(), home: home.dir.clone(), major, phase: None, running: None };
+    if status.major.is_some() {
+        let account = account(&home)?;
+        status.phase = postmaster::alive(&account, &home.data())?.map(|server| server.phase);
+        status.running = running(&home, &account)?;
+    }
+    Ok(status)
+}
+
+/// The running server.
+///
+/// # Errors
+/// [`Error::NotRunning`] if there is none.
+pub fn connect(options: &LocalOptions) -> Result<Running, Error> {
+    let status = status(options)?;
+    status.running.ok_or(Error::NotRunning { home: status.home })
+}
+
+impl Running {
+    /// URL for any client, with the password.
+    pub fn url(&self) -> String {
+        format!("postgres://{ROLE}:{}@127.0.0.1:{}/{ROLE}", self.password, self.port)
+    }
+
+    /// URL over the unix socket, faster and without password, for the user who started the server.
+    pub fn socket_url(&self) -> Option<String> {
+        let dir = self.socket_dir.as_ref()?.to_str()?;
+        // Everything that has a meaning in a URL, and what no path of sense holds.
+        let plain = dir.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-_.~+@".contains(&byte));
+        plain.then(|| format!("postgres:///{ROLE}?host={dir}&port={}&user={ROLE}", self.port))
+    }
+
+    /// The `psql` of this server, or another on `PATH`, told how to connect.
+    ///
+    /// # Errors
+    /// [`Error::NoPsql`] if there is none.
+    pub fn psql(&self) -> Result<std::process::Command, Error> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let program = std::iter::once(self.bin.clone())
+            .chain(std::env::split_paths(&path))
+            .map(|dir| dir.join("psql"))
+            .find(|file| file.is_file())
+            .ok_or(Error::NoPsql)?;
+        let mut command = std::process::Command::new(program);
+        command.env("PGHOST", "127.0.0.1").env("PGPORT", self.port.to_string());
+        command.env("PGUSER", ROLE).env("PGDATABASE", ROLE).env("PGPASSWORD", &self.password);
+        for other in ["PGHOSTADDR", "PGSERVICE", "PGPASSFILE", "PGSSLMODE", "PGOPTIONS"] {
+            command.env_remove(other);
+        }
+        Ok(command)
+    }
+}
+
+impl std::fmt::Debug for Running {
+    /// Without the password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { pid, port, data, .. } = self;
+        write!(f, "Running {{ pid: {pid}, port: {port}, data: {data:?} }}")
+    }
+}
+
+/// The account of the data that is there, else the one for a new server.
+fn account(home: &Home) -> Result<Account, Error> {
+    let data = home.data();
+    if fs::symlink_metadata(&data).is_ok() { Account::owner_of(&data) } else { Account::for_server() }
+}
+
+/// Major version of the data directory; `None` if there is none yet, or an empty one.
+pub(crate) fn data_major(home: &Home) -> Result<Option<String>, Error> {
+    let data = home.data();
+    let file = data.join("PG_VERSION");
+    match fs::read_to_string(&file) {
+        Ok(text) => return Ok(Some(text.trim().to_owned())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Err(Error::NotData { data }),
+        Err(error) => return Err(Error::io("read", &file)(error)),
+    }
+    let holds_something = fs::read_dir(&data).is_ok_and(|mut entries| entries.next().is_some());
+    if holds_something { Err(Error::NotData { data }) } else { Ok(None) }
+}
+
+/// The server, if it takes connections.
+fn running(home: &Home, account: &Account) -> Result<Option<Running>, Error> {
+    let data = home.data();
+    let Some(server) = postmaster::alive(account, &data)? else {
+        return Ok(None);
+    };
+    if server.phase != Phase::Ready {
+        return Ok(None);
+    }
+    let PidFile { pid, port, socket_dir, .. } = server;
+    let path = home.password();
+    let password = fs::read_to_string(&path).map_err(|source| Error::Password { path, source })?;
+    Ok(Some(Running {
+        pid,
+        port,
+        socket_dir: socket_dir.map(PathBuf::from),
+        bin: bin_in_use(&data),
+        major: data_major(home)?.unwrap_or_default(),
+        log: home.log(),
+        password: password.trim().to_owned(),
+        data,
+    }))
+}
+
+/// Directory of the programs that the server was started with: `postmaster.opts` is its command.
+fn bin_in_use(data: &Path) -> PathBuf {
+    let command = fs::read_to_string(data.join("postmaster.opts")).unwrap_or_default();
+    let program = command.split(" \"").next().unwrap_or_default().trim();
+    Path::new(program).parent().unwrap_or(Path::new("")).to_owned()
+}
+
+/// Waits until a server that is starting or stopping has done so.
+async fn settle(home: &Home, account: &Account, progress: &mut dyn FnMut(&str)) -> Result<(), Error> {
+    let begun = Instant::now();
+    let mut next_progress = PROGRESS_SECONDS;
+    loop {
+        match postmaster::alive(account, &home.data())?.map(|server| server.phase) {
+            None | Some(Phase::Ready) => return Ok(()),
+            Some(phase) => {
+                let seconds = begun.elapsed().as_secs();
+                if seconds >= START_SECONDS_MAX {
+                    return Err(slow(home, 0));
+                }
+                if seconds >= next_progress {
+                    let doing = if phase == Phase::Stopping { "stopping" } else { "starting" };
+                    progress(&format!("the server is still {doing}: {}", log::last_line(&home.log())));
+                    next_progress += PROGRESS_SECONDS;
+                }
+            }
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+async fn start_on_some_port(
+    home: &Home,
+    installation: &Installation,
+    account: &Account,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), Error> {
+    for dir in [home.log_dir(), home.socket_dir()] {
+        Home::create_for(account, &dir)?;
+    }
+    log::begin_anew_if_longer(&home.log(), LOG_BYTES_MAX);
+    let mut ports = Ports::of(home);
+    for _ in 0..PORTS {
+        let port = ports.next_free().ok_or_else(|| no_port(home))?;
+        cluster::write_conf(home, installation, account, port)?;
+        let log_begin = log::length(&home.log());
+        if start_once(home, installation, account, progress).await? {
+            return ports.remember(port, progress);
+        }
+        let tail = log::tail(&home.log(), log_begin);
+        if postmaster::alive(account, &home.data())?.is_some() {
+            return Err(slow(home, log_begin));
+        }
+        // Somebody may have taken the port since we looked.
+        if !tail.contains("could not create any TCP/IP sockets") {
+            return Err(not_started(home, log_begin));
+        }
+        // The failed one leaves nothing, but its predecessor's pid file may be there still.
+        postmaster::tidy_up(account, home).await?;
+    }
+    Err(no_port(home))
+}
+
+/// Starts the server and waits; says whether it takes connections.
+async fn start_once(
+    home: &Home,
+    installation: &Installation,
+    account: &Account,
+    progress: &mut dyn FnMut(&str),
+) -> Result<bool, Error> {
+    let mut command = account.command(installation.program("pg_ctl"));
+    command.args(["start", "-s", "-w", "-t", &START_SECONDS_MAX.to_string(), "-D"]).arg(home.data());
+    command.arg("-l").arg(home.log()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let waiting = Command::from(command).output();
+    tokio::pin!(waiting);
+    loop {
+        let pause = tokio::time::sleep(Duration::from_secs(PROGRESS_SECONDS));
+        tokio::select! {
+            output = &mut waiting => return started(home, output.map_err(Error::io("start", &installation.bin))?),
+            () = pause => progress(&format!("the server is still starting: {}", log::last_line(&home.log()))),
+        }
+    }
+}
+
+/// What `pg_ctl` says. Without a log of the server its own words are the reason.
+fn started(home: &Home, output: Output) -> Result<bool, Error> {
+    if output.status.success() || home.log().exists() {
+        return Ok(output.status.success());
+    }
+    let tail = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(Error::Start { data: home.data(), log: home.log(), tail })
+}
+
+fn not_started(home: &Home, log_begin: u64) -> Error {
+    let tail = log::tail(&home.log(), log_begin);
+    if tail.contains("No space left on device") {
+        return Error::DiskFull { path: home.data(), free_bytes: disk_free_bytes(&home.dir) };
+    }
+    Error::Start { data: home.data(), log: home.log(), tail }
+}
+
+fn slow(home: &Home, log_begin: u64) -> Error {
+    let tail = log::tail(&home.log(), log_begin);
+    Error::Slow { data: home.data(), log: home.log(), seconds: START_SECONDS_MAX, tail }
+}
+
+fn no_port(home: &Home) -> Error {
+    let tail = format!("no free port on 127.0.0.1 among {PORTS}");
+    Error::Start { data: home.data(), log: home.log(), tail }
+}

@@ -1,0 +1,58 @@
+//! The process that outlives a test and cleans up after it, whatever ended the test.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Waits for the end of its input, then ends the server in a directory and removes the directory.
+const SCRIPT: &str = include_str!("watchdog.sh");
+
+/// Ends the server in `DIR/data` and removes the directory when dropped, or when this process
+/// ends, also by `kill -9`: the pipe between them closes in every case.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    child: Child,
+}
+
+impl Watchdog {
+    /// It is in its own process group, so that an interrupt from the terminal does not reach it.
+    pub(crate) fn over(dir: &Path) -> Self {
+        use std::os::unix::process::CommandExt;
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", SCRIPT, "sh"]).arg(dir).current_dir("/").process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self { child: command.spawn().expect("a shell can be started") }
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// A home for a local server (`MILLSTREAM_HOME`), which ends with the test.
+#[derive(Debug)]
+pub struct LocalHome {
+    /// The directory: empty, and open to the account that runs servers.
+    pub dir: PathBuf,
+    _watchdog: Watchdog,
+}
+
+impl LocalHome {
+    /// A new one.
+    #[expect(clippy::new_without_default, reason = "a directory is made")]
+    pub fn new() -> Self {
+        let dir = directory(0o755);
+        let watchdog = Watchdog::over(&dir);
+        Self { dir, _watchdog: watchdog }
+    }
+}
+
+/// A new directory with that mode; its watchdog removes it.
+pub(crate) fn directory(mode: u32) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::Builder::new().prefix("millstream-test-").tempdir().expect("there is room for a directory");
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(mode)).expect("it is our own");
+    dir.keep()
+}
