@@ -10,7 +10,8 @@ fn check(tree: &Tree, report: &mut Report) {
     for package in &tree.crates {
         for name in package.test_binaries.iter().filter(|name| *name != "main") {
             let path = format!("{}/tests/{name}.rs", package.folder);
-            let says = "a second test binary, move it below a folder of tests/ and declare it in main.rs";
+            let says =
+                "a second test binary, set `autotests = false` in [package] and make it a module of tests/main.rs";
             report.broken(&path, 1, says);
         }
     }
