@@ -1,6 +1,8 @@
 //! Where and how to connect: the settings libpq knows, read from text, variables and files as libpq reads them.
 
+mod encryption;
 mod environment;
+mod host;
 mod keyvalue;
 mod keyword;
 mod passfile;
@@ -10,10 +12,14 @@ mod url;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
+pub use encryption::{ClientCertificate, SslMode, TlsRoot, TlsSettings, TlsVersion};
 pub use environment::Environment;
+pub use host::{Address, Host, Secret};
+
+use encryption::tls;
+use host::{add_passwords, hosts};
 
 use crate::error::Error;
 use crate::limits;
@@ -47,112 +53,6 @@ pub struct ConnInfo {
     /// The user's own application name; ours is put in brackets behind it.
     pub application_name: Option<String>,
     warnings: Vec<String>,
-}
-
-/// One server of the list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Host {
-    /// The name as given: what a certificate is checked against; `None` for a bare `hostaddr` and for sockets.
-    pub name: Option<String>,
-    /// Where it is.
-    pub address: Address,
-    /// Its port; for a socket the number in the socket's file name.
-    pub port: u16,
-    /// The password for this host.
-    pub password: Option<Secret>,
-}
-
-/// Where a server listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
-    /// The directory of a Unix socket.
-    Socket(PathBuf),
-    /// A name to be resolved.
-    Name(String),
-    /// A numeric address (`hostaddr`).
-    Ip(IpAddr),
-}
-
-/// A password: never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// The password itself, for the login only.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
-
-/// Encryption and certificates.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsSettings {
-    /// Whether, and how strictly.
-    pub mode: SslMode,
-    /// TLS from the first byte, without asking (PostgreSQL 17 and later).
-    pub direct: bool,
-    /// Which authorities sign server certificates.
-    pub root: TlsRoot,
-    /// Our certificate and its key, in PEM.
-    pub client: Option<ClientCertificate>,
-    /// Send the host name before encryption starts.
-    pub sni: bool,
-    /// Lowest and highest protocol version, `TLSv1.2` or `TLSv1.3`.
-    pub versions: (TlsVersion, TlsVersion),
-}
-
-/// Which authorities sign server certificates.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TlsRoot {
-    /// This file, which need not exist unless the mode verifies.
-    File(PathBuf),
-    /// The operating system's.
-    System,
-    /// None known: no home directory and no `sslrootcert`.
-    None,
-}
-
-/// Our certificate and its key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientCertificate {
-    /// PEM file of the certificate, followed by its intermediates.
-    pub certificate: PathBuf,
-    /// PEM file of the key.
-    pub key: PathBuf,
-    /// Named by the user: the file must exist. The default file may be missing.
-    pub named: bool,
-}
-
-/// A TLS protocol version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TlsVersion {
-    /// TLS 1.2.
-    V12,
-    /// TLS 1.3.
-    V13,
-}
-
-/// How strictly the connection is encrypted, as libpq's `sslmode`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SslMode {
-    /// Never.
-    Disable,
-    /// Only where the server insists.
-    Allow,
-    /// Where the server can.
-    Prefer,
-    /// Always; the certificate is checked only where a root certificate is at hand.
-    Require,
-    /// Always, signed by a known authority.
-    VerifyCa,
-    /// Always, signed by a known authority and made for this host.
-    VerifyFull,
 }
 
 /// Which servers are good enough, as libpq's `target_session_attrs`.
@@ -198,15 +98,6 @@ pub struct Keepalives {
     pub user_timeout: Option<Duration>,
 }
 
-const SSL_MODES: &[(&str, SslMode)] = &[
-    ("disable", SslMode::Disable),
-    ("allow", SslMode::Allow),
-    ("prefer", SslMode::Prefer),
-    ("require", SslMode::Require),
-    ("verify-ca", SslMode::VerifyCa),
-    ("verify-full", SslMode::VerifyFull),
-];
-
 const TARGET_SESSIONS: &[(&str, TargetSession)] = &[
     ("any", TargetSession::Any),
     ("read-write", TargetSession::ReadWrite),
@@ -218,10 +109,6 @@ const TARGET_SESSIONS: &[(&str, TargetSession)] = &[
 
 const CHANNEL_BINDINGS: &[(&str, ChannelBinding)] =
     &[("disable", ChannelBinding::Disable), ("prefer", ChannelBinding::Prefer), ("require", ChannelBinding::Require)];
-
-const TLS_VERSIONS: &[(&str, TlsVersion)] = &[("TLSv1.2", TlsVersion::V12), ("TLSv1.3", TlsVersion::V13)];
-
-const SWITCHES: &[(&str, bool)] = &[("0", false), ("1", true)];
 
 impl ConnInfo {
     /// Reads a connection string: a URL (`postgres://`, `postgresql://`), `key=value` pairs, a bare database name, or
@@ -296,34 +183,6 @@ impl ConnInfo {
     }
 }
 
-impl Host {
-    /// Name, address or socket directory, without port.
-    fn place(&self) -> String {
-        match (&self.name, &self.address) {
-            (Some(name), _) | (None, Address::Name(name)) => name.clone(),
-            (None, Address::Ip(ip)) => ip.to_string(),
-            (None, Address::Socket(dir)) => dir.display().to_string(),
-        }
-    }
-}
-
-impl fmt::Display for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = self.place();
-        match &self.address {
-            Address::Socket(_) => write!(f, "{place}/.s.PGSQL.{}", self.port),
-            _ if place.contains(':') => write!(f, "[{place}]:{}", self.port),
-            _ => write!(f, "{place}:{}", self.port),
-        }
-    }
-}
-
-impl fmt::Display for SslMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(name_of(SSL_MODES, *self))
-    }
-}
-
 impl fmt::Display for TargetSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(name_of(TARGET_SESSIONS, *self))
@@ -344,143 +203,6 @@ fn text_settings(text: &str) -> Result<Said, Error> {
     } else {
         Ok(Said::from([("dbname", text.to_owned())]))
     }
-}
-
-fn hosts(said: &Said, env: &Environment) -> Result<Vec<Host>, Error> {
-    let list = |keyword: &str| -> Vec<&str> {
-        said.get(keyword).filter(|v| !v.is_empty()).map_or_else(Vec::new, |v| v.split(',').map(str::trim).collect())
-    };
-    let (names, addresses, ports) = (list("host"), list("hostaddr"), list("port"));
-    let count = names.len().max(addresses.len()).max(1);
-    if count > limits::HOSTS_MAX {
-        return Err(Error::settings(format!("{count} hosts are more than {}", limits::HOSTS_MAX)));
-    }
-    if !names.is_empty() && !addresses.is_empty() && names.len() != addresses.len() {
-        return Err(Error::settings(format!(
-            "could not match {} host names to {} hostaddr values",
-            names.len(),
-            addresses.len()
-        )));
-    }
-    if ports.len() > 1 && ports.len() != count {
-        return Err(Error::settings(format!("could not match {} port numbers to {count} hosts", ports.len())));
-    }
-    (0..count)
-        .map(|i| {
-            let port = port(ports.get(i).or(ports.first()).copied().unwrap_or(""))?;
-            host(names.get(i).copied().unwrap_or(""), addresses.get(i).copied().unwrap_or(""), port, env)
-        })
-        .collect()
-}
-
-fn host(name: &str, address: &str, port: u16, env: &Environment) -> Result<Host, Error> {
-    let given = (!name.is_empty()).then(|| name.to_owned());
-    if !address.is_empty() {
-        let ip = address.parse::<IpAddr>().map_err(|_| {
-            Error::settings_hint(format!("hostaddr \"{address}\" is no IP address"), "put names into host")
-        })?;
-        return Ok(Host { name: given, address: Address::Ip(ip), port, password: None });
-    }
-    if name.starts_with('@') {
-        return Err(Error::settings_hint(
-            format!("abstract Unix socket \"{name}\" is not supported"),
-            "use a socket directory or a TCP host",
-        ));
-    }
-    let address = if name.is_empty() {
-        env.default_address(port)
-    } else if name.starts_with('/') {
-        Address::Socket(PathBuf::from(name))
-    } else {
-        Address::Name(name.to_owned())
-    };
-    let name = match &address {
-        Address::Name(name) => Some(name.clone()),
-        _ => None,
-    };
-    Ok(Host { name, address, port, password: None })
-}
-
-fn port(text: &str) -> Result<u16, Error> {
-    if text.is_empty() {
-        return Ok(5432);
-    }
-    text.parse::<u16>()
-        .ok()
-        .filter(|&port| port > 0)
-        .ok_or_else(|| Error::settings(format!("invalid port number \"{text}\", not between 1 and 65535")))
-}
-
-fn add_passwords(
-    hosts: &mut [Host],
-    said: &Said,
-    env: &Environment,
-    user: &str,
-    dbname: &str,
-    warnings: &mut Vec<String>,
-) {
-    if let Some(password) = said.get("password").filter(|p| !p.is_empty()) {
-        for host in hosts {
-            host.password = Some(Secret(password.clone()));
-        }
-        return;
-    }
-    let path = match said.get("passfile").filter(|p| !p.is_empty()) {
-        Some(path) => PathBuf::from(path),
-        None => match env.home() {
-            Some(home) => home.join(".pgpass"),
-            None => return,
-        },
-    };
-    let Some(text) = passfile::read(&path, warnings) else { return };
-    for host in hosts {
-        let name = match &host.address {
-            Address::Socket(dir) if env.is_default_socket_dir(dir) => "localhost".to_owned(),
-            _ => host.place(),
-        };
-        host.password = passfile::find(&text, &name, host.port, dbname, user).map(Secret);
-    }
-}
-
-fn tls(said: &Said, env: &Environment) -> Result<TlsSettings, Error> {
-    let beside = |file: &str| env.home().map(|home| home.join(".postgresql").join(file));
-    let named = |keyword: &str| said.get(keyword).filter(|v| !v.is_empty());
-    let mode_said = choice(said, "sslmode", SSL_MODES)?;
-    let root = match named("sslrootcert") {
-        Some(root) if root == "system" => TlsRoot::System,
-        Some(file) => TlsRoot::File(PathBuf::from(file)),
-        None => beside("root.crt").map_or(TlsRoot::None, TlsRoot::File),
-    };
-    let mode = mode_said.unwrap_or(if root == TlsRoot::System { SslMode::VerifyFull } else { SslMode::Prefer });
-    if root == TlsRoot::System && mode != SslMode::VerifyFull {
-        return Err(Error::settings_hint(
-            format!("weak sslmode \"{mode}\" may not be used with sslrootcert=system"),
-            "use sslmode=verify-full",
-        ));
-    }
-    let direct = choice(said, "sslnegotiation", &[("postgres", false), ("direct", true)])?.unwrap_or(false);
-    if direct && mode < SslMode::Require {
-        return Err(Error::settings_hint(
-            format!("weak sslmode \"{mode}\" may not be used with sslnegotiation=direct"),
-            "use sslmode=require or stronger",
-        ));
-    }
-    let certificate = named("sslcert").map(PathBuf::from);
-    let client = match choice(said, "sslcertmode", &[("disable", false), ("allow", true)])? {
-        Some(false) => None,
-        _ => {
-            let key = named("sslkey").map(PathBuf::from).or_else(|| beside("postgresql.key"));
-            let (named, certificate) = (certificate.is_some(), certificate.or_else(|| beside("postgresql.crt")));
-            certificate.zip(key).map(|(certificate, key)| ClientCertificate { certificate, key, named })
-        }
-    };
-    let low = choice(said, "ssl_min_protocol_version", TLS_VERSIONS)?.unwrap_or(TlsVersion::V12);
-    let high = choice(said, "ssl_max_protocol_version", TLS_VERSIONS)?.unwrap_or(TlsVersion::V13);
-    if low > high {
-        return Err(Error::settings("ssl_min_protocol_version is higher than ssl_max_protocol_version"));
-    }
-    let sni = choice(said, "sslsni", SWITCHES)?.unwrap_or(true);
-    Ok(TlsSettings { mode, direct, root, client, sni, versions: (low, high) })
 }
 
 fn connect_timeout(said: &Said) -> Result<Option<Duration>, Error> {

@@ -1,7 +1,7 @@
 //! PostgreSQL for Millstream: connecting, catalog, binary COPY, error kinds.
 
+mod attempt;
 pub mod catalog;
-mod connect;
 mod connection;
 mod conninfo;
 mod error;
@@ -13,7 +13,7 @@ mod session;
 mod sqlstate;
 mod tls;
 
-pub use connect::connect;
+pub use attempt::connect;
 pub use connection::{Connection, ServerFacts};
 pub use conninfo::{
     Address, ChannelBinding, ClientCertificate, ConnInfo, Environment, Host, Keepalives, Secret, SslMode,

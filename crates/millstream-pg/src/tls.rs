@@ -80,7 +80,8 @@ fn explain_certificate(error: &CertificateError, settings: &TlsSettings) -> (Str
         TlsRoot::System | TlsRoot::None => "the system's certificate authorities".to_owned(),
     };
     match error {
-        CertificateError::UnknownIssuer => (
+        // An authority of the right name and another key shows as a bad signature.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => (
             format!("the server's certificate is not signed by {authority}"),
             Some("name the right authority with sslrootcert=FILE (or sslrootcert=system)".to_owned()),
         ),

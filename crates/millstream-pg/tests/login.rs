@@ -1,0 +1,86 @@
+//! Being let in or not: passwords, databases, addresses where nobody answers.
+
+use millstream_pg::{ConnInfo, ErrorKind, SessionSettings};
+use millstream_testkit as testkit;
+
+use crate::{connected, nowhere, refused};
+
+#[tokio::test]
+async fn what_is_wrong_with_a_login_is_said() {
+    let database = testkit::database().await;
+    let port = database.server.port();
+    let error = refused(&format!("postgres://millstream:wr0ng@127.0.0.1:{port}/postgres")).await;
+    assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Auth, Some("28P01")));
+    assert!(!format!("{error:?}").contains("wr0ng"));
+
+    let error = refused(&format!("postgres://millstream@127.0.0.1:{port}/postgres")).await;
+    assert_eq!(error.kind(), ErrorKind::Auth);
+    assert!(error.to_string().contains("asks for the password of \"millstream\""), "{error}");
+    assert!(error.hint().expect("a way out").contains("PGPASSWORD"));
+
+    let error = refused(&database.server.url("no such")).await;
+    assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::NotFound, Some("3D000")));
+    assert!(error.hint().expect("a way out").contains("createdb"));
+}
+
+#[tokio::test]
+async fn where_nobody_answers_is_said() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let silent = refused(&format!("host=127.0.0.1 port={port} user=u connect_timeout=1")).await;
+    assert_eq!(silent.kind(), ErrorKind::Unreachable);
+    assert!(silent.to_string().contains("no answer in time"), "{silent}");
+    drop(listener);
+
+    let error = refused(&format!("host=127.0.0.1 port={port} user=u")).await;
+    assert_eq!(error.kind(), ErrorKind::Unreachable);
+    assert_eq!(error.to_string(), format!("cannot connect to 127.0.0.1:{port}: connection refused"));
+    assert!(error.hint().expect("a way out").contains("millstream db start"));
+
+    let error = refused("host=/nowhere/at/all user=u").await;
+    assert_eq!(error.kind(), ErrorKind::Unreachable);
+    assert!(error.to_string().contains("no such socket"), "{error}");
+
+    let error = refused("host=nowhere.invalid user=u").await;
+    assert_eq!(error.kind(), ErrorKind::Unreachable);
+    assert!(error.to_string().contains("host name"), "{error}");
+}
+
+#[tokio::test]
+async fn a_name_with_several_addresses_is_tried_to_the_end() {
+    let database = testkit::database().await;
+    let url = database.server.url_at(&format!("localhost:{}", database.server.port()), &database.name);
+    assert_eq!(connected(&url).await.server.host, format!("localhost:{}", database.server.port()));
+}
+
+#[tokio::test]
+async fn a_refused_password_ends_the_search_and_a_dead_host_does_not() {
+    let database = testkit::database().await;
+    let (port, password) = (database.server.port(), database.server.password());
+    let alive = format!("postgres://millstream:{password}@127.0.0.1:1,127.0.0.1:{port}/postgres");
+    connected(&alive).await;
+    let wrong = format!("postgres://millstream:wrong@127.0.0.1:{port},127.0.0.1:1/postgres");
+    assert_eq!(refused(&wrong).await.sqlstate(), Some("28P01"));
+    let random = ConnInfo::parse(&format!("{alive}?load_balance_hosts=random"), &nowhere()).expect("a URL");
+    for _ in 0..8 {
+        millstream_pg::connect(&random, &SessionSettings::control()).await.expect("the living host is found");
+    }
+}
+
+#[tokio::test]
+async fn a_full_server_is_worth_another_try() {
+    let build = testkit::default_build().await;
+    let conf = vec!["max_connections = 4".to_owned(), "superuser_reserved_connections = 0".to_owned()];
+    let server = testkit::Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await;
+    let mut open = Vec::new();
+    let error = loop {
+        match crate::connect(&server.url("postgres")).await {
+            Ok(connection) => open.push(connection),
+            Err(error) => break error,
+        }
+        assert!(open.len() <= 4);
+    };
+    assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::TooManyConnections, Some("53300")));
+    assert!(error.hint().expect("a way out").contains("fewer lanes"));
+    assert!(millstream_pg::retry_delay(1, error.kind()).is_some());
+}
