@@ -9,6 +9,9 @@ use std::io::Write;
 /// Columns that help fits, also on a wider terminal.
 const HELP_WIDTH: usize = 80;
 
+/// Place of `--output` among the flags: behind the command's own, before `--help`.
+const OUTPUT_ORDER: usize = 900;
+
 const EXAMPLES: &str = "\
 Examples:
   millstream collections
@@ -36,8 +39,15 @@ Exit codes:
     disable_help_subcommand = true
 )]
 pub struct Args {
-    /// Form of the data on stdout
-    #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
+    /// Form of the data on stdout: text or json
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORMAT",
+        default_value = "text",
+        hide_possible_values = true,
+        display_order = OUTPUT_ORDER
+    )]
     pub output: Format,
 
     /// What to do.
@@ -70,11 +80,8 @@ pub fn explain(error: &clap::Error) -> std::process::ExitCode {
         return Exit::Done.into();
     }
     let text = error.render();
-    let shown = if std::io::IsTerminal::is_terminal(&std::io::stderr()) {
-        text.ansi().to_string()
-    } else {
-        text.to_string()
-    };
+    let shown =
+        if std::io::IsTerminal::is_terminal(&std::io::stderr()) { text.ansi().to_string() } else { text.to_string() };
     let _ = std::io::stderr().write_all(masked(&shown).as_bytes());
     Exit::Error.into()
 }

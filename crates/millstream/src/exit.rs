@@ -19,14 +19,7 @@ pub enum Exit {
 
 /// Every exit, in the order of the enum.
 #[cfg(test)]
-const EXITS: &[Exit] = &[
-    Exit::Done,
-    Exit::Findings,
-    Exit::Error,
-    Exit::Bug,
-    Exit::Interrupted,
-    Exit::Terminated,
-];
+const EXITS: &[Exit] = &[Exit::Done, Exit::Findings, Exit::Error, Exit::Bug, Exit::Interrupted, Exit::Terminated];
 
 impl Exit {
     /// The code that the shell sees; above 128 it is 128 and the number of the signal.

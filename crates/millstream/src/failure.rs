@@ -47,6 +47,17 @@ impl Failure {
         failure
     }
 
+    /// A failure told by an error of ours that knows its kind and the way out.
+    pub fn judged(error: &(dyn Error + 'static), kind: ErrorKind, hint: Option<String>) -> Self {
+        let mut failure = Self::of(error);
+        failure.hint = hint;
+        if kind == ErrorKind::Bug {
+            failure.end = End::Shown(Exit::Bug);
+            failure.hint = Some(bug_hint());
+        }
+        failure
+    }
+
     /// Adds an error and its sources as causes, leaving out what the line above already says.
     #[must_use]
     pub fn because(mut self, error: &(dyn Error + 'static)) -> Self {
@@ -93,24 +104,8 @@ impl Failure {
         let _ = std::io::stderr().write_all(self.to_string().as_bytes());
     }
 
-    fn judged(error: &(dyn Error + 'static), kind: ErrorKind, hint: Option<String>) -> Self {
-        let mut failure = Self::of(error);
-        failure.hint = hint;
-        if kind == ErrorKind::Bug {
-            failure.end = End::Shown(Exit::Bug);
-            failure.hint = Some(bug_hint());
-        }
-        failure
-    }
-
     fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self {
-            end: End::Shown(exit),
-            message: message.into(),
-            causes: Vec::new(),
-            place: None,
-            hint: None,
-        }
+        Self { end: End::Shown(exit), message: message.into(), causes: Vec::new(), place: None, hint: None }
     }
 }
 
@@ -163,9 +158,7 @@ impl From<std::io::Error> for Failure {
 /// never go missing while the others acknowledge.
 pub fn report_panics() {
     std::panic::set_hook(Box::new(|info| {
-        let message = info
-            .payload_as_str()
-            .unwrap_or("a panic without a message");
+        let message = info.payload_as_str().unwrap_or("a panic without a message");
         let mut failure = Failure::bug(format!("millstream has a bug: {message}"));
         if let Some(place) = info.location() {
             failure = failure.at(place.to_string());

@@ -1,13 +1,7 @@
 //! Counts, sizes, rates and durations as people read and write them.
 
 /// Units of an age, longest last, with their seconds.
-const AGE_UNITS: &[(&str, u64)] = &[
-    ("s", 1),
-    ("m", 60),
-    ("h", 3_600),
-    ("d", 86_400),
-    ("w", 604_800),
-];
+const AGE_UNITS: &[(&str, u64)] = &[("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400), ("w", 604_800)];
 
 /// Longest age accepted: a hundred years, well within what PostgreSQL's timestamps subtract.
 const AGE_SECONDS_MAX: u64 = 100 * 365 * 86_400;
@@ -32,6 +26,40 @@ impl std::str::FromStr for Age {
             .filter(|seconds| *seconds <= AGE_SECONDS_MAX)
             .map(|seconds| Self { seconds })
             .ok_or_else(|| "expected a number and a unit: 90m, 12h, 30d or 8w".to_owned())
+    }
+}
+
+/// Units of a size with their bytes; a bare number is bytes.
+const SIZE_UNITS: &[(&str, usize)] = &[
+    ("", 1),
+    ("B", 1),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+];
+
+/// A number of bytes as typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// Bytes.
+    pub bytes: usize,
+}
+
+impl std::str::FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+        let unit = text[digits.len()..].trim_start();
+        SIZE_UNITS
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(unit))
+            .and_then(|(_, bytes)| digits.parse::<usize>().ok()?.checked_mul(*bytes))
+            .map(|bytes| Self { bytes })
+            .ok_or_else(|| "expected a number and a unit: 512KiB, 64MiB or 1GiB".to_owned())
     }
 }
 
@@ -61,6 +89,17 @@ pub fn bytes(n: u64) -> String {
         unit += 1;
     }
     format!("{value:.1} {}", UNITS[unit])
+}
+
+/// A number per second, without unit: `142,857`, small ones with a decimal.
+pub fn rate(per_second: f64) -> String {
+    if per_second > 0.0 && per_second < 100.0 {
+        return format!("{per_second:.1}");
+    }
+    // A cast from f64 saturates, and a rate is nowhere near the end of u64.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded on purpose")]
+    let whole = per_second.round() as u64;
+    count(whole)
 }
 
 /// A count with its noun: `1 load`, `2,000 loads`.
@@ -93,6 +132,24 @@ mod tests {
         for (n, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(count(n), text);
         }
+    }
+
+    #[test]
+    fn typed_sizes_have_units() {
+        for (text, bytes) in [("0", 0), ("64MiB", 64 << 20), ("1 gib", 1 << 30), ("5kB", 5_000)] {
+            assert_eq!(text.parse(), Ok(Size { bytes }));
+        }
+        for text in ["", "MiB", "1.5GiB", "-1", "1TiB", "99999999999GiB"] {
+            assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_are_whole_unless_small() {
+        for (rate_per_second, text) in [(0.0, "0"), (1.25, "1.2"), (99.96, "100.0"), (142_857.4, "142,857")] {
+            assert_eq!(rate(rate_per_second), text);
+        }
+        assert_eq!(rate(f64::NAN), "0");
     }
 
     #[test]

@@ -36,9 +36,7 @@ fn url_passwords(text: &str) -> Vec<(usize, usize)> {
     for (at, _) in text.match_indices("://") {
         let start = at + 3;
         let rest = &text[start..];
-        let len = rest
-            .find(|c: char| c.is_whitespace() || c == '"')
-            .unwrap_or(rest.len());
+        let len = rest.find(|c: char| c.is_whitespace() || c == '"').unwrap_or(rest.len());
         let rest = &rest[..len];
         if let Some(end) = rest.rfind('@')
             && let Some(colon) = rest[..end].find(':')
@@ -64,9 +62,7 @@ fn word_passwords(text: &str) -> Vec<(usize, usize)> {
             let start = text.len() - value.len();
             let len = match value.strip_prefix('\'') {
                 Some(quoted) => 1 + quoted_len(quoted),
-                None => value
-                    .find(|c: char| c.is_whitespace() || matches!(c, '&' | '\'' | '"'))
-                    .unwrap_or(value.len()),
+                None => value.find(|c: char| c.is_whitespace() || matches!(c, '&' | '\'' | '"')).unwrap_or(value.len()),
             };
             if len > 0 {
                 spans.push((start, start + len));

@@ -18,9 +18,7 @@ impl Signals {
     /// Begins to watch. Until a command calls [`Signals::stop_asked`], a signal ends the process
     /// at once; afterwards the second one does.
     pub fn watch() -> Result<Self, Failure> {
-        let failed = |error: std::io::Error| {
-            Failure::user("cannot watch for signals").because(&error)
-        };
+        let failed = |error: std::io::Error| Failure::user("cannot watch for signals").because(&error);
         let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
         let (sender, first) = watch::channel(None);
@@ -39,5 +37,17 @@ impl Signals {
             }
         });
         Ok(Self { first, orderly })
+    }
+
+    /// Resolves at the first signal, with the exit it asks for. From the call on the command ends
+    /// in good order itself, and only a second signal ends the process at once.
+    pub async fn stop_asked(&self) -> Exit {
+        self.orderly.store(true, Ordering::SeqCst);
+        let mut first = self.first.clone();
+        match first.wait_for(Option::is_some).await {
+            Ok(exit) => exit.unwrap_or(Exit::Interrupted),
+            // The watching task lives as long as the runtime, so this cannot resolve.
+            Err(_) => std::future::pending().await,
+        }
     }
 }

@@ -29,10 +29,7 @@ pub struct Table {
 impl Table {
     /// A table without rows.
     pub fn new(columns: &[(&'static str, Align)]) -> Self {
-        Self {
-            columns: columns.to_vec(),
-            rows: Vec::new(),
-        }
+        Self { columns: columns.to_vec(), rows: Vec::new() }
     }
 
     /// Adds a row with a cell for each column. Control characters are shown as escapes, so that no
@@ -69,8 +66,7 @@ impl std::fmt::Display for Table {
             let wrapped = wrap(row.last().map_or("", |cell| cell), *widths.last().unwrap_or(&0));
             let is_wrapped = matches!(self.columns.last(), Some((_, Align::Wrap)));
             let mut line = String::new();
-            for (n, ((cell, (_, align)), w)) in row.iter().zip(&self.columns).zip(&widths).enumerate()
-            {
+            for (n, ((cell, (_, align)), w)) in row.iter().zip(&self.columns).zip(&widths).enumerate() {
                 if n > 0 {
                     line.push_str(GAP);
                 }
@@ -152,8 +148,8 @@ mod tests {
         table.row(["x\ny\u{1b}[0m".to_owned(), "1,200".to_owned()]);
         assert_eq!(
             table.to_string(),
-            "NAME             ROWS\n\
-             events              7\n\
+            "NAME            ROWS\n\
+             events             7\n\
              x\\ny\\u{1b}[0m  1,200\n"
         );
     }

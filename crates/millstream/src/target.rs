@@ -5,9 +5,9 @@ use crate::failure::Failure;
 use crate::output::note;
 use millstream_engine::store::Schema;
 use millstream_engine::store::collections::{self, Collection};
+use millstream_local::LocalOptions;
 use millstream_model::CollectionName;
-use millstream_pg::{ConnInfo, Environment, SessionSettings};
-use tokio_postgres::Client;
+use millstream_pg::{ConnInfo, Connection, Environment, SessionSettings};
 
 /// Variables that name the database, the first one set wins.
 const DATABASE_VARIABLES: &[&str] = &["MILLSTREAM_DB", "DATABASE_URL"];
@@ -33,9 +33,8 @@ pub enum Purpose {
 pub async fn resolve(args: &TargetArgs, purpose: Purpose) -> Result<ConnInfo, Failure> {
     let environment = Environment::from_process();
     let conninfo = match named(args, purpose, &environment) {
-        Some((text, said_by)) => ConnInfo::parse(text, &environment)
-            .map_err(|error| Failure::from(error).at(said_by))?,
-        None => start_local().await?,
+        Some((text, said_by)) => parse(text, &environment).map_err(|failure| failure.at(said_by))?,
+        None => local(&millstream_local::start(&LocalOptions::default(), &mut |line| note(line)).await?)?,
     };
     for warning in conninfo.warnings() {
         note(&format!("warning: {warning}"));
@@ -44,27 +43,96 @@ pub async fn resolve(args: &TargetArgs, purpose: Purpose) -> Result<ConnInfo, Fa
     Ok(conninfo)
 }
 
+/// Reads a connection string. A URL of another kind is refused before it is taken for the name of
+/// a database, which would be shown with the password in it.
+fn parse(text: &str, environment: &Environment) -> Result<ConnInfo, Failure> {
+    let scheme = text.trim().split_once("://").map_or("postgres", |(scheme, _)| scheme);
+    if !scheme.contains('=') && !matches!(scheme, "postgres" | "postgresql") {
+        return Err(Failure::user("the database's URL is not one of PostgreSQL")
+            .hint("give it as postgres://USER@HOST:PORT/DB or \"host=.. dbname=..\""));
+    }
+    Ok(ConnInfo::parse(text, environment)?)
+}
+
+/// How to reach the local server. The user's `PG*` variables are about other servers.
+fn local(server: &millstream_local::Running) -> Result<ConnInfo, Failure> {
+    Ok(ConnInfo::parse(&server.url(), &Environment::from_variables([]))?)
+}
+
 /// The schema of our tables.
 pub fn schema(args: &TargetArgs) -> Schema {
     let variable = Environment::from_process();
-    let name = args.schema.as_deref().or_else(|| variable.variable(SCHEMA_VARIABLE));
+    let name = args.schema.as_deref().or_else(|| set(&variable, SCHEMA_VARIABLE));
     Schema::new(name.unwrap_or(SCHEMA_DEFAULT))
 }
 
 /// The connection string and who said it.
-fn named<'a>(
-    args: &'a TargetArgs,
-    purpose: Purpose,
-    environment: &'a Environment,
-) -> Option<(&'a str, &'static str)> {
+fn named<'a>(args: &'a TargetArgs, purpose: Purpose, environment: &'a Environment) -> Option<(&'a str, &'static str)> {
     let variables = match purpose {
         Purpose::Work => DATABASE_VARIABLES,
         Purpose::Show => &[],
     };
     let typed = args.db.as_deref().map(|text| (text, "--db"));
-    typed.or_else(|| {
-        variables
-            .iter()
-            .find_map(|name| environment.variable(name).map(|text| (text, *name)))
-    })
+    typed.or_else(|| variables.iter().find_map(|name| Some((set(environment, name)?, *name))))
+}
+
+/// A variable that is set to something.
+fn set<'a>(environment: &'a Environment, name: &str) -> Option<&'a str> {
+    environment.variable(name).filter(|text| !text.is_empty())
+}
+
+/// A session on the target, for reading and removing what is on record.
+#[derive(Debug)]
+pub struct Database {
+    /// The session.
+    pub connection: Connection,
+    /// The schema of our tables, which may not be there.
+    pub schema: Schema,
+}
+
+impl Database {
+    /// The target where something is on record: finds it, tells it, connects. `None` where our
+    /// tables are missing; a local server is not made only to find that it is empty.
+    ///
+    /// # Errors
+    /// Tables of a version that we do not know, missing rights.
+    pub async fn open(args: &TargetArgs) -> Result<Option<Self>, Failure> {
+        let is_local = named(args, Purpose::Work, &Environment::from_process()).is_none();
+        if is_local && millstream_local::status(&LocalOptions::default())?.major.is_none() {
+            note("target: the local server, which has not been made yet");
+            return Ok(None);
+        }
+        let database = Self::connect(args, &resolve(args, Purpose::Work).await?).await?;
+        let exists = database.schema.exists(&database.connection.client).await?;
+        Ok(exists.then_some(database))
+    }
+
+    /// The same, with the collection of a name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn open_at(args: &TargetArgs, name: &CollectionName) -> Result<(Self, Collection), Failure> {
+        let database = Self::open(args).await?.ok_or_else(|| no_collection(name))?;
+        let collection = database.collection(name).await?;
+        Ok((database, collection))
+    }
+
+    /// Connects to a target that was found before.
+    pub async fn connect(args: &TargetArgs, conninfo: &ConnInfo) -> Result<Self, Failure> {
+        let connection = millstream_pg::connect(conninfo, &SessionSettings::control()).await?;
+        Ok(Self { connection, schema: schema(args) })
+    }
+
+    /// The collection of a name, where our tables are there.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn collection(&self, name: &CollectionName) -> Result<Collection, Failure> {
+        let found = collections::find(&self.connection.client, &self.schema, name).await?;
+        found.ok_or_else(|| no_collection(name))
+    }
+}
+
+fn no_collection(name: &CollectionName) -> Failure {
+    Failure::user(format!("there is no collection {name}")).hint("millstream collections")
 }

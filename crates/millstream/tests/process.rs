@@ -3,7 +3,7 @@
 use std::process::{Command, Output, Stdio};
 
 /// Variables of the caller that would reach the binary; `PG*` go too.
-const VARIABLES: &[&str] = &["DATABASE_URL", "MILLSTREAM_DB", "MILLSTREAM_SCHEMA"];
+const VARIABLES: &[&str] = &["DATABASE_URL", "MILLSTREAM_DB", "MILLSTREAM_HOME", "MILLSTREAM_SCHEMA"];
 
 /// What a run left.
 #[derive(Debug)]

@@ -1,8 +1,7 @@
 //! Commands that read and remove what is on record, against a real server.
 
 use crate::process::{Run, command, millstream, run};
-use millstream_engine::store::Schema;
-use millstream_engine::store::lock::load_lock_keys;
+use millstream_engine::store::{Schema, load_lock_keys};
 use millstream_testkit::{TestDatabase, database};
 use serde_json::{Value, json};
 use std::process::Stdio;
@@ -47,21 +46,15 @@ impl Fixture {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_without_our_schema_has_no_collections_and_gets_none() {
     let fixture = Fixture::empty().await;
-    for (args, said) in [
-        (&["collections"][..], "no collections yet"),
-        (&["loads"], "no loads yet"),
-    ] {
+    for (args, said) in [(&["collections"][..], "no collections yet"), (&["loads"], "no loads yet")] {
         let run = fixture.run(args).ends(0);
         assert_eq!(run.stdout, "");
         assert!(run.stderr.contains(said), "{run:?}");
         assert_eq!(fixture.json(args), json!([]));
     }
-    for args in [
-        &["drop", "events", "--yes"][..],
-        &["get", "events", "1"],
-        &["rejects", "events"],
-        &["loads", "forget", "1"],
-    ] {
+    for args in
+        [&["drop", "events", "--yes"][..], &["get", "events", "1"], &["rejects", "events"], &["loads", "forget", "1"]]
+    {
         let run = fixture.run(args).ends(2);
         assert!(run.stderr.contains("error: there is no "), "{run:?}");
         assert!(run.stderr.contains("hint: millstream "), "{run:?}");
@@ -79,13 +72,13 @@ async fn collections_are_listed_with_what_is_known() {
     assert!(run.stdout.lines().all(|line| line.chars().count() <= 80), "{run:?}");
     let found = fixture.json(&["collections"]);
     assert_eq!(found.as_array().unwrap().len(), 2);
-    assert_eq!(found[0]["table"], "events");
-    assert_eq!(found[0]["loads"], 5);
-    assert_eq!(found[0]["key"], json!([{"name": "id", "path": ["id"], "type": "bigint"}]));
-    assert!(found[0]["bytes"].as_u64().unwrap() > 0);
-    assert_eq!(found[1]["schema"], "lab");
-    assert_eq!(found[1]["adopted"], true);
-    assert_eq!(found[1]["last_load_at"], Value::Null);
+    assert_eq!(found[1]["table"], "events");
+    assert_eq!(found[1]["loads"], 5);
+    assert_eq!(found[1]["key"], json!([{"name": "id", "path": ["id"], "type": "bigint"}]));
+    assert!(found[1]["bytes"].as_u64().unwrap() > 0);
+    assert_eq!(found[0]["schema"], "lab");
+    assert_eq!(found[0]["adopted"], true);
+    assert_eq!(found[0]["last_load_at"], Value::Null);
     fixture.client.batch_execute("alter table events rename to happenings").await.unwrap();
     assert_eq!(fixture.json(&["collections"])[1]["table"], "happenings");
     fixture.client.batch_execute("drop table happenings").await.unwrap();
@@ -160,7 +153,7 @@ async fn dropping_asks_and_takes_the_records_along() {
     fixture.client.batch_execute("create view v as select * from events").await.unwrap();
     let run = fixture.run(&["drop", "events", "--yes"]).ends(2);
     assert!(run.stderr.contains("other objects depend on it"), "{run:?}");
-    assert_eq!(fixture.json(&["collections"])[0]["loads"], 5, "a refused drop changes nothing");
+    assert_eq!(fixture.json(&["collections"])[1]["loads"], 5, "a refused drop changes nothing");
     fixture.client.batch_execute("drop view v").await.unwrap();
     let run = fixture.run(&["drop", "events", "--yes"]).ends(0);
     assert_eq!(run.stdout, "dropped events and the record of 5 loads\n");
@@ -199,6 +192,25 @@ async fn rejects_are_summed_up_listed_and_cleared() {
     assert_eq!(run.stdout, "cleared 1 reject\n");
     assert!(fixture.run(&["rejects", "events"]).ends(0).stderr.contains("no rejects"));
     assert_eq!(fixture.json(&["loads"])[2]["rejected"], 1, "the loads keep their counts");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exported_rejects_are_whole_and_only_they_are_cleared() {
+    let fixture = Fixture::new().await;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("mend.rejects");
+    let file = path.to_str().unwrap();
+    let reason = ["--reason", "not_json"];
+    let done = fixture.json(&[&["rejects", "events", "--export", file, "--clear"], &reason[..]].concat());
+    assert_eq!(done, json!({"exported": 2, "cleared": 2}));
+    let lines: Vec<Value> =
+        std::fs::read_to_string(&path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!((&lines[0]["source"], &lines[0]["line"]), (&json!("a.ndjson"), &json!(17)));
+    assert_eq!(lines[1]["document"], "{\"a\":");
+    let run = fixture.run(&["rejects", "events", "--export", file, "--clear"]).ends(2);
+    assert!(run.stderr.contains("is there already"), "{run:?}");
+    assert_eq!(fixture.count("select count(*) from millstream.reject").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! The advisory lock by which a running load is known.
 
 /// First key of the lock, the same for every load: `msld` in ASCII.
-pub const LOAD_LOCK_CLASS: i32 = 0x6d73_6c64;
+pub(super) const LOAD_LOCK_CLASS: i32 = 0x6d73_6c64;
 
 /// The two keys of the advisory lock that the control connection of a load holds as long as it
 /// runs. Whoever gets the lock knows that no process runs the load.

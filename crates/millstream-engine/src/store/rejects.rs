@@ -4,7 +4,7 @@ use super::collections::optional_count;
 use super::schema::Schema;
 use crate::error::Error;
 use futures_util::TryStreamExt;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
@@ -33,7 +33,7 @@ pub struct ReasonCount {
 }
 
 /// A rejected document.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RejectedDocument {
     /// The load that met it.
     pub load_id: i64,

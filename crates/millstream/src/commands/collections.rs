@@ -26,11 +26,9 @@ pub struct CollectionsArgs {
 
 /// Runs the command.
 pub async fn run(args: &CollectionsArgs, output: Output) -> Result<Exit, Failure> {
-    let database = Database::open(&args.target).await?;
-    let found = if database.has_schema().await? {
-        collections::list(&database.client, &database.schema).await?
-    } else {
-        Vec::new()
+    let found = match Database::open(&args.target).await? {
+        Some(database) => collections::list(&database.connection.client, &database.schema).await?,
+        None => Vec::new(),
     };
     if output.is_json() {
         output.json(&found)?;

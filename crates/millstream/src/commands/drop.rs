@@ -42,14 +42,12 @@ pub struct DropArgs {
 
 /// Runs the command.
 pub async fn run(args: &DropArgs, output: Output) -> Result<Exit, Failure> {
-    let mut database = Database::open(&args.target).await?;
-    let collection = database.collection(&args.name).await?;
+    let (mut database, collection) = Database::open_at(&args.target, &args.name).await?;
     let with_table = collection.present && (args.table || !collection.adopted);
     if !args.yes && !confirmed(&collection, with_table)? {
         return Err(Failure::user("nothing was dropped"));
     }
-    let dropped =
-        collections::drop(&mut database.client, &database.schema, &collection, with_table).await?;
+    let dropped = collections::drop(&mut database.connection.client, &database.schema, &collection, with_table).await?;
     if output.is_json() {
         output.json(&json!({
             "schema": collection.name.schema,

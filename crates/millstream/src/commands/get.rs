@@ -48,18 +48,16 @@ struct Answer {
 
 /// Runs the command.
 pub async fn run(args: &GetArgs, output: Output) -> Result<Exit, Failure> {
-    let database = Database::open(&args.target).await?;
-    let collection = database.collection(&args.name).await?;
+    let (database, collection) = Database::open_at(&args.target, &args.name).await?;
     if !collection.present {
         return Err(Failure::user(format!("the table of {} is gone", collection.name))
             .hint(format!("millstream drop {} --yes", collection.name)));
     }
-    let keys: Vec<Vec<String>> =
-        args.keys.iter().map(|key| parts(key, &collection)).collect::<Result<_, _>>()?;
+    let keys: Vec<Vec<String>> = args.keys.iter().map(|key| parts(key, &collection)).collect::<Result<_, _>>()?;
     let mut answers = Vec::new();
     let mut missing = 0;
     for (text, key) in args.keys.iter().zip(keys) {
-        let found = collections::document(&database.client, &collection, &key).await?;
+        let found = collections::document(&database.connection.client, &collection, &key).await?;
         if found.is_none() {
             note(&format!("missing: {text}"));
             missing += 1;

@@ -80,11 +80,9 @@ pub async fn run(args: &LoadsArgs, output: Output) -> Result<Exit, Failure> {
 }
 
 async fn list(target: &TargetArgs, output: Output) -> Result<Exit, Failure> {
-    let database = Database::open(target).await?;
-    let found = if database.has_schema().await? {
-        loads::list(&database.client, &database.schema).await?
-    } else {
-        Vec::new()
+    let found = match Database::open(target).await? {
+        Some(database) => loads::list(&database.connection.client, &database.schema).await?,
+        None => Vec::new(),
     };
     if output.is_json() {
         output.json(&found)?;
@@ -121,17 +119,11 @@ fn table(found: &[LoadSummary]) -> Table {
 }
 
 async fn forget(load_id: i64, target: &TargetArgs, output: Output) -> Result<Exit, Failure> {
-    let mut database = Database::open(target).await?;
-    let load = if database.has_schema().await? {
-        loads::find(&database.client, &database.schema, load_id).await?
-    } else {
-        None
-    };
-    let unknown = || {
-        Failure::user(format!("there is no load {load_id} on record")).hint("millstream loads")
-    };
-    let load = load.ok_or_else(unknown)?;
-    if !loads::forget(&mut database.client, &database.schema, load_id).await? {
+    let unknown = || Failure::user(format!("there is no load {load_id} on record")).hint("millstream loads");
+    let mut database = Database::open(target).await?.ok_or_else(unknown)?;
+    let client = &mut database.connection.client;
+    let load = loads::find(client, &database.schema, load_id).await?.ok_or_else(unknown)?;
+    if !loads::forget(client, &database.schema, load_id).await? {
         return Err(unknown());
     }
     if output.is_json() {
@@ -150,11 +142,9 @@ async fn forget(load_id: i64, target: &TargetArgs, output: Output) -> Result<Exi
 }
 
 async fn prune(age: Age, target: &TargetArgs, output: Output) -> Result<Exit, Failure> {
-    let database = Database::open(target).await?;
-    let forgotten = if database.has_schema().await? {
-        loads::prune(&database.client, &database.schema, age.seconds).await?
-    } else {
-        Vec::new()
+    let forgotten = match Database::open(target).await? {
+        Some(database) => loads::prune(&database.connection.client, &database.schema, age.seconds).await?,
+        None => Vec::new(),
     };
     if output.is_json() {
         output.json(&json!({ "forgotten": forgotten }))?;

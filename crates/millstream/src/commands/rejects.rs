@@ -1,11 +1,13 @@
 //! `rejects`: shows, exports and clears the documents that could not be stored.
 
+pub(super) mod export;
+
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::quantity::{self, Age};
-use crate::table::{Align, Table};
+use crate::table::{Align, Table, visible};
 use crate::target::Database;
 use millstream_engine::store::rejects::{self, ReasonCount, RejectFilter, RejectedDocument};
 use millstream_model::{CollectionName, REASONS};
@@ -49,7 +51,8 @@ pub struct RejectsArgs {
     older_than: Option<Age>,
 
     /// Show at most this many
-    #[arg(long, value_name = "N", default_value_t = SHOWN_DEFAULT)]
+    #[arg(long, value_name = "N", default_value_t = SHOWN_DEFAULT,
+        conflicts_with_all = ["export", "clear"])]
     limit: u64,
 
     /// Write them all to a new file instead of showing them
@@ -70,8 +73,7 @@ fn reasons() -> clap::builder::PossibleValuesParser {
 
 /// Runs the command.
 pub async fn run(args: &RejectsArgs, output: Output) -> Result<Exit, Failure> {
-    let mut database = Database::open(&args.target).await?;
-    let collection = database.collection(&args.name).await?;
+    let (database, collection) = Database::open_at(&args.target, &args.name).await?;
     let filter = RejectFilter {
         table_oid: collection.table_oid,
         load_id: args.load,
@@ -79,21 +81,16 @@ pub async fn run(args: &RejectsArgs, output: Output) -> Result<Exit, Failure> {
         older_than_seconds: args.older_than.map(|age| age.seconds),
     };
     if args.export.is_some() || args.clear {
-        return take_out(args, &filter, &mut database, output).await;
+        return take_out(args, &filter, &database, output).await;
     }
     show(args, &filter, &database, output).await
 }
 
-async fn show(
-    args: &RejectsArgs,
-    filter: &RejectFilter,
-    database: &Database,
-    output: Output,
-) -> Result<Exit, Failure> {
-    let reasons = rejects::count(&database.client, &database.schema, filter).await?;
+async fn show(args: &RejectsArgs, filter: &RejectFilter, database: &Database, output: Output) -> Result<Exit, Failure> {
+    let reasons = rejects::count(&database.connection.client, &database.schema, filter).await?;
     let mut shown = Vec::new();
     let limit = Some(args.limit);
-    rejects::each(&database.client, &database.schema, filter, limit, |reject| {
+    rejects::each(&database.connection.client, &database.schema, filter, limit, |reject| {
         shown.push(reject);
         Ok::<(), Failure>(())
     })
@@ -118,14 +115,9 @@ async fn show(
 }
 
 fn summary(reasons: &[ReasonCount]) -> Table {
-    let mut table =
-        Table::new(&[("reason", Align::Left), ("rejects", Align::Right), ("size", Align::Right)]);
+    let mut table = Table::new(&[("reason", Align::Left), ("rejects", Align::Right), ("size", Align::Right)]);
     for reason in reasons {
-        table.row([
-            reason.reason.clone(),
-            quantity::count(reason.count),
-            quantity::bytes(reason.bytes),
-        ]);
+        table.row([reason.reason.clone(), quantity::count(reason.count), quantity::bytes(reason.bytes)]);
     }
     table
 }
@@ -151,29 +143,25 @@ fn listing(shown: &[RejectedDocument]) -> Table {
 }
 
 /// Exports, clears, or both: then exactly what was exported goes, because both see one snapshot.
+/// Ended early, the transaction goes with the session.
 async fn take_out(
     args: &RejectsArgs,
     filter: &RejectFilter,
-    database: &mut Database,
+    database: &Database,
     output: Output,
 ) -> Result<Exit, Failure> {
-    let transaction = database
-        .client
-        .build_transaction()
-        .isolation_level(IsolationLevel::RepeatableRead)
-        .start()
-        .await
-        .map_err(millstream_pg::Error::from)?;
-    let schema = &database.schema;
+    let client = &database.connection.client;
+    let run = async |sql: &str| client.batch_execute(sql).await.map_err(millstream_pg::Error::from);
+    run("begin isolation level repeatable read").await?;
     let exported = match &args.export {
-        Some(path) => Some(export(&transaction, schema, filter, path).await?),
+        Some(path) => Some(export::write(export::create_new(path)?, database, filter).await?),
         None => None,
     };
     let cleared = match args.clear {
-        true => Some(rejects::clear(&transaction, schema, filter).await?),
+        true => Some(rejects::clear(client, &database.schema, filter).await?),
         false => None,
     };
-    transaction.commit().await.map_err(millstream_pg::Error::from)?;
+    run("commit").await?;
     if output.is_json() {
         output.json(&json!({ "exported": exported, "cleared": cleared }))?;
         return Ok(Exit::Done);

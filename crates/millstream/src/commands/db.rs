@@ -1,0 +1,181 @@
+//! `db`: the local server, by hand.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use millstream_local::{LocalOptions, Phase, PostgresBin, Running, Status};
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream db start
+  millstream db psql
+  millstream db status --output json";
+
+const START_EXAMPLES: &str = "\
+Examples:
+  millstream db start
+  millstream db start --postgres-bin /usr/lib/postgresql/17/bin
+  MILLSTREAM_HOME=/fast/millstream millstream db start --postgres-bin download";
+
+const STOP_EXAMPLES: &str = "\
+Examples:
+  millstream db stop";
+
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  millstream db status
+  millstream db status --output json";
+
+const URL_EXAMPLES: &str = "\
+Examples:
+  pg_dump \"$(millstream db url)\" > all.sql";
+
+const PSQL_EXAMPLES: &str = "\
+Examples:
+  millstream db psql
+  millstream db psql -c 'select count(*) from events'";
+
+/// Start, stop and reach the local server
+///
+/// Commands without --db and without MILLSTREAM_DB or DATABASE_URL use it and start it on demand.
+/// It lives in MILLSTREAM_HOME; without that under /var/lib/millstream for root and in the XDG
+/// data directory for everybody else.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct DbArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Start the server; make it first if there is none yet
+    #[command(after_help = START_EXAMPLES)]
+    Start {
+        /// PostgreSQL to use: a directory of programs, download, or auto, the newest installed
+        /// from 15 on, else a downloaded one
+        #[arg(long, value_name = "DIR", default_value = "auto")]
+        postgres_bin: String,
+    },
+    /// Stop the server; its data stays
+    #[command(after_help = STOP_EXAMPLES)]
+    Stop,
+    /// Show where the server is and whether it runs; exit code 1 when it does not
+    #[command(after_help = STATUS_EXAMPLES)]
+    Status,
+    /// Print a URL for other programs, with the password
+    #[command(after_help = URL_EXAMPLES)]
+    Url,
+    /// Open psql on the server
+    #[command(after_help = PSQL_EXAMPLES)]
+    Psql {
+        /// Arguments for psql
+        #[arg(value_name = "ARG", trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
+}
+
+/// Runs the command.
+pub async fn run(args: &DbArgs, output: Output) -> Result<Exit, Failure> {
+    let options = LocalOptions::default();
+    match &args.action {
+        Action::Start { postgres_bin } => {
+            let options = LocalOptions { postgres_bin: PostgresBin::from(postgres_bin.as_str()), ..options };
+            start(&options, output).await
+        }
+        Action::Stop => stop(&options, output).await,
+        Action::Status => status(&options, output),
+        Action::Url => url(&options, output),
+        Action::Psql { args } => psql(&options, args),
+    }
+}
+
+async fn start(options: &LocalOptions, output: Output) -> Result<Exit, Failure> {
+    let server = millstream_local::start(options, &mut |line| note(line)).await?;
+    if output.is_json() {
+        output.json(&facts(&server))?;
+    } else {
+        output.line(&running(&server))?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn stop(options: &LocalOptions, output: Output) -> Result<Exit, Failure> {
+    let stopped = millstream_local::stop(options, &mut |line| note(line)).await?;
+    if output.is_json() {
+        output.json(&json!({ "stopped": stopped }))?;
+    } else {
+        output.line(if stopped { "stopped" } else { "there was no server to stop" })?;
+    }
+    Ok(Exit::Done)
+}
+
+fn status(options: &LocalOptions, output: Output) -> Result<Exit, Failure> {
+    let status = millstream_local::status(options)?;
+    let state = state(&status);
+    if output.is_json() {
+        output.json(&json!({
+            "state": state,
+            "home": status.home,
+            "data": status.data,
+            "log": status.log,
+            "major": status.major,
+            "server": status.running.as_ref().map(facts),
+        }))?;
+    } else {
+        output.line(&match &status.running {
+            Some(server) => running(server),
+            None => state.to_owned(),
+        })?;
+        output.line(&format!("home: {}", status.home.display()))?;
+        output.line(&format!("log: {}", status.log.display()))?;
+    }
+    Ok(if status.running.is_some() { Exit::Done } else { Exit::Findings })
+}
+
+fn url(options: &LocalOptions, output: Output) -> Result<Exit, Failure> {
+    let url = millstream_local::connect(options)?.url();
+    if output.is_json() {
+        output.json(&json!({ "url": url }))?;
+    } else {
+        output.line(&url)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Becomes psql, so that its signals, its terminal and its exit code are its own.
+fn psql(options: &LocalOptions, args: &[OsString]) -> Result<Exit, Failure> {
+    let mut command = millstream_local::connect(options)?.psql()?;
+    let error = command.args(args).exec();
+    Err(Failure::user(format!("cannot run {}", command.get_program().display())).because(&error))
+}
+
+fn state(status: &Status) -> &'static str {
+    match status.phase {
+        Some(Phase::Ready) => "running",
+        Some(Phase::Starting) => "starting",
+        Some(Phase::Stopping) => "stopping",
+        None if status.major.is_some() => "stopped",
+        None => "not made yet",
+    }
+}
+
+fn running(server: &Running) -> String {
+    let Running { pid, port, major, .. } = server;
+    format!("running: PostgreSQL {major} on 127.0.0.1:{port}, process {pid}")
+}
+
+fn facts(server: &Running) -> Value {
+    json!({
+        "pid": server.pid,
+        "port": server.port,
+        "socket_dir": server.socket_dir,
+        "major": server.major,
+        "bin": server.bin,
+        "data": server.data,
+        "log": server.log,
+    })
+}

@@ -1,0 +1,75 @@
+//! Rejects written to a file, in the form that `load --format rejects` reads.
+
+use crate::failure::Failure;
+use crate::target::Database;
+use millstream_engine::store::rejects::{self, RejectFilter, RejectedDocument};
+use millstream_model::limits::REJECT_BYTES_MAX;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::path::Path;
+
+/// Longest line: the bytes kept of a reject, each escaped as `\u00XX`, and what is said of them.
+const LINE_BYTES_MAX: u64 = 6 * REJECT_BYTES_MAX as u64 + (64 << 10);
+
+/// Opens a file that must not be there yet.
+pub fn create_new(path: &Path) -> Result<File, Failure> {
+    File::create_new(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => Failure::user(format!("{} is there already", path.display()))
+            .hint("name a new file; rejects that may be half mended are not overwritten"),
+        _ => cannot("create", path, &error),
+    })
+}
+
+/// Opens the file of a load's rejects. What an earlier run of the load wrote there is replaced
+/// when the load ends; a file that holds anything else is refused.
+pub fn create(path: &Path) -> Result<File, Failure> {
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(|error| cannot("open", path, &error))?;
+    let metadata = file.metadata().map_err(|error| cannot("open", path, &error))?;
+    if metadata.is_file() && metadata.len() > 0 && !holds_rejects(&file) {
+        return Err(Failure::user(format!("{} holds something else than rejects", path.display()))
+            .hint("name a new file for the rejects"));
+    }
+    Ok(file)
+}
+
+/// Writes rejects as lines of JSON, replacing what the file held, and returns how many. They are
+/// on disk when this returns.
+pub async fn write(file: File, database: &Database, filter: &RejectFilter) -> Result<u64, Failure> {
+    let failed = |error: std::io::Error| Failure::user("cannot write the file of rejects").because(&error);
+    let is_file = file.metadata().map_err(failed)?.is_file();
+    if is_file {
+        file.set_len(0).map_err(failed)?;
+    }
+    let mut out = BufWriter::new(&file);
+    let mut written = 0;
+    let client = &database.connection.client;
+    rejects::each(client, &database.schema, filter, None, |reject| {
+        serde_json::to_writer(&mut out, &reject).map_err(|error| failed(error.into()))?;
+        out.write_all(b"\n").map_err(failed)?;
+        written += 1;
+        Ok::<(), Failure>(())
+    })
+    .await?;
+    out.flush().map_err(failed)?;
+    if is_file {
+        file.sync_all().map_err(failed)?;
+    }
+    Ok(written)
+}
+
+/// Whether the first line is one of ours.
+fn holds_rejects(file: &File) -> bool {
+    let mut line = String::new();
+    let read = BufReader::new(file).take(LINE_BYTES_MAX).read_line(&mut line);
+    read.is_ok() && serde_json::from_str::<RejectedDocument>(&line).is_ok()
+}
+
+fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::user(format!("cannot {what} {}", path.display())).because(error)
+}
