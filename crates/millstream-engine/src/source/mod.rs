@@ -9,6 +9,7 @@
 
 mod clip;
 mod compression;
+mod csv;
 mod error;
 mod extent;
 mod input;
@@ -49,7 +50,7 @@ pub struct Format {
 }
 
 /// Every format.
-pub const SOURCES: &[Format] = &[ndjson::FORMAT, json::FORMAT];
+pub const SOURCES: &[Format] = &[ndjson::FORMAT, json::FORMAT, csv::FORMAT];
 
 /// Name of the choice that looks at the content.
 pub const AUTO: &str = "auto";
