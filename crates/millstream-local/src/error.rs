@@ -40,10 +40,10 @@ pub enum Error {
         /// The data directory.
         data: PathBuf,
     },
-    /// The operating system does not let us write.
-    #[error("no right to write {}", path.display())]
+    /// The operating system does not let us read or write.
+    #[error("no right to read or write {}", path.display())]
     NoRights {
-        /// What was to be written.
+        /// What was to be read or written.
         path: PathBuf,
         /// The system's answer.
         source: io::Error,

@@ -147,16 +147,14 @@ pub fn installed(account: &Account) -> Vec<Installation> {
     found
 }
 
-/// Directories that may hold the programs, links resolved: `pg_ctl` on `PATH` is often a link
-/// into the directory that has them all.
+/// Directories that may hold the programs. Links are resolved file by file: `pg_ctl` on `PATH` is
+/// often a link into the directory that has them all.
 fn candidates() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let linked = std::env::split_paths(&path)
-        .filter_map(|dir| PROGRAMS.iter().find_map(|p| dir.join(p).canonicalize().ok()))
-        .filter_map(|file| file.parent().map(Path::to_owned));
+    let on_path = std::env::split_paths(&path);
     let usual = PLACES.iter().flat_map(|place| expand(place));
-    let resolved = usual.filter_map(|dir| dir.canonicalize().ok());
-    linked.chain(resolved).collect()
+    let file = |dir: PathBuf| PROGRAMS.iter().find_map(|program| dir.join(program).canonicalize().ok());
+    on_path.chain(usual).filter_map(file).filter_map(|file| file.parent().map(Path::to_owned)).collect()
 }
 
 /// The directories that a pattern with at most one `*` stands for.

@@ -48,7 +48,7 @@ fn read(data: &Path) -> Result<Option<PidFile>, Error> {
     let path = data.join("postmaster.pid");
     match fs::read_to_string(&path) {
         Ok(text) => Ok(parse(&text)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(Error::io("read", &path)(error)),
     }
 }
@@ -74,13 +74,14 @@ fn parse(text: &str) -> Option<PidFile> {
 /// theirs are given time, then ended. The pid file of the dead one stays, because the next server
 /// learns from it which shared memory must be free; but its pid is made nobody's, since it may
 /// belong to another process by now, or to a dead one that nobody has waited for.
-pub(crate) async fn tidy_up(account: &Account, home: &Home) -> Result<(), Error> {
+pub(crate) async fn tidy_up(account: &Account, home: &Home, progress: &mut dyn FnMut(&str)) -> Result<(), Error> {
     let data = home.data();
     for name in ["", "QUIT", "KILL"] {
         let orphans = processes(account, &data);
         if orphans.is_empty() {
             break;
         }
+        progress(&format!("waiting for {} processes of a crashed server", orphans.len()));
         if !name.is_empty() {
             signal(account, name, &orphans);
         }

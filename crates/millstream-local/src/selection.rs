@@ -33,7 +33,8 @@ pub(crate) async fn installation(
     if downloadable && !matches!(options.postgres_bin, PostgresBin::Dir(_)) {
         return download(&home.builds(), account, progress).await;
     }
-    Err(Error::OtherVersion { data: home.data(), data_major: data.unwrap_or_default(), found: describe(&found) })
+    let found = describe(&options.postgres_bin, &found);
+    Err(Error::OtherVersion { data: home.data(), data_major: data.unwrap_or_default(), found })
 }
 
 /// The first that can open the data, or simply the first where there is none.
@@ -41,7 +42,10 @@ fn pick<'a>(found: &'a [Installation], data_major: Option<&str>) -> Option<&'a I
     found.iter().find(|one| data_major.is_none_or(|major| one.major.to_string() == major))
 }
 
-fn describe(found: &[Installation]) -> String {
+fn describe(wish: &PostgresBin, found: &[Installation]) -> String {
+    if *wish == PostgresBin::Download {
+        return format!("a downloaded one is PostgreSQL {MAJOR_DOWNLOADED}");
+    }
     if found.is_empty() {
         return "no PostgreSQL is installed".to_owned();
     }
@@ -70,8 +74,8 @@ mod tests {
 
     #[test]
     fn an_error_names_everything_that_was_found() {
-        let text = describe(&[build(18), build(15)]);
+        let text = describe(&PostgresBin::Auto, &[build(18), build(15)]);
         assert!(text.contains("PostgreSQL 18.1 in /usr") && text.contains("PostgreSQL 15.1"), "{text}");
-        assert_eq!(describe(&[]), "no PostgreSQL is installed");
+        assert_eq!(describe(&PostgresBin::Auto, &[]), "no PostgreSQL is installed");
     }
 }

@@ -88,7 +88,7 @@ pub async fn start(options: &LocalOptions, progress: &mut dyn FnMut(&str)) -> Re
     if data_major(&home)?.is_none() {
         cluster::create(&home, &installation, &account, progress).await?;
     }
-    postmaster::tidy_up(&account, &home).await?;
+    postmaster::tidy_up(&account, &home, progress).await?;
     progress(&format!("starting {installation}"));
     start_on_some_port(&home, &installation, &account, progress).await?;
     running(&home, &account)?.ok_or_else(|| not_started(&home, 0))
@@ -289,7 +289,7 @@ async fn start_on_some_port(
             return Err(not_started(home, log_begin));
         }
         // The failed one leaves nothing, but its predecessor's pid file may be there still.
-        postmaster::tidy_up(account, home).await?;
+        postmaster::tidy_up(account, home, progress).await?;
     }
     Err(no_port(home))
 }

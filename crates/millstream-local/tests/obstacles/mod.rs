@@ -1,0 +1,192 @@
+//! What may be in the way of a start.
+
+use crate::{options, start, stop, value};
+use millstream_local::{Account, Error, LocalOptions, PostgresBin, processes};
+use millstream_testkit::LocalHome;
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+fn signal(name: &str, pid: u32) {
+    let status = Command::new("/bin/sh").args(["-c", "kill -s $0 $1", name, &pid.to_string()]).status();
+    assert!(status.is_ok_and(|status| status.success()), "kill -s {name} {pid}");
+}
+
+/// Everything in a directory with its content, to see that nothing was touched.
+fn content(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut list: Vec<(String, Vec<u8>)> = fs::read_dir(dir)
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").path())
+        .map(|path| (path.display().to_string(), fs::read(path).unwrap_or_default()))
+        .collect();
+    list.sort();
+    list
+}
+
+#[tokio::test]
+async fn a_killed_server_recovers_on_the_next_start() {
+    let home = LocalHome::new();
+    let options = options(&home).await;
+    let running = start(&options).await.unwrap();
+    let client = millstream_testkit::connect(&running.url()).await;
+    client.batch_execute("create table t as select 1 a").await.unwrap();
+    // A child that does not notice the end of the postmaster: stopped, it cannot end by itself.
+    let child: i32 = client.query_one("select pg_backend_pid()", &[]).await.unwrap().get(0);
+    signal("STOP", child.unsigned_abs());
+    signal("KILL", running.pid);
+    let account = Account::for_server().unwrap();
+    while processes(&account, &running.data).contains(&running.pid) {
+        tokio::task::yield_now().await;
+    }
+
+    let again = start(&options).await.unwrap();
+    assert_ne!(again.pid, running.pid);
+    assert_eq!(value(&again.url(), "select a::text from t").await, "1");
+    assert!(!processes(&account, &again.data).contains(&child.unsigned_abs()));
+}
+
+#[tokio::test]
+async fn a_stale_pid_file_names_a_living_stranger() {
+    let home = LocalHome::new();
+    let options = options(&home).await;
+    let running = start(&options).await.unwrap();
+    let pid_file = running.data.join("postmaster.pid");
+    let text = fs::read_to_string(&pid_file).unwrap();
+    assert!(stop(&options).await);
+
+    let account = Account::for_server().unwrap();
+    let mut stranger = account.command("sleep").arg("600").stdout(Stdio::null()).spawn().unwrap();
+    let stale = text.replacen(&running.pid.to_string(), &stranger.id().to_string(), 1);
+    let socket_lock = running.socket_dir.as_ref().unwrap().join(format!(".s.PGSQL.{}.lock", running.port));
+    for file in [&pid_file, &socket_lock] {
+        fs::write(file, &stale).unwrap();
+        account.own(file).unwrap();
+    }
+    assert_eq!(millstream_local::status(&options).unwrap().phase, None);
+    assert!(!stop(&options).await, "a stranger is not stopped");
+    start(&options).await.unwrap();
+    assert_eq!(stranger.try_wait().unwrap(), None, "the stranger lives");
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+}
+
+#[tokio::test]
+async fn a_busy_port_makes_the_server_move_and_stay_there() {
+    let home = LocalHome::new();
+    let options = options(&home).await;
+    let first = start(&options).await.unwrap().port;
+    assert!(stop(&options).await);
+    let busy = TcpListener::bind(("127.0.0.1", first)).unwrap();
+    let second = start(&options).await.unwrap().port;
+    assert_ne!(second, first);
+    drop(busy);
+    assert!(stop(&options).await);
+    assert_eq!(start(&options).await.unwrap().port, second, "remembered");
+}
+
+#[tokio::test]
+async fn starts_at_once_make_one_server() {
+    let home = LocalHome::new();
+    let options = options(&home).await;
+    let (one, two, three) = tokio::join!(start(&options), start(&options), start(&options));
+    let one = one.unwrap();
+    assert_eq!(one, two.unwrap());
+    assert_eq!(one, three.unwrap());
+}
+
+#[tokio::test]
+async fn an_interrupted_first_start_leaves_nothing_in_the_way() {
+    let home = LocalHome::new();
+    let options = options(&home).await;
+    let half = home.dir.join(".new-0123");
+    fs::create_dir(&half).unwrap();
+    fs::write(half.join("PG_VERSION"), "18\n").unwrap();
+    // Given up as soon as the new cluster is being made.
+    let (begun, making) = tokio::sync::oneshot::channel();
+    let mut begun = Some(begun);
+    let mut progress = |_: &str| {
+        if let Some(begun) = begun.take() {
+            begun.send(()).unwrap();
+        }
+    };
+    tokio::select! {
+        _ = millstream_local::start(&options, &mut progress) => panic!("this takes longer"),
+        _ = making => {}
+    }
+    assert!(!home.dir.join("data").exists());
+    start(&options).await.unwrap();
+    let left: Vec<(String, Vec<u8>)> = content(&home.dir);
+    assert!(left.iter().all(|(name, _)| !name.contains("/.new-")), "{left:?}");
+}
+
+#[tokio::test]
+async fn data_of_another_version_is_named_and_left_alone() {
+    let home = LocalHome::new();
+    let data = home.dir.join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("PG_VERSION"), "14\n").unwrap();
+    fs::write(data.join("precious"), "yes").unwrap();
+    let before = content(&data);
+    let mut options = options(&home).await;
+    for postgres_bin in [options.postgres_bin.clone(), PostgresBin::Auto, PostgresBin::Download] {
+        options.postgres_bin = postgres_bin;
+        let error = start(&options).await.unwrap_err();
+        let (text, hint) = (error.to_string(), error.hint().unwrap());
+        assert!(text.contains(&*data.to_string_lossy()) && text.contains("PostgreSQL 14"), "{text}");
+        assert!(hint.contains("--postgres-bin") && hint.contains("MILLSTREAM_HOME"), "{hint}");
+    }
+    assert_eq!(content(&data), before);
+}
+
+#[tokio::test]
+async fn something_else_in_the_place_of_the_data_is_left_alone() {
+    let home = LocalHome::new();
+    let data = home.dir.join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("thesis.txt"), "mine").unwrap();
+    let options = options(&home).await;
+    assert!(matches!(start(&options).await, Err(Error::NotData { .. })));
+    assert_eq!(fs::read_to_string(data.join("thesis.txt")).unwrap(), "mine");
+
+    fs::remove_dir_all(&data).unwrap();
+    fs::write(&data, "a file").unwrap();
+    assert!(matches!(start(&options).await, Err(Error::NotData { .. })));
+    assert_eq!(fs::read_to_string(&data).unwrap(), "a file");
+}
+
+#[tokio::test]
+async fn a_place_that_cannot_be_written_is_named() {
+    // Nobody makes directories here, not even root.
+    let options = LocalOptions { home: Some("/sys/millstream".into()), ..LocalOptions::default() };
+    let error = start(&options).await.unwrap_err();
+    assert!(matches!(error, Error::NoRights { .. }), "{error}");
+    assert!(error.to_string().contains("/sys/millstream"));
+    assert!(error.hint().unwrap().contains("MILLSTREAM_HOME"));
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_start_shows_its_log() {
+    let home = LocalHome::new();
+    let options = options(&home).await;
+    let running = start(&options).await.unwrap();
+    let client = millstream_testkit::connect(&running.url()).await;
+    let broken = "alter system set shared_preload_libraries = 'no_such_library'";
+    client.batch_execute(broken).await.unwrap();
+    assert!(stop(&options).await);
+    let error = start(&options).await.unwrap_err();
+    assert!(matches!(error, Error::Start { .. }), "{error}");
+    assert!(error.to_string().contains("no_such_library"), "{error}");
+}
+
+#[tokio::test]
+async fn a_lost_password_is_named() {
+    let home = LocalHome::new();
+    let options = options(&home).await;
+    start(&options).await.unwrap();
+    let path = home.dir.join("password");
+    fs::rename(&path, home.dir.join("elsewhere")).unwrap();
+    let error = start(&options).await.unwrap_err();
+    assert!(error.to_string().contains(&*path.to_string_lossy()), "{error}");
+    assert!(stop(&options).await, "it can still be stopped");
+}
