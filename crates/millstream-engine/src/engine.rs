@@ -29,12 +29,23 @@ impl RejectLimits {
     }
 }
 
+/// Why decoding ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The producers are gone and everything is with the lanes.
+    Drained,
+    /// Too many documents were rejected.
+    Rejects,
+    /// A lane has ended, and its error tells why.
+    LaneGone,
+}
+
 /// Takes chunks and commits their documents. Clones of its [`Producer`] may be used at once from
 /// many tasks; the documents of one producer take effect in the order in which it submits them.
 pub(crate) struct Engine {
     producer: Producer,
     lanes: JoinSet<Result<LaneReport, Error>>,
-    decoding: std::thread::JoinHandle<()>,
+    decoding: std::thread::JoinHandle<Ended>,
 }
 
 /// An entry into the engine.
@@ -127,7 +138,7 @@ impl Engine {
     ///
     /// # Errors
     /// The first error that ended a lane; the reports are those of the other lanes.
-    pub(crate) async fn finish(self) -> (Vec<LaneReport>, Option<Error>) {
+    pub(crate) async fn finish(self) -> (Vec<LaneReport>, Ended, Option<Error>) {
         let Self { producer, mut lanes, decoding } = self;
         drop(producer);
         let (mut reports, mut first_error) = (Vec::new(), None);
@@ -140,10 +151,8 @@ impl Engine {
             }
         }
         // With the lanes gone the thread is at its end or about to be.
-        if let Err(panic) = decoding.join() {
-            std::panic::resume_unwind(panic);
-        }
-        (reports, first_error)
+        let ended = decoding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (reports, ended, first_error)
     }
 }
 
@@ -155,7 +164,7 @@ fn decode(
     lanes: &[mpsc::Sender<Part>],
     rejects: RejectLimits,
     tally: &Tally,
-) {
+) -> Ended {
     while let Some((chunk, hold)) = chunks.blocking_recv() {
         let (mut parts, skipped) = splitter.split(&chunk);
         drop(chunk);
@@ -165,11 +174,12 @@ fn decode(
         attach(&mut parts, hold);
         for (lane, part) in lanes.iter().zip(parts) {
             if lane.blocking_send(part).is_err() {
-                return;
+                return Ended::LaneGone;
             }
         }
         if rejects.reached(tally) {
-            return;
+            return Ended::Rejects;
         }
     }
+    Ended::Drained
 }

@@ -4,7 +4,7 @@ use crate::batch::Splitter;
 use crate::chunk::Chunk;
 use crate::collection::{self, Collection};
 use crate::decode::{DecodeLimits, Decoder};
-use crate::engine::{Engine, RejectLimits};
+use crate::engine::{Ended, Engine, RejectLimits};
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::limits::{FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX};
@@ -68,21 +68,13 @@ pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcom
     let wal_before = wal_position(&control).await;
     let engine = start_engine(request, around, &schema, &collection, &owned, lanes).await?;
     let fed = feed_all(&mut feed, &engine, around).await;
-    let (reports, lane_error) = engine.finish().await;
-
-    let (stopped, error) = match (lane_error, fed) {
-        (Some(error), _) | (None, Err(error)) => (Some(StopReason::Failed), Some(error)),
-        (None, Ok(reason)) => (reason, None),
+    let (reports, ended, lane_error) = engine.finish().await;
+    let (stopped, error) = match (lane_error, ended, fed) {
+        (Some(error), _, _) => (Some(StopReason::Failed), Some(error)),
+        (None, Ended::Rejects, _) => (Some(StopReason::Rejects), None),
+        (None, _, Err(error)) => (Some(StopReason::Failed), Some(error)),
+        (None, _, Ok(reason)) => (reason, None),
     };
-    let stopped = match stopped {
-        Some(StopReason::Failed)
-            if reject_limits(request, &owned).reached(&around.tally) && is_stop(error.as_ref()) =>
-        {
-            Some(StopReason::Rejects)
-        }
-        other => other,
-    };
-    let error = if stopped == Some(StopReason::Failed) { error } else { None };
     let run = Run { started, lanes, reports, stopped: stopped.clone(), wal_before };
     let receipt = close(control, around, &schema, &identity, &owned, run).await?;
     Ok(Outcome { receipt, stopped, error })
@@ -110,10 +102,6 @@ async fn feed_all(feed: &mut Feed, engine: &Engine, around: &Surroundings) -> Re
             return Ok(Some(reason));
         }
     }
-}
-
-fn is_stop(error: Option<&Error>) -> bool {
-    matches!(error, Some(Error::BrokenOff(_)))
 }
 
 fn damage(chunk: &Chunk) -> Option<StopReason> {
@@ -189,7 +177,7 @@ async fn start_engine(
             target: Arc::clone(&target),
             load_id: owned.load_id,
             lane,
-            epoch: owned.epoch,
+            run: owned.run,
             batch_rows: request.batch_rows,
             batch_bytes_max: request.batch_bytes_max.min(request.memory_bytes / (4 * usize::from(lanes)).max(4)),
             flush_after: FLUSH_AFTER,

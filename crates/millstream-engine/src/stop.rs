@@ -68,10 +68,11 @@ impl Stop {
     /// Resolves with the reason once somebody stops the load.
     pub async fn wait(&self) -> StopReason {
         let mut receiver = self.sender.subscribe();
-        match receiver.wait_for(Option::is_some).await {
-            Ok(reason) => reason.clone().expect("waited for a reason"),
-            // The sender lives as long as this value, so this cannot resolve.
-            Err(_) => std::future::pending().await,
+        let reason = receiver.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        match reason {
+            Some(reason) => reason,
+            // The sender lives as long as this value, so the wait cannot end without a reason.
+            None => std::future::pending().await,
         }
     }
 }

@@ -22,6 +22,9 @@ pub(super) fn check(
             "add --adopt to load into it, or choose another name with --into".into(),
         ));
     }
+    if let Some((problem, hint)) = kind(table) {
+        return Err(refuse(problem, hint));
+    }
     let key = key_of_table(request, table).map_err(|(problem, hint)| refuse(problem, hint))?;
     if let Some(known) = known
         && known.columns.iter().map(|c| (&c.name, &c.path)).ne(key.columns.iter().map(|c| (&c.name, &c.path)))
@@ -42,7 +45,7 @@ pub(super) fn check(
 type Obstacle = fn(&Table) -> Option<(String, String)>;
 
 /// What makes a table unfit whatever the key.
-const OBSTACLES: &[Obstacle] = &[kind, doc_column, other_columns, row_security, rules, rights];
+const OBSTACLES: &[Obstacle] = &[doc_column, other_columns, row_security, rules, rights];
 
 fn kind(table: &Table) -> Option<(String, String)> {
     let kind = match table.kind {
@@ -161,11 +164,9 @@ fn key_type(table: &Table, column: &Column) -> Result<KeyType, (String, String)>
             format!("a key is made of {}", names.join(", ")),
         ));
     };
-    let in_byte_order =
-        column.collation.as_ref().is_some_and(|(_, name)| ["C", "POSIX", "ucs_basic"].contains(&name.as_str()));
-    if key_type == KeyType::Text && !in_byte_order {
+    if key_type == KeyType::Text && !column.deterministic {
         return Err((
-            format!("its key column {} is not in collation \"C\"", column.name),
+            format!("its key column {} takes different texts for equal", column.name),
             format!("alter table {} alter column {} type text collate \"C\"", table.name, column.name),
         ));
     }
@@ -183,6 +184,13 @@ fn warnings(table: &Table) -> Vec<String> {
     }
     for unique in &table.other_unique {
         warnings.push(format!("documents that break this become rejects: {unique}"));
+    }
+    let key = conflict_key(table);
+    for column in table.columns.iter().filter(|c| key.contains(&c.name)) {
+        if column.collation.as_ref().is_some_and(|(_, name)| name != "C") {
+            warnings
+                .push(format!("key column {} is not in collation \"C\", which is up to twice as fast", column.name));
+        }
     }
     if table.other_indexes > 0 {
         warnings.push(format!("{} more index(es) beside the key are written for every document", table.other_indexes));

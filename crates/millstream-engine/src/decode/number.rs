@@ -3,7 +3,8 @@
 use super::flaw::Flaw;
 use millstream_model::limits::{NUMBER_EXPANDED_DIGITS_MAX, NUMERIC_FRACTION_DIGITS_MAX, NUMERIC_INTEGER_DIGITS_MAX};
 
-/// Exponents from here on are refused whatever the digits (`set_var_from_str` in `numeric.c`).
+/// Exponents from here on are refused whatever the digits (`set_var_from_str` in `numeric.c`; from 16
+/// on it takes this very one, for zeros).
 const EXPONENT_END: i64 = i32::MAX as i64 / 2;
 
 /// A number token taken apart: value = 0.`digits` * 10^`point`.

@@ -7,6 +7,7 @@
 //! Damage in the content is data: the last chunk holds one broken frame that `ends_source`, and
 //! everything before it is delivered. A [`SourceError`] is for the user to solve.
 
+mod auto;
 mod clip;
 mod compression;
 mod csv;
@@ -15,12 +16,14 @@ mod extent;
 mod input;
 mod json;
 mod ndjson;
+mod rejects;
 #[cfg(test)]
 mod transcript;
 mod window;
 
 pub use error::SourceError;
 pub use input::{Input, Progress};
+pub use rejects::RejectLine;
 pub use window::Window;
 
 use crate::chunk::Chunk;
@@ -50,7 +53,7 @@ pub struct Format {
 }
 
 /// Every format.
-pub const SOURCES: &[Format] = &[ndjson::FORMAT, json::FORMAT, csv::FORMAT];
+pub const SOURCES: &[Format] = &[ndjson::FORMAT, json::FORMAT, csv::FORMAT, rejects::FORMAT];
 
 /// Name of the choice that looks at the content.
 pub const AUTO: &str = "auto";
@@ -116,10 +119,10 @@ pub fn open(path: &Path, index: u32, format: &str, options: &SourceOptions) -> R
 /// As [`open`].
 pub fn open_input(input: Input, index: u32, format: &str, options: &SourceOptions) -> Result<Opened, SourceError> {
     let progress = input.progress();
-    let window = Window::new(input, index, options)?;
+    let mut window = Window::new(input, index, options)?;
     let format = match SOURCES.iter().find(|f| f.name == format) {
         Some(format) => format,
-        None if format == AUTO => &ndjson::FORMAT,
+        None if format == AUTO => auto::recognise(&mut window)?,
         None => return Err(unknown(format)),
     };
     Ok(Opened { source: (format.open)(window)?, format: format.name, progress })
@@ -128,4 +131,34 @@ pub fn open_input(input: Input, index: u32, format: &str, options: &SourceOption
 fn unknown(format: &str) -> SourceError {
     let names: Vec<_> = std::iter::once(AUTO).chain(SOURCES.iter().map(|f| f.name)).collect();
     SourceError::UnknownFormat { format: format.into(), known: names.join("|") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::transcript::{read, recognise};
+    use super::*;
+
+    #[test]
+    fn formats_have_names_of_their_own_and_say_what_they_are() {
+        let mut names: Vec<_> = SOURCES.iter().map(|f| f.name).chain([AUTO]).collect();
+        assert_eq!(names, ["ndjson", "json", "csv", "rejects", AUTO]);
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), SOURCES.len() + 1);
+        for format in SOURCES {
+            assert!(format.about.len() > 20 && !format.about.ends_with('.'), "{}", format.name);
+        }
+    }
+
+    #[test]
+    fn every_format_reads_what_it_is_made_for() {
+        let texts = ["{\"a\":\"1\"}\n", "[{\"a\":\"1\"}]", "a,b\n1,2\n", "{\"document\":\"{}\"}\n"];
+        for (format, text) in SOURCES.iter().zip(texts) {
+            let told = read(format.name, text.as_bytes()).unwrap();
+            assert!(told.len() == 1 && told[0].broken.is_none(), "{told:?}");
+        }
+        assert_eq!(recognise(b"{}").unwrap(), "ndjson");
+        let error = read("xml", b"").unwrap_err();
+        assert_eq!(error.to_string(), "there is no format 'xml'; known are auto|ndjson|json|csv|rejects");
+    }
 }

@@ -1,10 +1,10 @@
--- A lane's connection takes the lane over; $4 is 1 on a reconnect, so that the old backend's
--- transaction, if it still lives, can no longer commit.
+-- A lane's connection takes the lane over for its run; $4 is 1 on a reconnect, so that the old
+-- backend's transaction, if it still lives, can no longer commit.
 update {schema}.lane
 set epoch = epoch + $4,
     backend_pid = pg_catalog.pg_backend_pid(),
     backend_start = (select backend_start from pg_catalog.pg_stat_activity where pid = pg_catalog.pg_backend_pid())
 where load_id = $1
   and lane = $2
-  and epoch = $3
+  and run = $3
 returning epoch, batches

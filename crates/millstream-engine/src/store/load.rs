@@ -30,8 +30,6 @@ pub(crate) struct Identity {
 pub(crate) struct OwnedLoad {
     /// The load's number.
     pub load_id: i64,
-    /// The epoch of this run's lanes; a lane's own rises with each reconnect.
-    pub epoch: i32,
     /// The number of this run.
     pub run: i32,
     /// Position per slot below which earlier runs have committed everything.
@@ -77,7 +75,7 @@ pub(crate) async fn open(
     let transaction = client.transaction().await?;
     terminate_backends(&transaction, schema, load_id).await?;
     settle(&transaction, schema, load_id).await?;
-    let (epoch, run) = begin_run(&transaction, schema, load_id, identity, lanes, resumed).await?;
+    let run = begin_run(&transaction, schema, load_id, identity, lanes, resumed).await?;
     let Marks { floors, prefix } = read_marks(&transaction, schema, load_id).await?;
     let before = counters(&transaction, schema, load_id).await?;
     let reject_bytes: i64 = transaction
@@ -90,7 +88,7 @@ pub(crate) async fn open(
         Some((mark.source, Prefix { length: mark.offset, hash }))
     });
     let reject_bytes_before = u64::try_from(reject_bytes).unwrap_or(0);
-    Ok(OwnedLoad { load_id, epoch, run, floors, prefix, before, reject_bytes_before, resumed })
+    Ok(OwnedLoad { load_id, run, floors, prefix, before, reject_bytes_before, resumed })
 }
 
 async fn find_unfinished(client: &Client, schema: &Schema, identity: &Identity) -> Result<Option<i64>, Error> {
@@ -172,7 +170,7 @@ async fn begin_run(
     identity: &Identity,
     lanes: u16,
     resumed: bool,
-) -> Result<(i32, i32), Error> {
+) -> Result<i32, Error> {
     let lane_count = i16::try_from(lanes).expect("lanes are few");
     let runs_more = i32::from(resumed);
     let row = transaction
@@ -185,13 +183,13 @@ async fn begin_run(
         transaction
             .execute(
                 &schema.sql(
-                    "insert into {schema}.lane (load_id, lane, epoch, slot_first, slot_end) values ($1, $2, $3, $4, $5)",
+                    "insert into {schema}.lane (load_id, lane, run, epoch, slot_first, slot_end) values ($1, $2, $3, $4, $5, $6)",
                 ),
-                &[&load_id, &i16::try_from(lane).expect("few"), &epoch, &bound(slots.start), &bound(slots.end)],
+                &[&load_id, &i16::try_from(lane).expect("few"), &run, &epoch, &bound(slots.start), &bound(slots.end)],
             )
             .await?;
     }
-    Ok((epoch, run))
+    Ok(run)
 }
 
 /// Counts of the load so far: settled ones and those of its present lanes.

@@ -35,7 +35,9 @@ impl Schema {
 
     /// The version of the tables, `None` when there are none.
     pub async fn version(&self, client: &Client) -> Result<Option<i32>, Error> {
-        let found = client.query_one("select to_regclass($1) is not null", &[&format!("{}.meta", self.quoted)]).await?;
+        // Not `to_regclass`: inside a transaction it may answer from a cache that is older than a
+        // lock just waited for.
+        let found = client.query_one(include_str!("schema_exists.sql"), &[&self.name]).await?;
         if !found.get::<_, bool>(0) {
             return Ok(None);
         }

@@ -64,6 +64,7 @@ create index load_table_oid on {schema}.load (table_oid);
 create table {schema}.lane (
     load_id bigint not null references {schema}.load on delete cascade,
     lane smallint not null,
+    run integer not null,
     epoch integer not null,
     backend_pid integer,
     backend_start timestamptz,

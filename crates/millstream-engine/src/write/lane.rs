@@ -24,7 +24,8 @@ pub(crate) struct LaneSetup {
     pub(crate) target: Arc<Target>,
     pub(crate) load_id: i64,
     pub(crate) lane: u16,
-    pub(crate) epoch: i32,
+    /// The number of the run that owns the lane.
+    pub(crate) run: i32,
     pub(crate) batch_rows: usize,
     pub(crate) batch_bytes_max: usize,
     pub(crate) flush_after: Duration,
@@ -97,7 +98,7 @@ impl Choice {
 impl Lane {
     /// Connects and takes the lane's row over.
     pub(crate) async fn open(setup: LaneSetup) -> Result<Self, Error> {
-        let (link, epoch, batches) = attach(&setup, setup.epoch, false).await?;
+        let (link, epoch, batches) = attach(&setup, false).await?;
         let choice = Choice { copy: setup.table_empty, wait: 1, penalty: COPY_PENALTY };
         Ok(Self { setup, link, epoch, batches, choice, report: LaneReport::default(), reconnected: false })
     }
@@ -176,7 +177,7 @@ impl Lane {
             return Ok(None);
         }
         loop {
-            match attach(&self.setup, self.epoch, true).await {
+            match attach(&self.setup, true).await {
                 Ok((link, epoch, batches)) => {
                     self.link = link;
                     self.epoch = epoch;
@@ -296,16 +297,16 @@ impl Lane {
 
 /// A connection for the lane: ends the recorded backend, raises the epoch on a reconnect (which
 /// waits for a commit in flight) and reads how many batches are committed.
-async fn attach(setup: &LaneSetup, epoch: i32, again: bool) -> Result<(Link, i32, i64), Error> {
+async fn attach(setup: &LaneSetup, again: bool) -> Result<(Link, i32, i64), Error> {
     let connection = millstream_pg::connect(&setup.db, &SessionSettings::lane(usize::from(setup.lane))).await?;
     let client = &connection.client;
     let (load_id, lane) = (setup.load_id, i16::try_from(setup.lane).expect("lanes are few"));
     let sql = |template| setup.target.schema.sql(template);
     if again {
-        client.execute(&sql(include_str!("../store/lane_terminate_own.sql")), &[&load_id, &lane, &epoch]).await?;
+        client.execute(&sql(include_str!("../store/lane_terminate_own.sql")), &[&load_id, &lane, &setup.run]).await?;
     }
     let row = client
-        .query_opt(&sql(include_str!("../store/lane_attach.sql")), &[&load_id, &lane, &epoch, &i32::from(again)])
+        .query_opt(&sql(include_str!("../store/lane_attach.sql")), &[&load_id, &lane, &setup.run, &i32::from(again)])
         .await?
         .ok_or(Error::Fenced { load_id })?;
     let (epoch, batches) = (row.get(0), row.get(1));

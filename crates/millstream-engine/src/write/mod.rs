@@ -23,8 +23,11 @@ pub(crate) struct Writer {
     /// The name in the receipt.
     pub(crate) name: &'static str,
     /// Writes the groups, which are in key order.
-    pub(crate) write: for<'a> fn(Session<'a>, &'a Batch, &'a [Group]) -> BoxFuture<'a, Result<Written, Error>>,
+    pub(crate) write: for<'a> fn(Session<'a>, &'a Batch, &'a [Group]) -> Writing<'a>,
 }
+
+/// The end of a writer's work.
+pub(crate) type Writing<'a> = BoxFuture<'a, Result<Written, Error>>;
 
 /// What a writer works with.
 #[derive(Clone, Copy)]

@@ -1,16 +1,14 @@
 //! `staged`: binary COPY into the connection's staging table, then one upsert in key order.
 
 use super::copy_stream::copy_groups;
-use super::{Session, Writer};
+use super::{Session, Writer, Writing};
 use crate::batch::{Batch, Group};
-use crate::error::Error;
 use crate::merge::Written;
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 
 pub(super) static WRITER: Writer = Writer { name: "staged", write };
 
-fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> BoxFuture<'a, Result<Written, Error>> {
+fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
     async move {
         let staged = copy_groups(session, &session.prepared.copy_stage, batch, groups).await?;
         assert_eq!(staged, groups.len() as u64, "the staging table takes every row");

@@ -62,6 +62,7 @@ impl Target {
 
     /// Makes the connection's staging table and prepares the statements.
     pub(crate) async fn prepare(&self, client: &Client) -> Result<Prepared, Error> {
+        client.batch_execute(include_str!("durable.sql")).await?;
         client.batch_execute(&self.create_stage).await?;
         let advance = self.schema.sql(include_str!("../store/lane_advance.sql"));
         let reject = self.schema.sql(include_str!("../store/reject_insert.sql"));

@@ -95,6 +95,25 @@ impl Header {
         }
     }
 
+    /// The header that a line holds, which need not end.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(in super::super) fn of_line(line: &[u8]) -> Result<Self, HeaderProblem> {
+        let mut record = Record::new();
+        if record.look(line, CSV_HEADER_BYTES_MAX) != Seen::Whole && !record.end() {
+            let problem = "has an open quote".into();
+            return Err(HeaderProblem { problem, hint: "close the quote".into() });
+        }
+        Self::from_names(record.fields())
+    }
+
+    /// Whether a line with these names is likely to be a header: several, and no numbers.
+    pub(in super::super) fn is_plausible(&self) -> bool {
+        let is_number = |member: &Vec<u8>| matches!(member.get(2), Some(b'0'..=b'9' | b'-' | b'+' | b'.'));
+        self.members.len() > 1 && !self.members.iter().any(is_number)
+    }
+
     /// Number of columns.
     pub(in super::super) fn len(&self) -> usize {
         self.members.len()

@@ -3,7 +3,7 @@
 mod header;
 mod record;
 
-pub(super) use header::Header;
+pub(super) use header::{Header, HeaderProblem};
 
 use super::clip::Clip;
 use super::window::{End, Window, index, too_large};

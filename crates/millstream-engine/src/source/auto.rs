@@ -1,0 +1,213 @@
+//! Recognising a format by the beginning of the content.
+
+use super::csv::{Header, HeaderProblem};
+use super::extent::{Extent, Piece, is_space};
+use super::window::Window;
+use super::{Format, SourceError, csv, json, ndjson};
+use crate::limits::RECOGNISE_BYTES_MAX;
+use memchr::memchr;
+use serde::de::IgnoredAny;
+
+/// The format of the bytes to come. Nothing is taken from the window.
+///
+/// An array is `json`; lines that begin with an object are `ndjson`, also when the first of them
+/// is broken; a header of several names is `csv`. A rejects file is never taken for granted.
+///
+/// # Errors
+/// [`SourceError`] when the content does not tell, or tells of a format that must be asked for.
+pub(super) fn recognise(window: &mut Window) -> Result<&'static Format, SourceError> {
+    let first = first_byte(window, 0)?;
+    match first.map(|at| (at, window.bytes()[at])) {
+        None => Ok(&ndjson::FORMAT),
+        Some((_, b'[')) => Ok(&json::FORMAT),
+        Some((at, b'{')) => objects(window, at),
+        Some((at, _)) => table(window, at),
+    }
+}
+
+/// Where the first byte stands that is not white space, from `at` on. `None` at the end of the
+/// source or of what may be looked at.
+fn first_byte(window: &mut Window, mut at: usize) -> Result<Option<usize>, SourceError> {
+    loop {
+        if let Some(n) = window.bytes()[at..].iter().position(|&b| !is_space(b)) {
+            return Ok(Some(at + n));
+        }
+        at = window.bytes().len();
+        if !more(window)? {
+            return Ok(None);
+        }
+    }
+}
+
+fn more(window: &mut Window) -> Result<bool, SourceError> {
+    Ok(window.bytes().len() < RECOGNISE_BYTES_MAX && window.fill()?)
+}
+
+/// One object a line, or something that `json` reads.
+fn objects(window: &mut Window, start: usize) -> Result<&'static Format, SourceError> {
+    let line_end = line_end(window, start)?;
+    let first_line = &window.bytes()[start..line_end];
+    if is_object(first_line) {
+        return if is_reject_line(first_line) { Err(rejects(window)) } else { Ok(&ndjson::FORMAT) };
+    }
+    let mut extent = Extent::new(b'{');
+    let mut at = start;
+    let end = loop {
+        match extent.feed(&window.bytes()[at..]) {
+            Piece::End(n) => break Some(at + n),
+            Piece::Mismatch(_) => break None,
+            Piece::More => at = window.bytes().len(),
+        }
+        // A second line that is an object settles it, where the first one is not.
+        if next_line(window, line_end).is_some_and(is_object) || !more(window)? {
+            break None;
+        }
+    };
+    if let Some(end) = end.filter(|&end| is_object(&window.bytes()[start..end])) {
+        let follows = first_byte(window, end)?.map(|at| (at, window.bytes()[at]));
+        if end > line_end {
+            return Err(unclear(window, "holds objects that go over several lines"));
+        }
+        if follows.is_some_and(|(at, byte)| at < line_end && byte == b'{') {
+            return Err(unclear(window, "holds several objects on a line"));
+        }
+        return Ok(&ndjson::FORMAT);
+    }
+    let second = first_byte(window, line_end)?.map(|at| window.bytes()[at]);
+    if first_line_opens(window, start, line_end) && second.is_some_and(|byte| byte != b'{') {
+        return Err(unclear(window, "holds objects that go over several lines"));
+    }
+    Ok(&ndjson::FORMAT)
+}
+
+/// Whether the object at `start` is still open at the end of its line.
+fn first_line_opens(window: &Window, start: usize, line_end: usize) -> bool {
+    Extent::new(b'{').feed(&window.bytes()[start..line_end]) == Piece::More
+}
+
+/// A header of several names, or nothing we know.
+fn table(window: &mut Window, start: usize) -> Result<&'static Format, SourceError> {
+    let line_end = line_end(window, start)?;
+    let second = first_byte(window, line_end)?.map(|at| window.bytes()[at]);
+    let first_line = &window.bytes()[start..line_end];
+    let header = Header::of_line(first_line);
+    if header.as_ref().is_ok_and(Header::is_plausible) && !matches!(second, Some(b'{' | b'[')) {
+        return Ok(&csv::FORMAT);
+    }
+    let say = "say what it is with --format ndjson, json or csv";
+    let (found, hint) = match header {
+        _ if memchr(0, first_line).is_some() => ("is not text".into(), "see with `file FILE` what it is".into()),
+        Err(HeaderProblem { problem, hint }) => {
+            (format!("is not JSON, and as a CSV header its first line {problem}"), hint)
+        }
+        Ok(_) => {
+            ("begins neither with a JSON object or array nor with a CSV header of several names".into(), say.into())
+        }
+    };
+    Err(SourceError::Unclear { name: window.name().into(), found, hint })
+}
+
+/// End of the line at `start`, or of what may be looked at.
+fn line_end(window: &mut Window, start: usize) -> Result<usize, SourceError> {
+    let mut at = start;
+    loop {
+        if let Some(n) = memchr(b'\n', &window.bytes()[at..]) {
+            return Ok(at + n);
+        }
+        at = window.bytes().len();
+        if !more(window)? {
+            return Ok(at);
+        }
+    }
+}
+
+/// The first whole line behind `at` that is not blank.
+fn next_line(window: &Window, at: usize) -> Option<&[u8]> {
+    let rest = &window.bytes()[at..];
+    let rest = &rest[rest.iter().position(|&b| !is_space(b))?..];
+    memchr(b'\n', rest).map(|end| &rest[..end])
+}
+
+fn is_object(text: &[u8]) -> bool {
+    text.first() == Some(&b'{') && serde_json::from_slice::<IgnoredAny>(text).is_ok()
+}
+
+/// Whether an object has the members that we write for a reject.
+fn is_reject_line(object: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    #[expect(dead_code, reason = "only their presence matters")]
+    struct Members {
+        load_id: IgnoredAny,
+        byte_offset: IgnoredAny,
+        reason: IgnoredAny,
+        truncated: IgnoredAny,
+    }
+    serde_json::from_slice::<Members>(object).is_ok()
+}
+
+fn unclear(window: &Window, found: &str) -> SourceError {
+    let hint = "read it with --format json".into();
+    SourceError::Unclear { name: window.name().into(), found: found.into(), hint }
+}
+
+fn rejects(window: &Window) -> SourceError {
+    SourceError::Unclear {
+        name: window.name().into(),
+        found: "looks like a file that --rejects wrote".into(),
+        hint: "load the mended documents in it with --format rejects, or its lines as they are with --format ndjson"
+            .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::transcript::recognise;
+    use super::*;
+
+    #[test]
+    fn formats_are_recognised() {
+        let long = format!("{{\"a\":\"{}\"}}\n{{}}", "x".repeat(2 * RECOGNISE_BYTES_MAX));
+        for (text, expected) in [
+            ("", "ndjson"),
+            (" \n\n ", "ndjson"),
+            ("{}", "ndjson"),
+            ("\u{feff}\r\n {\"a\":[]} \r\n", "ndjson"),
+            (&long, "ndjson"),
+            ("{\"a\":\n{\"b\":2}\n{\"c\":3}\n", "ndjson"),
+            ("{\"a\":\"x\n{\"b\":2}\n{\"c\":3}\n", "ndjson"),
+            ("{broken}\n{}\n", "ndjson"),
+            ("{\"a\":1]\n{}\n", "ndjson"),
+            ("{},\n{},\n", "ndjson"),
+            ("[", "json"),
+            ("\n[{}]", "json"),
+            ("id,name\n1,x\n", "csv"),
+            ("\"id\",\"the name\"", "csv"),
+        ] {
+            let shown = &text[..text.len().min(50)];
+            assert_eq!(recognise(text.as_bytes()).map_err(|e| e.to_string()), Ok(expected), "{shown:?}");
+        }
+    }
+
+    #[test]
+    fn what_must_be_asked_for_is_named() {
+        let reject = "{\"load_id\":1,\"byte_offset\":0,\"reason\":\"\",\"truncated\":false,\"document\":\"\"}\n";
+        let huge = format!("{{\n \"a\": \"{}\"\n}}", "x".repeat(2 * RECOGNISE_BYTES_MAX));
+        for (text, found, hint) in [
+            ("{\n  \"a\": 1\n}\n", "over several lines", "--format json"),
+            ("{\"a\": [\n{\"b\": 1},\n{}\n]}", "over several lines", "--format json"),
+            (&huge, "over several lines", "--format json"),
+            ("{} {}", "several objects on a line", "--format json"),
+            (reject, "--rejects", "--format rejects"),
+            ("id\n1\n", "neither", "--format"),
+            ("hello, world\n{}", "neither", "--format"),
+            ("1,2\n3,4", "neither", "--format"),
+            ("a;b\n1;2", "semicolons", "python3"),
+            ("a,a\n1,2", "twice", "name"),
+            ("\0\u{1}\u{2}", "not text", "file"),
+        ] {
+            let error = recognise(text.as_bytes()).unwrap_err();
+            assert!(error.to_string().contains(found), "{error}");
+            assert!(error.hint().contains(hint), "{}", error.hint());
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The lines of a rejects file: written for each rejected document, read back once mended.
+
+use super::ndjson::Ndjson;
+use super::window::{Window, index, too_large};
+use super::{Format, Source, SourceError};
+use crate::chunk::{BrokenFrame, Chunk, Frame};
+use crate::limits::REJECT_LINE_BYTES_MAX;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use millstream_model::{Fault, Reason};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// The format's entry in the list.
+pub(super) const FORMAT: Format = Format {
+    name: "rejects",
+    about: "what --rejects FILE wrote: the documents in it, once mended, are loaded",
+    open: |window| Ok(Box::new(Rejects::new(window))),
+};
+
+/// One line of a rejects file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RejectLine {
+    /// The load that rejected the document.
+    pub load_id: i64,
+    /// Name of the source.
+    pub source: String,
+    /// Offset of the document in the uncompressed source.
+    pub byte_offset: u64,
+    /// Line of the source on which the document begins, from 1.
+    pub line: u64,
+    /// Code of the reason.
+    pub reason: String,
+    /// What is wrong, for people.
+    pub detail: String,
+    /// The document's bytes, where they are text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document: Option<String>,
+    /// The document's bytes in base64, where they are no text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document_base64: Option<String>,
+    /// Length of the whole document.
+    pub bytes: u64,
+    /// The document is too long to be kept: only its head and tail are here.
+    pub truncated: bool,
+}
+
+impl RejectLine {
+    /// Puts the document's bytes where they belong.
+    pub fn set_document(&mut self, document: &[u8]) {
+        (self.document, self.document_base64) = match std::str::from_utf8(document) {
+            Ok(text) => (Some(text.into()), None),
+            Err(_) => (None, Some(STANDARD.encode(document))),
+        };
+    }
+}
+
+/// What is read of a line: a person has been at it, so that nothing else is relied on.
+#[derive(Deserialize)]
+struct Mended<'a> {
+    /// The document as text, or as JSON itself.
+    #[serde(borrow, default)]
+    document: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    document_base64: Option<Cow<'a, str>>,
+    #[serde(default)]
+    truncated: bool,
+}
+
+/// Documents of a rejects file; their positions are those of its lines.
+struct Rejects {
+    lines: Ndjson,
+    document_bytes_max: usize,
+}
+
+impl Rejects {
+    fn new(window: Window) -> Self {
+        let document_bytes_max = window.options().document_bytes_max;
+        let line_bytes_max = document_bytes_max.max(REJECT_LINE_BYTES_MAX);
+        Self { lines: Ndjson::with_line_limit(window, line_bytes_max), document_bytes_max }
+    }
+
+    /// Appends the document of a line.
+    fn put(&self, line: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+        let start = out.len();
+        let unfit = |detail: String| Fault::new(Reason::NotJson, detail);
+        let mended: Mended<'_> =
+            serde_json::from_slice(line).map_err(|e| unfit(format!("no line of a rejects file: {e}")))?;
+        if mended.truncated {
+            let detail = "only head and tail of the document are here; put all of it in and remove `truncated`";
+            return Err(Fault::new(Reason::TooLarge, detail));
+        }
+        match (mended.document, mended.document_base64) {
+            (Some(json), None) if json.get().starts_with('"') => {
+                let text: String = serde_json::from_str(json.get()).map_err(|e| unfit(format!("`document`: {e}")))?;
+                out.extend_from_slice(text.as_bytes());
+            }
+            (Some(json), None) => out.extend_from_slice(json.get().as_bytes()),
+            (None, Some(text)) => {
+                let decoded = STANDARD.decode_vec(text.as_bytes(), out);
+                decoded.map_err(|_| unfit("`document_base64` is not base64".into()))?;
+            }
+            _ => return Err(unfit("one of `document` and `document_base64` is needed".into())),
+        }
+        let len = out.len() - start;
+        if len > self.document_bytes_max {
+            return Err(too_large(len as u64, self.document_bytes_max));
+        }
+        Ok(())
+    }
+}
+
+impl Source for Rejects {
+    fn next_chunk(&mut self) -> Result<Option<Chunk>, SourceError> {
+        let Some(chunk) = self.lines.next_chunk()? else { return Ok(None) };
+        let mut bytes = Vec::with_capacity(chunk.bytes.len());
+        let mut frames = Vec::with_capacity(chunk.frames.len());
+        for frame in &chunk.frames {
+            let line = chunk.document(frame);
+            let start = bytes.len();
+            let mut broken = frame.broken.clone();
+            if broken.is_none() {
+                let fault = self.put(line, &mut bytes).err();
+                broken = fault.map(|fault| Box::new(BrokenFrame { fault, truncated_from: None, ends_source: false }));
+            }
+            if broken.is_some() {
+                bytes.truncate(start);
+                bytes.extend_from_slice(line);
+            }
+            frames.push(Frame { start: index(start), len: index(bytes.len() - start), broken, ..*frame });
+        }
+        Ok(Some(Chunk { bytes: bytes.into(), frames, ..chunk }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::transcript::{bad, good, read, read_oddly};
+    use super::*;
+    use millstream_model::Reason::{DamagedSource, NotJson, TooLarge};
+    use millstream_testkit::Cases;
+
+    fn line(document: &[u8]) -> RejectLine {
+        let mut line = RejectLine {
+            load_id: 7,
+            source: "in.ndjson".into(),
+            byte_offset: 12,
+            line: 3,
+            reason: "not_json".into(),
+            detail: "expected ',' at byte 4".into(),
+            document: None,
+            document_base64: None,
+            bytes: document.len() as u64,
+            truncated: false,
+        };
+        line.set_document(document);
+        line
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for mut rng in Cases::new(100) {
+            let documents: Vec<Vec<u8>> = (0..rng.usize(0..6))
+                .map(|_| (0..rng.usize(0..20)).map(|_| if rng.bool() { rng.u8(..) } else { b'"' }).collect())
+                .collect();
+            let mut file = Vec::new();
+            for document in &documents {
+                serde_json::to_writer(&mut file, &line(document)).unwrap();
+                file.push(b'\n');
+            }
+            let told = read_oddly("rejects", &file, &file, 1 << 20, &mut rng).unwrap();
+            assert!(told.iter().all(|t| t.broken.is_none()));
+            assert!(told.into_iter().map(|t| t.bytes).eq(documents));
+        }
+    }
+
+    #[test]
+    fn mended_lines_need_nothing_but_the_document() {
+        let text = concat!(
+            r#"{"document":"{\"a\":\"\\u00e9\"}"}"#,
+            "\n",
+            r#"{"document": {"a": 1} , "note":"mended"}"#,
+            "\n\n",
+            r#"{"document_base64":"e30=","reason":5}"#,
+        );
+        let expected = [good(0, 1, r#"{"a":"\u00e9"}"#), good(35, 2, r#"{"a": 1}"#), good(77, 4, "{}")];
+        assert_eq!(read("rejects", text.as_bytes()).unwrap(), expected);
+    }
+
+    #[test]
+    fn lines_without_a_document_are_rejects_again() {
+        let mut truncated = line(b"{");
+        truncated.truncated = true;
+        let truncated = serde_json::to_string(&truncated).unwrap();
+        for (text, reason) in [
+            ("{}", NotJson),
+            ("[]", NotJson),
+            ("{", NotJson),
+            (r#"{"document":"a","document_base64":""}"#, NotJson),
+            (r#"{"document_base64":"?"}"#, NotJson),
+            (&truncated, TooLarge),
+        ] {
+            assert_eq!(read("rejects", text.as_bytes()).unwrap(), [bad(0, 1, text, reason)]);
+        }
+        let text = br#"{"document":"{\"a\":12}"}"#;
+        let told = read_oddly("rejects", text, text, 7, &mut fastrand::Rng::new()).unwrap();
+        assert_eq!(told[0].broken, Some((TooLarge, None)));
+    }
+
+    #[test]
+    fn damage_goes_through() {
+        let content = [0x1f, 0x8b, 0, 0];
+        let told = read_oddly("rejects", &content, b"", 100, &mut fastrand::Rng::new()).unwrap();
+        assert_eq!(told, [bad(0, 1, "", DamagedSource)]);
+    }
+}

@@ -1,0 +1,261 @@
+//! Decoding against PostgreSQL: what it takes, what it makes of keys, how it orders them.
+
+mod documents;
+mod keys;
+
+use fastrand::Rng;
+use millstream_engine::decode::{DecodeLimits, Decoder};
+use millstream_model::key_bytes::put_copy_fields;
+use millstream_model::{Fault, KEY_TYPES, KeyColumn, KeySpec, KeyType, Reason};
+use millstream_testkit::{Cases, each_build};
+use std::collections::BTreeMap;
+use tokio_postgres::Client;
+
+/// Documents judged by the server at once.
+const BATCH: usize = 250;
+
+/// Paths through names and indexes that the documents often have.
+const PATHS: &[&[&str]] = &[
+    &["a"],
+    &["a"],
+    &["a"],
+    &["a"],
+    &["a"],
+    &["b"],
+    &["b"],
+    &[""],
+    &["é"],
+    &["a\n"],
+    &["0"],
+    &["a", "a"],
+    &["a", "b"],
+    &["a", "0"],
+    &["a", "-1"],
+    &["b", "1"],
+    &["a", "-2"],
+    &["a", "a", "a"],
+    &["b", "-1", "a"],
+    &["a", " +1"],
+    &["a", "-1", "-1"],
+    &["long member name"],
+    &["a", "a", "0", "b"],
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_and_keys_are_judged_as_postgresql_does() {
+    each_build(async |database| {
+        let client = database.client().await;
+        let setting = "set timezone = 'UTC'; set datestyle = 'ISO'";
+        client.batch_execute(setting).await.unwrap();
+        client.batch_execute(include_str!("judge.sql")).await.unwrap();
+        let mut seen = BTreeMap::new();
+        for mut rng in Cases::new(40) {
+            let key = random_key(&mut rng);
+            let documents: Vec<_> = (0..BATCH).map(|_| documents::document(&mut rng)).collect();
+            for (document, verdict) in documents.iter().zip(judge(&client, &documents, &key).await) {
+                let ours = decode(&key, document);
+                let outcome = ours.as_ref().map_or_else(|fault| fault.reason.code(), |_| "taken");
+                *seen.entry(outcome).or_insert(0) += 1;
+                if let Err(difference) = compare(&key, &ours, &verdict) {
+                    panic!("{difference}\n{ours:?}\n{verdict:?}\n{key:?}\n{}", document.escape_ascii());
+                }
+            }
+        }
+        let taken = seen.get("taken").copied().unwrap_or(0);
+        assert!(taken > 0 && seen.len() > 3, "the documents are all alike: {seen:?}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn literals_are_what_postgresql_casts_them_to() {
+    each_build(async |database| {
+        let client = database.client().await;
+        client.batch_execute("set timezone = 'UTC'; set datestyle = 'ISO'").await.unwrap();
+        client.batch_execute(include_str!("judge.sql")).await.unwrap();
+        for mut rng in Cases::new(10) {
+            let columns = [("t", KeyType::Timestamptz), ("d", KeyType::Date)];
+            for (name, key_type) in columns {
+                let key = KeySpec { columns: vec![column(name, &[name], key_type)] };
+                let document = |rng: &mut Rng| format!("{{\"{name}\":\"{}\"}}", documents::moment(rng)).into_bytes();
+                let documents: Vec<_> = (0..BATCH).map(|_| document(&mut rng)).collect();
+                for (document, verdict) in documents.iter().zip(judge(&client, &documents, &key).await) {
+                    let ours = decode(&key, document);
+                    if let Err(difference) = compare(&key, &ours, &verdict) {
+                        panic!("{difference}\n{ours:?}\n{verdict:?}\n{}", document.escape_ascii());
+                    }
+                }
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_deepest_and_longest_documents_are_no_trouble_to_the_server() {
+    each_build(async |database| {
+        let client = database.client().await;
+        client.batch_execute(include_str!("judge.sql")).await.unwrap();
+        let key = KeySpec { columns: vec![column("a", &["a"], KeyType::Text)] };
+        let nested = |open: &str, close: &str| format!("{{\"a\":1,\"n\":{}{}}}", open.repeat(511), close.repeat(511));
+        let documents: Vec<_> = [
+            nested("[", "]"),
+            nested("{\"x\":", "}").replace(":}", ":0}"),
+            format!("{{\"a\":1,\"n\":{}}}", "9".repeat(131_072)),
+            format!("{{\"a\":1,\"n\":0.{}}}", "9".repeat(16_383)),
+            format!("{{\"a\":1,\"n\":[{}1]}}", "1,".repeat((8 << 20) - 100)),
+            format!("{{\"a\":1,\"{}\":0}}", "n".repeat((16 << 20) - 100)),
+            format!("{{\"a\":1,\"n\":\"{}\"}}", "n".repeat((16 << 20) - 100)),
+        ]
+        .map(String::into_bytes)
+        .into();
+        for document in &documents {
+            assert!(decode(&key, document).is_ok());
+            let verdict = judge(&client, std::slice::from_ref(document), &key).await;
+            assert_eq!(verdict[0].error, None);
+        }
+    })
+    .await;
+}
+
+#[test]
+fn grammar_is_judged_as_serde_json_does() {
+    let key = KeySpec { columns: vec![column("a", &["a"], KeyType::Text)] };
+    let mut judged = [0; 2];
+    for mut rng in Cases::new(100) {
+        for _ in 0..BATCH {
+            let document = documents::document(&mut rng);
+            let text = std::str::from_utf8(&document);
+            // Numbers and surrogates that only jsonb refuses are no part of the grammar.
+            let theirs = text.is_ok_and(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok());
+            let ours = match decode(&key, &document) {
+                Ok(_) => true,
+                Err(fault) => match fault.reason {
+                    Reason::NotJson | Reason::InvalidUtf8 => false,
+                    Reason::NulCharacter | Reason::LoneSurrogate | Reason::NumberOutOfRange | Reason::TooDeep => {
+                        continue;
+                    }
+                    _ => true,
+                },
+            };
+            assert_eq!(ours, theirs, "{}", document.escape_ascii());
+            judged[usize::from(ours)] += 1;
+        }
+    }
+    assert!(judged[0] > 0 && judged[1] > 0, "the documents are all alike: {judged:?}");
+}
+
+/// What the server makes of a document.
+#[derive(Debug)]
+struct Verdict {
+    error: Option<String>,
+    kinds: Vec<Option<String>>,
+    texts: Vec<Option<String>>,
+    wires: Vec<Option<String>>,
+}
+
+async fn judge(client: &Client, documents: &[Vec<u8>], key: &KeySpec) -> Vec<Verdict> {
+    let quoted = |segment: &String| format!("\"{}\"", segment.replace('\\', "\\\\").replace('"', "\\\""));
+    let path = |column: &KeyColumn| format!("{{{}}}", column.path.iter().map(quoted).collect::<Vec<_>>().join(","));
+    let paths: Vec<_> = key.columns.iter().map(path).collect();
+    let types: Vec<_> = key.columns.iter().map(|c| c.key_type.sql_name()).collect();
+    let query = "select judge.* from unnest($1::bytea[]) with ordinality as d (document, n), \
+                 judge(document, $2, $3) order by n";
+    let rows = client.query(query, &[&documents, &paths, &types]).await.expect("the server judges every document");
+    assert_eq!(rows.len(), documents.len());
+    rows.iter()
+        .map(|row| Verdict {
+            error: row.get("error"),
+            kinds: row.get::<_, Option<_>>("kinds").unwrap_or_default(),
+            texts: row.get::<_, Option<_>>("texts").unwrap_or_default(),
+            wires: row.get::<_, Option<_>>("wires").unwrap_or_default(),
+        })
+        .collect()
+}
+
+fn decode(key: &KeySpec, document: &[u8]) -> Result<Vec<u8>, Fault> {
+    let mut bytes = Vec::new();
+    Decoder::new(key, DecodeLimits::default()).decode(document, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Says how our verdict differs from the server's where it may not.
+fn compare(key: &KeySpec, ours: &Result<Vec<u8>, Fault>, theirs: &Verdict) -> Result<(), String> {
+    let agree = |agreed: bool, what: &str| if agreed { Ok(()) } else { Err(format!("not as the server: {what}")) };
+    let refused = theirs.error.is_some();
+    let fault = match ours {
+        Ok(bytes) => {
+            agree(!refused, "taken")?;
+            return agree(wires(key, bytes) == theirs.wires, "the key's values");
+        }
+        Err(fault) => fault,
+    };
+    let columns = || key.columns.iter().zip(&theirs.kinds).zip(theirs.texts.iter().zip(&theirs.wires));
+    match fault.reason {
+        Reason::NumberOutOfRange if fault.detail.contains("spelled out") => Ok(()),
+        Reason::NotObject => agree(!refused, "taken as JSON"),
+        Reason::KeyMissing => agree(theirs.kinds.contains(&None), "a missing key"),
+        Reason::KeyNull => agree(theirs.kinds.iter().flatten().any(|kind| kind == "null"), "a null key"),
+        Reason::KeyType => agree(
+            columns().any(|((column, kind), (text, wire))| {
+                wire.is_none() || is_beyond_strict(column.key_type, kind.as_deref(), text.as_deref())
+            }),
+            "a key of the wrong type",
+        ),
+        _ => agree(refused, "refused"),
+    }
+}
+
+/// Whether a value that PostgreSQL would cast is one that strict literals leave out.
+fn is_beyond_strict(key_type: KeyType, kind: Option<&str>, text: Option<&str>) -> bool {
+    let (kind, text) = (kind.unwrap_or_default(), text.unwrap_or_default());
+    let digits_only = |text: &str| text.chars().all(|c| c.is_ascii_digit());
+    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    match key_type {
+        KeyType::Text => matches!(kind, "object" | "array"),
+        KeyType::Bigint | KeyType::Integer => !digits_only(text.strip_prefix('-').unwrap_or(text)),
+        KeyType::Uuid => text.len() != 36,
+        KeyType::Date => kind == "number" || shape != "0000-00-00",
+        KeyType::Boolean => kind == "number" || !matches!(text, "true" | "false"),
+        KeyType::Timestamptz => {
+            let Some((clock, zone)) = shape.split_at_checked(19) else {
+                return true;
+            };
+            let digits = zone.strip_prefix('.').map_or(0, |zone| zone.chars().take_while(|&c| c == '0').count());
+            let zone = if digits > 0 { &zone[1 + digits..] } else { zone };
+            let strict = clock.to_uppercase().replace('T', " ") == "0000-00-00 00:00:00"
+                && matches!(zone, "Z" | "z" | "+00:00" | "-00:00")
+                && digits <= 15;
+            // Left out though they look right: 24:00, a fraction of second 60, years outside 1 to 9999.
+            let edge = text.starts_with("0001-01-01") || text.starts_with("9999-12-31");
+            !strict || edge || text.contains(":60.") || text.contains("24:00:00")
+        }
+    }
+}
+
+/// The columns of a key as the wire forms that COPY is given.
+fn wires(key: &KeySpec, bytes: &[u8]) -> Vec<Option<String>> {
+    let mut fields = Vec::new();
+    put_copy_fields(&key.types(), bytes, &mut fields);
+    let mut rest = fields.as_slice();
+    let mut wires = Vec::new();
+    while let Some((length, after)) = rest.split_first_chunk() {
+        let (value, after) = after.split_at(i32::from_be_bytes(*length) as usize);
+        wires.push(Some(value.iter().map(|byte| format!("{byte:02x}")).collect()));
+        rest = after;
+    }
+    wires
+}
+
+fn column(name: &str, path: &[&str], key_type: KeyType) -> KeyColumn {
+    KeyColumn { name: name.to_owned(), path: path.iter().map(|&s| s.to_owned()).collect(), key_type }
+}
+
+fn random_key(rng: &mut Rng) -> KeySpec {
+    let random_column = |rng: &mut Rng, n: usize| {
+        let key_type = if rng.bool() { KeyType::Text } else { KEY_TYPES[rng.usize(..KEY_TYPES.len())] };
+        column(&format!("c{n}"), PATHS[rng.usize(..PATHS.len())], key_type)
+    };
+    let columns = if rng.u8(..4) > 0 { 1 } else { rng.usize(1..=8) };
+    KeySpec { columns: (0..columns).map(|n| random_column(rng, n)).collect() }
+}

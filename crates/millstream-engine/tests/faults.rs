@@ -1,0 +1,76 @@
+//! Loads that meet servers and networks which break.
+
+use crate::scene::{Files, Stream, request, stored, surroundings};
+use millstream_engine::{Event, load};
+use millstream_testkit::{Cases, Proxy, Server, Settings, StopMode, builds, database};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+#[tokio::test]
+async fn cut_connections_lose_and_double_nothing() {
+    let db = database().await;
+    for mut rng in Cases::new(4) {
+        let table = format!("cut{}", rng.u32(..));
+        let files = Files::new();
+        let stream = Stream::random(&mut rng, 60_000, 40_000);
+        let mut wanted = request(&table, "id", &[files.write("a", &stream.text)]);
+        wanted.batch_rows = 1_000;
+        wanted.lanes = Some(2);
+        let server = millstream_testkit::shared(db.build()).await;
+        let proxy = Proxy::start(format!("127.0.0.1:{}", server.port())).await;
+        let name = db.client().await.query_one("select current_database()", &[]).await.unwrap().get::<_, String>(0);
+        let url = server.url_at(&proxy.address.to_string(), &name);
+        let (around, _) = surroundings(&url);
+        let cutting = async {
+            while around.tally.documents() == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            for _ in 0..5 {
+                tokio::time::sleep(Duration::from_millis(rng.u64(50..400))).await;
+                // Held answers make the cut fall between a COMMIT and its answer.
+                proxy.set(|traffic| traffic.answers_held = true);
+                tokio::time::sleep(Duration::from_millis(rng.u64(1..60))).await;
+                proxy.cut();
+                proxy.set(|traffic| traffic.answers_held = false);
+            }
+        };
+        let (outcome, ()) = tokio::join!(load(&wanted, &around), cutting);
+        let outcome = outcome.expect("the load begins");
+        assert!(outcome.stopped.is_none(), "{outcome:?}");
+        assert_eq!(stored(&db, &table).await, stream.last);
+        assert_eq!(outcome.receipt.counters.read, stream.documents);
+        assert_eq!(outcome.receipt.counters.inserted, stream.last.len() as u64);
+    }
+}
+
+#[tokio::test]
+async fn a_restart_of_the_server_in_mid_load_ends_in_the_right_table() {
+    for build in builds().await {
+        for mode in [StopMode::Fast, StopMode::Immediate, StopMode::Kill] {
+            let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
+            let url = server.url("postgres");
+            let files = Files::new();
+            let mut rng = fastrand::Rng::with_seed(5);
+            let stream = Stream::random(&mut rng, 150_000, 90_000);
+            let mut wanted = request("restarted", "id", &[files.write("a", &stream.text)]);
+            wanted.batch_rows = 1_000;
+            let (around, told) = surroundings(&url);
+            let restarting = async {
+                while around.tally.documents() < 20_000 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                server.restart(mode).await;
+            };
+            let (outcome, ()) = tokio::join!(load(&wanted, &around), restarting);
+            let outcome = outcome.expect("the load begins");
+            assert!(outcome.stopped.is_none(), "{mode:?}: {outcome:?}");
+            assert!(told.0.lock().unwrap().iter().any(|e| matches!(e, Event::Retry { .. })), "the restart was noticed");
+            assert_eq!(outcome.receipt.counters.read, stream.documents);
+            assert_eq!(outcome.receipt.counters.inserted, stream.last.len() as u64);
+            let client = millstream_testkit::connect(&url).await;
+            let rows = client.query("select id, (doc->>'value')::bigint from restarted", &[]).await.unwrap();
+            let found: BTreeMap<String, i64> = rows.iter().map(|r| (r.get(0), r.get(1))).collect();
+            assert_eq!(found, stream.last);
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! Loads into a server that behaves.
+
+use crate::scene::{Files, Stream, request, run, stored, surroundings};
+use millstream_engine::store::Schema;
+use millstream_engine::{Error, Event, Mode, StopReason, load};
+use millstream_testkit::{Cases, database, each_build};
+
+#[tokio::test]
+async fn the_last_document_of_a_key_wins() {
+    each_build(async |db| {
+        for mut rng in Cases::new(6) {
+            let table = format!("t{}", rng.u32(..));
+            let files = Files::new();
+            let (documents, keys) = (rng.usize(1..30_000), rng.usize(1..20_000));
+            let stream = Stream::random(&mut rng, documents, keys);
+            let file = files.write("a.ndjson", &stream.text);
+            let mut wanted = request(&table, "id", &[file]);
+            wanted.lanes = Some(rng.u16(1..5));
+            wanted.batch_rows = rng.usize(1..5_000);
+            let receipt = run(&db.url(), &wanted).await.receipt;
+            assert_eq!(stored(&db, &table).await, stream.last);
+            assert_eq!(receipt.counters.read, stream.documents);
+            assert_eq!(receipt.counters.inserted, stream.last.len() as u64);
+            assert_eq!(receipt.counters.rejected, 0);
+            assert!(receipt.finished);
+            assert_eq!(receipt.counters.bytes_read, (stream.text.len() as u64) - stream.documents);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_second_wave_updates_and_a_third_of_new_keys_inserts() {
+    each_build(async |db| {
+        let files = Files::new();
+        let wave = |from: usize, to: usize, value: i64| {
+            let mut stream = Stream::default();
+            for n in from..to {
+                stream.push(&format!("{n:08}"), value);
+            }
+            stream
+        };
+        let first = files.write("1", wave(0, 20_000, 1).text);
+        let second = files.write("2", wave(0, 20_000, 2).text);
+        let third = files.write("3", wave(15_000, 40_000, 3).text);
+        let mut wanted = request("waves", "id", &[first]);
+        wanted.batch_rows = 3_000;
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert_eq!((receipt.counters.inserted, receipt.counters.updated), (20_000, 0));
+        assert!(receipt.writers.contains_key("copy"), "{:?}", receipt.writers);
+        wanted.sources = vec![second];
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert_eq!((receipt.counters.inserted, receipt.counters.updated), (0, 20_000));
+        assert!(receipt.writers.contains_key("staged"), "{:?}", receipt.writers);
+        wanted.sources = vec![third];
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert_eq!((receipt.counters.inserted, receipt.counters.updated), (20_000, 5_000));
+        let values = stored(&db, "waves").await;
+        assert_eq!(values.len(), 40_000);
+        assert_eq!(values.values().filter(|v| **v == 2).count(), 15_000);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn keep_leaves_what_is_there() {
+    each_build(async |db| {
+        let mut rng = fastrand::Rng::with_seed(7);
+        let files = Files::new();
+        let before = Stream::random(&mut rng, 5_000, 3_000);
+        let after = Stream::random(&mut rng, 9_000, 6_000);
+        let mut wanted = request("kept", "id", &[files.write("a", &before.text)]);
+        wanted.mode = Mode::by_name("keep").unwrap();
+        wanted.batch_rows = 700;
+        run(&db.url(), &wanted).await;
+        assert_eq!(stored(&db, "kept").await, before.first);
+        wanted.sources = vec![files.write("b", &after.text)];
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        let mut expected = after.first.clone();
+        expected.extend(before.first.clone());
+        let new = (expected.len() - before.first.len()) as u64;
+        assert_eq!(stored(&db, "kept").await, expected);
+        assert_eq!((receipt.counters.inserted, receipt.counters.updated), (new, 0));
+        assert_eq!(receipt.counters.kept, after.documents - new);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn several_files_take_effect_in_order() {
+    let db = database().await;
+    let files = Files::new();
+    let names: Vec<String> = (0..5)
+        .map(|n| {
+            let mut stream = Stream::default();
+            for id in 0..200 {
+                stream.push(&id.to_string(), n);
+            }
+            files.write(&n.to_string(), &stream.text)
+        })
+        .collect();
+    let receipt = run(&db.url(), &request("ordered", "id", &names)).await.receipt;
+    assert_eq!(receipt.counters.read, 1_000);
+    assert!(stored(&db, "ordered").await.values().all(|v| *v == 4));
+}
+
+#[tokio::test]
+async fn composite_keys_hold_what_the_server_would_cast() {
+    each_build(async |db| {
+        let files = Files::new();
+        let text = concat!(
+            r#"{"device":{"id":"a"},"ts":"2026-01-01T00:00:00Z","v":1}"#,
+            "\n",
+            r#"{"device":{"id":"a"},"ts":"2026-01-01T01:00:00+01:00","v":2}"#,
+            "\n",
+            r#"{"device":{"id":"b\u00e9"},"ts":"2026-01-01T00:00:00.5Z","v":3}"#,
+            "\n"
+        );
+        let wanted = request("measures", "device=device.id,ts", &[files.write("a", text)]);
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert_eq!((receipt.counters.inserted, receipt.counters.superseded), (2, 1));
+        let client = db.client().await;
+        let odd: i64 = client
+            .query_one(
+                "select count(*) from measures where device <> doc #>> '{device,id}' or ts <> (doc ->> 'ts')::timestamptz",
+                &[],
+            )
+            .await
+            .unwrap()
+            .get(0);
+        assert_eq!(odd, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn rejects_are_stored_with_their_place_and_good_documents_pass() {
+    each_build(async |db| {
+        let files = Files::new();
+        let text = b"{\"id\":1,\"v\":1}\n{\"id\":2,\n{\"id\":null}\n{\"x\":1}\n{\"id\":\"\\u0000\"}\n\xff\n{\"id\":1,\"v\":2}\n";
+        let wanted = request("mixed", "id:bigint", &[files.write("a", text)]);
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert_eq!((receipt.counters.read, receipt.counters.rejected, receipt.counters.inserted), (7, 5, 1));
+        let rows = db
+            .client()
+            .await
+            .query("select line, reason, document, document_base64 from millstream.reject order by line", &[])
+            .await
+            .unwrap();
+        let found: Vec<(i64, String)> = rows.iter().map(|r| (r.get(0), r.get(1))).collect();
+        let wanted: Vec<(i64, String)> =
+            [(2, "not_json"), (3, "key_null"), (4, "key_missing"), (5, "nul_character"), (6, "invalid_utf8")]
+                .map(|(line, reason)| (line, reason.to_owned()))
+                .to_vec();
+        assert_eq!(found, wanted);
+        assert_eq!(rows[1].get::<_, &str>(2), r#"{"id":null}"#);
+        assert_eq!(rows[4].get::<_, &str>(3), "/w==");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_only_the_server_refuses_never_costs_a_good_document() {
+    each_build(async |db| {
+        let client = db.client().await;
+        client
+            .batch_execute(
+                "create table guarded (id text collate \"C\" primary key, doc jsonb not null \
+                 check ((doc->>'value')::bigint % 97 <> 3))",
+            )
+            .await
+            .unwrap();
+        let mut rng = fastrand::Rng::with_seed(11);
+        let stream = Stream::random(&mut rng, 3_000, 400);
+        let files = Files::new();
+        let mut wanted = request("guarded", "id", &[files.write("a", &stream.text)]);
+        wanted.adopt = true;
+        wanted.batch_rows = 500;
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        let mut expected = std::collections::BTreeMap::new();
+        for line in stream.text.lines() {
+            let document: serde_json::Value = serde_json::from_str(line).unwrap();
+            let value = document["value"].as_i64().unwrap();
+            if value % 97 != 3 {
+                expected.insert(document["id"].as_str().unwrap().to_owned(), value);
+            }
+        }
+        assert_eq!(stored(&db, "guarded").await, expected);
+        assert!(receipt.counters.rejected > 0 && receipt.counters.rejected <= 31);
+        let reasons: i64 = client
+            .query_one("select count(*) from millstream.reject where reason = 'refused_by_server'", &[])
+            .await
+            .unwrap()
+            .get(0);
+        assert_eq!(u64::try_from(reasons).unwrap(), receipt.counters.rejected);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_trigger_that_drops_rows_makes_rejects() {
+    let db = database().await;
+    let client = db.client().await;
+    client
+        .batch_execute(
+            "create table sieved (id text collate \"C\" primary key, doc jsonb not null);
+             create function sieve() returns trigger language plpgsql as
+             $$begin if new.id like '%7' then return null; end if; return new; end$$;
+             create trigger sieve before insert on sieved for each row execute function sieve()",
+        )
+        .await
+        .unwrap();
+    let mut stream = Stream::default();
+    for n in 0..1_000 {
+        stream.push(&n.to_string(), n);
+    }
+    let files = Files::new();
+    let mut wanted = request("sieved", "id", &[files.write("a", &stream.text)]);
+    wanted.adopt = true;
+    let receipt = run(&db.url(), &wanted).await.receipt;
+    assert_eq!((receipt.counters.rejected, receipt.counters.inserted), (100, 900));
+}
+
+#[tokio::test]
+async fn a_load_stopped_by_rejects_goes_on_with_a_higher_limit() {
+    each_build(async |db| {
+        let files = Files::new();
+        let mut text = String::new();
+        for n in 0..60_000 {
+            text.push_str(&if n % 10 == 9 { format!("{{\"id\":{n}\n") } else { format!("{{\"id\":{n}}}\n") });
+        }
+        let mut wanted = request("limited", "id", &[files.write("a", &text)]);
+        wanted.rejects_max = 100;
+        let stopped = run(&db.url(), &wanted).await;
+        assert_eq!(stopped.stopped, Some(StopReason::Rejects));
+        assert!(!stopped.receipt.finished);
+        let before = stopped.receipt.counters;
+        assert!(before.rejected >= 100 && before.read < 60_000, "{before:?}");
+        wanted.rejects_max = 100_000;
+        wanted.lanes = Some(3);
+        let done = run(&db.url(), &wanted).await.receipt;
+        assert_eq!(done.load_id, stopped.receipt.load_id);
+        assert_eq!(done.resumed_from, Some(before.read));
+        assert_eq!((done.counters.read, done.counters.rejected), (60_000, 6_000));
+        assert_eq!(done.counters.inserted, 54_000);
+        let again = run(&db.url(), &wanted).await.receipt;
+        assert_ne!(again.load_id, done.load_id, "a finished load runs again as a new one");
+        assert_eq!(again.counters.updated, 54_000);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_changed_prefix_is_refused() {
+    let db = database().await;
+    let files = Files::new();
+    let line = |n: usize| if n % 10 == 9 { format!("{{\"id\":{n}\n") } else { format!("{{\"id\":{n}}}\n") };
+    let text: String = (0..60_000).map(line).collect();
+    let file = files.write("a", &text);
+    let mut wanted = request("prefixed", "id", &[file]);
+    wanted.rejects_max = 100;
+    assert_eq!(run(&db.url(), &wanted).await.stopped, Some(StopReason::Rejects));
+    files.write("a", text.replacen("{\"id\":1}", "{\"id\":7}", 1));
+    wanted.rejects_max = 100_000;
+    let outcome = run(&db.url(), &wanted).await;
+    assert_eq!(outcome.stopped, Some(StopReason::Failed));
+    assert!(matches!(outcome.error, Some(Error::Source(_))), "{:?}", outcome.error);
+}
+
+#[tokio::test]
+async fn two_loads_over_the_same_keys_in_opposite_orders_do_not_deadlock() {
+    each_build(async |db| {
+        let files = Files::new();
+        let (mut up, mut down) = (Stream::default(), Stream::default());
+        for n in 0..30_000 {
+            up.push(&format!("{n:06}"), 1);
+            down.push(&format!("{:06}", 29_999 - n), 2);
+        }
+        let mut first = request("shared", "id", &[files.write("up", &up.text)]);
+        first.batch_rows = 2_000;
+        let mut second = request("shared", "id", &[files.write("down", &down.text)]);
+        second.batch_rows = 1_700;
+        second.lanes = Some(3);
+        let url = db.url();
+        let (a, b) = tokio::join!(run(&url, &first), run(&url, &second));
+        for outcome in [&a, &b] {
+            assert!(outcome.stopped.is_none(), "{outcome:?}");
+            assert_eq!(outcome.receipt.deadlocks, 0);
+            assert_eq!(outcome.receipt.counters.read, 30_000);
+        }
+        assert_eq!(a.receipt.counters.inserted + b.receipt.counters.inserted, 30_000);
+        let values = stored(&db, "shared").await;
+        assert_eq!(values.len(), 30_000);
+        assert!(values.values().all(|v| [1, 2].contains(v)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_table_that_does_not_fit_is_refused_with_the_way_out() {
+    let db = database().await;
+    let client = db.client().await;
+    client
+        .batch_execute(
+            "create table plain (id text primary key, doc jsonb not null);
+             create table nokey (id text, doc jsonb not null);
+             create table deferred (id text primary key deferrable, doc jsonb not null);
+             create table stuck (id text primary key, doc jsonb, other int not null);
+             create table texts (id text primary key, doc text);
+             create table numbers (id numeric primary key, doc jsonb);
+             create view seen as select * from plain;
+             create table parted (id text primary key, doc jsonb) partition by hash (id)",
+        )
+        .await
+        .unwrap();
+    let files = Files::new();
+    let file = files.write("a", "{\"id\":\"x\"}\n");
+    for (table, adopt, words) in [
+        ("plain", false, "no load has made"),
+        ("nokey", true, "no primary key"),
+        ("deferred", true, "no primary key"),
+        ("stuck", true, "not null and has no default"),
+        ("texts", true, "of type text"),
+        ("numbers", true, "of type numeric"),
+        ("seen", true, "a view"),
+        ("parted", true, "a partitioned table"),
+    ] {
+        let mut wanted = request(table, "id", std::slice::from_ref(&file));
+        wanted.adopt = adopt;
+        let error = load(&wanted, &surroundings(&db.url()).0).await.expect_err(table);
+        assert!(error.to_string().contains(words), "{table}: {error}");
+        assert!(error.hint().is_some(), "{table}");
+    }
+    let mut wanted = request("plain", "id", &[file]);
+    wanted.adopt = true;
+    let receipt = run(&db.url(), &wanted).await.receipt;
+    assert_eq!(receipt.counters.inserted, 1);
+}
+
+#[tokio::test]
+async fn a_running_load_is_not_run_twice() {
+    let db = database().await;
+    let files = Files::new();
+    let mut rng = fastrand::Rng::with_seed(3);
+    let stream = Stream::random(&mut rng, 200_000, 100_000);
+    let mut wanted = request("busy", "id", &[files.write("a", &stream.text)]);
+    wanted.batch_rows = 500;
+    let url = db.url();
+    let (around, told) = surroundings(&url);
+    let first = tokio::spawn({
+        let wanted = wanted.clone();
+        async move { load(&wanted, &around).await }
+    });
+    while !told.0.lock().unwrap().iter().any(|e| matches!(e, Event::Started { .. })) {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let second = load(&wanted, &surroundings(&url).0).await;
+    assert!(matches!(second, Err(Error::LoadRunning { .. })), "{second:?}");
+    let outcome = first.await.unwrap().unwrap();
+    assert_eq!(outcome.receipt.counters.read, 200_000);
+    assert_eq!(stored(&db, "busy").await, stream.last);
+}
+
+#[tokio::test]
+async fn the_schema_can_have_another_name_and_goes_with_one_command() {
+    let db = database().await;
+    let files = Files::new();
+    let mut wanted = request("named", "id", &[files.write("a", "{\"id\":1}\n")]);
+    wanted.schema = "my \"own\"".into();
+    run(&db.url(), &wanted).await;
+    let client = db.client().await;
+    assert!(Schema::new("my \"own\"").exists(&client).await.unwrap());
+    client.batch_execute("drop schema \"my \"\"own\"\"\" cascade").await.unwrap();
+    let rows: i64 = client.query_one("select count(*) from named", &[]).await.unwrap().get(0);
+    assert_eq!(rows, 1);
+}

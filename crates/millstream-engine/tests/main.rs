@@ -1,0 +1,6 @@
+//! Tests of the engine against real servers.
+
+mod decode;
+mod faults;
+mod load;
+mod scene;

@@ -1,0 +1,91 @@
+//! A load in a test: documents in a file, a database, and an independent reading of the input.
+
+use millstream_engine::{Event, LoadRequest, Observer, Outcome, Stop, Surroundings, Tally, load};
+use millstream_model::KeyRequest;
+use millstream_pg::{ConnInfo, Environment};
+use millstream_testkit::TestDatabase;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// Files that live as long as the test.
+pub(crate) struct Files {
+    dir: tempfile::TempDir,
+}
+
+impl Files {
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir().expect("a temporary directory") }
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path: PathBuf = self.dir.path().join(name);
+        std::fs::write(&path, content).expect("the file can be written");
+        path.display().to_string()
+    }
+}
+
+pub(crate) fn request(into: &str, key: &str, sources: &[String]) -> LoadRequest {
+    let key = KeyRequest::parse_list(key).expect("a key");
+    LoadRequest::new(into.parse().expect("a name"), key, sources.to_vec())
+}
+
+/// Remembers what a load told.
+#[derive(Default)]
+pub(crate) struct Told(pub(crate) Mutex<Vec<Event>>);
+
+impl Observer for Told {
+    fn event(&self, event: Event) {
+        self.0.lock().expect("no test panics while it holds this").push(event);
+    }
+}
+
+pub(crate) fn surroundings(url: &str) -> (Surroundings, Arc<Told>) {
+    let told = Arc::new(Told::default());
+    let db = ConnInfo::parse(url, &Environment::default()).expect("a connection string");
+    let observer = Arc::clone(&told) as Arc<dyn Observer>;
+    (Surroundings { db, stop: Stop::default(), observer, tally: Arc::new(Tally::default()) }, told)
+}
+
+/// Runs a load that is expected to begin; its receipt must add up.
+pub(crate) async fn run(url: &str, request: &LoadRequest) -> Outcome {
+    let outcome = load(request, &surroundings(url).0).await.expect("the load begins");
+    let counters = outcome.receipt.counters;
+    assert_eq!(counters.read, counters.accounted(), "{:?}", outcome.receipt);
+    outcome
+}
+
+/// `id -> value` of a table loaded from [`Stream`] documents.
+pub(crate) async fn stored(database: &TestDatabase, table: &str) -> BTreeMap<String, i64> {
+    let sql = format!("select id, (doc->>'value')::bigint from {table}");
+    let rows = database.client().await.query(&sql, &[]).await.expect("the table can be read");
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+/// A stream of small documents and what it leaves behind when the last of a key wins.
+#[derive(Default)]
+pub(crate) struct Stream {
+    pub(crate) text: String,
+    pub(crate) last: BTreeMap<String, i64>,
+    pub(crate) first: BTreeMap<String, i64>,
+    pub(crate) documents: u64,
+}
+
+impl Stream {
+    pub(crate) fn push(&mut self, id: &str, value: i64) {
+        let _ = writeln!(self.text, "{{\"id\":\"{id}\",\"value\":{value},\"note\":\"document {value} of {id}\"}}");
+        self.last.insert(id.to_owned(), value);
+        self.first.entry(id.to_owned()).or_insert(value);
+        self.documents += 1;
+    }
+
+    /// `documents` documents over about `keys` keys.
+    pub(crate) fn random(rng: &mut fastrand::Rng, documents: usize, keys: usize) -> Self {
+        let mut stream = Self::default();
+        for n in 0..documents {
+            stream.push(&format!("key-{:06}", rng.usize(..keys)), i64::try_from(n).expect("few documents"));
+        }
+        stream
+    }
+}
