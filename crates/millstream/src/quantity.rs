@@ -1,10 +1,9 @@
 //! Counts, sizes, rates and durations as people read and write them.
 
+use crate::limits::AGE_SECONDS_MAX;
+
 /// Units of an age, longest last, with their seconds.
 const AGE_UNITS: &[(&str, u64)] = &[("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400), ("w", 604_800)];
-
-/// Longest age accepted: a hundred years, well within what PostgreSQL's timestamps subtract.
-const AGE_SECONDS_MAX: u64 = 100 * 365 * 86_400;
 
 /// A span of time back from now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,11 @@
 //! Tests of the real binary: what it prints, where, and how it ends.
 
+#![expect(
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "a test may panic, and nothing here is reachable from outside"
+)]
+
 mod help;
 mod local;
 mod process;

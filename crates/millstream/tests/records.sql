@@ -34,8 +34,8 @@ from (values
 ) v (n, mode, state, age, receipt)
 order by n;
 
-insert into millstream.lane (load_id, lane, epoch, slot_first, slot_end, read) values
-    (4, 0, 1, 0, 128, 60), (4, 1, 1, 128, 256, 40);
+insert into millstream.lane (load_id, lane, run, epoch, slot_first, slot_end, read) values
+    (4, 0, 1, 1, 0, 128, 60), (4, 1, 1, 1, 128, 256, 40);
 
 insert into millstream.reject (
     load_id, source, byte_offset, line, reason, detail, document, document_base64, bytes,

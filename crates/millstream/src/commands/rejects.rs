@@ -5,6 +5,7 @@ pub(super) mod export;
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::limits::REJECTS_SHOWN;
 use crate::output::{Output, note};
 use crate::quantity::{self, Age};
 use crate::table::{Align, Table, visible};
@@ -21,9 +22,6 @@ Examples:
   millstream rejects events --export mend.rejects
   millstream load --format rejects mend.rejects --into events --key id
   millstream rejects events --clear --older-than 30d";
-
-/// Rejects shown unless `--limit` says otherwise.
-const SHOWN_DEFAULT: u64 = 20;
 
 /// Show the documents of a collection that could not be stored
 ///
@@ -51,7 +49,7 @@ pub struct RejectsArgs {
     older_than: Option<Age>,
 
     /// Show at most this many
-    #[arg(long, value_name = "N", default_value_t = SHOWN_DEFAULT,
+    #[arg(long, value_name = "N", default_value_t = REJECTS_SHOWN,
         conflicts_with_all = ["export", "clear"])]
     limit: u64,
 

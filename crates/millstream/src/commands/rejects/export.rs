@@ -1,15 +1,12 @@
 //! Rejects written to a file, in the form that `load --format rejects` reads.
 
 use crate::failure::Failure;
+use crate::limits::REJECT_LINE_BYTES_MAX;
 use crate::target::Database;
 use millstream_engine::store::rejects::{self, RejectFilter, RejectedDocument};
-use millstream_model::limits::REJECT_BYTES_MAX;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
-
-/// Longest line: the bytes kept of a reject, each escaped as `\u00XX`, and what is said of them.
-const LINE_BYTES_MAX: u64 = 6 * REJECT_BYTES_MAX as u64 + (64 << 10);
 
 /// Opens a file that must not be there yet.
 pub fn create_new(path: &Path) -> Result<File, Failure> {
@@ -66,7 +63,7 @@ pub async fn write(file: File, database: &Database, filter: &RejectFilter) -> Re
 /// Whether the first line is one of ours.
 fn holds_rejects(file: &File) -> bool {
     let mut line = String::new();
-    let read = BufReader::new(file).take(LINE_BYTES_MAX).read_line(&mut line);
+    let read = BufReader::new(file).take(REJECT_LINE_BYTES_MAX).read_line(&mut line);
     read.is_ok() && serde_json::from_str::<RejectedDocument>(&line).is_ok()
 }
 
