@@ -1,7 +1,5 @@
 //! What a SQLSTATE means for a loader: one list from code or class to kind.
 
-use std::error::Error as StdError;
-
 use crate::error::ErrorKind;
 
 /// What a SQLSTATE means.
@@ -23,14 +21,17 @@ pub fn classify(error: &tokio_postgres::Error) -> ErrorKind {
         }
         return kind_of(db.code().code());
     }
-    if error.is_closed() || crate::error::io_cause(error).is_some() || error.to_string().starts_with("timeout") {
-        return ErrorKind::Transient;
-    }
-    if StdError::source(error).is_none() && error.to_string().starts_with("unexpected message") {
+    let text = error.to_string();
+    if LOSSES.iter().any(|loss| text.starts_with(loss)) {
         return ErrorKind::Transient;
     }
     ErrorKind::Bug
 }
+
+/// How the driver begins its text where the connection broke; it does not show its kinds. Its other errors (a value of
+/// the wrong type, a message that cannot be encoded or was not expected) are our misuse and must not be tried again.
+const LOSSES: &[&str] =
+    &["connection closed", "error communicating with the server", "error connecting to server", "timeout waiting"];
 
 /// Code (five characters) or class (two) to kind, sorted; a code wins over its class.
 ///

@@ -123,4 +123,7 @@ async fn our_own_misuse_is_no_loss() {
     assert_eq!(error.kind(), ErrorKind::Bug);
     let error = Error::from(connection.client.query("select $1::int4", &[&"x"]).await.expect_err("no int"));
     assert_eq!(error.kind(), ErrorKind::Bug);
+    for sql in ["select '\0'", "copy (select 1) to stdout"] {
+        assert_eq!(failure(&connection, sql).await.kind(), ErrorKind::Bug, "{sql}");
+    }
 }

@@ -18,7 +18,7 @@ async fn what_is_wrong_with_a_login_is_said() {
     assert!(error.to_string().contains("asks for the password of \"millstream\""), "{error}");
     assert!(error.hint().expect("a way out").contains("PGPASSWORD"));
 
-    let error = refused(&database.server.url("no such")).await;
+    let error = refused(&database.server.url("no%20such")).await;
     assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::NotFound, Some("3D000")));
     assert!(error.hint().expect("a way out").contains("createdb"));
 }

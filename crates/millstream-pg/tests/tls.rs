@@ -127,6 +127,8 @@ async fn certificates_are_checked_as_far_as_the_mode_asks() {
         assert!(error.to_string().contains(says), "{rest}: {error}");
         assert!(kind != ErrorKind::Tls || error.hint().is_some(), "{rest}");
     }
+    let error = refused(&on.login("secret", "sslrootcert=system")).await;
+    assert!(error.to_string().contains("certificate authorities"), "{error}");
     let nameless = format!("hostaddr=127.0.0.1 port={} user=secret sslmode=verify-full", on.server.port());
     let rest = format!("{nameless} dbname=postgres sslrootcert={}", on.file("root.crt").display());
     assert!(refused(&rest).await.to_string().contains("needs a host name"));
@@ -193,13 +195,19 @@ async fn a_server_without_tls_is_used_only_where_the_mode_allows() {
 }
 
 #[tokio::test]
-async fn tls_from_the_first_byte_works_where_the_server_can() {
-    for build in millstream_testkit::builds().await {
-        if build.major() < 17 || !build.has(&[Feature::Tls]) {
-            continue;
-        }
-        let on = Encrypted::start(build).await;
-        let connection = connected(&on.login("secret", "sslmode=require sslnegotiation=direct")).await;
-        assert!(is_encrypted(&connection).await);
-    }
+async fn direct_tls_starts_with_the_first_byte() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let listen = async {
+        let (mut stream, _) = listener.accept().await.expect("somebody connects");
+        let mut hello = vec![0; 4096];
+        let length = tokio::io::AsyncReadExt::read(&mut stream, &mut hello).await.expect("bytes");
+        hello.truncate(length);
+        hello
+    };
+    let text = format!("host=127.0.0.1 port={port} user=u sslmode=require sslnegotiation=direct");
+    let (hello, error) = tokio::join!(listen, refused(&text));
+    assert_eq!(hello.first(), Some(&0x16), "a TLS handshake record");
+    assert!(hello.windows(10).any(|bytes| bytes == b"postgresql"), "the protocol is named, as PostgreSQL 17 demands");
+    assert!(matches!(error.kind(), ErrorKind::Tls | ErrorKind::Unreachable), "{error}");
 }

@@ -74,7 +74,6 @@ pub(super) const KEYWORDS: &[Keyword] = &[
     refused("scram_client_key", None, &[], "logging in with a stored SCRAM key is not supported"),
     refused("scram_server_key", None, &[], "logging in with a stored SCRAM key is not supported"),
     used("service", Some("PGSERVICE")),
-    used("servicefile", Some("PGSERVICEFILE")),
     used("ssl_max_protocol_version", Some("PGSSLMAXPROTOCOLVERSION")),
     used("ssl_min_protocol_version", Some("PGSSLMINPROTOCOLVERSION")),
     used("sslcert", Some("PGSSLCERT")),

@@ -12,7 +12,7 @@ use crate::limits;
 pub(super) fn add(said: &mut Said, env: &Environment) -> Result<(), Error> {
     let service = said.get("service").map(String::as_str).or_else(|| env.variable("PGSERVICE"));
     let Some(service) = service.filter(|s| !s.is_empty()).map(str::to_owned) else { return Ok(()) };
-    let named = said.get("servicefile").map(String::as_str).or_else(|| env.variable("PGSERVICEFILE"));
+    let named = env.variable("PGSERVICEFILE").filter(|file| !file.is_empty());
     let own = match named {
         Some(file) => Some(PathBuf::from(file)),
         None => env.home().map(|home| home.join(".pg_service.conf")),
@@ -64,7 +64,7 @@ fn section(text: &str, service: &str, path: &Path) -> Result<Option<Said>, Error
             ))
         };
         let (name, value) = line.split_once('=').ok_or_else(wrong)?;
-        let known = keyword::known(name.trim()).filter(|name| !name.starts_with("service")).ok_or_else(wrong)?;
+        let known = keyword::known(name.trim()).filter(|name| *name != "service").ok_or_else(wrong)?;
         settings.entry(known).or_insert_with(|| value.trim().to_owned());
     }
     Ok(found)

@@ -71,6 +71,7 @@ fn parts_of_a_url_may_be_missing() {
         ("postgres://h?dbname=d&user=u", "u", "h:5432", "d"),
         ("postgres:///?host=h&port=7", "me", "h:7", "me"),
         ("postgres://h/d?dbname=other", "me", "h:5432", "other"),
+        ("postgres:// u @ h /d?port=2& ", "u", "h:2", "d"),
         ("postgres://[::1]:9/d", "me", "[::1]:9", "d"),
         ("postgres://[2001:db8::1234]/d", "me", "[2001:db8::1234]:5432", "d"),
     ] {
@@ -90,6 +91,9 @@ fn several_hosts_take_one_port_or_as_many() {
     assert_eq!(shown(&parse("host=a,b,c port=7")), ["a:7", "b:7", "c:7"]);
     assert_eq!(shown(&parse("host=a,b port=1,2")), ["a:1", "b:2"]);
     assert_eq!(shown(&parse("host=a,b port=,2")), ["a:5432", "b:2"]);
+    let env = Environment::from_variables([("PGUSER", "u"), ("PGPORT", "9")]);
+    assert_eq!(shown(&ConnInfo::parse("postgres://a/d", &env).expect("parses")), ["a:9"]);
+    assert_eq!(shown(&ConnInfo::parse("postgres://a,b/d", &env).expect("parses")), ["a:5432", "b:5432"], "as libpq");
     assert!(refusal("host=a,b,c port=1,2").contains("could not match 2 port numbers to 3 hosts"));
     assert!(refusal("host=a,b hostaddr=127.0.0.1").contains("could not match 2 host names to 1 hostaddr"));
 }
@@ -144,6 +148,8 @@ fn malformed_text_is_refused_with_its_reason() {
         ("connect_timeout=soon", "invalid integer value \"soon\""),
         ("sslmode=maybe", "invalid sslmode value: \"maybe\""),
         ("target_session_attrs=rw", "invalid target_session_attrs value"),
+        ("postgres://a b@h", "blanks inside"),
+        ("postgres://h?port=1&&b=2", "missing \"=\""),
         ("postgres://h?nonsense=1", "invalid URL query parameter \"nonsense\""),
         ("postgres://h?sslmode", "missing \"=\""),
         ("postgres://h?sslmode=a=b", "extra \"=\""),

@@ -92,6 +92,7 @@ fn host(text: &str) -> Result<(String, String, &str), Error> {
         Some(port) => port.split_at(port.find(['/', '?', ',']).unwrap_or(port.len())),
         None => ("", after),
     };
+    let port = port.trim_matches(' ');
     // A `:` in what we take for a port is a password whose `@`, `/` or `:` was not percent-encoded: never repeat it.
     if !port.bytes().all(|b| b.is_ascii_digit()) {
         return Err(Error::settings_hint(
@@ -103,13 +104,14 @@ fn host(text: &str) -> Result<(String, String, &str), Error> {
 }
 
 fn put_list(said: &mut Said, keyword: &'static str, values: Vec<String>) {
-    if values.iter().any(|v| !v.is_empty()) {
-        said.insert(keyword, values.join(","));
+    let list = values.join(",");
+    if !list.is_empty() {
+        said.insert(keyword, list);
     }
 }
 
 fn parameters(query: &str, said: &mut Said) -> Result<(), Error> {
-    for parameter in query.split('&') {
+    for parameter in query.strip_suffix('&').unwrap_or(query).split('&') {
         let Some((name, value)) = parameter.split_once('=') else {
             return Err(Error::settings(format!("missing \"=\" in URL query parameter \"{parameter}\"")));
         };
@@ -129,7 +131,12 @@ fn parameters(query: &str, said: &mut Said) -> Result<(), Error> {
     Ok(())
 }
 
+/// Percent-decodes a part. Blanks around it are left out and blanks inside are refused, as by libpq since 18.
 fn decode(text: &str) -> Result<String, Error> {
+    let text = text.trim_matches(' ');
+    if text.contains(' ') {
+        return Err(Error::settings_hint("there are blanks inside the connection URL", "write a blank as %20"));
+    }
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
