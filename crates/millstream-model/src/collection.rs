@@ -19,9 +19,7 @@ pub enum NameError {
     #[error("\"{0}\" is not a collection name: expected NAME or SCHEMA.NAME")]
     Shape(String),
     /// PostgreSQL would cut the identifier short.
-    #[error(
-        "\"{0}\" is longer than {IDENTIFIER_BYTES_MAX} bytes, the longest name PostgreSQL keeps"
-    )]
+    #[error("\"{0}\" is longer than {IDENTIFIER_BYTES_MAX} bytes, the longest name PostgreSQL keeps")]
     TooLong(String),
     /// PostgreSQL has no identifier with a NUL in it.
     #[error("a name cannot hold a NUL character")]
@@ -104,11 +102,7 @@ mod tests {
             ("\"q\"\"x\"", "public", "q\"x"),
         ] {
             let name: CollectionName = text.parse().unwrap();
-            assert_eq!(
-                (name.schema.as_str(), name.table.as_str()),
-                (schema, table),
-                "{text}"
-            );
+            assert_eq!((name.schema.as_str(), name.table.as_str()), (schema, table), "{text}");
             assert_eq!(name.to_string().parse::<CollectionName>().unwrap(), name);
         }
     }
@@ -116,14 +110,8 @@ mod tests {
     #[test]
     fn bad_names_say_why() {
         for text in ["", ".", "a.b.c", "a.", "\"a"] {
-            assert!(
-                matches!(text.parse::<CollectionName>(), Err(NameError::Shape(_))),
-                "{text}"
-            );
+            assert!(matches!(text.parse::<CollectionName>(), Err(NameError::Shape(_))), "{text}");
         }
-        assert!(matches!(
-            "x".repeat(64).parse::<CollectionName>(),
-            Err(NameError::TooLong(_))
-        ));
+        assert!(matches!("x".repeat(64).parse::<CollectionName>(), Err(NameError::TooLong(_))));
     }
 }

@@ -10,8 +10,7 @@ const EPOCH_DAYS: i64 = 10_957;
 pub(crate) fn days(year: u32, month: u32, day: u32) -> Option<i32> {
     const MONTH_DAYS: [u32; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let last = MONTH_DAYS.get(usize::try_from(month).ok()?.checked_sub(1)?)?
-        + u32::from(leap && month == 2);
+    let last = MONTH_DAYS.get(usize::try_from(month).ok()?.checked_sub(1)?)? + u32::from(leap && month == 2);
     if !(1..=9999).contains(&year) || day == 0 || day > last {
         return None;
     }
@@ -28,8 +27,7 @@ pub(crate) fn date_text(days: i32) -> String {
     let days = i64::from(days) + EPOCH_DAYS + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let march_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * march_month + 2) / 5 + 1;
@@ -73,10 +71,7 @@ mod tests {
         for days in days(1, 1, 1).unwrap()..=days(9999, 12, 31).unwrap() {
             let text = date_text(days);
             let number = |range: std::ops::Range<usize>| text[range].parse().unwrap();
-            assert_eq!(
-                super::days(number(0..4), number(5..7), number(8..10)),
-                Some(days)
-            );
+            assert_eq!(super::days(number(0..4), number(5..7), number(8..10)), Some(days));
         }
         assert_eq!(days(2000, 1, 1), Some(0));
         assert_eq!(days(1970, 1, 1), Some(-10_957));

@@ -98,10 +98,7 @@ pub struct Fault {
 impl Fault {
     /// A fault with a detail.
     pub fn new(reason: Reason, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            reason,
-            detail: detail.into(),
-        }
+        Self { reason, detail: detail.into() }
     }
 }
 

@@ -127,8 +127,7 @@ fn split_column<'k>(key_type: KeyType, rest: &mut &'k [u8]) -> &'k [u8] {
     let bytes = match key_type {
         KeyType::Text => {
             // The standard library's search for a NUL is a fast one.
-            let text =
-                std::ffi::CStr::from_bytes_until_nul(rest).expect("a text column has its end");
+            let text = std::ffi::CStr::from_bytes_until_nul(rest).expect("a text column has its end");
             let text = text.to_bytes();
             *rest = &rest[text.len() + 1..];
             return text;
@@ -138,8 +137,7 @@ fn split_column<'k>(key_type: KeyType, rest: &mut &'k [u8]) -> &'k [u8] {
         KeyType::Uuid => 16,
         KeyType::Boolean => 1,
     };
-    rest.split_off(..bytes)
-        .expect("a key holds all of its columns")
+    rest.split_off(..bytes).expect("a key holds all of its columns")
 }
 
 #[inline]
@@ -181,29 +179,9 @@ mod tests {
     #[test]
     fn bytes_sort_as_values_do() {
         for (key_type, ascending) in [
-            (
-                KeyType::Text,
-                &[
-                    "", "\u{1}", "Z", "a", "a\u{1}", "aa", "b", "é", "\u{ffff}", "😀",
-                ][..],
-            ),
-            (
-                KeyType::Bigint,
-                &[
-                    "-9223372036854775808",
-                    "-256",
-                    "-1",
-                    "0",
-                    "1",
-                    "255",
-                    "256",
-                    "9223372036854775807",
-                ],
-            ),
-            (
-                KeyType::Integer,
-                &["-2147483648", "-1", "0", "1", "65536", "2147483647"],
-            ),
+            (KeyType::Text, &["", "\u{1}", "Z", "a", "a\u{1}", "aa", "b", "é", "\u{ffff}", "😀"][..]),
+            (KeyType::Bigint, &["-9223372036854775808", "-256", "-1", "0", "1", "255", "256", "9223372036854775807"]),
+            (KeyType::Integer, &["-2147483648", "-1", "0", "1", "65536", "2147483647"]),
             (
                 KeyType::Uuid,
                 &[
@@ -221,22 +199,10 @@ mod tests {
                     "9999-12-31T23:59:59.999999Z",
                 ],
             ),
-            (
-                KeyType::Date,
-                &[
-                    "0001-01-01",
-                    "1999-12-31",
-                    "2000-01-01",
-                    "2000-01-02",
-                    "9999-12-31",
-                ],
-            ),
+            (KeyType::Date, &["0001-01-01", "1999-12-31", "2000-01-01", "2000-01-02", "9999-12-31"]),
             (KeyType::Boolean, &["false", "true"]),
         ] {
-            let keys: Vec<_> = ascending
-                .iter()
-                .map(|text| key(&[(key_type, text)]))
-                .collect();
+            let keys: Vec<_> = ascending.iter().map(|text| key(&[(key_type, text)])).collect();
             assert!(keys.is_sorted_by(|a, b| a < b), "{key_type}");
             for (text, key) in ascending.iter().zip(&keys) {
                 assert_eq!(key_texts(&[key_type], key), [*text]);
@@ -271,10 +237,7 @@ mod tests {
             &b"ab"[..],
             &(-2_i64).to_be_bytes(),
             &7_i32.to_be_bytes(),
-            &[
-                0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd,
-                0xee, 0xff,
-            ],
+            &[0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff],
             &1_i64.to_be_bytes(),
             &2_i32.to_be_bytes(),
             &[1],

@@ -34,9 +34,7 @@ pub fn put_literal(key_type: KeyType, text: &[u8], key: &mut Vec<u8>) -> Result<
     let put = match key_type {
         KeyType::Text => (!text.contains(&0)).then(|| put_text(text, key)),
         KeyType::Bigint => integer(text).map(|value| put_i64(value, key)),
-        KeyType::Integer => integer(text)
-            .and_then(|value| i32::try_from(value).ok())
-            .map(|value| put_i32(value, key)),
+        KeyType::Integer => integer(text).and_then(|value| i32::try_from(value).ok()).map(|value| put_i32(value, key)),
         KeyType::Uuid => uuid(text).map(|value| put_uuid(value, key)),
         KeyType::Timestamptz => timestamptz(text).map(|value| put_i64(value, key)),
         KeyType::Date => date(text).map(|value| put_i32(value, key)),
@@ -59,11 +57,7 @@ fn integer(text: &[u8]) -> Option<i64> {
         // Counts downwards, because the least bigint has no positive twin.
         value = value.checked_mul(10)?.checked_sub(digit)?;
     }
-    if negative {
-        Some(value)
-    } else {
-        value.checked_neg()
-    }
+    if negative { Some(value) } else { value.checked_neg() }
 }
 
 fn uuid(text: &[u8]) -> Option<[u8; 16]> {
@@ -92,11 +86,7 @@ fn date(text: &[u8]) -> Option<i32> {
     if text[4] != b'-' || text[7] != b'-' {
         return None;
     }
-    date::days(
-        number(&text[..4])?,
-        number(&text[5..7])?,
-        number(&text[8..])?,
-    )
+    date::days(number(&text[..4])?, number(&text[5..7])?, number(&text[8..])?)
 }
 
 fn timestamptz(text: &[u8]) -> Option<i64> {
@@ -160,9 +150,7 @@ fn zone_seconds(zone: &[u8]) -> Option<i64> {
 
 /// At most nine digits as a number.
 fn number(digits: &[u8]) -> Option<u32> {
-    digits
-        .iter()
-        .try_fold(0, |value, byte| Some(value * 10 + u32::from(digit(*byte)?)))
+    digits.iter().try_fold(0, |value, byte| Some(value * 10 + u32::from(digit(*byte)?)))
 }
 
 fn digit(byte: u8) -> Option<u8> {
@@ -206,43 +194,15 @@ mod tests {
             (Bigint, "-0", "0"),
             (Bigint, "00000000000000000000000000007", "7"),
             (Integer, "-2147483648", "-2147483648"),
-            (
-                Uuid,
-                "00112233-4455-6677-8899-AaBbCcDdEeFf",
-                "00112233-4455-6677-8899-aabbccddeeff",
-            ),
+            (Uuid, "00112233-4455-6677-8899-AaBbCcDdEeFf", "00112233-4455-6677-8899-aabbccddeeff"),
             (Timestamptz, "2024-02-29T23:59:59Z", "2024-02-29T23:59:59Z"),
-            (
-                Timestamptz,
-                "2024-02-29t23:59:59.120z",
-                "2024-02-29T23:59:59.12Z",
-            ),
-            (
-                Timestamptz,
-                "2024-02-29 23:59:59-00:30",
-                "2024-03-01T00:29:59Z",
-            ),
-            (
-                Timestamptz,
-                "2024-01-01T00:00:00+15:59",
-                "2023-12-31T08:01:00Z",
-            ),
+            (Timestamptz, "2024-02-29t23:59:59.120z", "2024-02-29T23:59:59.12Z"),
+            (Timestamptz, "2024-02-29 23:59:59-00:30", "2024-03-01T00:29:59Z"),
+            (Timestamptz, "2024-01-01T00:00:00+15:59", "2023-12-31T08:01:00Z"),
             (Timestamptz, "2016-12-31T23:59:60Z", "2017-01-01T00:00:00Z"),
-            (
-                Timestamptz,
-                "1999-12-31T23:59:59.9999996Z",
-                "2000-01-01T00:00:00Z",
-            ),
-            (
-                Timestamptz,
-                "2024-01-01T00:00:00.0000005Z",
-                "2024-01-01T00:00:00Z",
-            ),
-            (
-                Timestamptz,
-                "2024-01-01T00:00:00.0000015Z",
-                "2024-01-01T00:00:00.000002Z",
-            ),
+            (Timestamptz, "1999-12-31T23:59:59.9999996Z", "2000-01-01T00:00:00Z"),
+            (Timestamptz, "2024-01-01T00:00:00.0000005Z", "2024-01-01T00:00:00Z"),
+            (Timestamptz, "2024-01-01T00:00:00.0000015Z", "2024-01-01T00:00:00.000002Z"),
             (Date, "0001-01-01", "0001-01-01"),
             (Boolean, "true", "true"),
             (Boolean, "false", "false"),
@@ -312,18 +272,7 @@ mod tests {
                     "+024-01-01T00:00:00Z",
                 ],
             ),
-            (
-                Date,
-                &[
-                    "",
-                    "2024-1-1",
-                    "20240101",
-                    "2024-01-01 ",
-                    "2024/01/01",
-                    "today",
-                    "0000-01-01",
-                ],
-            ),
+            (Date, &["", "2024-1-1", "20240101", "2024-01-01 ", "2024/01/01", "today", "0000-01-01"]),
             (Boolean, &["", "t", "TRUE", "1", "yes"]),
         ] {
             for text in texts {
@@ -334,9 +283,6 @@ mod tests {
 
     #[test]
     fn errors_say_what_is_expected() {
-        assert_eq!(
-            LiteralError(KeyType::Date).to_string(),
-            "expected a date such as 2024-02-29"
-        );
+        assert_eq!(LiteralError(KeyType::Date).to_string(), "expected a date such as 2024-02-29");
     }
 }

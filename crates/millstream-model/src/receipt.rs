@@ -61,40 +61,14 @@ impl Counters {
             rejected,
             bytes_read,
         } = self;
-        [
-            read, inserted, updated, unchanged, superseded, stale, kept, deleted, appended,
-            rejected, bytes_read,
-        ]
+        [read, inserted, updated, unchanged, superseded, stale, kept, deleted, appended, rejected, bytes_read]
     }
 
     /// The counts from the order of [`COUNTERS`].
     pub fn from_array(values: [u64; 11]) -> Self {
-        let [
-            read,
-            inserted,
-            updated,
-            unchanged,
-            superseded,
-            stale,
-            kept,
-            deleted,
-            appended,
-            rejected,
-            bytes_read,
-        ] = values;
-        Self {
-            read,
-            inserted,
-            updated,
-            unchanged,
-            superseded,
-            stale,
-            kept,
-            deleted,
-            appended,
-            rejected,
-            bytes_read,
-        }
+        let [read, inserted, updated, unchanged, superseded, stale, kept, deleted, appended, rejected, bytes_read] =
+            values;
+        Self { read, inserted, updated, unchanged, superseded, stale, kept, deleted, appended, rejected, bytes_read }
     }
 
     /// Documents accounted for; equal to `read` in every committed state.

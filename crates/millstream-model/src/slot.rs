@@ -46,18 +46,14 @@ mod tests {
     #[test]
     fn the_hash_never_changes_within_a_version() {
         assert_eq!(SLOT_HASH_VERSION, 1);
-        let slots: Vec<u8> = ["", "a"]
-            .iter()
-            .map(|k| Slot::of_key(k.as_bytes()).0)
-            .collect();
+        let slots: Vec<u8> = ["", "a"].iter().map(|k| Slot::of_key(k.as_bytes()).0).collect();
         assert_eq!(slots, [0x2d, 0xe6]);
     }
 
     #[test]
     fn positions_spread_over_slots() {
-        let seen: std::collections::HashSet<u8> = (0..4096)
-            .map(|offset| Slot::of_position(Position { source: 0, offset }).0)
-            .collect();
+        let seen: std::collections::HashSet<u8> =
+            (0..4096).map(|offset| Slot::of_position(Position { source: 0, offset }).0).collect();
         assert_eq!(seen.len(), SLOTS);
     }
 }

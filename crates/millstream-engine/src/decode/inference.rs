@@ -2,16 +2,9 @@
 
 use super::path::Columns;
 use super::walk::{Found, Walk};
-use super::{DecodeLimits, check, text, value};
+use super::{DecodeLimits, check, near, text};
 use crate::limits::INFERENCE_DOCUMENTS;
 use millstream_model::{Fault, KeyRequest, KeySpec, KeyType, put_literal};
-use std::collections::BTreeSet;
-
-/// Names of members near a missing one that an error shows.
-const NAMES_SHOWN_MAX: usize = 5;
-
-/// Distinct member names that are compared with a missing one.
-const NAMES_COMPARED_MAX: usize = 1_000;
 
 /// A key whose types are all known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -240,65 +233,13 @@ fn nothing(request: &KeyRequest, tally: &Tally, usable: &[&[u8]]) -> InferenceEr
     let seen = |kind: Kind| tally.0[kind as usize] > 0;
     let found = match (seen(Kind::Null), seen(Kind::Container)) {
         (false, false) => {
-            return InferenceError::Missing { path, documents, nearest: nearest(&request.path, usable) };
+            return InferenceError::Missing { path, documents, nearest: near::clause(&request.path, usable) };
         }
         (true, false) => "null",
         (false, true) => "arrays or objects",
         (true, true) => "nulls, arrays or objects",
     };
     InferenceError::Unusable { path, documents, found }
-}
-
-/// A clause that names the members most like the path's first missing segment.
-fn nearest(path: &[String], usable: &[&[u8]]) -> String {
-    let mut deepest = 0;
-    let mut names = BTreeSet::new();
-    for document in usable {
-        let Ok(mut place) = serde_json::from_slice::<serde_json::Value>(document) else {
-            continue;
-        };
-        let mut depth = 0;
-        while let Some(inner) = place.get_mut(&path[depth]).filter(|_| depth + 1 < path.len()) {
-            place = inner.take();
-            depth += 1;
-        }
-        let serde_json::Value::Object(members) = place else {
-            continue;
-        };
-        if depth > deepest {
-            deepest = depth;
-            names.clear();
-        }
-        if depth == deepest && names.len() < NAMES_COMPARED_MAX {
-            names.extend(members.into_iter().map(|(name, _)| name));
-        }
-    }
-    let wanted = &path[deepest];
-    let mut names: Vec<_> = names.into_iter().collect();
-    names.sort_by_cached_key(|name| distance(wanted, name));
-    names.truncate(NAMES_SHOWN_MAX);
-    match names.is_empty() {
-        true => String::new(),
-        false => format!("; the nearest members there are {}", value::quoted(&names)),
-    }
-}
-
-/// Edit distance of the beginnings of two names, letter case aside.
-fn distance(a: &str, b: &str) -> usize {
-    const LETTERS_MAX: usize = 64;
-    let letters = |text: &str| -> Vec<char> { text.to_lowercase().chars().take(LETTERS_MAX).collect() };
-    let (a, b) = (letters(a), letters(b));
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -401,15 +342,6 @@ mod tests {
             ),
         ] {
             assert_eq!(inferred(key, documents), Err(error.to_owned()));
-        }
-    }
-
-    #[test]
-    fn distances_are_edits() {
-        for (a, b, edits) in
-            [("", "", 0), ("id", "ID", 0), ("devce", "device", 1), ("abc", "", 3), ("kitten", "sitting", 3)]
-        {
-            assert_eq!(distance(a, b), edits);
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod flaw;
 mod inference;
+mod near;
 mod number;
 mod path;
 mod scan;

@@ -83,11 +83,3 @@ fn kind_with_article(found: &Found) -> &'static str {
         Found::Container => "an array or object",
     }
 }
-
-/// Names as a list of at most a line.
-pub(super) fn quoted(names: &[String]) -> String {
-    const LETTERS_MAX: usize = 63;
-    let quoted: Vec<_> =
-        names.iter().map(|name| format!("\"{}\"", name.chars().take(LETTERS_MAX).collect::<String>())).collect();
-    quoted.join(", ")
-}

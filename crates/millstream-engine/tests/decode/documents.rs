@@ -164,6 +164,9 @@ const LITERALS: &[&str] = &[
     "null",
 ];
 
+/// Containers that may be nested below a document's own.
+const ROOT: u32 = 4;
+
 /// One document, most often an object that jsonb takes.
 pub(super) fn document(rng: &mut Rng) -> Vec<u8> {
     let mut text = String::new();
@@ -233,7 +236,7 @@ impl Writer<'_> {
     }
 
     fn object(&mut self, depth: u32) {
-        let members = self.rng.usize(..8);
+        let members = if depth == ROOT { self.rng.usize(2..12) } else { self.rng.usize(..6) };
         self.list('{', '}', members, |writer| {
             let name = writer.pick(NAMES, BAD_PIECES);
             writer.text.push('"');

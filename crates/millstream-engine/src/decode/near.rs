@@ -1,0 +1,83 @@
+//! Member names near one that documents do not have.
+
+use std::collections::BTreeSet;
+
+/// Names of members near a missing one that an error shows.
+const NAMES_SHOWN_MAX: usize = 5;
+
+/// Distinct member names that are compared with a missing one.
+const NAMES_COMPARED_MAX: usize = 1_000;
+
+/// A clause that names the members most like the path's first missing segment.
+pub(super) fn clause(path: &[String], usable: &[&[u8]]) -> String {
+    let mut deepest = 0;
+    let mut names = BTreeSet::new();
+    for document in usable {
+        let Ok(mut place) = serde_json::from_slice::<serde_json::Value>(document) else {
+            continue;
+        };
+        let mut depth = 0;
+        while let Some(inner) = place.get_mut(&path[depth]).filter(|_| depth + 1 < path.len()) {
+            place = inner.take();
+            depth += 1;
+        }
+        let serde_json::Value::Object(members) = place else {
+            continue;
+        };
+        if depth > deepest {
+            deepest = depth;
+            names.clear();
+        }
+        if depth == deepest && names.len() < NAMES_COMPARED_MAX {
+            names.extend(members.into_iter().map(|(name, _)| name));
+        }
+    }
+    let wanted = &path[deepest];
+    let mut names: Vec<_> = names.into_iter().collect();
+    names.sort_by_cached_key(|name| distance(wanted, name));
+    names.truncate(NAMES_SHOWN_MAX);
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("; the nearest members there are {}", quoted(&names)),
+    }
+}
+
+/// Edit distance of the beginnings of two names, letter case aside.
+fn distance(a: &str, b: &str) -> usize {
+    const LETTERS_MAX: usize = 64;
+    let letters = |text: &str| -> Vec<char> { text.to_lowercase().chars().take(LETTERS_MAX).collect() };
+    let (a, b) = (letters(a), letters(b));
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// Names as a list of at most a line.
+fn quoted(names: &[String]) -> String {
+    const LETTERS_MAX: usize = 63;
+    let quoted: Vec<_> =
+        names.iter().map(|name| format!("\"{}\"", name.chars().take(LETTERS_MAX).collect::<String>())).collect();
+    quoted.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_edits() {
+        for (a, b, edits) in
+            [("", "", 0), ("id", "ID", 0), ("devce", "device", 1), ("abc", "", 3), ("kitten", "sitting", 3)]
+        {
+            assert_eq!(distance(a, b), edits);
+        }
+    }
+}
