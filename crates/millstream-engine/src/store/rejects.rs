@@ -3,8 +3,9 @@
 use super::collections::optional_count;
 use super::schema::Schema;
 use crate::error::Error;
+use crate::source::RejectLine;
 use futures_util::TryStreamExt;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
@@ -32,29 +33,12 @@ pub struct ReasonCount {
     pub bytes: u64,
 }
 
-/// A rejected document.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RejectedDocument {
-    /// The load that met it.
-    pub load_id: i64,
-    /// Name of its source.
-    pub source: String,
-    /// Line on which it begins, from 1.
-    pub line: u64,
-    /// Where it begins in the uncompressed source.
-    pub byte_offset: u64,
-    /// The reason's code.
-    pub reason: String,
-    /// What a person needs to mend it.
-    pub detail: String,
-    /// Its bytes if they are UTF-8.
-    pub document: Option<String>,
-    /// Its bytes in base64 if they are not.
-    pub document_base64: Option<String>,
-    /// Its whole length.
-    pub bytes: u64,
-    /// Whether only its head and tail were kept.
-    pub truncated: bool,
+/// A rejected document, as it is on record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RejectRecord {
+    /// What a file of rejects holds of it.
+    #[serde(flatten)]
+    pub line: RejectLine,
     /// UTC, RFC 3339.
     pub rejected_at: String,
 }
@@ -85,7 +69,7 @@ pub async fn each<E: From<Error>>(
     schema: &Schema,
     filter: &RejectFilter,
     limit: Option<u64>,
-    mut take: impl FnMut(RejectedDocument) -> Result<(), E>,
+    mut take: impl FnMut(RejectRecord) -> Result<(), E>,
 ) -> Result<(), E> {
     let sql = format!(
         "{} {MATCHING} order by r.load_id, r.source, r.byte_offset limit $5",
@@ -98,7 +82,7 @@ pub async fn each<E: From<Error>>(
     let rows = client.query_raw(&schema.sql(&sql), values).await.map_err(Error::from)?;
     let mut rows = std::pin::pin!(rows);
     while let Some(row) = rows.try_next().await.map_err(Error::from)? {
-        take(reject(&row))?;
+        take(record(&row))?;
     }
     Ok(())
 }
@@ -121,18 +105,18 @@ fn parameters<'a>(filter: &'a RejectFilter, seconds: &'a Option<f64>) -> Vec<&'a
     vec![&filter.table_oid, &filter.load_id, &filter.reason, seconds]
 }
 
-fn reject(row: &Row) -> RejectedDocument {
-    RejectedDocument {
+fn record(row: &Row) -> RejectRecord {
+    let line = RejectLine {
         load_id: row.get("load_id"),
         source: row.get("source"),
-        line: optional_count(row, "line").unwrap_or(0),
         byte_offset: optional_count(row, "byte_offset").unwrap_or(0),
+        line: optional_count(row, "line").unwrap_or(0),
         reason: row.get("reason"),
         detail: row.get("detail"),
         document: row.get("document"),
         document_base64: row.get("document_base64"),
         bytes: optional_count(row, "bytes").unwrap_or(0),
         truncated: row.get("truncated"),
-        rejected_at: row.get("rejected_at"),
-    }
+    };
+    RejectRecord { line, rejected_at: row.get("rejected_at") }
 }

@@ -10,7 +10,7 @@ use crate::output::{Output, note};
 use crate::quantity::{self, Age};
 use crate::table::{Align, Table, visible};
 use crate::target::Database;
-use millstream_engine::store::rejects::{self, ReasonCount, RejectFilter, RejectedDocument};
+use millstream_engine::store::rejects::{self, ReasonCount, RejectFilter, RejectRecord};
 use millstream_model::{CollectionName, REASONS};
 use serde_json::json;
 use std::path::PathBuf;
@@ -120,7 +120,7 @@ fn summary(reasons: &[ReasonCount]) -> Table {
     table
 }
 
-fn listing(shown: &[RejectedDocument]) -> Table {
+fn listing(shown: &[RejectRecord]) -> Table {
     let mut table = Table::new(&[
         ("load", Align::Right),
         ("source:line", Align::Left),
@@ -128,7 +128,7 @@ fn listing(shown: &[RejectedDocument]) -> Table {
         ("reason", Align::Left),
         ("detail", Align::Wrap),
     ]);
-    for reject in shown {
+    for RejectRecord { line: reject, .. } in shown {
         table.row([
             reject.load_id.to_string(),
             format!("{}:{}", reject.source, reject.line),

@@ -1,9 +1,10 @@
 //! Rejects written to a file, in the form that `load --format rejects` reads.
 
 use crate::failure::Failure;
-use crate::limits::REJECT_LINE_BYTES_MAX;
 use crate::target::Database;
-use millstream_engine::store::rejects::{self, RejectFilter, RejectedDocument};
+use millstream_engine::limits::REJECT_LINE_BYTES_MAX;
+use millstream_engine::source::RejectLine;
+use millstream_engine::store::rejects::{self, RejectFilter};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
@@ -47,7 +48,7 @@ pub async fn write(file: File, database: &Database, filter: &RejectFilter) -> Re
     let mut written = 0;
     let client = &database.connection.client;
     rejects::each(client, &database.schema, filter, None, |reject| {
-        serde_json::to_writer(&mut out, &reject).map_err(|error| failed(error.into()))?;
+        serde_json::to_writer(&mut out, &reject.line).map_err(|error| failed(error.into()))?;
         out.write_all(b"\n").map_err(failed)?;
         written += 1;
         Ok::<(), Failure>(())
@@ -60,11 +61,11 @@ pub async fn write(file: File, database: &Database, filter: &RejectFilter) -> Re
     Ok(written)
 }
 
-/// Whether the first line is one of ours.
+/// Whether the first line is one of ours that nobody has mended by putting JSON into it.
 fn holds_rejects(file: &File) -> bool {
     let mut line = String::new();
-    let read = BufReader::new(file).take(REJECT_LINE_BYTES_MAX).read_line(&mut line);
-    read.is_ok() && serde_json::from_str::<RejectedDocument>(&line).is_ok()
+    let read = BufReader::new(file).take(REJECT_LINE_BYTES_MAX as u64).read_line(&mut line);
+    read.is_ok() && serde_json::from_str::<RejectLine>(&line).is_ok()
 }
 
 fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
