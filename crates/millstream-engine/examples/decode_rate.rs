@@ -1,5 +1,7 @@
 //! Prints how fast documents of several shapes are decoded: nanoseconds per document and MB/s.
 
+#![expect(clippy::print_stdout, reason = "printing is what it is for")]
+
 use millstream_engine::decode::{DecodeLimits, Decoder};
 use millstream_model::{KeyRequest, KeySpec};
 use std::fmt::Write as _;
