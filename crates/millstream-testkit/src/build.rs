@@ -1,25 +1,18 @@
 //! The builds of PostgreSQL that tests run against.
 
-use crate::feature::{FEATURES, Feature};
+use crate::feature::Feature;
 use millstream_local::limits::MAJOR_DOWNLOADED;
 use millstream_local::{Account, Home, Installation};
 use tokio::sync::OnceCell;
 
-/// One build of PostgreSQL and what it can do.
+/// One build of PostgreSQL.
 #[derive(Debug)]
 pub struct Build {
     /// Its programs.
     pub installation: Installation,
-    /// What it can do.
-    pub features: Vec<Feature>,
 }
 
 impl Build {
-    fn new(installation: Installation, account: &Account) -> Self {
-        let features = FEATURES.iter().copied().filter(|feature| feature.is_in(&installation, account)).collect();
-        Self { installation, features }
-    }
-
     /// Major version.
     pub fn major(&self) -> u32 {
         self.installation.major
@@ -27,7 +20,8 @@ impl Build {
 
     /// Whether the build has all of these features.
     pub fn has(&self, features: &[Feature]) -> bool {
-        features.iter().all(|one| self.features.contains(one))
+        let account = account();
+        features.iter().all(|one| one.is_in(&self.installation, &account))
     }
 }
 
@@ -77,7 +71,7 @@ async fn find_all() -> Vec<Build> {
         Err(_) => available(installed, &account).await,
     };
     assert!(!found.is_empty(), "there is no PostgreSQL to test with");
-    found.into_iter().map(|one| Build::new(one, &account)).collect()
+    found.into_iter().map(|installation| Build { installation }).collect()
 }
 
 async fn named(list: &str, installed: &[Installation], account: &Account) -> Vec<Installation> {

@@ -29,6 +29,7 @@ mod cases;
 mod certificate;
 mod database;
 mod feature;
+mod limits;
 mod proxy;
 mod server;
 mod template;

@@ -2,8 +2,9 @@
 
 use crate::build::{Build, account, builds};
 use crate::certificate::Certificates;
+use crate::limits::{BUILDS_MAX, PORT_TRIES_MAX, PORTS, STOP_POLL, STOP_POLLS_MAX, WAIT_SECONDS_MAX};
 use crate::template::{SUPERUSER, Template, run};
-use crate::watchdog::{Watchdog, directory};
+use crate::watchdog::{Watchdog, directory, directory_on_disk};
 use millstream_local::Account;
 use std::fs;
 use std::net::TcpListener;
@@ -12,20 +13,11 @@ use std::process::Stdio;
 use std::sync::LazyLock;
 use tokio::sync::OnceCell;
 
-/// Ports of test servers: below the range from which systems take ports of outgoing connections.
-const PORTS: std::ops::Range<u16> = 20_000..32_000;
-
-/// Ports tried before giving up.
-const PORT_TRIES_MAX: usize = 20;
-
-/// Time between two looks at a stopping server, and how often one looks.
-const STOP_POLL: std::time::Duration = std::time::Duration::from_millis(20);
-const STOP_POLLS_MAX: usize = 3_000;
-
 /// How a test server differs from the usual one.
 #[derive(Debug, Default)]
 pub struct Settings {
-    /// Survives a crash of the machine, as in production: `fsync` and `full_page_writes` on.
+    /// Survives a crash of the machine, as in production: on a disk, with `fsync` and
+    /// `full_page_writes`.
     pub durable: bool,
     /// Offers TLS with these certificates, and trusts their authority for client certificates.
     pub certificates: Option<Certificates>,
@@ -61,7 +53,8 @@ pub struct Server {
 
 /// The server of a build that all tests of this process share. Do not stop it.
 pub async fn shared(build: &'static Build) -> &'static Server {
-    static SHARED: LazyLock<Vec<OnceCell<Server>>> = LazyLock::new(|| (0..64).map(|_| OnceCell::new()).collect());
+    static SHARED: LazyLock<Vec<OnceCell<Server>>> =
+        LazyLock::new(|| (0..BUILDS_MAX).map(|_| OnceCell::new()).collect());
     let index =
         builds().await.iter().position(|one| std::ptr::eq(one, build)).expect("builds come from the list of builds");
     SHARED[index].get_or_init(|| Server::start(build, Settings::default())).await
@@ -75,7 +68,7 @@ impl Server {
     pub async fn start(build: &'static Build, settings: Settings) -> Self {
         let account = account();
         let template = Template::of(build).await;
-        let dir = directory(0o700);
+        let dir = if settings.durable { directory_on_disk(0o700) } else { directory(0o700) };
         account.own(&dir).unwrap_or_else(|error| panic!("{error}"));
         let watchdog = Watchdog::over(&dir);
         let mut copy = account.command("cp");
@@ -158,7 +151,7 @@ impl Server {
     async fn try_start(&self) -> Result<(), String> {
         let log = self.dir.join("log");
         let mut command = self.pg_ctl();
-        command.args(["start", "-w", "-t", "120", "-l"]).arg(&log);
+        command.args(["start", "-w", "-t", &WAIT_SECONDS_MAX.to_string(), "-l"]).arg(&log);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let status = tokio::process::Command::from(command).status().await.map_err(|error| error.to_string())?;
         if status.success() {
