@@ -89,7 +89,7 @@ impl Flaw {
             (Some(expected), None) => {
                 format!("the document ends at byte {at} where {expected} was expected")
             }
-            (_, None | Some(_)) => format!("{} at byte {at}", self.sentence()),
+            _ => format!("{} at byte {at}", self.sentence()),
         };
         Fault::new(self.reason(), detail)
     }

@@ -16,7 +16,7 @@ mod walk;
 pub use inference::{Inference, InferenceError, infer};
 
 use millstream_model::key_bytes::index_tuple_bytes;
-use millstream_model::limits::{DOCUMENT_BYTES_MAX, INDEX_TUPLE_BYTES_MAX};
+use millstream_model::limits::{DOCUMENT_BYTES_MAX, INDEX_TUPLE_BYTES_MAX, KEY_COLUMNS_MAX};
 use millstream_model::{Fault, KeyColumn, KeySpec, KeyType, Reason};
 use path::Columns;
 use walk::Walk;
@@ -35,11 +35,18 @@ impl Default for DecodeLimits {
 }
 
 // jsonb holds at most 2^28 - 1 bytes of elements in a container. No text becomes more than six
-// times as long: `0,` takes 4 bytes of entry and 8 of numeric. So jsonb's own limits on bytes,
-// pairs, elements and names are out of reach.
+// times as long: `0,` takes 4 bytes of entry and 8 of numeric. So up to the default limit, jsonb's
+// own limits on bytes, pairs, elements and names are out of reach; above it, the server judges.
 const _: () = assert!(DOCUMENT_BYTES_MAX * 6 < 1 << 28);
 
-/// Judges documents and finds their keys. One per thread; it allocates nothing per document.
+/// Shorter keys fit an index entry whatever their types.
+const KEY_BYTES_SURE: usize = INDEX_TUPLE_BYTES_MAX / 2;
+
+// A column adds at most 7 bytes of alignment and 4 of header, the tuple 8 of header, 7 of alignment.
+const _: () = assert!(KEY_BYTES_SURE + 11 * KEY_COLUMNS_MAX + 15 <= INDEX_TUPLE_BYTES_MAX);
+
+/// Judges documents and finds their keys. One per thread; it allocates nothing for a good document
+/// unless a member name on the key's way has escapes.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     key: Vec<KeyColumn>,
@@ -77,7 +84,7 @@ impl Decoder {
                 return Err(fault);
             }
         }
-        if key.len() - start > INDEX_TUPLE_BYTES_MAX / 2 {
+        if key.len() - start > KEY_BYTES_SURE {
             let bytes = index_tuple_bytes(&self.types, &key[start..]);
             if bytes > INDEX_TUPLE_BYTES_MAX {
                 key.truncate(start);

@@ -7,7 +7,7 @@ use millstream_model::limits::{NUMBER_EXPANDED_DIGITS_MAX, NUMERIC_FRACTION_DIGI
 /// on it takes this very one, for zeros).
 const EXPONENT_END: i64 = i32::MAX as i64 / 2;
 
-/// A number token taken apart: value = 0.`digits` * 10^`point`.
+/// A number token taken apart.
 struct Parts<'d> {
     negative: bool,
     integer: &'d [u8],
