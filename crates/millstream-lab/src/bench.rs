@@ -1,0 +1,171 @@
+//! The bench of a run: the server's part of it (two schemas of its own) and the disk's (a temporary
+//! directory), both cleared away at the end.
+
+use crate::data_set::Expected;
+use crate::error::Error;
+use crate::limits::COMPLAINT_BYTES_MAX;
+use crate::process;
+use crate::sample::{TableSize, Timing};
+use millstream_pg::{ConnInfo, Connection, SessionSettings, quote_identifier};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Variables that would lead a subject to another database or schema.
+const VARIABLES: &[&str] = &["MILLSTREAM_DB", "DATABASE_URL", "MILLSTREAM_SCHEMA"];
+
+/// The server that an experiment uses and the binary that it measures.
+#[derive(Debug, Clone)]
+pub struct Ground {
+    /// The server.
+    pub db: ConnInfo,
+    /// The same as a connection string for a child process; `None` for the local server, which a child finds itself.
+    pub url: Option<String>,
+    /// The binary to measure.
+    pub binary: PathBuf,
+    /// Whether it was built without optimisation, if that is known.
+    pub debug: Option<bool>,
+}
+
+/// Where a run works.
+#[derive(Debug)]
+pub struct Bench {
+    pub(crate) ground: Ground,
+    pub(crate) dir: TempDir,
+    /// Schema of the subjects' tables.
+    pub(crate) schema: String,
+    /// Schema of Millstream's own tables.
+    store: String,
+}
+
+impl Bench {
+    /// A bench with names that nobody else has. The server is not touched before the run.
+    ///
+    /// # Errors
+    /// No temporary directory can be made.
+    pub fn new(ground: Ground) -> Result<Self, Error> {
+        let temporary = std::env::temp_dir();
+        let dir = tempfile::Builder::new().prefix("millstream-lab-").tempdir();
+        let dir = dir.map_err(Error::io("make a directory in", &temporary))?;
+        let schema = format!("millstream_lab_{:08x}", fastrand::u32(..));
+        let store = format!("{schema}_store");
+        Ok(Self { ground, dir, schema, store })
+    }
+
+    /// Removes everything the run has made, also after it was given up.
+    ///
+    /// # Errors
+    /// The server's, or the disk's.
+    pub async fn clear(self) -> Result<(), Error> {
+        let path = self.dir.path().to_owned();
+        self.dir.close().map_err(Error::io("remove", &path))?;
+        let connection = millstream_pg::connect(&self.ground.db, &SessionSettings::named("millstream lab")).await?;
+        for schema in [&self.schema, &self.store] {
+            let drop = format!("drop schema if exists {} cascade", quote_identifier(schema));
+            connection.client.batch_execute(&drop).await?;
+        }
+        connection.close().await;
+        Ok(())
+    }
+
+    /// A new session on the server.
+    pub(crate) async fn connect(&self) -> Result<Connection, Error> {
+        Ok(millstream_pg::connect(&self.ground.db, &SessionSettings::named("millstream lab")).await?)
+    }
+
+    /// Path of a file of the run.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Runs `millstream load` as a process and returns what it took, with the JSON it printed.
+    pub(crate) async fn load(&self, file: &Path, table: &str, more: &[&str]) -> Result<Timing, Error> {
+        let mut command = Command::new(&self.ground.binary);
+        command.arg("load").arg(file).args(["--into", &format!("{}.{table}", self.schema), "--key", "id:text"]);
+        command.args(["--output", "json", "--progress", "none", "--schema", &self.store]).args(more);
+        for name in VARIABLES {
+            command.env_remove(name);
+        }
+        if let Some(url) = &self.ground.url {
+            // Not as an argument: other users can read those.
+            command.env("MILLSTREAM_DB", url);
+        }
+        let ended = process::run(&mut command, self.dir.path()).await?;
+        let failed = |why: String| Error::Subject { subject: "millstream", why };
+        if !ended.status.success() {
+            return Err(failed(format!("{}: {}", ended.status, complaint(&ended.stderr))));
+        }
+        let receipt = serde_json::from_str(&ended.stdout).map_err(|error| failed(format!("no receipt: {error}")))?;
+        Ok(Timing {
+            wall_seconds: ended.wall_seconds,
+            client_cpu_seconds: ended.cpu_seconds,
+            client_peak_bytes: ended.peak_bytes,
+            receipt: Some(receipt),
+        })
+    }
+
+    /// A table's name for SQL.
+    pub(crate) fn quoted(&self, table: &str) -> String {
+        millstream_pg::quote_qualified(&self.schema, table)
+    }
+
+    /// Compares a table with what the generator knows: rows, the sum of the numbers in the documents, and that every
+    /// document lies under its own key.
+    pub(crate) async fn verify(&self, control: &Connection, table: &str, expected: &Expected) -> Result<(), Error> {
+        let sql = format!(
+            "select count(*), coalesce(sum((doc->>'n')::bigint), 0)::text, \
+             count(*) filter (where doc->>'id' is distinct from id) from {}",
+            self.quoted(table)
+        );
+        let row = control.client.query_one(&sql, &[]).await?;
+        let (rows, sum, misplaced): (i64, String, i64) = (row.get(0), row.get(1), row.get(2));
+        if u64::try_from(rows) != Ok(expected.rows) {
+            return Err(Error::Wrong(format!("{rows} rows instead of {}", expected.rows)));
+        }
+        if misplaced != 0 {
+            return Err(Error::Wrong(format!("{misplaced} documents under another key")));
+        }
+        if sum != expected.sum.to_string() {
+            return Err(Error::Wrong("other documents than those that were loaded".to_owned()));
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn size(&self, control: &Connection, table: &str) -> Result<TableSize, Error> {
+        let oid = control.client.query_one("select $1::text::regclass::oid", &[&self.quoted(table)]).await?;
+        let row = control.client.query_one(include_str!("table_state.sql"), &[&oid.get::<_, u32>(0)]).await?;
+        let bytes = |name: &str| u64::try_from(row.get::<_, i64>(name)).unwrap_or(0);
+        Ok(TableSize {
+            heap_bytes: bytes("heap_bytes"),
+            index_bytes: bytes("index_bytes"),
+            toast_bytes: bytes("toast_bytes"),
+        })
+    }
+}
+
+/// Where the server's log ends, in bytes since its beginning.
+pub(crate) async fn wal_end(control: &Connection) -> Result<u64, Error> {
+    let sql = "select (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint";
+    let bytes: i64 = control.client.query_one(sql, &[]).await?.get(0);
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
+/// What a failed process said of its failure: from `error:` on, in one line.
+fn complaint(stderr: &str) -> String {
+    let from = stderr.find("error:").unwrap_or(0);
+    let mut line = stderr[from..].split_whitespace().collect::<Vec<_>>().join(" ");
+    line.truncate(line.floor_char_boundary(COMPLAINT_BYTES_MAX));
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complaint_is_the_error_in_one_line() {
+        assert_eq!(complaint("target: x\nerror: no rights\nhint: ask\n"), "error: no rights hint: ask");
+        assert_eq!(complaint("odd"), "odd");
+        assert_eq!(complaint(&"é".repeat(2_000)).len(), COMPLAINT_BYTES_MAX);
+    }
+}

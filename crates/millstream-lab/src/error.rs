@@ -1,0 +1,79 @@
+//! What can go wrong in the lab itself; what goes wrong with a subject is a sample with an error.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why an experiment cannot be run, or a record not be read. [`Error::hint`] names the way out.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The server.
+    #[error(transparent)]
+    Database(#[from] millstream_pg::Error),
+    /// A file or a process of the lab.
+    #[error("cannot {what} {}", path.display())]
+    Io {
+        /// What was tried, such as "write".
+        what: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What the system answered.
+        source: io::Error,
+    },
+    /// A number that was asked for is out of its range.
+    #[error("{name} must be from {min} to {max}, not {given}")]
+    Range {
+        /// What the number is.
+        name: &'static str,
+        /// What was asked for.
+        given: u64,
+        /// Smallest.
+        min: u64,
+        /// Largest.
+        max: u64,
+    },
+    /// A subject did not do what it is there for.
+    #[error("{subject} failed: {why}")]
+    Subject {
+        /// Its name.
+        subject: &'static str,
+        /// Its exit and what it said.
+        why: String,
+    },
+    /// A subject left something else in the table than what it was given.
+    #[error("wrong result: {0}")]
+    Wrong(String),
+    /// A file that is no record, or one of a later version.
+    #[error("{} is no record that this version can read: {why}", path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { what, path, source }
+    }
+
+    /// The way out, for a person.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Database(error) => error.hint(),
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Some("ask for fewer --docs, or name a larger disk by TMPDIR".to_owned())
+            }
+            Self::Record { .. } => Some("millstream lab report PATH/record.json".to_owned()),
+            Self::Subject { .. } => Some("--millstream-bin names another binary to measure".to_owned()),
+            Self::Io { .. } | Self::Range { .. } | Self::Wrong(_) => None,
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for Error {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Database(error.into())
+    }
+}

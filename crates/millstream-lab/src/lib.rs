@@ -1,0 +1,36 @@
+//! Experiments: run subjects as processes, verify what they did, record every sample, report.
+//!
+//! The lab knows no engine. It measures the binary that users run, like any other subject, and compares it with what
+//! PostgreSQL itself can do, in one run, on the same server and data. Its method and its biases are written down in
+//! `lab/README.md`.
+
+mod bench;
+mod build;
+mod data_set;
+mod document;
+mod doubt;
+mod error;
+mod experiment;
+pub mod limits;
+mod machine;
+mod process;
+mod record;
+mod report;
+mod sample;
+mod server;
+mod spread;
+mod subject;
+
+pub use bench::{Bench, Ground};
+pub use build::Build;
+pub use data_set::{DataSet, Expected, KEYS, Keys};
+pub use doubt::{DOUBTS, Doubt, doubts};
+pub use error::Error;
+pub use experiment::{EXPERIMENTS, Experiment, Finished, Plan, Told};
+pub use machine::{Disk, Machine};
+pub use record::{FILE_NAME, FORMAT, Record};
+pub use report::{Line, Report, Section};
+pub use sample::{Measures, Outcome, Sample, TableSize, Timing};
+pub use server::Server;
+pub use spread::Spread;
+pub use subject::{Phase, SUBJECTS, Subject};

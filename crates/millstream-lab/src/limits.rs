@@ -1,0 +1,48 @@
+//! Named limits of the lab.
+
+/// Smallest document of a data set: what the fields that every document has need.
+pub const DOCUMENT_BYTES_MIN: usize = 150;
+
+/// Largest document of a data set.
+pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;
+
+/// Room that one more item of a large document may need, with the end of the document.
+pub(crate) const ITEM_BYTES_MAX: usize = 160;
+
+/// Most documents of a data set. The order of a wave is a list of 32-bit numbers.
+pub const DOCUMENTS_MAX: u64 = 100_000_000;
+
+/// Fewest documents of a data set of large documents.
+pub const DOCUMENTS_MIN: u64 = 100;
+
+/// Most rounds of a run.
+pub const ROUNDS_MAX: u32 = 1_000;
+
+/// Most connections of a subject.
+pub const LANES_MAX: u16 = 64;
+
+/// Bytes of one message of a COPY stream, as Millstream sends them.
+pub(crate) const COPY_MESSAGE_BYTES: usize = 64 << 10;
+
+/// Documents that the subject sees when it is asked for the table's definition.
+pub(crate) const SAMPLE_DOCUMENTS: u64 = 1_000;
+
+/// Time between two looks at the memory of a running process. The kernel keeps the high-water
+/// mark, so that only growth in the last such span is missed.
+pub(crate) const LOOK_MS: u64 = 20;
+
+/// Flushes that the probe of the disk makes.
+pub(crate) const FLUSHES: usize = 100;
+
+/// Bytes that each flush of the probe writes: a page of PostgreSQL's log.
+pub(crate) const FLUSH_BYTES: usize = 8 << 10;
+
+/// Longest part of what a failed process said that is kept.
+pub(crate) const COMPLAINT_BYTES_MAX: usize = 2_000;
+
+/// Names of a record's directory that are tried before giving up.
+pub(crate) const NAME_TRIES_MAX: u32 = 1_000;
+
+const _: () = assert!(DOCUMENT_BYTES_MIN < DOCUMENT_BYTES_MAX);
+const _: () = assert!(DOCUMENTS_MAX < u32::MAX as u64);
+const _: () = assert!(DOCUMENTS_MIN < SAMPLE_DOCUMENTS && SAMPLE_DOCUMENTS < DOCUMENTS_MAX);

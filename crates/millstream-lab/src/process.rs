@@ -1,0 +1,161 @@
+//! A child process, timed from start to exit, with the processor time and memory it used.
+
+use crate::error::Error;
+use crate::limits::LOOK_MS;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// What a process took and said.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// How it ended.
+    pub(crate) status: ExitStatus,
+    /// From before its start to its exit.
+    pub(crate) wall_seconds: f64,
+    /// User and system time of all its threads, in steps of a clock tick (10 ms).
+    pub(crate) cpu_seconds: Option<f64>,
+    /// The largest resident memory, as seen at most [`LOOK_MS`] before its end.
+    pub(crate) peak_bytes: Option<u64>,
+    /// What it wrote to stdout.
+    pub(crate) stdout: String,
+    /// What it wrote to stderr.
+    pub(crate) stderr: String,
+}
+
+/// Kills the process when it is dropped before its end: an experiment that is given up leaves nothing behind.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail where the process has ended and was waited for.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a command to its end. Its output goes through files in `dir`, so that nobody has to read beside the clock.
+pub(crate) async fn run(command: &mut Command, dir: &Path) -> Result<Ended, Error> {
+    let program = Path::new(command.get_program()).to_owned();
+    let (out, err) = (dir.join("stdout"), dir.join("stderr"));
+    let create = |path: &Path| fs::File::create(path).map_err(Error::io("write", path));
+    command.stdin(Stdio::null()).stdout(create(&out)?).stderr(create(&err)?);
+    let start = Instant::now();
+    let mut running = Running(command.spawn().map_err(Error::io("start", &program))?);
+    let pid = Pid::from_child(&running.0);
+    let mut exit = tokio::task::spawn_blocking(move || exit_time(pid));
+    let mut peak_bytes = None;
+    let end = loop {
+        tokio::select! {
+            biased;
+            end = &mut exit => break end,
+            () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => peak_bytes = peak(pid).or(peak_bytes),
+        }
+    };
+    let end = end.unwrap_or_else(|_| Instant::now());
+    // The process has ended but was not waited for: the kernel still has its account.
+    let cpu_seconds = cpu(&format!("/proc/{}/stat", pid.as_raw_pid()));
+    let status = running.0.wait().map_err(Error::io("wait for", &program))?;
+    let read = |path: &Path| fs::read(path).map_err(Error::io("read", path));
+    Ok(Ended {
+        status,
+        wall_seconds: end.duration_since(start).as_secs_f64(),
+        cpu_seconds,
+        peak_bytes,
+        stdout: String::from_utf8_lossy(&read(&out)?).into_owned(),
+        stderr: String::from_utf8_lossy(&read(&err)?).into_owned(),
+    })
+}
+
+/// Processor time of this process so far, in seconds.
+pub(crate) fn own_cpu_seconds() -> Option<f64> {
+    cpu("/proc/self/stat")
+}
+
+/// Waits until the process has ended and leaves it to be waited for.
+fn exit_time(pid: Pid) -> Instant {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while matches!(waitid(WaitId::Pid(pid), options), Err(rustix::io::Errno::INTR)) {}
+    Instant::now()
+}
+
+fn peak(pid: Pid) -> Option<u64> {
+    peak_of(&fs::read_to_string(format!("/proc/{}/status", pid.as_raw_pid())).ok()?)
+}
+
+fn peak_of(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes << 10)
+}
+
+fn cpu(stat: &str) -> Option<f64> {
+    let ticks = cpu_ticks(&fs::read_to_string(stat).ok()?)?;
+    let ticks_per_second = rustix::param::clock_ticks_per_second();
+    Some(crate::sample::number(ticks) / crate::sample::number(ticks_per_second))
+}
+
+/// Fields 14 and 15 of proc(5)'s stat. The name in field 2 may hold spaces and parentheses.
+fn cpu_ticks(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let mut fields = rest.split(' ').skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_account_is_read() {
+        let stat = "71 (a b) c) S 1 71 71 0 -1 4194304 100 200 3 4 250 50 7 8 20 0 4 0 99 1000 10";
+        assert_eq!(cpu_ticks(stat), Some(300));
+        assert_eq!(cpu_ticks("broken"), None);
+        assert_eq!(peak_of("Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t 1 kB\n"), Some(2 << 20));
+        assert_eq!(peak_of("Name:\tx\n"), None);
+    }
+
+    #[tokio::test]
+    async fn a_process_is_accounted_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done; echo odd >&2; exit 3";
+        let ended = run(Command::new("/bin/sh").args(["-c", script]), dir.path()).await.unwrap();
+        assert_eq!(ended.status.code(), Some(3));
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("done\n", "odd\n"));
+        assert!(ended.wall_seconds > 0.0);
+        assert!(ended.cpu_seconds.unwrap() > 0.0, "{ended:?}");
+        assert!(ended.peak_bytes.unwrap() > 100 << 10, "{ended:?}");
+    }
+
+    #[tokio::test]
+    async fn a_process_that_is_given_up_is_killed() {
+        let dir = tempfile::tempdir().unwrap();
+        let pid_file = dir.path().join("pid");
+        let script = format!("echo $$ >{}; exec sleep 1000", pid_file.display());
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &script]);
+        let pid = tokio::select! {
+            _ = run(&mut command, dir.path()) => panic!("it sleeps"),
+            pid = async {
+                loop {
+                    match fs::read_to_string(&pid_file) {
+                        Ok(pid) if pid.ends_with('\n') => break pid,
+                        _ => tokio::time::sleep(Duration::from_millis(5)).await,
+                    }
+                }
+            } => pid,
+        };
+        assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists());
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_not_there_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = run(&mut Command::new("/nowhere/millstream"), dir.path()).await.unwrap_err();
+        assert_eq!(error.to_string(), "cannot start /nowhere/millstream");
+    }
+}

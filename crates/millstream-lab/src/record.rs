@@ -1,0 +1,158 @@
+//! A record: everything that a run measured and the conditions it did so under, as a file.
+
+use crate::build::Build;
+use crate::data_set::DataSet;
+use crate::error::Error;
+use crate::limits::NAME_TRIES_MAX;
+use crate::machine::Machine;
+use crate::sample::Sample;
+use crate::server::Server;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Version of the format that is written. Every version up to this one is read.
+pub const FORMAT: u32 = 1;
+
+/// Name of the file in a record's directory.
+pub const FILE_NAME: &str = "record.json";
+
+/// Where records are kept in the repository.
+const RECORDS: &str = "lab/records";
+
+/// Where they go where there is no such directory.
+const RECORDS_ELSEWHERE: &str = "millstream-records";
+
+/// A run of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`FORMAT`] of the file.
+    pub format: u32,
+    /// Name of the experiment.
+    pub experiment: String,
+    /// When it began, UTC, RFC 3339.
+    pub date: String,
+    /// The command, without directories and passwords.
+    pub argv: Vec<String>,
+    /// Rounds that were asked for.
+    pub rounds: u32,
+    /// Connections of each subject.
+    pub lanes: u16,
+    /// Seed of the data and the orders.
+    pub seed: u64,
+    /// The measured binary.
+    pub build: Build,
+    /// The machine of the clients.
+    pub machine: Machine,
+    /// The server.
+    pub server: Server,
+    /// The statement that made every subject's table, as the binary gave it.
+    pub table: String,
+    /// What was loaded.
+    pub data_sets: Vec<DataSet>,
+    /// Every measurement, in the order in which they were made.
+    pub samples: Vec<Sample>,
+}
+
+impl Record {
+    /// Reads a record of any format so far.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Record`] if it is none, or from a later version.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let wrong = |why: String| Error::Record { path: path.to_owned(), why };
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        match value.get("format").and_then(serde_json::Value::as_u64) {
+            None => Err(wrong("it has no format".to_owned())),
+            Some(format) if format > u64::from(FORMAT) => {
+                Err(wrong(format!("its format is {format}, this version knows those up to {FORMAT}")))
+            }
+            Some(_) => serde_json::from_value(value).map_err(|error| wrong(error.to_string())),
+        }
+    }
+
+    /// Writes the record into a directory; a reader sees the old file or the new one, never a half.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn write(&self, dir: &Path) -> Result<PathBuf, Error> {
+        let path = dir.join(FILE_NAME);
+        let text = serde_json::to_string_pretty(self).map_err(|error| Error::Wrong(error.to_string()))?;
+        let new = dir.join(format!("{FILE_NAME}.new"));
+        fs::write(&new, text + "\n").map_err(Error::io("write", &new))?;
+        fs::rename(&new, &path).map_err(Error::io("write", &path))?;
+        Ok(path)
+    }
+}
+
+/// Makes the directory of a new record: the one given, else one named after day and machine. One that
+/// holds a record is never used again.
+///
+/// # Errors
+/// It cannot be made, or holds a record.
+pub(crate) fn new_dir(given: Option<&Path>, date: &str, machine: &Machine) -> Result<PathBuf, Error> {
+    let taken = |dir: &Path| dir.join(FILE_NAME).exists();
+    let dir = if let Some(dir) = given {
+        if taken(dir) {
+            let why = "it holds another run; records are never overwritten".to_owned();
+            return Err(Error::Record { path: dir.join(FILE_NAME), why });
+        }
+        dir.to_owned()
+    } else {
+        let home = if Path::new(RECORDS).is_dir() { RECORDS } else { RECORDS_ELSEWHERE };
+        let day = date.get(..10).unwrap_or(date);
+        let name = |n: u32| match n {
+            1 => format!("{day}-{}", machine.slug()),
+            _ => format!("{day}-{}-{n}", machine.slug()),
+        };
+        let free = (1..=NAME_TRIES_MAX).map(|n| Path::new(home).join(name(n))).find(|dir| !taken(dir));
+        free.unwrap_or_else(|| Path::new(home).join(name(NAME_TRIES_MAX)))
+    };
+    fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+    Ok(dir)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A record of format 1, made by hand with round numbers.
+    pub(crate) fn fixture() -> Record {
+        Record::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/record-1.json")).unwrap()
+    }
+
+    #[test]
+    fn records_of_format_1_are_read_and_written_alike() {
+        let record = fixture();
+        assert_eq!((record.format, record.samples.len()), (1, 9));
+        let dir = tempfile::tempdir().unwrap();
+        let path = record.write(dir.path()).unwrap();
+        assert_eq!(Record::read(&path).unwrap(), record);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_no_record_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.json");
+        for (text, word) in
+            [("{", "EOF"), ("{}", "no format"), ("{\"format\":2}", "up to 1"), ("{\"format\":1}", "missing")]
+        {
+            fs::write(&path, text).unwrap();
+            let error = Record::read(&path).unwrap_err().to_string();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_record_is_never_overwritten() {
+        let record = fixture();
+        let dir = tempfile::tempdir().unwrap();
+        let inner = dir.path().join("a/b");
+        assert_eq!(new_dir(Some(&inner), "2026-01-01", &record.machine).unwrap(), inner);
+        assert_eq!(new_dir(Some(&inner), "2026-01-01", &record.machine).unwrap(), inner, "still empty");
+        record.write(&inner).unwrap();
+        assert!(new_dir(Some(&inner), "2026-01-01", &record.machine).is_err());
+    }
+}

@@ -1,0 +1,105 @@
+//! One measurement of one subject.
+
+use serde::{Deserialize, Serialize};
+
+/// What was measured of a subject in one phase of one round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Name of the data set.
+    pub data_set: String,
+    /// From 1.
+    pub round: u32,
+    /// Which subject of the round it was, from 1.
+    pub turn: u32,
+    /// Name of the subject.
+    pub subject: String,
+    /// Name of the phase.
+    pub phase: String,
+    /// Documents given, and so rows expected and found.
+    pub rows: u64,
+    /// What was measured.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// Numbers, or why there are none. A subject that is wrong is never fast.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The result was verified.
+    Measured(Measures),
+    /// It failed, or its result was wrong.
+    Error(String),
+}
+
+/// The numbers of a sample.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measures {
+    /// What the subject took.
+    #[serde(flatten)]
+    pub timing: Timing,
+    /// WAL that the whole server wrote meanwhile, in bytes.
+    pub wal_bytes: u64,
+    /// The table afterwards.
+    #[serde(flatten)]
+    pub size: TableSize,
+}
+
+/// What a subject took.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Timing {
+    /// From start to end. Of a process: from its start to its exit.
+    pub wall_seconds: f64,
+    /// Processor time of the client, user and system, in seconds; `null` where the system does not tell.
+    pub client_cpu_seconds: Option<f64>,
+    /// Largest resident memory of the client's process, in bytes; `null` where it is not a process of its own.
+    pub client_peak_bytes: Option<u64>,
+    /// The account that the subject printed.
+    pub receipt: Option<serde_json::Value>,
+}
+
+/// Bytes of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableSize {
+    /// Heap, with its maps of free space and visibility.
+    pub heap_bytes: u64,
+    /// Indexes.
+    pub index_bytes: u64,
+    /// TOAST with its index.
+    pub toast_bytes: u64,
+}
+
+impl Sample {
+    /// The numbers, if the sample is good.
+    pub fn measures(&self) -> Option<&Measures> {
+        match &self.outcome {
+            Outcome::Measured(measures) => Some(measures),
+            Outcome::Error(_) => None,
+        }
+    }
+
+    /// Rows per second of the whole subject, if the sample is good.
+    pub fn rows_per_second(&self) -> Option<f64> {
+        self.measures().map(|measures| number(self.rows) / measures.timing.wall_seconds)
+    }
+}
+
+impl Timing {
+    /// A number of the receipt.
+    pub fn receipt_number(&self, name: &str) -> Option<f64> {
+        self.receipt.as_ref()?.get(name)?.as_f64()
+    }
+}
+
+impl TableSize {
+    /// All of it.
+    pub fn total_bytes(self) -> u64 {
+        self.heap_bytes + self.index_bytes + self.toast_bytes
+    }
+}
+
+/// A count as a factor. Counts here are far below 2^53.
+#[expect(clippy::cast_precision_loss, reason = "counts of a benchmark are far below 2^53")]
+pub(crate) fn number(count: u64) -> f64 {
+    count as f64
+}

@@ -1,0 +1,62 @@
+//! The yardstick: documents that were encoded before the clock starts, sent by binary COPY over connections that were
+//! open before, into a table of the very same definition.
+
+use super::{Phase, Subject, TABLE, Trial};
+use crate::error::Error;
+use crate::limits::COPY_MESSAGE_BYTES;
+use crate::process::own_cpu_seconds;
+use crate::sample::Timing;
+use bytes::{Bytes, BytesMut};
+use futures_util::SinkExt;
+use futures_util::future::try_join_all;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use tokio_postgres::Client;
+
+pub(super) const SUBJECT: Subject = Subject {
+    name: "copy",
+    about: "binary COPY, encoded beforehand, one transaction a connection: no key, no check, no account",
+    phases: &[Phase { name: "fresh", wave: 1, counter: "inserted" }],
+    run: |trial, _, table| Box::pin(run(trial, table)),
+};
+
+async fn run(trial: &Trial<'_>, table: &str) -> Result<Timing, Error> {
+    let name = trial.bench.quoted(table);
+    trial.control.client.batch_execute(&trial.definition.replacen(TABLE, &name, 1)).await?;
+    let mut connections = Vec::new();
+    for _ in &trial.prepared.streams {
+        connections.push(trial.bench.connect().await?);
+    }
+    let statement = format!("copy {name} (id, doc) from stdin (format binary)");
+    let cpu_before = own_cpu_seconds();
+    let start = Instant::now();
+    let pairs = connections.iter().zip(&trial.prepared.streams);
+    try_join_all(pairs.map(|(connection, stream)| send(&connection.client, &statement, stream))).await?;
+    let wall_seconds = start.elapsed().as_secs_f64();
+    let client_cpu_seconds = own_cpu_seconds().zip(cpu_before).map(|(after, before)| after - before);
+    for connection in connections {
+        connection.close().await;
+    }
+    Ok(Timing { wall_seconds, client_cpu_seconds, client_peak_bytes: None, receipt: None })
+}
+
+/// Streams a file through one COPY. Reading it takes no more than copying it from the system's cache.
+async fn send(client: &Client, statement: &str, stream: &PathBuf) -> Result<u64, Error> {
+    let mut file = File::open(stream).map_err(Error::io("read", stream))?;
+    let sink = client.copy_in::<_, Bytes>(statement).await?;
+    let mut sink = std::pin::pin!(sink);
+    while let Some(message) = message(&mut file, stream)? {
+        sink.feed(message).await?;
+    }
+    Ok(sink.finish().await?)
+}
+
+/// The next part of the file, `None` at its end.
+fn message(file: &mut File, path: &Path) -> Result<Option<Bytes>, Error> {
+    let mut buffer = BytesMut::zeroed(COPY_MESSAGE_BYTES);
+    let len = file.read(&mut buffer).map_err(Error::io("read", path))?;
+    buffer.truncate(len);
+    Ok((len > 0).then(|| buffer.freeze()))
+}
