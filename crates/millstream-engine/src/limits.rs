@@ -15,7 +15,7 @@ pub const CHUNK_BYTES_MAX: usize = 16 << 20;
 pub const DOCUMENT_BYTES_CEILING: usize = 1 << 28;
 
 /// Bytes read at once from a compressed source, and to recognise any source.
-pub const RAW_BUFFER_BYTES: usize = 64 << 10;
+pub const RAW_BUFFER_BYTES: usize = 256 << 10;
 
 /// Bytes read at once from a source that comes as it is written (a pipe holds this much).
 pub const LIVE_READ_BYTES: usize = 64 << 10;
@@ -116,3 +116,4 @@ const _: () = assert!(
     CHUNK_BYTES_MAX + 8 * DOCUMENT_BYTES_CEILING + CSV_HEADER_BYTES_MAX < u32::MAX as usize,
     "frames count a chunk's bytes in 32 bits, and CSV turned into JSON grows"
 );
+const _: () = assert!(RAW_BUFFER_BYTES >= 2 * (128 << 10), "a zstd block (RFC 8878, 3.1.1.2.3) is fed whole");

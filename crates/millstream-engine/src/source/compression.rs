@@ -27,6 +27,10 @@ pub(super) trait Decompressor: Send {
     /// Decodes from `input` into `output`. Never loses output when it meets trouble.
     fn step(&mut self, input: &[u8], output: &mut [u8]) -> Step;
 
+    /// Input that the next step should get, if there is so much. What comes out before damage then
+    /// does not depend on how the bytes came in.
+    fn wanted(&self) -> usize;
+
     /// Whether the data may end here.
     fn at_boundary(&self) -> bool;
 }
@@ -108,6 +112,10 @@ impl Decompressor for Gzip {
         Step { read, written, trouble }
     }
 
+    fn wanted(&self) -> usize {
+        1
+    }
+
     fn at_boundary(&self) -> bool {
         self.fresh
     }
@@ -116,14 +124,17 @@ impl Decompressor for Gzip {
 /// Zstd of any number of frames (RFC 8878).
 struct Zstd {
     decoder: Decoder<'static>,
-    /// Input the decoder wants next. It gets no more, so that a call decodes at most one block:
-    /// a call that fails reports nothing of what it wrote.
+    /// Input up to the end of the block or header that comes next. The decoder gets no more, so
+    /// that a call decodes at most one: a call that fails reports nothing of what it wrote.
     wanted: usize,
     fresh: bool,
 }
 
 /// Shortest frame header, which is what a decoder wants first (RFC 8878, 3.1.1).
 const ZSTD_FRAME_HEADER_BYTES: usize = 5;
+
+/// Header of a block (RFC 8878, 3.1.1.2).
+const ZSTD_BLOCK_HEADER_BYTES: usize = 3;
 
 impl Zstd {
     fn make() -> io::Result<Box<dyn Decompressor>> {
@@ -142,7 +153,12 @@ impl Decompressor for Zstd {
         let trouble = match result {
             Ok(wanted) => {
                 self.fresh = wanted == 0 || (self.fresh && read == 0);
-                self.wanted = if wanted == 0 { ZSTD_FRAME_HEADER_BYTES } else { wanted };
+                self.wanted = match wanted {
+                    0 => ZSTD_FRAME_HEADER_BYTES,
+                    // The decoder asks for a block and the header behind it.
+                    n if n > ZSTD_BLOCK_HEADER_BYTES => n - ZSTD_BLOCK_HEADER_BYTES,
+                    n => n,
+                };
                 None
             }
             Err(error) if error.to_string().contains("too much memory") => Some(Trouble::WindowTooLarge),
@@ -151,6 +167,10 @@ impl Decompressor for Zstd {
             }
         };
         Step { read, written, trouble }
+    }
+
+    fn wanted(&self) -> usize {
+        self.wanted
     }
 
     fn at_boundary(&self) -> bool {

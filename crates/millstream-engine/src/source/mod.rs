@@ -135,8 +135,10 @@ fn unknown(format: &str) -> SourceError {
 
 #[cfg(test)]
 mod tests {
-    use super::transcript::{read, recognise};
+    use super::transcript::{COMPRESS, drain, read, read_oddly, recognise};
     use super::*;
+    use fastrand::Rng;
+    use millstream_testkit::Cases;
 
     #[test]
     fn formats_have_names_of_their_own_and_say_what_they_are() {
@@ -160,5 +162,39 @@ mod tests {
         assert_eq!(recognise(b"{}").unwrap(), "ndjson");
         let error = read("xml", b"").unwrap_err();
         assert_eq!(error.to_string(), "there is no format 'xml'; known are auto|ndjson|json|csv|rejects");
+    }
+
+    #[test]
+    fn hostile_bytes_are_told_the_same_in_every_format_whatever_the_pieces() {
+        let texts = [
+            "{\"a\":\"1\"}\n\n{\"b\":[2,\"\\\"\"]}\r\n{}",
+            " [{\"a\":\"1\"},\n[1], \"x\" ,{}]\n",
+            "{\n\"a\":1\n} {}",
+            "a,\"b\"\n1,2\n\"3\n\"\"\",4\n\n5,6",
+            "{\"load_id\":1,\"document\":\"{}\",\"truncated\":false}\n{\"document_base64\":\"e30=\"}\n",
+        ];
+        for mut rng in Cases::new(1500) {
+            let mut content = rng.choice(texts).unwrap().as_bytes().to_vec();
+            let (bytewise, compressed) = (rng.bool(), rng.bool());
+            let mutate = |content: &mut Vec<u8>, rng: &mut Rng| {
+                for _ in 0..rng.usize(0..4) {
+                    let at = rng.usize(0..=content.len());
+                    let end = rng.usize(at..=content.len().min(at + 3));
+                    let byte = if bytewise { rng.u8(..) } else { *rng.choice(b"{}[]\",\n\\ 1").unwrap() };
+                    content.splice(at..end, (0..rng.usize(0..3)).map(|_| byte));
+                }
+            };
+            mutate(&mut content, &mut rng);
+            if compressed {
+                content = rng.choice(COMPRESS).unwrap()(&content);
+                mutate(&mut content, &mut rng);
+            }
+            // A mutation may ask for a window that we refuse; there is then nothing to compare.
+            let Ok((plain, _)) = drain(&content, 1000, 1000) else { continue };
+            for format in SOURCES.iter().map(|f| f.name).chain([AUTO]) {
+                let mut told = || read_oddly(format, &content, &plain, 100, &mut rng).map_err(|e| e.to_string());
+                assert_eq!(told(), told(), "{format} {plain:?}");
+            }
+        }
     }
 }

@@ -112,6 +112,7 @@ impl Ndjson {
     /// What is left when the source has ended without a line end.
     fn last_line(&mut self) -> Result<Option<Chunk>, SourceError> {
         self.done = true;
+        self.skip_blanks()?;
         let rest = self.window.bytes();
         match self.window.end() {
             Some(End::Damaged(why)) => {

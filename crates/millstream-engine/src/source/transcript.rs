@@ -1,9 +1,10 @@
 //! What a source delivers as a value that tests compare, and readers that give bytes in odd pieces.
 
+use super::input::Got;
 use super::{AUTO, Input, SourceError, SourceOptions, open_input};
 use fastrand::Rng;
 use millstream_model::Reason;
-use std::io::{Cursor, Read};
+use std::io::{Cursor, Read, Write};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// One frame.
@@ -100,6 +101,40 @@ pub(super) fn read_oddly(
 pub(super) fn recognise(text: &[u8]) -> Result<&'static str, SourceError> {
     let input = Input::from_reader(Box::new(Cursor::new(text.to_vec())), "test", None)?;
     open_input(input, 0, AUTO, &SourceOptions::default()).map(|opened| opened.format)
+}
+
+/// Everything that comes out of a source, and how it ends, read with buffers of this size.
+pub(super) fn drain(content: &[u8], into: usize, largest: usize) -> Result<(Vec<u8>, Got), SourceError> {
+    let pieces = Pieces::new(content, largest, &mut Rng::new());
+    let mut input = Input::from_reader(Box::new(pieces), "test", None)?;
+    let (mut plain, mut buffer) = (Vec::new(), vec![0; into]);
+    loop {
+        match input.read(&mut buffer)? {
+            Got::Bytes(n) => plain.extend_from_slice(&buffer[..n]),
+            end => {
+                assert_eq!(input.read(&mut buffer)?, end, "the end is final");
+                return Ok((plain, end));
+            }
+        }
+    }
+}
+
+type Compress = fn(&[u8]) -> Vec<u8>;
+
+/// The compressions we open.
+pub(super) const COMPRESS: [Compress; 2] = [gzip, zstd];
+
+pub(super) fn gzip(plain: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(plain).unwrap();
+    encoder.finish().unwrap()
+}
+
+pub(super) fn zstd(plain: &[u8]) -> Vec<u8> {
+    let mut encoder = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.include_checksum(true).unwrap();
+    encoder.write_all(plain).unwrap();
+    encoder.finish().unwrap()
 }
 
 /// A reader that gives what it holds in pieces of random sizes.
