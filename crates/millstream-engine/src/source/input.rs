@@ -2,32 +2,13 @@
 
 use super::SourceError;
 use super::compression::{COMPRESSIONS, Decompressor, FOREIGN, Trouble};
-use crate::limits::{RAW_BUFFER_BYTES, ZSTD_WINDOW_LOG_MAX};
+use super::raw::{Progress, Raw};
+use crate::limits::ZSTD_WINDOW_LOG_MAX;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// How much of a source has been read, for a progress bar. Shared with the reading thread.
-#[derive(Debug, Default)]
-pub struct Progress {
-    read: AtomicU64,
-    total: Option<u64>,
-}
-
-impl Progress {
-    /// Bytes read so far, as they are on disk (compressed ones where the file is compressed).
-    pub fn bytes_read(&self) -> u64 {
-        self.read.load(Ordering::Relaxed)
-    }
-
-    /// Size of the file in bytes; `None` for a stream.
-    pub fn bytes_total(&self) -> Option<u64> {
-        self.total
-    }
-}
 
 /// An opened source before its format is known.
 pub struct Input {
@@ -78,15 +59,9 @@ impl Input {
     /// [`SourceError`] when its first bytes cannot be read or are those of a container we do not
     /// open.
     pub fn from_reader(reader: Box<dyn Read + Send>, name: &str, total: Option<u64>) -> Result<Self, SourceError> {
-        let mut raw = Raw {
-            reader,
-            buffer: vec![0; RAW_BUFFER_BYTES],
-            start: 0,
-            end: 0,
-            progress: Arc::new(Progress { read: AtomicU64::new(0), total }),
-        };
+        let mut raw = Raw::new(reader, total);
         let failed =
-            |raw: &Raw, source| SourceError::Read { name: name.into(), offset: raw.progress.bytes_read(), source };
+            |raw: &Raw, source| SourceError::Read { name: name.into(), offset: raw.progress().bytes_read(), source };
         let known = || COMPRESSIONS.iter().map(|c| c.magic).chain(FOREIGN.iter().map(|f| f.magic));
         while known().any(|m| raw.buffered().len() < m.len() && m.starts_with(raw.buffered())) {
             if !raw.fill().map_err(|e| failed(&raw, e))? {
@@ -112,7 +87,7 @@ impl Input {
 
     /// How much has been read; the handle stays valid while another thread reads.
     pub fn progress(&self) -> Arc<Progress> {
-        Arc::clone(&self.raw.progress)
+        Arc::clone(self.raw.progress())
     }
 
     /// Whether bytes should be handed on as they come.
@@ -150,7 +125,7 @@ impl Input {
             }
             let input = if flushing { &[][..] } else { self.raw.buffered() };
             let step = decompressor.step(input, into);
-            self.raw.start += step.read;
+            self.raw.consume(step.read);
             self.output_was_full = step.written == into.len();
             match step.trouble {
                 None => {}
@@ -176,66 +151,7 @@ impl Input {
         if source.kind() == io::ErrorKind::IsADirectory {
             return SourceError::Directory { name };
         }
-        SourceError::Read { name, offset: self.raw.progress.bytes_read(), source }
-    }
-}
-
-/// The bytes as they are on disk, with what was read ahead.
-struct Raw {
-    reader: Box<dyn Read + Send>,
-    buffer: Vec<u8>,
-    start: usize,
-    end: usize,
-    progress: Arc<Progress>,
-}
-
-impl Raw {
-    fn buffered(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
-    }
-
-    /// Reads more behind what is buffered; `false` at the end.
-    fn fill(&mut self) -> io::Result<bool> {
-        if self.start == self.end {
-            (self.start, self.end) = (0, 0);
-        }
-        let n = read(&mut self.reader, &mut self.buffer[self.end..], &self.progress)?;
-        self.end += n;
-        Ok(n > 0)
-    }
-
-    /// Reads until so much is buffered, the buffer is full or the end is reached.
-    fn fill_up_to(&mut self, wanted: usize) -> io::Result<()> {
-        let wanted = wanted.min(self.buffer.len());
-        if self.start + wanted > self.buffer.len() {
-            self.buffer.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
-        }
-        while self.end - self.start < wanted && self.fill()? {}
-        Ok(())
-    }
-
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.start == self.end {
-            return read(&mut self.reader, into, &self.progress);
-        }
-        let n = into.len().min(self.end - self.start);
-        into[..n].copy_from_slice(&self.buffer[self.start..self.start + n]);
-        self.start += n;
-        Ok(n)
-    }
-}
-
-fn read(reader: &mut dyn Read, into: &mut [u8], progress: &Progress) -> io::Result<usize> {
-    loop {
-        match reader.read(into) {
-            Ok(n) => {
-                progress.read.fetch_add(n as u64, Ordering::Relaxed);
-                return Ok(n);
-            }
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
+        SourceError::Read { name, offset: self.raw.progress().bytes_read(), source }
     }
 }
 

@@ -16,13 +16,15 @@ mod extent;
 mod input;
 mod json;
 mod ndjson;
+mod raw;
 mod rejects;
 #[cfg(test)]
 mod transcript;
 mod window;
 
 pub use error::SourceError;
-pub use input::{Input, Progress};
+pub use input::Input;
+pub use raw::Progress;
 pub use rejects::RejectLine;
 pub use window::Window;
 
@@ -52,7 +54,7 @@ pub struct Format {
     pub open: fn(Window) -> Result<Box<dyn Source>, SourceError>,
 }
 
-/// Every format.
+/// Every format, in the order of how usual it is.
 pub const SOURCES: &[Format] = &[ndjson::FORMAT, json::FORMAT, csv::FORMAT, rejects::FORMAT];
 
 /// Name of the choice that looks at the content.

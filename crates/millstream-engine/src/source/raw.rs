@@ -1,0 +1,100 @@
+//! The bytes of a source as they are on disk, read ahead and counted.
+
+use crate::limits::RAW_BUFFER_BYTES;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How much of a source has been read, for a progress bar. Shared with the reading thread.
+#[derive(Debug, Default)]
+pub struct Progress {
+    read: AtomicU64,
+    total: Option<u64>,
+}
+
+impl Progress {
+    /// Bytes read so far, as they are on disk (compressed ones where the file is compressed).
+    pub fn bytes_read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    /// Size of the file in bytes; `None` for a stream.
+    pub fn bytes_total(&self) -> Option<u64> {
+        self.total
+    }
+}
+
+/// A reader, with what was read ahead.
+pub(super) struct Raw {
+    reader: Box<dyn Read + Send>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    progress: Arc<Progress>,
+}
+
+impl Raw {
+    pub(super) fn new(reader: Box<dyn Read + Send>, total: Option<u64>) -> Self {
+        let progress = Arc::new(Progress { read: AtomicU64::new(0), total });
+        Self { reader, buffer: vec![0; RAW_BUFFER_BYTES], start: 0, end: 0, progress }
+    }
+
+    pub(super) fn progress(&self) -> &Arc<Progress> {
+        &self.progress
+    }
+
+    /// What was read ahead.
+    pub(super) fn buffered(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Reads more behind what is buffered; `false` at the end.
+    pub(super) fn fill(&mut self) -> io::Result<bool> {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+        let n = read(&mut self.reader, &mut self.buffer[self.end..], &self.progress)?;
+        self.end += n;
+        Ok(n > 0)
+    }
+
+    /// Reads until so much is buffered, the buffer is full or the end is reached.
+    pub(super) fn fill_up_to(&mut self, wanted: usize) -> io::Result<()> {
+        let wanted = wanted.min(self.buffer.len());
+        if self.start + wanted > self.buffer.len() {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        while self.end - self.start < wanted && self.fill()? {}
+        Ok(())
+    }
+
+    /// Drops the first of what is buffered.
+    pub(super) fn consume(&mut self, n: usize) {
+        self.start += n;
+    }
+
+    /// Reads without buffering more; zero bytes at the end.
+    pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.start == self.end {
+            return read(&mut self.reader, into, &self.progress);
+        }
+        let n = into.len().min(self.end - self.start);
+        into[..n].copy_from_slice(&self.buffer[self.start..self.start + n]);
+        self.start += n;
+        Ok(n)
+    }
+}
+
+fn read(reader: &mut dyn Read, into: &mut [u8], progress: &Progress) -> io::Result<usize> {
+    loop {
+        match reader.read(into) {
+            Ok(n) => {
+                progress.read.fetch_add(n as u64, Ordering::Relaxed);
+                return Ok(n);
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
