@@ -41,7 +41,9 @@ pub struct BrokenFrame {
     pub fault: Fault,
     /// The document's whole length when the frame holds only its head and tail, else `None`.
     pub truncated_from: Option<u64>,
-    /// The source ends here, because where the next document begins is unknown.
+    /// The source ends here, because where the next document begins is unknown. The frame is alone
+    /// in its chunk, which ends where the frame begins: the watermark never passes the damage, and a
+    /// later run over the mended source reads on from there.
     pub ends_source: bool,
 }
 

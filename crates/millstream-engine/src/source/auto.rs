@@ -51,7 +51,7 @@ fn objects(window: &mut Window, start: usize) -> Result<&'static Format, SourceE
         return if is_reject_line(first_line) { Err(rejects(window)) } else { Ok(&ndjson::FORMAT) };
     }
     let mut extent = Extent::new(b'{');
-    let mut at = start;
+    let (mut at, mut judged) = (start, false);
     let end = loop {
         match extent.feed(&window.bytes()[at..]) {
             Piece::End(n) => break Some(at + n),
@@ -59,7 +59,9 @@ fn objects(window: &mut Window, start: usize) -> Result<&'static Format, SourceE
             Piece::More => at = window.bytes().len(),
         }
         // A second line that is an object settles it, where the first one is not.
-        if next_line(window, line_end).is_some_and(is_object) || !more(window)? {
+        let second = next_line(window, line_end).filter(|_| !judged);
+        judged |= second.is_some();
+        if second.is_some_and(is_object) || !more(window)? {
             break None;
         }
     };

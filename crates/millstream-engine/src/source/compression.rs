@@ -162,9 +162,11 @@ impl Decompressor for Zstd {
                 None
             }
             Err(error) if error.to_string().contains("too much memory") => Some(Trouble::WindowTooLarge),
-            Err(error) => {
-                Some(Trouble::Damaged(format!("the zstd data is damaged: {}", error.to_string().to_lowercase())))
+            // The first frame is known by its magic number, so it is a later one that has none.
+            Err(error) if error.to_string().contains("Unknown frame") => {
+                Some(Trouble::Damaged("the zstd data is followed by something else".into()))
             }
+            Err(_) => Some(Trouble::Damaged("the zstd data is damaged".into())),
         };
         Step { read, written, trouble }
     }

@@ -106,13 +106,9 @@ impl SourceError {
             Self::Read { .. } => {
                 "run the same command again once the file can be read; it goes on where it stopped".into()
             }
-            Self::Utf16 { name } => {
-                format!("iconv -f utf-16 -t utf-8 {name} | millstream load - ..")
-            }
+            Self::Utf16 { .. } => "iconv -f utf-16 -t utf-8 FILE | millstream load - ..".into(),
             Self::Container { hint, .. } => (*hint).into(),
-            Self::ZstdWindow { name, .. } => {
-                format!("zstd -dc --long=31 {name} | millstream load - ..")
-            }
+            Self::ZstdWindow { .. } => "zstd -dc --long=31 FILE | millstream load - ..".into(),
             Self::UnknownFormat { known, .. } => format!("use one of --format {known}"),
             Self::Unclear { hint, .. } | Self::CsvHeader { hint, .. } => hint.clone(),
             Self::Changed { .. } => "give the unchanged file, or begin a new load with --resume off".into(),

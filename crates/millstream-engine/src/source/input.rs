@@ -226,7 +226,9 @@ mod tests {
                 let (_, end) = drain(damaged, 1000, 1000).unwrap();
                 assert!(matches!(end, Got::Damaged(_)), "{end:?}");
             }
-            assert!(drain(&more, 1000, 1000).unwrap().0 == plain);
+            let (told, end) = drain(&more, 1000, 1000).unwrap();
+            assert!(told == plain);
+            assert!(matches!(&end, Got::Damaged(why) if why.contains("something else")), "{end:?}");
         }
     }
 
