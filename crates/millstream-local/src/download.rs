@@ -53,8 +53,9 @@ pub fn downloaded(builds: &Path, account: &Account) -> Vec<Installation> {
     found
 }
 
-/// Downloads the newest build of [`MAJOR_DOWNLOADED`] into `builds/VERSION-SOURCE`, its checksum
-/// compared with the published one. Two processes may do this at once.
+/// Downloads the newest build of [`MAJOR_DOWNLOADED`] into `builds/VERSION-SOURCE`, compared with
+/// the checksum published beside it (zonky always has one; for a theseus release without one the
+/// archive library relies on TLS alone). Two processes may do this at once.
 ///
 /// # Errors
 /// [`Error::Download`] if no source served; the disk's errors.
