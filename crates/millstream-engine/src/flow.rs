@@ -19,6 +19,7 @@ use millstream_pg::{ConnInfo, Connection, SessionSettings, retry_delay};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
+use xxhash_rust::xxh3::xxh3_128;
 
 /// How a load ended. The receipt is right in every case.
 #[derive(Debug)]
@@ -83,14 +84,21 @@ pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcom
 /// Hands every chunk to the engine until the sources end, somebody stops the load, or the engine
 /// takes no more.
 async fn feed_all(feed: &mut Feed, engine: &Engine, around: &Surroundings) -> Result<Option<StopReason>, Error> {
+    let mut last: Option<(u32, u64, u128)> = None;
     loop {
         let chunk = tokio::select! {
             biased;
             reason = around.stop.wait() => return Ok(Some(reason)),
             chunk = feed.next() => chunk?,
         };
-        let Some(chunk) = chunk else { return Ok(None) };
+        let Some(mut chunk) = chunk else { return Ok(None) };
         let damage = damage(&chunk);
+        if damage.is_some() {
+            // The watermark stays behind the last document, so that the file can be mended from there.
+            (chunk.end, chunk.prefix_hash) =
+                last.filter(|l| l.0 == chunk.source).map_or_else(|| (0, xxh3_128(&[])), |(_, end, hash)| (end, hash));
+        }
+        last = Some((chunk.source, chunk.end, chunk.prefix_hash));
         let submitted = tokio::select! {
             biased;
             reason = around.stop.wait() => return Ok(Some(reason)),

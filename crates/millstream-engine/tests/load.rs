@@ -251,6 +251,30 @@ async fn a_load_stopped_by_rejects_goes_on_with_a_higher_limit() {
 }
 
 #[tokio::test]
+async fn damage_ends_the_source_and_a_mended_file_goes_on_from_there() {
+    each_build(async |db| {
+        let files = Files::new();
+        let file = files.write("a.json", "[{\"id\":1},{\"id\":2} {\"id\":3},{\"id\":4}]");
+        let mut wanted = request("damaged", "id", &[file]);
+        wanted.format = "json".into();
+        for _ in 0..2 {
+            let outcome = run(&db.url(), &wanted).await;
+            assert!(matches!(outcome.stopped, Some(StopReason::Damage { line: 1, .. })), "{outcome:?}");
+            let counters = outcome.receipt.counters;
+            assert_eq!((counters.read, counters.inserted, counters.rejected), (3, 2, 1), "{outcome:?}");
+        }
+        files.write("a.json", "[{\"id\":1},{\"id\":2},{\"id\":3},{\"id\":4}]");
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert_eq!((receipt.counters.read, receipt.counters.inserted, receipt.counters.rejected), (4, 4, 0));
+        assert!(receipt.finished);
+        let rejects: i64 =
+            db.client().await.query_one("select count(*) from millstream.reject", &[]).await.unwrap().get(0);
+        assert_eq!(rejects, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_changed_prefix_is_refused() {
     let db = database().await;
     let files = Files::new();

@@ -145,10 +145,13 @@ impl Json {
 
     /// Takes what is no longer needed.
     fn take_done(&mut self) -> Result<bytes::Bytes, SourceError> {
-        let n = self.needed_from();
+        self.take(self.needed_from())
+    }
+
+    fn take(&mut self, n: usize) -> Result<bytes::Bytes, SourceError> {
         self.at -= n;
         if let Some(value) = &mut self.value {
-            value.start = 0;
+            value.start -= n;
         }
         self.window.take(n)
     }
@@ -162,9 +165,11 @@ impl Json {
             line: 0,
             broken: None,
         };
+        let end = values.last().map_or(0, |last| last.end);
         let mut frames: Vec<Frame> = values.into_iter().map(frame).collect();
         self.window.number(&mut frames);
-        let bytes = self.take_done()?;
+        // No further than the last value: what stands behind it may be what a mended file mends.
+        let bytes = self.take(end)?;
         Ok(self.window.place().chunk(bytes, frames))
     }
 

@@ -75,6 +75,7 @@ pub(crate) async fn open(
     let transaction = client.transaction().await?;
     terminate_backends(&transaction, schema, load_id).await?;
     settle(&transaction, schema, load_id).await?;
+    transaction.execute(&schema.sql(include_str!("damage_forget.sql")), &[&load_id]).await?;
     let run = begin_run(&transaction, schema, load_id, identity, lanes, resumed).await?;
     let Marks { floors, prefix } = read_marks(&transaction, schema, load_id).await?;
     let before = counters(&transaction, schema, load_id).await?;

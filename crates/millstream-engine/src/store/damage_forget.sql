@@ -1,0 +1,19 @@
+-- The damage at which an earlier run stopped is read again, mended or not, so that its reject and
+-- its counts go.
+with gone as (
+    delete from {schema}.reject
+    where load_id = $1
+      and reason = 'damaged_source'
+    returning coalesce(octet_length(document), octet_length(decode(document_base64, 'base64'))) as kept
+),
+sums as (
+    select count(*) as rejects, coalesce(sum(kept), 0)::bigint as kept
+    from gone
+)
+update {schema}.load l
+set read = l.read - s.rejects,
+    rejected = l.rejected - s.rejects,
+    bytes_read = l.bytes_read - s.kept,
+    reject_bytes = l.reject_bytes - s.kept
+from sums s
+where l.load_id = $1
