@@ -14,6 +14,7 @@ const OUTPUT_ORDER: usize = 900;
 
 const EXAMPLES: &str = "\
 Examples:
+  millstream load events.ndjson --into events --key id
   millstream collections
   millstream get cities 2950159
   millstream loads --output json

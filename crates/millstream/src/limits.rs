@@ -6,3 +6,6 @@ pub const AGE_SECONDS_MAX: u64 = 100 * 365 * 86_400;
 
 /// Rejects shown unless `--limit` says otherwise.
 pub const REJECTS_SHOWN: u64 = 20;
+
+/// Documents in a wave of the demo: some 15 GB on disk, far more than a demo needs.
+pub const DEMO_DOCUMENTS_MAX: u64 = 100_000_000;

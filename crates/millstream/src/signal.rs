@@ -44,10 +44,11 @@ impl Signals {
     pub async fn stop_asked(&self) -> Exit {
         self.orderly.store(true, Ordering::SeqCst);
         let mut first = self.first.clone();
-        match first.wait_for(Option::is_some).await {
-            Ok(exit) => exit.unwrap_or(Exit::Interrupted),
-            // The watching task lives as long as the runtime, so this cannot resolve.
-            Err(_) => std::future::pending().await,
+        let exit = first.wait_for(Option::is_some).await.ok().and_then(|exit| *exit);
+        match exit {
+            Some(exit) => exit,
+            // The watching task lives as long as the runtime, so the wait cannot end without one.
+            None => std::future::pending().await,
         }
     }
 }

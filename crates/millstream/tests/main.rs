@@ -6,8 +6,10 @@
     reason = "a test may panic, and nothing here is reachable from outside"
 )]
 
+mod demo;
 mod help;
 mod local;
+mod mending;
 mod process;
 mod records;
 mod refusals;

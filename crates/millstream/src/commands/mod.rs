@@ -2,8 +2,11 @@
 
 mod collections;
 mod db;
+mod demo;
 mod drop;
 mod get;
+mod lab;
+mod load;
 mod loads;
 mod rejects;
 
@@ -16,23 +19,29 @@ use crate::signal::Signals;
 /// Every command. One more is its file, a line here and a line in [`run`].
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
+    Demo(demo::DemoArgs),
+    Load(load::LoadArgs),
     Loads(loads::LoadsArgs),
     Collections(collections::CollectionsArgs),
     Drop(drop::DropArgs),
     Get(get::GetArgs),
     Rejects(rejects::RejectsArgs),
+    Lab(lab::LabArgs),
     Db(db::DbArgs),
 }
 
 /// Runs the command that was asked for.
-pub async fn run(args: Args, _signals: Signals) -> Result<Exit, Failure> {
+pub async fn run(args: Args, signals: Signals) -> Result<Exit, Failure> {
     let output = Output { format: args.output };
     match args.command {
+        Command::Demo(args) => demo::run(&args, output, signals).await,
+        Command::Load(args) => load::run(&args, output, signals).await,
         Command::Loads(args) => loads::run(&args, output).await,
         Command::Collections(args) => collections::run(&args, output).await,
         Command::Drop(args) => drop::run(&args, output).await,
         Command::Get(args) => get::run(&args, output).await,
         Command::Rejects(args) => rejects::run(&args, output).await,
+        Command::Lab(args) => lab::run(&args, output, signals).await,
         Command::Db(args) => db::run(&args, output).await,
     }
 }

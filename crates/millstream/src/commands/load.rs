@@ -1,0 +1,241 @@
+//! `load`: puts documents into a collection.
+
+use super::rejects::export;
+use crate::args::TargetArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use crate::progress::{Progress, ProgressChoice};
+use crate::quantity::{self, Size};
+use crate::signal::Signals;
+use crate::target::{self, Database, Purpose};
+use crate::{preview, receipt};
+use millstream_engine::store::rejects::RejectFilter;
+use millstream_engine::{DryRun, LoadRequest, MODES, Mode, Outcome, Stop, StopReason, Surroundings, Tally};
+use millstream_model::{CollectionName, KeyRequest};
+use millstream_pg::ConnInfo;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream load events.ndjson.gz --into events --key id
+  millstream load *.csv --into cities --key country,id=name:text
+  zstdcat day.zst | millstream load - --into raw.day --key device,ts:timestamptz
+  millstream load events.ndjson --into events --key id --dry-run
+
+KEY is [COLUMN=]PATH[:TYPE], several with commas. PATH is a.b.c or a JSON Pointer
+(/a~1b); TYPE is text, bigint, integer, uuid, timestamptz, date or boolean. Types
+left out are told from the first 1,000 documents, or from the collection if it is
+there.
+
+Run the same command again after it was stopped, killed or failed: it goes on
+where the last commit left it.";
+
+/// Load documents from files or standard input into a collection
+///
+/// Reads NDJSON, JSON arrays, CSV with a header and files of rejects; gzip and zstd are recognised
+/// by their content. The collection is a plain table: key columns and `doc jsonb`. It is made when
+/// it is missing. What cannot be stored is kept as a reject; the receipt accounts for every document.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct LoadArgs {
+    /// Files in the order in which they take effect; - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<String>,
+
+    /// Collection to load into
+    #[arg(long, value_name = "[SCHEMA.]NAME")]
+    into: CollectionName,
+
+    /// Where the key is found: [COLUMN=]PATH[:TYPE][,..]
+    #[arg(long, value_name = "KEY", value_parser = key)]
+    key: Key,
+
+    /// How documents stand in the files
+    #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = formats())]
+    format: String,
+
+    /// What a new document does to the stored one of its key
+    #[arg(long, value_name = "MODE", default_value = "replace", value_parser = modes())]
+    mode: String,
+
+    /// Use a table that is there already and that no load has made
+    #[arg(long)]
+    adopt: bool,
+
+    /// Connections that write [default: the server's cores, 4 at most]
+    #[arg(long, value_name = "N")]
+    lanes: Option<u16>,
+
+    /// Documents committed at once by a connection
+    #[arg(long, value_name = "N", default_value_t = millstream_engine::limits::BATCH_ROWS)]
+    batch_rows: usize,
+
+    /// Source data in flight at most: 64MiB, 1GiB
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    memory: Size,
+
+    /// Also write the rejects of this load to FILE when it ends
+    #[arg(long, value_name = "FILE")]
+    rejects: Option<PathBuf>,
+
+    /// Stop once this many documents were rejected
+    #[arg(long, value_name = "N", default_value_t = millstream_engine::limits::REJECTS_MAX)]
+    max_rejects: u64,
+
+    /// Go on with an unfinished load of the same files, or begin anew
+    #[arg(long, value_name = "WHETHER", default_value = "auto")]
+    resume: Resume,
+
+    /// Read and check the input, show key, table and first rejects, write nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// How progress is shown
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    progress: ProgressChoice,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// A key as typed.
+#[derive(Debug, Clone)]
+struct Key(Vec<KeyRequest>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Resume {
+    /// Go on where an unfinished load stopped
+    Auto,
+    /// Begin anew
+    Off,
+}
+
+fn key(text: &str) -> Result<Key, millstream_model::KeyError> {
+    KeyRequest::parse_list(text).map(Key)
+}
+
+fn formats() -> clap::builder::PossibleValuesParser {
+    let auto = clap::builder::PossibleValue::new(millstream_engine::source::AUTO).help("look at the content");
+    let named =
+        millstream_engine::source::SOURCES.iter().map(|f| clap::builder::PossibleValue::new(f.name).help(f.about));
+    std::iter::once(auto).chain(named).collect::<Vec<_>>().into()
+}
+
+fn modes() -> clap::builder::PossibleValuesParser {
+    MODES.iter().map(|m| clap::builder::PossibleValue::new(m.name).help(m.about)).collect::<Vec<_>>().into()
+}
+
+/// Runs the command.
+pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
+    let request = request(args)?;
+    let db = target::resolve(&args.target, Purpose::Work).await?;
+    let rejects_file = args.rejects.as_deref().map(export::create).transpose()?;
+    if args.dry_run {
+        let dry = millstream_engine::dry_run(&request, &db).await?;
+        return show_dry_run(&dry, &request, output);
+    }
+    let outcome = run_load(&request, &db, args.progress, signals).await?;
+    if let Some(file) = rejects_file {
+        let database = Database::connect(&args.target, &db).await?;
+        let collection = database.collection(&request.collection).await?;
+        let load_id = Some(outcome.receipt.load_id);
+        let filter = RejectFilter { table_oid: collection.table_oid, load_id, ..RejectFilter::default() };
+        let written = export::write(file, &database, &filter).await?;
+        note(&format!(
+            "{} in {}",
+            quantity::things(written, "reject"),
+            args.rejects.as_ref().expect("named").display()
+        ));
+    }
+    if output.is_json() {
+        output.json(&outcome.receipt)?;
+    } else {
+        output.line(&receipt::text(&outcome.receipt))?;
+    }
+    end(&outcome, &request)
+}
+
+/// Runs a load with progress on stderr; the first signal ends it in good order.
+pub(super) async fn run_load(
+    request: &LoadRequest,
+    db: &ConnInfo,
+    progress: ProgressChoice,
+    signals: Signals,
+) -> Result<Outcome, Failure> {
+    let (stop, tally) = (Stop::default(), Arc::new(Tally::default()));
+    let progress = Progress::start(progress, Arc::clone(&tally));
+    let asked = stop.clone();
+    let watch = tokio::spawn(async move {
+        let reason = match signals.stop_asked().await {
+            Exit::Terminated => StopReason::Terminated,
+            _ => StopReason::Interrupted,
+        };
+        note("stopping: what was read is being committed; once more to stop at once");
+        asked.stop(reason);
+    });
+    let around = Surroundings { db: db.clone(), stop, observer: progress.observer(), tally };
+    let outcome = millstream_engine::load(request, &around).await;
+    watch.abort();
+    progress.finish();
+    Ok(outcome?)
+}
+
+/// The exit of a load, after its receipt was printed.
+pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Failure> {
+    let again = "run the same command again to go on from the last commit";
+    match (&outcome.stopped, &outcome.error) {
+        (None, _) if outcome.receipt.counters.rejected > 0 => {
+            note(&format!("hint: millstream rejects {}", request.collection));
+            Ok(Exit::Findings)
+        }
+        (None, _) => Ok(Exit::Done),
+        (Some(StopReason::Interrupted), _) => Ok(Exit::Interrupted),
+        (Some(StopReason::Terminated), _) => Ok(Exit::Terminated),
+        (Some(StopReason::Rejects), _) => Err(Failure::user(format!(
+            "stopped: {} rejected",
+            quantity::things(outcome.receipt.counters.rejected, "document")
+        ))
+        .hint(format!(
+            "see `millstream rejects {}`; the same command with a higher --max-rejects goes on",
+            request.collection
+        ))),
+        (Some(StopReason::Damage { source, line, offset, detail }), _) => {
+            let name = request.sources.get(*source as usize).map_or("-", String::as_str);
+            Err(Failure::user(format!("the source is damaged: {detail}"))
+                .at(format!("{name}:{line} (byte {offset})"))
+                .hint("everything before it is committed; mend the file and run the same command again"))
+        }
+        (Some(StopReason::Failed), Some(error)) => {
+            let failure = Failure::judged(error, error.kind(), error.hint());
+            note(&format!("what the receipt counts is committed; {again}"));
+            Err(failure)
+        }
+        (Some(StopReason::Failed), None) => Err(Failure::bug("a load failed without an error")),
+    }
+}
+
+fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
+    let mut request = LoadRequest::new(args.into.clone(), args.key.0.clone(), args.files.clone());
+    request.format.clone_from(&args.format);
+    request.mode = Mode::by_name(&args.mode).ok_or_else(|| Failure::bug("a mode that was listed is gone"))?;
+    request.adopt = args.adopt;
+    request.resume = args.resume == Resume::Auto;
+    request.lanes = args.lanes;
+    request.batch_rows = args.batch_rows;
+    request.memory_bytes = args.memory.bytes;
+    request.rejects_max = args.max_rejects;
+    target::schema(&args.target).name().clone_into(&mut request.schema);
+    request.check()?;
+    Ok(request)
+}
+
+fn show_dry_run(dry: &DryRun, request: &LoadRequest, output: Output) -> Result<Exit, Failure> {
+    if output.is_json() {
+        output.json(dry)?;
+    } else {
+        output.line(&preview::text(dry, request))?;
+    }
+    Ok(if dry.rejected == 0 { Exit::Done } else { Exit::Findings })
+}

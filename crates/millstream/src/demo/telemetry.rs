@@ -1,0 +1,428 @@
+//! A made-up stream of pump telemetry, the same on every machine, that knows what a load must end in.
+//!
+//! The stream is endless; a wave is a window of it. The second wave begins a tenth of a wave later
+//! than the first, so that nine tenths of it are keys of the first wave and the rest are new. What
+//! a document says depends on the wave, which key it has does not.
+
+use crate::limits::DEMO_DOCUMENTS_MAX;
+use std::io::{self, Write};
+use std::ops::Range;
+
+/// Devices; a few of them send most of the documents.
+pub const DEVICES: u32 = 1_000;
+
+/// The second wave begins this part of a wave after the first.
+const SHIFT: u64 = 10;
+
+/// One document in so many corrects the last reading of its device: it has the same key.
+pub const CORRECTION_EVERY: u64 = 32;
+
+/// Longest time between two documents.
+const STEP_MS_MAX: u64 = 6;
+
+const MS_PER_DAY: u64 = 86_400_000;
+
+// Timestamps stay within January.
+const _: () = assert!((DEMO_DOCUMENTS_MAX + DEMO_DOCUMENTS_MAX / SHIFT) * STEP_MS_MAX < 31 * MS_PER_DAY);
+
+/// Temperature from which a pump is in alarm, in hundredths of a degree.
+const ALARM_HUNDREDTHS: u64 = 9_000;
+
+/// Bytes between two writes to the file.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// Which part of the stream, and which values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wave {
+    /// The beginning of the stream.
+    First,
+    /// The same a tenth later, with other values.
+    Second,
+}
+
+/// Two waves of so many documents.
+#[derive(Debug, Clone, Copy)]
+pub struct Telemetry {
+    documents: u64,
+}
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// Documents.
+    pub documents: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// The first document.
+    pub first: String,
+}
+
+/// What a device's rows add up to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Rows.
+    pub readings: u64,
+    /// Rows in alarm.
+    pub alarms: u64,
+    /// Sum of the temperatures, in hundredths of a degree.
+    pub hundredths: u64,
+}
+
+/// What the collection holds after both waves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expected {
+    /// Keys that the first wave brings.
+    pub first: u64,
+    /// Keys that the second wave adds.
+    pub second: u64,
+    /// Totals by device, the one with the most readings first.
+    pub devices: Vec<(String, Totals)>,
+}
+
+impl Totals {
+    /// Mean temperature in hundredths of a degree, rounded half up as PostgreSQL's `round` does
+    /// for positive numbers.
+    pub fn mean_hundredths(&self) -> u64 {
+        (2 * self.hundredths + self.readings) / (2 * self.readings).max(1)
+    }
+
+    fn add(&mut self, value: Value) {
+        self.readings += 1;
+        self.alarms += u64::from(value.alarm());
+        self.hundredths += value.hundredths;
+    }
+
+    fn remove(&mut self, value: Value) {
+        self.readings -= 1;
+        self.alarms -= u64::from(value.alarm());
+        self.hundredths -= value.hundredths;
+    }
+}
+
+impl Expected {
+    /// Totals of all devices.
+    pub fn total(&self) -> Totals {
+        self.devices.iter().fold(Totals::default(), |sum, (_, device)| Totals {
+            readings: sum.readings + device.readings,
+            alarms: sum.alarms + device.alarms,
+            hundredths: sum.hundredths + device.hundredths,
+        })
+    }
+}
+
+impl Telemetry {
+    /// Waves of so many documents, at most [`DEMO_DOCUMENTS_MAX`].
+    pub fn new(documents: u64) -> Self {
+        assert!(documents <= DEMO_DOCUMENTS_MAX, "timestamps end with the month");
+        Self { documents }
+    }
+
+    /// Documents of the second wave that lie beyond the first.
+    pub fn shift(self) -> u64 {
+        self.documents / SHIFT
+    }
+
+    /// Writes a wave, a document a line.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write(self, wave: Wave, out: &mut impl Write) -> io::Result<Written> {
+        let window = self.window(wave);
+        let mut buffer = Vec::with_capacity(WRITE_BYTES + 1024);
+        let mut written = Written { documents: 0, bytes: 0, first: String::new() };
+        for reading in Stream::default().take_while(|r| r.number < window.end).filter(|r| r.number >= window.start) {
+            push_document(&mut buffer, &reading, Value::of(&reading, wave));
+            if written.documents == 0 {
+                written.first = String::from_utf8_lossy(&buffer).trim_end().to_owned();
+            }
+            written.documents += 1;
+            if buffer.len() >= WRITE_BYTES {
+                written.bytes += buffer.len() as u64;
+                out.write_all(&buffer)?;
+                buffer.clear();
+            }
+        }
+        written.bytes += buffer.len() as u64;
+        out.write_all(&buffer)?;
+        out.flush()?;
+        Ok(written)
+    }
+
+    /// What both waves, one after the other, must end in, when the last document of a key wins.
+    pub fn expected(self) -> Expected {
+        let (first, second) = (self.window(Wave::First), self.window(Wave::Second));
+        let mut totals = vec![Totals::default(); DEVICES as usize];
+        let mut last: Vec<Option<Value>> = vec![None; DEVICES as usize];
+        let mut keys = [0, 0];
+        for reading in Stream::default().take_while(|r| r.number < second.end) {
+            // What the second wave sends overwrites what the first one sent.
+            let wave = if second.contains(&reading.number) { Wave::Second } else { Wave::First };
+            let value = Value::of(&reading, wave);
+            let device = reading.device as usize;
+            if reading.fresh {
+                keys[usize::from(!first.contains(&reading.number))] += 1;
+            } else if let Some(corrected) = last[device] {
+                totals[device].remove(corrected);
+            }
+            totals[device].add(value);
+            last[device] = Some(value);
+        }
+        let mut devices: Vec<(String, Totals)> =
+            (0..DEVICES).zip(totals).filter(|(_, t)| t.readings > 0).map(|(d, t)| (name(d), t)).collect();
+        devices.sort_by(|(a, x), (b, y)| y.readings.cmp(&x.readings).then_with(|| a.cmp(b)));
+        Expected { first: keys[0], second: keys[1], devices }
+    }
+
+    fn window(self, wave: Wave) -> Range<u64> {
+        match wave {
+            Wave::First => 0..self.documents,
+            Wave::Second => self.shift()..self.shift() + self.documents,
+        }
+    }
+}
+
+/// A document of the stream, without its values.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    /// Its place in the stream.
+    number: u64,
+    device: u32,
+    /// Milliseconds since the stream began.
+    at_ms: u64,
+    /// Whether its key is new in the stream.
+    fresh: bool,
+}
+
+/// The stream from its beginning.
+struct Stream {
+    number: u64,
+    clock_ms: u64,
+    /// When each device sent its last reading.
+    last_ms: Vec<Option<u64>>,
+}
+
+impl Default for Stream {
+    fn default() -> Self {
+        Self { number: 0, clock_ms: 0, last_ms: vec![None; DEVICES as usize] }
+    }
+}
+
+impl Iterator for Stream {
+    type Item = Reading;
+
+    fn next(&mut self) -> Option<Reading> {
+        let number = self.number;
+        self.number += 1;
+        let draw = draw(number, 0);
+        let device = device(draw >> 32);
+        // The clock never stands still, so no two fresh readings share a timestamp.
+        self.clock_ms += 1 + draw % STEP_MS_MAX;
+        let corrects = (draw >> 8).is_multiple_of(CORRECTION_EVERY);
+        let last = &mut self.last_ms[device as usize];
+        let corrected = last.filter(|_| corrects);
+        let at_ms = corrected.unwrap_or(self.clock_ms);
+        *last = Some(at_ms);
+        Some(Reading { number, device, at_ms, fresh: corrected.is_none() })
+    }
+}
+
+/// What a reading says.
+#[derive(Debug, Clone, Copy)]
+struct Value {
+    hundredths: u64,
+    rpm: u64,
+    vibration: u64,
+}
+
+impl Value {
+    fn of(reading: &Reading, wave: Wave) -> Self {
+        let draw = draw(reading.number, 1 + wave as u64);
+        let usual = 2_000 + u64::from(reading.device) * 3;
+        Self { hundredths: usual + power(draw >> 32, 2, 6_000), rpm: 900 + (draw >> 16) % 1_200, vibration: draw % 500 }
+    }
+
+    fn alarm(self) -> bool {
+        self.hundredths >= ALARM_HUNDREDTHS
+    }
+}
+
+/// A random number that depends on nothing but its two names (SplitMix64's finaliser).
+fn draw(number: u64, of: u64) -> u64 {
+    let mut x = (number * 4 + of + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// A number below `below` with the density of a power of the uniform `draw`, of 32 bits.
+fn power(draw: u64, exponent: u32, below: u64) -> u64 {
+    ((1..exponent).fold(draw, |product, _| (product * draw) >> 32) * below) >> 32
+}
+
+/// The third power gives the busiest device a tenth of all documents, the next one a quarter of
+/// that; the ranks are spread over the names.
+fn device(draw: u64) -> u32 {
+    let rank = power(draw, 3, u64::from(DEVICES));
+    u32::try_from((rank * 617 + 417) % u64::from(DEVICES)).expect("a remainder of a u32")
+}
+
+fn name(device: u32) -> String {
+    format!("pump-{device:04}")
+}
+
+fn push_document(out: &mut Vec<u8>, reading: &Reading, value: Value) {
+    let (device, ms) = (u64::from(reading.device), reading.at_ms % MS_PER_DAY);
+    out.extend_from_slice(b"{\"device\":\"pump-");
+    push_digits(out, device, 4);
+    out.extend_from_slice(b"\",\"ts\":\"2026-01-");
+    push_digits(out, 1 + reading.at_ms / MS_PER_DAY, 2);
+    for (before, number, width) in
+        [(b'T', ms / 3_600_000, 2), (b':', ms / 60_000 % 60, 2), (b':', ms / 1_000 % 60, 2), (b'.', ms % 1_000, 3)]
+    {
+        out.push(before);
+        push_digits(out, number, width);
+    }
+    out.extend_from_slice(b"Z\",\"temperature\":");
+    push_hundredths(out, value.hundredths);
+    out.extend_from_slice(b",\"rpm\":");
+    push_number(out, value.rpm);
+    out.extend_from_slice(b",\"vibration\":");
+    push_hundredths(out, value.vibration);
+    let state: &[u8] = if value.alarm() { b"alarm" } else { b"ok" };
+    out.extend_from_slice(b",\"state\":\"");
+    out.extend_from_slice(state);
+    out.extend_from_slice(b"\",\"site\":{\"hall\":");
+    push_number(out, 1 + device % 7);
+    out.extend_from_slice(b",\"line\":");
+    push_number(out, 1 + device % 40);
+    out.extend_from_slice(b"}}\n");
+}
+
+fn push_hundredths(out: &mut Vec<u8>, value: u64) {
+    push_number(out, value / 100);
+    out.push(b'.');
+    push_digits(out, value % 100, 2);
+}
+
+fn push_number(out: &mut Vec<u8>, value: u64) {
+    push_digits(out, value, 1 + value.checked_ilog10().unwrap_or(0) as usize);
+}
+
+/// The last `width` digits, with leading zeros.
+fn push_digits(out: &mut Vec<u8>, value: u64, width: usize) {
+    let begin = out.len();
+    out.resize(begin + width, b'0');
+    let mut rest = value;
+    for digit in out[begin..].iter_mut().rev() {
+        *digit += (rest % 10) as u8;
+        rest /= 10;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value as Json;
+    use std::collections::{BTreeMap, HashMap};
+
+    fn wave(telemetry: Telemetry, wave: Wave) -> Vec<Json> {
+        let mut out = Vec::new();
+        let written = telemetry.write(wave, &mut out).unwrap();
+        assert_eq!(written.bytes, out.len() as u64);
+        let documents: Vec<Json> =
+            out.split(|b| *b == b'\n').filter(|l| !l.is_empty()).map(|l| serde_json::from_slice(l).unwrap()).collect();
+        assert_eq!(written.documents, documents.len() as u64);
+        documents
+    }
+
+    fn key(document: &Json) -> (String, String) {
+        let part = |name: &str| document[name].as_str().unwrap().to_owned();
+        (part("device"), part("ts"))
+    }
+
+    #[test]
+    fn the_stream_is_the_same_for_ever() {
+        let mut out = Vec::new();
+        Telemetry::new(2).write(Wave::First, &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "");
+    }
+
+    #[test]
+    fn what_is_expected_is_what_a_map_ends_in() {
+        for documents in [1, 9, 10, 1_000, 30_000] {
+            let telemetry = Telemetry::new(documents);
+            let expected = telemetry.expected();
+            let mut table: HashMap<(String, String), Json> = HashMap::new();
+            let mut keys = Vec::new();
+            for which in [Wave::First, Wave::Second] {
+                let documents_read = wave(telemetry, which);
+                assert_eq!(documents_read.len() as u64, documents);
+                table.extend(documents_read.into_iter().map(|document| (key(&document), document)));
+                keys.push(table.len() as u64);
+            }
+            assert_eq!((expected.first, expected.second), (keys[0], keys[1] - keys[0]), "{documents}");
+            let mut devices: BTreeMap<String, Totals> = BTreeMap::new();
+            for ((device, _), document) in table {
+                let totals = devices.entry(device).or_default();
+                totals.readings += 1;
+                totals.alarms += u64::from(document["state"] == "alarm");
+                let temperature = document["temperature"].as_f64().unwrap();
+                totals.hundredths += (temperature * 100.0).round().to_string().parse::<u64>().unwrap();
+            }
+            let found: BTreeMap<String, Totals> = expected.devices.iter().cloned().collect();
+            assert_eq!(found, devices, "{documents}");
+            assert_eq!(expected.total().readings, keys[1]);
+        }
+    }
+
+    #[test]
+    fn waves_repeat_keys_and_change_values() {
+        let telemetry = Telemetry::new(20_000);
+        let (first, second) = (wave(telemetry, Wave::First), wave(telemetry, Wave::Second));
+        let expected = telemetry.expected();
+        assert!(expected.first < 20_000 * 99 / 100, "a wave repeats keys: {}", expected.first);
+        assert!(expected.second > 1_900 && expected.second < 2_000, "a tenth is new: {}", expected.second);
+        assert_eq!(key(&first[2_000]), key(&second[0]));
+        let same = first[2_000..].iter().zip(&second).filter(|(a, b)| a == b).count();
+        assert_eq!(same, 0, "values change");
+        let (_, busiest) = &expected.devices[0];
+        assert!(busiest.readings > expected.total().readings / 12, "hot: {busiest:?}");
+        assert!(expected.devices.len() > 950, "{} devices", expected.devices.len());
+        let alarms = expected.total().alarms;
+        assert!(alarms > 20 && alarms < 4_000, "{alarms} alarms");
+    }
+
+    #[test]
+    fn documents_are_about_150_bytes() {
+        let written = Telemetry::new(10_000).write(Wave::First, &mut io::sink()).unwrap();
+        let each = written.bytes / written.documents;
+        assert!((130..=170).contains(&each), "{each}");
+    }
+
+    #[test]
+    fn means_are_rounded_half_up() {
+        for (hundredths, readings, mean) in [(10, 4, 3), (9, 4, 2), (1, 2, 1), (0, 0, 0)] {
+            assert_eq!(Totals { readings, alarms: 0, hundredths }.mean_hundredths(), mean);
+        }
+    }
+
+    #[test]
+    fn numbers_have_their_digits() {
+        let mut out = Vec::new();
+        push_number(&mut out, 0);
+        push_number(&mut out, 1_990);
+        push_digits(&mut out, 7, 3);
+        push_hundredths(&mut out, 305);
+        assert_eq!(out, b"019900073.05");
+    }
+
+    #[test]
+    fn the_longest_wave_ends_within_the_month() {
+        let mut out = Vec::new();
+        let at_ms = (DEMO_DOCUMENTS_MAX + DEMO_DOCUMENTS_MAX / SHIFT) * STEP_MS_MAX;
+        let reading = Reading { number: 0, device: 7, at_ms, fresh: true };
+        push_document(&mut out, &reading, Value::of(&reading, Wave::First));
+        let document: Json = serde_json::from_slice(&out).unwrap();
+        assert_eq!(document["ts"], "2026-01-08T15:20:00.000Z");
+    }
+}

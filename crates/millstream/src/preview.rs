@@ -1,0 +1,47 @@
+//! What a dry run found, as text.
+
+use crate::quantity;
+use millstream_engine::{DryRun, LoadRequest};
+
+/// Bytes of a rejected document that are shown.
+const SHOWN_BYTES: usize = 60;
+
+/// Key, table, counts and the first rejects.
+pub fn text(dry: &DryRun, request: &LoadRequest) -> String {
+    let mut lines: Vec<String> = dry.reasons.iter().map(|reason| format!("key: {reason}")).collect();
+    match &dry.ddl {
+        Some(ddl) => lines.push(format!("would create:\n{ddl};")),
+        None => lines.push(format!("{} is there and fits", request.collection)),
+    }
+    lines.extend(dry.warnings.iter().map(|warning| format!("warning: {warning}")));
+    lines.push(format!(
+        "{} read, {} of them would be rejected",
+        quantity::things(dry.read, "document"),
+        quantity::count(dry.rejected)
+    ));
+    for reject in &dry.first_rejects {
+        let source = request.sources.get(reject.position.source as usize).map_or("-", String::as_str);
+        lines.push(format!("{source}:{}: {}: {}", reject.line, reject.reason, reject.detail));
+        lines.push(format!("    {}", shown(&reject.document)));
+    }
+    lines.join("\n")
+}
+
+/// The beginning of a document on one line, without anything that could steer the terminal.
+fn shown(document: &str) -> String {
+    let cut = document.floor_char_boundary(SHOWN_BYTES);
+    let more = if cut < document.len() { ".." } else { "" };
+    let text: String = document[..cut].chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    format!("{text}{more}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_are_cut_and_harmless() {
+        assert_eq!(shown("{\u{1b}[2J}"), "{\u{fffd}[2J}");
+        assert!(shown(&"é".repeat(100)).len() <= SHOWN_BYTES + 2);
+    }
+}

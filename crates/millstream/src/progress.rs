@@ -1,0 +1,175 @@
+//! The progress of a load on stderr: a bar on a terminal, plain lines elsewhere.
+
+use crate::output::note;
+use crate::quantity;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use millstream_engine::{Event, Observer, Tally};
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Time between plain lines.
+const PLAIN_EVERY: Duration = Duration::from_secs(5);
+/// Time between two looks at the counts for the bar.
+const BAR_EVERY: Duration = Duration::from_millis(100);
+
+/// How progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ProgressChoice {
+    /// A bar on a terminal, lines elsewhere
+    Auto,
+    /// A line every five seconds
+    Plain,
+    /// Nothing
+    None,
+}
+
+/// Shows a load's progress until it is finished or dropped.
+pub struct Progress {
+    bar: Option<ProgressBar>,
+    task: Option<tokio::task::JoinHandle<()>>,
+}
+
+impl Progress {
+    /// Begins to show the counts.
+    pub fn start(choice: ProgressChoice, tally: Arc<Tally>) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        match choice {
+            ProgressChoice::None => Self { bar: None, task: None },
+            ProgressChoice::Auto if terminal => {
+                let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+                bar.set_style(style(false));
+                let task = tokio::spawn(draw(bar.clone(), tally));
+                Self { bar: Some(bar), task: Some(task) }
+            }
+            ProgressChoice::Auto | ProgressChoice::Plain => {
+                Self { bar: None, task: Some(tokio::spawn(print_lines(tally))) }
+            }
+        }
+    }
+
+    /// An observer that prints events beside the progress.
+    pub fn observer(&self) -> Arc<dyn Observer> {
+        Arc::new(Printer { bar: self.bar.clone() })
+    }
+
+    /// Ends the show.
+    pub fn finish(self) {}
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn style(known: bool) -> ProgressStyle {
+    let template = if known { "{bar:20} {percent:>3} % {msg}, {eta} left" } else { "{spinner} {msg}" };
+    ProgressStyle::with_template(template).expect("the template is a constant that a test draws")
+}
+
+async fn draw(bar: ProgressBar, tally: Arc<Tally>) {
+    let begun = Instant::now();
+    loop {
+        tokio::time::sleep(BAR_EVERY).await;
+        let (read, total) = tally.input();
+        if let Some(total) = total
+            && bar.length() != Some(total)
+        {
+            bar.set_length(total);
+            bar.set_style(style(true));
+        }
+        bar.set_position(read);
+        bar.set_message(state(&tally, begun.elapsed()));
+    }
+}
+
+async fn print_lines(tally: Arc<Tally>) {
+    let begun = Instant::now();
+    loop {
+        tokio::time::sleep(PLAIN_EVERY).await;
+        let (read, total) = tally.input();
+        #[expect(clippy::cast_precision_loss, reason = "a percentage needs no 53 bits")]
+        let share = total.map_or(String::new(), |t| format!("{:.0} % ", 100.0 * read as f64 / t as f64));
+        note(&format!("progress: {share}{}", state(&tally, begun.elapsed())));
+    }
+}
+
+/// Documents, rate, bytes, rejects.
+fn state(tally: &Tally, elapsed: Duration) -> String {
+    let documents = tally.documents();
+    #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
+    let rate = documents as f64 / elapsed.as_secs_f64().max(0.001);
+    let mut text = format!(
+        "{} documents, {}/s, {}",
+        quantity::count(documents),
+        quantity::rate(rate),
+        quantity::bytes(tally.bytes())
+    );
+    if tally.rejects() > 0 {
+        text.push_str(&format!(", {} rejected", quantity::count(tally.rejects())));
+    }
+    text
+}
+
+struct Printer {
+    bar: Option<ProgressBar>,
+}
+
+impl Observer for Printer {
+    fn event(&self, event: Event) {
+        for line in told(event) {
+            match &self.bar {
+                Some(bar) => bar.suspend(|| note(&line)),
+                None => note(&line),
+            }
+        }
+    }
+}
+
+/// An event in words.
+fn told(event: Event) -> Vec<String> {
+    match event {
+        Event::Key(columns) => columns.into_iter().map(|column| format!("key: {column}")).collect(),
+        Event::Created(ddl) => {
+            vec![format!("created: {}", ddl.split_whitespace().collect::<Vec<_>>().join(" "))]
+        }
+        Event::Warning(text) => vec![format!("warning: {text}")],
+        Event::Resumed { load_id, documents } => {
+            vec![format!("resuming load {load_id} after {}", quantity::things(documents, "document"))]
+        }
+        Event::Started { load_id, lanes } => {
+            vec![format!("load {load_id} with {}", quantity::things(u64::from(lanes), "lane"))]
+        }
+        Event::Retry { lane, attempt, after, error } => {
+            vec![format!("retry {attempt} of lane {lane} in {:.1} s: {error}", after.as_secs_f64())]
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_draw() {
+        for known in [false, true] {
+            let bar = ProgressBar::hidden();
+            bar.set_style(style(known));
+            bar.set_message("x");
+            bar.tick();
+        }
+    }
+
+    #[test]
+    fn the_state_names_rejects_only_when_there_are_some() {
+        let tally = Tally::default();
+        assert_eq!(state(&tally, Duration::from_secs(1)), "0 documents, 0/s, 0 B");
+    }
+}

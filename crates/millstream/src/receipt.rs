@@ -1,0 +1,65 @@
+//! The receipt as text.
+
+use crate::quantity;
+use millstream_model::{COUNTERS, Receipt, WalScope};
+
+/// What a column of the receipt means, for people.
+fn meaning(counter: &str) -> &'static str {
+    match counter {
+        "read" => "documents",
+        "inserted" => "new keys",
+        "updated" => "existing keys, written",
+        "unchanged" => "equal to the stored one",
+        "superseded" => "by a later one of the same key and batch",
+        "stale" => "older than the stored version",
+        "kept" => "existing keys, left as they were",
+        "deleted" => "keys removed",
+        "appended" => "appended",
+        "rejected" => "could not be stored",
+        _ => "",
+    }
+}
+
+/// The receipt, counts that are zero left out.
+pub fn text(receipt: &Receipt) -> String {
+    let state = if receipt.finished { "" } else { " (unfinished)" };
+    let mut lines = vec![format!("receipt of load {} into {}{state}", receipt.load_id, receipt.collection)];
+    for (name, value) in COUNTERS.iter().zip(receipt.counters.to_array()) {
+        if *name != "bytes_read" && (value > 0 || *name == "read") {
+            lines.push(format!("  {:<10} {:>15}  {}", name, quantity::count(value), meaning(name)));
+        }
+    }
+    if let Some(before) = receipt.resumed_from {
+        lines.push(format!("  resumed after {} of earlier runs", quantity::things(before, "document")));
+    }
+    let wal = match receipt.wal_scope {
+        WalScope::Backend => format!(", {} of WAL", quantity::bytes(receipt.wal_bytes)),
+        WalScope::Server => format!(", {} of WAL by the whole server", quantity::bytes(receipt.wal_bytes)),
+        WalScope::Unknown => String::new(),
+    };
+    lines.push(format!(
+        "  {:.2} s, {} documents/s, {} read{wal}",
+        receipt.seconds,
+        quantity::rate(receipt.rows_per_second),
+        quantity::bytes(receipt.counters.bytes_read),
+    ));
+    let writers: Vec<String> = receipt.writers.iter().map(|(name, n)| format!("{name} {n}")).collect();
+    let mut how = format!("  {}", quantity::things(u64::from(receipt.lanes), "lane"));
+    if !writers.is_empty() {
+        how.push_str(&format!(", batches: {}", writers.join(", ")));
+    }
+    if receipt.retries > 0 {
+        how.push_str(&format!(", retries: {} ({} after a deadlock)", receipt.retries, receipt.deadlocks));
+    }
+    lines.push(how);
+    lines.push(format!("  {}", promise(&receipt.durability)));
+    lines.join("\n")
+}
+
+/// What a durability mode promises.
+fn promise(durability: &str) -> &'static str {
+    match durability {
+        "durable" => "durable: every batch was flushed to disk before it was counted",
+        _ => "",
+    }
+}

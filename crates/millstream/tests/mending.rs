@@ -1,0 +1,43 @@
+//! From a load with rejects to the mended documents in the table.
+
+use crate::process::{Run, command, run};
+use millstream_testkit::database;
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rejects_are_exported_mended_and_loaded() {
+    let database = database().await;
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (input, rejects, export) = (path("in.ndjson"), path("in.rejects"), path("mend.rejects"));
+    let at = |args: &[&str]| -> Run { run(command(args).args(["--db", &database.url()])) };
+    std::fs::write(&input, "{\"id\": 1}\n{\"id\": 2,}\n{\"id\": 3}\n{\"name\": \"x\"}\n").unwrap();
+
+    let load = ["load", &input, "--into", "events", "--key", "id:bigint", "--rejects", &rejects, "--output", "json"];
+    let receipt = at(&load).ends(1).json();
+    assert_eq!((&receipt["read"], &receipt["inserted"], &receipt["rejected"]), (&json!(4), &json!(2), &json!(2)));
+    at(&["rejects", "events", "--export", &export, "--clear"]).ends(0);
+    let text = std::fs::read_to_string(&export).unwrap();
+    assert_eq!(text, std::fs::read_to_string(&rejects).unwrap(), "both ways write the same");
+
+    let mended = text.replace("2,}", "2}").replace("{\\\"name\\\"", "{\\\"id\\\": 4, \\\"name\\\"");
+    std::fs::write(&export, mended).unwrap();
+    let load = ["load", "--format", "rejects", &export, "--into", "events", "--key", "id:bigint"];
+    at(&load).ends(0);
+    let run = at(&["get", "events", "2", "4"]).ends(0);
+    assert_eq!(run.stdout, "{\"id\": 2}\n{\"id\": 4, \"name\": \"x\"}\n");
+    assert!(at(&["rejects", "events"]).ends(0).stderr.contains("no rejects"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_holds_something_else_is_not_overwritten_with_rejects() {
+    let database = database().await;
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("in.ndjson");
+    std::fs::write(&input, "{\"id\": 1}\n").unwrap();
+    let file = input.to_str().unwrap();
+    let args = ["load", file, "--into", "events", "--key", "id", "--rejects", file, "--db", &database.url()];
+    let run = run(&mut command(&args)).ends(2);
+    assert!(run.stderr.contains("holds something else than rejects"), "{run:?}");
+    assert_eq!(std::fs::read_to_string(&input).unwrap(), "{\"id\": 1}\n");
+}
