@@ -6,7 +6,6 @@
     reason = "a test may panic, and nothing here is reachable from outside"
 )]
 
-mod demo;
 mod help;
 mod local;
 mod mending;
