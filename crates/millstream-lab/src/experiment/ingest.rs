@@ -79,8 +79,8 @@ async fn definition(bench: &Bench, data_set: &DataSet) -> Result<String, Error> 
     data_set.write_first(1, SAMPLE_DOCUMENTS.min(data_set.documents), &sample)?;
     let dry = bench.load(&sample, TABLE, &["--dry-run"]).await?;
     let ddl = dry.receipt.as_ref().and_then(|dry| dry.get("ddl")?.as_str());
-    // With a name that needs no quotes, quoted or not it is written the same.
-    let name = format!("{}.{TABLE}", bench.schema);
+    // The same quoting as the binary's, so that the name is found in the statement.
+    let name = bench.quoted(TABLE);
     ddl.filter(|ddl| ddl.contains(&name)).map(|ddl| ddl.replacen(&name, TABLE, 1)).ok_or_else(|| Error::Subject {
         subject: "millstream",
         why: format!("load --dry-run printed no definition of the table {name}"),

@@ -161,8 +161,8 @@ fn list(output: Output) -> Result<Exit, Failure> {
 }
 
 async fn experiment(args: &RunArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
-    let experiment = Experiment::by_name(&args.experiment)
-        .ok_or_else(|| Failure::bug("an experiment that was listed is gone"))?;
+    let experiment =
+        Experiment::by_name(&args.experiment).ok_or_else(|| Failure::bug("an experiment that was listed is gone"))?;
     let plan = plan(args);
     plan.check().map_err(failure)?;
     let bench = Bench::new(ground(args).await?).map_err(failure)?;
