@@ -3,6 +3,7 @@
 use crate::scene::{Files, Stream, request, run, stored, surroundings};
 use millstream_engine::store::Schema;
 use millstream_engine::{Error, Event, Mode, StopReason, load};
+use millstream_model::{KEY_TYPES, KeyType};
 use millstream_testkit::{Cases, database, each_build};
 
 #[tokio::test]
@@ -131,6 +132,29 @@ async fn composite_keys_hold_what_the_server_would_cast() {
         assert_eq!(odd, 0);
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_collection_with_a_key_of_any_type_is_loaded_again() {
+    let db = database().await;
+    let files = Files::new();
+    let values = [
+        (KeyType::Text, r#""a""#),
+        (KeyType::Bigint, "1"),
+        (KeyType::Integer, "1"),
+        (KeyType::Uuid, r#""6f1c0e0a-7d3b-4a52-9f0e-3c1f5f0b9a11""#),
+        (KeyType::Timestamptz, r#""2026-01-01T00:00:00Z""#),
+        (KeyType::Date, r#""2026-01-01""#),
+        (KeyType::Boolean, "true"),
+    ];
+    assert_eq!(values.map(|(key_type, _)| key_type), KEY_TYPES);
+    for (key_type, value) in values {
+        let name = key_type.sql_name();
+        let file = files.write(name, &format!("{{\"k\":{value},\"v\":1}}\n"));
+        let first = run(&db.url(), &request(name, &format!("k:{name}"), std::slice::from_ref(&file))).await.receipt;
+        let again = run(&db.url(), &request(name, "k", &[file])).await.receipt;
+        assert_eq!((first.counters.inserted, again.counters.inserted), (1, 0), "{name}");
+    }
 }
 
 #[tokio::test]

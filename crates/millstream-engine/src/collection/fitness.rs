@@ -156,7 +156,7 @@ fn conflict_key(table: &Table) -> &[String] {
 }
 
 fn key_type(table: &Table, column: &Column) -> Result<KeyType, (String, String)> {
-    let known = KEY_TYPES.iter().copied().find(|t| t.sql_name() == column.type_name);
+    let known = KEY_TYPES.iter().copied().find(|t| catalog_name(*t) == column.type_name);
     let Some(key_type) = known else {
         let names: Vec<&str> = KEY_TYPES.iter().map(|t| t.sql_name()).collect();
         return Err((
@@ -171,6 +171,11 @@ fn key_type(table: &Table, column: &Column) -> Result<KeyType, (String, String)>
         ));
     }
     Ok(key_type)
+}
+
+/// What the server's `format_type` calls the type.
+fn catalog_name(key_type: KeyType) -> &'static str {
+    if key_type == KeyType::Timestamptz { "timestamp with time zone" } else { key_type.sql_name() }
 }
 
 fn warnings(table: &Table) -> Vec<String> {
