@@ -77,7 +77,12 @@ fn unfinished(record: &Record) -> Vec<String> {
 }
 
 fn few_rounds(record: &Record) -> Vec<String> {
-    when(record.rounds < ROUNDS_ENOUGH, || format!("{} rounds do not show a spread; --rounds 5 does", record.rounds))
+    when(record.rounds < ROUNDS_ENOUGH, || {
+        format!(
+            "{} of at least {ROUNDS_ENOUGH} rounds that it takes to show a spread; ask for more --rounds",
+            record.rounds
+        )
+    })
 }
 
 fn busy_machine(record: &Record) -> Vec<String> {

@@ -183,7 +183,7 @@ fn conditions(record: &Record) -> Vec<String> {
     let durability: Vec<String> = server.durability.iter().map(|(name, value)| format!("{name} {value}")).collect();
     vec![
         format!(
-            "{} on {}: {}, {commit}{debug}; {} rounds, {} connections for each subject",
+            "{} on {}: {}, {commit}{debug}; rounds: {}, connections of each subject: {}",
             record.experiment, record.date, build.version, record.rounds, record.lanes
         ),
         format!(

@@ -8,6 +8,7 @@
 
 mod demo;
 mod help;
+mod lab;
 mod local;
 mod mending;
 mod process;

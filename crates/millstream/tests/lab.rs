@@ -1,0 +1,136 @@
+//! The lab, small: that it works and tells the truth; what it measures here means nothing.
+
+use crate::process::{Run, command, run};
+use millstream_lab::{FILE_NAME, Outcome, Record, Report};
+use millstream_testkit::{TestDatabase, database};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use tokio_postgres::Client;
+
+/// A database and a directory, in which a run leaves nothing but its record.
+struct Laboratory {
+    database: TestDatabase,
+    client: Client,
+    dir: tempfile::TempDir,
+}
+
+impl Laboratory {
+    async fn new() -> Self {
+        let database = database().await;
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("temporary")).unwrap();
+        Self { client: database.client().await, database, dir }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = command(&["lab", "run", "ingest", "--db", &self.database.url()]);
+        command.args(args).arg("--out").arg(self.out()).env("TMPDIR", self.temporary());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Run {
+        run(&mut self.command(args))
+    }
+
+    fn out(&self) -> PathBuf {
+        self.dir.path().join("out")
+    }
+
+    fn temporary(&self) -> PathBuf {
+        self.dir.path().join("temporary")
+    }
+
+    fn record(&self) -> Record {
+        Record::read(&self.out().join(FILE_NAME)).unwrap()
+    }
+
+    async fn assert_clean(&self) {
+        let sql = "select coalesce(string_agg(nspname, ' '), '') from pg_namespace where nspname like 'millstream%'";
+        let left: String = self.client.query_one(sql, &[]).await.unwrap().get(0);
+        assert_eq!(left, "", "schemas are left");
+        assert_eq!(std::fs::read_dir(self.temporary()).unwrap().count(), 0, "files are left");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quick_run_is_verified_recorded_and_reported_again() {
+    let lab = Laboratory::new().await;
+    let run = lab.run(&["--quick", "--lanes", "2"]).ends(0);
+    let record = lab.record();
+    let names: Vec<&str> = record.data_sets.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["random-150", "sequential-150", "random-2048", "random-20480"]);
+    assert_eq!(record.samples.len(), 4 * 4);
+    for sample in &record.samples {
+        let Outcome::Measured(measures) = &sample.outcome else { panic!("{sample:?}") };
+        assert!(measures.wal_bytes > 0 && measures.size.total_bytes() > 0, "{sample:?}");
+        assert_eq!(measures.timing.receipt.is_some(), sample.subject == "millstream");
+    }
+    let report = Report::of(&record);
+    for section in &report.sections {
+        let rate = |subject: &str, phase: &str| {
+            let sample = record.samples.iter().find(|one| {
+                (one.data_set.as_str(), one.subject.as_str(), one.phase.as_str())
+                    == (section.data_set.as_str(), subject, phase)
+            });
+            sample.unwrap().rows_per_second().unwrap()
+        };
+        assert_eq!(section.lines.len(), 4);
+        for line in &section.lines {
+            let expected = rate(&line.subject, &line.phase) / rate("copy", "fresh");
+            assert!((line.ratio.unwrap().median / expected - 1.0).abs() < 1e-9, "{line:?}");
+        }
+    }
+    assert!(report.doubts.iter().any(|doubt| doubt.contains("fsync is off")), "{:?}", report.doubts);
+
+    let path = lab.out().join(FILE_NAME);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(!text.contains(lab.database.server.password()), "the record holds the password");
+    let again = crate::process::millstream(&["lab", "report", path.to_str().unwrap()]).ends(0);
+    assert_eq!(again.stdout, run.stdout);
+    lab.assert_clean().await;
+
+    let run = lab.run(&["--quick"]).ends(2);
+    assert!(run.stderr.contains("records are never overwritten"), "{run:?}");
+    lab.assert_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subject_that_loses_a_document_is_an_error_and_no_number() {
+    let lab = Laboratory::new().await;
+    let forger = lab.dir.path().join("forger");
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *--dry-run*|--version) exec {bin} \"$@\";; esac\n\
+         sed '$d' \"$2\" >\"$2.short\"; file=$2.short; shift 2; exec {bin} load \"$file\" \"$@\"\n",
+        bin = env!("CARGO_BIN_EXE_millstream")
+    );
+    std::fs::write(&forger, script).unwrap();
+    std::fs::set_permissions(&forger, PermissionsExt::from_mode(0o755)).unwrap();
+    let args = ["--docs", "1000", "--rounds", "2", "--sizes", "150", "--keys", "random", "--millstream-bin"];
+    let run = lab.run(&[&args[..], &[forger.to_str().unwrap()]].concat()).ends(1);
+    assert!(run.stdout.contains("error: millstream fresh, round 1: wrong result: 999 rows instead of 1000"), "{run:?}");
+    assert!(run.stdout.contains("error: millstream changed, round 2: not run, because fresh failed"), "{run:?}");
+    let report = Report::of(&lab.record());
+    let measured: Vec<&str> = report.sections[0].lines.iter().map(|line| line.subject.as_str()).collect();
+    assert_eq!(measured, ["copy"]);
+    lab.assert_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_given_up_leaves_the_rounds_it_finished_and_nothing_else() {
+    let lab = Laboratory::new().await;
+    let args = ["--docs", "2000", "--rounds", "1000", "--sizes", "150", "--keys", "random"];
+    let mut running = lab.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(running.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("round 2 of 1000")), "it ended before its second round");
+    // Only to the lab, which has to end its child itself.
+    let kill = Command::new("kill").args(["-s", "INT", &running.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+    let said: Vec<String> = lines.collect();
+    assert_eq!(running.wait().unwrap().code(), Some(130), "{said:?}");
+    let record = lab.record();
+    assert!(record.samples.len() >= 4 && record.samples.len() % 4 == 0, "whole rounds");
+    assert!(Report::of(&record).doubts.iter().any(|doubt| doubt.contains("given up")));
+    lab.assert_clean().await;
+}
