@@ -150,7 +150,7 @@ async fn a_collection_with_a_key_of_any_type_is_loaded_again() {
     assert_eq!(values.map(|(key_type, _)| key_type), KEY_TYPES);
     for (key_type, value) in values {
         let name = key_type.sql_name();
-        let file = files.write(name, &format!("{{\"k\":{value},\"v\":1}}\n"));
+        let file = files.write(name, format!("{{\"k\":{value},\"v\":1}}\n"));
         let first = run(&db.url(), &request(name, &format!("k:{name}"), std::slice::from_ref(&file))).await.receipt;
         let again = run(&db.url(), &request(name, "k", &[file])).await.receipt;
         assert_eq!((first.counters.inserted, again.counters.inserted), (1, 0), "{name}");

@@ -32,17 +32,17 @@ pub fn text(receipt: &Receipt) -> String {
     if let Some(before) = receipt.resumed_from {
         lines.push(format!("  resumed after {} of earlier runs", quantity::things(before, "document")));
     }
-    let wal = match receipt.wal_scope {
-        WalScope::Backend => format!(", {} of WAL", quantity::bytes(receipt.wal_bytes)),
-        WalScope::Server => format!(", {} of WAL by the whole server", quantity::bytes(receipt.wal_bytes)),
-        WalScope::Unknown => String::new(),
-    };
     lines.push(format!(
-        "  {:.2} s, {} documents/s, {} read{wal}",
+        "  {:.2} s, {} documents/s, {} read",
         receipt.seconds,
         quantity::rate(receipt.rows_per_second),
         quantity::bytes(receipt.counters.bytes_read),
     ));
+    match receipt.wal_scope {
+        WalScope::Backend => lines.push(format!("  {} of WAL", quantity::bytes(receipt.wal_bytes))),
+        WalScope::Server => lines.push(format!("  {} of WAL by the whole server", quantity::bytes(receipt.wal_bytes))),
+        WalScope::Unknown => {}
+    }
     let writers: Vec<String> = receipt.writers.iter().map(|(name, n)| format!("{name} {n}")).collect();
     let mut how = format!("  {}", quantity::things(u64::from(receipt.lanes), "lane"));
     if !writers.is_empty() {

@@ -188,7 +188,7 @@ impl Show<'_> {
             "   generated {} in {:.1} s, the first one\n\n   {}\n",
             quantity::bytes(written.bytes),
             begun.elapsed().as_secs_f64(),
-            written.first.replacen(",\"state\"", ",\n    \"state\"", 1),
+            written.first.replacen(",\"rpm\"", ",\n    \"rpm\"", 1),
         ))?;
         self.load(name, path.clone(), TELEMETRY, written.documents, new_keys).await?;
         // The next wave may need the room; what is left goes with the directory.

@@ -1,8 +1,8 @@
 select doc->>'countrycode' as country,
        count(*) as cities,
        sum((doc->>'population')::bigint) as people,
-       (array_agg(doc->>'name' order by (doc->>'population')::bigint desc))[1]
-         as largest
+       (array_agg(doc->>'name'
+        order by (doc->>'population')::bigint desc))[1] as largest
   from public.demo_cities
  group by country
  order by people desc

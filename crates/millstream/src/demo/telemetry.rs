@@ -344,7 +344,17 @@ mod tests {
     fn the_stream_is_the_same_for_ever() {
         let mut out = Vec::new();
         Telemetry::new(2).write(Wave::First, &mut out).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), "");
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            concat!(
+                r#"{"device":"pump-0530","ts":"2026-01-01T00:00:00.002Z","temperature":47.07,"rpm":1725,"#,
+                r#""vibration":2.00,"state":"ok","site":{"hall":6,"line":11}}"#,
+                "\n",
+                r#"{"device":"pump-0034","ts":"2026-01-01T00:00:00.004Z","temperature":27.44,"rpm":1794,"#,
+                r#""vibration":0.90,"state":"ok","site":{"hall":7,"line":35}}"#,
+                "\n",
+            )
+        );
     }
 
     #[test]
