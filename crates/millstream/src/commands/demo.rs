@@ -2,10 +2,10 @@
 
 use super::load::{end, run_load};
 use crate::args::TargetArgs;
-use crate::demo::cities;
 use crate::demo::question::{self, Answer, Question};
 use crate::demo::scratch::Scratch;
-use crate::demo::telemetry::{self, Expected, Telemetry, Totals, Wave};
+use crate::demo::telemetry::{Expected, Telemetry, Totals, Wave};
+use crate::demo::{cities, stream};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::limits::DEMO_DOCUMENTS_MAX;
@@ -149,8 +149,8 @@ impl Show<'_> {
             "\n2. {}, generated: {} pumps, some far busier than others;\n   \
              one document in {} corrects the reading before it\n",
             quantity::things(self.args.docs, "document"),
-            quantity::count(u64::from(telemetry::DEVICES)),
-            telemetry::CORRECTION_EVERY,
+            quantity::count(u64::from(stream::DEVICES)),
+            stream::CORRECTION_EVERY,
         ))?;
         self.wave("telemetry-1.ndjson", telemetry, Wave::First, expected.first).await?;
         self.check_rows(TELEMETRY, expected.first).await

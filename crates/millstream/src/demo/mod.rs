@@ -3,4 +3,5 @@
 pub mod cities;
 pub mod question;
 pub mod scratch;
+pub mod stream;
 pub mod telemetry;
