@@ -24,10 +24,10 @@ Examples:
   zstdcat day.zst | millstream load - --into raw.day --key device,ts:timestamptz
   millstream load events.ndjson --into events --key id --dry-run
 
-KEY is [COLUMN=]PATH[:TYPE], several with commas. PATH is a.b.c or a JSON Pointer
-(/a~1b); TYPE is text, bigint, integer, uuid, timestamptz, date or boolean. Types
-left out are told from the first 1,000 documents, or from the collection if it is
-there.
+KEY is [COLUMN=]PATH[:TYPE], several with commas. PATH is a.b.c or a JSON
+Pointer (/a~1b); TYPE is text, bigint, integer, uuid, timestamptz, date or
+boolean. Types left out are told from the first 1,000 documents, or from the
+collection if it is there.
 
 Run the same command again after it was stopped, killed or failed: it goes on
 where the last commit left it.";
