@@ -84,6 +84,12 @@ pub const REJECT_BYTES_TOTAL_MAX: u64 = 64 << 20;
 /// Bytes of rows put into one CopyData message; larger documents travel on their own.
 pub const COPY_MESSAGE_BYTES: usize = 64 << 10;
 
+/// `temp_buffers` of a lane, in MiB: a batch in the staging table stays in memory.
+pub const STAGE_MEMORY_MIB: usize = 32;
+
+/// `work_mem` of a lane, in MiB: a batch is sorted in memory.
+pub const SORT_MEMORY_MIB: usize = 32;
+
 /// Documents at the start of the input that key inference looks at.
 pub const INFERENCE_DOCUMENTS: usize = 1_000;
 
@@ -105,6 +111,7 @@ pub const COPY_PENALTY_MAX: u32 = 64;
 pub const DROP_LOCK_WAIT: Duration = Duration::from_secs(5);
 
 const _: () = assert!(LANES_DEFAULT_MAX <= LANES_MAX);
+const _: () = assert!(STAGE_MEMORY_MIB << 20 >= 2 * BATCH_BYTES_MAX && SORT_MEMORY_MIB << 20 >= 2 * BATCH_BYTES_MAX);
 const _: () = assert!((LANES_MAX as usize) <= SLOTS, "each lane owns at least one slot");
 const _: () = assert!(BATCH_ROWS <= BATCH_ROWS_MAX);
 const _: () = assert!(CHUNK_BYTES <= BATCH_BYTES_MAX);

@@ -6,7 +6,7 @@ use super::statement::{Prepared, Target};
 use super::{Session, WRITERS, Writer};
 use crate::batch::{Batch, Part, RejectedDocument};
 use crate::error::Error;
-use crate::limits::{COPY_PENALTY, COPY_PENALTY_MAX};
+use crate::limits::{COPY_PENALTY, COPY_PENALTY_MAX, SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
 use crate::merge::Written;
 use crate::observe::{Event, Observer, Tally};
 use millstream_model::Counters;
@@ -298,7 +298,10 @@ impl Lane {
 /// A connection for the lane: ends the recorded backend, raises the epoch on a reconnect (which
 /// waits for a commit in flight) and reads how many batches are committed.
 async fn attach(setup: &LaneSetup, again: bool) -> Result<(Link, i32, i64), Error> {
-    let connection = millstream_pg::connect(&setup.db, &SessionSettings::lane(usize::from(setup.lane))).await?;
+    let session = SessionSettings::lane(usize::from(setup.lane))
+        .with("temp_buffers", &format!("{STAGE_MEMORY_MIB}MB"))
+        .with("work_mem", &format!("{SORT_MEMORY_MIB}MB"));
+    let connection = millstream_pg::connect(&setup.db, &session).await?;
     let client = &connection.client;
     let (load_id, lane) = (setup.load_id, i16::try_from(setup.lane).expect("lanes are few"));
     let sql = |template| setup.target.schema.sql(template);
