@@ -8,6 +8,7 @@
 
 mod demo;
 mod help;
+mod hostile;
 mod lab;
 mod local;
 mod mending;
@@ -15,3 +16,4 @@ mod process;
 mod records;
 mod refusals;
 mod signals;
+mod stream;
