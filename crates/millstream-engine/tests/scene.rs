@@ -50,7 +50,8 @@ pub(crate) fn surroundings(url: &str) -> (Surroundings, Arc<Told>) {
 
 /// Runs a load that is expected to begin; its receipt must add up.
 pub(crate) async fn run(url: &str, request: &LoadRequest) -> Outcome {
-    let outcome = load(request, &surroundings(url).0).await.expect("the load begins");
+    // Boxed, because the future of a whole load is too large to lie in the futures of the tests.
+    let outcome = Box::pin(load(request, &surroundings(url).0)).await.expect("the load begins");
     let counters = outcome.receipt.counters;
     assert_eq!(counters.read, counters.accounted(), "{:?}", outcome.receipt);
     outcome
