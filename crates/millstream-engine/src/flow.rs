@@ -189,6 +189,7 @@ async fn start_engine(
             batch_rows: request.batch_rows,
             batch_bytes_max: request.batch_bytes_max.min(request.memory_bytes / (4 * usize::from(lanes)).max(4)),
             flush_after: FLUSH_AFTER,
+            age_max: request.lane_age_max,
             table_empty: collection.empty,
             observer: Arc::clone(&around.observer),
             tally: Arc::clone(&around.tally),

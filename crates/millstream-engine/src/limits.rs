@@ -84,6 +84,10 @@ pub const REJECT_BYTES_TOTAL_MAX: u64 = 64 << 20;
 /// Bytes of rows put into one CopyData message; larger documents travel on their own.
 pub const COPY_MESSAGE_BYTES: usize = 64 << 10;
 
+/// Age at which a lane's connection is replaced: its staging table and the backend's caches do not
+/// grow for ever under a stream that never ends.
+pub const LANE_AGE_MAX: Duration = Duration::from_secs(3600);
+
 /// `temp_buffers` of a lane, in MiB: a batch in the staging table stays in memory.
 pub const STAGE_MEMORY_MIB: usize = 32;
 

@@ -2,12 +2,13 @@
 
 use crate::error::Error;
 use crate::limits::{
-    BATCH_BYTES_MAX, BATCH_ROWS, BATCH_ROWS_MAX, LANES_MAX, MEMORY_BYTES, MEMORY_BYTES_MIN, REJECT_BYTES_TOTAL_MAX,
-    REJECTS_MAX,
+    BATCH_BYTES_MAX, BATCH_ROWS, BATCH_ROWS_MAX, LANE_AGE_MAX, LANES_MAX, MEMORY_BYTES, MEMORY_BYTES_MIN,
+    REJECT_BYTES_TOTAL_MAX, REJECTS_MAX,
 };
 use crate::merge::Mode;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
 use millstream_model::{CollectionName, KeyRequest};
+use std::time::Duration;
 
 /// A load, as asked for on the command line or by a program.
 #[derive(Debug, Clone)]
@@ -34,6 +35,8 @@ pub struct LoadRequest {
     pub batch_bytes_max: usize,
     /// Bytes of source data in flight.
     pub memory_bytes: usize,
+    /// Age at which a lane's connection is replaced.
+    pub lane_age_max: Duration,
     /// Longest document.
     pub document_bytes_max: usize,
     /// Rejected documents that stop the load.
@@ -59,6 +62,7 @@ impl LoadRequest {
             batch_rows: BATCH_ROWS,
             batch_bytes_max: BATCH_BYTES_MAX,
             memory_bytes: MEMORY_BYTES,
+            lane_age_max: LANE_AGE_MAX,
             document_bytes_max: DOCUMENT_BYTES_MAX,
             rejects_max: REJECTS_MAX,
             reject_bytes_max: REJECT_BYTES_TOTAL_MAX,

@@ -64,6 +64,23 @@ async fn a_second_wave_updates_and_a_third_of_new_keys_inserts() {
 }
 
 #[tokio::test]
+async fn lanes_that_are_replaced_after_every_batch_lose_and_double_nothing() {
+    each_build(async |db| {
+        let mut rng = fastrand::Rng::with_seed(13);
+        let files = Files::new();
+        let stream = Stream::random(&mut rng, 20_000, 8_000);
+        let mut wanted = request("renewed", "id", &[files.write("a", &stream.text)]);
+        wanted.batch_rows = 2_000;
+        wanted.lane_age_max = std::time::Duration::ZERO;
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert_eq!(stored(&db, "renewed").await, stream.last);
+        assert_eq!(receipt.counters.read, stream.documents);
+        assert_eq!(receipt.retries, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn keep_leaves_what_is_there() {
     each_build(async |db| {
         let mut rng = fastrand::Rng::with_seed(7);

@@ -29,6 +29,8 @@ pub(crate) struct LaneSetup {
     pub(crate) batch_rows: usize,
     pub(crate) batch_bytes_max: usize,
     pub(crate) flush_after: Duration,
+    /// Age at which the connection is replaced.
+    pub(crate) age_max: Duration,
     /// Whether the table was empty when the run began.
     pub(crate) table_empty: bool,
     pub(crate) observer: Arc<dyn Observer>,
@@ -58,6 +60,7 @@ pub(crate) struct Lane {
 }
 
 struct Link {
+    opened: Instant,
     connection: Connection,
     prepared: Prepared,
 }
@@ -110,11 +113,23 @@ impl Lane {
     pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Part>) -> Result<LaneReport, Error> {
         while let Some(parts) = self.collect(&mut queue).await {
             self.commit(Batch::new(parts)).await?;
+            if self.link.opened.elapsed() > self.setup.age_max {
+                self.renew().await;
+            }
         }
         if !self.reconnected {
             self.report.wal_bytes = own_wal_bytes(&self.link.connection).await;
         }
         Ok(self.report)
+    }
+
+    /// Replaces the connection between two batches. When that fails, the next batch finds out why.
+    async fn renew(&mut self) {
+        if let Ok((link, epoch, _)) = attach(&self.setup, true).await {
+            self.link = link;
+            self.epoch = epoch;
+            self.reconnected = true;
+        }
     }
 
     /// Waits for the parts of the next batch: cut by documents, bytes and time.
@@ -262,7 +277,7 @@ impl Lane {
     /// Rejects, watermark and counters, and the commit, in one flight.
     async fn finish(&mut self, batch: &Batch, counters: Counters, refused: &[RejectedDocument]) -> Result<(), Error> {
         assert_eq!(counters.read, counters.accounted(), "every document of a batch is in exactly one column");
-        let Link { connection, prepared } = &self.link;
+        let Link { connection, prepared, .. } = &self.link;
         let client = &connection.client;
         let rejects: Vec<&RejectedDocument> = batch.rejects().chain(refused).collect();
         let reject_bytes = rejects.iter().map(|r| r.bytes.len() as u64).sum();
@@ -314,7 +329,7 @@ async fn attach(setup: &LaneSetup, again: bool) -> Result<(Link, i32, i64), Erro
         .ok_or(Error::Fenced { load_id })?;
     let (epoch, batches) = (row.get(0), row.get(1));
     let prepared = setup.target.prepare(client).await?;
-    Ok((Link { connection, prepared }, epoch, batches))
+    Ok((Link { opened: Instant::now(), connection, prepared }, epoch, batches))
 }
 
 /// WAL written by this backend so far (PostgreSQL 18 and later).
