@@ -1,12 +1,13 @@
 //! A lane: one connection that commits the batches of its slots, in order, through every error
 //! that passes.
 
+use super::Session;
+use super::choice::Choice;
 use super::replay::{self, Refused};
 use super::statement::{Prepared, Target};
-use super::{Session, WRITERS, Writer};
 use crate::batch::{Batch, Part, RejectedDocument};
 use crate::error::Error;
-use crate::limits::{COPY_PENALTY, COPY_PENALTY_MAX, SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
+use crate::limits::{SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
 use crate::merge::Written;
 use crate::observe::{Event, Observer, Tally};
 use millstream_model::Counters;
@@ -65,44 +66,11 @@ struct Link {
     prepared: Prepared,
 }
 
-/// Direct COPY or staged: which one next, from what the last batches met.
-#[derive(Debug)]
-struct Choice {
-    copy: bool,
-    /// Batches to stay away from COPY.
-    wait: u32,
-    penalty: u32,
-}
-
-impl Choice {
-    fn writer(&self) -> &'static Writer {
-        WRITERS[usize::from(!self.copy)]
-    }
-
-    /// A duplicate ended a COPY.
-    fn duplicate(&mut self) {
-        self.copy = false;
-        self.wait = self.penalty;
-        self.penalty = (self.penalty * 2).min(COPY_PENALTY_MAX);
-    }
-
-    fn wrote(&mut self, written: Written) {
-        if self.copy {
-            self.penalty = COPY_PENALTY;
-        } else if written.inserted < written.keys {
-            self.wait = self.wait.max(1);
-        } else {
-            self.wait = self.wait.saturating_sub(1);
-            self.copy = self.wait == 0;
-        }
-    }
-}
-
 impl Lane {
     /// Connects and takes the lane's row over.
     pub(crate) async fn open(setup: LaneSetup) -> Result<Self, Error> {
         let (link, epoch, batches) = attach(&setup, false).await?;
-        let choice = Choice { copy: setup.table_empty, wait: 1, penalty: COPY_PENALTY };
+        let choice = Choice::new(setup.table_empty);
         Ok(Self { setup, link, epoch, batches, choice, report: LaneReport::default(), reconnected: false })
     }
 
@@ -230,7 +198,7 @@ impl Lane {
     async fn attempt(&mut self, batch: &Batch) -> Result<Counters, Error> {
         let written = match self.write(batch).await {
             Ok(written) => written,
-            Err(error) if self.choice.copy && error.is_duplicate() => {
+            Err(error) if self.choice.is_copy() && error.is_duplicate() => {
                 self.choice.duplicate();
                 self.link.connection.client.batch_execute("rollback").await?;
                 return Box::pin(self.attempt(batch)).await;
@@ -256,12 +224,7 @@ impl Lane {
             session.client.batch_execute(session.opening).await?;
             return Ok(Written::default());
         }
-        let written = (self.choice.writer().write)(session, batch, batch.groups()).await?;
-        let accounted = written.inserted + written.updated;
-        if accounted < written.keys && !self.setup.target.mode.skips_existing {
-            return Err(Error::RowsDropped { rows: written.keys - accounted });
-        }
-        Ok(written)
+        session.write(self.choice.writer(), batch, batch.groups()).await
     }
 
     /// The batch again, in parts, so that only what the server refuses is rejected.

@@ -1,5 +1,6 @@
 //! Ways to get a batch's keys into the table: one file each, all inside the lane's transaction.
 
+mod choice;
 mod copy;
 mod copy_stream;
 mod lane;
@@ -39,8 +40,25 @@ pub(crate) struct Session<'a> {
     pub(crate) opening: &'a str,
 }
 
-/// Every writer.
-pub(crate) static WRITERS: &[&Writer] = &[&copy::WRITER, &staged::WRITER];
+impl<'a> Session<'a> {
+    /// Writes groups with a writer.
+    ///
+    /// # Errors
+    /// [`Error::RowsDropped`] when the server neither stored nor kept a row, as a trigger can make it do.
+    pub(crate) async fn write(self, writer: &Writer, batch: &'a Batch, groups: &'a [Group]) -> Result<Written, Error> {
+        let written = (writer.write)(self, batch, groups).await?;
+        let stored = written.inserted + written.updated;
+        assert!(stored <= written.keys && written.keys <= written.documents, "no row is stored twice: {written:?}");
+        if stored < written.keys && !self.target.mode.skips_existing {
+            return Err(Error::RowsDropped { rows: written.keys - stored });
+        }
+        Ok(written)
+    }
+}
+
+/// Every writer. A lane's [`choice::Choice`] names the one it wants.
+#[cfg(test)]
+static WRITERS: &[&Writer] = &[&copy::WRITER, &staged::WRITER];
 
 #[cfg(test)]
 mod tests {

@@ -71,13 +71,7 @@ async fn replay_key(
 /// The inner error is a refusal of the data, after which the savepoint is rolled back.
 async fn write_part(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Result<Result<Written, Error>, Error> {
     let opening = "savepoint part; delete from pg_temp.millstream_stage";
-    let result = (staged::WRITER.write)(Session { opening, ..session }, batch, groups).await.and_then(|written| {
-        let accounted = written.inserted + written.updated;
-        if accounted < written.keys && !session.target.mode.skips_existing {
-            return Err(Error::RowsDropped { rows: written.keys - accounted });
-        }
-        Ok(written)
-    });
+    let result = Session { opening, ..session }.write(&staged::WRITER, batch, groups).await;
     match result {
         Ok(written) => {
             session.client.batch_execute("release part").await?;
