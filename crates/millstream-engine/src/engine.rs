@@ -3,11 +3,11 @@
 use crate::batch::{Hold, Part, Splitter, attach};
 use crate::chunk::Chunk;
 use crate::error::Error;
-use crate::limits::{DECODE_QUEUE, LANE_QUEUE};
+use crate::limits::{DECODE_QUEUE, FRAME_BYTES, LANE_QUEUE};
 use crate::observe::Tally;
 use crate::write::{Lane, LaneReport, LaneSetup};
 use std::sync::{Arc, Mutex};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 /// Limits under which an engine stops taking documents.
@@ -26,6 +26,14 @@ impl RejectLimits {
     pub(crate) fn reached(&self, tally: &Tally) -> bool {
         self.documents_before + tally.rejects() >= self.documents_max
             || self.bytes_before + tally.reject_bytes() >= self.bytes_max
+    }
+
+    /// Whether the server's refusals alone reach a limit. They are slow to find, so a lane then
+    /// leaves what it has not yet written to the next run.
+    pub(crate) fn refused_too_many(&self, tally: &Tally) -> bool {
+        let (documents, bytes) = tally.refusals();
+        documents > 0
+            && (self.documents_before + documents >= self.documents_max || self.bytes_before + bytes >= self.bytes_max)
     }
 }
 
@@ -46,6 +54,18 @@ pub(crate) struct Engine {
     producer: Producer,
     lanes: JoinSet<Result<LaneReport, Error>>,
     decoding: std::thread::JoinHandle<Ended>,
+    lane_ended: Arc<Notify>,
+    rejects: RejectLimits,
+    tally: Arc<Tally>,
+}
+
+/// Tells that a lane is at its end, however it came there.
+struct LaneEnd(Arc<Notify>);
+
+impl Drop for LaneEnd {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
 }
 
 /// An entry into the engine.
@@ -80,7 +100,7 @@ impl Producer {
     pub async fn submit(&self, chunk: Chunk) -> Result<Commit, Error> {
         const STOPPED: Error = Error::BrokenOff("it takes no more documents");
         let chunk_bytes = chunk.bytes.len();
-        let weight = u32::try_from(chunk_bytes.clamp(1, self.memory_bytes)).unwrap_or(u32::MAX);
+        let weight = weight(&chunk, self.memory_bytes);
         let permit = Arc::clone(&self.memory).acquire_many_owned(weight).await.map_err(|_| STOPPED)?;
         let (sender, receiver) = oneshot::channel();
         let hold = Hold {
@@ -103,7 +123,7 @@ impl Engine {
         memory_bytes: usize,
         tally: Arc<Tally>,
     ) -> Result<Self, Error> {
-        let mut tasks = JoinSet::new();
+        let (mut tasks, lane_ended) = (JoinSet::new(), Arc::new(Notify::new()));
         let mut queues = Vec::with_capacity(lanes.len());
         let mut opening = JoinSet::new();
         for setup in lanes {
@@ -118,15 +138,26 @@ impl Engine {
         for (_, lane) in open {
             let (queue, parts) = mpsc::channel(LANE_QUEUE);
             queues.push(queue);
-            tasks.spawn(lane.run(parts));
+            let end = LaneEnd(Arc::clone(&lane_ended));
+            tasks.spawn(async move {
+                let _end = end;
+                lane.run(parts).await
+            });
         }
         let (intake, chunks) = mpsc::channel(DECODE_QUEUE);
+        let counts = Arc::clone(&tally);
         let decoding = std::thread::Builder::new()
             .name("decode".into())
-            .spawn(move || decode(splitter, chunks, &queues, rejects, &tally))
+            .spawn(move || decode(splitter, chunks, &queues, rejects, &counts))
             .map_err(|_| Error::BrokenOff("the decoding thread could not start"))?;
         let producer = Producer { intake, memory: Arc::new(Semaphore::new(memory_bytes)), memory_bytes };
-        Ok(Self { producer, lanes: tasks, decoding })
+        Ok(Self { producer, lanes: tasks, decoding, lane_ended, rejects, tally })
+    }
+
+    /// Resolves when a lane has ended before its documents did, which a source that is silent
+    /// must not hide.
+    pub(crate) async fn lane_ended(&self) {
+        self.lane_ended.notified().await;
     }
 
     /// An entry for documents.
@@ -139,7 +170,7 @@ impl Engine {
     /// # Errors
     /// The first error that ended a lane; the reports are those of the other lanes.
     pub(crate) async fn finish(self) -> (Vec<LaneReport>, Ended, Option<Error>) {
-        let Self { producer, mut lanes, decoding } = self;
+        let Self { producer, mut lanes, decoding, rejects, tally, .. } = self;
         drop(producer);
         let (mut reports, mut first_error) = (Vec::new(), None);
         while let Some(joined) = lanes.join_next().await {
@@ -152,8 +183,15 @@ impl Engine {
         }
         // With the lanes gone the thread is at its end or about to be.
         let ended = decoding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let ended = if rejects.refused_too_many(&tally) { Ended::Rejects } else { ended };
         (reports, ended, first_error)
     }
+}
+
+/// A chunk's share of the memory, never more than there is.
+fn weight(chunk: &Chunk, memory_bytes: usize) -> u32 {
+    let held_bytes = chunk.bytes.len() + chunk.frames.len() * FRAME_BYTES;
+    u32::try_from(held_bytes.clamp(1, memory_bytes)).unwrap_or(u32::MAX)
 }
 
 /// Decodes chunks in order and hands every lane its part of every chunk, until the producers are
@@ -182,4 +220,21 @@ fn decode(
         }
     }
     Ended::Drained
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Frame;
+
+    #[test]
+    fn short_documents_weigh_more_than_their_bytes() {
+        let frame = Frame { start: 0, len: 1, offset: 0, line: 1, broken: None };
+        let bytes = bytes::Bytes::from_static(b"x\nx\n");
+        let mut chunk = Chunk { source: 0, end: 4, prefix_hash: 0, bytes, frames: Vec::new() };
+        assert_eq!(weight(&chunk, 1 << 20), 4);
+        chunk.frames = vec![frame; 100];
+        assert!(weight(&chunk, 1 << 20) as usize > 100 * 40);
+        assert_eq!(weight(&chunk, 1_000), 1_000);
+    }
 }

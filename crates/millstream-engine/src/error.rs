@@ -82,6 +82,11 @@ pub enum Error {
     BrokenOff(&'static str),
 }
 
+/// Codes that elsewhere mean a wrong statement, but refuse data when a lane's prepared statements
+/// raise them: two keys of a batch that a trigger made one; a text that a cast in a trigger,
+/// generated column or index (to tsquery, jsonpath, ltree, regtype ..) cannot read.
+const REFUSALS: &[&str] = &["21000", "42601", "42602", "42704"];
+
 impl Error {
     /// What the failure means for the program.
     pub fn kind(&self) -> ErrorKind {
@@ -96,9 +101,11 @@ impl Error {
         }
     }
 
-    /// Whether the server refused data, so that replaying tells which documents.
+    /// Whether the server refused data while a batch was written, so that replaying tells which
+    /// documents.
     pub(crate) fn refuses_data(&self) -> bool {
         self.kind() == ErrorKind::DataRefused
+            || matches!(self, Self::Postgres(e) if e.sqlstate().is_some_and(|code| REFUSALS.contains(&code)))
     }
 
     /// Whether a key was there already.

@@ -89,6 +89,7 @@ async fn feed_all(feed: &mut Feed, engine: &Engine, around: &Surroundings) -> Re
         let chunk = tokio::select! {
             biased;
             reason = around.stop.wait() => return Ok(Some(reason)),
+            () = engine.lane_ended() => return Ok(None),
             chunk = feed.next() => chunk?,
         };
         let Some(mut chunk) = chunk else { return Ok(None) };
@@ -190,6 +191,7 @@ async fn start_engine(
             batch_bytes_max: request.batch_bytes_max.min(request.memory_bytes / (4 * usize::from(lanes)).max(4)),
             flush_after: FLUSH_AFTER,
             age_max: request.lane_age_max,
+            rejects: reject_limits(request, owned),
             table_empty: collection.empty,
             observer: Arc::clone(&around.observer),
             tally: Arc::clone(&around.tally),

@@ -66,6 +66,10 @@ pub const MEMORY_BYTES: usize = 64 << 20;
 /// Least memory that lets the largest document through.
 pub const MEMORY_BYTES_MIN: usize = 2 * DOCUMENT_BYTES_MAX;
 
+/// What a document in flight takes beside its bytes, about: its row and key (a reject takes three
+/// times that). Uncounted, a stream of the shortest lines would hold twenty times the memory asked for.
+pub const FRAME_BYTES: usize = 64;
+
 /// Chunks read ahead of the engine.
 pub const FEED_QUEUE: usize = 2;
 

@@ -62,6 +62,8 @@ pub struct Tally {
     bytes: AtomicU64,
     rejected: AtomicU64,
     reject_bytes: AtomicU64,
+    refused: AtomicU64,
+    refused_bytes: AtomicU64,
     skipped: AtomicU64,
     input_read: AtomicU64,
     /// Bytes of all sources as they are on disk; zero when unknown.
@@ -91,6 +93,18 @@ impl Tally {
     pub(crate) fn rejected(&self, documents: u64, bytes: u64) {
         self.rejected.fetch_add(documents, Relaxed);
         self.reject_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Counts rejects that the server made, which are committed.
+    pub(crate) fn refused(&self, documents: u64, bytes: u64) {
+        self.rejected(documents, bytes);
+        self.refused.fetch_add(documents, Relaxed);
+        self.refused_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Documents that the server refused in this run, and their bytes.
+    pub(crate) fn refusals(&self) -> (u64, u64) {
+        (self.refused.load(Relaxed), self.refused_bytes.load(Relaxed))
     }
 
     pub(crate) fn skipped(&self, documents: u64) {

@@ -3,4 +3,5 @@
 mod decode;
 mod faults;
 mod load;
+mod refusals;
 mod scene;

@@ -118,6 +118,17 @@ impl Batch {
         }
     }
 
+    /// Parts of chunks in this batch.
+    pub(crate) fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// The older and the newer half of the parts.
+    pub(crate) fn halves(mut self) -> (Vec<Part>, Vec<Part>) {
+        let newer = self.parts.split_off(self.parts.len() / 2);
+        (self.parts, newer)
+    }
+
     /// Tells the producers that their documents are committed and frees the memory.
     pub(crate) fn committed(self) {
         for hold in self.parts.into_iter().filter_map(|p| p.hold) {

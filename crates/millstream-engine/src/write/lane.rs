@@ -6,6 +6,7 @@ use super::choice::Choice;
 use super::replay::{self, Refused};
 use super::statement::{Prepared, Target};
 use crate::batch::{Batch, Part, RejectedDocument};
+use crate::engine::RejectLimits;
 use crate::error::Error;
 use crate::limits::{SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
 use crate::merge::Written;
@@ -32,6 +33,8 @@ pub(crate) struct LaneSetup {
     pub(crate) flush_after: Duration,
     /// Age at which the connection is replaced.
     pub(crate) age_max: Duration,
+    /// Under which it stops.
+    pub(crate) rejects: RejectLimits,
     /// Whether the table was empty when the run began.
     pub(crate) table_empty: bool,
     pub(crate) observer: Arc<dyn Observer>,
@@ -74,13 +77,21 @@ impl Lane {
         Ok(Self { setup, link, epoch, batches, choice, report: LaneReport::default(), reconnected: false })
     }
 
-    /// Commits batches until the queue ends.
+    /// Commits batches until the queue ends, or the server has refused too many documents.
     ///
     /// # Errors
     /// The first error that retrying does not mend; everything before it is committed.
     pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Part>) -> Result<LaneReport, Error> {
-        while let Some(parts) = self.collect(&mut queue).await {
-            self.commit(Batch::new(parts)).await?;
+        'load: while let Some(parts) = self.collect(&mut queue).await {
+            // Parts still to be written, the oldest on top.
+            let mut todo = vec![parts];
+            while let Some(parts) = todo.pop() {
+                if let Some((older, newer)) = self.commit(Batch::new(parts)).await? {
+                    todo.extend([newer, older]);
+                } else if self.setup.rejects.refused_too_many(&self.setup.tally) {
+                    break 'load;
+                }
+            }
             if self.link.opened.elapsed() > self.setup.age_max {
                 self.renew().await;
             }
@@ -124,11 +135,15 @@ impl Lane {
         Some(parts)
     }
 
-    async fn commit(&mut self, batch: Batch) -> Result<(), Error> {
+    /// Commits a batch, or gives back its halves when the server refuses something in it: finding
+    /// what it refuses takes statements for every document, so each part of that work is committed,
+    /// and counted towards the limit of rejects, on its own.
+    async fn commit(&mut self, batch: Batch) -> Result<Option<(Vec<Part>, Vec<Part>)>, Error> {
         let mut attempt = 1;
         let counters = loop {
             let error = match self.attempt(&batch).await {
-                Ok(counters) => break counters,
+                Ok(Some(counters)) => break counters,
+                Ok(None) => return Ok(Some(batch.halves())),
                 Err(error) => error,
             };
             let kind = error.kind();
@@ -149,7 +164,7 @@ impl Lane {
         };
         self.setup.tally.committed(counters);
         batch.committed();
-        Ok(())
+        Ok(None)
     }
 
     /// Reconnects where needed and finds out whether the batch was committed after all.
@@ -194,8 +209,8 @@ impl Lane {
         }
     }
 
-    /// One try at a batch, in one transaction.
-    async fn attempt(&mut self, batch: &Batch) -> Result<Counters, Error> {
+    /// One try at a batch, in one transaction; `None` when it is to be halved.
+    async fn attempt(&mut self, batch: &Batch) -> Result<Option<Counters>, Error> {
         let written = match self.write(batch).await {
             Ok(written) => written,
             Err(error) if self.choice.is_copy() && error.is_duplicate() => {
@@ -205,7 +220,7 @@ impl Lane {
             }
             Err(error) if error.refuses_data() => {
                 self.link.connection.client.batch_execute("rollback").await?;
-                return self.replay(batch).await;
+                return if batch.parts() > 1 { Ok(None) } else { self.replay(batch).await.map(Some) };
             }
             Err(error) => return Err(error),
         };
@@ -215,7 +230,7 @@ impl Lane {
         self.finish(batch, counters, &[]).await?;
         self.choice.wrote(written);
         *self.report.writers.entry(writer.name.to_owned()).or_default() += 1;
-        Ok(counters)
+        Ok(Some(counters))
     }
 
     async fn write(&self, batch: &Batch) -> Result<Written, Error> {
@@ -233,6 +248,7 @@ impl Lane {
         let Refused { mut counters, rejects } = replay::replay(self.session(""), batch).await?;
         counters += batch.counters();
         self.finish(batch, counters, &rejects).await?;
+        self.setup.tally.refused(rejects.len() as u64, rejects.iter().map(|r| r.bytes.len() as u64).sum());
         *self.report.writers.entry("replay".to_owned()).or_default() += 1;
         Ok(counters)
     }

@@ -42,7 +42,7 @@ async fn replay_key(
 ) -> Result<(), Error> {
     let documents = batch.singles(group);
     let alone = documents.len() == 1;
-    for (n, single) in documents.iter().enumerate() {
+    for single in &documents {
         let result = if alone {
             Err(None)
         } else {
@@ -53,7 +53,7 @@ async fn replay_key(
             Err(error) => {
                 outcome.counters.rejected += 1;
                 let fault = Fault::new(Reason::RefusedByServer, error.as_ref().unwrap_or(refusal).to_string());
-                let (part, row) = batch.members(group).nth(n).expect("a group has its members");
+                let (part, row) = batch.members(single).next().expect("it holds one document");
                 let start = row.doc_start as usize;
                 outcome.rejects.push(RejectedDocument {
                     position: part.position(row),
