@@ -3,5 +3,6 @@
 mod decode;
 mod faults;
 mod load;
+mod plan;
 mod refusals;
 mod scene;

@@ -1,0 +1,168 @@
+//! The statements of every batch find their rows by key on large tables, whatever the statistics say.
+
+use crate::scene::{Files, Stream, request, run};
+use millstream_testkit::{TestDatabase, each_build};
+use std::time::Duration;
+use tokio_postgres::Client;
+
+/// Rows of each table; one sequential scan reads as many.
+const ROWS: i64 = 20_000;
+/// Rows that a load may read by sequential scans: looking whether a table is empty is such a scan.
+const SCANNED_MAX: i64 = 100;
+const TABLES: &[&str] = &["public.big", "millstream.load", "millstream.lane", "millstream.reject"];
+
+/// What the planner knows.
+#[derive(Debug, Clone, Copy)]
+enum Statistics {
+    Never,
+    /// From when the tables held one load of a few documents.
+    Outdated,
+    Fresh,
+}
+
+const STATISTICS: &[Statistics] = &[Statistics::Never, Statistics::Outdated, Statistics::Fresh];
+
+#[tokio::test]
+async fn a_load_scans_no_large_table() {
+    each_build(async |db| {
+        for statistics in STATISTICS {
+            let client = large(&db, *statistics).await;
+            let before = scanned(&client).await;
+            let mut stream = Stream::default();
+            for n in 0..ROWS {
+                stream.push(&format!("{n:06}"), 2);
+            }
+            stream.text.push_str("{\"id\":\"a\"\n{\"id\":\"refused\"}\n");
+            let files = Files::new();
+            let mut wanted = request("big", "id", &[files.write("wave", &stream.text)]);
+            (wanted.batch_rows, wanted.lanes) = (500, Some(2));
+            let receipt = run(&db.url(), &wanted).await.receipt;
+            assert_eq!((receipt.counters.updated, receipt.counters.rejected), (20_000, 2), "{receipt:?}");
+            assert!(receipt.writers["staged"] > 5 && receipt.writers["replay"] == 1, "{:?}", receipt.writers);
+            ended(&client).await;
+            for ((table, before), after) in TABLES.iter().zip(before).zip(scanned(&client).await) {
+                let read = after - before;
+                assert!(read <= SCANNED_MAX, "{statistics:?}: {read} rows of {table} were read by sequential scans");
+            }
+            drop_all(&client).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn plans_use_the_key_index() {
+    each_build(async |db| {
+        for statistics in STATISTICS {
+            let client = large(&db, *statistics).await;
+            client
+                .batch_execute(
+                    "create temporary table millstream_stage (id text collate \"C\" not null, doc jsonb not null)",
+                )
+                .await
+                .unwrap();
+            for mode in millstream_engine::MODES {
+                let action = if mode.name == "keep" { "nothing" } else { "update set doc = excluded.doc" };
+                let upsert = include_str!("../src/write/upsert.sql")
+                    .replace("{table}", "public.big")
+                    .replace("{key}", "id")
+                    .replace("{on_conflict}", &format!("(id) do {action}"));
+                expect_plan(&client, &upsert, "", &["Conflict Arbiter Indexes: big_pkey"], "big").await;
+            }
+            let advance = include_str!("../src/store/lane_advance.sql").replace("{schema}", "millstream");
+            let values = format!("1, 0, 1, 0, 10, '\\x00'{}", ", 1".repeat(12));
+            expect_plan(&client, &advance, &values, &["lane_pkey", "Index Cond: ((load_id = "], "lane").await;
+            let reject = include_str!("../src/store/reject_insert.sql").replace("{schema}", "millstream");
+            let values = "1, '{0}', '{10}', '{1}', '{r}', '{d}', '{t}', '{null}', '{1}', '{f}'";
+            expect_plan(&client, &reject, values, &["Conflict Arbiter Indexes: reject_pkey"], "reject").await;
+            drop_all(&client).await;
+        }
+    })
+    .await;
+}
+
+/// Plans a statement for its values and for any values; both plans must hold the words and scan nothing.
+async fn expect_plan(client: &Client, sql: &str, values: &str, words: &[&str], table: &str) {
+    let values = if values.is_empty() { String::new() } else { format!("({values})") };
+    for mode in ["force_custom_plan", "force_generic_plan"] {
+        client
+            .batch_execute(&format!("set plan_cache_mode = {mode}; prepare planned as {sql}"))
+            .await
+            .expect("the server answers");
+        let rows = client.query(&format!("explain execute planned{values}"), &[]).await.expect("the server answers");
+        let plan = rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>().join("\n");
+        for word in words {
+            assert!(plan.contains(word), "{mode}: no {word} in\n{plan}");
+        }
+        assert!(!plan.contains(&format!("Seq Scan on {table}")), "{mode}:\n{plan}");
+        client.batch_execute("deallocate planned").await.expect("the server answers");
+    }
+}
+
+/// A collection and our own tables, all with many rows of other loads.
+async fn large(db: &TestDatabase, statistics: Statistics) -> Client {
+    let files = Files::new();
+    let mut stream = Stream::default();
+    (0..100).for_each(|n| stream.push(&format!("{n:06}"), 1));
+    stream.text.push_str("no JSON\n");
+    run(&db.url(), &request("big", "id", &[files.write("seed", &stream.text)])).await;
+    let client = db.client().await;
+    for table in TABLES {
+        client
+            .batch_execute(&format!("alter table {table} set (autovacuum_enabled = false)"))
+            .await
+            .expect("the server answers");
+    }
+    // Refused by the server only, so that the batch that holds it is replayed.
+    client
+        .batch_execute("alter table big add constraint named check (id <> 'refused')")
+        .await
+        .expect("the server answers");
+    // A finished load has no lanes left, but the planner may have seen some.
+    client.batch_execute(LANE_OF_EVERY_LOAD).await.expect("the server answers");
+    if matches!(statistics, Statistics::Outdated) {
+        client.batch_execute("analyze").await.expect("the server answers");
+    }
+    client
+        .batch_execute(&include_str!("plan.sql").replace("{rows}", &ROWS.to_string()))
+        .await
+        .expect("the server answers");
+    client.batch_execute(LANE_OF_EVERY_LOAD).await.expect("the server answers");
+    if matches!(statistics, Statistics::Fresh) {
+        client.batch_execute("analyze").await.expect("the server answers");
+    }
+    for table in TABLES {
+        let rows: i64 =
+            client.query_one(&format!("select count(*) from {table}"), &[]).await.expect("the server answers").get(0);
+        assert!(rows >= ROWS, "{rows} rows in {table}");
+    }
+    client
+}
+
+const LANE_OF_EVERY_LOAD: &str = "
+    insert into millstream.lane (load_id, lane, run, epoch, slot_first, slot_end)
+    select load_id, 0, 1, 1, 0, 256 from millstream.load on conflict do nothing";
+
+/// Rows of each table that were ever read by sequential scans.
+async fn scanned(client: &Client) -> Vec<i64> {
+    client.batch_execute("select pg_stat_force_next_flush()").await.expect("the server answers");
+    let sql = "select seq_tup_read from pg_stat_user_tables where relid = $1::text::regclass";
+    let mut read = Vec::new();
+    for table in TABLES {
+        read.push(client.query_one(sql, &[table]).await.expect("the server answers").get(0));
+    }
+    read
+}
+
+/// Waits until the sessions of the load have gone, and with that have told what they read.
+async fn ended(client: &Client) {
+    let sql = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
+    while client.query_one(sql, &[]).await.expect("the server answers").get::<_, i64>(0) > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn drop_all(client: &Client) {
+    let sql = "drop table public.big; drop table if exists pg_temp.millstream_stage; drop schema millstream cascade";
+    client.batch_execute(sql).await.expect("the server answers");
+}

@@ -1,0 +1,17 @@
+-- Loads of other collections with their rejects, and a collection of many rows.
+insert into public.big (id, doc)
+select lpad(n::text, 6, '0'), '{"value": 1}'
+from generate_series(100, {rows} + 99) n;
+
+insert into millstream.load (
+    table_oid, collection, mode, key, format, sources, slot_hash_version, state, epoch,
+    durability, layout, lanes, floor_source, floor_offset
+)
+select
+    1000000 + n, collection, mode, key, format, sources, slot_hash_version, state, epoch,
+    durability, layout, lanes, array[0], array[0]
+from millstream.load, generate_series(1, {rows}) n;
+
+insert into millstream.reject (load_id, source, byte_offset, line, reason, detail, bytes, truncated)
+select load_id, 1, 10, 1, 'not_json', 'a reject of another load', 8, false
+from millstream.load;
