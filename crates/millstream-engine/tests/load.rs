@@ -333,6 +333,25 @@ async fn a_changed_prefix_is_refused() {
 }
 
 #[tokio::test]
+async fn first_loads_at_the_same_moment_make_the_table_once() {
+    each_build(async |db| {
+        let files = Files::new();
+        for round in 0..20 {
+            let table = format!("fresh{round}");
+            let loads = (0..4).map(|n| {
+                let wanted = request(&table, "id", &[files.write(&n.to_string(), format!("{{\"id\":\"{n}\"}}\n"))]);
+                let url = db.url();
+                tokio::spawn(async move { run(&url, &wanted).await.receipt.counters.inserted })
+            });
+            for load in loads.collect::<Vec<_>>() {
+                assert_eq!(load.await.expect("the load begins"), 1);
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn two_loads_over_the_same_keys_in_opposite_orders_do_not_deadlock() {
     each_build(async |db| {
         let files = Files::new();

@@ -11,8 +11,9 @@ use crate::feed::Feed;
 use crate::observe::{Event, Observer};
 use crate::request::LoadRequest;
 use crate::store::{self, Schema};
-use millstream_model::{KeyColumn, KeySpec};
+use millstream_model::{CollectionName, KeyColumn, KeySpec};
 use millstream_pg::{Connection, catalog};
+use tokio_postgres::GenericClient;
 
 /// A collection ready to be loaded into.
 #[derive(Debug, Clone)]
@@ -73,30 +74,62 @@ pub(crate) async fn prepare(
     feed: &mut Feed,
     observer: &dyn Observer,
 ) -> Result<Collection, Error> {
-    let plan = plan(control, schema, request, feed).await?;
+    let mut plan = plan(control, schema, request, feed).await?;
+    let name = &request.collection;
+    if let Some(ddl) = &plan.ddl
+        && !create(control, schema, name, ddl, &plan.key).await?
+    {
+        plan = self::plan(control, schema, request, feed).await?;
+        if let Some(ddl) = &plan.ddl {
+            // No table after all: something else has its name, which the server tells best.
+            control.client.batch_execute(ddl).await?;
+        }
+    }
     observer.event(Event::Key(plan.reasons));
     for warning in plan.warnings {
         observer.event(Event::Warning(warning));
     }
-    let adopted = plan.ddl.is_none();
-    if let Some(ddl) = &plan.ddl {
-        // Another load may make the table at the same moment; what counts is what is there then.
-        control.client.batch_execute(ddl).await.or_else(|e| match e.code() {
-            Some(code) if ["42P07", "23505"].contains(&code.code()) => Ok(()),
-            _ => Err(e),
-        })?;
-        observer.event(Event::Created(ddl.clone()));
+    if let Some(ddl) = plan.ddl {
+        observer.event(Event::Created(ddl));
     }
-    let name = &request.collection;
-    let table = catalog::table(&control.client, &name.schema, &name.table).await?.ok_or_else(|| Error::Collection {
-        collection: name.clone(),
-        problem: "the table was dropped while the load began".into(),
-        hint: "run the same command again".into(),
-    })?;
-    store::remember_collection(&control.client, schema, table.oid, name, &plan.key, adopted).await?;
+    let table = made(&control.client, name).await?;
+    store::remember_collection(&control.client, schema, table, name, &plan.key, true).await?;
     let exists = format!("select exists (select from {})", millstream_pg::quote_qualified(&name.schema, &name.table));
     let filled: bool = control.client.query_one(&exists, &[]).await?.get(0);
-    Ok(Collection { table_oid: table.oid, key: plan.key, empty: !filled })
+    Ok(Collection { table_oid: table, key: plan.key, empty: !filled })
+}
+
+/// Makes the table and remembers it as ours, both or neither, so that no other load and no later run
+/// finds a table that no load has made. `false` when another load has made it at the same moment:
+/// its key types win.
+async fn create(
+    control: &mut Connection,
+    schema: &Schema,
+    name: &CollectionName,
+    ddl: &str,
+    key: &KeySpec,
+) -> Result<bool, Error> {
+    let transaction = control.client.transaction().await?;
+    match transaction.batch_execute(ddl).await {
+        Err(e) if e.code().is_some_and(|code| ["42P07", "42710", "23505"].contains(&code.code())) => return Ok(false),
+        other => other?,
+    }
+    let table = made(&transaction, name).await?;
+    store::remember_collection(&transaction, schema, table, name, key, false).await?;
+    transaction.commit().await?;
+    Ok(true)
+}
+
+/// The OID of a table that was there a moment ago.
+async fn made(client: &impl GenericClient, name: &CollectionName) -> Result<u32, Error> {
+    let table = catalog::table(client, &name.schema, &name.table).await?;
+    Ok(table
+        .ok_or_else(|| Error::Collection {
+            collection: name.clone(),
+            problem: "the table was dropped while the load began".into(),
+            hint: "run the same command again".into(),
+        })?
+        .oid)
 }
 
 /// The key with types from the documents where the request leaves them open.

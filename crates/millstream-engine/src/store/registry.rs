@@ -4,7 +4,7 @@ use super::load::key_json;
 use super::schema::Schema;
 use crate::error::Error;
 use millstream_model::{CollectionName, KeyColumn, KeySpec};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, GenericClient};
 
 /// The key of a table that a load made or adopted, `None` for any other table.
 pub(crate) async fn known_collection(
@@ -24,7 +24,7 @@ pub(crate) async fn known_collection(
 
 /// Records a table as a collection; a record that is there stays, but follows a rename.
 pub(crate) async fn remember_collection(
-    client: &Client,
+    client: &impl GenericClient,
     schema: &Schema,
     table_oid: u32,
     name: &CollectionName,
