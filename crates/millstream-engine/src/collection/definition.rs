@@ -48,7 +48,7 @@ mod tests {
             "\"Events\"",
             "\"De vice\" text collate \"C\" not null",
             "doc jsonb compression lz4 not null",
-            "primary key (\"De vice\", ts)",
+            "primary key (\"De vice\", \"ts\")",
         ] {
             assert!(ddl.contains(part), "{ddl}");
         }
