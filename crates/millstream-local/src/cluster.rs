@@ -190,6 +190,12 @@ fn access(home: &Home, port: u16) -> Vec<Setting> {
             "beside the data; none where the path would be too long for a socket",
         ),
         setting("unix_socket_permissions", "0700".to_owned(), "the account that runs the server, and root"),
+        setting(
+            "search_path",
+            "public".to_owned(),
+            "the role has the name of the schema of millstream's own tables: with \"$user\" first, tables \
+             made by hand would land there, and its tables would hide those of the same name",
+        ),
         setting("log_line_prefix", "%m [%p] %a ".to_owned(), "time, process and application: a lane has its own name"),
     ]
 }

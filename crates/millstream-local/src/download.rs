@@ -21,15 +21,15 @@ pub struct DownloadSource {
     pub caveat: Option<&'static str>,
 }
 
-/// Every source, in the order in which they are tried. The 25 % were measured with Millstream's
-/// own loads against a distribution's build of the same version.
+/// Every source, in the order in which they are tried. The 25 % are a figure of Millstream's design,
+/// from before this code; no record of it is kept here.
 pub const DOWNLOAD_SOURCES: &[DownloadSource] = &[
     DownloadSource { name: "theseus", url: configuration::theseus::URL, caveat: None },
     DownloadSource {
         name: "zonky",
         url: configuration::zonky::URL,
         caveat: Some(
-            "this build is optimised for size: about 25 % slower than a distribution's, without \
+            "this build is optimised for size: slower than a distribution's (about 25 %), without \
              psql, pgbench and lz4",
         ),
     },

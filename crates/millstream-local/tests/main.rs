@@ -77,6 +77,28 @@ async fn every_build_accepts_the_generated_settings() {
     }
 }
 
+/// The role and the schema of our own tables have one name, which "$user" would find. A cluster made
+/// before the setting was generated gets it at its next start.
+#[tokio::test]
+async fn tables_made_by_hand_stay_out_of_the_schema_named_like_the_role() {
+    let home = LocalHome::new();
+    let options = options(&home).await;
+    let running = start(&options).await.unwrap();
+    let client = millstream_testkit::connect(&running.url()).await;
+    client.batch_execute("create schema millstream; create table millstream.load ()").await.unwrap();
+    let made = "create table load as select 'by hand' a";
+    client.batch_execute(made).await.expect("our table is not in the way");
+    assert_eq!(value(&running.url(), "select a from load").await, "by hand");
+    assert_eq!(value(&running.url(), "select current_schema::text").await, "public");
+
+    assert!(stop(&options).await);
+    let conf = home.dir.join("millstream.conf");
+    let old = std::fs::read_to_string(&conf).unwrap().replace("search_path = 'public'", "");
+    std::fs::write(&conf, old).unwrap();
+    let running = start(&options).await.unwrap();
+    assert_eq!(value(&running.url(), "select a from load").await, "by hand");
+}
+
 #[tokio::test]
 async fn what_the_user_sets_stays() {
     let home = LocalHome::new();
