@@ -1,6 +1,7 @@
 //! What can go wrong with a load, with its kind and the way out.
 
 use crate::source::SourceError;
+use crate::stop::StopReason;
 use millstream_model::{CollectionName, NameError};
 use millstream_pg::ErrorKind;
 
@@ -48,6 +49,9 @@ pub enum Error {
         /// The version known.
         known: i32,
     },
+    /// Stopped before the load had begun.
+    #[error("{0} before the load began")]
+    Stopped(StopReason),
     /// The same load runs elsewhere.
     #[error("load {load_id} is running in another process")]
     LoadRunning {
@@ -126,7 +130,7 @@ impl Error {
             Self::CommitsLost { .. } => {
                 Some("run the same command again: it goes on from what the server still has".into())
             }
-            Self::Name(_) | Self::RowsDropped { .. } | Self::Ledger(_) | Self::BrokenOff(_) => None,
+            Self::Name(_) | Self::Stopped(_) | Self::RowsDropped { .. } | Self::Ledger(_) | Self::BrokenOff(_) => None,
         }
     }
 }

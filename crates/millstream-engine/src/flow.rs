@@ -54,11 +54,17 @@ pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcom
     let started = Instant::now();
     let mut control = connect_control(&around.db).await?;
     millstream_pg::ensure_session_pooling(&control, &connect_control(&around.db).await?).await?;
+    require_staging(&control).await?;
     let schema = Schema::new(&request.schema);
     schema.ensure(&mut control.client).await?;
 
     let mut feed = Feed::open(request, Arc::clone(&around.tally))?;
-    let collection = collection::prepare(&mut control, &schema, request, &mut feed, &*around.observer).await?;
+    let collection = tokio::select! {
+        biased;
+        // A silent standard input may keep the key's types open for ever.
+        reason = around.stop.wait() => return Err(Error::Stopped(reason)),
+        collection = collection::prepare(&mut control, &schema, request, &mut feed, &*around.observer) => collection?,
+    };
     let lanes = lane_count(&control, around, request.lanes).await?;
     let identity = identity(request, &collection, &feed);
     let resume = request.resume && feed.repeatable();
@@ -67,14 +73,20 @@ pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcom
     announce(&owned, lanes, &*around.observer);
 
     let wal_before = wal_position(&control).await;
-    let engine = start_engine(request, around, &schema, &collection, &owned, lanes).await?;
-    let fed = feed_all(&mut feed, &engine, around).await;
-    let (reports, ended, lane_error) = engine.finish().await;
-    let (stopped, error) = match (lane_error, ended, fed) {
-        (Some(error), _, _) => (Some(StopReason::Failed), Some(error)),
-        (None, Ended::Rejects, _) => (Some(StopReason::Rejects), None),
-        (None, _, Err(error)) => (Some(StopReason::Failed), Some(error)),
-        (None, _, Ok(reason)) => (reason, None),
+    let (reports, stopped, error) = match start_engine(request, around, &schema, &collection, &owned, lanes).await {
+        Err(error) => (Vec::new(), Some(StopReason::Failed), Some(error)),
+        Ok(engine) => {
+            let fed = feed_all(&mut feed, &engine, around).await;
+            let (reports, ended, lane_error) = engine.finish().await;
+            let (stopped, error) = match (lane_error, ended, fed) {
+                (Some(error), _, _) | (None, Ended::Drained | Ended::LaneGone, Err(error)) => {
+                    (Some(StopReason::Failed), Some(error))
+                }
+                (None, Ended::Rejects, _) => (Some(StopReason::Rejects), None),
+                (None, _, Ok(reason)) => (reason, None),
+            };
+            (reports, stopped, error)
+        }
     };
     let run = Run { started, lanes, reports, stopped: stopped.clone(), wal_before };
     let receipt = close(control, around, &schema, &identity, &owned, run).await?;
@@ -125,7 +137,22 @@ fn damage(chunk: &Chunk) -> Option<StopReason> {
 }
 
 async fn connect_control(db: &ConnInfo) -> Result<Connection, Error> {
-    Ok(millstream_pg::connect(db, &SessionSettings::control()).await?)
+    let control = millstream_pg::connect(db, &SessionSettings::control()).await?;
+    control.client.batch_execute(include_str!("write/durable.sql")).await?;
+    Ok(control)
+}
+
+/// Every lane stages its batches in a temporary table.
+async fn require_staging(control: &Connection) -> Result<(), Error> {
+    let sql = "select pg_catalog.has_database_privilege(pg_catalog.current_database(), 'temporary')";
+    if control.client.query_one(sql, &[]).await?.get(0) {
+        return Ok(());
+    }
+    let (role, database) = (&control.server.role, &control.server.database);
+    Err(Error::Request {
+        problem: format!("role {role} may not make temporary tables in database {database}"),
+        hint: format!("grant temporary on database {database} to {role}"),
+    })
 }
 
 fn identity(request: &LoadRequest, collection: &Collection, feed: &Feed) -> Identity {

@@ -104,6 +104,9 @@ pub const INFERENCE_DOCUMENTS: usize = 1_000;
 /// Bytes at the start of the input that key inference looks at.
 pub const INFERENCE_BYTES_MAX: usize = MEMORY_BYTES_MIN;
 
+/// Bytes kept of what the server says when it refuses a document: a trigger may say anything.
+pub const REFUSAL_BYTES_MAX: usize = 500;
+
 /// Rejects that a dry run shows.
 pub const DRY_RUN_REJECTS: usize = 10;
 

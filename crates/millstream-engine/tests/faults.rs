@@ -1,7 +1,7 @@
 //! Loads that meet servers and networks which break.
 
 use crate::scene::{Files, Stream, request, stored, surroundings};
-use millstream_engine::{Event, load};
+use millstream_engine::{Error, Event, StopReason, load};
 use millstream_testkit::{Cases, Proxy, Server, Settings, StopMode, builds, database};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -73,4 +73,54 @@ async fn a_restart_of_the_server_in_mid_load_ends_in_the_right_table() {
             assert_eq!(found, stream.last);
         }
     }
+}
+
+#[tokio::test]
+async fn a_load_that_waits_for_its_first_documents_can_be_stopped() {
+    let db = database().await;
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let writer = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || {
+            use std::io::Write;
+            let mut file = std::fs::File::options().write(true).open(pipe).unwrap();
+            file.write_all(b"{\"id\":1}\n").unwrap();
+            file
+        }
+    });
+    let (around, _) = surroundings(&db.url());
+    let wanted = request("waiting", "id", &[pipe.display().to_string()]);
+    let stop = around.stop.clone();
+    let stopping = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        stop.stop(StopReason::Interrupted);
+    };
+    let (outcome, ()) = tokio::join!(Box::pin(load(&wanted, &around)), stopping);
+    assert!(matches!(outcome, Err(Error::Stopped(StopReason::Interrupted))), "{outcome:?}");
+    drop(writer.join().unwrap());
+}
+
+#[tokio::test]
+async fn a_role_that_may_not_stage_is_told_before_anything_is_made() {
+    let db = database().await;
+    let client = db.client().await;
+    let name: String = client.query_one("select current_database()", &[]).await.unwrap().get(0);
+    let role = format!("nostage_{}", fastrand::u32(..));
+    client
+        .batch_execute(&format!(
+            "create role {role} login password 'x'; revoke temporary on database {name} from public;
+             grant create on database {name} to {role}; grant create on schema public to {role}"
+        ))
+        .await
+        .unwrap();
+    let port = millstream_testkit::shared(db.build()).await.port();
+    let url = format!("postgres://{role}:x@127.0.0.1:{port}/{name}");
+    let files = Files::new();
+    let wanted = request("unstaged", "id", &[files.write("a", "{\"id\":1}\n")]);
+    let error = Box::pin(load(&wanted, &surroundings(&url).0)).await.expect_err("no right to stage");
+    assert!(error.to_string().contains("temporary tables"), "{error}");
+    let made: bool = client.query_one("select to_regclass('unstaged') is not null", &[]).await.unwrap().get(0);
+    assert!(!made);
 }

@@ -316,6 +316,22 @@ async fn damage_ends_the_source_and_a_mended_file_goes_on_from_there() {
 }
 
 #[tokio::test]
+async fn an_unfinished_load_that_was_begun_anew_and_finished_is_not_gone_on_with() {
+    let db = database().await;
+    let files = Files::new();
+    let text: String = (0..60_000).map(|n| format!("{{\"id\":{n}{}\n", if n % 10 == 9 { "" } else { "}" })).collect();
+    let mut wanted = request("anew", "id", &[files.write("a", &text)]);
+    wanted.rejects_max = 100;
+    assert_eq!(run(&db.url(), &wanted).await.stopped, Some(StopReason::Rejects));
+    wanted.rejects_max = 100_000;
+    wanted.resume = false;
+    assert!(run(&db.url(), &wanted).await.receipt.finished);
+    wanted.resume = true;
+    let receipt = run(&db.url(), &wanted).await.receipt;
+    assert_eq!((receipt.resumed_from, receipt.counters.updated), (None, 54_000));
+}
+
+#[tokio::test]
 async fn a_changed_prefix_is_refused() {
     let db = database().await;
     let files = Files::new();

@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use crate::secret::masked;
+use millstream_engine::StopReason;
 use millstream_pg::ErrorKind;
 use std::error::Error;
 use std::io::Write;
@@ -133,7 +134,13 @@ impl From<millstream_pg::Error> for Failure {
 
 impl From<millstream_engine::Error> for Failure {
     fn from(error: millstream_engine::Error) -> Self {
-        Self::judged(&error, error.kind(), error.hint())
+        let mut failure = Self::judged(&error, error.kind(), error.hint());
+        match error {
+            millstream_engine::Error::Stopped(StopReason::Terminated) => failure.end = End::Shown(Exit::Terminated),
+            millstream_engine::Error::Stopped(_) => failure.end = End::Shown(Exit::Interrupted),
+            _ => {}
+        }
+        failure
     }
 }
 

@@ -8,6 +8,9 @@ use millstream_model::limits::SLOTS;
 use millstream_model::{COUNTERS, Counters, KeySpec, Position, Receipt, SLOT_HASH_VERSION};
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
+/// Advisory lock under which a load is looked up or recorded, and its own lock taken: `msldopen`.
+const OPEN_LOCK: i64 = 0x6d73_6c64_6f70_656e;
+
 /// What makes a load the same load: only sources may be appended while it is unfinished.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
@@ -62,6 +65,9 @@ pub(crate) async fn open(
     lanes: u16,
     resume: bool,
 ) -> Result<OwnedLoad, Error> {
+    // One at a time, so that the same load started twice in one moment is one load. An error ends
+    // the session and with it the lock.
+    client.execute("select pg_advisory_lock($1)", &[&OPEN_LOCK]).await?;
     let found = if resume { find_unfinished(client, schema, identity).await? } else { None };
     let (load_id, resumed) = match found {
         Some(load_id) => (load_id, true),
@@ -69,6 +75,7 @@ pub(crate) async fn open(
     };
     let (class, id) = load_lock_keys(load_id);
     let locked: bool = client.query_one("select pg_try_advisory_lock($1, $2)", &[&class, &id]).await?.get(0);
+    client.execute("select pg_advisory_unlock($1)", &[&OPEN_LOCK]).await?;
     if !locked {
         return Err(Error::LoadRunning { load_id });
     }

@@ -3,6 +3,7 @@
 use super::{Session, staged};
 use crate::batch::{Batch, Group, RejectedDocument, kept_bytes};
 use crate::error::Error;
+use crate::limits::REFUSAL_BYTES_MAX;
 use crate::merge::Written;
 use millstream_model::{Counters, Fault, Reason};
 
@@ -52,7 +53,9 @@ async fn replay_key(
             Ok(written) => outcome.counters += (session.target.mode.count)(written),
             Err(error) => {
                 outcome.counters.rejected += 1;
-                let fault = Fault::new(Reason::RefusedByServer, error.as_ref().unwrap_or(refusal).to_string());
+                let mut detail = error.as_ref().unwrap_or(refusal).to_string();
+                detail.truncate(detail.floor_char_boundary(REFUSAL_BYTES_MAX));
+                let fault = Fault::new(Reason::RefusedByServer, detail);
                 let (part, row) = batch.members(single).next().expect("it holds one document");
                 let start = row.doc_start as usize;
                 outcome.rejects.push(RejectedDocument {
