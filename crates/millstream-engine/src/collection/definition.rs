@@ -1,6 +1,6 @@
 //! The statement that makes a collection's table.
 
-use millstream_model::{CollectionName, KeySpec, KeyType};
+use millstream_model::{CollectionName, KeyColumn, KeySpec, KeyType};
 use millstream_pg::{quote_identifier, quote_qualified};
 
 /// Percent of a page that inserts fill. With a full page an update moves its row to another page and
@@ -14,14 +14,7 @@ pub const FILLFACTOR: u8 = 90;
 /// `create table` for a collection: key columns, `doc jsonb not null`, a primary key, nothing else.
 /// `lz4` compresses long documents faster than the default where the server has it.
 pub fn definition(name: &CollectionName, key: &KeySpec, lz4: bool) -> String {
-    let mut lines: Vec<String> = key
-        .columns
-        .iter()
-        .map(|column| {
-            let collate = if column.key_type == KeyType::Text { " collate \"C\"" } else { "" };
-            format!("{} {}{collate} not null", quote_identifier(&column.name), column.key_type.sql_name())
-        })
-        .collect();
+    let mut lines = key_columns(key);
     let compression = if lz4 { " compression lz4" } else { "" };
     lines.push(format!("doc jsonb{compression} not null"));
     let key_list: Vec<String> = key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
@@ -33,10 +26,18 @@ pub fn definition(name: &CollectionName, key: &KeySpec, lz4: bool) -> String {
     )
 }
 
+/// The definitions of the key's columns. Text is in byte order, which is the order of batches.
+pub(crate) fn key_columns(key: &KeySpec) -> Vec<String> {
+    let definition = |column: &KeyColumn| {
+        let collate = if column.key_type == KeyType::Text { " collate \"C\"" } else { "" };
+        format!("{} {}{collate} not null", quote_identifier(&column.name), column.key_type.sql_name())
+    };
+    key.columns.iter().map(definition).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_model::KeyColumn;
 
     #[test]
     fn names_are_quoted_and_text_is_in_byte_order() {

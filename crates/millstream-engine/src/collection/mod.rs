@@ -3,6 +3,7 @@
 mod definition;
 mod fitness;
 
+pub(crate) use definition::key_columns;
 pub use definition::{FILLFACTOR, definition};
 
 use crate::decode;

@@ -1,10 +1,11 @@
 //! The statements of a collection under a mode, as text and prepared on a connection.
 
+use crate::collection::key_columns;
 use crate::error::Error;
 use crate::merge::Mode;
 use crate::store::Schema;
 use millstream_model::{CollectionName, KeySpec, KeyType};
-use millstream_pg::quote_identifier;
+use millstream_pg::{quote_identifier, quote_qualified};
 use tokio_postgres::{Client, Statement};
 
 /// Where and how a load writes.
@@ -30,18 +31,9 @@ pub(crate) struct Prepared {
 
 impl Target {
     pub(crate) fn new(name: &CollectionName, key: &KeySpec, mode: &'static Mode, schema: Schema) -> Self {
-        let table = format!("{}.{}", quote_identifier(&name.schema), quote_identifier(&name.table));
+        let table = quote_qualified(&name.schema, &name.table);
         let keys: Vec<String> = key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
         let key_list = keys.join(", ");
-        let definitions: Vec<String> = key
-            .columns
-            .iter()
-            .zip(&keys)
-            .map(|(column, quoted)| {
-                let collate = if column.key_type == KeyType::Text { " collate \"C\"" } else { "" };
-                format!("{quoted} {}{collate} not null", column.key_type.sql_name())
-            })
-            .collect();
         let on_conflict = mode.on_conflict.replace("{key}", &key_list);
         Self {
             mode,
@@ -49,7 +41,7 @@ impl Target {
             schema,
             create_stage: format!(
                 "create temporary table millstream_stage ({}, doc jsonb not null) on commit delete rows",
-                definitions.join(", ")
+                key_columns(key).join(", ")
             ),
             copy_table: format!("copy {table} ({key_list}, doc) from stdin (format binary)"),
             copy_stage: format!("copy pg_temp.millstream_stage ({key_list}, doc) from stdin (format binary)"),
