@@ -6,7 +6,7 @@ where table_oid = $1
   and key = ($3::text)::jsonb
   and format = $4
   and state <> 'finished'
-  and sources = ($5::text[])[1:cardinality(sources)]
+  and sources = ($5::text[])[1:pg_catalog.cardinality(sources)]
   and slot_hash_version = $6
   -- Begun anew and finished since: going on with the old one would bring older documents back.
   and not exists (
@@ -16,7 +16,7 @@ where table_oid = $1
         and newer.mode = l.mode
         and newer.key = l.key
         and newer.format = l.format
-        and newer.sources = ($5::text[])[1:cardinality(newer.sources)]
+        and newer.sources = ($5::text[])[1:pg_catalog.cardinality(newer.sources)]
         and newer.state = 'finished'
         and newer.load_id > l.load_id
   )
