@@ -73,6 +73,12 @@ impl Splitter {
                 Some(fault) => part.rejects.push(reject(chunk, frame, position, fault)),
             }
         }
+        let dealt: usize = parts.iter().map(Part::documents).sum();
+        assert_eq!(
+            dealt as u64 + skipped.documents,
+            chunk.frames.len() as u64,
+            "every document of a chunk is in one part or committed before"
+        );
         (parts, skipped)
     }
 }
