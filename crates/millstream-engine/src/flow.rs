@@ -7,7 +7,7 @@ use crate::decode::{DecodeLimits, Decoder};
 use crate::engine::{Ended, Engine, RejectLimits};
 use crate::error::Error;
 use crate::feed::Feed;
-use crate::limits::{FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX};
+use crate::limits::{FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, MEMORY_BATCHES};
 use crate::observe::{Event, Observer, Tally};
 use crate::request::LoadRequest;
 use crate::stop::{Stop, StopReason};
@@ -215,7 +215,7 @@ async fn start_engine(
             lane,
             run: owned.run,
             batch_rows: request.batch_rows,
-            batch_bytes_max: request.batch_bytes_max.min(request.memory_bytes / (4 * usize::from(lanes)).max(4)),
+            batch_bytes_max: request.batch_bytes_max.min(request.memory_bytes / (MEMORY_BATCHES * usize::from(lanes))),
             flush_after: FLUSH_AFTER,
             age_max: request.lane_age_max,
             rejects: reject_limits(request, owned),

@@ -63,6 +63,14 @@ pub const FLUSH_AFTER: Duration = Duration::from_millis(200);
 /// Source bytes in flight between the sources and the lanes' commits, by default.
 pub const MEMORY_BYTES: usize = 64 << 20;
 
+/// Batches of every lane that the memory must hold at least: one is written, one waits, and the
+/// chunks that both keep alive are shared with other lanes.
+pub const MEMORY_BATCHES: usize = 4;
+
+/// A batch is cut when the chunks that it keeps alive are this many times its own largest size:
+/// a lane that gets little of every chunk must not hold the memory of all.
+pub const HELD_BATCHES_MAX: usize = 4;
+
 /// Least memory that lets the largest document through.
 pub const MEMORY_BYTES_MIN: usize = 2 * DOCUMENT_BYTES_MAX;
 

@@ -8,7 +8,7 @@ use super::statement::{Prepared, Target};
 use crate::batch::{Batch, Part, RejectedDocument};
 use crate::engine::RejectLimits;
 use crate::error::Error;
-use crate::limits::{SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
+use crate::limits::{HELD_BATCHES_MAX, SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
 use crate::merge::Written;
 use crate::observe::{Event, Observer, Tally};
 use millstream_model::Counters;
@@ -120,7 +120,7 @@ impl Lane {
         let mut parts = vec![first];
         while rows < self.setup.batch_rows
             && bytes < self.setup.batch_bytes_max as u64
-            && held_bytes < 4 * self.setup.batch_bytes_max
+            && held_bytes < HELD_BATCHES_MAX * self.setup.batch_bytes_max
         {
             match tokio::time::timeout_at(deadline, queue.recv()).await {
                 Ok(Some(part)) => {
@@ -146,18 +146,7 @@ impl Lane {
                 Ok(None) => return Ok(Some(batch.halves())),
                 Err(error) => error,
             };
-            let kind = error.kind();
-            let Some(delay) = retry_delay(attempt, kind) else { return Err(error) };
-            attempt += 1;
-            self.report.retries += 1;
-            self.report.deadlocks += u64::from(kind == ErrorKind::Deadlock);
-            self.setup.observer.event(Event::Retry {
-                lane: self.setup.lane,
-                attempt,
-                after: delay,
-                error: error.to_string(),
-            });
-            tokio::time::sleep(delay).await;
+            self.pause(&mut attempt, error).await?;
             if let Some(counters) = self.recover(&batch, &mut attempt).await? {
                 break counters;
             }
@@ -165,6 +154,20 @@ impl Lane {
         self.setup.tally.committed(counters);
         batch.committed();
         Ok(None)
+    }
+
+    /// Tells of an error that may pass and waits before the next try; gives the error back when it
+    /// will not, or has not for too long.
+    async fn pause(&mut self, attempt: &mut u32, error: Error) -> Result<(), Error> {
+        let kind = error.kind();
+        let Some(after) = retry_delay(*attempt, kind) else { return Err(error) };
+        self.report.retries += 1;
+        self.report.deadlocks += u64::from(kind == ErrorKind::Deadlock);
+        let retry = Event::Retry { lane: self.setup.lane, attempt: *attempt, after, error: error.to_string() };
+        self.setup.observer.event(retry);
+        *attempt += 1;
+        tokio::time::sleep(after).await;
+        Ok(())
     }
 
     /// Reconnects where needed and finds out whether the batch was committed after all.
@@ -182,17 +185,7 @@ impl Lane {
                     self.reconnected = true;
                     return self.decide(batch, batches);
                 }
-                Err(error) => {
-                    let Some(delay) = retry_delay(*attempt, error.kind()) else { return Err(error) };
-                    *attempt += 1;
-                    self.setup.observer.event(Event::Retry {
-                        lane: self.setup.lane,
-                        attempt: *attempt,
-                        after: delay,
-                        error: error.to_string(),
-                    });
-                    tokio::time::sleep(delay).await;
-                }
+                Err(error) => self.pause(attempt, error).await?,
             }
         }
     }
