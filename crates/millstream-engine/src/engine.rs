@@ -205,6 +205,7 @@ fn decode(
 ) -> Ended {
     while let Some((chunk, hold)) = chunks.blocking_recv() {
         let (mut parts, skipped) = splitter.split(&chunk);
+        tally.decoded(chunk.bytes.len() as u64, parts.iter().map(|p| p.bytes_read).sum());
         drop(chunk);
         tally.skipped(skipped.documents);
         let rejected = parts.iter().flat_map(|p| &p.rejects);

@@ -7,7 +7,7 @@ use crate::decode::{DecodeLimits, Decoder};
 use crate::engine::{Ended, Engine, RejectLimits};
 use crate::error::Error;
 use crate::feed::Feed;
-use crate::limits::{FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, MEMORY_BATCHES};
+use crate::limits::{FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, MEMORY_BATCHES, SETTLE_FAILED_TRIES_MAX};
 use crate::observe::{Event, Observer, Tally};
 use crate::request::LoadRequest;
 use crate::stop::{Stop, StopReason};
@@ -48,7 +48,8 @@ pub struct Surroundings {
 /// Loads the sources of a request. This is the whole path: feed, decode, slots, lanes, receipt.
 ///
 /// # Errors
-/// Only while nothing has been written by this run; later failures are part of the [`Outcome`].
+/// While nothing has been written by this run, and when the server is gone for good, so that no
+/// receipt can be had; every other failure is part of the [`Outcome`].
 pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcome, Error> {
     request.check()?;
     let started = Instant::now();
@@ -261,7 +262,8 @@ async fn close(
             Ok(receipt) => return Ok(receipt),
             Err(error) => error,
         };
-        let Some(delay) = retry_delay(attempt, error.kind()) else { return Err(error) };
+        let given_up = run.stopped == Some(StopReason::Failed) && attempt >= SETTLE_FAILED_TRIES_MAX;
+        let Some(delay) = retry_delay(attempt, error.kind()).filter(|_| !given_up) else { return Err(error) };
         attempt += 1;
         tokio::time::sleep(delay).await;
         if let Ok(again) = connect_control(&around.db).await {

@@ -129,6 +129,9 @@ pub const COPY_PENALTY_MAX: u32 = 64;
 /// hold up every new reader behind the drop.
 pub const DROP_LOCK_WAIT: Duration = Duration::from_secs(5);
 
+/// Tries to settle a load that a lane gave up: the lane has waited for the server already.
+pub const SETTLE_FAILED_TRIES_MAX: u32 = 5;
+
 const _: () = assert!(LANES_DEFAULT_MAX <= LANES_MAX);
 const _: () = assert!(STAGE_MEMORY_MIB << 20 >= 2 * BATCH_BYTES_MAX && SORT_MEMORY_MIB << 20 >= 2 * BATCH_BYTES_MAX);
 const _: () = assert!((LANES_MAX as usize) <= SLOTS, "each lane owns at least one slot");

@@ -65,6 +65,9 @@ pub struct Tally {
     refused: AtomicU64,
     refused_bytes: AtomicU64,
     skipped: AtomicU64,
+    /// Uncompressed bytes that went through the decoder, and those of the documents found in them.
+    decoded: AtomicU64,
+    handed_over: AtomicU64,
     input_read: AtomicU64,
     /// Bytes of all sources as they are on disk; zero when unknown.
     input_total: AtomicU64,
@@ -79,10 +82,22 @@ impl Tally {
         self.input_read.store(bytes, Relaxed);
     }
 
-    /// Bytes read of the sources as they are on disk, and their size in all when it is known.
+    pub(crate) fn decoded(&self, bytes: u64, document_bytes: u64) {
+        self.decoded.fetch_add(bytes, Relaxed);
+        self.handed_over.fetch_add(document_bytes, Relaxed);
+    }
+
+    /// How much of the sources as they are on disk is committed, and their size in all when it is
+    /// known, in bytes. What is read but not yet committed is told from the share of decoded bytes
+    /// that wait for their commit, because nobody knows where in a compressed file a document is.
     pub fn input(&self) -> (u64, Option<u64>) {
         let total = self.input_total.load(Relaxed);
-        (self.input_read.load(Relaxed), (total > 0).then_some(total))
+        let decoded = self.decoded.load(Relaxed);
+        let waiting = self.handed_over.load(Relaxed).saturating_sub(self.bytes.load(Relaxed));
+        let settled = u128::from(decoded.saturating_sub(waiting));
+        let read = u128::from(self.input_read.load(Relaxed));
+        let done = (read * settled).checked_div(u128::from(decoded)).unwrap_or(0);
+        (u64::try_from(done).unwrap_or(u64::MAX), (total > 0).then_some(total))
     }
 
     pub(crate) fn committed(&self, counters: Counters) {
@@ -134,5 +149,24 @@ impl Tally {
     /// Documents of this run's input that earlier runs had committed.
     pub fn documents_skipped(&self) -> u64 {
         self.skipped.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_for_its_commit_is_not_done() {
+        let tally = Tally::default();
+        assert_eq!(tally.input(), (0, None));
+        tally.expect_input(Some(100));
+        tally.input_read(50);
+        assert_eq!(tally.input(), (0, Some(100)), "read, but not decoded");
+        // Compressed to a tenth; of 500 bytes 100 were skipped, 380 are documents, 20 line ends.
+        tally.decoded(500, 380);
+        assert_eq!(tally.input(), (12, Some(100)));
+        tally.committed(Counters { bytes_read: 380, ..Counters::default() });
+        assert_eq!(tally.input(), (50, Some(100)));
     }
 }

@@ -49,7 +49,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The disk is full, or too full to begin.
-    #[error("the disk that holds {} is full{}", path.display(), free_text(*free_bytes))]
+    #[error("the disk that holds {} has too little room{}", path.display(), free_text(*free_bytes))]
     DiskFull {
         /// A path on that disk.
         path: PathBuf,

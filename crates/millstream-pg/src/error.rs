@@ -175,6 +175,9 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Settings { hint, .. } | Error::Connect { hint, .. } | Error::Unusable { hint, .. } => hint.clone(),
+            Error::Server { sqlstate, .. } if sqlstate == "3F000" => {
+                Some("create it with `create schema NAME`, or name one that is there".to_owned())
+            }
             Error::Server { kind, .. } => kind.hint().map(str::to_owned),
             Error::Lost { .. } | Error::Driver { .. } => None,
         }

@@ -81,10 +81,16 @@ pub fn explain(error: &clap::Error) -> std::process::ExitCode {
         return Exit::Done.into();
     }
     let text = error.render();
-    let shown =
-        if std::io::IsTerminal::is_terminal(&std::io::stderr()) { text.ansi().to_string() } else { text.to_string() };
+    let shown = if coloured() { text.ansi().to_string() } else { text.to_string() };
     let _ = std::io::stderr().write_all(masked(&shown).as_bytes());
     Exit::Error.into()
+}
+
+/// Whether stderr is a terminal that knows colours, and nobody asked for none: <https://no-color.org>.
+fn coloured() -> bool {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let knows = set("TERM").is_some_and(|term| term != "dumb");
+    std::io::IsTerminal::is_terminal(&std::io::stderr()) && knows && set("NO_COLOR").is_none()
 }
 
 #[cfg(test)]

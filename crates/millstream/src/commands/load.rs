@@ -29,6 +29,9 @@ Pointer (/a~1b); TYPE is text, bigint, integer, uuid, timestamptz, date or
 boolean. Types left out are told from the first 1,000 documents, or from the
 collection if it is there.
 
+Of a JSON member that comes twice in an object the last counts, as in jsonb;
+this also holds for the key.
+
 Run the same command again after it was stopped, killed or failed: it goes on
 where the last commit left it.";
 
@@ -64,15 +67,15 @@ pub struct LoadArgs {
     #[arg(long)]
     adopt: bool,
 
-    /// Connections that write [default: the server's cores, 4 at most]
+    /// Connections that write, 64 at most [default: the server's cores, 4 at most]
     #[arg(long, value_name = "N")]
     lanes: Option<u16>,
 
-    /// Documents committed at once by a connection
+    /// Documents committed at once by a connection, 1,000,000 at most
     #[arg(long, value_name = "N", default_value_t = millstream_engine::limits::BATCH_ROWS)]
     batch_rows: usize,
 
-    /// Source data in flight at most: 64MiB, 1GiB
+    /// Source data in flight at most, 32MiB to 4GiB; a plain number counts bytes
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
     memory: Size,
 
@@ -175,16 +178,24 @@ pub(super) async fn run_load(
         note("stopping: what was read is being committed; once more to stop at once");
         asked.stop(reason);
     });
-    let around = Surroundings { db: db.clone(), stop, observer: progress.observer(), tally };
+    let around = Surroundings { db: db.clone(), stop, observer: progress.observer(), tally: Arc::clone(&tally) };
     let outcome = millstream_engine::load(request, &around).await;
     watch.abort();
     progress.finish();
+    if outcome.is_err() && tally.documents() > 0 {
+        let committed = quantity::things(tally.documents(), "document");
+        note(&format!(
+            "{committed} of this run are committed, but the server is not there to give the receipt; {AGAIN}"
+        ));
+    }
     Ok(outcome?)
 }
 
+/// The way out of a load that ended early.
+const AGAIN: &str = "run the same command again to go on from the last commit";
+
 /// The exit of a load, after its receipt was printed.
 pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Failure> {
-    let again = "run the same command again to go on from the last commit";
     match (&outcome.stopped, &outcome.error) {
         (None, _) if outcome.receipt.counters.rejected > 0 => {
             note(&format!("hint: millstream rejects {}", request.collection));
@@ -209,7 +220,7 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
         }
         (Some(StopReason::Failed), Some(error)) => {
             let failure = Failure::judged(error, error.kind(), error.hint());
-            note(&format!("what the receipt counts is committed; {again}"));
+            note(&format!("what the receipt counts is committed; {AGAIN}"));
             Err(failure)
         }
         (Some(StopReason::Failed), None) => Err(Failure::bug("a load failed without an error")),
