@@ -207,7 +207,7 @@ async fn start_engine(
     owned: &OwnedLoad,
     lanes: u16,
 ) -> Result<Engine, Error> {
-    let target = Arc::new(Target::new(&request.collection, &collection.key, request.mode, schema.clone()));
+    let target = Arc::new(Target::new(&request.collection, collection, request.mode, schema.clone()));
     let setups = (0..lanes)
         .map(|lane| LaneSetup {
             db: around.db.clone(),

@@ -118,12 +118,12 @@ pub const REFUSAL_BYTES_MAX: usize = 500;
 /// Rejects that a dry run shows.
 pub const DRY_RUN_REJECTS: usize = 10;
 
-/// A lane that met a duplicate in direct COPY stays away from it for this many batches at first,
-/// doubling up to [`COPY_PENALTY_MAX`].
-pub const COPY_PENALTY: u32 = 1;
+/// A lane whose writer for one kind of keys met another kind stays away from it for this many batches
+/// at first, doubling up to [`WRITER_PENALTY_MAX`].
+pub const WRITER_PENALTY: u32 = 1;
 
-/// Longest stay away from direct COPY, in batches.
-pub const COPY_PENALTY_MAX: u32 = 64;
+/// Longest stay away from a writer, in batches.
+pub const WRITER_PENALTY_MAX: u32 = 64;
 
 /// How long dropping a collection waits for others to let go of its table. Waiting longer would
 /// hold up every new reader behind the drop.

@@ -41,6 +41,14 @@ pub(super) fn check(
     Ok((key, warnings(table)))
 }
 
+/// Whether an update may find the table's rows by a join with staged keys: they compare as those do,
+/// and no trigger can drop a row or would be planned under the settings that keep the join in order.
+pub(super) fn joins(table: &Table) -> bool {
+    let key = conflict_key(table);
+    let mut collations = table.columns.iter().filter(|c| key.contains(&c.name)).filter_map(|c| c.collation.as_ref());
+    table.triggers.is_empty() && collations.all(|(_, name)| name == "C")
+}
+
 /// A reason not to load into a table, with the way out.
 type Obstacle = fn(&Table) -> Option<(String, String)>;
 

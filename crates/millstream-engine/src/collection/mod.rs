@@ -25,6 +25,8 @@ pub struct Collection {
     pub key: KeySpec,
     /// Whether the table held no row when it was looked at.
     pub empty: bool,
+    /// Whether rows can be updated by a join with the staged keys.
+    pub joins: bool,
 }
 
 /// What a load would find or make.
@@ -38,6 +40,7 @@ pub struct Plan {
     pub ddl: Option<String>,
     /// Nothing wrong, but worth a line.
     pub warnings: Vec<String>,
+    pub(crate) joins: bool,
 }
 
 /// Settles the key and, without changing anything, checks the table if there is one.
@@ -53,12 +56,12 @@ pub(crate) async fn plan(
             let known = store::known_collection(&control.client, schema, table.oid).await?;
             let (key, warnings) = fitness::check(request, &table, known.as_ref())?;
             let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
-            Ok(Plan { key, reasons, ddl: None, warnings })
+            Ok(Plan { key, reasons, ddl: None, warnings, joins: fitness::joins(&table) })
         }
         None => {
             let (key, reasons) = infer(request, feed).await?;
             let ddl = definition(name, &key, control.server.lz4);
-            Ok(Plan { key, reasons, ddl: Some(ddl), warnings: Vec::new() })
+            Ok(Plan { key, reasons, ddl: Some(ddl), warnings: Vec::new(), joins: true })
         }
     }
 }
@@ -97,7 +100,7 @@ pub(crate) async fn prepare(
     store::remember_collection(&control.client, schema, table, name, &plan.key, true).await?;
     let exists = format!("select exists (select from {})", millstream_pg::quote_qualified(&name.schema, &name.table));
     let filled: bool = control.client.query_one(&exists, &[]).await?.get(0);
-    Ok(Collection { table_oid: table, key: plan.key, empty: !filled })
+    Ok(Collection { table_oid: table, key: plan.key, empty: !filled, joins: plan.joins })
 }
 
 /// Makes the table and remembers it as ours, both or neither, so that no other load and no later run

@@ -7,7 +7,6 @@ pub(super) static MODE: Mode = Mode {
     name: "keep",
     about: "a stored document stays; the first of a new key is written",
     fold: |places| places.start,
-    on_conflict: "({key}) do nothing",
-    skips_existing: true,
+    set: None,
     count: |w: Written| Counters { inserted: w.inserted, kept: w.documents - w.inserted, ..Counters::default() },
 };

@@ -15,11 +15,8 @@ pub struct Mode {
     pub about: &'static str,
     /// The place of the document that a group of one key writes, among places oldest first.
     pub(crate) fold: fn(&Range<usize>) -> usize,
-    /// What follows `on conflict`; `{key}` is the list of key columns, quoted.
-    pub(crate) on_conflict: &'static str,
-    /// Whether a key that the statement neither inserted nor updated is a result of this mode
-    /// (else only a trigger can have dropped it).
-    pub(crate) skips_existing: bool,
+    /// What becomes of a stored document, as SQL over `{new}` and `{old}`; `None` when it stays.
+    pub(crate) set: Option<&'static str>,
     /// The account of `documents` folded into `keys` keys, of which the server inserted and updated some.
     pub(crate) count: fn(Written) -> Counters,
 }
@@ -58,7 +55,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), MODES.len());
         for mode in MODES {
-            let updated = if mode.skips_existing { 0 } else { 3 };
+            let updated = if mode.set.is_some() { 3 } else { 0 };
             let written = Written { documents: 12, keys: 7, inserted: 4, updated };
             assert_eq!((mode.count)(written).accounted(), 12, "{}", mode.name);
             assert!((mode.fold)(&(3..7)) < 7 && (mode.fold)(&(3..7)) >= 3);

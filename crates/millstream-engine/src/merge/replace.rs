@@ -7,8 +7,7 @@ pub(super) static MODE: Mode = Mode {
     name: "replace",
     about: "the new document takes the place of the stored one; the last of a key wins",
     fold: |places| places.end - 1,
-    on_conflict: "({key}) do update set doc = excluded.doc",
-    skips_existing: false,
+    set: Some("{new}"),
     count: |w: Written| Counters {
         inserted: w.inserted,
         updated: w.updated,

@@ -1,49 +1,71 @@
 //! Which writer a lane uses next, from what its last batches met.
 
-use super::{Writer, copy, staged};
-use crate::limits::{COPY_PENALTY, COPY_PENALTY_MAX};
+use super::{Writer, copy, staged, update};
+use crate::limits::{WRITER_PENALTY, WRITER_PENALTY_MAX};
 use crate::merge::Written;
 
-/// Direct COPY while keys are new, staged when they are not.
+/// A writer for batches of one kind is taken up after a batch of that kind, and left for a while when
+/// it met a key of the other kind.
 #[derive(Debug)]
 pub(super) struct Choice {
-    copy: bool,
-    /// Batches to stay away from COPY.
+    keys: Keys,
+    /// Whether there is a writer for stored keys.
+    updates: bool,
+    /// Batches of one kind still to see before its writer is taken.
     wait: u32,
     penalty: u32,
 }
 
+/// What the next batch is believed to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    New,
+    Stored,
+    Any,
+}
+
 impl Choice {
     /// Begins with direct COPY where it cannot meet a stored key.
-    pub(super) fn new(table_empty: bool) -> Self {
-        Self { copy: table_empty, wait: 1, penalty: COPY_PENALTY }
+    pub(super) fn new(table_empty: bool, updates: bool) -> Self {
+        let keys = if table_empty { Keys::New } else { Keys::Any };
+        Self { keys, updates, wait: 1, penalty: WRITER_PENALTY }
     }
 
     pub(super) fn writer(&self) -> &'static Writer {
-        if self.copy { &copy::WRITER } else { &staged::WRITER }
+        match self.keys {
+            Keys::New => &copy::WRITER,
+            Keys::Stored => &update::WRITER,
+            Keys::Any => &staged::WRITER,
+        }
     }
 
-    /// Whether the next batch goes by direct COPY, which a stored key ends.
-    pub(super) fn is_copy(&self) -> bool {
-        self.copy
-    }
-
-    /// A duplicate ended a COPY.
-    pub(super) fn duplicate(&mut self) {
-        self.copy = false;
+    /// The writer met a key that it cannot write.
+    pub(super) fn missed(&mut self) {
+        assert_ne!(self.keys, Keys::Any, "the staged writer writes any key");
+        self.keys = Keys::Any;
         self.wait = self.penalty;
-        self.penalty = (self.penalty * 2).min(COPY_PENALTY_MAX);
+        self.penalty = (self.penalty * 2).min(WRITER_PENALTY_MAX);
     }
 
     /// The writer wrote a batch.
     pub(super) fn wrote(&mut self, written: Written) {
-        if self.copy {
-            self.penalty = COPY_PENALTY;
-        } else if written.inserted < written.keys {
+        if self.keys != Keys::Any {
+            self.penalty = WRITER_PENALTY;
+            return;
+        }
+        let kind = match written.inserted {
+            _ if written.keys == 0 => return,
+            0 if self.updates => Keys::Stored,
+            n if n == written.keys => Keys::New,
+            _ => Keys::Any,
+        };
+        if kind == Keys::Any {
             self.wait = self.wait.max(1);
         } else {
             self.wait = self.wait.saturating_sub(1);
-            self.copy = self.wait == 0;
+            if self.wait == 0 {
+                self.keys = kind;
+            }
         }
     }
 }
@@ -57,34 +79,47 @@ mod tests {
     }
 
     #[test]
-    fn copy_is_tried_on_an_empty_table_and_after_a_batch_of_new_keys() {
-        assert_eq!(Choice::new(true).writer().name, "copy");
-        let mut choice = Choice::new(false);
-        assert_eq!(choice.writer().name, "staged");
-        choice.wrote(written(5, 4));
-        assert!(!choice.is_copy(), "a key was stored already");
-        choice.wrote(written(5, 5));
-        assert!(choice.is_copy());
+    fn a_writer_is_taken_after_a_batch_of_its_kind() {
+        assert_eq!(Choice::new(true, true).writer().name, "copy");
+        for (inserted, next) in [(5, "copy"), (4, "staged"), (0, "update")] {
+            let mut choice = Choice::new(false, true);
+            assert_eq!(choice.writer().name, "staged");
+            choice.wrote(written(5, inserted));
+            assert_eq!(choice.writer().name, next);
+        }
+        let mut choice = Choice::new(false, false);
+        choice.wrote(written(5, 0));
+        assert_eq!(choice.writer().name, "staged", "rows of this table cannot be joined");
     }
 
     #[test]
-    fn each_miss_keeps_copy_away_for_longer_up_to_the_limit() {
-        let mut choice = Choice::new(true);
-        let mut waits = Vec::new();
-        for _ in 0..10 {
-            choice.duplicate();
-            let mut batches = 0;
-            while !choice.is_copy() {
-                choice.wrote(written(5, 5));
-                batches += 1;
+    fn an_empty_batch_says_nothing_of_keys() {
+        let mut choice = Choice::new(false, true);
+        choice.wrote(Written::default());
+        assert_eq!(choice.writer().name, "staged");
+    }
+
+    #[test]
+    fn each_miss_keeps_the_writer_away_for_longer_up_to_the_limit() {
+        for (inserted, name) in [(5, "copy"), (0, "update")] {
+            let mut choice = Choice::new(false, true);
+            choice.wrote(written(5, inserted));
+            let mut waits = Vec::new();
+            for _ in 0..10 {
+                choice.missed();
+                let mut batches = 0;
+                while choice.writer().name != name {
+                    choice.wrote(written(5, inserted));
+                    batches += 1;
+                }
+                waits.push(batches);
             }
-            waits.push(batches);
+            assert_eq!(waits[..3], [WRITER_PENALTY, 2 * WRITER_PENALTY, 4 * WRITER_PENALTY]);
+            assert_eq!(waits[9], WRITER_PENALTY_MAX);
+            choice.wrote(written(5, inserted));
+            choice.missed();
+            choice.wrote(written(5, inserted));
+            assert_eq!(choice.writer().name, name, "a batch that it wrote ends the penalty");
         }
-        assert_eq!(waits[..3], [COPY_PENALTY, 2 * COPY_PENALTY, 4 * COPY_PENALTY]);
-        assert_eq!(waits[9], COPY_PENALTY_MAX);
-        choice.wrote(written(5, 5));
-        choice.duplicate();
-        choice.wrote(written(5, 5));
-        assert!(choice.is_copy(), "a batch that COPY wrote ends the penalty");
     }
 }

@@ -8,12 +8,14 @@ use futures_util::FutureExt;
 
 pub(super) static WRITER: Writer = Writer { name: "copy", write };
 
-/// Fails with a unique violation when a key exists; the caller then writes the batch another way.
 fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
     async move {
-        let inserted = copy_groups(session, &session.prepared.copy_table, batch, groups).await?;
+        let inserted = match copy_groups(session, &session.prepared.copy_table, batch, groups).await {
+            Err(error) if error.is_duplicate() => return Ok(None),
+            inserted => inserted?,
+        };
         let documents = groups.iter().map(|g| g.len() as u64).sum();
-        Ok(Written { documents, keys: groups.len() as u64, inserted, updated: 0 })
+        Ok(Some(Written { documents, keys: groups.len() as u64, inserted, updated: 0 }))
     }
     .boxed()
 }

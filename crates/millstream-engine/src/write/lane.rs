@@ -8,11 +8,11 @@ use super::statement::{Prepared, Target};
 use crate::batch::{Batch, Part, RejectedDocument};
 use crate::engine::RejectLimits;
 use crate::error::Error;
-use crate::limits::{HELD_BATCHES_MAX, SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
+use crate::limits::HELD_BATCHES_MAX;
 use crate::merge::Written;
 use crate::observe::{Event, Observer, Tally};
 use millstream_model::Counters;
-use millstream_pg::{ConnInfo, Connection, ErrorKind, SessionSettings, retry_delay};
+use millstream_pg::{ConnInfo, Connection, ErrorKind, retry_delay};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,7 +73,7 @@ impl Lane {
     /// Connects and takes the lane's row over.
     pub(crate) async fn open(setup: LaneSetup) -> Result<Self, Error> {
         let (link, epoch, batches) = attach(&setup, false).await?;
-        let choice = Choice::new(setup.table_empty);
+        let choice = Choice::new(setup.table_empty, setup.target.has_update());
         Ok(Self { setup, link, epoch, batches, choice, report: LaneReport::default(), reconnected: false })
     }
 
@@ -205,9 +205,9 @@ impl Lane {
     /// One try at a batch, in one transaction; `None` when it is to be halved.
     async fn attempt(&mut self, batch: &Batch) -> Result<Option<Counters>, Error> {
         let written = match self.write(batch).await {
-            Ok(written) => written,
-            Err(error) if self.choice.is_copy() && error.is_duplicate() => {
-                self.choice.duplicate();
+            Ok(Some(written)) => written,
+            Ok(None) => {
+                self.choice.missed();
                 self.link.connection.client.batch_execute("rollback").await?;
                 return Box::pin(self.attempt(batch)).await;
             }
@@ -226,11 +226,11 @@ impl Lane {
         Ok(Some(counters))
     }
 
-    async fn write(&self, batch: &Batch) -> Result<Written, Error> {
+    async fn write(&self, batch: &Batch) -> Result<Option<Written>, Error> {
         let session = self.session("begin; set constraints all immediate");
         if batch.groups().is_empty() {
             session.client.batch_execute(session.opening).await?;
-            return Ok(Written::default());
+            return Ok(Some(Written::default()));
         }
         session.write(self.choice.writer(), batch, batch.groups()).await
     }
@@ -285,10 +285,7 @@ impl Lane {
 /// A connection for the lane: ends the recorded backend, raises the epoch on a reconnect (which
 /// waits for a commit in flight) and reads how many batches are committed.
 async fn attach(setup: &LaneSetup, again: bool) -> Result<(Link, i32, i64), Error> {
-    let session = SessionSettings::lane(usize::from(setup.lane))
-        .with("temp_buffers", &format!("{STAGE_MEMORY_MIB}MB"))
-        .with("work_mem", &format!("{SORT_MEMORY_MIB}MB"));
-    let connection = millstream_pg::connect(&setup.db, &session).await?;
+    let connection = millstream_pg::connect(&setup.db, &setup.target.session(setup.lane)).await?;
     let client = &connection.client;
     let (load_id, lane) = (setup.load_id, i16::try_from(setup.lane).expect("lanes are few"));
     let sql = |template| setup.target.schema.sql(template);

@@ -7,6 +7,7 @@ mod lane;
 mod replay;
 mod staged;
 mod statement;
+mod update;
 
 pub(crate) use lane::{Lane, LaneReport, LaneSetup};
 pub(crate) use statement::Target;
@@ -27,8 +28,8 @@ pub(crate) struct Writer {
     pub(crate) write: for<'a> fn(Session<'a>, &'a Batch, &'a [Group]) -> Writing<'a>,
 }
 
-/// The end of a writer's work.
-pub(crate) type Writing<'a> = BoxFuture<'a, Result<Written, Error>>;
+/// The end of a writer's work; `None` when the groups hold a key that this writer cannot write.
+pub(crate) type Writing<'a> = BoxFuture<'a, Result<Option<Written>, Error>>;
 
 /// What a writer works with.
 #[derive(Clone, Copy)]
@@ -41,24 +42,29 @@ pub(crate) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Writes groups with a writer.
+    /// Writes groups with a writer; `None` when it cannot, and the caller is to roll back and take [`staged`].
     ///
     /// # Errors
     /// [`Error::RowsDropped`] when the server neither stored nor kept a row, as a trigger can make it do.
-    pub(crate) async fn write(self, writer: &Writer, batch: &'a Batch, groups: &'a [Group]) -> Result<Written, Error> {
-        let written = (writer.write)(self, batch, groups).await?;
+    pub(crate) async fn write(
+        self,
+        writer: &Writer,
+        batch: &'a Batch,
+        groups: &'a [Group],
+    ) -> Result<Option<Written>, Error> {
+        let Some(written) = (writer.write)(self, batch, groups).await? else { return Ok(None) };
         let stored = written.inserted + written.updated;
         assert!(stored <= written.keys && written.keys <= written.documents, "no row is stored twice: {written:?}");
-        if stored < written.keys && !self.target.mode.skips_existing {
+        if stored < written.keys && self.target.mode.set.is_some() {
             return Err(Error::RowsDropped { rows: written.keys - stored });
         }
-        Ok(written)
+        Ok(Some(written))
     }
 }
 
 /// Every writer. A lane's [`choice::Choice`] names the one it wants.
 #[cfg(test)]
-static WRITERS: &[&Writer] = &[&copy::WRITER, &staged::WRITER];
+static WRITERS: &[&Writer] = &[&copy::WRITER, &staged::WRITER, &update::WRITER];
 
 #[cfg(test)]
 mod tests {

@@ -77,6 +77,7 @@ async fn write_part(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Re
     let result = Session { opening, ..session }.write(&staged::WRITER, batch, groups).await;
     match result {
         Ok(written) => {
+            let written = written.expect("the staged writer writes any key");
             session.client.batch_execute("release part").await?;
             Ok(Ok(written))
         }

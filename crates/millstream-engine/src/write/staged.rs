@@ -15,7 +15,7 @@ fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Wri
         let row = session.client.query_one(&session.prepared.upsert, &[]).await?;
         let count = |n: usize| u64::try_from(row.get::<_, i64>(n)).expect("a count is not negative");
         let documents = groups.iter().map(|g| g.len() as u64).sum();
-        Ok(Written { documents, keys: groups.len() as u64, inserted: count(0), updated: count(1) })
+        Ok(Some(Written { documents, keys: groups.len() as u64, inserted: count(0), updated: count(1) }))
     }
     .boxed()
 }
