@@ -91,7 +91,7 @@ impl LoadRequest {
         if self.memory_bytes < MEMORY_BYTES_MIN || u32::try_from(self.memory_bytes).is_err() {
             return bad(
                 format!("--memory takes {} MiB to 4 GiB", MEMORY_BYTES_MIN >> 20),
-                "leave it out for the default of 64 MiB",
+                "leave it out for the default of 128 MiB",
             );
         }
         Ok(())

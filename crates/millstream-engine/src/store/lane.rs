@@ -2,6 +2,7 @@
 
 use crate::batch::RejectedDocument;
 use crate::error::Error;
+use crate::limits::REJECT_ROWS;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use millstream_model::Counters;
@@ -58,9 +59,18 @@ pub(crate) async fn insert_rejects(
     load_id: i64,
     rejects: &[&RejectedDocument],
 ) -> Result<(), Error> {
-    if rejects.is_empty() {
-        return Ok(());
+    for some in rejects.chunks(REJECT_ROWS) {
+        insert_some(client, statement, load_id, some).await?;
     }
+    Ok(())
+}
+
+async fn insert_some(
+    client: &Client,
+    statement: &Statement,
+    load_id: i64,
+    rejects: &[&RejectedDocument],
+) -> Result<(), Error> {
     let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let sources: Vec<i32> = rejects.iter().map(|r| i32::try_from(r.position.source).unwrap_or(i32::MAX)).collect();
     let offsets: Vec<i64> = rejects.iter().map(|r| int(r.position.offset)).collect();

@@ -1,7 +1,7 @@
 //! Which writer a lane uses next, from what its last batches met.
 
-use super::{Writer, copy, staged, update};
-use crate::limits::{WRITER_PENALTY, WRITER_PENALTY_MAX};
+use super::{Writer, copy, staged, staged_update};
+use crate::limits::{FIRST_BATCH_ROWS, WRITER_PENALTY, WRITER_PENALTY_MAX};
 use crate::merge::Written;
 
 /// A writer for batches of one kind is taken up after a batch of that kind, and left for a while when
@@ -9,6 +9,8 @@ use crate::merge::Written;
 #[derive(Debug)]
 pub(super) struct Choice {
     keys: Keys,
+    /// Whether no batch has told anything yet.
+    blind: bool,
     /// Whether there is a writer for stored keys.
     updates: bool,
     /// Batches of one kind still to see before its writer is taken.
@@ -28,15 +30,20 @@ impl Choice {
     /// Begins with direct COPY where it cannot meet a stored key.
     pub(super) fn new(table_empty: bool, updates: bool) -> Self {
         let keys = if table_empty { Keys::New } else { Keys::Any };
-        Self { keys, updates, wait: 1, penalty: WRITER_PENALTY }
+        Self { keys, blind: !table_empty, updates, wait: 1, penalty: WRITER_PENALTY }
     }
 
     pub(super) fn writer(&self) -> &'static Writer {
         match self.keys {
             Keys::New => &copy::WRITER,
-            Keys::Stored => &update::WRITER,
+            Keys::Stored => &staged_update::WRITER,
             Keys::Any => &staged::WRITER,
         }
+    }
+
+    /// Documents in the next batch at most: few, as long as nothing tells which writer they need.
+    pub(super) fn rows_max(&self) -> usize {
+        if self.blind { FIRST_BATCH_ROWS } else { usize::MAX }
     }
 
     /// The writer met a key that it cannot write.
@@ -49,6 +56,7 @@ impl Choice {
 
     /// The writer wrote a batch.
     pub(super) fn wrote(&mut self, written: Written) {
+        self.blind &= written.keys == 0;
         if self.keys != Keys::Any {
             self.penalty = WRITER_PENALTY;
             return;
@@ -95,8 +103,11 @@ mod tests {
     #[test]
     fn an_empty_batch_says_nothing_of_keys() {
         let mut choice = Choice::new(false, true);
+        assert_eq!(choice.rows_max(), FIRST_BATCH_ROWS);
         choice.wrote(Written::default());
-        assert_eq!(choice.writer().name, "staged");
+        assert_eq!((choice.writer().name, choice.rows_max()), ("staged", FIRST_BATCH_ROWS));
+        choice.wrote(written(5, 4));
+        assert_eq!((choice.writer().name, choice.rows_max()), ("staged", usize::MAX));
     }
 
     #[test]

@@ -118,7 +118,8 @@ impl Lane {
         let held = |part: &Part| part.hold.as_ref().map_or(0, |h| h.chunk_bytes);
         let (mut rows, mut bytes, mut held_bytes) = (first.documents(), first.bytes_read, held(&first));
         let mut parts = vec![first];
-        while rows < self.setup.batch_rows
+        let rows_max = self.setup.batch_rows.min(self.choice.rows_max());
+        while rows < rows_max
             && bytes < self.setup.batch_bytes_max as u64
             && held_bytes < HELD_BATCHES_MAX * self.setup.batch_bytes_max
         {

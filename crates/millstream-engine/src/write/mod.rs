@@ -6,8 +6,8 @@ mod copy_stream;
 mod lane;
 mod replay;
 mod staged;
+mod staged_update;
 mod statement;
-mod update;
 
 pub(crate) use lane::{Lane, LaneReport, LaneSetup};
 pub(crate) use statement::Target;
@@ -64,7 +64,7 @@ impl<'a> Session<'a> {
 
 /// Every writer. A lane's [`choice::Choice`] names the one it wants.
 #[cfg(test)]
-static WRITERS: &[&Writer] = &[&copy::WRITER, &staged::WRITER, &update::WRITER];
+static WRITERS: &[&Writer] = &[&copy::WRITER, &staged::WRITER, &staged_update::WRITER];
 
 #[cfg(test)]
 mod tests {

@@ -76,7 +76,7 @@ pub struct LoadArgs {
     batch_rows: usize,
 
     /// Source data in flight at most, 32MiB to 4GiB; a plain number counts bytes
-    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    #[arg(long, value_name = "SIZE", default_value = "128MiB")]
     memory: Size,
 
     /// Also write the rejects of this load to FILE when it ends
