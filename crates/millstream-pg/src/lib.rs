@@ -5,6 +5,7 @@ pub mod catalog;
 mod connection;
 mod conninfo;
 mod error;
+mod hash;
 mod identifier;
 pub mod limits;
 mod pooler;
@@ -20,6 +21,7 @@ pub use conninfo::{
     TargetSession, TlsRoot, TlsSettings, TlsVersion,
 };
 pub use error::{ERROR_KINDS, Error, ErrorKind};
+pub use hash::hash_text;
 pub use identifier::{quote_identifier, quote_literal, quote_qualified};
 pub use pooler::ensure_session_pooling;
 pub use retry::retry_delay;

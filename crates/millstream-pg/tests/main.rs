@@ -2,6 +2,7 @@
 
 mod catalog;
 mod errors;
+mod hash;
 mod login;
 mod pooler;
 mod session;

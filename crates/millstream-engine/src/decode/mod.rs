@@ -5,6 +5,7 @@
 
 mod flaw;
 mod inference;
+mod jsonb_text;
 mod near;
 mod number;
 mod path;
@@ -14,6 +15,7 @@ mod value;
 mod walk;
 
 pub use inference::{Inference, InferenceError, infer};
+pub use jsonb_text::JsonbText;
 
 use millstream_model::key_bytes::index_tuple_bytes;
 use millstream_model::limits::{DOCUMENT_BYTES_MAX, INDEX_TUPLE_BYTES_MAX, KEY_COLUMNS_MAX};

@@ -4,7 +4,7 @@ mod documents;
 mod keys;
 
 use fastrand::Rng;
-use millstream_engine::decode::{DecodeLimits, Decoder};
+use millstream_engine::decode::{DecodeLimits, Decoder, JsonbText};
 use millstream_model::key_bytes::put_copy_fields;
 use millstream_model::{Fault, KEY_TYPES, KeyColumn, KeySpec, KeyType, Reason};
 use millstream_testkit::{Cases, each_build};
@@ -63,6 +63,29 @@ async fn documents_and_keys_are_judged_as_postgresql_does() {
         }
         let taken = seen.get("taken").copied().unwrap_or(0);
         assert!(taken > 0 && seen.len() > 3, "the documents are all alike: {seen:?}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn taken_documents_are_spelled_as_jsonb_prints_them() {
+    each_build(async |database| {
+        let client = database.client().await;
+        let sql = client.prepare("select d::jsonb::text from unnest($1::text[]) with ordinality u(d, n) order by n").await;
+        let (sql, mut text) = (sql.unwrap(), JsonbText::default());
+        for mut rng in Cases::new(20) {
+            let key = random_key(&mut rng);
+            let documents: Vec<String> = (0..BATCH)
+                .map(|_| documents::document(&mut rng))
+                .filter(|document| !matches!(decode(&key, document), Err(fault) if !fault.reason.code().starts_with("key")))
+                .filter_map(|document| String::from_utf8(document).ok())
+                .collect();
+            for (document, row) in documents.iter().zip(client.query(&sql, &[&documents]).await.unwrap()) {
+                let mut ours = Vec::new();
+                text.put(document.as_bytes(), &mut ours);
+                assert_eq!(String::from_utf8_lossy(&ours), row.get::<_, &str>(0), "{document}");
+            }
+        }
     })
     .await;
 }

@@ -1,0 +1,20 @@
+//! Hashes of texts against the server's own.
+
+use millstream_pg::hash_text;
+use millstream_testkit::{Cases, each_build};
+
+#[tokio::test]
+async fn texts_hash_as_the_server_hashes_them() {
+    each_build(async |db| {
+        let client = db.client().await;
+        let sql = client.prepare("select hashtextextended($1 collate \"C\", $2)").await.unwrap();
+        for mut rng in Cases::new(300) {
+            let text: String = (0..rng.usize(..60)).map(|_| rng.char('\u{1}'..='\u{3ff}')).collect();
+            for seed in [0, 1, -1, rng.i64(..)] {
+                let theirs: i64 = client.query_one(&sql, &[&text, &seed]).await.unwrap().get(0);
+                assert_eq!(hash_text(text.as_bytes(), seed), theirs, "{text:?} {seed}");
+            }
+        }
+    })
+    .await;
+}
