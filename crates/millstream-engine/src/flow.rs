@@ -56,6 +56,9 @@ pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcom
     let mut control = connect_control(&around.db).await?;
     millstream_pg::ensure_session_pooling(&control, &connect_control(&around.db).await?).await?;
     require_staging(&control).await?;
+    for warning in request.durability.check(&control).await? {
+        around.observer.event(Event::Warning(warning));
+    }
     let schema = Schema::new(&request.schema);
     schema.ensure(&mut control.client).await?;
 
@@ -163,6 +166,7 @@ fn identity(request: &LoadRequest, collection: &Collection, feed: &Feed) -> Iden
         mode: request.mode.name,
         key: collection.key.clone(),
         format: request.format.clone(),
+        durability: request.durability,
         sources: feed.source_names(),
     }
 }
@@ -207,7 +211,7 @@ async fn start_engine(
     owned: &OwnedLoad,
     lanes: u16,
 ) -> Result<Engine, Error> {
-    let target = Arc::new(Target::new(&request.collection, collection, request.mode, schema.clone()));
+    let target = Arc::new(Target::new(request, collection, schema.clone()));
     let setups = (0..lanes)
         .map(|lane| LaneSetup {
             db: around.db.clone(),
@@ -290,7 +294,7 @@ fn receipt(identity: &Identity, owned: &OwnedLoad, run: &Run, wal: (u64, WalScop
         seconds,
         rows_per_second,
         lanes: run.lanes,
-        durability: "durable".into(),
+        durability: identity.durability.name.into(),
         layout: "table".into(),
         writers,
         retries: run.reports.iter().map(|r| r.retries).sum(),

@@ -8,6 +8,7 @@ mod batch;
 pub mod chunk;
 mod collection;
 pub mod decode;
+mod durability;
 mod engine;
 mod error;
 mod feed;
@@ -23,6 +24,7 @@ pub mod store;
 mod write;
 
 pub use collection::{Collection, FILLFACTOR, Plan, definition};
+pub use durability::{DURABILITIES, Durability};
 pub use engine::{Commit, Producer};
 pub use error::Error;
 pub use flow::{Outcome, Surroundings, load};

@@ -28,6 +28,13 @@ pub enum Event {
         /// Connections that write.
         lanes: u16,
     },
+    /// The server crashed before it had flushed batches that it had committed.
+    Lost {
+        /// The lane, which writes them again.
+        lane: u16,
+        /// How many.
+        batches: usize,
+    },
     /// A batch is sent again after an error that passes.
     Retry {
         /// The lane that met the error.

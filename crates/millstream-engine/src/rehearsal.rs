@@ -56,14 +56,16 @@ pub struct DryReject {
 pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Error> {
     request.check()?;
     let control = millstream_pg::connect(db, &SessionSettings::control()).await?;
+    let mut warnings = request.durability.check(&control).await?;
     let mut feed = Feed::open(request, Arc::new(Tally::default()))?;
     let plan = collection::plan(&control, &Schema::new(&request.schema), request, &mut feed).await?;
+    warnings.extend(plan.warnings);
     let mut decoder = Decoder::new(&plan.key, DecodeLimits { document_bytes_max: request.document_bytes_max });
     let mut dry = DryRun {
         key: plan.key,
         reasons: plan.reasons,
         ddl: plan.ddl,
-        warnings: plan.warnings,
+        warnings,
         read: 0,
         rejected: 0,
         first_rejects: Vec::new(),

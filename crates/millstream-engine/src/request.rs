@@ -1,5 +1,6 @@
 //! What a load is asked to do.
 
+use crate::durability::{DURABILITIES, Durability};
 use crate::error::Error;
 use crate::limits::{
     BATCH_BYTES_MAX, BATCH_ROWS, BATCH_ROWS_MAX, LANE_AGE_MAX, LANES_MAX, MEMORY_BYTES, MEMORY_BYTES_MIN,
@@ -23,6 +24,8 @@ pub struct LoadRequest {
     pub format: String,
     /// What a new document does to a stored one.
     pub mode: &'static Mode,
+    /// What an acknowledged batch survives.
+    pub durability: &'static Durability,
     /// Whether an existing table that no load has made may be used.
     pub adopt: bool,
     /// Go on with an unfinished load of the same identity.
@@ -56,6 +59,7 @@ impl LoadRequest {
             sources,
             format: "auto".into(),
             mode: crate::merge::MODES[0],
+            durability: DURABILITIES[0],
             adopt: false,
             resume: true,
             lanes: None,

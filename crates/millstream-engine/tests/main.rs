@@ -1,6 +1,7 @@
 //! Tests of the engine against real servers.
 
 mod decode;
+mod durability;
 mod faults;
 mod load;
 mod plan;

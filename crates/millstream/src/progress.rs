@@ -146,6 +146,9 @@ fn told(event: Event) -> Vec<String> {
         Event::Started { load_id, lanes } => {
             vec![format!("load {load_id} with {}", quantity::things(u64::from(lanes), "lane"))]
         }
+        Event::Lost { lane, batches } => {
+            vec![format!("the server crashed and lost batches of lane {lane}, which are written again: {batches}")]
+        }
         Event::Retry { lane, attempt, after, error } => {
             vec![format!("retry {attempt} of lane {lane} in {:.1} s: {error}", after.as_secs_f64())]
         }

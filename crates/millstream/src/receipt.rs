@@ -1,6 +1,7 @@
 //! The receipt as text.
 
 use crate::quantity;
+use millstream_engine::Durability;
 use millstream_model::{COUNTERS, Receipt, WalScope};
 
 /// What a column of the receipt means, for people.
@@ -52,14 +53,6 @@ pub fn text(receipt: &Receipt) -> String {
         how.push_str(&format!(", retries: {} ({} after a deadlock)", receipt.retries, receipt.deadlocks));
     }
     lines.push(how);
-    lines.push(format!("  {}", promise(&receipt.durability)));
+    lines.extend(Durability::by_name(&receipt.durability).map(|durability| format!("  {}", durability.promise)));
     lines.join("\n")
-}
-
-/// What a durability mode promises.
-fn promise(durability: &str) -> &'static str {
-    match durability {
-        "durable" => "durable: every batch was flushed to disk before it was counted",
-        _ => "",
-    }
 }

@@ -124,15 +124,30 @@ impl Batch {
     }
 
     /// The older and the newer half of the parts.
-    pub(crate) fn halves(mut self) -> (Vec<Part>, Vec<Part>) {
+    pub(crate) fn halves(mut self) -> Vec<Vec<Part>> {
         let newer = self.parts.split_off(self.parts.len() / 2);
-        (self.parts, newer)
+        vec![self.parts, newer]
     }
 
-    /// Tells the producers that their documents are committed and frees the memory.
-    pub(crate) fn committed(self) {
-        for hold in self.parts.into_iter().filter_map(|p| p.hold) {
-            hold.part_committed();
+    /// Whether the producers were told of a commit that the server has lost since.
+    pub(crate) fn acknowledged(&self) -> bool {
+        self.last_part().acknowledged
+    }
+
+    /// Tells the producers that their documents are committed, unless they know. The memory is free
+    /// when the parts are dropped.
+    pub(crate) fn committed(mut self) -> Vec<Part> {
+        for part in self.parts.iter_mut().filter(|p| !p.acknowledged) {
+            part.acknowledged = true;
+            if let Some(hold) = &part.hold {
+                hold.part_committed();
+            }
         }
+        self.parts
+    }
+
+    /// What the batch was made of.
+    pub(crate) fn into_parts(self) -> Vec<Part> {
+        self.parts
     }
 }

@@ -47,6 +47,8 @@ pub(crate) struct Part {
     pub(crate) bytes_read: u64,
     /// Shared by the chunk's parts that hold documents; the last to go frees its memory.
     pub(crate) hold: Option<Arc<Hold>>,
+    /// Whether the producer was told that this part is committed.
+    pub(crate) acknowledged: bool,
 }
 
 /// Keeps a chunk's share of the memory budget, and tells its producer when it is committed.
@@ -72,6 +74,11 @@ impl Hold {
 }
 
 impl Part {
+    /// Bytes of memory that the part keeps alive, which it shares with other parts of its chunk.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.hold.as_ref().map_or(0, |h| h.chunk_bytes)
+    }
+
     pub(crate) fn key(&self, row: &Row) -> &[u8] {
         &self.keys[row.key_start as usize..(row.key_start + row.key_len) as usize]
     }

@@ -50,6 +50,7 @@ impl Splitter {
                 rejects: Vec::new(),
                 bytes_read: 0,
                 hold: None,
+                acknowledged: false,
             })
             .collect();
         let mut skipped = Skipped::default();

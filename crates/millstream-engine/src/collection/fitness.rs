@@ -1,9 +1,11 @@
 //! Whether an existing table can take a load's documents.
 
+use crate::durability::Durability;
 use crate::error::Error;
 use crate::request::LoadRequest;
 use millstream_model::{KEY_TYPES, KeyColumn, KeySpec, KeyType};
 use millstream_pg::catalog::{Column, Table};
+use millstream_pg::quote_qualified;
 
 /// Settles the key against a table that is there, and lists what deserves a warning.
 ///
@@ -22,7 +24,7 @@ pub(super) fn check(
             "add --adopt to load into it, or choose another name with --into".into(),
         ));
     }
-    if let Some((problem, hint)) = kind(table) {
+    if let Some((problem, hint)) = kind(table).or_else(|| persistence(request.durability, table)) {
         return Err(refuse(problem, hint));
     }
     let key = key_of_table(request, table).map_err(|(problem, hint)| refuse(problem, hint))?;
@@ -65,6 +67,22 @@ fn kind(table: &Table) -> Option<(String, String)> {
         _ => "no table",
     };
     Some((format!("it is {kind}"), "load into a plain table".into()))
+}
+
+/// A promise is kept by a table of its kind only.
+fn persistence(durability: &Durability, table: &Table) -> Option<(String, String)> {
+    let name = quote_qualified(&table.schema, &table.name);
+    match (table.persistence == 'u', durability.unlogged) {
+        (true, false) => Some((
+            "it is unlogged: a crash of the server empties it".into(),
+            format!("say so with --durability unlogged, or end that: alter table {name} set logged"),
+        )),
+        (false, true) => Some((
+            "it is not unlogged".into(),
+            format!("leave out --durability unlogged, or give up what it survives: alter table {name} set unlogged"),
+        )),
+        _ => None,
+    }
 }
 
 fn doc_column(table: &Table) -> Option<(String, String)> {
@@ -207,9 +225,6 @@ fn warnings(table: &Table) -> Vec<String> {
     }
     if table.other_indexes > 0 {
         warnings.push(format!("{} more index(es) beside the key are written for every document", table.other_indexes));
-    }
-    if table.persistence == 'u' {
-        warnings.push("the table is unlogged: a server crash empties it".into());
     }
     warnings
 }

@@ -2,6 +2,7 @@
 
 use super::lock::load_lock_keys;
 use super::schema::Schema;
+use crate::durability::Durability;
 use crate::error::Error;
 use crate::source::Prefix;
 use millstream_model::limits::SLOTS;
@@ -24,6 +25,8 @@ pub(crate) struct Identity {
     pub key: KeySpec,
     /// Source format.
     pub format: String,
+    /// What this run promises; another run may promise otherwise.
+    pub durability: &'static Durability,
     /// Names of the sources in order.
     pub sources: Vec<String>,
 }
@@ -129,6 +132,7 @@ async fn insert(client: &Client, schema: &Schema, identity: &Identity, lanes: u1
                 &identity.sources,
                 &SLOT_HASH_VERSION,
                 &i16::try_from(lanes).expect("lanes are few"),
+                &identity.durability.name,
             ],
         )
         .await?;
@@ -182,7 +186,10 @@ async fn begin_run(
     let lane_count = i16::try_from(lanes).expect("lanes are few");
     let runs_more = i32::from(resumed);
     let row = transaction
-        .query_one(&schema.sql(include_str!("load_begin.sql")), &[&load_id, &identity.sources, &lane_count, &runs_more])
+        .query_one(
+            &schema.sql(include_str!("load_begin.sql")),
+            &[&load_id, &identity.sources, &lane_count, &runs_more, &identity.durability.name],
+        )
         .await?;
     let (epoch, run): (i32, i32) = (row.get(0), row.get(1));
     for lane in 0..lanes {

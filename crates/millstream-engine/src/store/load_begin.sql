@@ -4,6 +4,7 @@ set epoch = epoch + 1,
     sources = $2,
     lanes = $3,
     runs = runs + $4,
+    durability = $5,
     state = 'running',
     stop_reason = null,
     ended_at = null

@@ -3,6 +3,7 @@
 
 use super::Session;
 use super::choice::Choice;
+use super::kept::Kept;
 use super::replay::{self, Refused};
 use super::statement::{Prepared, Target};
 use crate::batch::{Batch, Part, RejectedDocument};
@@ -59,9 +60,26 @@ pub(crate) struct Lane {
     /// Batches the lane's row says are committed.
     batches: i64,
     choice: Choice,
+    /// Committed batches that a crash of the server could still take.
+    kept: Kept,
+    /// Whether the commit at hand waits for the disk although the session's do not.
+    flushing: bool,
     report: LaneReport,
     reconnected: bool,
 }
+
+/// What the lane's row says after the connection was lost.
+enum Found {
+    /// All that is known to be committed, and no more.
+    Same,
+    /// Also the batch whose answer was lost.
+    Committed,
+    /// Less, for the server has crashed: the batches it lost, oldest first.
+    Lost(Vec<Vec<Part>>),
+}
+
+/// How a transaction begins.
+const OPENING: &str = "begin; set constraints all immediate";
 
 struct Link {
     opened: Instant,
@@ -74,7 +92,8 @@ impl Lane {
     pub(crate) async fn open(setup: LaneSetup) -> Result<Self, Error> {
         let (link, epoch, batches) = attach(&setup, false).await?;
         let choice = Choice::new(setup.table_empty, setup.target.has_update());
-        Ok(Self { setup, link, epoch, batches, choice, report: LaneReport::default(), reconnected: false })
+        let (kept, report) = (Kept::default(), LaneReport::default());
+        Ok(Self { setup, link, epoch, batches, choice, kept, flushing: false, report, reconnected: false })
     }
 
     /// Commits batches until the queue ends, or the server has refused too many documents.
@@ -82,19 +101,24 @@ impl Lane {
     /// # Errors
     /// The first error that retrying does not mend; everything before it is committed.
     pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Part>) -> Result<LaneReport, Error> {
-        'load: while let Some(parts) = self.collect(&mut queue).await {
-            // Parts still to be written, the oldest on top.
-            let mut todo = vec![parts];
-            while let Some(parts) = todo.pop() {
-                if let Some((older, newer)) = self.commit(Batch::new(parts)).await? {
-                    todo.extend([newer, older]);
-                } else if self.setup.rejects.refused_too_many(&self.setup.tally) {
-                    break 'load;
+        // Parts still to be written, the oldest on top.
+        let mut todo: Vec<Vec<Part>> = Vec::new();
+        loop {
+            let again = if let Some(parts) = todo.pop() {
+                let again = self.commit(Batch::new(parts)).await?;
+                if again.is_empty() && self.setup.rejects.refused_too_many(&self.setup.tally) {
+                    break;
                 }
-            }
-            if self.link.opened.elapsed() > self.setup.age_max {
-                self.renew().await;
-            }
+                let aged = again.is_empty() && todo.is_empty() && self.link.opened.elapsed() > self.setup.age_max;
+                if aged { self.renew().await? } else { again }
+            } else if let Some(parts) = self.collect(&mut queue).await {
+                vec![parts]
+            } else if !self.kept.is_empty() {
+                self.flush().await?
+            } else {
+                break;
+            };
+            todo.extend(again.into_iter().rev());
         }
         if !self.reconnected {
             self.report.wal_bytes = own_wal_bytes(&self.link.connection).await;
@@ -102,21 +126,53 @@ impl Lane {
         Ok(self.report)
     }
 
-    /// Replaces the connection between two batches. When that fails, the next batch finds out why.
-    async fn renew(&mut self) {
-        if let Ok((link, epoch, _)) = attach(&self.setup, true).await {
-            self.link = link;
-            self.epoch = epoch;
-            self.reconnected = true;
+    /// Replaces the connection between two batches and gives back what the server has lost. When no
+    /// connection is to be had, the next batch finds out why.
+    async fn renew(&mut self) -> Result<Vec<Vec<Part>>, Error> {
+        match self.reconnect(false).await {
+            Ok(Found::Lost(lost)) => Ok(lost),
+            Err(error) if retry_delay(1, error.kind()).is_none() => Err(error),
+            _ => Ok(Vec::new()),
         }
     }
 
-    /// Waits for the parts of the next batch: cut by documents, bytes and time.
+    /// Makes sure of the batches that are kept by one more commit, or gives back those that the
+    /// server has lost.
+    async fn flush(&mut self) -> Result<Vec<Vec<Part>>, Error> {
+        let mut attempt = 1;
+        loop {
+            let Err(error) = self.touch().await else {
+                self.kept.clear();
+                return Ok(Vec::new());
+            };
+            self.pause(&mut attempt, error).await?;
+            if let Found::Lost(lost) = self.recover(&mut attempt, false).await? {
+                return Ok(lost);
+            }
+        }
+    }
+
+    async fn touch(&self) -> Result<(), Error> {
+        let client = &self.link.connection.client;
+        client.batch_execute(include_str!("flushing.sql")).await?;
+        let lane = i16::try_from(self.setup.lane).expect("lanes are few");
+        let sql = self.setup.target.schema.sql(include_str!("../store/lane_touch.sql"));
+        if client.execute(&sql, &[&self.setup.load_id, &lane, &self.epoch]).await? == 0 {
+            return Err(Error::Fenced { load_id: self.setup.load_id });
+        }
+        Ok(client.batch_execute("commit").await?)
+    }
+
+    /// Waits for the parts of the next batch: cut by documents, bytes and time. `None` when there
+    /// are no more, or none for so long that what is kept is to be made sure of.
     async fn collect(&self, queue: &mut mpsc::Receiver<Part>) -> Option<Vec<Part>> {
-        let first = queue.recv().await?;
+        let first = if self.kept.is_empty() {
+            queue.recv().await?
+        } else {
+            tokio::time::timeout(self.setup.flush_after, queue.recv()).await.ok()??
+        };
         let deadline = Instant::now() + self.setup.flush_after;
-        let held = |part: &Part| part.hold.as_ref().map_or(0, |h| h.chunk_bytes);
-        let (mut rows, mut bytes, mut held_bytes) = (first.documents(), first.bytes_read, held(&first));
+        let (mut rows, mut bytes, mut held_bytes) = (first.documents(), first.bytes_read, first.held_bytes());
         let mut parts = vec![first];
         let rows_max = self.setup.batch_rows.min(self.choice.rows_max());
         while rows < rows_max
@@ -127,7 +183,7 @@ impl Lane {
                 Ok(Some(part)) => {
                     rows += part.documents();
                     bytes += part.bytes_read;
-                    held_bytes += held(&part);
+                    held_bytes += part.held_bytes();
                     parts.push(part);
                 }
                 Ok(None) | Err(_) => break,
@@ -136,25 +192,43 @@ impl Lane {
         Some(parts)
     }
 
-    /// Commits a batch, or gives back its halves when the server refuses something in it: finding
-    /// what it refuses takes statements for every document, so each part of that work is committed,
-    /// and counted towards the limit of rejects, on its own.
-    async fn commit(&mut self, batch: Batch) -> Result<Option<(Vec<Part>, Vec<Part>)>, Error> {
+    /// Commits a batch, or gives back what is to be committed in its place, oldest first.
+    ///
+    /// That is its halves when the server refuses something in it: finding what it refuses takes
+    /// statements for every document, so each part of that work is committed, and counted towards
+    /// the limit of rejects, on its own. After a crash of the server it is what that has lost, and then
+    /// the batch.
+    async fn commit(&mut self, batch: Batch) -> Result<Vec<Vec<Part>>, Error> {
+        let durability = self.setup.target.durability;
+        self.flushing = durability.keeps() && self.kept.is_full(self.setup.batch_bytes_max);
         let mut attempt = 1;
         let counters = loop {
             let error = match self.attempt(&batch).await {
                 Ok(Some(counters)) => break counters,
-                Ok(None) => return Ok(Some(batch.halves())),
+                Ok(None) => return Ok(batch.halves()),
                 Err(error) => error,
             };
             self.pause(&mut attempt, error).await?;
-            if let Some(counters) = self.recover(&batch, &mut attempt).await? {
-                break counters;
+            match self.recover(&mut attempt, true).await? {
+                Found::Same => {}
+                // The receipt takes its counts from the database; the tally only feeds the progress.
+                Found::Committed => break batch.counters(),
+                Found::Lost(mut lost) => {
+                    lost.push(batch.into_parts());
+                    return Ok(lost);
+                }
             }
         };
-        self.setup.tally.committed(counters);
-        batch.committed();
-        Ok(None)
+        if !batch.acknowledged() {
+            self.setup.tally.committed(counters);
+        }
+        let parts = batch.committed();
+        if self.flushing {
+            self.kept.clear();
+        } else if durability.keeps() {
+            self.kept.push(parts);
+        }
+        Ok(Vec::new())
     }
 
     /// Tells of an error that may pass and waits before the next try; gives the error back when it
@@ -171,35 +245,45 @@ impl Lane {
         Ok(())
     }
 
-    /// Reconnects where needed and finds out whether the batch was committed after all.
-    async fn recover(&mut self, batch: &Batch, attempt: &mut u32) -> Result<Option<Counters>, Error> {
+    /// Reconnects where needed and finds out what is committed; `sent` says whether a batch was on
+    /// its way.
+    async fn recover(&mut self, attempt: &mut u32, sent: bool) -> Result<Found, Error> {
         if !self.link.connection.client.is_closed()
             && self.link.connection.client.batch_execute("rollback").await.is_ok()
         {
-            return Ok(None);
+            return Ok(Found::Same);
         }
         loop {
-            match attach(&self.setup, true).await {
-                Ok((link, epoch, batches)) => {
-                    self.link = link;
-                    self.epoch = epoch;
-                    self.reconnected = true;
-                    return self.decide(batch, batches);
-                }
+            match self.reconnect(sent).await {
+                Ok(found) => return Ok(found),
                 Err(error) => self.pause(attempt, error).await?,
             }
         }
     }
 
-    /// What the lane's row says about a batch whose answer was lost.
-    fn decide(&mut self, batch: &Batch, batches: i64) -> Result<Option<Counters>, Error> {
+    async fn reconnect(&mut self, sent: bool) -> Result<Found, Error> {
+        let (link, epoch, batches) = attach(&self.setup, true).await?;
+        self.link = link;
+        self.epoch = epoch;
+        self.reconnected = true;
+        self.decide(batches, sent)
+    }
+
+    /// What the lane's row says, by the number of batches it counts.
+    fn decide(&mut self, batches: i64, sent: bool) -> Result<Found, Error> {
         let before = std::mem::replace(&mut self.batches, batches);
+        let lane = self.setup.lane;
         match batches - before {
-            0 => Ok(None),
-            // The receipt takes its counts from the database; the tally only feeds the progress.
-            1 => Ok(Some(Counters { inserted: batch.counters().read - batch.counters().rejected, ..batch.counters() })),
-            more if more < 0 => Err(Error::CommitsLost { lane: self.setup.lane, batches: before - batches }),
-            _ => Err(Error::Ledger("a lane's row counts batches that the lane did not send")),
+            0 => Ok(Found::Same),
+            1 if sent => Ok(Found::Committed),
+            more if more > 0 => Err(Error::Ledger("a lane's row counts batches that the lane did not send")),
+            less => {
+                let missing = Error::CommitsLost { lane, batches: -less };
+                let lost = usize::try_from(-less).ok().and_then(|count| self.kept.lost(count)).ok_or(missing)?;
+                self.report.retries += lost.len() as u64;
+                self.setup.observer.event(Event::Lost { lane, batches: lost.len() });
+                Ok(Found::Lost(lost))
+            }
         }
     }
 
@@ -228,7 +312,7 @@ impl Lane {
     }
 
     async fn write(&self, batch: &Batch) -> Result<Option<Written>, Error> {
-        let session = self.session("begin; set constraints all immediate");
+        let session = self.session(self.opening());
         if batch.groups().is_empty() {
             session.client.batch_execute(session.opening).await?;
             return Ok(Some(Written::default()));
@@ -238,11 +322,13 @@ impl Lane {
 
     /// The batch again, in parts, so that only what the server refuses is rejected.
     async fn replay(&mut self, batch: &Batch) -> Result<Counters, Error> {
-        self.link.connection.client.batch_execute("begin; set constraints all immediate").await?;
+        self.link.connection.client.batch_execute(self.opening()).await?;
         let Refused { mut counters, rejects } = replay::replay(self.session(""), batch).await?;
         counters += batch.counters();
         self.finish(batch, counters, &rejects).await?;
-        self.setup.tally.refused(rejects.len() as u64, rejects.iter().map(|r| r.bytes.len() as u64).sum());
+        if !batch.acknowledged() {
+            self.setup.tally.refused(rejects.len() as u64, rejects.iter().map(|r| r.bytes.len() as u64).sum());
+        }
         *self.report.writers.entry("replay".to_owned()).or_default() += 1;
         Ok(counters)
     }
@@ -273,6 +359,10 @@ impl Lane {
         Ok(())
     }
 
+    fn opening(&self) -> &'static str {
+        if self.flushing { include_str!("flushing.sql") } else { OPENING }
+    }
+
     fn session<'a>(&'a self, opening: &'a str) -> Session<'a> {
         Session {
             client: &self.link.connection.client,
@@ -288,6 +378,7 @@ impl Lane {
 async fn attach(setup: &LaneSetup, again: bool) -> Result<(Link, i32, i64), Error> {
     let connection = millstream_pg::connect(&setup.db, &setup.target.session(setup.lane)).await?;
     let client = &connection.client;
+    setup.target.durability.begin(client).await?;
     let (load_id, lane) = (setup.load_id, i16::try_from(setup.lane).expect("lanes are few"));
     let sql = |template| setup.target.schema.sql(template);
     if again {

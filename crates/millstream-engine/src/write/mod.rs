@@ -3,6 +3,7 @@
 mod choice;
 mod copy;
 mod copy_stream;
+mod kept;
 mod lane;
 mod replay;
 mod staged;

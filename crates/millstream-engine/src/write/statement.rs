@@ -1,11 +1,13 @@
 //! The statements of a collection under a mode, as text and prepared on a connection.
 
 use crate::collection::{Collection, key_columns};
+use crate::durability::Durability;
 use crate::error::Error;
 use crate::limits::{SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
 use crate::merge::Mode;
+use crate::request::LoadRequest;
 use crate::store::Schema;
-use millstream_model::{CollectionName, KeyType};
+use millstream_model::KeyType;
 use millstream_pg::{SessionSettings, quote_identifier, quote_qualified};
 use tokio_postgres::{Client, Statement};
 
@@ -13,6 +15,7 @@ use tokio_postgres::{Client, Statement};
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) mode: &'static Mode,
+    pub(crate) durability: &'static Durability,
     pub(crate) key_types: Vec<KeyType>,
     pub(crate) schema: Schema,
     create_stage: String,
@@ -34,7 +37,8 @@ pub(crate) struct Prepared {
 }
 
 impl Target {
-    pub(crate) fn new(name: &CollectionName, collection: &Collection, mode: &'static Mode, schema: Schema) -> Self {
+    pub(crate) fn new(request: &LoadRequest, collection: &Collection, schema: Schema) -> Self {
+        let (name, mode) = (&request.collection, request.mode);
         let (table, key) = (quote_qualified(&name.schema, &name.table), &collection.key);
         let keys: Vec<String> = key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
         let key_list = keys.join(", ");
@@ -50,6 +54,7 @@ impl Target {
         });
         Self {
             mode,
+            durability: request.durability,
             key_types: key.columns.iter().map(|c| c.key_type).collect(),
             schema,
             create_stage: format!(
@@ -82,7 +87,6 @@ impl Target {
 
     /// Makes the connection's staging table and prepares the statements.
     pub(crate) async fn prepare(&self, client: &Client) -> Result<Prepared, Error> {
-        client.batch_execute(include_str!("durable.sql")).await?;
         client.batch_execute(&self.create_stage).await?;
         let advance = self.schema.sql(include_str!("../store/lane_advance.sql"));
         let reject = self.schema.sql(include_str!("../store/reject_insert.sql"));

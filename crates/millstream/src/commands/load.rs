@@ -11,7 +11,9 @@ use crate::signal::Signals;
 use crate::target::{self, Database, Purpose};
 use crate::{preview, receipt};
 use millstream_engine::store::rejects::RejectFilter;
-use millstream_engine::{DryRun, LoadRequest, MODES, Mode, Outcome, Stop, StopReason, Surroundings, Tally};
+use millstream_engine::{
+    DURABILITIES, DryRun, Durability, LoadRequest, MODES, Mode, Outcome, Stop, StopReason, Surroundings, Tally,
+};
 use millstream_model::{CollectionName, KeyRequest};
 use millstream_pg::ConnInfo;
 use std::path::PathBuf;
@@ -62,6 +64,10 @@ pub struct LoadArgs {
     /// What a new document does to the stored one of its key
     #[arg(long, value_name = "MODE", default_value = "replace", value_parser = modes())]
     mode: String,
+
+    /// What a committed batch survives
+    #[arg(long, value_name = "PROMISE", default_value = DURABILITIES[0].name, value_parser = durabilities())]
+    durability: String,
 
     /// Use a table that is there already and that no load has made
     #[arg(long)]
@@ -128,6 +134,10 @@ fn formats() -> clap::builder::PossibleValuesParser {
 
 fn modes() -> clap::builder::PossibleValuesParser {
     MODES.iter().map(|m| clap::builder::PossibleValue::new(m.name).help(m.about)).collect::<Vec<_>>().into()
+}
+
+fn durabilities() -> clap::builder::PossibleValuesParser {
+    DURABILITIES.iter().map(|d| clap::builder::PossibleValue::new(d.name).help(d.about)).collect::<Vec<_>>().into()
 }
 
 /// Runs the command.
@@ -231,6 +241,8 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     let mut request = LoadRequest::new(args.into.clone(), args.key.0.clone(), args.files.clone());
     request.format.clone_from(&args.format);
     request.mode = Mode::by_name(&args.mode).ok_or_else(|| Failure::bug("a mode that was listed is gone"))?;
+    request.durability =
+        Durability::by_name(&args.durability).ok_or_else(|| Failure::bug("a promise that was listed is gone"))?;
     request.adopt = args.adopt;
     request.resume = args.resume == Resume::Auto;
     request.lanes = args.lanes;

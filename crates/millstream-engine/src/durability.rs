@@ -1,0 +1,106 @@
+//! What an acknowledged batch survives: the promises a load can give, and what each needs of the server.
+
+use crate::error::Error;
+use millstream_pg::Connection;
+use tokio_postgres::Client;
+
+/// A promise about committed batches.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Durability {
+    /// The name on the command line, in the load's record and in the receipt.
+    pub name: &'static str,
+    /// One line for the help text.
+    pub about: &'static str,
+    /// What the receipt says of it.
+    pub promise: &'static str,
+    /// Whether the collection is an unlogged table, which a crash of the server empties.
+    pub unlogged: bool,
+    /// Whether a lane's commits wait for the disk. Where they do not, a lane keeps its batches until
+    /// one commit that waited has made sure of them.
+    pub(crate) waits: bool,
+}
+
+static DURABLE: Durability = Durability {
+    name: "durable",
+    about: "a committed batch survives a crash of the server",
+    promise: "durable: every batch was flushed to disk before it was counted",
+    unlogged: false,
+    waits: true,
+};
+
+static ASYNC: Durability = Durability {
+    name: "async",
+    about: "commits do not wait for the disk; a crash of the server costs the running load some repeated work",
+    promise: "async: batches did not wait for the disk; all of them were flushed before this receipt",
+    unlogged: false,
+    waits: false,
+};
+
+/// Every promise, the default first.
+pub static DURABILITIES: &[&Durability] = &[&DURABLE, &ASYNC];
+
+/// Settings without which a crash of the machine can lose or damage what the server has flushed.
+const FLUSHING: &[&str] = &["fsync", "full_page_writes"];
+
+impl Durability {
+    /// The promise of that name.
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        DURABILITIES.iter().copied().find(|d| d.name == name)
+    }
+
+    /// Has a session commit as promised.
+    pub(crate) async fn begin(&self, client: &Client) -> Result<(), Error> {
+        let sql = if self.waits { include_str!("write/durable.sql") } else { "set synchronous_commit = off" };
+        Ok(client.batch_execute(sql).await?)
+    }
+
+    /// Whether a lane can repair what a crash of the server takes.
+    pub(crate) fn keeps(&self) -> bool {
+        !self.waits && !self.unlogged
+    }
+
+    /// Refuses a server that cannot keep the promise, and says where it rests on less than it seems.
+    ///
+    /// # Errors
+    /// [`Error::Request`] names the setting and the ways out.
+    pub(crate) async fn check(&self, control: &Connection) -> Result<Vec<String>, Error> {
+        let mut warnings = Vec::new();
+        if self.unlogged {
+            return Ok(warnings);
+        }
+        for name in FLUSHING {
+            let row = control.client.query_one("select pg_catalog.current_setting($1)", &[name]).await?;
+            if row.get::<_, &str>(0) == "on" {
+                continue;
+            }
+            let problem =
+                format!("the server runs with {name} off: a crash of its machine can lose or damage all of it");
+            if self.waits {
+                return Err(Error::Request {
+                    problem,
+                    hint: format!(
+                        "`alter system set {name} = on` and `select pg_reload_conf()`, or promise less: --durability async"
+                    ),
+                });
+            }
+            warnings.push(problem);
+        }
+        Ok(warnings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_begin_the_promise() {
+        let names: std::collections::BTreeSet<_> = DURABILITIES.iter().map(|d| d.name).collect();
+        assert_eq!(names.len(), DURABILITIES.len());
+        for one in DURABILITIES {
+            assert_eq!(Durability::by_name(one.name), Some(*one));
+            assert!(one.promise.starts_with(&format!("{}: ", one.name)));
+        }
+        assert_eq!(Durability::by_name("eventual"), None);
+    }
+}

@@ -1,0 +1,40 @@
+//! Committed batches that a crash of the server could still take, kept until a commit has made sure of them.
+
+use crate::batch::Part;
+use crate::limits::HELD_BATCHES_MAX;
+
+/// Parts of batches in the order of their commits. They keep their share of the memory.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    batches: Vec<Vec<Part>>,
+    bytes: u64,
+    held_bytes: usize,
+}
+
+impl Kept {
+    pub(super) fn is_empty(&self) -> bool {
+        self.batches.is_empty()
+    }
+
+    /// Whether as much is kept as goes into a batch, so that the next one is to make sure of all.
+    pub(super) fn is_full(&self, batch_bytes_max: usize) -> bool {
+        self.bytes >= batch_bytes_max as u64 || self.held_bytes >= HELD_BATCHES_MAX * batch_bytes_max
+    }
+
+    pub(super) fn push(&mut self, parts: Vec<Part>) {
+        self.bytes += parts.iter().map(|p| p.bytes_read).sum::<u64>();
+        self.held_bytes += parts.iter().map(Part::held_bytes).sum::<usize>();
+        self.batches.push(parts);
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The last `count` batches, which the server has lost; `None` when they are not all here. What
+    /// came before them the server still has after its crash, and so for good.
+    pub(super) fn lost(&mut self, count: usize) -> Option<Vec<Vec<Part>>> {
+        let first = self.batches.len().checked_sub(count)?;
+        Some(std::mem::take(self).batches.split_off(first))
+    }
+}

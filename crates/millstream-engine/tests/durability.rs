@@ -1,0 +1,219 @@
+//! What a load's promise is worth when the server crashes.
+
+use crate::scene::{Files, Stream, Told, request, run, surroundings};
+use millstream_engine::{DURABILITIES, Durability, Error, Event, LoadRequest, Outcome, Surroundings, dry_run, load};
+use millstream_testkit::{Server, Settings, StopMode, builds, database, each_build};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a server crashes.
+const CRASHES: [StopMode; 2] = [StopMode::Immediate, StopMode::Kill];
+
+/// A server on which what is not flushed when it crashes is lost: its WAL writer sleeps.
+fn forgetful() -> Settings {
+    let conf = vec!["wal_writer_delay = 10s".to_owned(), "wal_writer_flush_after = 1GB".to_owned()];
+    Settings { durable: true, conf, ..Settings::default() }
+}
+
+fn promising(name: &str) -> &'static Durability {
+    Durability::by_name(name).expect("a promise")
+}
+
+async fn stored(server: &Server, table: &str) -> BTreeMap<String, i64> {
+    let client = millstream_testkit::connect(&server.url("postgres")).await;
+    let rows = client.query(&format!("select id, (doc->>'value')::bigint from {table}"), &[]).await;
+    let rows = rows.expect("the table can be read");
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+/// Runs a load and crashes its server once some documents are committed.
+async fn crashed_in_mid_load(server: &Server, wanted: &LoadRequest, crash: StopMode) -> (Outcome, Arc<Told>) {
+    let (around, told) = surroundings(&server.url("postgres"));
+    let crashing = async {
+        committed(&around, 20_000).await;
+        server.restart(crash).await;
+    };
+    let (outcome, ()) = tokio::join!(Box::pin(load(wanted, &around)), crashing);
+    (outcome.expect("the load begins"), told)
+}
+
+async fn committed(around: &Surroundings, documents: u64) {
+    while around.tally.documents() < documents {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+fn lost(told: &Told) -> usize {
+    let events = told.0.lock().expect("no test panics while it holds this");
+    events.iter().map(|event| if let Event::Lost { batches, .. } = event { *batches } else { 0 }).sum()
+}
+
+#[tokio::test]
+async fn a_durable_load_loses_nothing_and_an_async_one_repairs_what_the_server_lost() {
+    for build in builds().await {
+        let mut lost_in_all = 0;
+        for (n, crash) in CRASHES.into_iter().enumerate() {
+            for name in ["durable", "async"] {
+                let server = Server::start(build, forgetful()).await;
+                let stream = Stream::random(&mut fastrand::Rng::with_seed(n as u64), 150_000, 90_000);
+                let files = Files::new();
+                let mut wanted = request("crashed", "id", &[files.write("a", &stream.text)]);
+                (wanted.batch_rows, wanted.lanes, wanted.durability) = (1_000, Some(2), promising(name));
+                let (outcome, told) = crashed_in_mid_load(&server, &wanted, crash).await;
+                assert!(outcome.stopped.is_none(), "{name} {crash:?}: {outcome:?}");
+                assert_eq!(stored(&server, "crashed").await, stream.last, "{name} {crash:?}");
+                let counters = outcome.receipt.counters;
+                assert_eq!((counters.read, counters.inserted), (stream.documents, stream.last.len() as u64));
+                assert_eq!(outcome.receipt.durability, name);
+                if name == "durable" {
+                    assert_eq!(lost(&told), 0, "{crash:?}");
+                } else {
+                    lost_in_all += lost(&told);
+                }
+            }
+        }
+        assert!(lost_in_all > 0, "no crash took a batch, so nothing was repaired");
+    }
+}
+
+#[tokio::test]
+async fn a_printed_receipt_is_durable() {
+    for build in builds().await {
+        for crash in CRASHES {
+            for name in ["durable", "async"] {
+                let server = Server::start(build, forgetful()).await;
+                let stream = Stream::random(&mut fastrand::Rng::with_seed(3), 20_000, 20_000);
+                let files = Files::new();
+                let mut wanted = request("receipted", "id", &[files.write("a", &stream.text)]);
+                (wanted.batch_rows, wanted.durability) = (1_000, promising(name));
+                let receipt = run(&server.url("postgres"), &wanted).await.receipt;
+                server.restart(crash).await;
+                assert_eq!(stored(&server, "receipted").await, stream.last, "{name} {crash:?}: {receipt:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_durable_load_has_acknowledged_is_there_right_after_the_crash() {
+    for build in builds().await {
+        let server = Server::start(build, forgetful()).await;
+        let stream = Stream::random(&mut fastrand::Rng::with_seed(4), 100_000, 100_000);
+        let files = Files::new();
+        for crash in CRASHES {
+            let table = format!("acknowledged_{crash:?}").to_lowercase();
+            let mut wanted = request(&table, "id", &[files.write("a", &stream.text)]);
+            (wanted.batch_rows, wanted.lanes) = (500, Some(2));
+            let (around, _) = surroundings(&server.url("postgres"));
+            let acknowledged = {
+                let mut loading = Box::pin(load(&wanted, &around));
+                tokio::select! {
+                    outcome = &mut loading => panic!("it ended too soon: {outcome:?}"),
+                    () = committed(&around, 10_000) => {}
+                }
+                let acknowledged = around.tally.documents();
+                server.stop(crash).await;
+                acknowledged
+            };
+            server.start_again().await;
+            let sql = "select sum(l.read + n.read)::bigint, sum(l.rejected + n.rejected)::bigint \
+                       from millstream.load l join (select load_id, sum(read) as read, sum(rejected) as rejected \
+                       from millstream.lane group by 1) n using (load_id) where collection = $1";
+            let client = millstream_testkit::connect(&server.url("postgres")).await;
+            let row = client.query_one(sql, &[&table]).await.unwrap();
+            let kept = u64::try_from(row.get::<_, i64>(0)).unwrap();
+            assert!(kept >= acknowledged && acknowledged >= 10_000, "{kept} of {acknowledged} acknowledged");
+            let receipt = run(&server.url("postgres"), &wanted).await.receipt;
+            assert_eq!(receipt.resumed_from, Some(kept));
+            assert_eq!(stored(&server, &table).await, stream.last);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_flush_is_refused_and_warned_of() {
+    for build in builds().await {
+        for setting in ["fsync", "full_page_writes"] {
+            let conf = vec![format!("{setting} = off")];
+            let server = Server::start(build, Settings { conf, ..Settings::default() }).await;
+            let files = Files::new();
+            let (around, told) = surroundings(&server.url("postgres"));
+            let mut wanted = request("flushed", "id", &[files.write("a", "{\"id\":1}\n")]);
+            for refused in [
+                Box::pin(load(&wanted, &around)).await.map(drop).expect_err("it cannot be kept"),
+                dry_run(&wanted, &around.db).await.map(drop).expect_err("nor promised"),
+            ] {
+                assert!(refused.to_string().contains(&format!("{setting} off")), "{refused}");
+                let hint = refused.hint().expect("there are ways out");
+                assert!(hint.contains("alter system") && hint.contains("--durability async"), "{hint}");
+            }
+            wanted.durability = promising("async");
+            let outcome = Box::pin(load(&wanted, &around)).await.unwrap();
+            assert_eq!(outcome.receipt.counters.inserted, 1);
+            let events = told.0.lock().unwrap();
+            assert!(events.iter().any(|event| matches!(event, Event::Warning(text) if text.contains(setting))));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_table_that_cannot_keep_the_promise_is_refused() {
+    let db = database().await;
+    let client = db.client().await;
+    client
+        .batch_execute(
+            "create table logged (id text collate \"C\" primary key, doc jsonb not null);
+             create unlogged table unlogged (id text collate \"C\" primary key, doc jsonb not null)",
+        )
+        .await
+        .unwrap();
+    let files = Files::new();
+    let file = files.write("a", "{\"id\":\"x\"}\n");
+    for durability in DURABILITIES {
+        let (unfit, fit) = if durability.unlogged { ("logged", "unlogged") } else { ("unlogged", "logged") };
+        let mut wanted = request(unfit, "id", std::slice::from_ref(&file));
+        (wanted.adopt, wanted.durability) = (true, durability);
+        let error = Box::pin(load(&wanted, &surroundings(&db.url()).0)).await.expect_err(durability.name);
+        assert!(matches!(error, Error::Collection { .. }), "{error}");
+        let hint = error.hint().expect("there are ways out");
+        assert!(hint.contains("--durability unlogged") && hint.contains("alter table"), "{hint}");
+        wanted.collection = fit.parse().unwrap();
+        assert_eq!(run(&db.url(), &wanted).await.receipt.durability, durability.name);
+    }
+}
+
+#[tokio::test]
+async fn the_servers_own_level_stands_unless_it_is_off() {
+    each_build(async |db| {
+        let client = db.client().await;
+        let name: String = client.query_one("select current_database()", &[]).await.unwrap().get(0);
+        client
+            .batch_execute(
+                "create table seen (level text);
+                 create table levels (id text collate \"C\" primary key, doc jsonb not null);
+                 create function see() returns trigger language plpgsql as $$begin
+                 insert into seen values (current_setting('synchronous_commit')); return null; end$$;
+                 create trigger see after insert or update on levels execute function see()",
+            )
+            .await
+            .unwrap();
+        let files = Files::new();
+        for (durability, server, seen) in [
+            ("durable", "off", "on"),
+            ("durable", "local", "local"),
+            ("durable", "remote_apply", "remote_apply"),
+            ("async", "on", "off"),
+        ] {
+            let set = format!("truncate seen; alter database {name} set synchronous_commit = {server}");
+            client.batch_execute(&set).await.unwrap();
+            let mut wanted = request("levels", "id", &[files.write(server, "{\"id\":\"x\"}\n")]);
+            (wanted.adopt, wanted.durability) = (true, promising(durability));
+            run(&db.url(), &wanted).await;
+            let levels: Vec<String> =
+                client.query("select distinct level from seen", &[]).await.unwrap().iter().map(|r| r.get(0)).collect();
+            assert_eq!(levels, [seen], "{durability} on a server with {server}");
+        }
+    })
+    .await;
+}
