@@ -175,6 +175,14 @@ pub fn report_panics() {
     }));
 }
 
+/// A value as a word of a command that is shown for typing: in quotes where a shell would read it
+/// in another way.
+pub fn shell_word(value: &impl std::fmt::Display) -> String {
+    let text = value.to_string();
+    let plain = |c: char| c.is_alphanumeric() || "_-./:,@%+=".contains(c);
+    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
 fn bug_hint() -> String {
     format!(
         "this is our fault; please report these lines with the command you ran, \
@@ -209,6 +217,20 @@ mod tests {
     fn a_cause_that_repeats_the_line_above_is_left_out() {
         let failure = Failure::user("cannot read x: gone").because(&std::io::Error::other("gone"));
         assert_eq!(failure.to_string(), "error: cannot read x: gone\n");
+    }
+
+    #[test]
+    fn words_of_commands_are_quoted_where_needed() {
+        for (value, word) in [
+            ("shop.events", "shop.events"),
+            ("día", "día"),
+            ("a b", "'a b'"),
+            ("\"a.b\"", "'\"a.b\"'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(&value), word);
+        }
     }
 
     #[test]

@@ -4,7 +4,11 @@ use crate::failure::Failure;
 use crate::secret::masked;
 use crate::table::Table;
 use serde::Serialize;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
+
+/// Columns of a terminal that does not tell.
+const COLUMNS_DEFAULT: usize = 80;
 
 /// The form of the data on stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -36,10 +40,11 @@ impl Output {
         Ok(stdout.flush()?)
     }
 
-    /// Prints a table.
+    /// Prints a table, as wide as the terminal if stdout is one.
     pub fn table(self, table: &Table) -> Result<(), Failure> {
         let mut stdout = std::io::stdout().lock();
-        stdout.write_all(table.to_string().as_bytes())?;
+        let columns = stdout.is_terminal().then(|| columns(&stdout));
+        stdout.write_all(table.text(columns).as_bytes())?;
         Ok(stdout.flush()?)
     }
 
@@ -49,6 +54,12 @@ impl Output {
             .map_err(|error| Failure::bug("cannot write the answer as JSON").because(&error))?;
         self.line(&text)
     }
+}
+
+/// Columns of a terminal, 80 where it does not know.
+fn columns(terminal: impl AsFd) -> usize {
+    let size = rustix::termios::tcgetwinsize(terminal).map_or(0, |size| usize::from(size.ws_col));
+    if size > 0 { size } else { COLUMNS_DEFAULT }
 }
 
 /// Tells something on stderr.

@@ -33,10 +33,9 @@ pub struct Progress {
 impl Progress {
     /// Begins to show the counts.
     pub fn start(choice: ProgressChoice, tally: Arc<Tally>) -> Self {
-        let terminal = std::io::stderr().is_terminal();
         match choice {
             ProgressChoice::None => Self { bar: None, task: None },
-            ProgressChoice::Auto if terminal => {
+            ProgressChoice::Auto if redraws() => {
                 let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
                 bar.set_style(style(false));
                 let task = tokio::spawn(draw(bar.clone(), tally));
@@ -66,6 +65,11 @@ impl Drop for Progress {
             bar.finish_and_clear();
         }
     }
+}
+
+/// Whether stderr is a terminal that can draw a line again, which a dumb one cannot.
+fn redraws() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
 }
 
 fn style(known: bool) -> ProgressStyle {
@@ -149,6 +153,8 @@ fn told(event: Event) -> Vec<String> {
         Event::Lost { lane, batches } => {
             vec![format!("the server crashed and lost batches of lane {lane}, which are written again: {batches}")]
         }
+        // A server that is gone for minutes is tried a hundred times.
+        Event::Retry { attempt, .. } if !attempt.is_power_of_two() => Vec::new(),
         Event::Retry { lane, attempt, after, error } => {
             vec![format!("retry {attempt} of lane {lane} in {:.1} s: {error}", after.as_secs_f64())]
         }
@@ -168,6 +174,14 @@ mod tests {
             bar.set_message("x");
             bar.tick();
         }
+    }
+
+    #[test]
+    fn a_long_row_of_retries_is_told_in_a_few_lines() {
+        let retry = |attempt| Event::Retry { lane: 0, attempt, after: Duration::ZERO, error: "gone".to_owned() };
+        let told: Vec<String> = (1..=100).flat_map(|attempt| told(retry(attempt))).collect();
+        assert_eq!(told.len(), 7, "{told:?}");
+        assert_eq!(told[0], "retry 1 of lane 0 in 0.0 s: gone");
     }
 
     #[test]

@@ -4,8 +4,13 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+
+/// A signal that follows the first one sooner is the same one: `timeout` sends its signal to the
+/// process and to its group.
+const SECOND_AFTER: Duration = Duration::from_millis(100);
 
 /// The signals that ask the process to end.
 #[derive(Debug, Clone)]
@@ -25,15 +30,21 @@ impl Signals {
         let orderly = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&orderly);
         tokio::spawn(async move {
+            let mut first_at: Option<Instant> = None;
             loop {
                 let exit = tokio::select! {
                     _ = interrupt.recv() => Exit::Interrupted,
                     _ = terminate.recv() => Exit::Terminated,
                 };
-                if !asked.load(Ordering::SeqCst) || sender.borrow().is_some() {
-                    exit.now();
+                match first_at {
+                    _ if !asked.load(Ordering::SeqCst) => exit.now(),
+                    None => {
+                        first_at = Some(Instant::now());
+                        sender.send_replace(Some(exit));
+                    }
+                    Some(at) if at.elapsed() >= SECOND_AFTER => exit.now(),
+                    Some(_) => {}
                 }
-                sender.send_replace(Some(exit));
             }
         });
         Ok(Self { first, orderly })

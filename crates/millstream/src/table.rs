@@ -1,9 +1,6 @@
-//! Plain aligned tables that fit a terminal of 80 columns.
+//! Plain aligned tables that fit the terminal.
 
-/// Columns that a table tries to fit.
-const WIDTH: usize = 80;
-
-/// Narrowest form of the wrapped column; a table that needs more room is wider than [`WIDTH`].
+/// Narrowest form of the wrapped column; a table that needs more room is wider than the terminal.
 const WRAPPED_WIDTH_MIN: usize = 24;
 
 const GAP: &str = "  ";
@@ -15,7 +12,7 @@ pub enum Align {
     Left,
     /// Numbers.
     Right,
-    /// Text that continues on the next line where the table would be too wide; last column only.
+    /// Text that continues on the next line where the terminal is too narrow; last column only.
     Wrap,
 }
 
@@ -40,7 +37,7 @@ impl Table {
         self.rows.push(row);
     }
 
-    fn widths(&self) -> Vec<usize> {
+    fn widths(&self, columns: Option<usize>) -> Vec<usize> {
         let mut widths: Vec<usize> = self.columns.iter().map(|c| width(c.0)).collect();
         for row in &self.rows {
             for (w, cell) in widths.iter_mut().zip(row) {
@@ -48,19 +45,20 @@ impl Table {
             }
         }
         let total: usize = widths.iter().sum::<usize>() + GAP.len() * (widths.len() - 1);
-        if let (Some(last), Some((_, Align::Wrap))) = (widths.last_mut(), self.columns.last())
-            && total > WIDTH
+        if let (Some(last), Some((_, Align::Wrap)), Some(columns)) = (widths.last_mut(), self.columns.last(), columns)
+            && total > columns
         {
-            let room = WIDTH.saturating_sub(total - *last);
+            let room = columns.saturating_sub(total - *last);
             *last = (*last).min(room.max(WRAPPED_WIDTH_MIN));
         }
         widths
     }
-}
 
-impl std::fmt::Display for Table {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let widths = self.widths();
+    /// The table as lines, on a terminal of so many columns. Without one nothing is wrapped: what
+    /// a program reads has a line for each row.
+    pub fn text(&self, columns: Option<usize>) -> String {
+        let mut text = String::new();
+        let widths = self.widths(columns);
         let heading: Vec<String> = self.columns.iter().map(|c| c.0.to_uppercase()).collect();
         for row in std::iter::once(&heading).chain(&self.rows) {
             let wrapped = wrap(row.last().map_or("", |cell| cell), *widths.last().unwrap_or(&0));
@@ -80,13 +78,14 @@ impl std::fmt::Display for Table {
                     Align::Left | Align::Wrap => line.extend([cell, pad.as_str()]),
                 }
             }
-            writeln!(f, "{}", line.trim_end())?;
+            text.push_str(line.trim_end());
+            text.push('\n');
             let indent = widths[..widths.len() - 1].iter().map(|w| w + GAP.len()).sum();
             for part in wrapped.iter().skip(1).filter(|_| is_wrapped) {
-                writeln!(f, "{}{part}", " ".repeat(indent))?;
+                text.extend([" ".repeat(indent).as_str(), part, "\n"]);
             }
         }
-        Ok(())
+        text
     }
 }
 
@@ -147,7 +146,7 @@ mod tests {
         table.row(["events".to_owned(), "7".to_owned()]);
         table.row(["x\ny\u{1b}[0m".to_owned(), "1,200".to_owned()]);
         assert_eq!(
-            table.to_string(),
+            table.text(Some(80)),
             "NAME            ROWS\n\
              events             7\n\
              x\\ny\\u{1b}[0m  1,200\n"
@@ -155,20 +154,23 @@ mod tests {
     }
 
     #[test]
-    fn the_last_column_wraps_at_80() {
+    fn the_last_column_wraps_where_the_terminal_ends() {
         let mut table = Table::new(&[("id", Align::Right), ("detail", Align::Wrap)]);
         table.row(["1".to_owned(), "word ".repeat(40).trim_end().to_owned()]);
         table.row(["2".to_owned(), "x".repeat(100)]);
-        let text = table.to_string();
-        assert!(text.lines().all(|line| width(line) <= WIDTH), "{text}");
-        assert_eq!(text.matches("word").count(), 40);
-        assert_eq!(text.matches('x').count(), 100);
-        assert!(text.lines().count() <= 7, "{text}");
+        for (columns, lines) in [(80, 7), (120, 4), (30, 16)] {
+            let text = table.text(Some(columns));
+            assert!(text.lines().all(|line| width(line) <= columns), "{text}");
+            assert_eq!(text.matches("word").count(), 40);
+            assert_eq!(text.matches('x').count(), 100);
+            assert!(text.lines().count() <= lines, "{columns}: {text}");
+        }
+        assert_eq!(table.text(None).lines().count(), 3, "a program gets a line for each row");
     }
 
     #[test]
     fn a_table_without_rows_is_its_heading() {
         let table = Table::new(&[("name", Align::Left), ("size", Align::Right)]);
-        assert_eq!(table.to_string(), "NAME  SIZE\n");
+        assert_eq!(table.text(None), "NAME  SIZE\n");
     }
 }

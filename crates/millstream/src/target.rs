@@ -76,6 +76,12 @@ fn named<'a>(args: &'a TargetArgs, purpose: Purpose, environment: &'a Environmen
     typed.or_else(|| variables.iter().find_map(|name| Some((set(environment, name)?, *name))))
 }
 
+/// The variable that leads the user's own commands to another database than the local server.
+pub fn variable_in_the_way() -> Option<&'static str> {
+    let environment = Environment::from_process();
+    DATABASE_VARIABLES.iter().copied().find(|name| set(&environment, name).is_some())
+}
+
 /// A variable that is set to something.
 fn set<'a>(environment: &'a Environment, name: &str) -> Option<&'a str> {
     environment.variable(name).filter(|text| !text.is_empty())

@@ -64,6 +64,9 @@ async fn the_server_starts_serves_and_stops() {
     let started = home.json(&["db", "start", "--postgres-bin", bin], 0);
     assert_eq!(home.json(&["db", "status"], 0)["server"], started);
     assert_eq!(home.json(&["db", "status"], 0)["state"], "running");
+    let again = home.run(&["db", "start", "--postgres-bin", "download"]).ends(0);
+    assert!(again.stderr.contains("it was running before, from "), "{again:?}");
+    assert_eq!(home.run(&["db", "start"]).ends(0).stderr, "");
     let url = home.run(&["db", "url"]).ends(0).stdout;
     assert!(url.starts_with("postgres://"), "{url}");
     let password = url.split(['@', ':']).nth(2).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::process::{Run, command, run};
 use millstream_testkit::database;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rejects_are_exported_mended_and_loaded() {
@@ -27,6 +27,40 @@ async fn rejects_are_exported_mended_and_loaded() {
     let run = at(&["get", "events", "2", "4"]).ends(0);
     assert_eq!(run.stdout, "{\"id\": 2}\n{\"id\": 4, \"name\": \"x\"}\n");
     assert!(at(&["rejects", "events"]).ends(0).stderr.contains("no rejects"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rerun_writes_its_rejects_over_those_of_the_first() {
+    let database = database().await;
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (input, rejects) = (path("in.ndjson"), path("in.rejects"));
+    std::fs::write(&input, "{\"id\": 1}\nbad\n[]\n").unwrap();
+    let url = database.url();
+    let load = ["load", &input, "--into", "events", "--key", "id:bigint", "--rejects", &rejects, "--db", &url];
+    for load_id in [1, 2] {
+        run(&mut command(&load)).ends(1);
+        let text = std::fs::read_to_string(&rejects).unwrap();
+        let ids: Vec<Value> = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect();
+        assert_eq!(ids.iter().map(|line| &line["load_id"]).collect::<Vec<_>>(), [load_id, load_id], "{text:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rejects_are_printed_alone_on_stdout() {
+    let database = database().await;
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("in.ndjson");
+    std::fs::write(&input, "{\"id\": 1}\nbad\n").unwrap();
+    let url = database.url();
+    let load = ["load", input.to_str().unwrap(), "--into", "events", "--key", "id:bigint", "--db", &url];
+    run(&mut command(&load)).ends(1);
+    let print = ["rejects", "events", "--export", "-", "--clear", "--output", "json", "--db", &url];
+    let run = run(command(&print).current_dir(dir.path())).ends(0);
+    assert_eq!(run.json()["document"], "bad");
+    assert_eq!(run.stdout.lines().count(), 1);
+    assert!(run.stderr.contains("exported 1 reject to stdout\ncleared 1 reject\n"), "{run:?}");
+    assert!(!dir.path().join("-").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

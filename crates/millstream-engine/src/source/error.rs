@@ -102,7 +102,7 @@ impl SourceError {
                 }
                 _ => "check that the file can be read, for instance with `head -c 100 FILE`".into(),
             },
-            Self::Directory { name } => format!("name the files, for instance {name}/*.ndjson"),
+            Self::Directory { .. } => "name the files in it, for instance DIR/*.ndjson".into(),
             Self::Read { .. } => {
                 "run the same command again once the file can be read; it goes on where it stopped".into()
             }

@@ -94,7 +94,11 @@ pub async fn run(args: &DbArgs, output: Output) -> Result<Exit, Failure> {
 }
 
 async fn start(options: &LocalOptions, output: Output) -> Result<Exit, Failure> {
+    let before = millstream_local::status(options)?.running;
     let server = millstream_local::start(options, &mut |line| note(line)).await?;
+    if before.as_ref() == Some(&server) && options.postgres_bin != PostgresBin::Auto {
+        note(&format!("it was running before, from {}; --postgres-bin counts when it starts", server.bin.display()));
+    }
     if output.is_json() {
         output.json(&facts(&server))?;
     } else {

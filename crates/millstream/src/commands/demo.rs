@@ -16,6 +16,7 @@ use crate::target::{self, Database, Purpose};
 use crate::{quantity, receipt};
 use millstream_engine::LoadRequest;
 use millstream_engine::store::collections;
+use millstream_local::LocalOptions;
 use millstream_model::{CollectionName, KeyRequest, Receipt};
 use millstream_pg::ConnInfo;
 use serde_json::{Value, json};
@@ -226,7 +227,7 @@ impl Show<'_> {
         let sql = question.sql.trim_end().replace('\n', "\n   ");
         self.say(&format!("\n   {}\n\n   {sql};\n", question.words))?;
         let answer = unless_stopped(&self.signals, question.ask(&self.database.connection.client)).await?;
-        let table = answer.table().to_string();
+        let table = answer.table().text(None);
         self.say(&table.lines().map(|line| format!("   {line}")).collect::<Vec<_>>().join("\n"))?;
         let rows = answer.rows.clone();
         self.answers.push(answer);
@@ -273,19 +274,30 @@ impl Show<'_> {
         let checks = "every document accounted for, rows and answers checked";
         self.say(&format!("\nDone in {seconds:.1} s; {checks}. Go on:\n"))?;
         let typed = self.args.target.db.is_some();
-        for (command, what) in GO_ON.iter().filter(|(command, _)| !(typed && command.starts_with("db "))) {
+        let psql = !typed && has_psql();
+        for (command, what) in GO_ON.iter().filter(|(command, _)| psql || *command != PSQL) {
             self.say(&format!("   millstream {command:<32}  {what}"))?;
         }
-        if typed {
-            self.say("\nAdd the --db that you gave the demo to each.")?;
+        match target::variable_in_the_way() {
+            _ if typed => self.say("\nAdd the --db that you gave the demo to each."),
+            Some(name) => self.say(&format!(
+                "\n{name} is set, and leads these elsewhere; add this to each:\n   --db \"$(millstream db url)\""
+            )),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
+/// Whether `db psql` finds a psql for the local server: not every build has one.
+fn has_psql() -> bool {
+    millstream_local::connect(&LocalOptions::default()).and_then(|server| server.psql()).is_ok()
+}
+
+const PSQL: &str = "db psql";
+
 /// What a person may want next.
 const GO_ON: &[(&str, &str)] = &[
-    ("db psql", "ask in SQL"),
+    (PSQL, "ask in SQL"),
     ("collections", "what there is"),
     ("get demo_cities 2950159", "one document by key"),
     ("loads", "what was loaded"),

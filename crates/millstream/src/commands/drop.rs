@@ -2,7 +2,7 @@
 
 use crate::args::TargetArgs;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, shell_word};
 use crate::output::Output;
 use crate::quantity;
 use crate::target::Database;
@@ -71,7 +71,7 @@ fn confirmed(collection: &Collection, with_table: bool) -> Result<bool, Failure>
     let name = &collection.name;
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(Failure::user(format!("dropping {name} needs a yes, and nobody can be asked"))
-            .hint(format!("millstream drop {name} --yes")));
+            .hint(format!("millstream drop {} --yes", shell_word(name))));
     }
     let what = if with_table { "drop the table of" } else { "forget" };
     let mut stderr = std::io::stderr();

@@ -2,7 +2,7 @@
 
 use crate::args::TargetArgs;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, shell_word};
 use crate::output::{Output, note};
 use crate::target::Database;
 use millstream_engine::store::collections::{self, Collection};
@@ -51,7 +51,7 @@ pub async fn run(args: &GetArgs, output: Output) -> Result<Exit, Failure> {
     let (database, collection) = Database::open_at(&args.target, &args.name).await?;
     if !collection.present {
         return Err(Failure::user(format!("the table of {} is gone", collection.name))
-            .hint(format!("millstream drop {} --yes", collection.name)));
+            .hint(format!("millstream drop {} --yes", shell_word(&collection.name))));
     }
     let keys: Vec<Vec<String>> = args.keys.iter().map(|key| parts(key, &collection)).collect::<Result<_, _>>()?;
     let mut answers = Vec::new();

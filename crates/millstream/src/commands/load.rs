@@ -3,7 +3,7 @@
 use super::rejects::export;
 use crate::args::TargetArgs;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, shell_word};
 use crate::output::{Output, note};
 use crate::progress::{Progress, ProgressChoice};
 use crate::quantity::{self, Size};
@@ -162,12 +162,16 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
             args.rejects.as_ref().expect("named").display()
         ));
     }
-    if output.is_json() {
-        output.json(&outcome.receipt)?;
-    } else {
-        output.line(&receipt::text(&outcome.receipt))?;
+    let shown = match output.is_json() {
+        true => output.json(&outcome.receipt),
+        false => output.line(&receipt::text(&outcome.receipt)),
+    };
+    // How the load ended is told and counts also when nobody reads the receipt.
+    let exit = end(&outcome, &request)?;
+    if matches!(exit, Exit::Interrupted | Exit::Terminated) {
+        note(&format!("what the receipt counts is committed; {AGAIN}"));
     }
-    end(&outcome, &request)
+    if exit == Exit::Done { shown.map(|()| exit) } else { Ok(exit) }
 }
 
 /// Runs a load with progress on stderr; the first signal ends it in good order.
@@ -208,7 +212,7 @@ const AGAIN: &str = "run the same command again to go on from the last commit";
 pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Failure> {
     match (&outcome.stopped, &outcome.error) {
         (None, _) if outcome.receipt.counters.rejected > 0 => {
-            note(&format!("hint: millstream rejects {}", request.collection));
+            note(&format!("hint: millstream rejects {}", shell_word(&request.collection)));
             Ok(Exit::Findings)
         }
         (None, _) => Ok(Exit::Done),
@@ -220,7 +224,7 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
         ))
         .hint(format!(
             "see `millstream rejects {}`; the same command with a higher --max-rejects goes on",
-            request.collection
+            shell_word(&request.collection)
         ))),
         (Some(StopReason::Damage { source, line, offset, detail }), _) => {
             let name = request.sources.get(*source as usize).map_or("-", String::as_str);

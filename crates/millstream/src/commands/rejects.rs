@@ -19,7 +19,7 @@ const EXAMPLES: &str = "\
 Examples:
   millstream rejects events
   millstream rejects events --reason not_json --limit 100
-  millstream rejects events --export mend.rejects
+  millstream rejects events --export mend.rejects --clear
   millstream load --format rejects mend.rejects --into events --key id
   millstream rejects events --clear --older-than 30d";
 
@@ -53,7 +53,7 @@ pub struct RejectsArgs {
         conflicts_with_all = ["export", "clear"])]
     limit: u64,
 
-    /// Write them all to a new file instead of showing them
+    /// Write them all to a new file instead of showing them; - is stdout
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
 
@@ -151,7 +151,9 @@ async fn take_out(
     let client = &database.connection.client;
     let run = async |sql: &str| client.batch_execute(sql).await.map_err(millstream_pg::Error::from);
     run("begin isolation level repeatable read").await?;
+    let is_stdout = args.export.as_deref().is_some_and(|path| path.as_os_str() == "-");
     let exported = match &args.export {
+        Some(_) if is_stdout => Some(export::print(database, filter).await?),
         Some(path) => Some(export::write(export::create_new(path)?, database, filter).await?),
         None => None,
     };
@@ -160,16 +162,21 @@ async fn take_out(
         false => None,
     };
     run("commit").await?;
-    if output.is_json() {
-        output.json(&json!({ "exported": exported, "cleared": cleared }))?;
-        return Ok(Exit::Done);
-    }
+    let mut told = Vec::new();
     if let (Some(n), Some(path)) = (exported, &args.export) {
-        let rejects = quantity::things(n, "reject");
-        output.line(&format!("exported {rejects} to {}", visible(&path.display().to_string())))?;
+        let to = if is_stdout { "stdout".to_owned() } else { visible(&path.display().to_string()) };
+        told.push(format!("exported {} to {to}", quantity::things(n, "reject")));
     }
     if let Some(n) = cleared {
-        output.line(&format!("cleared {}", quantity::things(n, "reject")))?;
+        told.push(format!("cleared {}", quantity::things(n, "reject")));
+    }
+    if is_stdout {
+        // Stdout holds the rejects and nothing else.
+        told.iter().for_each(|line| note(line));
+    } else if output.is_json() {
+        output.json(&json!({ "exported": exported, "cleared": cleared }))?;
+    } else {
+        output.line(&told.join("\n"))?;
     }
     Ok(Exit::Done)
 }

@@ -98,7 +98,7 @@ mod tests {
             serde_json::json!([{"device": "pump-0001", "readings": 12, "mean_temperature": 40.5, "alarms": 0}])
         );
         assert_eq!(
-            answer.table().to_string(),
+            answer.table().text(None),
             "DEVICE     READINGS  MEAN_TEMPERATURE  ALARMS\n\
              pump-0001        12             40.50       0\n"
         );

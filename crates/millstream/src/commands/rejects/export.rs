@@ -6,7 +6,7 @@ use millstream_engine::limits::REJECT_LINE_BYTES_MAX;
 use millstream_engine::source::RejectLine;
 use millstream_engine::store::rejects::{self, RejectFilter};
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::path::Path;
 
 /// Opens a file that must not be there yet.
@@ -38,27 +38,45 @@ pub fn create(path: &Path) -> Result<File, Failure> {
 
 /// Writes rejects as lines of JSON, replacing what the file held, and returns how many. They are
 /// on disk when this returns.
-pub async fn write(file: File, database: &Database, filter: &RejectFilter) -> Result<u64, Failure> {
-    let failed = |error: std::io::Error| Failure::user("cannot write the file of rejects").because(&error);
-    let is_file = file.metadata().map_err(failed)?.is_file();
+pub async fn write(mut file: File, database: &Database, filter: &RejectFilter) -> Result<u64, Failure> {
+    let is_file = file.metadata().map_err(|error| unwritten(&error))?.is_file();
     if is_file {
-        file.set_len(0).map_err(failed)?;
+        // Looking at what the file holds has moved the place where writing begins.
+        file.rewind().and_then(|()| file.set_len(0)).map_err(|error| unwritten(&error))?;
     }
-    let mut out = BufWriter::new(&file);
+    let written = lines(&file, database, filter, |error| unwritten(&error)).await?;
+    if is_file {
+        file.sync_all().map_err(|error| unwritten(&error))?;
+    }
+    Ok(written)
+}
+
+/// Prints rejects on stdout as lines of JSON, and returns how many.
+pub async fn print(database: &Database, filter: &RejectFilter) -> Result<u64, Failure> {
+    lines(std::io::stdout(), database, filter, Failure::from).await
+}
+
+async fn lines(
+    out: impl Write,
+    database: &Database,
+    filter: &RejectFilter,
+    failed: impl Fn(std::io::Error) -> Failure,
+) -> Result<u64, Failure> {
+    let mut out = BufWriter::new(out);
     let mut written = 0;
-    let client = &database.connection.client;
-    rejects::each(client, &database.schema, filter, None, |reject| {
+    rejects::each(&database.connection.client, &database.schema, filter, None, |reject| {
         serde_json::to_writer(&mut out, &reject.line).map_err(|error| failed(error.into()))?;
-        out.write_all(b"\n").map_err(failed)?;
+        out.write_all(b"\n").map_err(&failed)?;
         written += 1;
         Ok::<(), Failure>(())
     })
     .await?;
     out.flush().map_err(failed)?;
-    if is_file {
-        file.sync_all().map_err(failed)?;
-    }
     Ok(written)
+}
+
+fn unwritten(error: &std::io::Error) -> Failure {
+    Failure::user("cannot write the file of rejects").because(error)
 }
 
 /// Whether the first line is one of ours that nobody has mended by putting JSON into it.
