@@ -1,0 +1,157 @@
+//! The documents of each key made one: what a load with the mode would leave in an empty table.
+
+use super::record::{Place, Record};
+use super::sorter::Merge;
+use crate::limits::FOLD_BYTES;
+use crate::merge::{Effect, Member, Mode};
+use std::io;
+
+/// What a table should hold at a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Expected {
+    pub(super) key: Vec<u8>,
+    pub(super) document: Vec<u8>,
+    /// Where it stands in the sources; of a document made of several, where the last of them does.
+    pub(super) place: Place,
+}
+
+/// Folds sorted records by key.
+#[derive(Debug)]
+pub(super) struct Folding {
+    merge: Merge,
+    mode: Mode,
+    /// The first record of the next key.
+    ahead: Option<Record>,
+}
+
+impl Folding {
+    pub(super) fn new(merge: Merge, mode: Mode) -> io::Result<Self> {
+        let mut folding = Self { merge, mode, ahead: None };
+        folding.ahead = folding.read()?;
+        Ok(folding)
+    }
+
+    /// The next key that the table should have; `None` after the last.
+    pub(super) fn next(&mut self) -> io::Result<Option<Expected>> {
+        while let Some(first) = self.ahead.take() {
+            let folded = self.fold_key(first)?;
+            if !folded.tombstone {
+                return Ok(Some(Expected { key: folded.key, document: folded.document, place: folded.place }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Folds all records of a key, some at a time: what the earlier ones left takes their place.
+    fn fold_key(&mut self, first: Record) -> io::Result<Record> {
+        let (mut records, mut bytes) = (vec![first], 0);
+        while let Some(next) = self.read()? {
+            if next.key != records[0].key {
+                self.ahead = Some(next);
+                break;
+            }
+            bytes += next.header().record_bytes();
+            records.push(next);
+            if bytes > FOLD_BYTES {
+                records = vec![fold(&self.mode, records)];
+                bytes = 0;
+            }
+        }
+        Ok(fold(&self.mode, records))
+    }
+
+    fn read(&mut self) -> io::Result<Option<Record>> {
+        let mut record = Record::default();
+        Ok(self.merge.next(&mut record)?.then_some(record))
+    }
+}
+
+/// What records of a key, oldest first, leave where nothing was stored.
+fn fold(mode: &Mode, mut records: Vec<Record>) -> Record {
+    if records.len() > 1 {
+        let members: Vec<Member<'_>> = records.iter().map(member).collect();
+        let folded = mode.fold(&members);
+        // Of equal documents the last: the place is that of the one which was taken as it is.
+        let taken = members.iter().rposition(|member| std::ptr::eq(member.document, &*folded.document));
+        let place = records[taken.unwrap_or(records.len() - 1)].place;
+        let (version, tombstone) = (folded.version.to_vec(), folded.effect == Effect::Delete);
+        let document = folded.document.into_owned();
+        records.truncate(1);
+        records[0] = Record { key: std::mem::take(&mut records[0].key), version, tombstone, place, document };
+    }
+    records.swap_remove(0)
+}
+
+fn member(record: &Record) -> Member<'_> {
+    Member { document: &record.document, version: &record.version, tombstone: record.tombstone }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sorter::Sorter;
+    use super::*;
+    use crate::merge::MODES;
+    use millstream_testkit::Cases;
+
+    fn folded(mode: &Mode, records: &[Record]) -> Vec<Expected> {
+        let mut sorter = Sorter::new(&std::env::temp_dir(), 1 << 20);
+        for record in records {
+            if !sorter.has_room(record.header()) {
+                sorter.spill().unwrap();
+            }
+            sorter.push(record.header(), &record.key, &record.version, &record.document);
+        }
+        let mut folding = Folding::new(sorter.finish().unwrap(), mode.clone()).unwrap();
+        std::iter::from_fn(|| folding.next().unwrap()).collect()
+    }
+
+    fn record(key: u8, line: u64, document: &str, version: u8, tombstone: bool) -> Record {
+        let place = Place { source: 0, line };
+        Record { key: vec![key], version: vec![version], tombstone, place, document: document.into() }
+    }
+
+    #[test]
+    fn the_mode_tells_what_stays_and_where_it_stood() {
+        let records =
+            [record(2, 1, "{\"a\":1}", 3, false), record(1, 2, "{}", 0, false), record(2, 3, "{\"a\":3}", 2, false)];
+        for (mode, line) in [("replace", 3), ("keep", 1), ("newest:v", 1)] {
+            let found = folded(&mode.parse().unwrap(), &records);
+            assert_eq!(
+                found.iter().map(|e| (e.key[0], e.place.line)).collect::<Vec<_>>(),
+                [(1, 2), (2, line)],
+                "{mode}"
+            );
+        }
+        let deleted = [record(1, 1, "{}", 0, false), record(1, 2, "{\"d\":1}", 0, true), record(2, 3, "{}", 0, true)];
+        assert_eq!(folded(&Mode::default(), &deleted), []);
+        let again = [&deleted[..], &[record(1, 4, "{\"a\":4}", 0, false)]].concat();
+        assert_eq!(folded(&Mode::default(), &again)[0].place.line, 4);
+    }
+
+    #[test]
+    fn documents_folded_some_at_a_time_leave_what_one_after_the_other_would() {
+        for mut rng in Cases::new(20) {
+            for kind in MODES {
+                let arguments = if kind.arguments.is_empty() { "" } else { ":n" };
+                let mode: Mode = format!("{}{arguments}", kind.name).parse().unwrap();
+                let filler = "x".repeat(FOLD_BYTES / 7);
+                let records: Vec<Record> = (0..rng.u64(1..40))
+                    .map(|line| {
+                        let (n, name) = (rng.u8(..9), rng.char('a'..'e'));
+                        let document = format!("{{\"n\":{n},\"m\":{{\"{name}\":{n}}},\"{name}\":\"{filler}\"}}");
+                        let tombstone = rng.u8(..8) == 0;
+                        record(7, line, &document, n, tombstone)
+                    })
+                    .collect();
+                let one_by_one = records.iter().cloned().reduce(|before, next| fold(&mode, vec![before, next]));
+                let expected = one_by_one.filter(|record| !record.tombstone);
+                let found = folded(&mode, &records).pop();
+                assert_eq!(
+                    found.map(|e| String::from_utf8(e.document).unwrap()),
+                    expected.map(|r| String::from_utf8(r.document).unwrap()),
+                    "{mode}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Whether a table holds what its sources say, row by row in key order.
+//!
+//! The sources are folded by key into sorted runs on disk, in bounded memory; then runs and table are
+//! read once, side by side. It needs nothing but `select` on the table, and the table may have been
+//! loaded by anything.
+
+mod buffer;
+mod comparison;
+mod equality;
+mod fold;
+mod record;
+mod run;
+mod sorter;
+mod stored;
+
+pub use comparison::Difference;
+
+use crate::chunk::Chunk;
+use crate::collection;
+use crate::decode::{DecodeLimits, Decoder};
+use crate::error::Error;
+use crate::feed::Feed;
+use crate::limits::{FINDINGS_LISTED, FINDINGS_MAX, SORT_MEMORY_MIB, VERIFY_MEMORY_BYTES, VERIFY_MEMORY_BYTES_MIN};
+use crate::merge::Mode;
+use crate::observe::Tally;
+use crate::request::LoadRequest;
+use comparison::{Comparison, Terms};
+use fold::Folding;
+use millstream_model::Counters;
+use millstream_pg::{ConnInfo, Connection, SessionSettings, catalog};
+use record::{Header, Place};
+use serde::Serialize;
+use sorter::Sorter;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+use stored::{Reading, Stored};
+
+/// A verification, as asked for on the command line or by a program.
+#[derive(Debug, Clone)]
+pub struct VerifyRequest {
+    /// The load whose result is verified: its sources, format, key, mode and collection.
+    pub load: LoadRequest,
+    /// Whether rows without a document in the sources are differences.
+    pub exact: bool,
+    /// Differences that are listed; all are counted.
+    pub findings_max: usize,
+    /// Memory for sorting, in bytes.
+    pub memory_bytes: usize,
+    /// Where the sorted runs are kept; they take about as much room as the documents, and twice that
+    /// while many runs are made few.
+    pub directory: PathBuf,
+}
+
+impl VerifyRequest {
+    /// A request with defaults for all but the essential.
+    pub fn new(load: LoadRequest, directory: PathBuf) -> Self {
+        Self { load, exact: false, findings_max: FINDINGS_LISTED, memory_bytes: VERIFY_MEMORY_BYTES, directory }
+    }
+
+    /// Checks numbers against their limits.
+    ///
+    /// # Errors
+    /// [`Error::Request`] names the option and its range.
+    pub fn check(&self) -> Result<(), Error> {
+        self.load.check()?;
+        let bad = |problem: String, hint: &str| Err(Error::Request { problem, hint: hint.into() });
+        if self.findings_max > FINDINGS_MAX {
+            return bad(format!("--limit takes at most {FINDINGS_MAX}"), "all differences are counted in any case");
+        }
+        if self.memory_bytes < VERIFY_MEMORY_BYTES_MIN || u32::try_from(self.memory_bytes).is_err() {
+            let least = VERIFY_MEMORY_BYTES_MIN >> 10;
+            return bad(format!("--memory takes {least} KiB to 4 GiB"), "leave it out for the default of 64 MiB");
+        }
+        Ok(())
+    }
+}
+
+/// What a verification found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Verification {
+    /// The table.
+    pub collection: String,
+    /// The mode by which documents of a key were folded.
+    pub mode: String,
+    /// Whether rows without a document were looked for.
+    pub exact: bool,
+    /// Documents read from the sources.
+    pub read: u64,
+    /// Those that a load would reject; they were not compared.
+    pub rejected: u64,
+    /// Different keys of the others.
+    pub keys: u64,
+    /// Keys whose row is equal.
+    pub equal: u64,
+    /// Keys without a row.
+    pub missing: u64,
+    /// Rows that are not equal to the document of their key.
+    pub different: u64,
+    /// Rows too many; `null` when they were not looked for.
+    pub extra: Option<u64>,
+    /// How long it took.
+    pub seconds: f64,
+    /// The first differences, in key order.
+    pub findings: Vec<Finding>,
+    /// Nothing wrong, but worth a line.
+    pub warnings: Vec<String>,
+}
+
+impl Verification {
+    /// Differences in all.
+    pub fn differences(&self) -> u64 {
+        self.missing + self.different + self.extra.unwrap_or(0)
+    }
+}
+
+/// A difference at a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What is wrong.
+    pub difference: Difference,
+    /// The key's values as text, `null` for null, in the order of the table's key where it has one.
+    pub key: Vec<Option<String>>,
+    /// Source of the document that the table should hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Line on which it begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+}
+
+/// Reads the sources, then the table, and says where they differ.
+///
+/// # Errors
+/// A source that cannot be read or is damaged, a table that is not there or has no such key, a
+/// directory without room, a mode whose result cannot be told; and whatever the server fails with.
+pub async fn verify(request: &VerifyRequest, db: &ConnInfo, tally: Arc<Tally>) -> Result<Verification, Error> {
+    request.check()?;
+    let started = Instant::now();
+    let mut feed = Feed::open(&request.load, Arc::clone(&tally))?;
+    let connection = connect(db).await?;
+    let (reading, warnings) = table(&connection, &request.load).await?;
+    let (mode, _) = collection::settle(&request.load, &mut feed).await?;
+    let (counts, folding) = sort(request, mode, &reading, feed, &tally).await?;
+    let terms = Terms {
+        types: reading.key.types(),
+        directory: request.directory.clone(),
+        exact: request.exact,
+        findings_max: request.findings_max,
+    };
+    let stored = Stored::open(&connection.client, &reading).await?;
+    let found = comparison::compare(folding, stored, &terms).await?;
+    Ok(Verification { seconds: started.elapsed().as_secs_f64(), warnings, ..verification(request, counts, found) })
+}
+
+/// The rights of the session are those of a reader, whatever the role may do.
+async fn connect(db: &ConnInfo) -> Result<Connection, Error> {
+    let settings = SessionSettings::named("millstream verify")
+        .with("default_transaction_read_only", "on")
+        .with("work_mem", &format!("{SORT_MEMORY_MIB}MB"));
+    Ok(millstream_pg::connect(db, &settings).await?)
+}
+
+/// How to read the table, and what deserves a warning.
+async fn table(connection: &Connection, load: &LoadRequest) -> Result<(Reading, Vec<String>), Error> {
+    let name = &load.collection;
+    let found = catalog::table(&connection.client, &name.schema, &name.table).await?;
+    let table = found.ok_or_else(|| Error::Unverifiable {
+        collection: name.clone(),
+        problem: "there is no such table".into(),
+        hint: "see `millstream collections`; a table outside of the schema public is SCHEMA.NAME".into(),
+    })?;
+    let mut warnings = Vec::new();
+    if table.row_security.applies {
+        let role = &connection.server.role;
+        warnings.push(format!("row-level security may hide rows from role {role}, which are then missing"));
+    }
+    Ok((Reading::of(name, &table, &load.key)?, warnings))
+}
+
+/// Reads all sources into sorted runs. The counts are of documents read and rejected.
+async fn sort(
+    request: &VerifyRequest,
+    mode: Mode,
+    reading: &Reading,
+    mut feed: Feed,
+    tally: &Tally,
+) -> Result<(Counters, Folding), Error> {
+    let runs_error = |source| Error::Runs { directory: request.directory.clone(), source };
+    let mut decoder =
+        Decoder::for_mode(&reading.key, &mode, DecodeLimits { document_bytes_max: request.load.document_bytes_max });
+    let mut sorter = Sorter::new(&request.directory, request.memory_bytes);
+    let mut counts = Counters::default();
+    let (mut key, mut version) = (Vec::new(), Vec::new());
+    while let Some(chunk) = feed.next().await? {
+        require_whole(&chunk, &request.load)?;
+        let mut counters = Counters { read: chunk.frames.len() as u64, ..Counters::default() };
+        for frame in &chunk.frames {
+            counters.bytes_read += u64::from(frame.len);
+            key.clear();
+            version.clear();
+            let document = chunk.document(frame);
+            let judged = match &frame.broken {
+                None => decoder.judge(document, &mut key, &mut version).ok(),
+                Some(_) => None,
+            };
+            let Some(tombstone) = judged else {
+                counters.rejected += 1;
+                continue;
+            };
+            let place = Place { source: chunk.source, line: frame.line };
+            let header = Header::new(&key, &version, document, tombstone, place);
+            if !sorter.has_room(header) {
+                sorter = blocking(move || sorter.spill().map(|()| sorter)).await?.map_err(runs_error)?;
+            }
+            sorter.push(header, &key, &version, document);
+        }
+        tally.decoded(chunk.bytes.len() as u64, counters.bytes_read);
+        tally.committed(counters);
+        counts += counters;
+    }
+    let folding = blocking(move || Folding::new(sorter.finish()?, mode)).await?.map_err(runs_error)?;
+    Ok((counts, folding))
+}
+
+/// Runs what waits for a disk where waiting holds up nobody.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| Error::BrokenOff("the thread that writes the sorted runs has gone"))
+}
+
+/// What follows damage was not read, so that nothing could be said of it.
+fn require_whole(chunk: &Chunk, load: &LoadRequest) -> Result<(), Error> {
+    let damage = chunk.frames.iter().find_map(|f| f.broken.as_ref().filter(|b| b.ends_source).map(|b| (f, b)));
+    let Some((frame, broken)) = damage else { return Ok(()) };
+    Err(Error::Damaged {
+        name: source_name(load, chunk.source),
+        line: frame.line,
+        offset: frame.offset,
+        detail: broken.fault.detail.to_string(),
+    })
+}
+
+fn source_name(load: &LoadRequest, index: u32) -> String {
+    load.sources.get(index as usize).cloned().unwrap_or_default()
+}
+
+fn verification(request: &VerifyRequest, counts: Counters, found: Comparison) -> Verification {
+    let findings = found.findings.into_iter().map(|finding| Finding {
+        difference: finding.difference,
+        key: finding.key,
+        source: finding.place.map(|place| source_name(&request.load, place.source)),
+        line: finding.place.map(|place| place.line),
+    });
+    Verification {
+        collection: request.load.collection.to_string(),
+        mode: request.load.mode.to_string(),
+        exact: request.exact,
+        read: counts.read,
+        rejected: counts.rejected,
+        keys: found.keys,
+        equal: found.equal,
+        missing: found.missing,
+        different: found.different,
+        extra: request.exact.then_some(found.extra),
+        seconds: 0.0,
+        findings: findings.collect(),
+        warnings: Vec::new(),
+    }
+}

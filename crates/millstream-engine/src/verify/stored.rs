@@ -1,0 +1,205 @@
+//! The rows of a table in the order of their keys, through one statement that needs only `select`.
+
+use crate::error::Error;
+use futures_util::TryStreamExt;
+use millstream_model::key_bytes::{key_texts, put_bool, put_i32, put_i64, put_text, put_uuid};
+use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, KeyType};
+use millstream_pg::catalog::{Column, Table};
+use millstream_pg::{quote_identifier, quote_qualified};
+use std::pin::Pin;
+use tokio_postgres::types::{FromSql, Type};
+use tokio_postgres::{Client, Row, RowStream};
+
+/// Types of columns that keys are compared with: the column's, the key's, and the one it is read as.
+const COLUMN_TYPES: &[(Type, KeyType, Type)] = &[
+    (Type::TEXT, KeyType::Text, Type::TEXT),
+    (Type::VARCHAR, KeyType::Text, Type::TEXT),
+    (Type::INT8, KeyType::Bigint, Type::INT8),
+    (Type::INT4, KeyType::Integer, Type::INT4),
+    (Type::INT2, KeyType::Integer, Type::INT4),
+    (Type::UUID, KeyType::Uuid, Type::UUID),
+    (Type::TIMESTAMPTZ, KeyType::Timestamptz, Type::TIMESTAMPTZ),
+    (Type::DATE, KeyType::Date, Type::DATE),
+    (Type::BOOL, KeyType::Boolean, Type::BOOL),
+];
+
+/// Kinds of relations that have rows, as the catalog has them.
+const READABLE: &[char] = &['r', 'p', 'v', 'm', 'f'];
+
+/// How a table is read.
+#[derive(Debug, Clone)]
+pub(super) struct Reading {
+    /// The key with the types of the table's columns, in the order of its index where it has one.
+    pub(super) key: KeySpec,
+    sql: String,
+}
+
+impl Reading {
+    /// Settles the key against the table's columns.
+    ///
+    /// # Errors
+    /// [`Error::Unverifiable`] names what does not fit.
+    pub(super) fn of(name: &CollectionName, table: &Table, asked: &[KeyRequest]) -> Result<Self, Error> {
+        let refuse = |(problem, hint)| Error::Unverifiable { collection: name.clone(), problem, hint };
+        if !READABLE.contains(&table.kind) {
+            return Err(refuse(("it is no table".into(), "name a table or a view".into())));
+        }
+        doc_column(table).map_err(refuse)?;
+        let names: Vec<&str> = asked.iter().map(|k| k.column.as_str()).collect();
+        let mut asked: Vec<&KeyRequest> = asked.iter().collect();
+        if let Some(index) = table.unique_index_on(&names) {
+            asked.sort_by_key(|request| index.columns.iter().position(|column| *column == request.column));
+        }
+        let (mut columns, mut selected, mut order) = (Vec::new(), Vec::new(), Vec::new());
+        for request in asked {
+            let (key_type, expression) = key_column(table, request).map_err(refuse)?;
+            let collation = if key_type == KeyType::Text { " collate pg_catalog.\"C\"" } else { "" };
+            order.push(format!("{expression}{collation}"));
+            selected.push(expression);
+            columns.push(KeyColumn { name: request.column.clone(), path: request.path.clone(), key_type });
+        }
+        let (selected, order) = (selected.join(", "), order.join(", "));
+        let relation = quote_qualified(&name.schema, &name.table);
+        let sql = format!("select {selected}, doc from {relation} order by {order}");
+        Ok(Self { key: KeySpec { columns }, sql })
+    }
+}
+
+fn doc_column(table: &Table) -> Result<(), (String, String)> {
+    let hint = || "the documents are expected in a column doc of type jsonb".to_owned();
+    match table.column("doc") {
+        None => Err(("it has no column doc".into(), hint())),
+        Some(c) if c.base_type_oid != Type::JSONB.oid() => {
+            Err((format!("its column doc is of type {}", c.type_name), hint()))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Type of a key's column, and the expression that reads it.
+fn key_column(table: &Table, request: &KeyRequest) -> Result<(KeyType, String), (String, String)> {
+    let name = &request.column;
+    let Some(column) = table.column(name) else {
+        return Err((
+            format!("it has no column {name}"),
+            "name the column of each key value: --key COLUMN=PATH".into(),
+        ));
+    };
+    let Some((_, key_type, read_as)) = COLUMN_TYPES.iter().find(|(own, ..)| own.oid() == column.base_type_oid) else {
+        return Err((
+            format!("its column {name} is of type {}", column.type_name),
+            "a key is compared in columns of text, varchar, bigint, integer, smallint, uuid, timestamptz, date and boolean"
+                .into(),
+        ));
+    };
+    if request.key_type.is_some_and(|asked| asked != *key_type) {
+        return Err((
+            format!("its column {name} is of type {}", column.type_name),
+            "leave the type out of --key: the table's own is taken".into(),
+        ));
+    }
+    Ok((*key_type, expression(column, read_as)))
+}
+
+/// A cast only where it is needed, because an index serves a column's own order.
+fn expression(column: &Column, read_as: &Type) -> String {
+    let name = quote_identifier(&column.name);
+    if column.type_oid == read_as.oid() { name } else { format!("{name}::pg_catalog.{}", read_as.name()) }
+}
+
+/// A row of the table.
+#[derive(Debug)]
+pub(super) struct StoredRow {
+    row: Row,
+    /// Canonical bytes; `None` when a column is null, so that no document has this key.
+    pub(super) key: Option<Vec<u8>>,
+}
+
+impl StoredRow {
+    /// The document's text as jsonb prints it; `None` when it is null.
+    pub(super) fn document(&self) -> Result<Option<&[u8]>, Error> {
+        let Some(Wire(bytes)) = self.row.try_get::<_, Option<Wire<'_>>>(self.row.len() - 1)? else { return Ok(None) };
+        // `jsonb_send` puts a version byte in front of the text.
+        let text = bytes.split_first().filter(|(version, _)| **version == 1).map(|(_, text)| text);
+        text.map(Some).ok_or(Error::BrokenOff("the server sent a jsonb value in a form of its own"))
+    }
+
+    /// The key's values as people read them, `None` for null.
+    pub(super) fn key_texts(&self, types: &[KeyType]) -> Result<Vec<Option<String>>, Error> {
+        let texts = types.iter().enumerate().map(|(n, &key_type)| {
+            let mut value = Vec::new();
+            if !put_column(&self.row, n, key_type, &mut value)? {
+                return Ok(None);
+            }
+            let infinity = infinity(key_type, &value).map(str::to_owned);
+            Ok(Some(infinity.unwrap_or_else(|| key_texts(&[key_type], &value).concat())))
+        });
+        texts.collect()
+    }
+}
+
+/// The least and the greatest time, which no document has for a key: their canonical bytes are all
+/// zeros and all ones.
+fn infinity(key_type: KeyType, value: &[u8]) -> Option<&'static str> {
+    let all = |byte| matches!(key_type, KeyType::Timestamptz | KeyType::Date) && value.iter().all(|&b| b == byte);
+    if all(0xff) { Some("infinity") } else { all(0).then_some("-infinity") }
+}
+
+/// A table's rows, each key not before the one before it.
+pub(super) struct Stored {
+    rows: Pin<Box<RowStream>>,
+    types: Vec<KeyType>,
+    last: Vec<u8>,
+}
+
+impl Stored {
+    /// Begins to read; what is read is one snapshot, as of any single statement.
+    pub(super) async fn open(client: &Client, reading: &Reading) -> Result<Self, Error> {
+        let none: [&str; 0] = [];
+        let rows = Box::pin(client.query_raw(&reading.sql, none).await?);
+        Ok(Self { rows, types: reading.key.types(), last: Vec::new() })
+    }
+
+    /// The next row, `None` after the last.
+    pub(super) async fn next(&mut self) -> Result<Option<StoredRow>, Error> {
+        let Some(row) = self.rows.try_next().await? else { return Ok(None) };
+        let mut key = Vec::new();
+        for (n, &key_type) in self.types.iter().enumerate() {
+            if !put_column(&row, n, key_type, &mut key)? {
+                return Ok(Some(StoredRow { row, key: None }));
+            }
+        }
+        if key < self.last {
+            return Err(Error::BrokenOff("the server's order of keys is not that of their canonical bytes"));
+        }
+        self.last.clone_from(&key);
+        Ok(Some(StoredRow { row, key: Some(key) }))
+    }
+}
+
+/// Appends a column's canonical bytes; `false` when it is null.
+fn put_column(row: &Row, n: usize, key_type: KeyType, key: &mut Vec<u8>) -> Result<bool, Error> {
+    const ODD: Error = Error::BrokenOff("the server sent a key column of an odd length");
+    let Some(Wire(value)) = row.try_get::<_, Option<Wire<'_>>>(n)? else { return Ok(false) };
+    match key_type {
+        KeyType::Text => put_text(value, key),
+        KeyType::Bigint | KeyType::Timestamptz => put_i64(i64::from_be_bytes(value.try_into().map_err(|_| ODD)?), key),
+        KeyType::Integer | KeyType::Date => put_i32(i32::from_be_bytes(value.try_into().map_err(|_| ODD)?), key),
+        KeyType::Uuid => put_uuid(value.try_into().map_err(|_| ODD)?, key),
+        KeyType::Boolean => put_bool(*value.first().ok_or(ODD)? != 0, key),
+    }
+    Ok(true)
+}
+
+/// A value as the server sends it.
+struct Wire<'a>(&'a [u8]);
+
+impl<'a> FromSql<'a> for Wire<'a> {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(raw))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}

@@ -1,0 +1,168 @@
+//! `verify`: compares a collection with the files that it was loaded from.
+
+use super::load::{Key, formats, key, modes};
+use crate::args::TargetArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use crate::progress::{Progress, ProgressChoice};
+use crate::quantity::Size;
+use crate::quantity::{count, things};
+use crate::table::visible;
+use crate::target::{self, Purpose};
+use millstream_engine::{Difference, Finding, LoadRequest, Mode, Tally, Verification, VerifyRequest};
+use millstream_model::CollectionName;
+use std::sync::Arc;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream verify events.ndjson.gz --into events --key id
+  millstream verify 2026-*.ndjson --into raw.day --key device,ts --exact
+  millstream verify first.csv second.csv --into cities --key id --mode keep
+
+Exit code 0 when the table holds what the files say, 1 when it does not.
+Give all files of all loads, in their order: documents are equal as jsonb =
+says, and --mode tells which of several with one key should be stored.
+
+Sorted documents are kept in TMPDIR (or /tmp) while the command runs; they
+take about as much room as the files uncompressed, at most twice that.";
+
+/// Compare a table with the files that it was loaded from, row by row
+///
+/// Reads the files, folds their documents by key, reads the table in key order, and lists the keys
+/// that are missing or different in the table and, with --exact, the rows too many. It needs only
+/// the right to select, and the table may have been loaded by anything: key columns and a column
+/// doc of type jsonb. Memory is bounded whatever the size.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct VerifyArgs {
+    /// Files in the order in which they were loaded; - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<String>,
+
+    /// Table to compare with
+    #[arg(long, value_name = "[SCHEMA.]NAME")]
+    into: CollectionName,
+
+    /// Where the key is found: [COLUMN=]PATH[:TYPE][,..]; types are the table's
+    #[arg(long, value_name = "KEY", value_parser = key)]
+    key: Key,
+
+    /// How documents stand in the files
+    #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = formats())]
+    format: String,
+
+    /// What a new document did to the stored one of its key
+    #[arg(long, value_name = "MODE", default_value = "replace", long_help = modes())]
+    mode: Mode,
+
+    /// Rows without a document in the files are differences, too
+    #[arg(long)]
+    exact: bool,
+
+    /// Differences to list; all are counted
+    #[arg(long, value_name = "N", default_value_t = millstream_engine::limits::FINDINGS_LISTED)]
+    limit: usize,
+
+    /// Memory to sort documents in, 256KiB to 4GiB; a plain number counts bytes
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    memory: Size,
+
+    /// How progress is shown
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    progress: ProgressChoice,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// Runs the command.
+pub async fn run(args: &VerifyArgs, output: Output) -> Result<Exit, Failure> {
+    let request = request(args)?;
+    let db = target::resolve(&args.target, Purpose::Work).await?;
+    let tally = Arc::new(Tally::default());
+    let progress = Progress::start(args.progress, Arc::clone(&tally));
+    let found = millstream_engine::verify(&request, &db, tally).await;
+    progress.finish();
+    let found = found?;
+    for warning in &found.warnings {
+        note(&format!("warning: {warning}"));
+    }
+    if output.is_json() {
+        output.json(&found)?;
+    } else {
+        for finding in &found.findings {
+            output.line(&line(finding))?;
+        }
+        output.line(&summary(&found))?;
+    }
+    if found.rejected > 0 {
+        let rejected = things(found.rejected, "document");
+        note(&format!("{rejected} that a load rejects were not compared; `load --dry-run` shows them"));
+    }
+    Ok(if found.differences() == 0 { Exit::Done } else { Exit::Findings })
+}
+
+fn request(args: &VerifyArgs) -> Result<VerifyRequest, Failure> {
+    let mut load = LoadRequest::new(args.into.clone(), args.key.0.clone(), args.files.clone());
+    load.format.clone_from(&args.format);
+    load.mode = args.mode.clone();
+    let mut request = VerifyRequest::new(load, std::env::temp_dir());
+    request.exact = args.exact;
+    request.findings_max = args.limit;
+    request.memory_bytes = args.memory.bytes;
+    request.check()?;
+    Ok(request)
+}
+
+/// `different: KEY (FILE:LINE)`, the key as `get` takes it.
+fn line(finding: &Finding) -> String {
+    let what = match finding.difference {
+        Difference::Missing => "missing",
+        Difference::Different => "different",
+        Difference::Extra => "extra",
+    };
+    let place = finding.source.as_ref().zip(finding.line).map(|(file, line)| format!(" ({file}:{line})"));
+    visible(&format!("{what}: {}{}", key_text(&finding.key), place.unwrap_or_default()))
+}
+
+fn key_text(values: &[Option<String>]) -> String {
+    let escaped = |value: &String| value.replace('\\', "\\\\").replace(',', "\\,");
+    match values {
+        [Some(value)] => value.clone(),
+        values => values.iter().map(|v| v.as_ref().map_or("null".into(), escaped)).collect::<Vec<_>>().join(","),
+    }
+}
+
+fn summary(found: &Verification) -> String {
+    let Verification { collection, keys, read, equal, missing, different, .. } = found;
+    let extra = found.extra.map_or(String::new(), |extra| format!(", {} extra", count(extra)));
+    let unlisted = found.differences().saturating_sub(found.findings.len() as u64);
+    let more = if unlisted > 0 { format!("\n{} not listed", things(unlisted, "difference")) } else { String::new() };
+    format!(
+        "{collection}: {} in {}: {} equal, {} missing, {} different{extra}{more}",
+        things(*keys, "key"),
+        things(*read, "document"),
+        count(*equal),
+        count(*missing),
+        count(*different),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_told_as_get_takes_them_and_harmless() {
+        let finding = |key: &[Option<&str>]| Finding {
+            difference: Difference::Different,
+            key: key.iter().map(|value| value.map(str::to_owned)).collect(),
+            source: Some("a.ndjson".into()),
+            line: Some(7),
+        };
+        assert_eq!(line(&finding(&[Some("a,b\\")])), "different: a,b\\ (a.ndjson:7)");
+        assert_eq!(line(&finding(&[Some("a,b\\"), Some("1")])), "different: a\\,b\\\\,1 (a.ndjson:7)");
+        assert_eq!(line(&finding(&[None, Some("\u{1b}")])), "different: null,\\u{1b} (a.ndjson:7)");
+    }
+}
