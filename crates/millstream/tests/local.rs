@@ -53,6 +53,8 @@ fn a_server_that_was_never_made_is_told_and_not_made() {
         assert!(run.stderr.starts_with("target: the local server, which has not been made yet\n"), "{run:?}");
         assert!(run.stderr.contains("yet\n"), "{run:?}");
     }
+    let run = home.run(&["load", "nowhere.ndjson", "--into", "events", "--key", "id"]).ends(2);
+    assert!(run.stderr.starts_with("error: cannot open nowhere.ndjson\n"), "{run:?}");
     assert!(home.run(&["get", "events", "1"]).ends(2).stderr.contains("no collection events"));
     assert!(!home.path().exists(), "looking makes nothing");
 }

@@ -10,6 +10,7 @@ use crate::quantity::{self, Size};
 use crate::signal::Signals;
 use crate::target::{self, Database, Purpose};
 use crate::{preview, receipt};
+use millstream_engine::source::SourceError;
 use millstream_engine::store::rejects::RejectFilter;
 use millstream_engine::{
     DURABILITIES, DryRun, Durability, LoadRequest, MODES, Mode, Outcome, Stop, StopReason, Surroundings, Tally,
@@ -143,13 +144,18 @@ fn durabilities() -> clap::builder::PossibleValuesParser {
 /// Runs the command.
 pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     let request = request(args)?;
+    look_for(&args.files)?;
     let db = target::resolve(&args.target, Purpose::Work).await?;
-    let rejects_file = args.rejects.as_deref().map(export::create).transpose()?;
     if args.dry_run {
         let dry = millstream_engine::dry_run(&request, &db).await?;
         return show_dry_run(&dry, &request, output);
     }
+    let rejects_file = args.rejects.as_deref().map(export::create).transpose()?;
     let outcome = run_load(&request, &db, args.progress, signals).await?;
+    let shown = match output.is_json() {
+        true => output.json(&outcome.receipt),
+        false => output.line(&receipt::text(&outcome.receipt)),
+    };
     if let Some(file) = rejects_file {
         let database = Database::connect(&args.target, &db).await?;
         let collection = database.collection(&request.collection).await?;
@@ -162,16 +168,21 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
             args.rejects.as_ref().expect("named").display()
         ));
     }
-    let shown = match output.is_json() {
-        true => output.json(&outcome.receipt),
-        false => output.line(&receipt::text(&outcome.receipt)),
-    };
     // How the load ended is told and counts also when nobody reads the receipt.
     let exit = end(&outcome, &request)?;
     if matches!(exit, Exit::Interrupted | Exit::Terminated) {
         note(&format!("what the receipt counts is committed; {AGAIN}"));
     }
     if exit == Exit::Done { shown.map(|()| exit) } else { Ok(exit) }
+}
+
+/// A mistyped name is told before a server is started for it.
+fn look_for(files: &[String]) -> Result<(), Failure> {
+    for name in files.iter().filter(|name| *name != "-") {
+        let opened = std::fs::metadata(name);
+        opened.map_err(|source| millstream_engine::Error::from(SourceError::Open { name: name.clone(), source }))?;
+    }
+    Ok(())
 }
 
 /// Runs a load with progress on stderr; the first signal ends it in good order.
