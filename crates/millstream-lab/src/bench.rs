@@ -2,17 +2,23 @@
 //! directory), both cleared away at the end.
 
 use crate::data_set::Expected;
+use crate::durability::Durability;
 use crate::error::Error;
+use crate::libpq;
 use crate::limits::COMPLAINT_BYTES_MAX;
 use crate::process;
 use crate::sample::{TableSize, Timing};
 use millstream_pg::{ConnInfo, Connection, SessionSettings, quote_identifier};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use tempfile::TempDir;
 
 /// Variables that would lead a subject to another database or schema.
 const VARIABLES: &[&str] = &["MILLSTREAM_DB", "DATABASE_URL", "MILLSTREAM_SCHEMA"];
+
+/// The script that reaches MongoDB, part of the binary so that it is there wherever that is.
+const MONGO_SCRIPT: &str = include_str!("../../../lab/rivals/mongo_upsert.py");
 
 /// The server that an experiment uses and the binary that it measures.
 #[derive(Debug, Clone)]
@@ -25,6 +31,21 @@ pub struct Ground {
     pub binary: PathBuf,
     /// Whether it was built without optimisation, if that is known.
     pub debug: Option<bool>,
+    /// A Python that has the packages of the rivals; `None`: the run makes an environment of its own.
+    pub python: Option<PathBuf>,
+    /// A MongoDB to measure beside; it is told nothing but a database of the run's own.
+    pub mongo_uri: Option<String>,
+}
+
+/// What a table holds.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// Rows.
+    pub(crate) rows: u64,
+    /// Sum of the numbers in the documents, in decimal.
+    pub(crate) sum: String,
+    /// Documents under a key that is not theirs.
+    pub(crate) misplaced: u64,
 }
 
 /// Where a run works.
@@ -36,6 +57,8 @@ pub struct Bench {
     pub(crate) schema: String,
     /// Schema of Millstream's own tables.
     store: String,
+    /// The Python that reaches MongoDB, once something may have been written there.
+    mongo_python: OnceLock<PathBuf>,
 }
 
 impl Bench {
@@ -49,7 +72,7 @@ impl Bench {
         let dir = dir.map_err(Error::io("make a directory in", &temporary))?;
         let schema = format!("millstream_lab_{:08x}", fastrand::u32(..));
         let store = format!("{schema}_store");
-        Ok(Self { ground, dir, schema, store })
+        Ok(Self { ground, dir, schema, store, mongo_python: OnceLock::new() })
     }
 
     /// Removes everything the run has made, also after it was given up.
@@ -57,6 +80,7 @@ impl Bench {
     /// # Errors
     /// The server's, or the disk's.
     pub async fn clear(self) -> Result<(), Error> {
+        let mongo = self.drop_mongo().await;
         let path = self.dir.path().to_owned();
         self.dir.close().map_err(Error::io("remove", &path))?;
         let connection = millstream_pg::connect(&self.ground.db, &SessionSettings::named("millstream lab")).await?;
@@ -65,7 +89,7 @@ impl Bench {
             connection.client.batch_execute(&drop).await?;
         }
         connection.close().await;
-        Ok(())
+        mongo
     }
 
     /// A new session on the server.
@@ -90,18 +114,58 @@ impl Bench {
             // Not as an argument: other users can read those.
             command.env("MILLSTREAM_DB", url);
         }
-        let ended = process::run(&mut command, self.dir.path()).await?;
-        let failed = |why: String| Error::Subject { subject: "millstream", why };
+        self.run("millstream", &mut command).await
+    }
+
+    /// Runs a subject's command to its good end. What it prints is its receipt.
+    pub(crate) async fn run(&self, subject: &'static str, command: &mut Command) -> Result<Timing, Error> {
+        let ended = process::run(command, self.dir.path()).await?;
+        let failed = |why: String| Error::Subject { subject, why };
         if !ended.status.success() {
             return Err(failed(format!("{}: {}", ended.status, complaint(&ended.stderr))));
         }
-        let receipt = serde_json::from_str(&ended.stdout).map_err(|error| failed(format!("no receipt: {error}")))?;
+        let printed = Some(ended.stdout.trim()).filter(|text| !text.is_empty());
+        let receipt = printed.map(serde_json::from_str).transpose();
         Ok(Timing {
             wall_seconds: ended.wall_seconds,
             client_cpu_seconds: ended.cpu_seconds,
             client_peak_bytes: ended.peak_bytes,
-            receipt: Some(receipt),
+            receipt: receipt.map_err(|error| failed(format!("no receipt: {error}")))?,
         })
+    }
+
+    /// Tells a client that is built on libpq where the server is and what its commits must promise.
+    pub(crate) fn client(&self, command: &mut Command, durability: Durability) {
+        for (name, _) in std::env::vars_os() {
+            if name.to_str().is_some_and(|name| name.starts_with("PG")) {
+                command.env_remove(name);
+            }
+        }
+        command.envs(libpq::variables(&self.ground.db, durability));
+    }
+
+    /// Writes a subject's script.
+    pub(crate) fn script(&self, name: &str, text: &str) -> Result<PathBuf, Error> {
+        let path = self.file(name);
+        std::fs::write(&path, text).map_err(Error::io("write", &path))?;
+        Ok(path)
+    }
+
+    /// The script for MongoDB, told what to do in the database of the run.
+    pub(crate) fn mongo_script(&self, python: &Path, action: &str) -> Result<Command, Error> {
+        let python = self.mongo_python.get_or_init(|| python.to_owned());
+        let mut command = Command::new(python);
+        command.arg(self.script("mongo_upsert.py", MONGO_SCRIPT)?).args([action, &self.schema]);
+        command.env("MONGO_URI", self.ground.mongo_uri.as_deref().unwrap_or_default());
+        Ok(command)
+    }
+
+    /// Drops the run's database of MongoDB, if something may have been written there.
+    pub(crate) async fn drop_mongo(&self) -> Result<(), Error> {
+        if let Some(python) = self.mongo_python.get() {
+            self.run("mongo", &mut self.mongo_script(python, "drop")?).await?;
+        }
+        Ok(())
     }
 
     /// A table's name for SQL.
@@ -109,26 +173,17 @@ impl Bench {
         millstream_pg::quote_qualified(&self.schema, table)
     }
 
-    /// Compares a table with what the generator knows: rows, the sum of the numbers in the documents, and that every
-    /// document lies under its own key.
-    pub(crate) async fn verify(&self, control: &Connection, table: &str, expected: &Expected) -> Result<(), Error> {
+    /// What a table holds: rows, the sum of the numbers in the documents, and whether every document lies under its
+    /// own key.
+    pub(crate) async fn state(&self, control: &Connection, table: &str) -> Result<State, Error> {
         let sql = format!(
             "select count(*), coalesce(sum((doc->>'n')::bigint), 0)::text, \
              count(*) filter (where doc->>'id' is distinct from id) from {}",
             self.quoted(table)
         );
         let row = control.client.query_one(&sql, &[]).await?;
-        let (rows, sum, misplaced): (i64, String, i64) = (row.get(0), row.get(1), row.get(2));
-        if u64::try_from(rows) != Ok(expected.rows) {
-            return Err(Error::Wrong(format!("{rows} rows instead of {}", expected.rows)));
-        }
-        if misplaced != 0 {
-            return Err(Error::Wrong(format!("{misplaced} documents under another key")));
-        }
-        if sum != expected.sum.to_string() {
-            return Err(Error::Wrong("other documents than those that were loaded".to_owned()));
-        }
-        Ok(())
+        let count = |column| u64::try_from(row.get::<_, i64>(column)).unwrap_or(0);
+        Ok(State { rows: count(0), sum: row.get(1), misplaced: count(2) })
     }
 
     pub(crate) async fn size(&self, control: &Connection, table: &str) -> Result<TableSize, Error> {
@@ -143,6 +198,22 @@ impl Bench {
     }
 }
 
+impl State {
+    /// Compares what a table holds with what the generator knows.
+    pub(crate) fn verify(&self, expected: &Expected) -> Result<(), Error> {
+        if self.rows != expected.rows {
+            return Err(Error::Wrong(format!("{} rows instead of {}", self.rows, expected.rows)));
+        }
+        if self.misplaced != 0 {
+            return Err(Error::Wrong(format!("{} documents under another key", self.misplaced)));
+        }
+        if self.sum != expected.sum.to_string() {
+            return Err(Error::Wrong("other documents than those that were loaded".to_owned()));
+        }
+        Ok(())
+    }
+}
+
 /// Where the server's log ends, in bytes since its beginning.
 pub(crate) async fn wal_end(control: &Connection) -> Result<u64, Error> {
     let sql = "select (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint";
@@ -151,7 +222,7 @@ pub(crate) async fn wal_end(control: &Connection) -> Result<u64, Error> {
 }
 
 /// What a failed process said of its failure: from `error:` on, in one line.
-fn complaint(stderr: &str) -> String {
+pub(crate) fn complaint(stderr: &str) -> String {
     let from = stderr.find("error:").unwrap_or(0);
     let mut line = stderr[from..].split_whitespace().collect::<Vec<_>>().join(" ");
     line.truncate(line.floor_char_boundary(COMPLAINT_BYTES_MAX));
@@ -167,5 +238,18 @@ mod tests {
         assert_eq!(complaint("target: x\nerror: no rights\nhint: ask\n"), "error: no rights hint: ask");
         assert_eq!(complaint("odd"), "odd");
         assert_eq!(complaint(&"é".repeat(2_000)).len(), COMPLAINT_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_table_that_holds_something_else_is_wrong() {
+        let expected = Expected { rows: 2, sum: 5 };
+        let verify = |rows, sum: &str, misplaced| {
+            let state = State { rows, sum: sum.to_owned(), misplaced };
+            state.verify(&expected).map_err(|error| error.to_string())
+        };
+        assert_eq!(verify(2, "5", 0), Ok(()));
+        assert_eq!(verify(1, "5", 0), Err("wrong result: 1 rows instead of 2".to_owned()));
+        assert_eq!(verify(2, "5", 1), Err("wrong result: 1 documents under another key".to_owned()));
+        assert!(verify(2, "6", 0).unwrap_err().contains("other documents"));
     }
 }

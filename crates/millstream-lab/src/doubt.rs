@@ -181,7 +181,9 @@ struct Series<'a> {
 
 impl Series<'_> {
     fn name(&self) -> String {
-        format!("{}, {} {}", self.first.data_set, self.first.subject, self.first.phase)
+        let Sample { data_set, subject, phase, durability, .. } = self.first;
+        let mark = if durability.is_default() { "" } else { ", async" };
+        format!("{data_set}, {subject} {phase}{mark}")
     }
 
     fn wall(&self) -> Option<Spread> {
@@ -196,7 +198,8 @@ fn series(record: &Record) -> Vec<Series<'_>> {
         let pair = (sample.round, number(sample.rows) / rate);
         let same = |one: &&mut Series<'_>| {
             let first = one.first;
-            (&first.data_set, &first.subject, &first.phase) == (&sample.data_set, &sample.subject, &sample.phase)
+            (&first.data_set, &first.subject, &first.phase, first.durability)
+                == (&sample.data_set, &sample.subject, &sample.phase, sample.durability)
         };
         match all.iter_mut().find(same) {
             Some(one) => one.walls.push(pair),

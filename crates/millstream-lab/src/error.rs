@@ -42,6 +42,19 @@ pub enum Error {
     /// A subject left something else in the table than what it was given.
     #[error("wrong result: {0}")]
     Wrong(String),
+    /// A program that a subject needs is not there.
+    #[error("cannot measure what needs {tool}: {why}")]
+    Missing {
+        /// Its name.
+        tool: &'static str,
+        /// What was found instead.
+        why: String,
+        /// The way out.
+        hint: String,
+    },
+    /// Subjects were asked for that the experiment does not have, or cannot measure as it was asked.
+    #[error("{0}")]
+    Subjects(String),
     /// A file that is no record, or one of a later version.
     #[error("{} is no record that this version can read: {why}", path.display())]
     Record {
@@ -58,6 +71,24 @@ impl Error {
         move |source| Self::Io { what, path, source }
     }
 
+    pub(crate) fn missing(tool: &'static str, why: String, hint: String) -> Self {
+        Self::Missing { tool, why, hint }
+    }
+
+    /// The error with its causes, in one line.
+    pub(crate) fn chain(&self) -> String {
+        let mut line = self.to_string();
+        let mut next = std::error::Error::source(self);
+        while let Some(cause) = next {
+            let text = cause.to_string();
+            if !line.contains(&text) {
+                line = format!("{line}: {text}");
+            }
+            next = cause.source();
+        }
+        line
+    }
+
     /// The way out, for a person.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -66,8 +97,9 @@ impl Error {
                 Some("ask for fewer --docs, or name a larger disk by TMPDIR".to_owned())
             }
             Self::Record { .. } => Some("millstream lab report PATH/record.json".to_owned()),
+            Self::Missing { hint, .. } => Some(hint.clone()),
             Self::Subject { .. } => Some("--millstream-bin names another binary to measure".to_owned()),
-            Self::Io { .. } | Self::Range { .. } | Self::Wrong(_) => None,
+            Self::Io { .. } | Self::Range { .. } | Self::Subjects(_) | Self::Wrong(_) => None,
         }
     }
 }

@@ -31,6 +31,13 @@ pub(crate) const SAMPLE_DOCUMENTS: u64 = 1_000;
 /// mark, so that only growth in the last such span is missed.
 pub(crate) const LOOK_MS: u64 = 20;
 
+/// Time between two looks at the memory of a process's children. Summing up what they share takes the kernel a
+/// millisecond or two, which would count against them.
+pub(crate) const CHILDREN_LOOK_MS: u64 = 250;
+
+/// Documents of a wave of the subjects that are too slow for all of them.
+pub(crate) const DOCUMENTS_FEW_MAX: u64 = 20_000;
+
 /// Flushes that the probe of the disk makes.
 pub(crate) const FLUSHES: usize = 100;
 
@@ -45,4 +52,6 @@ pub(crate) const NAME_TRIES_MAX: u32 = 1_000;
 
 const _: () = assert!(DOCUMENT_BYTES_MIN < DOCUMENT_BYTES_MAX);
 const _: () = assert!(DOCUMENTS_MAX < u32::MAX as u64);
+const _: () = assert!(LOOK_MS < CHILDREN_LOOK_MS);
+const _: () = assert!(DOCUMENTS_MIN < DOCUMENTS_FEW_MAX);
 const _: () = assert!(DOCUMENTS_MIN < SAMPLE_DOCUMENTS && SAMPLE_DOCUMENTS < DOCUMENTS_MAX);

@@ -1,7 +1,7 @@
 //! A child process, timed from start to exit, with the processor time and memory it used.
 
 use crate::error::Error;
-use crate::limits::LOOK_MS;
+use crate::limits::{CHILDREN_LOOK_MS, LOOK_MS};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::fs;
 use std::path::Path;
@@ -15,9 +15,10 @@ pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     /// From before its start to its exit.
     pub(crate) wall_seconds: f64,
-    /// User and system time of all its threads, in steps of a clock tick (10 ms).
+    /// User and system time of all its threads and of the children it waited for, in steps of a clock tick (10 ms).
     pub(crate) cpu_seconds: Option<f64>,
-    /// The largest resident memory, as seen at most [`LOOK_MS`] before its end.
+    /// The largest resident memory, as seen at most [`LOOK_MS`] before its end. With children: its and their memory,
+    /// shared pages counted once, looked at every [`CHILDREN_LOOK_MS`].
     pub(crate) peak_bytes: Option<u64>,
     /// What it wrote to stdout.
     pub(crate) stdout: String,
@@ -46,12 +47,14 @@ pub(crate) async fn run(command: &mut Command, dir: &Path) -> Result<Ended, Erro
     let mut running = Running(command.spawn().map_err(Error::io("start", &program))?);
     let pid = Pid::from_child(&running.0);
     let mut exit = tokio::task::spawn_blocking(move || exit_time(pid));
-    let mut peak_bytes = None;
+    let (mut own_bytes, mut family_bytes) = (None, None);
+    let mut family_look = tokio::time::interval(Duration::from_millis(CHILDREN_LOOK_MS));
     let end = loop {
         tokio::select! {
             biased;
             end = &mut exit => break end,
-            () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => peak_bytes = peak(pid).or(peak_bytes),
+            _ = family_look.tick() => family_bytes = family_bytes.max(family(pid)),
+            () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => own_bytes = peak(pid).or(own_bytes),
         }
     };
     let end = end.unwrap_or_else(|_| Instant::now());
@@ -63,7 +66,7 @@ pub(crate) async fn run(command: &mut Command, dir: &Path) -> Result<Ended, Erro
         status,
         wall_seconds: end.duration_since(start).as_secs_f64(),
         cpu_seconds,
-        peak_bytes,
+        peak_bytes: own_bytes.max(family_bytes),
         stdout: String::from_utf8_lossy(&read(&out)?).into_owned(),
         stderr: String::from_utf8_lossy(&read(&err)?).into_owned(),
     })
@@ -85,8 +88,26 @@ fn peak(pid: Pid) -> Option<u64> {
     peak_of(&fs::read_to_string(format!("/proc/{}/status", pid.as_raw_pid())).ok()?)
 }
 
+/// Memory that a process and its children hold now, in bytes; `None` without children.
+fn family(pid: Pid) -> Option<u64> {
+    let pid = pid.as_raw_pid();
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    let shares = children.split_whitespace().filter_map(share).reduce(|sum, bytes| sum + bytes)?;
+    Some(shares + share(&pid.to_string())?)
+}
+
+/// A process's memory, of pages that several processes share its part.
+fn share(pid: &str) -> Option<u64> {
+    kilobytes(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss:")
+}
+
 fn peak_of(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    kilobytes(status, "VmHWM:")
+}
+
+/// The bytes of a line such as `VmHWM:  2048 kB`.
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes << 10)
 }
@@ -97,13 +118,11 @@ fn cpu(stat: &str) -> Option<f64> {
     Some(crate::sample::number(ticks) / crate::sample::number(ticks_per_second))
 }
 
-/// Fields 14 and 15 of proc(5)'s stat. The name in field 2 may hold spaces and parentheses.
+/// Fields 14 to 17 of proc(5)'s stat: its own times and those of children it waited for. The name in field 2 may hold spaces and parentheses.
 fn cpu_ticks(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(") ")?;
-    let mut fields = rest.split(' ').skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some(user + system)
+    let times: Vec<u64> = rest.split(' ').skip(11).take(4).map_while(|ticks| ticks.parse().ok()).collect();
+    (times.len() == 4).then(|| times.iter().sum())
 }
 
 #[cfg(test)]
@@ -113,7 +132,7 @@ mod tests {
     #[test]
     fn the_kernels_account_is_read() {
         let stat = "71 (a b) c) S 1 71 71 0 -1 4194304 100 200 3 4 250 50 7 8 20 0 4 0 99 1000 10";
-        assert_eq!(cpu_ticks(stat), Some(300));
+        assert_eq!(cpu_ticks(stat), Some(315));
         assert_eq!(cpu_ticks("broken"), None);
         assert_eq!(peak_of("Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t 1 kB\n"), Some(2 << 20));
         assert_eq!(peak_of("Name:\tx\n"), None);
@@ -128,6 +147,18 @@ mod tests {
         assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("done\n", "odd\n"));
         assert!(ended.wall_seconds > 0.0);
         assert!(ended.cpu_seconds.unwrap() > 0.0, "{ended:?}");
+        assert!(ended.peak_bytes.unwrap() > 100 << 10, "{ended:?}");
+    }
+
+    #[tokio::test]
+    async fn children_are_accounted_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; sleep 0.6";
+        let own = run(Command::new("/bin/sh").args(["-c", "sleep 0.6; true"]), dir.path()).await.unwrap();
+        let script = format!("({work}) & ({work}) & wait");
+        let ended = run(Command::new("/bin/sh").args(["-c", &script]), dir.path()).await.unwrap();
+        assert!(ended.cpu_seconds.unwrap() > own.cpu_seconds.unwrap(), "{ended:?}");
+        assert!(family(Pid::from_raw(i32::MAX).unwrap()).is_none());
         assert!(ended.peak_bytes.unwrap() > 100 << 10, "{ended:?}");
     }
 

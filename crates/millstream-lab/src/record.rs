@@ -8,6 +8,7 @@ use crate::machine::Machine;
 use crate::sample::Sample;
 use crate::server::Server;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +37,7 @@ pub struct Record {
     pub argv: Vec<String>,
     /// Rounds that were asked for.
     pub rounds: u32,
-    /// Connections of each subject.
+    /// Connections of Millstream and of COPY.
     pub lanes: u16,
     /// Seed of the data and the orders.
     pub seed: u64,
@@ -46,6 +47,12 @@ pub struct Record {
     pub machine: Machine,
     /// The server.
     pub server: Server,
+    /// What other programs that were measured say of themselves.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools: BTreeMap<String, String>,
+    /// Subjects that could not be measured, each with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<String>,
     /// The statement that made every subject's table, as the binary gave it.
     pub table: String,
     /// What was loaded.

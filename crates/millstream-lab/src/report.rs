@@ -1,10 +1,12 @@
 //! The report of a record: medians, spreads and ratios, computed anew from the raw samples each time.
 
 use crate::doubt::doubts;
+use crate::durability::Durability;
+use crate::experiment::{Comparison, Experiment};
 use crate::record::Record;
 use crate::sample::{Measures, Outcome, Sample, number};
 use crate::spread::Spread;
-use crate::subject::SUBJECTS;
+use crate::subject::Subject;
 use serde::Serialize;
 use std::fmt::{Display, Formatter, Result, Write};
 
@@ -13,14 +15,14 @@ const WIDTH: usize = 98;
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
-/// Headings of the table.
-const HEADINGS: [&str; 8] = ["SUBJECT", "ROWS/S", "RECEIPT", "OF COPY", "CPU", "MIB", "WAL", "SIZE"];
+/// Headings of the table; what the ratio is called depends on the experiment.
+const HEADINGS: [&str; 8] = ["SUBJECT", "ROWS/S", "RECEIPT", "RATIO", "CPU", "MIB", "WAL", "SIZE"];
 
+/// Which of them that is.
+const RATIO: usize = 3;
+
+/// What the columns mean in every experiment.
 const LEGEND: &[&str] = &[
-    "rows/s: documents by wall clock, median (min-max). copy: connections open and data encoded before the clock \
-     starts. millstream: the whole process, from start to exit.",
-    "receipt: the rate that the process itself states, without its start.",
-    "of copy: the rate divided by copy's in the same round, median (min-max) over the rounds.",
     "cpu: processor seconds of the client per million documents. mib: its largest resident memory. wal: bytes a row \
      that the whole server logged meanwhile. size: bytes a row of table, indexes and TOAST after the phase.",
     "Every result was verified: rows, the sum of the numbers in all documents, each under its own key.",
@@ -33,8 +35,13 @@ pub struct Report {
     pub conditions: Vec<String>,
     /// A table for each data set.
     pub sections: Vec<Section>,
+    /// Subjects that could not be measured, each with the reason.
+    pub absent: Vec<String>,
     /// Reasons not to believe the numbers, or to read them with care.
     pub doubts: Vec<String>,
+    /// What the lines are compared with.
+    #[serde(skip)]
+    experiment: Option<&'static Experiment>,
 }
 
 /// The results on one data set.
@@ -46,7 +53,7 @@ pub struct Section {
     pub documents: u64,
     /// Bytes of a wave.
     pub source_bytes: u64,
-    /// One for each phase of each subject that has a good sample.
+    /// One for each phase of each subject that has a good sample, with each durability.
     pub lines: Vec<Line>,
     /// Samples that failed.
     pub errors: Vec<String>,
@@ -59,41 +66,52 @@ pub struct Line {
     pub subject: String,
     /// Name of the phase.
     pub phase: String,
+    /// What commits promised.
+    pub durability: Durability,
+    /// Documents given.
+    pub rows: u64,
     /// Good samples.
     pub samples: usize,
     /// By the wall clock of the whole subject.
     pub rows_per_second: Spread,
     /// By the subject's own account.
     pub receipt_rows_per_second: Option<Spread>,
-    /// Of the rate of the first subject in the same round.
+    /// The experiment's ratio, of two samples of the same round.
     pub ratio: Option<Spread>,
     /// Seconds of the client's processors per million documents.
     pub cpu_seconds_per_million: Option<Spread>,
     /// Largest resident memory of the client's process in bytes.
     pub peak_bytes: Option<Spread>,
-    /// Bytes of WAL a row.
-    pub wal_bytes_per_row: Spread,
-    /// Bytes of table, indexes and TOAST a row.
-    pub table_bytes_per_row: Spread,
+    /// Bytes of WAL a row, where it is PostgreSQL.
+    pub wal_bytes_per_row: Option<Spread>,
+    /// Bytes of table, indexes and TOAST a row, where it is PostgreSQL.
+    pub table_bytes_per_row: Option<Spread>,
 }
 
 impl Report {
     /// Computes the report of a record.
     pub fn of(record: &Record) -> Self {
+        let experiment = Experiment::by_name(&record.experiment);
         let sections = record.data_sets.iter().map(|data_set| {
             let samples: Vec<&Sample> = record.samples.iter().filter(|one| one.data_set == data_set.name).collect();
             Section {
                 data_set: data_set.name.clone(),
                 documents: data_set.documents,
                 source_bytes: data_set.source_bytes(),
-                lines: phases(&samples)
-                    .iter()
-                    .filter_map(|(subject, phase)| Line::of(&samples, subject, phase))
+                lines: series(&samples, experiment)
+                    .into_iter()
+                    .filter_map(|series| Line::of(&samples, series, experiment))
                     .collect(),
                 errors: samples.iter().filter_map(|sample| failure(sample)).collect(),
             }
         });
-        Self { conditions: conditions(record), sections: sections.collect(), doubts: doubts(record) }
+        Self {
+            conditions: conditions(record),
+            sections: sections.collect(),
+            absent: record.absent.clone(),
+            doubts: doubts(record),
+            experiment,
+        }
     }
 
     /// Whether a sample failed.
@@ -102,73 +120,124 @@ impl Report {
     }
 }
 
-/// Subjects and phases in the order in which they are listed in the program, then those it does not know.
-fn phases<'a>(samples: &[&'a Sample]) -> Vec<(&'a str, &'a str)> {
-    let rank = |name: &str| SUBJECTS.iter().position(|one| one.name == name).unwrap_or(SUBJECTS.len());
-    let mut found: Vec<(&str, &str)> = Vec::new();
+/// What the samples of a line have in common: durability, phase and subject.
+type Series<'a> = (Durability, &'a str, &'a str);
+
+/// The lines of a table. Under a yardstick a subject's phases stand together; under a leader those do that are
+/// compared. Subjects stand in the order of the experiment, those that it does not have at the end.
+fn series<'a>(samples: &[&'a Sample], experiment: Option<&Experiment>) -> Vec<Series<'a>> {
+    let subjects = experiment.map_or(&[][..], |one| one.subjects);
+    let rank = |name: &str| subjects.iter().position(|one| *one == name).unwrap_or(subjects.len());
+    let mut found: Vec<Series<'_>> = Vec::new();
+    let mut phases: Vec<&str> = Vec::new();
     for sample in samples {
-        let pair = (sample.subject.as_str(), sample.phase.as_str());
-        if !found.contains(&pair) {
-            found.push(pair);
+        let series = (sample.durability, sample.phase.as_str(), sample.subject.as_str());
+        if !found.contains(&series) {
+            found.push(series);
+        }
+        if !phases.contains(&series.1) {
+            phases.push(series.1);
         }
     }
-    found.sort_by_key(|(subject, _)| rank(subject));
+    let together = matches!(experiment.map(|one| one.comparison), Some(Comparison::Leader(_)));
+    let turn = |phase: &str| phases.iter().position(|one| *one == phase).filter(|_| together);
+    found.sort_by_key(|(durability, phase, subject)| (*durability, turn(phase), rank(subject)));
     found
 }
 
 fn failure(sample: &Sample) -> Option<String> {
     match &sample.outcome {
         Outcome::Measured(_) => None,
-        Outcome::Error(error) => Some(format!("{} {}, round {}: {error}", sample.subject, sample.phase, sample.round)),
+        Outcome::Error(error) => {
+            let Sample { subject, phase, round, .. } = sample;
+            Some(format!("{subject} {phase}{}, round {round}: {error}", mark(sample.durability)))
+        }
+    }
+}
+
+/// What tells durabilities apart; the usual one goes without saying.
+fn mark(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Durable => "",
+        Durability::Async => ", async",
     }
 }
 
 impl Line {
     /// `None` without a good sample.
-    fn of(samples: &[&Sample], subject: &str, phase: &str) -> Option<Self> {
-        let own = || samples.iter().copied().filter(move |one| one.subject == subject && one.phase == phase);
-        let per_row = |value: fn(&Measures) -> u64| {
-            Spread::of(own().filter_map(|one| Some(number(value(one.measures()?)) / number(one.rows))))
+    fn of(samples: &[&Sample], series: Series<'_>, experiment: Option<&Experiment>) -> Option<Self> {
+        let own = || samples.iter().copied().filter(move |one| same(one, series));
+        let per_row = |value: fn(&Measures) -> Option<u64>| {
+            Spread::of(own().filter_map(|one| Some(number(value(one.measures()?)?) / number(one.rows))))
         };
         let some = |value: &dyn Fn(&Sample) -> Option<f64>| Spread::of(own().filter_map(value));
+        let (durability, phase, subject) = series;
         Some(Self {
             subject: subject.to_owned(),
             phase: phase.to_owned(),
+            durability,
+            rows: own().map(|one| one.rows).next()?,
             samples: own().filter(|one| one.measures().is_some()).count(),
             rows_per_second: some(&Sample::rows_per_second)?,
             receipt_rows_per_second: some(&|one| one.measures()?.timing.receipt_number("rows_per_second")),
-            ratio: some(&|one| Some(one.rows_per_second()? / yardstick(samples, one.round)?)),
+            ratio: some(&|one| experiment?.comparison.ratio(one, samples)),
             cpu_seconds_per_million: some(&|one| {
                 Some(one.measures()?.timing.client_cpu_seconds? / number(one.rows) * 1e6)
             }),
             peak_bytes: some(&|one| one.measures()?.timing.client_peak_bytes.map(number)),
-            wal_bytes_per_row: per_row(|measures| measures.wal_bytes)?,
-            table_bytes_per_row: per_row(|measures| measures.size.total_bytes())?,
+            wal_bytes_per_row: per_row(|measures| measures.wal_bytes),
+            table_bytes_per_row: per_row(|measures| Some(measures.size?.total_bytes())),
         })
     }
 
-    fn cells(&self) -> [String; HEADINGS.len()] {
-        let name = match self.subject == SUBJECTS[0].name {
-            true => self.subject.clone(),
-            false => format!("{} {}", self.subject, self.phase),
+    fn cells(&self, comparison: Option<Comparison>) -> [String; HEADINGS.len()] {
+        let name = match comparison {
+            Some(Comparison::Yardstick(subject)) if self.subject == subject => self.subject.clone(),
+            _ => format!("{} {}{}", self.subject, self.phase, mark(self.durability)),
         };
-        let dash = || "-".to_owned();
+        let cell = |spread: Option<Spread>, show: &dyn Fn(&Spread) -> String| {
+            spread.map_or_else(|| "-".to_owned(), |spread| show(&spread))
+        };
         [
             name,
             between(&self.rows_per_second, rate),
-            self.receipt_rows_per_second.map_or_else(dash, |spread| rate(spread.median)),
-            self.ratio.map_or_else(dash, |spread| between(&spread, |ratio| format!("{ratio:.2}"))),
-            self.cpu_seconds_per_million.map_or_else(dash, |spread| seconds(spread.median)),
-            self.peak_bytes.map_or_else(dash, |spread| format!("{:.0}", spread.median / MEBIBYTE)),
-            format!("{:.0}", self.wal_bytes_per_row.median),
-            format!("{:.0}", self.table_bytes_per_row.median),
+            cell(self.receipt_rows_per_second, &|spread| rate(spread.median)),
+            cell(self.ratio, &|spread| between(spread, short)),
+            cell(self.cpu_seconds_per_million, &|spread| short(spread.median)),
+            cell(self.peak_bytes, &|spread| format!("{:.0}", spread.median / MEBIBYTE)),
+            cell(self.wal_bytes_per_row, &|spread| format!("{:.0}", spread.median)),
+            cell(self.table_bytes_per_row, &|spread| format!("{:.0}", spread.median)),
         ]
     }
 }
 
-/// The rate of the first subject in a round.
-fn yardstick(samples: &[&Sample], round: u32) -> Option<f64> {
-    samples.iter().find(|one| one.round == round && one.subject == SUBJECTS[0].name)?.rows_per_second()
+fn same(sample: &Sample, (durability, phase, subject): Series<'_>) -> bool {
+    (sample.durability, sample.phase.as_str(), sample.subject.as_str()) == (durability, phase, subject)
+}
+
+impl Comparison {
+    /// Compares a sample with that of the same round and durability which its experiment compares with.
+    fn ratio(self, one: &Sample, samples: &[&Sample]) -> Option<f64> {
+        let rate = |subject: &str, phase: Option<&str>| {
+            let alike = |other: &&&Sample| {
+                (other.round, other.durability, other.subject.as_str()) == (one.round, one.durability, subject)
+                    && phase.is_none_or(|phase| other.phase == phase)
+            };
+            samples.iter().find(alike)?.rows_per_second()
+        };
+        match self {
+            Self::Yardstick(subject) => Some(one.rows_per_second()? / rate(subject, None)?),
+            Self::Leader(subject) => Some(rate(subject, Some(&one.phase))? / one.rows_per_second()?),
+        }
+    }
+
+    /// The heading of its column.
+    fn heading(self) -> String {
+        match self {
+            Self::Yardstick(subject) => format!("OF {}", subject.to_uppercase()),
+            Self::Leader(_) => "LEAD".to_owned(),
+        }
+    }
 }
 
 fn conditions(record: &Record) -> Vec<String> {
@@ -181,9 +250,9 @@ fn conditions(record: &Record) -> Vec<String> {
     let debug = if build.debug == Some(true) { ", debug build" } else { "" };
     let flush = machine.disk.flush_us.map_or_else(|| "unknown".to_owned(), |us| format!("{us:.0} us"));
     let durability: Vec<String> = server.durability.iter().map(|(name, value)| format!("{name} {value}")).collect();
-    vec![
+    let mut lines = vec![
         format!(
-            "{} on {}: {}, {commit}{debug}; rounds: {}, connections of each subject: {}",
+            "{} on {}: {}, {commit}{debug}; rounds: {}, connections of millstream and copy: {}",
             record.experiment, record.date, build.version, record.rounds, record.lanes
         ),
         format!(
@@ -195,7 +264,9 @@ fn conditions(record: &Record) -> Vec<String> {
             machine.disk.file_system.as_deref().unwrap_or("unknown"),
         ),
         format!("{}; {}", server.version, durability.join(", ")),
-    ]
+    ];
+    lines.extend(record.tools.values().cloned());
+    lines
 }
 
 impl Display for Report {
@@ -206,26 +277,60 @@ impl Display for Report {
         for section in &self.sections {
             let megabytes = number(section.source_bytes) / 1e6;
             writeln!(f, "\n{}: {} documents a wave, {megabytes:.1} MB", section.data_set, section.documents)?;
-            table(f, &section.lines)?;
+            table(f, section, self.experiment.map(|one| one.comparison))?;
             for error in &section.errors {
                 wrap(f, "error: ", error)?;
             }
         }
         writeln!(f)?;
+        for absent in &self.absent {
+            wrap(f, "not measured: ", absent)?;
+        }
         for doubt in &self.doubts {
             wrap(f, "doubt: ", doubt)?;
         }
+        self.legend(f)
+    }
+}
+
+impl Report {
+    /// What stands in the tables: the columns, and under a leader who the others are.
+    fn legend(&self, f: &mut Formatter<'_>) -> Result {
+        for line in self.experiment.map_or(&[][..], |one| one.legend) {
+            wrap(f, "", line)?;
+        }
         for line in LEGEND {
             wrap(f, "", line)?;
+        }
+        let rivals = self.experiment.filter(|one| matches!(one.comparison, Comparison::Leader(_)));
+        let measured = |name: &str| self.sections.iter().flat_map(|section| &section.lines).any(|l| l.subject == name);
+        for subject in rivals.iter().flat_map(|one| one.subjects).filter_map(|name| Subject::by_name(name)) {
+            if measured(subject.name) {
+                wrap(f, &format!("{}: ", subject.name), subject.about)?;
+            }
         }
         Ok(())
     }
 }
 
-fn table(f: &mut Formatter<'_>, lines: &[Line]) -> Result {
-    let rows: Vec<_> = std::iter::once(HEADINGS.map(str::to_owned)).chain(lines.iter().map(Line::cells)).collect();
+fn table(f: &mut Formatter<'_>, section: &Section, comparison: Option<Comparison>) -> Result {
+    let mut headings = HEADINGS.map(str::to_owned);
+    if let Some(comparison) = comparison {
+        headings[RATIO] = comparison.heading();
+    }
+    let cells = section.lines.iter().map(|line| line.cells(comparison));
+    let rows: Vec<_> = std::iter::once(headings).chain(cells).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    for row in &rows {
+    let leader = matches!(comparison, Some(Comparison::Leader(_)));
+    // Where a row of the table begins another group of what is compared.
+    let begins = |at: usize| {
+        let group = |line: &Line| (line.durability, line.phase.clone());
+        leader && at > 1 && group(&section.lines[at - 1]) != group(&section.lines[at - 2])
+    };
+    for (at, row) in rows.iter().enumerate() {
+        if begins(at) {
+            writeln!(f)?;
+        }
         let mut line = format!("{:<width$}", row[0], width = width(0));
         for (column, cell) in row.iter().enumerate().skip(1) {
             write!(line, "  {cell:>width$}", width = width(column))?;
@@ -259,9 +364,9 @@ fn between(spread: &Spread, show: impl Fn(f64) -> String) -> String {
     format!("{} ({}-{})", show(spread.median), show(spread.min), show(spread.max))
 }
 
-/// Seconds with as many decimals as fit four characters.
-fn seconds(seconds: f64) -> String {
-    match seconds {
+/// A number with as many decimals as fit four characters.
+fn short(number: f64) -> String {
+    match number {
         small if small < 9.995 => format!("{small:.2}"),
         middle if middle < 99.95 => format!("{middle:.1}"),
         large => format!("{large:.0}"),
@@ -321,6 +426,61 @@ mod tests {
         assert!(text.contains("error: millstream changed again, round 2"), "{text}");
         assert!(text.contains("doubt: "), "{text}");
         assert!(text.contains("fdatasync 46 us") && text.contains("commit 0123456789ab and changes"), "{text}");
+    }
+
+    /// The fixture as a record of `rivals`: merge in the place of copy, and everything again with async commits, in
+    /// which merge is ten times as fast.
+    fn rivals() -> Record {
+        let mut record = fixture();
+        record.experiment = "rivals".to_owned();
+        record.absent.push("mongoimport: it is not in PATH".to_owned());
+        record.samples.retain(|one| one.phase != "changed again");
+        for one in record.samples.iter_mut().filter(|one| one.subject == "copy") {
+            one.subject = "merge".to_owned();
+        }
+        let mut more = record.samples.clone();
+        for one in &mut more {
+            one.durability = Durability::Async;
+            if let (Outcome::Measured(measures), "merge") = (&mut one.outcome, one.subject.as_str()) {
+                measures.timing.wall_seconds /= 10.0;
+                measures.wal_bytes = None;
+                measures.size = None;
+            }
+        }
+        record.samples.extend(more);
+        record
+    }
+
+    #[test]
+    fn a_leader_is_compared_within_round_phase_and_durability() {
+        let report = Report::of(&rivals());
+        let lines = &report.sections[0].lines;
+        let names: Vec<(&str, &str)> = lines.iter().map(|line| (line.subject.as_str(), line.phase.as_str())).collect();
+        let durable = [("millstream", "fresh"), ("merge", "fresh"), ("millstream", "changed")];
+        assert_eq!(names, [durable, durable].concat());
+        let asynchronous: Vec<bool> = lines.iter().map(|line| line.durability == Durability::Async).collect();
+        assert_eq!(asynchronous, [false, false, false, true, true, true]);
+        let lead = lines[1].ratio.unwrap();
+        assert!((lead.min - 0.8).abs() < 1e-9 && (lead.max - 0.9).abs() < 1e-9, "{lead:?}");
+        assert!((lines[4].ratio.unwrap().median - 0.085).abs() < 1e-9, "{lines:?}");
+        assert_eq!((lines[4].wal_bytes_per_row, lines[4].table_bytes_per_row), (None, None));
+    }
+
+    #[test]
+    fn the_text_sets_groups_apart_and_says_who_takes_part_and_who_not() {
+        let record = rivals();
+        let text = Report::of(&record).to_string();
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        let heads = text.lines().skip_while(|line| !line.starts_with("SUBJECT")).take(9);
+        let heads: Vec<&str> = heads.map(|line| line.split("  ").next().unwrap()).collect();
+        let durable = ["SUBJECT", "millstream fresh", "merge fresh", "", "millstream changed", ""];
+        let rest = ["millstream fresh, async", "merge fresh, async", ""];
+        assert_eq!(heads, [&durable[..], &rest[..]].concat(), "{text}");
+        assert!(text.contains("LEAD") && !text.contains("OF COPY"), "{text}");
+        assert!(text.contains("not measured: mongoimport: it is not in PATH"), "{text}");
+        assert!(text.contains("\nmerge: psql: ") && !text.contains("\nbulkwrite: "), "{text}");
+        let written = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<Record>(&written).unwrap(), record);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One measurement of one subject.
 
+use crate::durability::Durability;
 use serde::{Deserialize, Serialize};
 
 /// What was measured of a subject in one phase of one round.
@@ -15,6 +16,9 @@ pub struct Sample {
     pub subject: String,
     /// Name of the phase.
     pub phase: String,
+    /// What its commits promised.
+    #[serde(default, skip_serializing_if = "Durability::is_default")]
+    pub durability: Durability,
     /// Documents given, and so rows expected and found.
     pub rows: u64,
     /// What was measured.
@@ -38,11 +42,11 @@ pub struct Measures {
     /// What the subject took.
     #[serde(flatten)]
     pub timing: Timing,
-    /// WAL that the whole server wrote meanwhile, in bytes.
-    pub wal_bytes: u64,
-    /// The table afterwards.
+    /// WAL that the whole server wrote meanwhile, in bytes; `null` where it is not PostgreSQL.
+    pub wal_bytes: Option<u64>,
+    /// The table afterwards; its fields are absent where it is not PostgreSQL's.
     #[serde(flatten)]
-    pub size: TableSize,
+    pub size: Option<TableSize>,
 }
 
 /// What a subject took.
@@ -52,7 +56,8 @@ pub struct Timing {
     pub wall_seconds: f64,
     /// Processor time of the client, user and system, in seconds; `null` where the system does not tell.
     pub client_cpu_seconds: Option<f64>,
-    /// Largest resident memory of the client's process, in bytes; `null` where it is not a process of its own.
+    /// Largest resident memory of the client's process with its children, in bytes; `null` where it is not a process
+    /// of its own.
     pub client_peak_bytes: Option<u64>,
     /// The account that the subject printed.
     pub receipt: Option<serde_json::Value>,

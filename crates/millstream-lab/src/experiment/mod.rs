@@ -1,14 +1,17 @@
 //! Experiments: the questions that the lab can ask, one file each.
 
+mod course;
 mod ingest;
+mod rivals;
 
 use crate::bench::Bench;
 use crate::data_set::Keys;
+use crate::durability::Durability;
 use crate::error::Error;
 use crate::limits::{DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MIN, DOCUMENTS_MAX, LANES_MAX, ROUNDS_MAX};
 use crate::record::Record;
+use crate::subject::Subject;
 use std::path::PathBuf;
-use std::pin::Pin;
 
 /// A question and how it is answered.
 #[derive(Debug, Clone, Copy)]
@@ -17,17 +20,33 @@ pub struct Experiment {
     pub name: &'static str,
     /// The question.
     pub about: &'static str,
-    run: Run,
+    /// Names of the subjects, in the order of the report.
+    pub subjects: &'static [&'static str],
+    /// Waves of documents: new keys, and then the same keys with every document changed.
+    pub waves: u32,
+    /// What commits promise. Every subject takes a turn with each.
+    pub durabilities: &'static [Durability],
+    /// Kinds of keys where nothing else is asked for.
+    pub keys: &'static [Keys],
+    pub(crate) comparison: Comparison,
+    /// What the columns of the report mean.
+    pub(crate) legend: &'static [&'static str],
 }
 
-type Run = for<'a> fn(&'a Plan, &'a Bench, &'a mut Told<'_>) -> Running<'a>;
-type Running<'a> = Pin<Box<dyn Future<Output = Result<Finished, Error>> + 'a>>;
+/// What the ratio of a report is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    /// A subject's rate, divided by that of this one, which has one phase.
+    Yardstick(&'static str),
+    /// The rate of this subject, divided by the other's in the same phase.
+    Leader(&'static str),
+}
 
 /// Takes lines about what is going on.
 pub type Told<'a> = dyn FnMut(&str) + 'a;
 
 /// Every experiment, by name.
-pub const EXPERIMENTS: &[Experiment] = &[ingest::EXPERIMENT];
+pub const EXPERIMENTS: &[Experiment] = &[ingest::EXPERIMENT, rivals::EXPERIMENT];
 
 /// How large an experiment is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +59,9 @@ pub struct Plan {
     pub sizes: Vec<usize>,
     /// Kinds of keys. Where there are several, all but the first are tried on the smallest size only.
     pub keys: Vec<Keys>,
-    /// Connections of each subject.
+    /// Names of the subjects to measure; empty: all that the experiment has.
+    pub subjects: Vec<String>,
+    /// Connections of Millstream and of COPY.
     pub lanes: u16,
     /// Seed of data and orders.
     pub seed: u64,
@@ -73,7 +94,20 @@ impl Experiment {
     /// What keeps the lab itself from working; a subject's failures are in the record.
     pub async fn run(&self, plan: &Plan, bench: &Bench, told: &mut Told<'_>) -> Result<Finished, Error> {
         plan.check()?;
-        (self.run)(plan, bench, told).await
+        course::run(self, plan, bench, told).await
+    }
+
+    /// The subjects of these names, in the order of the report; all of them where none is named.
+    ///
+    /// # Errors
+    /// [`Error::Subjects`] for a name that the experiment does not have.
+    pub fn chosen(&self, names: &[String]) -> Result<Vec<&'static Subject>, Error> {
+        if let Some(other) = names.iter().find(|name| !self.subjects.contains(&name.as_str())) {
+            let known = self.subjects.join(", ");
+            return Err(Error::Subjects(format!("{} has no subject {other}, only {known}", self.name)));
+        }
+        let chosen = self.subjects.iter().filter(|name| names.is_empty() || names.iter().any(|one| one == *name));
+        Ok(chosen.filter_map(|name| Subject::by_name(name)).collect())
     }
 }
 
@@ -108,8 +142,23 @@ mod tests {
         for one in EXPERIMENTS {
             assert_eq!(Experiment::by_name(one.name).unwrap().about, one.about);
             assert!(!one.about.is_empty());
+            assert_eq!(one.chosen(&[]).unwrap().len(), one.subjects.len(), "{}: every subject is known", one.name);
+            let (Comparison::Yardstick(base) | Comparison::Leader(base)) = one.comparison;
+            assert!(one.subjects.contains(&base), "{}", one.name);
         }
         assert!(Experiment::by_name("nothing").is_none());
+    }
+
+    #[test]
+    fn subjects_are_chosen_by_name_and_keep_their_order() {
+        let rivals = Experiment::by_name("rivals").unwrap();
+        let chosen = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let chosen = rivals.chosen(&names).map_err(|error| error.to_string())?;
+            Ok::<_, String>(chosen.iter().map(|subject| subject.name).collect::<Vec<_>>())
+        };
+        assert_eq!(chosen(&["merge", "millstream"]).unwrap(), ["millstream", "merge"]);
+        assert!(chosen(&["merge", "oracle"]).unwrap_err().starts_with("rivals has no subject oracle, only copy, "));
     }
 
     #[test]
@@ -119,6 +168,7 @@ mod tests {
             rounds: 1,
             sizes: vec![150],
             keys: vec![Keys::Random],
+            subjects: Vec::new(),
             lanes: 2,
             seed: 1,
             out: None,

@@ -1,7 +1,8 @@
 //! The yardstick: documents that were encoded before the clock starts, sent by binary COPY over connections that were
 //! open before, into a table of the very same definition.
 
-use super::{Phase, Subject, TABLE, Trial};
+use super::{Phase, Store, Subject, Trial};
+use crate::durability::Durability;
 use crate::error::Error;
 use crate::limits::COPY_MESSAGE_BYTES;
 use crate::process::own_cpu_seconds;
@@ -15,19 +16,26 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tokio_postgres::Client;
 
-pub(super) const SUBJECT: Subject = Subject {
+pub(crate) const SUBJECT: Subject = Subject {
     name: "copy",
     about: "binary COPY, encoded beforehand, one transaction a connection: no key, no check, no account",
-    phases: &[Phase { name: "fresh", wave: 1, counter: "inserted" }],
-    run: |trial, _, table| Box::pin(run(trial, table)),
+    phases: &[Phase { name: "fresh", wave: 1, counter: None }],
+    store: Store::Postgres,
+    few: false,
+    tools: &[],
+    run: |trial, phase, table| Box::pin(run(trial, phase, table)),
 };
 
-async fn run(trial: &Trial<'_>, table: &str) -> Result<Timing, Error> {
+async fn run(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {
+    trial.create_first(phase, table).await?;
     let name = trial.bench.quoted(table);
-    trial.control.client.batch_execute(&trial.definition.replacen(TABLE, &name, 1)).await?;
     let mut connections = Vec::new();
     for _ in &trial.prepared.streams {
-        connections.push(trial.bench.connect().await?);
+        let connection = trial.bench.connect().await?;
+        if trial.durability == Durability::Async {
+            connection.client.batch_execute("set synchronous_commit = off").await?;
+        }
+        connections.push(connection);
     }
     let statement = format!("copy {name} (id, doc) from stdin (format binary)");
     let cpu_before = own_cpu_seconds();

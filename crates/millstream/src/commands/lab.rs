@@ -17,6 +17,7 @@ Examples:
   millstream lab run ingest --quick
   millstream lab run ingest --docs 2000000 --rounds 7
   millstream lab run ingest --sizes 150 --keys random --lanes 4
+  millstream lab run rivals --sizes 150 --subjects millstream,recipe,merge
 
 Nothing is measured against a server that is only found in the environment: the
 lab uses the local server, unless --db is typed. It works in two schemas and a
@@ -80,13 +81,28 @@ struct RunArgs {
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = [150, 2_048, 20_480])]
     sizes: Vec<usize>,
 
-    /// How keys arrive; `both` tries sequential ones with the smallest size only
-    #[arg(long, value_name = "KEYS", default_value = "both")]
-    keys: KeysChoice,
+    /// How keys arrive; `both` tries sequential ones with the smallest size only [default: both
+    /// for ingest, random for rivals]
+    #[arg(long, value_name = "KEYS")]
+    keys: Option<KeysChoice>,
 
-    /// Connections of each subject [default: the processors, 4 at most]
+    /// Connections of Millstream and of COPY [default: the processors, 4 at most]
     #[arg(long, value_name = "N")]
     lanes: Option<u16>,
+
+    /// What to measure, by the names in the report [default: all that the experiment has]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    subjects: Vec<String>,
+
+    /// Python that has psycopg 3 [default: a virtual environment of the run, which needs python3
+    /// and pip's network]
+    #[arg(long, value_name = "FILE")]
+    python: Option<PathBuf>,
+
+    /// MongoDB to measure beside, with mongoimport and pymongo; a database of the run's own is made
+    /// there and dropped
+    #[arg(long, value_name = "URI")]
+    mongo_uri: Option<String>,
 
     /// Seed of data and orders
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -163,7 +179,7 @@ fn list(output: Output) -> Result<Exit, Failure> {
 async fn experiment(args: &RunArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     let experiment =
         Experiment::by_name(&args.experiment).ok_or_else(|| Failure::bug("an experiment that was listed is gone"))?;
-    let plan = plan(args);
+    let plan = plan(args, experiment);
     plan.check().map_err(failure)?;
     let bench = Bench::new(ground(args).await?).map_err(failure)?;
     let mut told = |line: &str| note(line);
@@ -192,7 +208,7 @@ fn show(report: &Report, output: Output) -> Result<Exit, Failure> {
     Ok(if report.has_errors() { Exit::Findings } else { Exit::Done })
 }
 
-fn plan(args: &RunArgs) -> Plan {
+fn plan(args: &RunArgs, experiment: &Experiment) -> Plan {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let lanes = u16::try_from(cores).unwrap_or(LANES_DEFAULT_MAX).min(LANES_DEFAULT_MAX);
     Plan {
@@ -200,10 +216,12 @@ fn plan(args: &RunArgs) -> Plan {
         rounds: if args.quick { 1 } else { args.rounds },
         sizes: args.sizes.clone(),
         keys: match args.keys {
-            KeysChoice::Random => vec![Keys::Random],
-            KeysChoice::Sequential => vec![Keys::Sequential],
-            KeysChoice::Both => KEYS.to_vec(),
+            None => experiment.keys.to_vec(),
+            Some(KeysChoice::Random) => vec![Keys::Random],
+            Some(KeysChoice::Sequential) => vec![Keys::Sequential],
+            Some(KeysChoice::Both) => KEYS.to_vec(),
         },
+        subjects: args.subjects.clone(),
         lanes: args.lanes.unwrap_or(lanes),
         seed: args.seed,
         out: args.out.clone(),
@@ -233,7 +251,8 @@ async fn ground(args: &RunArgs) -> Result<Ground, Failure> {
         Some(binary) => (binary.clone(), None),
         None => (own, Some(cfg!(debug_assertions))),
     };
-    Ok(Ground { db, url: args.db.clone(), binary, debug })
+    let (python, mongo_uri) = (args.python.clone(), args.mongo_uri.clone());
+    Ok(Ground { db, url: args.db.clone(), binary, debug, python, mongo_uri })
 }
 
 fn failure(error: Error) -> Failure {

@@ -1,0 +1,34 @@
+//! `rivals`: how fast documents come in, compared with what people use today.
+
+use super::{Comparison, Experiment};
+use crate::data_set::Keys;
+use crate::durability::Durability;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "rivals",
+    about: "how fast documents come in beside what people use today, durable and async, in one run",
+    subjects: &[
+        "copy",
+        "millstream",
+        "recipe",
+        "pipelined",
+        "executemany",
+        "single",
+        "merge",
+        "mongoimport",
+        "bulkwrite",
+    ],
+    waves: 2,
+    durabilities: &[Durability::Durable, Durability::Async],
+    keys: &[Keys::Random],
+    comparison: Comparison::Leader("millstream"),
+    legend: &[
+        "rows/s: documents by wall clock, median (min-max), of whole processes from start to exit; only copy has its \
+         connections open and its data encoded before the clock starts.",
+        "receipt: the rate that the process itself states, without its start.",
+        "lead: millstream's rate divided by this one's in the same round and phase, with the same durability, median \
+         (min-max) over the rounds.",
+        "async: synchronous_commit is off in the subject's sessions. fresh: all keys are new. changed: all keys are \
+         there.",
+    ],
+};

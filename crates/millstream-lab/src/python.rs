@@ -1,0 +1,78 @@
+//! A Python with the package that a rival is written with: the one that is named, or an environment made for the run.
+
+use crate::bench::{Bench, complaint};
+use crate::error::Error;
+use crate::process;
+use crate::tool::Found;
+use std::path::Path;
+use std::process::Command;
+
+/// A package, at the version that is measured.
+pub(crate) struct Package {
+    name: &'static str,
+    /// What pip is asked for.
+    requirement: &'static str,
+    /// Prints the versions that a record names.
+    version: &'static str,
+}
+
+pub(crate) const PSYCOPG: Package = Package {
+    name: "psycopg",
+    requirement: "psycopg[binary]==3.3.9",
+    version: "import sys, psycopg\n\
+              print('psycopg', psycopg.__version__, psycopg.pq.__impl__, 'libpq', psycopg.pq.version(), \
+              'Python', sys.version.split()[0])",
+};
+
+pub(crate) const PYMONGO: Package = Package {
+    name: "pymongo",
+    requirement: "pymongo==4.20.0",
+    version: "import sys, pymongo\n\
+              print('pymongo', pymongo.version, 'Python', sys.version.split()[0])",
+};
+
+/// What makes the environment.
+const PYTHON: &str = "python3";
+
+/// The Python to run, once it has shown that it has the package.
+pub(crate) async fn find(bench: &Bench, package: &Package, told: &mut dyn FnMut(&str)) -> Result<Found, Error> {
+    if let Some(program) = &bench.ground.python {
+        let hint = format!("{} -m pip install '{}'", program.display(), package.requirement);
+        return ask(bench, package, program).await.map_err(|why| Error::missing(package.name, why, hint));
+    }
+    let program = bench.file("python").join("bin").join("python");
+    told(&format!("installing {} into a virtual environment of the run", package.requirement));
+    make(bench, package, &program).await.map_err(|why| {
+        let hint = "where there is no network, --python PATH names a Python that has it, or --subjects chooses others";
+        Error::missing(package.name, why, hint.to_owned())
+    })
+}
+
+/// Makes the environment if it is not there yet, and installs the package.
+async fn make(bench: &Bench, package: &Package, program: &Path) -> Result<Found, String> {
+    if !program.exists() {
+        let dir = bench.file("python");
+        let mut venv = Command::new(PYTHON);
+        done(bench, venv.args(["-m", "venv"]).arg(dir)).await?;
+    }
+    let mut pip = Command::new(program);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]);
+    done(bench, pip.args(["--retries", "1", "--only-binary", ":all:", package.requirement])).await?;
+    ask(bench, package, program).await
+}
+
+async fn ask(bench: &Bench, package: &Package, program: &Path) -> Result<Found, String> {
+    let version = done(bench, Command::new(program).args(["-c", package.version])).await?;
+    Ok(Found { program: program.to_owned(), version: version.trim().to_owned() })
+}
+
+/// Runs a command to its good end and returns what it printed.
+async fn done(bench: &Bench, command: &mut Command) -> Result<String, String> {
+    let ended = process::run(command, bench.dir.path()).await.map_err(|error| error.chain())?;
+    if ended.status.success() {
+        return Ok(ended.stdout);
+    }
+    // venv complains on stdout.
+    let said = if ended.stderr.trim().is_empty() { &ended.stdout } else { &ended.stderr };
+    Err(complaint(said))
+}

@@ -1,0 +1,31 @@
+//! What people do without a program: `\copy` into a temporary table, then one merge.
+
+use super::{Phase, Store, Subject, TABLE, Trial, UPSERT_PHASES};
+use crate::error::Error;
+use crate::sample::Timing;
+use crate::tool::PSQL;
+use std::process::Command;
+
+/// Stands for the path of the documents in the script.
+const DOCUMENTS: &str = "the_documents";
+
+pub(crate) const SUBJECT: Subject = Subject {
+    name: "merge",
+    about: "psql: \\copy into a temporary table, then one insert .. select distinct on .. on conflict do update",
+    phases: UPSERT_PHASES,
+    store: Store::Postgres,
+    few: false,
+    tools: &[&PSQL],
+    run: |trial, phase, table| Box::pin(run(trial, phase, table)),
+};
+
+async fn run(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {
+    trial.create_first(phase, table).await?;
+    let (file, _) = trial.wave(&SUBJECT, phase);
+    let text = include_str!("psql.sql").replace(TABLE, &trial.bench.quoted(table));
+    let script = trial.bench.script("merge.sql", &text.replace(DOCUMENTS, &file.display().to_string()))?;
+    let mut command = Command::new(trial.tools.program(&PSQL)?);
+    command.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--file"]).arg(script);
+    trial.bench.client(&mut command, trial.durability);
+    trial.bench.run(SUBJECT.name, &mut command).await
+}

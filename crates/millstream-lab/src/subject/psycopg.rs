@@ -1,0 +1,54 @@
+//! What people write in Python: upserts through psycopg 3, run as a process from its start to its exit.
+
+use super::{Phase, Store, Subject, Trial, UPSERT_PHASES};
+use crate::error::Error;
+use crate::sample::Timing;
+use crate::tool::PSYCOPG;
+use std::process::Command;
+
+/// The script, part of the binary so that it is there wherever that is.
+const SCRIPT: &str = include_str!("../../../../lab/rivals/psycopg_upsert.py");
+
+pub(crate) const RECIPE: Subject = Subject {
+    name: "recipe",
+    about: "Python, psycopg 3: upserts of 1000 rows each, prepared, 8 processes with a connection each",
+    phases: UPSERT_PHASES,
+    store: Store::Postgres,
+    few: false,
+    tools: &[&PSYCOPG],
+    run: |trial, phase, table| Box::pin(run(&RECIPE, trial, phase, table)),
+};
+
+pub(crate) const PIPELINED: Subject = Subject {
+    name: "pipelined",
+    about: "like recipe, but nobody waits for the answer before sending the next upsert",
+    run: |trial, phase, table| Box::pin(run(&PIPELINED, trial, phase, table)),
+    ..RECIPE
+};
+
+pub(crate) const EXECUTEMANY: Subject = Subject {
+    name: "executemany",
+    about: "Python, psycopg 3: executemany of 1000 one-row upserts a transaction, 8 processes with a connection each",
+    run: |trial, phase, table| Box::pin(run(&EXECUTEMANY, trial, phase, table)),
+    ..RECIPE
+};
+
+pub(crate) const SINGLE: Subject = Subject {
+    name: "single",
+    about: "Python, psycopg 3: one row a transaction, prepared, 8 processes with a connection each; fewer documents, \
+            so that it ends",
+    few: true,
+    run: |trial, phase, table| Box::pin(run(&SINGLE, trial, phase, table)),
+    ..RECIPE
+};
+
+/// The script's forms are named like the subjects.
+async fn run(subject: &Subject, trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {
+    trial.create_first(phase, table).await?;
+    let (file, _) = trial.wave(subject, phase);
+    let script = trial.bench.script("psycopg_upsert.py", SCRIPT)?;
+    let mut command = Command::new(trial.tools.program(&PSYCOPG)?);
+    command.arg(script).arg(subject.name).arg(file).arg(trial.bench.quoted(table));
+    trial.bench.client(&mut command, trial.durability);
+    trial.bench.run(subject.name, &mut command).await
+}

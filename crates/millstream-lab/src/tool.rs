@@ -1,0 +1,86 @@
+//! Programs that subjects need, found and asked for their versions before anything is measured.
+
+use crate::bench::Bench;
+use crate::error::Error;
+use crate::process;
+use crate::python;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::process::Command;
+
+/// A kind of program.
+#[derive(Debug)]
+pub(crate) struct Tool {
+    /// Its name.
+    pub(crate) name: &'static str,
+    find: Find,
+}
+
+type Find = for<'a> fn(&'a Bench, &'a mut dyn FnMut(&str)) -> Finding<'a>;
+type Finding<'a> = Pin<Box<dyn Future<Output = Result<Found, Error>> + 'a>>;
+
+/// Where a program is and what it says of itself.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) program: PathBuf,
+    pub(crate) version: String,
+}
+
+/// PostgreSQL's own client.
+pub(crate) const PSQL: Tool = Tool { name: "psql", find: |bench, _| Box::pin(psql(bench)) };
+
+/// A Python that has psycopg 3.
+pub(crate) const PSYCOPG: Tool =
+    Tool { name: "psycopg", find: |bench, told| Box::pin(python::find(bench, &python::PSYCOPG, told)) };
+
+/// A Python that has pymongo.
+pub(crate) const PYMONGO: Tool =
+    Tool { name: "pymongo", find: |bench, told| Box::pin(python::find(bench, &python::PYMONGO, told)) };
+
+/// MongoDB's own loader.
+pub(crate) const MONGOIMPORT: Tool =
+    Tool { name: "mongoimport", find: |bench, _| Box::pin(installed(bench, "mongoimport", "mongoimport")) };
+
+/// The programs that were found, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Tools(BTreeMap<&'static str, Found>);
+
+impl Tools {
+    /// Finds a program, once.
+    pub(crate) async fn add(&mut self, tool: &Tool, bench: &Bench, told: &mut dyn FnMut(&str)) -> Result<(), Error> {
+        if !self.0.contains_key(tool.name) {
+            let found = (tool.find)(bench, told).await?;
+            self.0.insert(tool.name, found);
+        }
+        Ok(())
+    }
+
+    /// A program that was found.
+    pub(crate) fn program(&self, tool: &Tool) -> Result<&Path, Error> {
+        let missing = || Error::missing(tool.name, "it was not looked for".to_owned(), "this is a bug".to_owned());
+        Ok(&self.0.get(tool.name).ok_or_else(missing)?.program)
+    }
+
+    /// What each says of itself.
+    pub(crate) fn versions(&self) -> BTreeMap<String, String> {
+        self.0.iter().map(|(name, found)| ((*name).to_owned(), found.version.clone())).collect()
+    }
+}
+
+async fn psql(bench: &Bench) -> Result<Found, Error> {
+    installed(bench, "psql", "postgresql-client").await
+}
+
+/// A program in PATH.
+async fn installed(bench: &Bench, name: &'static str, package: &str) -> Result<Found, Error> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let program = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file());
+    let hint = || format!("install it (package {package}), or choose others by --subjects");
+    let program = program.ok_or_else(|| Error::missing(name, "it is not in PATH".to_owned(), hint()))?;
+    let ended = process::run(Command::new(&program).arg("--version"), bench.dir.path()).await?;
+    if !ended.status.success() {
+        return Err(Error::missing(name, format!("--version ended with {}", ended.status), hint()));
+    }
+    Ok(Found { program, version: ended.stdout.lines().next().unwrap_or_default().trim().to_owned() })
+}
