@@ -36,8 +36,16 @@ static ASYNC: Durability = Durability {
     waits: false,
 };
 
+static UNLOGGED: Durability = Durability {
+    name: "unlogged",
+    about: "a crash of the server empties the collection, an unlogged table",
+    promise: "unlogged: a crash of the server empties the collection",
+    unlogged: true,
+    waits: false,
+};
+
 /// Every promise, the default first.
-pub static DURABILITIES: &[&Durability] = &[&DURABLE, &ASYNC];
+pub static DURABILITIES: &[&Durability] = &[&DURABLE, &ASYNC, &UNLOGGED];
 
 /// Settings without which a crash of the machine can lose or damage what the server has flushed.
 const FLUSHING: &[&str] = &["fsync", "full_page_writes"];

@@ -72,6 +72,12 @@ pub enum Error {
         /// How many.
         batches: i64,
     },
+    /// A crash of the server has emptied the unlogged collection.
+    #[error("a crash of the server has emptied the collection, {documents} documents of this load were in it")]
+    Emptied {
+        /// How many documents of the load are gone.
+        documents: u64,
+    },
     /// The server took rows without error and did not store them.
     #[error("{rows} rows were discarded by a trigger or rule on the table")]
     RowsDropped {
@@ -100,7 +106,7 @@ impl Error {
             Self::Fenced { .. } => ErrorKind::Fenced,
             Self::LoadRunning { .. } => ErrorKind::Busy,
             Self::Ledger(_) | Self::BrokenOff(_) => ErrorKind::Bug,
-            Self::CommitsLost { .. } => ErrorKind::ServerFault,
+            Self::CommitsLost { .. } | Self::Emptied { .. } => ErrorKind::ServerFault,
             _ => ErrorKind::Config,
         }
     }
@@ -129,6 +135,9 @@ impl Error {
             Self::Fenced { .. } => Some("only one run of a load commits; this one has committed nothing since".into()),
             Self::CommitsLost { .. } => {
                 Some("run the same command again: it goes on from what the server still has".into())
+            }
+            Self::Emptied { .. } => {
+                Some("load everything again from its start; all that was in the collection is gone".into())
             }
             Self::Name(_) | Self::Stopped(_) | Self::RowsDropped { .. } | Self::Ledger(_) | Self::BrokenOff(_) => None,
         }

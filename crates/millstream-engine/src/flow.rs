@@ -7,7 +7,9 @@ use crate::decode::{DecodeLimits, Decoder};
 use crate::engine::{Ended, Engine, RejectLimits};
 use crate::error::Error;
 use crate::feed::Feed;
-use crate::limits::{FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, MEMORY_BATCHES, SETTLE_FAILED_TRIES_MAX};
+use crate::limits::{
+    EMPTIED_MAX, FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, MEMORY_BATCHES, SETTLE_FAILED_TRIES_MAX,
+};
 use crate::observe::{Event, Observer, Tally};
 use crate::request::LoadRequest;
 use crate::stop::{Stop, StopReason};
@@ -17,6 +19,7 @@ use millstream_model::limits::SLOTS;
 use millstream_model::{Counters, Receipt, WalScope};
 use millstream_pg::{ConnInfo, Connection, SessionSettings, retry_delay};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use xxhash_rust::xxh3::xxh3_128;
@@ -45,12 +48,33 @@ pub struct Surroundings {
     pub tally: Arc<Tally>,
 }
 
-/// Loads the sources of a request. This is the whole path: feed, decode, slots, lanes, receipt.
+/// Loads the sources of a request, again from their start when a crash of the server has emptied an
+/// unlogged collection and they are files.
 ///
 /// # Errors
-/// While nothing has been written by this run, and when the server is gone for good, so that no
-/// receipt can be had; every other failure is part of the [`Outcome`].
+/// While nothing has been written by this run, when the server is gone for good, so that no receipt
+/// can be had, and with [`Error::Emptied`] when a stream cannot be read again; every other failure
+/// is part of the [`Outcome`].
 pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcome, Error> {
+    let (mut request, mut tries) = (request.clone(), 0);
+    loop {
+        tries += 1;
+        let error = match load_once(&request, around).await {
+            Err(Error::Emptied { documents }) => Error::Emptied { documents: documents.max(around.tally.documents()) },
+            ended => return ended,
+        };
+        around.tally.clear();
+        if tries > EMPTIED_MAX || !request.sources.iter().all(|source| Path::new(source).is_file()) {
+            return Err(error);
+        }
+        around.observer.event(Event::Warning(error.to_string()));
+        // Also where this load was not to go on with an earlier one: it is its own earlier one now.
+        request.resume = true;
+    }
+}
+
+/// This is the whole path: feed, decode, slots, lanes, receipt.
+async fn load_once(request: &LoadRequest, around: &Surroundings) -> Result<Outcome, Error> {
     request.check()?;
     let started = Instant::now();
     let mut control = connect_control(&around.db).await?;
@@ -188,6 +212,10 @@ async fn lane_count(control: &Connection, around: &Surroundings, asked: Option<u
 }
 
 fn announce(owned: &OwnedLoad, lanes: u16, observer: &dyn Observer) {
+    if let Some(documents) = owned.emptied.filter(|documents| *documents > 0) {
+        let emptied = Error::Emptied { documents };
+        observer.event(Event::Warning(format!("{emptied}; it begins at the start of its sources")));
+    }
     if owned.resumed {
         observer.event(Event::Resumed { load_id: owned.load_id, documents: owned.before.read });
     }

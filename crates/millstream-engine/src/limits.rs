@@ -138,6 +138,9 @@ pub const WRITER_PENALTY_MAX: u32 = 64;
 /// hold up every new reader behind the drop.
 pub const DROP_LOCK_WAIT: Duration = Duration::from_secs(5);
 
+/// How often one call begins a load into an unlogged collection again because the server has crashed.
+pub const EMPTIED_MAX: u32 = 3;
+
 /// Tries to settle a load that a lane gave up: the lane has waited for the server already.
 pub const SETTLE_FAILED_TRIES_MAX: u32 = 5;
 

@@ -81,6 +81,28 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Counts from zero.
+    pub(crate) fn clear(&self) {
+        let Self {
+            documents,
+            bytes,
+            rejected,
+            reject_bytes,
+            refused,
+            refused_bytes,
+            skipped,
+            decoded,
+            handed_over,
+            input_read,
+            input_total,
+        } = self;
+        let input = [decoded, handed_over, input_read, input_total];
+        let counts = [documents, bytes, rejected, reject_bytes, refused, refused_bytes, skipped];
+        for count in counts.into_iter().chain(input) {
+            count.store(0, Relaxed);
+        }
+    }
+
     pub(crate) fn expect_input(&self, bytes: Option<u64>) {
         self.input_total.store(bytes.unwrap_or(0), Relaxed);
     }

@@ -1,8 +1,9 @@
 //! What a load's promise is worth when the server crashes.
 
 use crate::scene::{Files, Stream, Told, request, run, surroundings};
+use millstream_engine::store::{Schema, collections, loads};
 use millstream_engine::{DURABILITIES, Durability, Error, Event, LoadRequest, Outcome, Surroundings, dry_run, load};
-use millstream_testkit::{Server, Settings, StopMode, builds, database, each_build};
+use millstream_testkit::{Build, Server, Settings, StopMode, builds, database, each_build};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -216,4 +217,126 @@ async fn the_servers_own_level_stands_unless_it_is_off() {
         }
     })
     .await;
+}
+
+/// A server, a stream of documents in a file, and the request to load it into an unlogged collection.
+async fn unlogged(build: &'static Build, files: &Files) -> (Server, Stream, LoadRequest) {
+    let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
+    let stream = Stream::random(&mut fastrand::Rng::with_seed(6), 100_000, 60_000);
+    let mut wanted = request("fleeting", "id", &[files.write("a", &stream.text)]);
+    (wanted.batch_rows, wanted.lanes, wanted.durability) = (1_000, Some(2), promising("unlogged"));
+    (server, stream, wanted)
+}
+
+fn warned(told: &Told, words: &str) -> bool {
+    told.0
+        .lock()
+        .expect("no test panics while it holds this")
+        .iter()
+        .any(|event| matches!(event, Event::Warning(text) if text.contains(words)))
+}
+
+#[tokio::test]
+async fn an_unlogged_load_from_files_begins_again_when_a_crash_has_emptied_its_collection() {
+    for build in builds().await {
+        for crash in CRASHES {
+            let files = Files::new();
+            let (server, stream, mut wanted) = unlogged(build, &files).await;
+            wanted.resume = false;
+            let (outcome, told) = crashed_in_mid_load(&server, &wanted, crash).await;
+            assert!(outcome.stopped.is_none(), "{crash:?}: {outcome:?}");
+            assert!(warned(&told, "has emptied the collection"));
+            assert_eq!(stored(&server, "fleeting").await, stream.last);
+            let receipt = outcome.receipt;
+            assert_eq!((receipt.counters.read, receipt.counters.inserted), (100_000, stream.last.len() as u64));
+            assert_eq!((receipt.durability.as_str(), receipt.resumed_from), ("unlogged", None));
+            let client = millstream_testkit::connect(&server.url("postgres")).await;
+            let loads: i64 = client.query_one("select count(*) from millstream.load", &[]).await.unwrap().get(0);
+            assert_eq!(loads, 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn watermarks_of_an_unlogged_collection_share_its_fate() {
+    for build in builds().await {
+        for (restart, emptied) in [(StopMode::Fast, false), (StopMode::Immediate, true), (StopMode::Kill, true)] {
+            let files = Files::new();
+            let (server, mut stream, mut wanted) = unlogged(build, &files).await;
+            // A reject ends the first run before its source does.
+            let good = stream.text.clone();
+            stream.text = good.replacen("\n{", "\n{\"id\":\n{", 1);
+            wanted.sources = vec![files.write("a", &stream.text)];
+            wanted.rejects_max = 1;
+            let first = run(&server.url("postgres"), &wanted).await.receipt;
+            assert!(!first.finished && first.counters.read > 0, "{first:?}");
+            server.restart(restart).await;
+            wanted.rejects_max = 10;
+            let (around, told) = surroundings(&server.url("postgres"));
+            let again = Box::pin(load(&wanted, &around)).await.unwrap().receipt;
+            assert_eq!(again.load_id, first.load_id);
+            assert_eq!(again.resumed_from, (!emptied).then_some(first.counters.read), "{restart:?}");
+            assert_eq!(warned(&told, "has emptied the collection"), emptied, "{restart:?}");
+            assert_eq!((again.counters.read, again.counters.rejected), (100_001, 1));
+            assert_eq!(stored(&server, "fleeting").await, stream.last);
+            server.restart(restart).await;
+            let rows = stored(&server, "fleeting").await.len();
+            assert_eq!(rows, if emptied { 0 } else { stream.last.len() });
+            let renewed = run(&server.url("postgres"), &wanted).await.receipt;
+            assert_ne!(renewed.load_id, first.load_id, "a finished load runs again as a new one");
+            assert_eq!(stored(&server, "fleeting").await, stream.last);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_into_an_emptied_collection_stops_and_says_what_is_gone() {
+    for build in builds().await {
+        let files = Files::new();
+        let (server, stream, mut wanted) = unlogged(build, &files).await;
+        let pipe = format!("{}.pipe", wanted.sources[0]);
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let writing = std::thread::spawn({
+            let (pipe, text) = (pipe.clone(), stream.text.clone());
+            // Whether all of it was read is up to the load.
+            move || drop(std::fs::write(pipe, text))
+        });
+        wanted.sources = vec![pipe];
+        let (around, _) = surroundings(&server.url("postgres"));
+        let crashing = async {
+            committed(&around, 20_000).await;
+            server.restart(StopMode::Kill).await;
+        };
+        let (outcome, ()) = tokio::join!(Box::pin(load(&wanted, &around)), crashing);
+        let error = outcome.map(drop).expect_err("it cannot be read again");
+        assert!(matches!(error, Error::Emptied { documents } if documents >= 20_000), "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("from its start")), "{error}");
+        writing.join().unwrap();
+        let client = millstream_testkit::connect(&server.url("postgres")).await;
+        let sql = "select l.state, l.read + coalesce((select sum(read) from millstream.lane), 0)::bigint \
+                   from millstream.load l";
+        let row = client.query_one(sql, &[]).await.unwrap();
+        assert_eq!((row.get::<_, &str>(0), row.get::<_, i64>(1)), ("stopped", 0));
+        assert_eq!(stored(&server, "fleeting").await.len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn the_promise_is_shown_before_and_on_record_afterwards() {
+    let db = database().await;
+    let files = Files::new();
+    let file = files.write("a", "{\"id\":1}\n");
+    for durability in DURABILITIES {
+        let mut wanted = request(&format!("shown_{}", durability.name), "id", std::slice::from_ref(&file));
+        wanted.durability = durability;
+        let (around, _) = surroundings(&db.url());
+        let ddl = dry_run(&wanted, &around.db).await.unwrap().ddl.unwrap();
+        assert_eq!(ddl.starts_with("create unlogged table"), durability.unlogged, "{ddl}");
+        run(&db.url(), &wanted).await;
+        let (client, schema) = (db.client().await, Schema::new("millstream"));
+        assert_eq!(loads::list(&client, &schema).await.unwrap()[0].durability, durability.name);
+        let found = collections::list(&client, &schema).await.unwrap();
+        let found = found.iter().find(|one| one.name == wanted.collection).unwrap();
+        assert_eq!(found.unlogged, Some(durability.unlogged));
+    }
 }

@@ -78,6 +78,7 @@ async fn collections_are_listed_with_what_is_known() {
     assert!(found[1]["bytes"].as_u64().unwrap() > 0);
     assert_eq!(found[0]["schema"], "lab");
     assert_eq!(found[0]["adopted"], true);
+    assert_eq!((&found[0]["unlogged"], &found[1]["unlogged"]), (&json!(false), &json!(true)));
     assert_eq!(found[0]["last_load_at"], Value::Null);
     fixture.client.batch_execute("alter table events rename to happenings").await.unwrap();
     assert_eq!(fixture.json(&["collections"])[1]["table"], "happenings");
@@ -119,6 +120,7 @@ async fn a_load_is_running_only_while_a_process_holds_it() {
     let list = fixture.json(&["loads"]);
     assert_eq!(list[1]["read"], 110, "settled counts and the lanes'");
     assert_eq!(list[4]["receipt"]["read"], 10);
+    assert_eq!(list[4]["durability"], "durable");
     assert_eq!(states(list), ["finished", "crashed", "stopped", "finished", "finished"]);
     hold(&fixture.client, 4).await;
     assert_eq!(states(fixture.json(&["loads"]))[1], "running");

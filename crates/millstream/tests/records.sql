@@ -1,6 +1,6 @@
 -- The role of the tests has the name of our schema, which would come first.
 set search_path = public;
-create table events (id bigint primary key, doc jsonb not null);
+create unlogged table events (id bigint primary key, doc jsonb not null);
 insert into events values
     (1, '{"id": 1}'), (2, '{"id": 2, "price": 1.50}'), (3, '{"id": 3}');
 create schema lab;

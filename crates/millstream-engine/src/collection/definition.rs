@@ -1,5 +1,6 @@
 //! The statement that makes a collection's table.
 
+use crate::durability::Durability;
 use millstream_model::{CollectionName, KeyColumn, KeySpec, KeyType};
 use millstream_pg::{quote_identifier, quote_qualified};
 
@@ -14,14 +15,15 @@ pub const FILLFACTOR: u8 = 90;
 
 /// `create table` for a collection: key columns, `doc jsonb not null`, a primary key, nothing else.
 /// `lz4` compresses long documents faster than the default where the server has it.
-pub fn definition(name: &CollectionName, key: &KeySpec, lz4: bool) -> String {
+pub fn definition(name: &CollectionName, key: &KeySpec, durability: &Durability, lz4: bool) -> String {
     let mut lines = key_columns(key);
     let compression = if lz4 { " compression lz4" } else { "" };
     lines.push(format!("doc jsonb{compression} not null"));
+    let kind = if durability.unlogged { "unlogged table" } else { "table" };
     let key_list: Vec<String> = key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
     lines.push(format!("primary key ({})", key_list.join(", ")));
     format!(
-        "create table {} (\n    {}\n) with (fillfactor = {FILLFACTOR})",
+        "create {kind} {} (\n    {}\n) with (fillfactor = {FILLFACTOR})",
         quote_qualified(&name.schema, &name.table),
         lines.join(",\n    ")
     )
@@ -39,13 +41,14 @@ pub(crate) fn key_columns(key: &KeySpec) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::durability::DURABILITIES;
 
     #[test]
     fn names_are_quoted_and_text_is_in_byte_order() {
         let column = |name: &str, key_type| KeyColumn { name: name.into(), path: vec![name.into()], key_type };
         let key = KeySpec { columns: vec![column("De vice", KeyType::Text), column("ts", KeyType::Timestamptz)] };
         let name = CollectionName { schema: "public".into(), table: "Events".into() };
-        let ddl = definition(&name, &key, true);
+        let ddl = definition(&name, &key, DURABILITIES[0], true);
         for part in [
             "\"Events\"",
             "\"De vice\" text collate \"C\" not null",
@@ -53,6 +56,10 @@ mod tests {
             "primary key (\"De vice\", \"ts\")",
         ] {
             assert!(ddl.contains(part), "{ddl}");
+        }
+        for durability in DURABILITIES {
+            let ddl = definition(&name, &key, durability, false);
+            assert_eq!(ddl.starts_with("create unlogged table "), durability.unlogged, "{ddl}");
         }
     }
 }

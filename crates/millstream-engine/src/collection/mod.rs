@@ -60,7 +60,7 @@ pub(crate) async fn plan(
         }
         None => {
             let (key, reasons) = infer(request, feed).await?;
-            let ddl = definition(name, &key, control.server.lz4);
+            let ddl = definition(name, &key, request.durability, control.server.lz4);
             Ok(Plan { key, reasons, ddl: Some(ddl), warnings: Vec::new(), joins: true })
         }
     }

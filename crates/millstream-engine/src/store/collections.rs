@@ -23,6 +23,8 @@ pub struct CollectionSummary {
     pub adopted: bool,
     /// Whether the table is still there.
     pub present: bool,
+    /// Whether a crash of the server would empty the table; `null` when it is gone.
+    pub unlogged: Option<bool>,
     /// Rows by the table's statistics; `null` until it was first analysed.
     pub rows_estimate: Option<u64>,
     /// Bytes on disk with indexes and TOAST; `null` when the table is gone.
@@ -68,6 +70,7 @@ pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSumm
                 layout: row.get("layout"),
                 adopted: row.get("adopted"),
                 present: row.get("present"),
+                unlogged: row.get("unlogged"),
                 rows_estimate: optional_count(row, "rows_estimate"),
                 bytes: optional_count(row, "bytes"),
                 loads: optional_count(row, "loads").unwrap_or(0),

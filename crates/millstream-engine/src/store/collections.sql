@@ -7,6 +7,7 @@ select
     k.layout,
     k.adopted,
     t.oid is not null as present,
+    t.relpersistence = 'u' as unlogged,
     case when t.reltuples >= 0 then t.reltuples::bigint end as rows_estimate,
     case when t.oid is not null then pg_total_relation_size(t.oid) end as bytes,
     l.loads,

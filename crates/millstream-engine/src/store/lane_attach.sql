@@ -7,4 +7,8 @@ set epoch = epoch + $4,
 where load_id = $1
   and lane = $2
   and run = $3
-returning epoch, batches
+returning
+    epoch,
+    batches,
+    (select l.durability = 'unlogged' from {schema}.load l where l.load_id = $1)
+    and not exists (select from {schema}.unlogged_load u where u.load_id = $1) as emptied

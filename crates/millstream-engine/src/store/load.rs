@@ -2,6 +2,7 @@
 
 use super::lock::load_lock_keys;
 use super::schema::Schema;
+use super::unlogged;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::source::Prefix;
@@ -46,8 +47,10 @@ pub(crate) struct OwnedLoad {
     pub before: Counters,
     /// Bytes of rejects that earlier runs stored.
     pub reject_bytes_before: u64,
-    /// Whether earlier runs exist.
+    /// Whether earlier runs exist and what they did still counts.
     pub resumed: bool,
+    /// Documents of earlier runs that went when a crash of the server emptied the collection.
+    pub emptied: Option<u64>,
 }
 
 /// Slots `[first, end)` of a lane, when `lanes` share them evenly.
@@ -84,6 +87,14 @@ pub(crate) async fn open(
     }
     let transaction = client.transaction().await?;
     terminate_backends(&transaction, schema, load_id).await?;
+    let unlogged = identity.durability.unlogged;
+    let emptied = if resumed { unlogged::emptied(&transaction, schema, load_id, unlogged).await? } else { None };
+    if emptied.is_some() {
+        unlogged::void(&transaction, schema, load_id).await?;
+    }
+    if unlogged {
+        unlogged::remember(&transaction, schema, load_id).await?;
+    }
     settle(&transaction, schema, load_id).await?;
     transaction.execute(&schema.sql(include_str!("damage_forget.sql")), &[&load_id]).await?;
     let run = begin_run(&transaction, schema, load_id, identity, lanes, resumed).await?;
@@ -99,7 +110,8 @@ pub(crate) async fn open(
         Some((mark.source, Prefix { length: mark.offset, hash }))
     });
     let reject_bytes_before = u64::try_from(reject_bytes).unwrap_or(0);
-    Ok(OwnedLoad { load_id, run, floors, prefix, before, reject_bytes_before, resumed })
+    let resumed = resumed && emptied.is_none();
+    Ok(OwnedLoad { load_id, run, floors, prefix, before, reject_bytes_before, resumed, emptied })
 }
 
 async fn find_unfinished(client: &Client, schema: &Schema, identity: &Identity) -> Result<Option<i64>, Error> {
@@ -272,6 +284,11 @@ pub(crate) async fn close(
         .await?;
     if run.is_none_or(|r| r.get::<_, i32>(0) != owned.run) {
         return Err(Error::Fenced { load_id });
+    }
+    if let Some(documents) = unlogged::emptied(&transaction, schema, load_id, false).await? {
+        unlogged::void(&transaction, schema, load_id).await?;
+        transaction.commit().await?;
+        return Err(Error::Emptied { documents });
     }
     settle(&transaction, schema, load_id).await?;
     let receipt = receipt(counters(&transaction, schema, load_id).await?);

@@ -17,6 +17,8 @@ pub struct LoadSummary {
     pub collection: String,
     /// Merge mode.
     pub mode: String,
+    /// What its last run promised: `durable`, `async` or `unlogged`.
+    pub durability: String,
     /// `running`; `crashed` when recorded as running, but no process holds it; `stopped`;
     /// `finished`.
     pub state: String,
@@ -112,6 +114,7 @@ fn summary(row: &Row) -> Result<LoadSummary, Error> {
         load_id: row.get("load_id"),
         collection: row.get("collection"),
         mode: row.get("mode"),
+        durability: row.get("durability"),
         state: row.get("state"),
         stop_reason: row.get("stop_reason"),
         read: optional_count(row, "read").unwrap_or(0),

@@ -4,6 +4,7 @@ select
     l.load_id,
     l.collection,
     l.mode,
+    l.durability,
     case when l.state = 'running' and h.held is null then 'crashed' else l.state end as state,
     l.stop_reason,
     l.read + s.read as read,

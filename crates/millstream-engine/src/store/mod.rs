@@ -8,6 +8,7 @@ mod lock;
 mod registry;
 pub mod rejects;
 mod schema;
+mod unlogged;
 
 pub(crate) use lane::{Advance, insert_rejects};
 pub use load::slots_of_lane;

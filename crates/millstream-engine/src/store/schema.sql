@@ -60,6 +60,12 @@ create table {schema}.load (
 );
 create index load_table_oid on {schema}.load (table_oid);
 
+-- A load into an unlogged collection. A crash of the server empties this table with the collection, so
+-- that a load without its line has lost its documents, and what else is on record of it is void.
+create unlogged table {schema}.unlogged_load (
+    load_id bigint primary key references {schema}.load on delete cascade
+);
+
 -- One lane of the running (or last) run of a load. Slots [slot_first, slot_end).
 create table {schema}.lane (
     load_id bigint not null references {schema}.load on delete cascade,

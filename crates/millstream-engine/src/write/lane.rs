@@ -388,6 +388,9 @@ async fn attach(setup: &LaneSetup, again: bool) -> Result<(Link, i32, i64), Erro
         .query_opt(&sql(include_str!("../store/lane_attach.sql")), &[&load_id, &lane, &setup.run, &i32::from(again)])
         .await?
         .ok_or(Error::Fenced { load_id })?;
+    if row.get("emptied") {
+        return Err(Error::Emptied { documents: setup.tally.documents() });
+    }
     let (epoch, batches) = (row.get(0), row.get(1));
     let prepared = setup.target.prepare(client).await?;
     Ok((Link { opened: Instant::now(), connection, prepared }, epoch, batches))

@@ -16,7 +16,8 @@ Examples:
 
 /// List the collections: key, rows, size, loads
 ///
-/// Rows are an estimate from the table's statistics. The size counts indexes and TOAST.
+/// Rows are an estimate from the table's statistics. The size counts indexes and TOAST. A crash of
+/// the server empties a table that is not logged.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CollectionsArgs {
@@ -45,6 +46,7 @@ fn table(found: &[CollectionSummary]) -> Table {
         ("name", Align::Left),
         ("rows", Align::Right),
         ("size", Align::Right),
+        ("logged", Align::Left),
         ("loads", Align::Right),
         ("last load (utc)", Align::Left),
         ("key", Align::Wrap),
@@ -55,6 +57,7 @@ fn table(found: &[CollectionSummary]) -> Table {
             c.name.to_string(),
             c.rows_estimate.map_or_else(|| "?".to_owned(), |n| format!("~{}", quantity::count(n))),
             c.bytes.map_or_else(|| "no table".to_owned(), quantity::bytes),
+            c.unlogged.map_or("", |unlogged| if unlogged { "no" } else { "yes" }).to_owned(),
             quantity::count(c.loads),
             c.last_load_at.as_deref().map(quantity::minute).unwrap_or_default(),
             key.join(", "),

@@ -1,0 +1,34 @@
+//! What a crash of the server takes from a load into an unlogged collection, and how that is known.
+//!
+//! The crash empties unlogged tables. Watermarks must not outlive the documents they speak of, so
+//! each such load has a line in an unlogged table of ours: where the line is gone, so are the
+//! documents, and whatever else is on record of the load is void.
+
+use super::schema::Schema;
+use crate::error::Error;
+use tokio_postgres::Transaction;
+
+/// How many documents a crash has taken from the load, `None` where it took nothing. `unlogged` says
+/// whether the table is unlogged now; it may have been when the load began.
+pub(super) async fn emptied(
+    transaction: &Transaction<'_>,
+    schema: &Schema,
+    load_id: i64,
+    unlogged: bool,
+) -> Result<Option<u64>, Error> {
+    let row = transaction.query_opt(&schema.sql(include_str!("unlogged_emptied.sql")), &[&load_id, &unlogged]).await?;
+    let row = row.filter(|row| row.get("emptied"));
+    Ok(row.map(|row| u64::try_from(row.get::<_, i64>("documents")).unwrap_or(0)))
+}
+
+/// Takes the load back to its beginning.
+pub(super) async fn void(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
+    transaction.execute(&schema.sql(include_str!("unlogged_void.sql")), &[&load_id]).await?;
+    Ok(())
+}
+
+/// Writes the load's line.
+pub(super) async fn remember(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
+    transaction.execute(&schema.sql(include_str!("unlogged_remember.sql")), &[&load_id]).await?;
+    Ok(())
+}

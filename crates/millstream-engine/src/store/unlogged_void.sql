@@ -1,0 +1,33 @@
+-- A load whose documents are gone is at its beginning again.
+with lanes as (
+    delete from {schema}.lane
+    where load_id = $1
+),
+rejects as (
+    delete from {schema}.reject
+    where load_id = $1
+)
+update {schema}.load
+set floor_source = pg_catalog.array_fill(0, array[256]),
+    floor_offset = pg_catalog.array_fill(0::bigint, array[256]),
+    prefix_source = 0,
+    prefix_length = 0,
+    prefix_hash = null,
+    epoch = greatest(epoch, (select max(epoch) from {schema}.lane where load_id = $1)),
+    read = 0,
+    inserted = 0,
+    updated = 0,
+    unchanged = 0,
+    superseded = 0,
+    stale = 0,
+    kept = 0,
+    deleted = 0,
+    appended = 0,
+    rejected = 0,
+    bytes_read = 0,
+    reject_bytes = 0,
+    state = 'stopped',
+    stop_reason = 'a crash of the server emptied the collection',
+    ended_at = pg_catalog.now(),
+    receipt = null
+where load_id = $1
