@@ -1,8 +1,9 @@
 //! Which writer a lane uses next, from what its last batches met.
 
-use super::{Writer, copy, staged, staged_update};
-use crate::limits::{FIRST_BATCH_ROWS, WRITER_PENALTY, WRITER_PENALTY_MAX};
+use super::{Writer, comparison, copy, staged, staged_update};
+use crate::limits::{COMPARED_PERCENT_MIN, FIRST_BATCH_ROWS, WRITER_PENALTY, WRITER_PENALTY_MAX};
 use crate::merge::Written;
+use crate::request::SkipUnchanged;
 
 /// A writer for batches of one kind is taken up after a batch of that kind, and left for a while when
 /// it met a key of the other kind.
@@ -16,6 +17,16 @@ pub(super) struct Choice {
     /// Batches of one kind still to see before its writer is taken.
     wait: u32,
     penalty: u32,
+    compares: Compares,
+}
+
+/// Whether stored documents are compared with new ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compares {
+    Never,
+    Always,
+    /// While it is worth it.
+    Now(bool),
 }
 
 /// What the next batch is believed to hold.
@@ -28,14 +39,20 @@ enum Keys {
 
 impl Choice {
     /// Begins with direct COPY where it cannot meet a stored key.
-    pub(super) fn new(table_empty: bool, updates: bool) -> Self {
+    pub(super) fn new(table_empty: bool, updates: bool, skip: SkipUnchanged) -> Self {
         let keys = if table_empty { Keys::New } else { Keys::Any };
-        Self { keys, blind: !table_empty, updates, wait: 1, penalty: WRITER_PENALTY }
+        let compares = match skip {
+            SkipUnchanged::Off => Compares::Never,
+            SkipUnchanged::On => Compares::Always,
+            SkipUnchanged::Auto => Compares::Now(false),
+        };
+        Self { compares, keys, blind: !table_empty, updates, wait: 1, penalty: WRITER_PENALTY }
     }
 
     pub(super) fn writer(&self) -> &'static Writer {
         match self.keys {
             Keys::New => &copy::WRITER,
+            _ if matches!(self.compares, Compares::Always | Compares::Now(true)) => &comparison::WRITER,
             Keys::Stored => &staged_update::WRITER,
             Keys::Any => &staged::WRITER,
         }
@@ -44,6 +61,18 @@ impl Choice {
     /// Documents in the next batch at most: few, as long as nothing tells which writer they need.
     pub(super) fn rows_max(&self) -> usize {
         if self.blind { FIRST_BATCH_ROWS } else { usize::MAX }
+    }
+
+    /// Whether a sample of the next batch should tell whether it is worth comparing.
+    pub(super) fn samples(&self) -> bool {
+        self.keys != Keys::New && self.compares == Compares::Now(false)
+    }
+
+    /// The share of unchanged documents in a batch, of all that were compared.
+    pub(super) fn compared(&mut self, unchanged: u64, keys: u64) {
+        if matches!(self.compares, Compares::Now(_)) && keys > 0 {
+            self.compares = Compares::Now(unchanged * 100 >= keys * COMPARED_PERCENT_MIN);
+        }
     }
 
     /// The writer met a key that it cannot write.
@@ -57,6 +86,12 @@ impl Choice {
     /// The writer wrote a batch.
     pub(super) fn wrote(&mut self, written: Written) {
         self.blind &= written.keys == 0;
+        if self.writer().name == comparison::WRITER.name {
+            self.compared(written.unchanged, written.keys);
+            if self.keys == Keys::Stored && written.inserted > 0 {
+                self.keys = Keys::Any;
+            }
+        }
         if self.keys != Keys::Any {
             self.penalty = WRITER_PENALTY;
             return;
@@ -83,26 +118,26 @@ mod tests {
     use super::*;
 
     fn written(keys: u64, inserted: u64) -> Written {
-        Written { documents: keys, keys, inserted, updated: keys - inserted }
+        Written { documents: keys, keys, inserted, updated: keys - inserted, ..Written::default() }
     }
 
     #[test]
     fn a_writer_is_taken_after_a_batch_of_its_kind() {
-        assert_eq!(Choice::new(true, true).writer().name, "copy");
+        assert_eq!(Choice::new(true, true, SkipUnchanged::Off).writer().name, "copy");
         for (inserted, next) in [(5, "copy"), (4, "staged"), (0, "update")] {
-            let mut choice = Choice::new(false, true);
+            let mut choice = Choice::new(false, true, SkipUnchanged::Off);
             assert_eq!(choice.writer().name, "staged");
             choice.wrote(written(5, inserted));
             assert_eq!(choice.writer().name, next);
         }
-        let mut choice = Choice::new(false, false);
+        let mut choice = Choice::new(false, false, SkipUnchanged::Off);
         choice.wrote(written(5, 0));
         assert_eq!(choice.writer().name, "staged", "rows of this table cannot be joined");
     }
 
     #[test]
     fn an_empty_batch_says_nothing_of_keys() {
-        let mut choice = Choice::new(false, true);
+        let mut choice = Choice::new(false, true, SkipUnchanged::Off);
         assert_eq!(choice.rows_max(), FIRST_BATCH_ROWS);
         choice.wrote(Written::default());
         assert_eq!((choice.writer().name, choice.rows_max()), ("staged", FIRST_BATCH_ROWS));
@@ -113,7 +148,7 @@ mod tests {
     #[test]
     fn each_miss_keeps_the_writer_away_for_longer_up_to_the_limit() {
         for (inserted, name) in [(5, "copy"), (0, "update")] {
-            let mut choice = Choice::new(false, true);
+            let mut choice = Choice::new(false, true, SkipUnchanged::Off);
             choice.wrote(written(5, inserted));
             let mut waits = Vec::new();
             for _ in 0..10 {

@@ -1,0 +1,147 @@
+//! Documents that equal the stored ones are left alone.
+
+use crate::scene::{Files, Stream, request, run, stored};
+use millstream_engine::SkipUnchanged;
+use millstream_testkit::{Cases, TestDatabase, each_build};
+use std::collections::BTreeMap;
+
+/// What writing or locking a row would change: where it lies, who wrote it, who locked it.
+async fn traces(db: &TestDatabase, table: &str) -> Vec<String> {
+    let sql = format!("select concat_ws(' ', ctid, xmin, xmax, doc) from {table} order by ctid");
+    let rows = db.client().await.query(&sql, &[]).await.expect("the table can be read");
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+#[tokio::test]
+async fn an_equal_document_leaves_no_trace_however_it_is_spelled() {
+    each_build(async |db| {
+        let files = Files::new();
+        let (mut first, mut second) = (String::new(), String::new());
+        for n in 0..2_000 {
+            first += &format!(
+                "{{\"id\":{n},\"list\":[1.50,{{\"b\":null,\"a\":\"é\\n\"}}],\"n\":{n}.0,\"twice\":1,\"twice\":2}}\n"
+            );
+            second += &format!(
+                "{{\"twice\":2,\"n\":{n},\"list\":[15e-1,{{\"a\":\"\\u00e9\\u000a\",\"b\":null}}],\"id\":{n}}}\n"
+            );
+        }
+        let mut wanted = request("spelled", "id:bigint", &[files.write("1", first)]);
+        run(&db.url(), &wanted).await;
+        let before = traces(&db, "spelled").await;
+        wanted.skip_unchanged = SkipUnchanged::On;
+        for file in [wanted.sources.clone(), vec![files.write("2", second)]] {
+            wanted.sources = file;
+            let receipt = run(&db.url(), &wanted).await.receipt;
+            assert_eq!((receipt.counters.unchanged, receipt.counters.updated), (2_000, 0), "{receipt:?}");
+            assert_eq!(receipt.writers.keys().collect::<Vec<_>>(), ["compared"]);
+            assert_eq!(traces(&db, "spelled").await, before);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_differs_is_written_and_counted_exactly() {
+    each_build(async |db| {
+        for mut rng in Cases::new(8) {
+            let (table, files) = (format!("mixed{}", rng.u32(..)), Files::new());
+            let keys = ["id", "id,value=value:bigint"][rng.usize(..2)];
+            let stored_keys = rng.usize(1..3_000);
+            let first = Stream::random(&mut rng, 4_000, stored_keys);
+            let mut wanted = request(&table, keys, &[files.write("1", &first.text)]);
+            wanted.lanes = Some(rng.u16(1..4));
+            let outcome = run(&db.url(), &wanted).await;
+            assert!(outcome.stopped.is_none(), "{outcome:?}");
+            let old = all(&db, &table).await;
+            // Some of the old documents, some changed ones, some new keys.
+            let mut lines: Vec<String> = first.text.lines().map(str::to_owned).collect();
+            rng.shuffle(&mut lines);
+            lines.truncate(rng.usize(1..4_000));
+            for line in &mut lines {
+                match rng.u8(..10) {
+                    0 => *line = line.replace("\"note\":", "\"noted\":"),
+                    1 => *line = line.replace("\"id\":\"key-", "\"id\":\"new-"),
+                    _ => {}
+                }
+            }
+            wanted.sources = vec![files.write("2", lines.join("\n"))];
+            wanted.batch_rows = rng.usize(1..2_000);
+            wanted.skip_unchanged = SkipUnchanged::On;
+            let counters = run(&db.url(), &wanted).await.receipt.counters;
+            let mut expected = old.clone();
+            for line in &lines {
+                let document: serde_json::Value = serde_json::from_str(line).unwrap();
+                let value = if keys == "id" { 0 } else { document["value"].as_i64().unwrap() };
+                expected.insert((document["id"].as_str().unwrap().to_owned(), value), document);
+            }
+            let new = all(&db, &table).await;
+            let wrong: Vec<_> =
+                expected.iter().filter(|(key, document)| new.get(key) != Some(document)).take(3).collect();
+            assert!(new == expected, "{keys}: {} rows instead of {}; not stored: {wrong:?}", new.len(), expected.len());
+            assert_eq!(counters.inserted, (new.len() - old.len()) as u64);
+            // A key that changes and changes back within the load makes more updates than differences.
+            let changed = old.iter().filter(|(key, document)| new[*key] != **document).count() as u64;
+            assert!(counters.updated >= changed, "{counters:?}");
+            assert_eq!(counters.read, lines.len() as u64);
+        }
+    })
+    .await;
+}
+
+/// `(id, value where it is part of the key) -> document`.
+async fn all(db: &TestDatabase, table: &str) -> BTreeMap<(String, i64), serde_json::Value> {
+    let client = db.client().await;
+    let sql = format!("select id, coalesce((to_jsonb(t) ->> 'value')::bigint, 0), doc::text from {table} t");
+    let rows = client.query(&sql, &[]).await.expect("the table can be read");
+    rows.iter().map(|r| ((r.get(0), r.get(1)), serde_json::from_str(r.get(2)).expect("jsonb is JSON"))).collect()
+}
+
+#[tokio::test]
+async fn comparing_begins_when_it_is_worth_it_and_ends_when_it_is_not() {
+    each_build(async |db| {
+        let files = Files::new();
+        let mut same = Stream::default();
+        (0..30_000).for_each(|n| same.push(&format!("{n:06}"), n));
+        let mut wanted = request("adaptive", "id", &[files.write("1", &same.text)]);
+        (wanted.lanes, wanted.batch_rows) = (Some(1), 1_000);
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert!(!receipt.writers.contains_key("compared"), "there was nothing to compare with: {receipt:?}");
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert_eq!((receipt.counters.unchanged, receipt.counters.updated), (30_000, 0), "{receipt:?}");
+        let mut changed = Stream::default();
+        (0..15_000).for_each(|n| changed.push(&format!("{n:06}"), n));
+        (15_000..30_000).for_each(|n| changed.push(&format!("{n:06}"), -n));
+        wanted.sources = vec![files.write("2", &changed.text)];
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert!(receipt.writers.contains_key("compared") && receipt.writers.contains_key("update"), "{receipt:?}");
+        assert_eq!(receipt.counters.unchanged + receipt.counters.updated, 30_000);
+        assert!(receipt.counters.unchanged > 1_000 && receipt.counters.updated >= 15_000, "{receipt:?}");
+        assert_eq!(stored(&db, "adaptive").await, changed.last);
+        wanted.skip_unchanged = SkipUnchanged::Off;
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert_eq!((receipt.counters.unchanged, receipt.counters.updated), (0, 30_000), "{receipt:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_row_that_another_session_is_changing_is_not_waited_for() {
+    each_build(async |db| {
+        let files = Files::new();
+        let mut stream = Stream::default();
+        (0..100).for_each(|n| stream.push(&format!("{n:06}"), n));
+        let mut wanted = request("shared", "id", &[files.write("1", &stream.text)]);
+        run(&db.url(), &wanted).await;
+        let other = db.client().await;
+        other.batch_execute("begin; update shared set doc = '{\"value\": -1}' where id = '000007'").await.unwrap();
+        wanted.skip_unchanged = SkipUnchanged::On;
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert_eq!(receipt.counters.unchanged, 100, "{receipt:?}");
+        other.batch_execute("commit").await.unwrap();
+        assert_eq!(stored(&db, "shared").await["000007"], -1, "the other session came after");
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert_eq!((receipt.counters.unchanged, receipt.counters.updated), (99, 1), "{receipt:?}");
+        assert_eq!(stored(&db, "shared").await, stream.last);
+    })
+    .await;
+}
