@@ -2,6 +2,7 @@
 //! directory), both cleared away at the end.
 
 use crate::data_set::Expected;
+use crate::debris;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::libpq;
@@ -70,7 +71,7 @@ impl Bench {
         let temporary = std::env::temp_dir();
         let dir = tempfile::Builder::new().prefix("millstream-lab-").tempdir();
         let dir = dir.map_err(Error::io("make a directory in", &temporary))?;
-        let schema = format!("millstream_lab_{:08x}", fastrand::u32(..));
+        let schema = format!("{}{:08x}", debris::PREFIX, fastrand::u32(..));
         let store = format!("{schema}_store");
         Ok(Self { ground, dir, schema, store, mongo_python: OnceLock::new() })
     }
@@ -90,6 +91,19 @@ impl Bench {
         }
         connection.close().await;
         mongo
+    }
+
+    /// Says on the server that this run lives, as long as the session is kept, and removes what killed runs have left.
+    ///
+    /// # Errors
+    /// The server's.
+    pub(crate) async fn claim(&self, told: &mut dyn FnMut(&str)) -> Result<Connection, Error> {
+        let connection = self.connect().await?;
+        debris::claim(&connection.client, &self.schema).await?;
+        for schema in debris::clear(&connection.client).await? {
+            told(&format!("removed {schema}, left by a run that was killed"));
+        }
+        Ok(connection)
     }
 
     /// A new session on the server.

@@ -7,6 +7,7 @@
 mod bench;
 mod build;
 mod data_set;
+mod debris;
 mod document;
 mod doubt;
 mod durability;

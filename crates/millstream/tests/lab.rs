@@ -55,6 +55,22 @@ impl Laboratory {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_run_left_is_removed_and_what_a_living_one_holds_stays() {
+    let lab = Laboratory::new().await;
+    let client = lab.database.client().await;
+    let schemas = "create schema millstream_lab_0000000a; create schema millstream_lab_0000000a_store;
+         create table millstream_lab_0000000a.t (a int);
+         create schema millstream_lab_0000000b; create schema millstream_lab_0000000b_store;
+         select pg_advisory_lock(x'6d6c6162'::int, 11)";
+    client.batch_execute(schemas).await.unwrap();
+    let run = lab.run(&["--quick", "--sizes", "150", "--keys", "random"]).ends(0);
+    assert!(run.stderr.contains("removed millstream_lab_0000000a, left by"), "{run:?}");
+    let sql = "select string_agg(nspname, ' ' order by nspname) from pg_namespace where nspname like 'millstream%'";
+    let left: String = lab.client.query_one(sql, &[]).await.unwrap().get(0);
+    assert_eq!(left, "millstream_lab_0000000b millstream_lab_0000000b_store");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_quick_run_is_verified_recorded_and_reported_again() {
     let lab = Laboratory::new().await;
     let run = lab.run(&["--quick", "--lanes", "2"]).ends(0);

@@ -94,6 +94,7 @@ impl Experiment {
     /// What keeps the lab itself from working; a subject's failures are in the record.
     pub async fn run(&self, plan: &Plan, bench: &Bench, told: &mut Told<'_>) -> Result<Finished, Error> {
         plan.check()?;
+        let _alive = bench.claim(told).await?;
         course::run(self, plan, bench, told).await
     }
 

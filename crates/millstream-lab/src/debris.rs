@@ -1,0 +1,53 @@
+//! What killed runs have left on the server: a run holds a lock while it lives, the next one drops what nobody holds.
+
+use crate::error::Error;
+use millstream_pg::quote_identifier;
+use tokio_postgres::Client;
+
+/// Beginning of the names of a run's schemas; eight hexadecimal digits follow.
+pub(crate) const PREFIX: &str = "millstream_lab_";
+
+/// First half of the advisory locks of all runs ("mlab"); the other is the number in the name.
+const LOCK_CLASS: i32 = 0x6d6c_6162;
+
+/// Says that the run with this schema lives, until the session ends.
+pub(crate) async fn claim(client: &Client, schema: &str) -> Result<(), Error> {
+    client.execute("select pg_catalog.pg_advisory_lock($1, $2)", &[&LOCK_CLASS, &number(schema)]).await?;
+    Ok(())
+}
+
+/// Drops the schemas of runs that are dead, and returns their names.
+pub(crate) async fn clear(client: &Client) -> Result<Vec<String>, Error> {
+    let mut dropped = Vec::new();
+    for row in client.query(include_str!("debris.sql"), &[]).await? {
+        let schema: String = row.get(0);
+        let key: [&(dyn tokio_postgres::types::ToSql + Sync); 2] = [&LOCK_CLASS, &number(&schema)];
+        let dead = client.query_one("select pg_catalog.pg_try_advisory_lock($1, $2)", &key).await?;
+        if dead.get(0) {
+            let drop = format!("drop schema if exists {} cascade", quote_identifier(&schema));
+            let done = client.batch_execute(&drop).await;
+            client.execute("select pg_catalog.pg_advisory_unlock($1, $2)", &key).await?;
+            done?;
+            dropped.push(schema);
+        }
+    }
+    Ok(dropped)
+}
+
+/// The number in a schema's name, 0 where there is none.
+fn number(schema: &str) -> i32 {
+    let digits = schema.strip_prefix(PREFIX).and_then(|rest| rest.get(..8)).unwrap_or_default();
+    u32::from_str_radix(digits, 16).unwrap_or(0).cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_schemas_of_a_run_have_its_number() {
+        for (schema, n) in [("millstream_lab_0000000a", 10), ("millstream_lab_ffffffff_store", -1), ("other", 0)] {
+            assert_eq!(number(schema), n, "{schema}");
+        }
+    }
+}
