@@ -7,6 +7,7 @@ use crate::output::{Output, note};
 use crate::quantity::{self, Age};
 use crate::table::{Align, Table};
 use crate::target::Database;
+use millstream_engine::DURABILITIES;
 use millstream_engine::store::loads::{self, LoadSummary};
 use serde_json::json;
 
@@ -99,7 +100,6 @@ fn table(found: &[LoadSummary]) -> Table {
         ("id", Align::Right),
         ("collection", Align::Left),
         ("state", Align::Left),
-        ("durability", Align::Left),
         ("read", Align::Right),
         ("rejected", Align::Right),
         ("started (utc)", Align::Left),
@@ -108,9 +108,8 @@ fn table(found: &[LoadSummary]) -> Table {
     for load in found {
         table.row([
             load.load_id.to_string(),
-            load.collection.clone(),
+            collection(load),
             load.state.clone(),
-            load.durability.clone(),
             quantity::count(load.read),
             quantity::count(load.rejected),
             quantity::minute(&load.started_at),
@@ -118,6 +117,15 @@ fn table(found: &[LoadSummary]) -> Table {
         ]);
     }
     table
+}
+
+/// The collection, with the load's promise where it is not the usual one.
+fn collection(load: &LoadSummary) -> String {
+    if load.durability == DURABILITIES[0].name {
+        load.collection.clone()
+    } else {
+        format!("{} ({})", load.collection, load.durability)
+    }
 }
 
 async fn forget(load_id: i64, target: &TargetArgs, output: Output) -> Result<Exit, Failure> {
