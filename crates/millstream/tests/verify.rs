@@ -30,7 +30,7 @@ async fn differences_are_listed_and_counted() {
         run(command(&args).args(more).env("TMPDIR", directory.path()))
     };
     let told = verify(&["--exact"]).ends(0);
-    assert_eq!(told.stdout, "public.t: 3 keys in 5 documents: 3 equal, 0 missing, 0 different, 0 extra\n");
+    assert_eq!(told.stdout, "t: 3 keys in 5 documents: 3 equal, 0 missing, 0 different, 0 extra\n");
     assert!(told.stderr.contains("1 document that a load rejects were not compared"), "{told:?}");
 
     client
@@ -45,14 +45,14 @@ async fn differences_are_listed_and_counted() {
         told.stdout,
         format!(
             "different: c,2 ({second}:1)\nmissing: d,3 ({second}:2)\nextra: x,9\nextra: null,9\n\
-             public.t: 3 keys in 5 documents: 1 equal, 1 missing, 1 different, 2 extra\n"
+             t: 3 keys in 5 documents: 1 equal, 1 missing, 1 different, 2 extra\n"
         )
     );
     let told = verify(&["--limit", "1"]).ends(1);
     assert!(told.stdout.ends_with("1 equal, 1 missing, 1 different\n1 difference not listed\n"), "{told:?}");
     let found = verify(&["--mode", "keep", "--output", "json"]).ends(1).json();
     for (name, value) in [
-        ("collection", json!("public.t")),
+        ("collection", json!("t")),
         ("mode", json!("keep")),
         ("read", json!(5)),
         ("rejected", json!(1)),

@@ -6,11 +6,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::progress::{Progress, ProgressChoice};
-use crate::quantity::Size;
-use crate::quantity::{count, things};
+use crate::quantity::{Size, count, things};
 use crate::table::visible;
 use crate::target::{self, Purpose};
-use millstream_engine::{Difference, Finding, LoadRequest, Mode, Tally, Verification, VerifyRequest};
+use millstream_engine::{Difference, Finding, LoadRequest, Mode, Tally, Tombstone, Verification, VerifyRequest};
 use millstream_model::CollectionName;
 use std::sync::Arc;
 
@@ -27,9 +26,9 @@ says, and --mode tells which of several with one key should be stored.
 Sorted documents are kept in TMPDIR (or /tmp) while the command runs; they
 take about as much room as the files uncompressed, at most twice that.";
 
-/// Compare a table with the files that it was loaded from, row by row
+/// Compare a table with the files that it was loaded from
 ///
-/// Reads the files, folds their documents by key, reads the table in key order, and lists the keys
+/// Folds the documents of the files by key, reads the table row by row in key order, and lists the keys
 /// that are missing or different in the table and, with --exact, the rows too many. It needs only
 /// the right to select, and the table may have been loaded by anything: key columns and a column
 /// doc of type jsonb. Memory is bounded whatever the size.
@@ -55,6 +54,10 @@ pub struct VerifyArgs {
     /// What a new document did to the stored one of its key
     #[arg(long, value_name = "MODE", default_value = "replace", long_help = modes())]
     mode: Mode,
+
+    /// Documents with this text at a path deleted what was stored under their key
+    #[arg(long, value_name = "PATH=VALUE")]
+    delete_when: Option<Tombstone>,
 
     /// Rows without a document in the files are differences, too
     #[arg(long)]
@@ -106,7 +109,7 @@ pub async fn run(args: &VerifyArgs, output: Output) -> Result<Exit, Failure> {
 fn request(args: &VerifyArgs) -> Result<VerifyRequest, Failure> {
     let mut load = LoadRequest::new(args.into.clone(), args.key.0.clone(), args.files.clone());
     load.format.clone_from(&args.format);
-    load.mode = args.mode.clone();
+    load.mode = args.mode.clone().with_tombstone(args.delete_when.clone());
     let mut request = VerifyRequest::new(load, std::env::temp_dir());
     request.exact = args.exact;
     request.findings_max = args.limit;
