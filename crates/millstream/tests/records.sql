@@ -23,7 +23,7 @@ insert into millstream.load (
 )
 select
     'events'::regclass, 'events', mode, '[]', 'ndjson', array['a.ndjson', 'b.ndjson'], 1, state, 1,
-    case n when 5 then 'async' else 'durable' end, 'table', 2, now() - age, case when state <> 'running' then now() - age end,
+    'durable', 'table', 2, now() - age, case when state <> 'running' then now() - age end,
     array_fill(0, array[256]), array_fill(0::bigint, array[256]), 10, 1, receipt
 from (values
     (1, 'replace', 'finished', interval '30 days', '{"read": 10}'::jsonb),
