@@ -45,7 +45,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
         .map_err(|error| Failure::user("cannot start the worker threads").because(&error))?;
     let exit = runtime.block_on(async {
         let signals = signal::Signals::watch()?;
-        commands::run(args, signals).await
+        Box::pin(commands::run(args, signals)).await
     });
     runtime.shutdown_background();
     exit
