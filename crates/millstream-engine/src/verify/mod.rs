@@ -89,7 +89,7 @@ pub struct Verification {
     pub read: u64,
     /// Those that a load would reject; they were not compared.
     pub rejected: u64,
-    /// Different keys of the others.
+    /// Keys that the others leave in the table, those deleted again left out.
     pub keys: u64,
     /// Keys whose row is equal.
     pub equal: u64,
@@ -133,13 +133,12 @@ pub struct Finding {
 ///
 /// # Errors
 /// A source that cannot be read or is damaged, a table that is not there or has no such key, a
-/// directory without room, a mode whose result cannot be told; and whatever the server fails with.
+/// directory without room; and whatever the server fails with.
 pub async fn verify(request: &VerifyRequest, db: &ConnInfo, tally: Arc<Tally>) -> Result<Verification, Error> {
     request.check()?;
     let started = Instant::now();
     let mut feed = Feed::open(&request.load, Arc::clone(&tally))?;
-    let connection = connect(db).await?;
-    let (reading, warnings) = table(&connection, &request.load).await?;
+    let (reading, warnings) = table(connect(db).await?, &request.load).await?;
     let (mode, _) = collection::settle(&request.load, &mut feed).await?;
     let (counts, folding) = sort(request, mode, &reading, feed, &tally).await?;
     let terms = Terms {
@@ -148,6 +147,8 @@ pub async fn verify(request: &VerifyRequest, db: &ConnInfo, tally: Arc<Tally>) -
         exact: request.exact,
         findings_max: request.findings_max,
     };
+    // A new one: sorting may have taken longer than an idle connection lives.
+    let connection = connect(db).await?;
     let stored = Stored::open(&connection.client, &reading).await?;
     let found = comparison::compare(folding, stored, &terms).await?;
     Ok(Verification { seconds: started.elapsed().as_secs_f64(), warnings, ..verification(request, counts, found) })
@@ -162,7 +163,7 @@ async fn connect(db: &ConnInfo) -> Result<Connection, Error> {
 }
 
 /// How to read the table, and what deserves a warning.
-async fn table(connection: &Connection, load: &LoadRequest) -> Result<(Reading, Vec<String>), Error> {
+async fn table(connection: Connection, load: &LoadRequest) -> Result<(Reading, Vec<String>), Error> {
     let name = &load.collection;
     let found = catalog::table(&connection.client, &name.schema, &name.table).await?;
     let table = found.ok_or_else(|| Error::Unverifiable {
@@ -175,6 +176,7 @@ async fn table(connection: &Connection, load: &LoadRequest) -> Result<(Reading, 
         let role = &connection.server.role;
         warnings.push(format!("row-level security may hide rows from role {role}, which are then missing"));
     }
+    connection.close().await;
     Ok((Reading::of(name, &table, &load.key)?, warnings))
 }
 
