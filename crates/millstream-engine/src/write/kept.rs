@@ -38,3 +38,20 @@ impl Kept {
         Some(std::mem::take(self).batches.split_off(first))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_is_the_end_of_what_is_kept() {
+        let mut kept = Kept::default();
+        for _ in 0..3 {
+            kept.push(Vec::new());
+        }
+        assert!(kept.lost(4).is_none(), "more than is kept cannot be given back");
+        assert_eq!(kept.lost(2).map(|lost| lost.len()), Some(2));
+        assert!(kept.is_empty(), "what came before is on disk");
+        assert_eq!(kept.lost(0).map(|lost| lost.len()), Some(0));
+    }
+}
