@@ -76,4 +76,8 @@ def drop(database):
 
 
 if __name__ == "__main__":
-    {"bulkwrite": bulkwrite, "state": state, "drop": drop}[sys.argv[1]](*sys.argv[2:])
+    try:
+        {"bulkwrite": bulkwrite, "state": state, "drop": drop}[sys.argv[1]](*sys.argv[2:])
+    except pymongo.errors.PyMongoError as error:
+        # Without the settings and the documents that the driver adds.
+        sys.exit("error: " + str(error).split(" (configured")[0].split(", full error")[0])

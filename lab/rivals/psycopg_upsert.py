@@ -112,4 +112,8 @@ def main(form, path, table):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except psycopg.Error as error:
+        # Its first line: the others hold values.
+        sys.exit("error: " + str(error).splitlines()[0])

@@ -58,7 +58,7 @@ pub struct Bench {
     pub(crate) schema: String,
     /// Schema of Millstream's own tables.
     store: String,
-    /// The Python that reaches MongoDB, once something may have been written there.
+    /// The Python that has reached MongoDB.
     mongo_python: OnceLock<PathBuf>,
 }
 
@@ -165,19 +165,25 @@ impl Bench {
         Ok(path)
     }
 
+    /// Shows that the MongoDB answers and lets a database be dropped, which is the run's own and not there yet.
+    pub(crate) async fn reach_mongo(&self, python: &Path) -> Result<(), Error> {
+        self.run("MongoDB", &mut self.mongo_script(python, "drop")?).await?;
+        self.mongo_python.get_or_init(|| python.to_owned());
+        Ok(())
+    }
+
     /// The script for MongoDB, told what to do in the database of the run.
     pub(crate) fn mongo_script(&self, python: &Path, action: &str) -> Result<Command, Error> {
-        let python = self.mongo_python.get_or_init(|| python.to_owned());
         let mut command = Command::new(python);
         command.arg(self.script("mongo_upsert.py", MONGO_SCRIPT)?).args([action, &self.schema]);
         command.env("MONGO_URI", self.ground.mongo_uri.as_deref().unwrap_or_default());
         Ok(command)
     }
 
-    /// Drops the run's database of MongoDB, if something may have been written there.
+    /// Drops the run's database of MongoDB, where one was reached.
     pub(crate) async fn drop_mongo(&self) -> Result<(), Error> {
         if let Some(python) = self.mongo_python.get() {
-            self.run("mongo", &mut self.mongo_script(python, "drop")?).await?;
+            self.run("MongoDB", &mut self.mongo_script(python, "drop")?).await?;
         }
         Ok(())
     }

@@ -24,6 +24,7 @@ mod sample;
 mod server;
 mod spread;
 mod subject;
+mod text;
 mod tool;
 
 pub use bench::{Bench, Ground};

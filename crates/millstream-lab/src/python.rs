@@ -43,7 +43,8 @@ pub(crate) async fn find(bench: &Bench, package: &Package, told: &mut dyn FnMut(
     let program = bench.file("python").join("bin").join("python");
     told(&format!("installing {} into a virtual environment of the run", package.requirement));
     make(bench, package, &program).await.map_err(|why| {
-        let hint = "where there is no network, --python PATH names a Python that has it, or --subjects chooses others";
+        let hint = "that takes python3 with its venv module, and a network for pip; else --python FILE names a Python \
+                    that has the package, or --subjects chooses others";
         Error::missing(package.name, why, hint.to_owned())
     })
 }

@@ -35,8 +35,7 @@ pub(crate) const PSYCOPG: Tool =
     Tool { name: "psycopg", find: |bench, told| Box::pin(python::find(bench, &python::PSYCOPG, told)) };
 
 /// A Python that has pymongo.
-pub(crate) const PYMONGO: Tool =
-    Tool { name: "pymongo", find: |bench, told| Box::pin(python::find(bench, &python::PYMONGO, told)) };
+pub(crate) const PYMONGO: Tool = Tool { name: "pymongo", find: |bench, told| Box::pin(mongo(bench, told)) };
 
 /// MongoDB's own loader.
 pub(crate) const MONGOIMPORT: Tool =
@@ -65,6 +64,16 @@ impl Tools {
     /// What each says of itself.
     pub(crate) fn versions(&self) -> BTreeMap<String, String> {
         self.0.iter().map(|(name, found)| ((*name).to_owned(), found.version.clone())).collect()
+    }
+}
+
+/// A Python with pymongo that has reached the MongoDB.
+async fn mongo(bench: &Bench, told: &mut dyn FnMut(&str)) -> Result<Found, Error> {
+    let found = python::find(bench, &python::PYMONGO, told).await?;
+    let hint = || "--mongo-uri names a MongoDB that is running, without a database's name".to_owned();
+    match bench.reach_mongo(&found.program).await {
+        Ok(()) => Ok(found),
+        Err(error) => Err(Error::missing("MongoDB", error.chain(), hint())),
     }
 }
 

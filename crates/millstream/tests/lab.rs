@@ -1,11 +1,11 @@
 //! The lab, small: that it works and tells the truth; what it measures here means nothing.
 
 use crate::process::{Run, command, run};
-use millstream_lab::{FILE_NAME, Outcome, Record, Report};
-use millstream_testkit::{TestDatabase, database};
+use millstream_lab::{Durability, FILE_NAME, Outcome, Record, Report};
+use millstream_testkit::{Feature, TestDatabase, build_with, database, database_on};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tokio_postgres::Client;
 
@@ -18,14 +18,21 @@ struct Laboratory {
 
 impl Laboratory {
     async fn new() -> Self {
-        let database = database().await;
+        Self::on(database().await).await
+    }
+
+    async fn on(database: TestDatabase) -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("temporary")).unwrap();
         Self { client: database.client().await, database, dir }
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = command(&["lab", "run", "ingest", "--db", &self.database.url()]);
+        self.command_of("ingest", args)
+    }
+
+    fn command_of(&self, experiment: &str, args: &[&str]) -> Command {
+        let mut command = command(&["lab", "run", experiment, "--db", &self.database.url()]);
         command.args(args).arg("--out").arg(self.out()).env("TMPDIR", self.temporary());
         command
     }
@@ -80,7 +87,7 @@ async fn a_quick_run_is_verified_recorded_and_reported_again() {
     assert_eq!(record.samples.len(), 4 * 4);
     for sample in &record.samples {
         let Outcome::Measured(measures) = &sample.outcome else { panic!("{sample:?}") };
-        assert!(measures.wal_bytes > 0 && measures.size.total_bytes() > 0, "{sample:?}");
+        assert!(measures.wal_bytes > Some(0) && measures.size.unwrap().total_bytes() > 0, "{sample:?}");
         assert_eq!(measures.timing.receipt.is_some(), sample.subject == "millstream");
     }
     let report = Report::of(&record);
@@ -148,5 +155,105 @@ async fn a_run_given_up_leaves_the_rounds_it_finished_and_nothing_else() {
     let record = lab.record();
     assert!(record.samples.len() >= 4 && record.samples.len() % 4 == 0, "whole rounds");
     assert!(Report::of(&record).doubts.iter().any(|doubt| doubt.contains("given up")));
+    lab.assert_clean().await;
+}
+
+/// Runs `rivals` with a program of that name before all others.
+fn rivals(lab: &Laboratory, program: &Path, args: &[&str]) -> Run {
+    let path = std::env::var_os("PATH").unwrap();
+    let dirs = program.parent().map(Path::to_owned).into_iter().chain(std::env::split_paths(&path));
+    run(lab.command_of("rivals", args).env("PATH", std::env::join_paths(dirs).unwrap()))
+}
+
+fn script(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rivals_are_verified_and_compared_with_each_durability() {
+    let Some(build) = build_with(&[Feature::Psql]).await else { return };
+    let lab = Laboratory::on(database_on(build).await).await;
+    let args = ["--quick", "--sizes", "150", "--subjects", "merge,copy,millstream"];
+    let run = rivals(&lab, &build.installation.program("psql"), &args).ends(0);
+    let record = lab.record();
+    assert!(record.tools["psql"].contains("PostgreSQL"), "{:?}", record.tools);
+    assert_eq!(record.samples.len(), 2 * (1 + 2 + 2));
+    for sample in &record.samples {
+        let Outcome::Measured(measures) = &sample.outcome else { panic!("{sample:?}") };
+        let receipt = measures.timing.receipt.as_ref().map(|receipt| receipt["durability"].clone());
+        assert_eq!(receipt, (sample.subject == "millstream").then(|| sample.durability.name().into()), "{sample:?}");
+    }
+    let report = Report::of(&record);
+    let lines: Vec<String> = run.stdout.lines().filter_map(|line| Some(line.split_once("  ")?.0.to_owned())).collect();
+    let phases = ["copy fresh", "millstream fresh", "merge fresh", "millstream changed", "merge changed"];
+    let asynchronous = phases.map(|line| format!("{line}, async"));
+    let expected: Vec<&str> = phases.into_iter().chain(asynchronous.iter().map(String::as_str)).collect();
+    assert_eq!(lines.iter().skip_while(|line| *line != "SUBJECT").skip(1).take(10).collect::<Vec<_>>(), expected);
+    for line in &report.sections[0].lines {
+        let rate = |subject: &str| {
+            let alike = |one: &&millstream_lab::Sample| {
+                (one.subject.as_str(), one.phase.as_str(), one.durability)
+                    == (subject, line.phase.as_str(), line.durability)
+            };
+            record.samples.iter().find(alike).unwrap().rows_per_second().unwrap()
+        };
+        let expected = rate("millstream") / rate(&line.subject);
+        assert!((line.ratio.unwrap().median / expected - 1.0).abs() < 1e-9, "{line:?}");
+    }
+    let path = lab.out().join(FILE_NAME);
+    let again = crate::process::millstream(&["lab", "report", path.to_str().unwrap()]).ends(0);
+    assert_eq!(again.stdout, run.stdout);
+    lab.assert_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rival_that_does_nothing_is_an_error_and_not_fast() {
+    let lab = Laboratory::new().await;
+    let psql = lab.dir.path().join("psql");
+    script(&psql, "#!/bin/sh\n[ \"$1\" != --version ] || echo 'psql (PostgreSQL) 0'\n");
+    let args = ["--docs", "1000", "--rounds", "1", "--sizes", "150", "--subjects", "merge"];
+    let run = rivals(&lab, &psql, &args).ends(1);
+    assert!(run.stdout.contains("error: merge fresh, round 1: wrong result: 0 rows instead of 1000"), "{run:?}");
+    assert!(run.stdout.contains("error: merge changed, async, round 1: not run, because fresh failed"), "{run:?}");
+    assert!(Report::of(&lab.record()).sections[0].lines.is_empty());
+    lab.assert_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rival_that_cannot_run_stops_the_run_before_it_begins() {
+    let lab = Laboratory::new().await;
+    let python = lab.dir.path().join("python");
+    script(&python, "#!/bin/sh\necho \"ModuleNotFoundError: No module named 'psycopg'\" >&2; exit 1\n");
+    let python = python.to_str().unwrap();
+    let run = run(&mut lab.command_of("rivals", &["--quick", "--python", python])).ends(2);
+    assert!(run.stderr.contains("error: cannot measure what needs psycopg: ModuleNotFoundError"), "{run:?}");
+    assert!(run.stderr.contains("-m pip install 'psycopg[binary]=="), "{run:?}");
+    for (subjects, said) in [
+        ("millstream,oracle", "rivals has no subject oracle, only copy, millstream, recipe"),
+        ("millstream,bulkwrite", "bulkwrite needs a MongoDB, named by --mongo-uri"),
+    ] {
+        let run = crate::process::run(&mut lab.command_of("rivals", &["--quick", "--subjects", subjects])).ends(2);
+        assert!(run.stderr.contains(said), "{run:?}");
+    }
+    assert!(!lab.out().join(FILE_NAME).exists());
+    lab.assert_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mongodb_that_cannot_be_measured_is_said_to_be_absent() {
+    let lab = Laboratory::new().await;
+    let python = lab.dir.path().join("python");
+    script(&python, "#!/bin/sh\necho \"ModuleNotFoundError: No module named 'pymongo'\" >&2; exit 1\n");
+    let uri = "mongodb://u:geheim@127.0.0.1:1/";
+    let args = ["--quick", "--sizes", "150", "--subjects", "millstream,mongoimport", "--mongo-uri", uri, "--python"];
+    let run = run(&mut lab.command_of("rivals", &[&args[..], &[python.to_str().unwrap()]].concat())).ends(0);
+    let line = "not measured: mongoimport: cannot measure what needs pymongo: ModuleNotFoundError";
+    assert!(run.stdout.contains(line), "{run:?}");
+    let record = lab.record();
+    assert!(record.samples.iter().all(|one| one.subject == "millstream"), "{record:?}");
+    assert_eq!(record.samples.iter().filter(|one| one.durability == Durability::Async).count(), 2);
+    let text = std::fs::read_to_string(lab.out().join(FILE_NAME)).unwrap();
+    assert!(!text.contains("geheim") && !run.stderr.contains("geheim"), "the password is shown");
     lab.assert_clean().await;
 }

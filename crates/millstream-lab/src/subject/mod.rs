@@ -176,14 +176,16 @@ impl Trial<'_> {
         let timing = (subject.run)(self, phase, table).await?;
         let wal_bytes = wal_end(self.control).await?.saturating_sub(wal_before);
         let (_, expected) = self.wave(subject, phase);
+        let (state, wal_bytes, size) = match subject.store {
+            Store::Postgres => {
+                let size = self.bench.size(self.control, table).await?;
+                (self.bench.state(self.control, table).await?, Some(wal_bytes), Some(size))
+            }
+            Store::Mongo => (mongo::state(self, table).await?, None, None),
+        };
+        state.verify(expected)?;
         check_receipt(&timing, phase, expected)?;
-        if subject.store == Store::Mongo {
-            mongo::state(self, table).await?.verify(expected)?;
-            return Ok(Measures { timing, wal_bytes: None, size: None });
-        }
-        self.bench.state(self.control, table).await?.verify(expected)?;
-        let size = self.bench.size(self.control, table).await?;
-        Ok(Measures { timing, wal_bytes: Some(wal_bytes), size: Some(size) })
+        Ok(Measures { timing, wal_bytes, size })
     }
 
     /// Makes the table if the phase is the first of its subject.

@@ -22,10 +22,11 @@ pub(crate) const SUBJECT: Subject = Subject {
 async fn run(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {
     trial.create_first(phase, table).await?;
     let (file, _) = trial.wave(&SUBJECT, phase);
+    let path = file.display().to_string().replace('\'', "''");
     let text = include_str!("psql.sql").replace(TABLE, &trial.bench.quoted(table));
-    let script = trial.bench.script("merge.sql", &text.replace(DOCUMENTS, &file.display().to_string()))?;
+    let script = trial.bench.script("merge.sql", &text.replace(DOCUMENTS, &path))?;
     let mut command = Command::new(trial.tools.program(&PSQL)?);
-    command.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--file"]).arg(script);
+    command.args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--set=VERBOSITY=terse", "--file"]).arg(script);
     trial.bench.client(&mut command, trial.durability);
     trial.bench.run(SUBJECT.name, &mut command).await
 }
