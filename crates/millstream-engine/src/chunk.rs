@@ -11,7 +11,8 @@ pub struct Chunk {
     /// Offset in the uncompressed source after the last byte of this chunk: once every document
     /// of the chunk is committed, this is the watermark.
     pub end: u64,
-    /// XXH3-128 of the uncompressed source from its beginning up to `end`.
+    /// XXH3-128 of the uncompressed source from its beginning up to `end`; of a source that is not
+    /// the first, with the hash of those before it in front.
     pub prefix_hash: u128,
     /// The bytes that the frames point into.
     pub bytes: Bytes,

@@ -3,6 +3,7 @@
 use crate::batch::{Hold, Part, Splitter, attach};
 use crate::chunk::Chunk;
 use crate::error::Error;
+use crate::failpoint;
 use crate::limits::{DECODE_QUEUE, FRAME_BYTES, LANE_QUEUE};
 use crate::observe::Tally;
 use crate::write::{Lane, LaneReport, LaneSetup};
@@ -211,6 +212,7 @@ fn decode(
         let rejected = parts.iter().flat_map(|p| &p.rejects);
         tally.rejected(rejected.clone().count() as u64, rejected.map(|r| r.bytes.len() as u64).sum());
         attach(&mut parts, hold);
+        failpoint::hit_on_thread("chunk-decoded");
         for (lane, part) in lanes.iter().zip(parts) {
             if lane.blocking_send(part).is_err() {
                 return Ended::LaneGone;

@@ -58,6 +58,14 @@ pub enum Error {
         /// The load's number.
         load_id: i64,
     },
+    /// An unfinished load of some of the same sources is not the one asked for.
+    #[error("load {load_id} reads one of these sources into the same table {difference}, and is unfinished")]
+    LoadChanged {
+        /// The unfinished load's number.
+        load_id: i64,
+        /// How it differs, as the end of a clause.
+        difference: &'static str,
+    },
     /// Another run has taken the load over.
     #[error("load {load_id} was taken over by another run")]
     Fenced {
@@ -87,6 +95,10 @@ pub enum Error {
     /// Our own tables hold what they never should.
     #[error("the load's record in the database is damaged: {0}")]
     Ledger(&'static str),
+    /// A point at which a test fails the load.
+    #[cfg(feature = "failpoints")]
+    #[error("failpoint {0}")]
+    Failpoint(&'static str),
     /// A part of the load ended without saying why, which is our bug.
     #[error("the load broke off: {0}")]
     BrokenOff(&'static str),
@@ -107,6 +119,8 @@ impl Error {
             Self::LoadRunning { .. } => ErrorKind::Busy,
             Self::Ledger(_) | Self::BrokenOff(_) => ErrorKind::Bug,
             Self::CommitsLost { .. } | Self::Emptied { .. } => ErrorKind::ServerFault,
+            #[cfg(feature = "failpoints")]
+            Self::Failpoint(_) => ErrorKind::Transient,
             _ => ErrorKind::Config,
         }
     }
@@ -132,6 +146,10 @@ impl Error {
             Self::Collection { hint, .. } | Self::Request { hint, .. } => Some(hint.clone()),
             Self::SchemaVersion { .. } => Some("use a newer millstream, or another schema with --schema".into()),
             Self::LoadRunning { load_id } => Some(format!("wait for it, or see `millstream loads` for load {load_id}")),
+            Self::LoadChanged { load_id, .. } => Some(format!(
+                "finish it by its own command (see `millstream loads`), or begin anew: --resume off, or \
+                 `millstream loads forget {load_id}`"
+            )),
             Self::Fenced { .. } => Some("only one run of a load commits; this one has committed nothing since".into()),
             Self::CommitsLost { .. } => {
                 Some("run the same command again: it goes on from what the server still has".into())
@@ -139,6 +157,8 @@ impl Error {
             Self::Emptied { .. } => {
                 Some("load everything again from its start; all that was in the collection is gone".into())
             }
+            #[cfg(feature = "failpoints")]
+            Self::Failpoint(_) => None,
             Self::Name(_) | Self::Stopped(_) | Self::RowsDropped { .. } | Self::Ledger(_) | Self::BrokenOff(_) => None,
         }
     }

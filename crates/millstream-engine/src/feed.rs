@@ -2,10 +2,13 @@
 
 use crate::chunk::Chunk;
 use crate::error::Error;
+use crate::failpoint;
 use crate::limits::{FEED_QUEUE, INFERENCE_BYTES_MAX, INFERENCE_DOCUMENTS};
 use crate::observe::Tally;
 use crate::request::LoadRequest;
 use crate::source::{self, Prefix, SourceError, SourceOptions};
+use crate::store::OwnedLoad;
+use millstream_model::Position;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,9 +19,20 @@ pub(crate) struct Feed {
     sources: Vec<PathBuf>,
     names: Vec<String>,
     reading: Reading,
-    /// Whether every source can be read again from its beginning.
+    /// Whether every source can be read again from its beginning, in this run.
     repeatable: bool,
+    /// Whether a later run can be given the same sources.
+    resumable: bool,
     running: Option<Running>,
+    unverified: Option<Unverified>,
+}
+
+/// What earlier runs of a load have read, as long as it has not been compared.
+struct Unverified {
+    /// Before this, everything is committed.
+    committed: Position,
+    /// Up to here, something is committed.
+    read: Position,
 }
 
 /// What the reading thread works with.
@@ -44,22 +58,30 @@ impl Feed {
     /// [`SourceError`] names the source.
     pub(crate) fn open(request: &LoadRequest, tally: Arc<Tally>) -> Result<Self, Error> {
         let sources: Vec<PathBuf> = request.sources.iter().map(PathBuf::from).collect();
-        let (mut names, mut repeatable, mut total) = (Vec::new(), true, Some(0));
+        let (mut names, mut streams, mut total) = (Vec::new(), 0, Some(0));
         for path in &sources {
             let file = regular_file(path)?;
-            repeatable &= file.is_some();
+            streams += usize::from(file.is_none());
             total = total.zip(file.as_ref().map(|f| f.1)).map(|(a, b): (u64, u64)| a + b);
-            names.push(file.map_or_else(|| path.display().to_string(), |f| f.0));
+            let given = || request.source_name.clone().unwrap_or_else(|| path.display().to_string());
+            names.push(file.map_or_else(given, |f| f.0));
+        }
+        if request.source_name.is_some() && streams != 1 {
+            return Err(Error::Request {
+                problem: format!("--source-name names the one source that is no file, and there are {streams}"),
+                hint: "leave it out; files have names of their own".into(),
+            });
         }
         tally.expect_input(total);
+        let (repeatable, resumable) = (streams == 0, streams == 0 || request.source_name.is_some());
         let options = SourceOptions { document_bytes_max: request.document_bytes_max, ..SourceOptions::default() };
         let reading = Reading { format: request.format.clone(), options, prefix: None, tally };
-        Ok(Self { sources, names, reading, repeatable, running: None })
+        Ok(Self { sources, names, reading, repeatable, resumable, running: None, unverified: None })
     }
 
-    /// Whether every source is a file that can be read again.
-    pub(crate) fn repeatable(&self) -> bool {
-        self.repeatable
+    /// Whether a later run can be given the same sources: files, and a stream that has a name.
+    pub(crate) fn resumable(&self) -> bool {
+        self.resumable
     }
 
     /// Names by which the load knows its sources: whole paths, so that the same command means the
@@ -68,9 +90,24 @@ impl Feed {
         self.names.clone()
     }
 
-    /// Has the beginning of a source compared with what an earlier run has read of it.
-    pub(crate) fn verify(&mut self, prefix: Option<(u32, Prefix)>) {
-        self.reading.prefix = prefix;
+    /// Has the beginning of the sources compared with what earlier runs have read. Until that is
+    /// done no chunk comes out: documents of another file must not be committed under the positions
+    /// of this one. What waits is no more than an earlier run had in flight.
+    ///
+    /// # Errors
+    /// [`Error::Request`] when a stream has already been read, which cannot be read again.
+    pub(crate) fn verify(&mut self, load: &OwnedLoad) -> Result<(), Error> {
+        let Some((source, prefix)) = load.prefix else { return Ok(()) };
+        if self.running.is_some() {
+            return Err(Error::Request {
+                problem: "the collection was made by another run of this load while its types were told".into(),
+                hint: "run the same command again".into(),
+            });
+        }
+        self.reading.prefix = Some((source, prefix));
+        let committed = load.floors.iter().copied().min().unwrap_or_default();
+        self.unverified = Some(Unverified { committed, read: Position { source, offset: prefix.length } });
+        Ok(())
     }
 
     /// The first chunks, without consuming them: enough for key inference.
@@ -101,10 +138,39 @@ impl Feed {
     /// [`SourceError`] when a source cannot be read.
     pub(crate) async fn next(&mut self) -> Result<Option<Chunk>, Error> {
         let running = self.running.get_or_insert_with(|| start(&self.sources, &self.reading));
+        if let Some(unverified) = &self.unverified {
+            running.hold_until_verified(unverified, &self.names).await?;
+            self.unverified = None;
+        }
         if let Some(chunk) = running.peeked.pop_front() {
             return Ok(Some(chunk));
         }
         Ok(running.chunks.recv().await.transpose()?)
+    }
+}
+
+impl Running {
+    /// Reads up to where earlier runs have read, which compares it, and keeps what holds documents
+    /// that are not committed.
+    async fn hold_until_verified(&mut self, unverified: &Unverified, names: &[String]) -> Result<(), Error> {
+        let Unverified { committed, read } = *unverified;
+        while let Some(chunk) = self.chunks.recv().await {
+            let chunk = chunk?;
+            let end = Position { source: chunk.source, offset: chunk.end };
+            if end > committed || end >= read {
+                self.peeked.push_back(chunk);
+            }
+            if end >= read {
+                break;
+            }
+        }
+        // Where the source has ended before, or damage has ended it, nothing was compared.
+        let compared = self.peeked.back().is_some_and(|last| last.source == read.source && last.end >= read.offset);
+        if compared || read.offset == 0 {
+            return Ok(());
+        }
+        let name = names.get(read.source as usize).cloned().unwrap_or_default();
+        Err(SourceError::Changed { name, length: read.offset }.into())
     }
 }
 
@@ -146,18 +212,21 @@ fn read_all(
     reading: &Reading,
     sender: &mpsc::Sender<Result<Chunk, SourceError>>,
 ) -> Result<(), SourceError> {
-    let mut before = 0;
+    let (mut bytes_before, mut hash_before) = (0, None);
     for (index, path) in (0u32..).zip(sources) {
         let mut options = reading.options.clone();
+        options.before = hash_before;
         options.prefixes.extend(reading.prefix.filter(|(source, _)| *source == index).map(|(_, prefix)| prefix));
         let mut opened = source::open(path, index, &reading.format, &options)?;
         while let Some(chunk) = opened.source.next_chunk()? {
-            reading.tally.input_read(before + opened.progress.bytes_read());
+            failpoint::hit_on_thread("chunk-read");
+            hash_before = Some(chunk.prefix_hash);
+            reading.tally.input_read(bytes_before + opened.progress.bytes_read());
             if sender.blocking_send(Ok(chunk)).is_err() {
                 return Ok(());
             }
         }
-        before += opened.progress.bytes_read();
+        bytes_before += opened.progress.bytes_read();
     }
     Ok(())
 }

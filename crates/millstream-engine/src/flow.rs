@@ -6,12 +6,14 @@ use crate::collection::{self, Collection};
 use crate::decode::{DecodeLimits, Decoder};
 use crate::engine::{Ended, Engine, RejectLimits};
 use crate::error::Error;
+use crate::failpoint;
 use crate::feed::Feed;
 use crate::limits::{
     EMPTIED_MAX, FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, MEMORY_BATCHES, SETTLE_FAILED_TRIES_MAX,
 };
 use crate::observe::{Event, Observer, Tally};
 use crate::request::LoadRequest;
+use crate::source;
 use crate::stop::{Stop, StopReason};
 use crate::store::{self, Identity, OwnedLoad, Schema};
 use crate::write::{LaneReport, LaneSetup, Target};
@@ -22,7 +24,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
-use xxhash_rust::xxh3::xxh3_128;
 
 /// How a load ended. The receipt is right in every case.
 #[derive(Debug)]
@@ -95,9 +96,8 @@ async fn load_once(request: &LoadRequest, around: &Surroundings) -> Result<Outco
     };
     let lanes = lane_count(&control, around, request.lanes).await?;
     let identity = identity(request, &collection, &feed);
-    let resume = request.resume && feed.repeatable();
-    let owned = store::open(&mut control.client, &schema, &identity, lanes, resume).await?;
-    feed.verify(owned.prefix);
+    let owned = store::open(&mut control.client, &schema, &identity, lanes, request.resume).await?;
+    feed.verify(&owned)?;
     announce(&owned, lanes, &*around.observer);
 
     let wal_before = wal_position(&control).await;
@@ -116,6 +116,7 @@ async fn load_once(request: &LoadRequest, around: &Surroundings) -> Result<Outco
             (reports, stopped, error)
         }
     };
+    failpoint::hit("lanes-ended").await?;
     let run = Run { started, lanes, reports, stopped: stopped.clone(), wal_before };
     let receipt = close(control, around, &schema, &identity, &owned, run).await?;
     Ok(Outcome { receipt, stopped, error })
@@ -136,10 +137,13 @@ async fn feed_all(feed: &mut Feed, engine: &Engine, around: &Surroundings) -> Re
         let damage = damage(&chunk);
         if damage.is_some() {
             // The watermark stays behind the last document, so that the file can be mended from there.
-            (chunk.end, chunk.prefix_hash) =
-                last.filter(|l| l.0 == chunk.source).map_or_else(|| (0, xxh3_128(&[])), |(_, end, hash)| (end, hash));
+            (chunk.end, chunk.prefix_hash) = match last {
+                Some((source, end, hash)) if source == chunk.source => (end, hash),
+                before => (0, source::beginning(before.map(|(_, _, hash)| hash)).digest128()),
+            };
         }
         last = Some((chunk.source, chunk.end, chunk.prefix_hash));
+        failpoint::hit("chunk-submitted").await?;
         let submitted = tokio::select! {
             biased;
             reason = around.stop.wait() => return Ok(Some(reason)),
@@ -192,6 +196,7 @@ fn identity(request: &LoadRequest, collection: &Collection, feed: &Feed) -> Iden
         format: request.format.clone(),
         durability: request.durability,
         sources: feed.source_names(),
+        resumable: feed.resumable(),
     }
 }
 
@@ -218,6 +223,11 @@ fn announce(owned: &OwnedLoad, lanes: u16, observer: &dyn Observer) {
     }
     if owned.resumed {
         observer.event(Event::Resumed { load_id: owned.load_id, documents: owned.before.read });
+    }
+    if let Some(load_id) = owned.orphan {
+        observer.event(Event::Warning(format!(
+            "the table was made anew since load {load_id} stopped: this load begins at the start of its sources"
+        )));
     }
     observer.event(Event::Started { load_id: owned.load_id, lanes });
 }

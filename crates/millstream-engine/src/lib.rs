@@ -11,6 +11,7 @@ pub mod decode;
 mod durability;
 mod engine;
 mod error;
+mod failpoint;
 mod feed;
 mod flow;
 pub mod limits;
@@ -27,6 +28,8 @@ pub use collection::{Collection, FILLFACTOR, Plan, definition};
 pub use durability::{DURABILITIES, Durability};
 pub use engine::{Commit, Producer};
 pub use error::Error;
+#[cfg(feature = "failpoints")]
+pub use failpoint::FAILPOINTS;
 pub use flow::{Outcome, Surroundings, load};
 pub use merge::{MODES, Mode};
 pub use observe::{Event, Observer, Silent, Tally};

@@ -20,6 +20,9 @@ pub struct LoadRequest {
     pub key: Vec<KeyRequest>,
     /// Paths in the order in which they are read; `-` is standard input.
     pub sources: Vec<String>,
+    /// Name of the one source that is no file, such as standard input: under it the load goes on
+    /// when the same stream is given again.
+    pub source_name: Option<String>,
     /// A name of [`crate::source::SOURCES`], or `auto`.
     pub format: String,
     /// What a new document does to a stored one.
@@ -57,6 +60,7 @@ impl LoadRequest {
             collection,
             key,
             sources,
+            source_name: None,
             format: "auto".into(),
             mode: crate::merge::MODES[0],
             durability: DURABILITIES[0],

@@ -76,6 +76,47 @@ async fn a_restart_of_the_server_in_mid_load_ends_in_the_right_table() {
 }
 
 #[tokio::test]
+async fn nothing_acknowledged_is_missing_after_a_crash_and_the_next_run_goes_on() {
+    for build in builds().await {
+        for mode in [StopMode::Immediate, StopMode::Kill] {
+            let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
+            let url = server.url("postgres");
+            let files = Files::new();
+            let stream = Stream::random(&mut fastrand::Rng::with_seed(6), 150_000, 90_000);
+            let mut wanted = request("crashed", "id", &[files.write("a", &stream.text)]);
+            wanted.batch_rows = 1_000;
+            let (around, _) = surroundings(&url);
+            let running = tokio::spawn({
+                let (wanted, around) = (wanted.clone(), around.clone());
+                async move { Box::pin(load(&wanted, &around)).await }
+            });
+            while around.tally.documents() < 20_000 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            server.stop(mode).await;
+            // The run dies before the server is back.
+            running.abort();
+            assert!(running.await.is_err_and(|end| end.is_cancelled()));
+            let acknowledged = around.tally.documents();
+            server.start_again().await;
+            let client = millstream_testkit::connect(&url).await;
+            let sql = "select sum(read)::bigint, sum(inserted)::bigint, (select count(*) from crashed)
+                       from millstream.lane";
+            let row = client.query_one(sql, &[]).await.unwrap();
+            let (read, inserted, rows): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
+            assert!(u64::try_from(read).unwrap() >= acknowledged, "{mode:?}: {read} of {acknowledged}");
+            assert_eq!(inserted, rows, "the account tells what the table holds");
+            let outcome = Box::pin(load(&wanted, &surroundings(&url).0)).await.expect("the load begins");
+            assert!(outcome.receipt.finished && outcome.receipt.resumed_from >= Some(acknowledged), "{outcome:?}");
+            assert_eq!(outcome.receipt.counters.read, stream.documents);
+            let rows = client.query("select id, (doc->>'value')::bigint from crashed", &[]).await.unwrap();
+            let found: BTreeMap<String, i64> = rows.iter().map(|r| (r.get(0), r.get(1))).collect();
+            assert!(found == stream.last);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_load_that_waits_for_its_first_documents_can_be_stopped() {
     let db = database().await;
     let dir = tempfile::tempdir().unwrap();

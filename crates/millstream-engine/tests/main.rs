@@ -4,6 +4,8 @@ mod decode;
 mod durability;
 mod faults;
 mod load;
+mod obstacles;
 mod plan;
 mod refusals;
+mod resume;
 mod scene;

@@ -32,6 +32,7 @@ mod feature;
 mod limits;
 mod proxy;
 mod server;
+mod small_disk;
 mod template;
 mod watchdog;
 
@@ -42,6 +43,7 @@ pub use database::{TestDatabase, connect, database, database_on, database_with, 
 pub use feature::{FEATURES, Feature};
 pub use proxy::{Proxy, Traffic};
 pub use server::{Server, Settings, StopMode, shared};
+pub use small_disk::SmallDisk;
 pub use watchdog::LocalHome;
 
 /// Says that a test cannot run here. With `MILLSTREAM_TEST_NO_SKIP=1` that is a failure.

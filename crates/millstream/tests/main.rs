@@ -9,6 +9,7 @@
 mod demo;
 mod help;
 mod hostile;
+mod kill;
 mod lab;
 mod local;
 mod mending;

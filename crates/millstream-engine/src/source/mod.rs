@@ -33,6 +33,7 @@ use crate::limits::{CHUNK_BYTES, CHUNK_BYTES_MAX, DOCUMENT_BYTES_CEILING};
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
 use std::path::Path;
 use std::sync::Arc;
+use xxhash_rust::xxh3::Xxh3;
 
 /// Chunks of one source, in order.
 pub trait Source: Send {
@@ -70,6 +71,9 @@ pub struct SourceOptions {
     /// Beginnings of this source that an earlier run of the load has read. Each is verified
     /// before a chunk that goes beyond it is handed out.
     pub prefixes: Vec<Prefix>,
+    /// The hash of everything before this source, where it is not the first: the running hash goes
+    /// on from it, so that it tells of every source up to its place.
+    pub before: Option<u128>,
 }
 
 /// A beginning of a source.
@@ -77,14 +81,23 @@ pub struct SourceOptions {
 pub struct Prefix {
     /// Its length in uncompressed bytes: a chunk's `end`.
     pub length: u64,
-    /// The XXH3-128 of its bytes: that chunk's `prefix_hash`.
+    /// Its hash: that chunk's `prefix_hash`.
     pub hash: u128,
 }
 
 impl Default for SourceOptions {
     fn default() -> Self {
-        Self { chunk_bytes: CHUNK_BYTES, document_bytes_max: DOCUMENT_BYTES_MAX, prefixes: Vec::new() }
+        Self { chunk_bytes: CHUNK_BYTES, document_bytes_max: DOCUMENT_BYTES_MAX, prefixes: Vec::new(), before: None }
     }
+}
+
+/// The running hash at the beginning of a source that follows others with this hash.
+pub(crate) fn beginning(before: Option<u128>) -> Xxh3 {
+    let mut hash = Xxh3::new();
+    if let Some(before) = before {
+        hash.update(&before.to_be_bytes());
+    }
+    hash
 }
 
 impl SourceOptions {

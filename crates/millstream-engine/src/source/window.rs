@@ -2,7 +2,7 @@
 
 use super::clip::Clipped;
 use super::input::{Got, Input};
-use super::{Prefix, SourceError, SourceOptions};
+use super::{Prefix, SourceError, SourceOptions, beginning};
 use crate::chunk::{BrokenFrame, Chunk, Frame};
 use crate::limits::LIVE_READ_BYTES;
 use bytes::{Bytes, BytesMut};
@@ -46,7 +46,7 @@ impl Window {
             buffer: BytesMut::new(),
             offset: 0,
             line: 1,
-            hash: Box::new(Xxh3::new()),
+            hash: Box::new(beginning(options.before)),
             end: None,
         };
         window.skip_byte_order_mark()?;
@@ -156,7 +156,9 @@ impl Window {
     }
 
     fn changed(&self, length: u64) -> SourceError {
-        SourceError::Changed { name: self.name().into(), length }
+        let name = self.name();
+        let name = if self.index == 0 { name.into() } else { format!("{name} (or a source before it)") };
+        SourceError::Changed { name, length }
     }
 
     /// Takes the first `n` bytes out and hashes them.

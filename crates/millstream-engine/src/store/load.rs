@@ -5,6 +5,7 @@ use super::schema::Schema;
 use super::unlogged;
 use crate::durability::Durability;
 use crate::error::Error;
+use crate::failpoint;
 use crate::source::Prefix;
 use millstream_model::limits::SLOTS;
 use millstream_model::{COUNTERS, Counters, KeySpec, Position, Receipt, SLOT_HASH_VERSION};
@@ -30,6 +31,8 @@ pub(crate) struct Identity {
     pub durability: &'static Durability,
     /// Names of the sources in order.
     pub sources: Vec<String>,
+    /// Whether a later run can be given the same sources.
+    pub resumable: bool,
 }
 
 /// A load that this run owns.
@@ -51,6 +54,8 @@ pub(crate) struct OwnedLoad {
     pub resumed: bool,
     /// Documents of earlier runs that went when a crash of the server emptied the collection.
     pub emptied: Option<u64>,
+    /// An unfinished load of these sources whose table was dropped and made anew since.
+    pub orphan: Option<i64>,
 }
 
 /// Slots `[first, end)` of a lane, when `lanes` share them evenly.
@@ -63,7 +68,8 @@ pub fn slots_of_lane(lane: u16, lanes: u16) -> std::ops::Range<usize> {
 /// begins a new one. The connection then holds the load's advisory lock.
 ///
 /// # Errors
-/// [`Error::LoadRunning`] when another process runs the same load.
+/// [`Error::LoadRunning`] when another process runs a load of one of the sources,
+/// [`Error::LoadChanged`] when an unfinished load of one of them is another.
 pub(crate) async fn open(
     client: &mut Client,
     schema: &Schema,
@@ -74,17 +80,15 @@ pub(crate) async fn open(
     // One at a time, so that the same load started twice in one moment is one load. An error ends
     // the session and with it the lock.
     client.execute("select pg_advisory_lock($1)", &[&OPEN_LOCK]).await?;
-    let found = if resume { find_unfinished(client, schema, identity).await? } else { None };
-    let (load_id, resumed) = match found {
-        Some(load_id) => (load_id, true),
-        None => (insert(client, schema, identity, lanes).await?, false),
+    let orphan = find_orphaned(client, schema, identity).await?;
+    let unfinished = lock_unfinished(client, schema, identity, resume).await?;
+    let resumed = unfinished.is_some();
+    let load_id = match unfinished {
+        Some(load_id) => load_id,
+        None => insert(client, schema, identity, lanes).await?,
     };
-    let (class, id) = load_lock_keys(load_id);
-    let locked: bool = client.query_one("select pg_try_advisory_lock($1, $2)", &[&class, &id]).await?.get(0);
     client.execute("select pg_advisory_unlock($1)", &[&OPEN_LOCK]).await?;
-    if !locked {
-        return Err(Error::LoadRunning { load_id });
-    }
+    failpoint::hit("load-recorded").await?;
     let transaction = client.transaction().await?;
     terminate_backends(&transaction, schema, load_id).await?;
     let unlogged = identity.durability.unlogged;
@@ -104,6 +108,7 @@ pub(crate) async fn open(
         .query_one(&schema.sql("select reject_bytes from {schema}.load where load_id = $1"), &[&load_id])
         .await?
         .get(0);
+    failpoint::hit("run-begun").await?;
     transaction.commit().await?;
     let prefix = prefix.and_then(|(mark, hash)| {
         let hash = u128::from_be_bytes(hash.try_into().ok()?);
@@ -111,26 +116,70 @@ pub(crate) async fn open(
     });
     let reject_bytes_before = u64::try_from(reject_bytes).unwrap_or(0);
     let resumed = resumed && emptied.is_none();
-    Ok(OwnedLoad { load_id, run, floors, prefix, before, reject_bytes_before, resumed, emptied })
+    Ok(OwnedLoad { load_id, run, floors, prefix, before, reject_bytes_before, resumed, emptied, orphan })
 }
 
-async fn find_unfinished(client: &Client, schema: &Schema, identity: &Identity) -> Result<Option<i64>, Error> {
-    let row = client
-        .query_opt(
-            &schema.sql(include_str!("load_unfinished.sql")),
-            &[
-                &identity.table_oid,
-                &identity.mode,
-                &key_json(&identity.key),
-                &identity.format,
-                &identity.sources,
-                &SLOT_HASH_VERSION,
-            ],
-        )
-        .await?;
-    Ok(row.map(|r| r.get(0)))
+/// Locks the unfinished load that is to be gone on with, if there is one.
+async fn lock_unfinished(
+    client: &Client,
+    schema: &Schema,
+    identity: &Identity,
+    resume: bool,
+) -> Result<Option<i64>, Error> {
+    let Some(Unfinished { load_id, difference }) = find_unfinished(client, schema, identity).await? else {
+        return Ok(None);
+    };
+    lock(client, load_id).await?;
+    if !resume {
+        let (class, id) = load_lock_keys(load_id);
+        client.execute("select pg_advisory_unlock($1, $2)", &[&class, &id]).await?;
+        return Ok(None);
+    }
+    difference.map_or(Ok(Some(load_id)), |difference| Err(Error::LoadChanged { load_id, difference }))
 }
 
+/// Takes a load's advisory lock, which the session then holds until its end.
+async fn lock(client: &Client, load_id: i64) -> Result<(), Error> {
+    let (class, id) = load_lock_keys(load_id);
+    let locked: bool = client.query_one("select pg_try_advisory_lock($1, $2)", &[&class, &id]).await?.get(0);
+    if locked { Ok(()) } else { Err(Error::LoadRunning { load_id }) }
+}
+
+/// An unfinished load that reads some of the same sources.
+struct Unfinished {
+    load_id: i64,
+    /// What makes it another load, if anything does.
+    difference: Option<&'static str>,
+}
+
+async fn find_unfinished(client: &Client, schema: &Schema, identity: &Identity) -> Result<Option<Unfinished>, Error> {
+    let sql = schema.sql(include_str!("load_sharing.sql"));
+    let key = key_json(&identity.key);
+    let Some(row) = client.query_opt(&sql, &[&identity.table_oid, &identity.sources, &key]).await? else {
+        return Ok(None);
+    };
+    if row.get("finished") {
+        return Ok(None);
+    }
+    let sources: Vec<String> = row.get("sources");
+    let differences = [
+        (row.get::<_, &str>("mode") != identity.mode, "in another mode"),
+        (!row.get::<_, bool>("same_key"), "by another key"),
+        (row.get::<_, &str>("format") != identity.format, "in another format"),
+        (!identity.sources.starts_with(&sources), "together with other sources or in another order"),
+        (row.get::<_, i16>("slot_hash_version") != SLOT_HASH_VERSION, "with another version of millstream"),
+    ];
+    let difference = differences.into_iter().find(|(differs, _)| *differs).map(|(_, difference)| difference);
+    Ok(Some(Unfinished { load_id: row.get("load_id"), difference }))
+}
+
+async fn find_orphaned(client: &Client, schema: &Schema, identity: &Identity) -> Result<Option<i64>, Error> {
+    let sql = schema.sql(include_str!("load_orphaned.sql"));
+    let row = client.query_opt(&sql, &[&identity.collection, &identity.sources]).await?;
+    Ok(row.map(|row| row.get(0)))
+}
+
+/// Records a new load and locks it.
 async fn insert(client: &Client, schema: &Schema, identity: &Identity, lanes: u16) -> Result<i64, Error> {
     let row = client
         .query_one(
@@ -145,10 +194,13 @@ async fn insert(client: &Client, schema: &Schema, identity: &Identity, lanes: u1
                 &SLOT_HASH_VERSION,
                 &i16::try_from(lanes).expect("lanes are few"),
                 &identity.durability.name,
+                &identity.resumable,
             ],
         )
         .await?;
-    Ok(row.get(0))
+    let load_id = row.get(0);
+    lock(client, load_id).await?;
+    Ok(load_id)
 }
 
 /// Ends backends of earlier runs that may still hold a transaction of this load.
@@ -295,7 +347,9 @@ pub(crate) async fn close(
     let state = if receipt.finished { "finished" } else { "stopped" };
     let json = serde_json::to_string(&receipt).map_err(|_| Error::Ledger("a receipt cannot be written as JSON"))?;
     transaction.execute(&schema.sql(include_str!("load_close.sql")), &[&load_id, &state, &reason, &json]).await?;
+    failpoint::hit("run-settled").await?;
     transaction.commit().await?;
+    failpoint::hit("run-closed").await?;
     Ok(receipt)
 }
 

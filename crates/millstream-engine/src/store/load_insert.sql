@@ -1,11 +1,11 @@
 -- A new load: nothing is committed yet, so every slot's watermark is at the beginning.
 insert into {schema}.load (
     table_oid, collection, mode, key, format, sources, slot_hash_version, lanes,
-    state, epoch, durability, layout, floor_source, floor_offset
+    state, epoch, durability, layout, resumable, floor_source, floor_offset
 )
 values (
     $1, $2, $3, ($4::text)::jsonb, $5, $6, $7, $8,
-    'running', 0, $9, 'table',
+    'running', 0, $9, 'table', $10,
     pg_catalog.array_fill(0, array[256]), pg_catalog.array_fill(0::bigint, array[256])
 )
 returning load_id

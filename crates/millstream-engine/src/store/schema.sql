@@ -20,7 +20,8 @@ create table {schema}.collection (
 
 -- One load. A watermark of slot s is the position before which all documents of s are committed;
 -- it is the larger of floor_*[s + 1] (earlier runs) and the position of the lane that owns s.
--- prefix_* is the highest watermark and the hash of its source up to there.
+-- prefix_* is the highest watermark and the hash of everything up to there. Only a load whose sources can
+-- be given again is resumable: files, and a stream with a name.
 create table {schema}.load (
     load_id bigint generated always as identity primary key,
     table_oid oid not null,
@@ -29,6 +30,7 @@ create table {schema}.load (
     key jsonb not null,
     format text not null,
     sources text[] not null,
+    resumable boolean not null,
     slot_hash_version smallint not null,
     state text not null check (state in ('running', 'stopped', 'finished')),
     stop_reason text,

@@ -9,6 +9,7 @@ use super::statement::{Prepared, Target};
 use crate::batch::{Batch, Part, RejectedDocument};
 use crate::engine::RejectLimits;
 use crate::error::Error;
+use crate::failpoint;
 use crate::limits::HELD_BATCHES_MAX;
 use crate::merge::Written;
 use crate::observe::{Event, Observer, Tally};
@@ -219,6 +220,7 @@ impl Lane {
                 }
             }
         };
+        failpoint::hit("batch-committed").await?;
         if !batch.acknowledged() {
             self.setup.tally.committed(counters);
         }
@@ -289,6 +291,7 @@ impl Lane {
 
     /// One try at a batch, in one transaction; `None` when it is to be halved.
     async fn attempt(&mut self, batch: &Batch) -> Result<Option<Counters>, Error> {
+        failpoint::hit("batch-collected").await?;
         let written = match self.write(batch).await {
             Ok(Some(written)) => written,
             Ok(None) => {
@@ -302,6 +305,7 @@ impl Lane {
             }
             Err(error) => return Err(error),
         };
+        failpoint::hit("batch-written").await?;
         let writer = self.choice.writer();
         let mut counters = batch.counters();
         counters += (self.setup.target.mode.count)(written);
@@ -324,6 +328,7 @@ impl Lane {
     async fn replay(&mut self, batch: &Batch) -> Result<Counters, Error> {
         self.link.connection.client.batch_execute(self.opening()).await?;
         let Refused { mut counters, rejects } = replay::replay(self.session(""), batch).await?;
+        failpoint::hit("batch-replayed").await?;
         counters += batch.counters();
         self.finish(batch, counters, &rejects).await?;
         if !batch.acknowledged() {
@@ -352,9 +357,14 @@ impl Lane {
             counters,
             reject_bytes,
         };
-        tokio::try_join!(biased; advance.execute(client, &prepared.advance), async {
-            client.batch_execute("commit").await.map_err(Error::from)
-        })?;
+        failpoint::hit("batch-advancing").await?;
+        let commit = async { client.batch_execute("commit").await.map_err(Error::from) };
+        tokio::try_join!(
+            biased;
+            advance.execute(client, &prepared.advance),
+            commit,
+            failpoint::hit("commit-sent"),
+        )?;
         self.batches += 1;
         Ok(())
     }
@@ -391,6 +401,7 @@ async fn attach(setup: &LaneSetup, again: bool) -> Result<(Link, i32, i64), Erro
     if row.get("emptied") {
         return Err(Error::Emptied { documents: setup.tally.documents() });
     }
+    failpoint::hit(if again { "lane-reattached" } else { "lane-attached" }).await?;
     let (epoch, batches) = (row.get(0), row.get(1));
     let prepared = setup.target.prepare(client).await?;
     Ok((Link { opened: Instant::now(), connection, prepared }, epoch, batches))

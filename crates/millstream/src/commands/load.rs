@@ -94,6 +94,10 @@ pub struct LoadArgs {
     #[arg(long, value_name = "N", default_value_t = millstream_engine::limits::REJECTS_MAX)]
     max_rejects: u64,
 
+    /// Name of standard input or a pipe, so that the same stream, given again, is gone on with
+    #[arg(long, value_name = "NAME")]
+    source_name: Option<String>,
+
     /// Go on with an unfinished load of the same files, or begin anew
     #[arg(long, value_name = "WHETHER", default_value = "auto")]
     resume: Resume,
@@ -255,6 +259,7 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
 fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     let mut request = LoadRequest::new(args.into.clone(), args.key.0.clone(), args.files.clone());
     request.format.clone_from(&args.format);
+    request.source_name.clone_from(&args.source_name);
     request.mode = Mode::by_name(&args.mode).ok_or_else(|| Failure::bug("a mode that was listed is gone"))?;
     request.durability =
         Durability::by_name(&args.durability).ok_or_else(|| Failure::bug("a promise that was listed is gone"))?;

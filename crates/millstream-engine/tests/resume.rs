@@ -1,0 +1,242 @@
+//! What a load may be gone on with: the same sources, longer ones, and nothing else.
+
+use crate::scene::{Files, Stream, request, run, stored, surroundings};
+use millstream_engine::{Error, Event, LoadRequest, Outcome, StopReason, load};
+use millstream_testkit::{TestDatabase, database, each_build};
+use std::collections::BTreeMap;
+use std::io::Write;
+
+/// Documents of an interrupted load: many chunks.
+const DOCUMENTS: usize = 60_000;
+/// Rejects that interrupt it.
+const REJECTS: u64 = 100;
+
+/// Lines of which every tenth is broken, and what the others say.
+fn broken_stream(rng: &mut fastrand::Rng) -> (String, BTreeMap<String, i64>) {
+    let (mut text, mut last) = (String::new(), BTreeMap::new());
+    for n in 0..DOCUMENTS {
+        let id = format!("key-{:05}", rng.usize(..40_000));
+        let end = if n % 10 == 9 { "" } else { "}" };
+        text.push_str(&format!("{{\"id\":\"{id}\",\"value\":{n}{end}\n"));
+        if n % 10 != 9 {
+            last.insert(id, i64::try_from(n).unwrap());
+        }
+    }
+    (text, last)
+}
+
+/// Interrupts a load; the request then has the limit that lets it end.
+async fn interrupt(db: &TestDatabase, wanted: &mut LoadRequest) -> Outcome {
+    wanted.rejects_max = REJECTS;
+    let outcome = run(&db.url(), wanted).await;
+    assert_eq!(outcome.stopped, Some(StopReason::Rejects));
+    wanted.rejects_max = 1_000_000;
+    outcome
+}
+
+/// Runs a load that is refused.
+async fn refused(db: &TestDatabase, wanted: &LoadRequest) -> Error {
+    Box::pin(load(wanted, &surroundings(&db.url()).0)).await.expect_err("another load is unfinished")
+}
+
+/// A trigger that ends the lane that meets a key; the other lanes go on with what they have.
+async fn trap(db: &TestDatabase, table: &str, id: &str) {
+    let sql = format!(
+        "create table {table} (id text collate \"C\" primary key, doc jsonb not null);
+         create function trap_{table}() returns trigger language plpgsql as
+         $$begin new.nowhere := 1; return new; end$$;
+         create trigger trap before insert on {table} for each row
+             when (new.id = '{id}') execute function trap_{table}()"
+    );
+    db.client().await.batch_execute(&sql).await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_of_a_changed_file_is_committed_and_the_unchanged_one_goes_on() {
+    each_build(async |db| {
+        let mut rng = fastrand::Rng::with_seed(21);
+        let mut stream = Stream::default();
+        for n in 0..40_000 {
+            let id = if n == 4_000 { "trap".to_owned() } else { format!("key-{:05}", rng.usize(..20_000)) };
+            stream.push(&id, n);
+        }
+        trap(&db, "changed", "trap").await;
+        let files = Files::new();
+        let mut wanted = request("changed", "id", &[files.write("a", &stream.text)]);
+        (wanted.adopt, wanted.lanes, wanted.batch_rows) = (true, Some(4), 500);
+        assert_eq!(run(&db.url(), &wanted).await.stopped, Some(StopReason::Failed));
+        db.client().await.batch_execute("drop trigger trap on changed").await.unwrap();
+        let before = stored(&db, "changed").await;
+
+        // The lane that failed has committed nothing of what follows, and others have.
+        files.write("a", stream.text.replace("\"value\":4", "\"value\":9"));
+        let outcome = run(&db.url(), &wanted).await;
+        assert!(matches!(outcome.error, Some(Error::Source(_))), "{outcome:?}");
+        assert!(stored(&db, "changed").await == before, "no document of another file is in the table");
+
+        files.write("a", &stream.text);
+        let done = run(&db.url(), &wanted).await.receipt;
+        assert_eq!((done.counters.read, done.finished), (stream.documents, true));
+        assert!(stored(&db, "changed").await == stream.last);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn sources_may_be_appended_and_the_last_may_grow_but_none_before_may_change() {
+    each_build(async |db| {
+        let (text, mut last) = broken_stream(&mut fastrand::Rng::with_seed(22));
+        let files = Files::new();
+        let good = "{\"id\":\"early\",\"value\":1}\n";
+        let first = files.write("first", good);
+        let second = files.write("second", &text);
+        let mut wanted = request("grown", "id", &[first, second]);
+        interrupt(&db, &mut wanted).await;
+
+        for changed in [good.repeat(2), good.replace("early", "other")] {
+            files.write("first", changed);
+            let outcome = run(&db.url(), &wanted).await;
+            let Some(Error::Source(error)) = &outcome.error else { panic!("{outcome:?}") };
+            assert!(error.to_string().contains("second (or a source before it)"), "{error}");
+            assert!(error.hint().contains("--resume off"), "{}", error.hint());
+        }
+        files.write("first", good);
+        files.write("second", format!("{text}{{\"id\":\"late\",\"value\":2}}\n"));
+        wanted.sources.push(files.write("third", "{\"id\":\"last\",\"value\":3}\n"));
+        let done = run(&db.url(), &wanted).await.receipt;
+        assert!(done.finished && done.resumed_from.is_some(), "{done:?}");
+        assert_eq!(done.counters.read, DOCUMENTS as u64 + 3);
+        for (id, value) in [("early", 1), ("late", 2), ("last", 3)] {
+            last.insert(id.to_owned(), value);
+        }
+        assert!(stored(&db, "grown").await == last);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_unfinished_load_refuses_the_same_sources_in_any_other_way() {
+    let db = database().await;
+    let (text, last) = broken_stream(&mut fastrand::Rng::with_seed(23));
+    let files = Files::new();
+    let (first, second) = (files.write("first", "{\"id\":\"x\",\"value\":0}\n"), files.write("second", &text));
+    let mut wanted = request("strict", "id", &[first.clone(), second.clone()]);
+    let load_id = interrupt(&db, &mut wanted).await.receipt.load_id;
+
+    let mut other_format = wanted.clone();
+    other_format.format = "ndjson".into();
+    let with_sources = |sources: &[&String]| {
+        let mut other = wanted.clone();
+        other.sources = sources.iter().map(|s| (*s).clone()).collect();
+        other
+    };
+    for (other, words) in [
+        (other_format, "in another format"),
+        (with_sources(&[&second, &first]), "in another order"),
+        (with_sources(&[&second]), "other sources"),
+        (with_sources(&[&first]), "other sources"),
+    ] {
+        let error = refused(&db, &other).await;
+        assert!(matches!(error, Error::LoadChanged { load_id: n, .. } if n == load_id), "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+        let hint = error.hint().unwrap();
+        assert!(hint.contains("--resume off") && hint.contains(&format!("forget {load_id}")), "{hint}");
+    }
+    let apart = files.write("apart", "{\"id\":\"apart\",\"value\":1}\n");
+    let another = run(&db.url(), &request("strict", "id", &[apart])).await.receipt;
+    assert!(another.finished, "a load of other sources has nothing to do with it");
+
+    let done = run(&db.url(), &wanted).await.receipt;
+    assert_eq!((done.load_id, done.counters.read), (load_id, DOCUMENTS as u64 + 1));
+    let mut expected = last;
+    expected.extend([("x".to_owned(), 0), ("apart".to_owned(), 1)]);
+    assert!(stored(&db, "strict").await == expected);
+}
+
+#[tokio::test]
+async fn beginning_anew_gives_an_unfinished_load_up() {
+    let db = database().await;
+    let (text, _) = broken_stream(&mut fastrand::Rng::with_seed(24));
+    let files = Files::new();
+    let mut wanted = request("anew", "id", &[files.write("a", &text)]);
+    let old = interrupt(&db, &mut wanted).await.receipt.load_id;
+    wanted.format = "ndjson".into();
+    wanted.resume = false;
+    let new = interrupt(&db, &mut wanted).await.receipt.load_id;
+    assert_ne!(new, old);
+    wanted.resume = true;
+    let done = run(&db.url(), &wanted).await.receipt;
+    assert_eq!((done.load_id, done.counters.read), (new, DOCUMENTS as u64));
+    wanted.format = "auto".into();
+    let again = run(&db.url(), &wanted).await.receipt;
+    assert_eq!((again.resumed_from, again.counters.read), (None, DOCUMENTS as u64));
+}
+
+#[tokio::test]
+async fn a_table_made_anew_starts_at_zero_and_that_is_said() {
+    let db = database().await;
+    let (text, last) = broken_stream(&mut fastrand::Rng::with_seed(25));
+    let files = Files::new();
+    let mut wanted = request("again", "id", &[files.write("a", &text)]);
+    let old = interrupt(&db, &mut wanted).await.receipt.load_id;
+    db.client().await.batch_execute("drop table again").await.unwrap();
+    for told_once in [true, false] {
+        let (around, told) = surroundings(&db.url());
+        let outcome = Box::pin(load(&wanted, &around)).await.unwrap();
+        assert_eq!((outcome.receipt.resumed_from, outcome.receipt.counters.read), (None, DOCUMENTS as u64));
+        let said = format!("made anew since load {old}");
+        let told = told.0.lock().unwrap();
+        assert_eq!(
+            told.iter().any(|e| matches!(e, Event::Warning(text) if text.contains(&said))),
+            told_once,
+            "{told:?}"
+        );
+    }
+    assert!(stored(&db, "again").await == last);
+}
+
+/// A pipe into which a thread writes a text, as `| millstream load -` would.
+fn pipe(files: &Files, text: &str) -> String {
+    let path = files.write("stem", "") + ".pipe";
+    let _ = std::fs::remove_file(&path);
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let (name, text) = (path.clone(), text.to_owned());
+    std::thread::spawn(move || {
+        // A load that stops early reads no further.
+        let _ = std::fs::OpenOptions::new().write(true).open(name).unwrap().write_all(text.as_bytes());
+    });
+    path
+}
+
+#[tokio::test]
+async fn a_stream_with_a_name_is_gone_on_with_when_it_comes_again() {
+    let db = database().await;
+    let (text, last) = broken_stream(&mut fastrand::Rng::with_seed(26));
+    let files = Files::new();
+    let mut wanted = request("streamed", "id:text", &[pipe(&files, &text)]);
+    wanted.source_name = Some("the stream".into());
+    let before = interrupt(&db, &mut wanted).await.receipt;
+
+    pipe(&files, &text.replacen("\"value\":0}", "\"value\":7}", 1));
+    let outcome = run(&db.url(), &wanted).await;
+    assert!(matches!(outcome.error, Some(Error::Source(_))), "another stream: {outcome:?}");
+    pipe(&files, &text[..text.len() / 100]);
+    let outcome = run(&db.url(), &wanted).await;
+    assert!(matches!(outcome.error, Some(Error::Source(_))), "too short a stream: {outcome:?}");
+
+    pipe(&files, &text);
+    let done = run(&db.url(), &wanted).await.receipt;
+    assert_eq!((done.load_id, done.resumed_from), (before.load_id, Some(before.counters.read)));
+    assert_eq!((done.counters.read, done.finished), (DOCUMENTS as u64, true));
+    assert!(stored(&db, "streamed").await == last);
+
+    wanted.source_name = None;
+    pipe(&files, &text);
+    interrupt(&db, &mut wanted).await;
+    pipe(&files, &text);
+    let anew = run(&db.url(), &wanted).await.receipt;
+    assert_eq!((anew.resumed_from, anew.counters.read), (None, DOCUMENTS as u64), "a stream without a name");
+    wanted.sources = vec![files.write("file", &text)];
+    wanted.source_name = Some("a file".into());
+    assert!(matches!(refused(&db, &wanted).await, Error::Request { .. }));
+}

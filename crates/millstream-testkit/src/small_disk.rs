@@ -1,0 +1,55 @@
+//! A disk that is soon full.
+
+use crate::build::account;
+use crate::watchdog::directory;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A file system of its own in memory, which goes away when dropped.
+#[derive(Debug)]
+pub struct SmallDisk {
+    /// An empty directory on it that belongs to the account of the servers, fit for a tablespace.
+    pub dir: PathBuf,
+    mount: PathBuf,
+}
+
+impl SmallDisk {
+    /// Mounts one of so many bytes, which only root may do; `None`, after saying so, for others.
+    ///
+    /// # Panics
+    /// If its directory cannot be made.
+    pub fn mount(bytes: u64) -> Option<Self> {
+        let mount = directory(0o755);
+        if !mounted(&mount, &format!("size={bytes},mode=0755")) {
+            let _ = std::fs::remove_dir(&mount);
+            crate::skip("a small disk can be mounted only by root");
+            return None;
+        }
+        let dir = mount.join("space");
+        std::fs::create_dir(&dir).expect("the disk is empty");
+        account().own(&dir).unwrap_or_else(|error| panic!("{error}"));
+        Some(Self { dir, mount })
+    }
+
+    /// Gives it another size.
+    ///
+    /// # Panics
+    /// If it cannot be had.
+    pub fn grow(&self, bytes: u64) {
+        assert!(mounted(&self.mount, &format!("remount,size={bytes}")), "the small disk can grow");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: a server may still have files open there.
+        let _ = Command::new("umount").arg("-l").arg(&self.mount).status();
+        let _ = std::fs::remove_dir(&self.mount);
+    }
+}
+
+fn mounted(mount: &Path, options: &str) -> bool {
+    let mut command = Command::new("mount");
+    command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(mount);
+    command.output().is_ok_and(|output| output.status.success())
+}

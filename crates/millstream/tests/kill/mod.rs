@@ -1,0 +1,212 @@
+//! Loads that are killed and run again, against an independent reading of their input.
+
+mod commit;
+mod moment;
+mod point;
+
+use crate::process::command;
+use fastrand::Rng;
+use millstream_testkit::{Server, connect};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::Duration;
+use tokio_postgres::Client;
+
+/// Time between two looks at a process, a file or a session.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// Looks after which something that was to happen has not.
+const LOOKS_MAX: u32 = 30_000;
+/// Most runs of one load; every one that is not killed ends it.
+const RUNS_MAX: u32 = 200;
+
+/// What the input says: the last document of a key wins.
+struct Input {
+    last: BTreeMap<String, i64>,
+    documents: u64,
+    bad: u64,
+}
+
+impl Input {
+    /// Writes a file of so many documents, some of them broken.
+    fn write(path: &Path, rng: &mut Rng, documents: u64) -> Self {
+        let mut input = Self { last: BTreeMap::new(), documents, bad: 0 };
+        let keys = rng.u64(documents / 4..documents * 2);
+        let padding = "x".repeat(400);
+        let mut text = String::new();
+        for value in 0..i64::try_from(documents).unwrap() {
+            let id = format!("k{:06}", rng.u64(..keys));
+            if rng.u8(..) < 5 {
+                input.bad += 1;
+                writeln!(text, "{{\"id\":\"{id}\",\"value\":{value}").unwrap();
+            } else {
+                writeln!(text, "{{\"id\":\"{id}\",\"value\":{value},\"padding\":\"{padding}\"}}").unwrap();
+                input.last.insert(id, value);
+            }
+        }
+        std::fs::write(path, text).unwrap();
+        input
+    }
+}
+
+/// A load that may be killed: a file, a table, and the server that it goes to.
+struct Victim {
+    input: Input,
+    dir: tempfile::TempDir,
+    table: String,
+    url: String,
+    client: Client,
+    /// Keys that were in the table before, with a value of -1.
+    before: u64,
+    more: Vec<String>,
+    /// Whether the file comes on standard input.
+    streamed: bool,
+}
+
+impl Victim {
+    /// A load of a new file into a new table; half of them into one with rows.
+    async fn new(server: &Server, rng: &mut Rng, documents: u64) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let input = Input::write(&dir.path().join("a.ndjson"), rng, documents);
+        let url = server.url("postgres");
+        let client = connect(&url).await;
+        // The superuser has the name of our schema, which comes first in its search path.
+        let table = format!("public.victim_{}", rng.u64(..));
+        let mut victim = Self { input, dir, table, url, client, before: 0, more: Vec::new(), streamed: rng.bool() };
+        if rng.bool() {
+            victim.fill(rng).await;
+        }
+        victim
+    }
+
+    /// Makes the table by hand, with rows for some of the keys and for some that never come.
+    async fn fill(&mut self, rng: &mut Rng) {
+        let create = format!("create table {} (id text collate \"C\" primary key, doc jsonb not null)", self.table);
+        self.client.batch_execute(&create).await.unwrap();
+        let some: Vec<String> = self.input.last.keys().filter(|_| rng.bool()).cloned().collect();
+        let insert = format!("insert into {} select id, '{{\"value\":-1}}' from unnest($1::text[]) id", self.table);
+        self.before = self.client.execute(&insert, &[&some]).await.unwrap();
+        self.more.push("--adopt".into());
+    }
+
+    /// A path beside the input.
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Starts the load, always by the same command but for the number of lanes.
+    fn start(&self, lanes: u16, failpoints: &str) -> Child {
+        let file = self.path("a.ndjson");
+        let source = if self.streamed { "-" } else { file.to_str().unwrap() };
+        let mut command = command(&["load", source, "--into", &self.table, "--key", "id:text"]);
+        if self.streamed {
+            command.args(["--source-name", "the stream"]).stdin(std::fs::File::open(&file).unwrap());
+        }
+        command.args(["--lanes", &lanes.to_string(), "--batch-rows", "100", "--db", &self.url]);
+        command.args(["--output", "json", "--progress", "none", "--max-rejects", "1000000"]).args(&self.more);
+        command.env("MILLSTREAM_FAILPOINTS", failpoints);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Runs the load to its end, which may be its death.
+    async fn run(&self, lanes: u16, failpoints: &str) -> ExitStatus {
+        let child = self.start(lanes, failpoints);
+        self.end(child).await
+    }
+
+    /// Waits for the end of a run; one that was not killed must have done everything.
+    async fn end(&self, mut child: Child) -> ExitStatus {
+        for _ in 0..LOOKS_MAX {
+            if child.try_wait().unwrap().is_some() {
+                let output = child.wait_with_output().unwrap();
+                let told = String::from_utf8_lossy(&output.stderr).into_owned();
+                assert!(is_killed(output.status) || output.status.code() == Some(self.code()), "{told}");
+                return output.status;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        panic!("the load does not end");
+    }
+
+    /// Exit code of a load that is done.
+    fn code(&self) -> i32 {
+        i32::from(self.input.bad > 0)
+    }
+
+    /// Documents committed so far, whatever state the load is in.
+    async fn committed(&self) -> u64 {
+        if !self.recorded().await {
+            return 0;
+        }
+        let sql = "select coalesce(sum(l.read + (select coalesce(sum(n.read), 0) from millstream.lane n
+                       where n.load_id = l.load_id)), 0)::bigint
+                   from millstream.load l where table_oid = to_regclass($1)";
+        let row = self.client.query_one(sql, &[&self.table]).await.unwrap();
+        u64::try_from(row.get::<_, i64>(0)).unwrap()
+    }
+
+    /// Whether there is a place for records at all.
+    async fn recorded(&self) -> bool {
+        let sql = "select to_regclass('millstream.reject') is not null";
+        self.client.query_one(sql, &[]).await.unwrap().get(0)
+    }
+
+    /// The receipt on record, once the load has ended.
+    async fn receipt(&self) -> Option<Value> {
+        if !self.recorded().await {
+            return None;
+        }
+        let sql = "select receipt::text from millstream.load where table_oid = to_regclass($1) and state = 'finished'";
+        let rows = self.client.query(sql, &[&self.table]).await.unwrap();
+        assert!(rows.len() <= 1, "one load, however often it was killed");
+        rows.first().map(|row| serde_json::from_str(row.get(0)).unwrap())
+    }
+
+    /// Runs the load until it is done, then compares everything with the input.
+    async fn finish(&self, rng: &mut Rng) {
+        for _ in 0..RUNS_MAX {
+            if let Some(receipt) = self.receipt().await {
+                return self.check(&receipt).await;
+            }
+            let status = self.run(rng.u16(1..5), "").await;
+            assert_eq!(status.code(), Some(self.code()));
+        }
+        panic!("the load does not end in {RUNS_MAX} runs");
+    }
+
+    /// The table is what the input says, and the receipt that of a run without interruption.
+    async fn check(&self, receipt: &Value) {
+        let sql = format!("select id, (doc ->> 'value')::bigint from {}", self.table);
+        let rows = self.client.query(&sql, &[]).await.unwrap();
+        let found: BTreeMap<String, i64> = rows.iter().map(|r| (r.get(0), r.get(1))).collect();
+        assert!(found == self.input.last, "the table is what the input says");
+        let count = |name: &str| receipt[name].as_u64().unwrap();
+        assert_eq!((count("read"), count("rejected")), (self.input.documents, self.input.bad), "{receipt}");
+        assert_eq!(count("inserted") - count("deleted"), found.len() as u64 - self.before, "{receipt}");
+        let rest = ["updated", "unchanged", "superseded"].map(count).iter().sum::<u64>();
+        assert_eq!(count("inserted") + rest, self.input.documents - self.input.bad, "{receipt}");
+        let sql = "select count(*) from millstream.reject join millstream.load using (load_id) where table_oid = to_regclass($1)";
+        let rejects: i64 = self.client.query_one(sql, &[&self.table]).await.unwrap().get(0);
+        assert_eq!(u64::try_from(rejects).unwrap(), self.input.bad);
+        self.client.batch_execute(&format!("drop table {}", self.table)).await.unwrap();
+    }
+}
+
+/// Whether a process died by SIGKILL.
+fn is_killed(status: ExitStatus) -> bool {
+    status.signal() == Some(9)
+}
+
+/// Waits until something has happened.
+async fn until(what: &str, mut happened: impl AsyncFnMut() -> bool) {
+    for _ in 0..LOOKS_MAX {
+        if happened().await {
+            return;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    panic!("it does not come that {what}");
+}

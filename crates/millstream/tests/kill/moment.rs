@@ -1,0 +1,84 @@
+//! The load killed at random moments.
+
+use super::{Victim, is_killed};
+use fastrand::Rng;
+use millstream_testkit::{Server, Settings, builds, cases};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Kills on every build that count.
+const KILLS: usize = 95;
+/// Documents of a load: many batches for each lane.
+const DOCUMENTS: u64 = 30_000;
+/// Where kills are added up over many runs, if anywhere: a JSON file.
+const RECORD: &str = "MILLSTREAM_TEST_KILL_RECORD";
+
+/// What came of the kills.
+#[derive(Debug, Default)]
+struct Tally {
+    /// Kills after which some batches of the run were committed and others not.
+    kills: u64,
+    /// Kills in all.
+    tries: u64,
+    loads: u64,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_killed_at_any_moment_goes_on_and_ends_right() {
+    for build in builds().await {
+        println!("on {}", build.installation);
+        let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
+        let wanted = u64::try_from(cases(KILLS)).unwrap();
+        let mut done = 0;
+        while done < wanted {
+            let seed = fastrand::u64(..);
+            let tally = kill_one_load(&server, seed, wanted - done).await;
+            done += tally.kills;
+            if let Some(path) = std::env::var_os(RECORD) {
+                add_to_record(Path::new(&path), build.major(), &tally);
+            }
+        }
+    }
+}
+
+/// Kills a load again and again, until it is done or was killed often enough.
+async fn kill_one_load(server: &Server, seed: u64, most: u64) -> Tally {
+    let mut rng = Rng::with_seed(seed);
+    let victim = Victim::new(server, &mut rng, DOCUMENTS).await;
+    let mut tally = Tally { loads: 1, ..Tally::default() };
+    let mut before = 0;
+    let mut longest = Duration::from_millis(600);
+    while tally.kills < most {
+        let begun = Instant::now();
+        let mut child = victim.start(rng.u16(1..5), "");
+        tokio::time::sleep(longest.mul_f64(rng.f64())).await;
+        // It may have ended, which is the end of this load.
+        child.kill().unwrap();
+        if !is_killed(victim.end(child).await) {
+            longest = begun.elapsed();
+            break;
+        }
+        tally.tries += 1;
+        let committed = victim.committed().await;
+        if committed > before && committed < victim.input.documents {
+            tally.kills += 1;
+        }
+        before = committed;
+    }
+    println!("seed {seed}: {} of {} kills count, at most after {longest:?}", tally.kills, tally.tries);
+    victim.finish(&mut rng).await;
+    tally
+}
+
+/// Adds to the counts in a file, so that thousands of kills can be made in many runs.
+fn add_to_record(path: &Path, major: u32, tally: &Tally) {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|_| "{}".into());
+    let mut record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let counts = &mut record[format!("postgresql_{major}")];
+    for (name, more) in [("kills", tally.kills), ("tries", tally.tries), ("loads", tally.loads)] {
+        counts[name] = (counts[name].as_u64().unwrap_or(0) + more).into();
+    }
+    let beside = path.with_extension("new");
+    std::fs::write(&beside, serde_json::to_string_pretty(&record).unwrap() + "\n").unwrap();
+    std::fs::rename(beside, path).unwrap();
+}

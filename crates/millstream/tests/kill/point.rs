@@ -1,0 +1,58 @@
+//! The load killed at every failpoint.
+
+use super::{Victim, is_killed, until};
+use millstream_engine::FAILPOINTS;
+use millstream_testkit::{Server, Settings, builds};
+
+/// Documents of a load: some chunks for each lane.
+const DOCUMENTS: u64 = 6_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_killed_at_any_point_goes_on_and_ends_right() {
+    let mut rng = fastrand::Rng::new();
+    for build in builds().await {
+        println!("on {}", build.installation);
+        let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
+        for point in FAILPOINTS {
+            let mut victim = Victim::new(&server, &mut rng, DOCUMENTS).await;
+            match *point {
+                "lane-reattached" => kill_while_reattaching(&victim).await,
+                "batch-replayed" => kill_while_replaying(&mut victim).await,
+                point => {
+                    let status = victim.run(2, &format!("{point}=kill")).await;
+                    assert!(is_killed(status), "{point} is passed");
+                    if victim.receipt().await.is_none() {
+                        victim.run(3, &format!("{point}=kill@{}", rng.u32(1..4))).await;
+                    }
+                }
+            }
+            victim.finish(&mut rng).await;
+        }
+    }
+}
+
+/// A lane reconnects only when its connection breaks.
+async fn kill_while_reattaching(victim: &Victim) {
+    let file = victim.path("held");
+    let points = format!("batch-advancing=wait:{}@2;lane-reattached=kill", file.display());
+    let child = victim.start(2, &points);
+    until("a batch is held", async || file.exists()).await;
+    let sql = "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'millstream lane%'";
+    victim.client.execute(sql, &[]).await.unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(is_killed(victim.end(child).await), "lane-reattached is passed");
+}
+
+/// A batch is replayed only when the server refuses something in it. The constraint goes before
+/// the load is done, so that nothing was refused for good.
+async fn kill_while_replaying(victim: &mut Victim) {
+    if victim.before == 0 && victim.more.is_empty() {
+        victim.fill(&mut fastrand::Rng::new()).await;
+    }
+    let table = &victim.table;
+    let refuse = format!("alter table {table} add constraint few check (hashtext(id) % 50 <> 0) not valid");
+    victim.client.batch_execute(&refuse).await.unwrap();
+    let status = victim.run(2, "batch-replayed=kill").await;
+    assert!(is_killed(status), "batch-replayed is passed");
+    victim.client.batch_execute(&format!("alter table {table} drop constraint few")).await.unwrap();
+}
