@@ -96,6 +96,17 @@ async fn load_once(request: &LoadRequest, around: &Surroundings) -> Result<Outco
     };
     let lanes = lane_count(&control, around, request.lanes).await?;
     let identity = identity(request, &collection, &feed);
+    if request.resume
+        && feed.resumable()
+        && collection.mode.adds_up()
+        && let Some(receipt) = store::finished(&control.client, &schema, &identity).await?
+    {
+        around.observer.event(Event::Warning(format!(
+            "load {} has added these sources up; nothing is added again, --resume off would",
+            receipt.load_id
+        )));
+        return Ok(Outcome { receipt, stopped: None, error: None });
+    }
     let owned = store::open(&mut control.client, &schema, &identity, lanes, request.resume).await?;
     feed.verify(&owned)?;
     announce(&owned, lanes, &*around.observer);
@@ -191,7 +202,7 @@ fn identity(request: &LoadRequest, collection: &Collection, feed: &Feed) -> Iden
     Identity {
         table_oid: collection.table_oid,
         collection: request.collection.to_string(),
-        mode: request.mode.name,
+        mode: collection.mode.to_string(),
         key: collection.key.clone(),
         format: request.format.clone(),
         durability: request.durability,
@@ -271,7 +282,8 @@ async fn start_engine(
     for lane in 0..lanes {
         lane_of_slot[store::slots_of_lane(lane, lanes)].fill(lane);
     }
-    let decoder = Decoder::new(&collection.key, DecodeLimits { document_bytes_max: request.document_bytes_max });
+    let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
+    let decoder = Decoder::for_mode(&collection.key, &collection.mode, limits);
     let splitter = Splitter::new(decoder, lane_of_slot, owned.floors.clone());
     let rejects = reject_limits(request, owned);
     Engine::start(splitter, setups, rejects, request.memory_bytes, Arc::clone(&around.tally)).await

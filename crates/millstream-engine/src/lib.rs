@@ -22,6 +22,7 @@ mod request;
 pub mod source;
 mod stop;
 pub mod store;
+mod verify;
 mod write;
 
 pub use collection::{Collection, FILLFACTOR, Plan, definition};
@@ -31,8 +32,9 @@ pub use error::Error;
 #[cfg(feature = "failpoints")]
 pub use failpoint::FAILPOINTS;
 pub use flow::{Outcome, Surroundings, load};
-pub use merge::{MODES, Mode};
+pub use merge::{Effect, Folded, MODES, Member, Mode, ModeError, Tombstone};
 pub use observe::{Event, Observer, Silent, Tally};
 pub use rehearsal::{DryReject, DryRun, dry_run};
-pub use request::LoadRequest;
+pub use request::{LoadRequest, SkipUnchanged};
 pub use stop::{Stop, StopReason};
+pub use verify::{Difference, Finding, Verification, VerifyRequest, verify};

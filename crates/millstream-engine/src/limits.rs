@@ -84,6 +84,12 @@ pub const MEMORY_BYTES_MIN: usize = 2 * DOCUMENT_BYTES_MAX;
 /// times the memory asked for.
 pub const FRAME_BYTES: usize = 128;
 
+/// Most paths of `sum`.
+pub const SUM_PATHS_MAX: usize = 16;
+
+/// Longest version that `newest` compares, in canonical bytes.
+pub const VERSION_BYTES_MAX: usize = 1 << 10;
+
 /// Rejects that one statement stores; a batch with more takes several.
 pub const REJECT_ROWS: usize = 5_000;
 
@@ -134,6 +140,40 @@ pub const WRITER_PENALTY: u32 = 1;
 /// Longest stay away from a writer, in batches.
 pub const WRITER_PENALTY_MAX: u32 = 64;
 
+/// Keys of a batch that are looked at to tell whether its documents are worth comparing.
+pub const COMPARED_SAMPLE: usize = 64;
+
+/// Percent of a batch's keys with unchanged documents from which on comparing is worth it: asking for
+/// a document takes about half the time of writing it.
+pub const COMPARED_PERCENT_MIN: u64 = 60;
+
+/// Memory in which verifying sorts documents, by default.
+pub const VERIFY_MEMORY_BYTES: usize = 64 << 20;
+
+/// Least memory in which verifying sorts documents.
+pub const VERIFY_MEMORY_BYTES_MIN: usize = 256 << 10;
+
+/// Bytes read or written at once of a sorted run.
+pub const RUN_BUFFER_BYTES: usize = 64 << 10;
+
+/// Most sorted runs that are merged at once; each is an open file with a buffer.
+pub const MERGE_RUNS_MAX: usize = 64;
+
+/// Bytes of documents of one key that are folded at once when verifying.
+pub const FOLD_BYTES: usize = 1 << 20;
+
+/// Bytes of folded documents that the merge of sorted runs hands over at once.
+pub const FOLDED_BATCH_BYTES: usize = 256 << 10;
+
+/// Batches of folded documents waiting to be compared; each may be one document of the longest.
+pub const FOLDED_QUEUE: usize = 1;
+
+/// Differences that verifying lists, by default.
+pub const FINDINGS_LISTED: usize = 20;
+
+/// Most differences that verifying lists: they are held in memory until the end.
+pub const FINDINGS_MAX: usize = 100_000;
+
 /// How long dropping a collection waits for others to let go of its table. Waiting longer would
 /// hold up every new reader behind the drop.
 pub const DROP_LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -150,6 +190,9 @@ const _: () = assert!((LANES_MAX as usize) <= SLOTS, "each lane owns at least on
 const _: () = assert!(BATCH_ROWS <= BATCH_ROWS_MAX);
 const _: () = assert!(CHUNK_BYTES <= BATCH_BYTES_MAX);
 const _: () = assert!(MEMORY_BYTES >= MEMORY_BYTES_MIN);
+const _: () = assert!(VERIFY_MEMORY_BYTES >= VERIFY_MEMORY_BYTES_MIN && FINDINGS_LISTED <= FINDINGS_MAX);
+const _: () = assert!(VERIFY_MEMORY_BYTES_MIN >= 4 * RUN_BUFFER_BYTES, "several runs are merged at once");
+const _: () = assert!(MERGE_RUNS_MAX * RUN_BUFFER_BYTES <= VERIFY_MEMORY_BYTES);
 const _: () = assert!(2 * BATCH_BYTES_MAX <= MEMORY_BYTES, "a batch fills while another is written");
 const _: () = assert!(CHUNK_BYTES <= CHUNK_BYTES_MAX);
 const _: () = assert!(DOCUMENT_BYTES_MAX <= DOCUMENT_BYTES_CEILING);

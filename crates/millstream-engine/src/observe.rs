@@ -10,6 +10,8 @@ use std::time::Duration;
 pub enum Event {
     /// The key, as inferred or given, one line per column.
     Key(Vec<String>),
+    /// The type of the versions that are compared, and why.
+    Version(String),
     /// The collection was made with this DDL.
     Created(String),
     /// Nothing wrong, but worth a line.

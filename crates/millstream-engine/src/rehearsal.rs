@@ -21,6 +21,8 @@ pub struct DryRun {
     pub key: KeySpec,
     /// One line per key column: its type and why.
     pub reasons: Vec<String>,
+    /// The type of the version that the mode compares, and why; `null` where it compares none.
+    pub version: Option<String>,
     /// The statement that would make the table; `null` when it is there and fits.
     pub ddl: Option<String>,
     /// Nothing wrong, but worth a line.
@@ -60,10 +62,12 @@ pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Err
     let mut feed = Feed::open(request, Arc::new(Tally::default()))?;
     let plan = collection::plan(&control, &Schema::new(&request.schema), request, &mut feed).await?;
     warnings.extend(plan.warnings);
-    let mut decoder = Decoder::new(&plan.key, DecodeLimits { document_bytes_max: request.document_bytes_max });
+    let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
+    let mut decoder = Decoder::for_mode(&plan.key, &plan.mode, limits);
     let mut dry = DryRun {
         key: plan.key,
         reasons: plan.reasons,
+        version: plan.version,
         ddl: plan.ddl,
         warnings,
         read: 0,

@@ -11,6 +11,18 @@ use millstream_model::limits::DOCUMENT_BYTES_MAX;
 use millstream_model::{CollectionName, KeyRequest};
 use std::time::Duration;
 
+/// Whether stored documents are compared with new ones before those are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SkipUnchanged {
+    /// While a sample of each batch says that it is worth it.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never: every document is written.
+    Off,
+}
+
 /// A load, as asked for on the command line or by a program.
 #[derive(Debug, Clone)]
 pub struct LoadRequest {
@@ -26,9 +38,13 @@ pub struct LoadRequest {
     /// A name of [`crate::source::SOURCES`], or `auto`.
     pub format: String,
     /// What a new document does to a stored one.
-    pub mode: &'static Mode,
+    pub mode: Mode,
+    /// Age from which on the versions of deleted documents are forgotten.
+    pub forget_deletes: Option<Duration>,
     /// What an acknowledged batch survives.
     pub durability: &'static Durability,
+    /// Whether equal documents are left alone.
+    pub skip_unchanged: SkipUnchanged,
     /// Whether an existing table that no load has made may be used.
     pub adopt: bool,
     /// Go on with an unfinished load of the same identity.
@@ -62,8 +78,10 @@ impl LoadRequest {
             sources,
             source_name: None,
             format: "auto".into(),
-            mode: crate::merge::MODES[0],
+            mode: Mode::default(),
+            forget_deletes: None,
             durability: DURABILITIES[0],
+            skip_unchanged: SkipUnchanged::default(),
             adopt: false,
             resume: true,
             lanes: None,
@@ -84,6 +102,12 @@ impl LoadRequest {
     /// [`Error::Request`] names the option and its range.
     pub fn check(&self) -> Result<(), Error> {
         let bad = |problem: String, hint: &str| Err(Error::Request { problem, hint: hint.into() });
+        if self.skip_unchanged == SkipUnchanged::On && !self.mode.replaces() {
+            return bad(
+                format!("--skip-unchanged on does not go with --mode {}", self.mode),
+                "leave it out: it is for documents that take the place of stored ones",
+            );
+        }
         if self.sources.is_empty() {
             return bad("there is nothing to load".into(), "name files, or - for standard input");
         }

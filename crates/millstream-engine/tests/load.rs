@@ -88,7 +88,7 @@ async fn keep_leaves_what_is_there() {
         let before = Stream::random(&mut rng, 5_000, 3_000);
         let after = Stream::random(&mut rng, 9_000, 6_000);
         let mut wanted = request("kept", "id", &[files.write("a", &before.text)]);
-        wanted.mode = Mode::by_name("keep").unwrap();
+        wanted.mode = "keep".parse().unwrap();
         wanted.batch_rows = 700;
         run(&db.url(), &wanted).await;
         assert_eq!(stored(&db, "kept").await, before.first);
@@ -451,7 +451,7 @@ async fn a_running_load_is_not_run_twice() {
         let wanted = wanted.clone();
         async move { load(&wanted, &around).await }
     });
-    while !told.0.lock().unwrap().iter().any(|e| matches!(e, Event::Started { .. })) {
+    while !first.is_finished() && !told.0.lock().unwrap().iter().any(|e| matches!(e, Event::Started { .. })) {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     let second = load(&wanted, &surroundings(&url).0).await;

@@ -66,6 +66,7 @@ async fn plans_use_the_key_index() {
                 let upsert = include_str!("../src/write/upsert.sql")
                     .replace("{table}", "public.big")
                     .replace("{key}", "id")
+                    .replace("{filter}", "")
                     .replace("{action}", action);
                 expect_plan(&client, &upsert, "", &["Conflict Arbiter Indexes: big_pkey"], "big").await;
             }

@@ -27,6 +27,12 @@ pub enum Reason {
     KeyType,
     /// The key does not fit an index entry.
     KeyTooLong,
+    /// The path of the version leads to nothing, or to JSON null.
+    VersionMissing,
+    /// A version does not fit its type.
+    VersionType,
+    /// What is to be added up is not a number.
+    NotNumber,
     /// Longer than the document limit.
     TooLarge,
     /// A CSV line whose number of fields differs from the header's.
@@ -50,6 +56,9 @@ pub const REASONS: &[Reason] = &[
     Reason::KeyNull,
     Reason::KeyType,
     Reason::KeyTooLong,
+    Reason::VersionMissing,
+    Reason::VersionType,
+    Reason::NotNumber,
     Reason::TooLarge,
     Reason::CsvFields,
     Reason::DamagedSource,
@@ -71,6 +80,9 @@ impl Reason {
             Self::KeyNull => "key_null",
             Self::KeyType => "key_type",
             Self::KeyTooLong => "key_too_long",
+            Self::VersionMissing => "version_missing",
+            Self::VersionType => "version_type",
+            Self::NotNumber => "not_number",
             Self::TooLarge => "too_large",
             Self::CsvFields => "csv_fields",
             Self::DamagedSource => "damaged_source",

@@ -26,10 +26,18 @@ impl KeyRequest {
     /// # Errors
     /// Names the piece that is wrong and the way out.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, KeyError> {
-        let letters = Letter::read(text)?;
-        let requests = letters.split(|l| l.is(',')).map(Self::parse_piece).collect::<Result<Vec<_>, _>>()?;
+        let requests = Self::parse_paths(text)?;
         check_columns(requests.iter().map(|r| r.column.as_str()))?;
         Ok(requests)
+    }
+
+    /// Parses the same, for values that make no columns: nothing is asked of the columns' names.
+    ///
+    /// # Errors
+    /// Names the piece that is wrong and the way out.
+    pub fn parse_paths(text: &str) -> Result<Vec<Self>, KeyError> {
+        let letters = Letter::read(text)?;
+        letters.split(|l| l.is(',')).map(Self::parse_piece).collect()
     }
 
     fn parse_piece(piece: &[Letter]) -> Result<Self, KeyError> {

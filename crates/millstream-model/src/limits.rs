@@ -47,4 +47,3 @@ const _: () = assert!(REJECT_END_BYTES * 2 <= REJECT_BYTES_MAX);
 const _: () = assert!(REJECT_BYTES_MAX <= DOCUMENT_BYTES_MAX);
 const _: () = assert!(NUMBER_EXPANDED_DIGITS_MAX <= NUMERIC_FRACTION_DIGITS_MAX);
 const _: () = assert!(KEY_PATH_SEGMENTS_MAX <= NESTING_MAX);
-const _: () = assert!(KEY_COLUMNS_MAX <= 8, "a set of key columns is the bits of a byte");

@@ -140,6 +140,7 @@ impl Observer for Printer {
 fn told(event: Event) -> Vec<String> {
     match event {
         Event::Key(columns) => columns.into_iter().map(|column| format!("key: {column}")).collect(),
+        Event::Version(text) => vec![format!("version: {text}")],
         Event::Created(ddl) => {
             vec![format!("created: {}", ddl.split_whitespace().collect::<Vec<_>>().join(" "))]
         }

@@ -1,7 +1,7 @@
 //! A batch: parts folded by key and sorted in the database's key order.
 
 use super::part::{Part, RejectedDocument, Row};
-use crate::merge::Mode;
+use crate::merge::{Folded, Member, Mode, Written};
 use millstream_model::Counters;
 use std::ops::Range;
 
@@ -14,6 +14,7 @@ pub(crate) struct Batch {
     order: Vec<Ordered>,
     /// One entry per distinct key, in key order.
     groups: Vec<Group>,
+    tombstones: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +62,8 @@ impl Batch {
                 _ => groups.push(Group { members: n..n + 1 }),
             }
         }
-        let batch = Self { parts, order, groups };
+        let tombstones = parts.iter().any(|part| part.rows.iter().any(|row| row.tombstone));
+        let batch = Self { parts, order, groups, tombstones };
         assert_eq!(
             batch.groups.iter().map(Group::len).sum::<usize>(),
             rows,
@@ -75,10 +77,61 @@ impl Batch {
         &self.groups
     }
 
-    /// The key and document that a group writes under a mode.
-    pub(crate) fn winner(&self, group: &Group, mode: &Mode) -> (&[u8], &[u8]) {
-        let (part, row) = self.member((mode.fold)(&group.members));
-        (part.key(row), part.document(row))
+    /// Whether any of the documents deletes.
+    pub(crate) fn has_tombstones(&self) -> bool {
+        self.tombstones
+    }
+
+    /// The key of a group and what it writes under a mode.
+    pub(crate) fn winner(&self, group: &Group, mode: &Mode) -> (&[u8], Folded<'_>) {
+        let (part, row) = self.member(group.members.start);
+        let folded = match group.len() {
+            1 => mode.fold(&[part.member(row)]),
+            _ => mode.fold(&self.list(group)),
+        };
+        (part.key(row), folded)
+    }
+
+    fn list(&self, group: &Group) -> Vec<Member<'_>> {
+        self.members(group).map(|(part, row)| part.member(row)).collect()
+    }
+
+    /// What is known of a write of these groups before it is done: documents, keys, and documents
+    /// that come too late.
+    pub(crate) fn written(&self, groups: &[Group], mode: &Mode) -> Written {
+        let documents = groups.iter().map(|g| g.len() as u64).sum();
+        let mut written = Written { documents, keys: groups.len() as u64, ..Written::default() };
+        for group in groups.iter().filter(|g| g.len() > 1 && mode.sets_aside()) {
+            let (stale, kept) = mode.aside(&self.list(group));
+            written.stale += stale;
+            written.kept += kept;
+        }
+        written
+    }
+
+    /// The groups as parts that can be folded one by one, the first parts of all keys, then the second
+    /// ones, and so on; `None` when every group is one such part. `alone`: every document is a part.
+    pub(crate) fn rounds(&self, groups: &[Group], mode: &Mode, alone: bool) -> Option<Vec<Vec<Group>>> {
+        if !(alone || mode.may_cut()) || groups.iter().all(|g| g.len() == 1) {
+            return None;
+        }
+        let mut rounds: Vec<Vec<Group>> = Vec::new();
+        for group in groups {
+            let cuts = match alone {
+                true => (1..group.len()).collect(),
+                false => mode.cuts(&self.list(group)),
+            };
+            let mut start = group.members.start;
+            let ends = cuts.into_iter().map(|cut| group.members.start + cut).chain([group.members.end]);
+            for (n, end) in ends.enumerate() {
+                if rounds.len() == n {
+                    rounds.push(Vec::new());
+                }
+                rounds[n].push(Group { members: start..end });
+                start = end;
+            }
+        }
+        (rounds.len() > 1).then_some(rounds)
     }
 
     /// The documents of a group, oldest first.

@@ -1,5 +1,6 @@
 //! A lane's share of a chunk.
 
+use crate::merge::Member;
 use bytes::Bytes;
 use millstream_model::{Fault, Position};
 use std::sync::Arc;
@@ -14,8 +15,12 @@ pub(crate) struct Row {
     pub(crate) line: u64,
     pub(crate) key_start: u32,
     pub(crate) key_len: u32,
+    /// The version's bytes follow the key's.
+    pub(crate) version_len: u32,
     pub(crate) doc_start: u32,
     pub(crate) doc_len: u32,
+    /// Whether the document deletes.
+    pub(crate) tombstone: bool,
 }
 
 /// A document that cannot be stored, on its way into the reject table.
@@ -39,7 +44,7 @@ pub(crate) struct Part {
     pub(crate) end: u64,
     pub(crate) prefix_hash: u128,
     pub(crate) bytes: Bytes,
-    /// Canonical keys of the rows, back to back.
+    /// Canonical keys of the rows, each followed by the document's version, back to back.
     pub(crate) keys: Vec<u8>,
     pub(crate) rows: Vec<Row>,
     pub(crate) rejects: Vec<RejectedDocument>,
@@ -85,6 +90,16 @@ impl Part {
 
     pub(crate) fn document(&self, row: &Row) -> &[u8] {
         &self.bytes[row.doc_start as usize..row.doc_start as usize + row.doc_len as usize]
+    }
+
+    /// The document as a merge mode sees it.
+    pub(crate) fn member(&self, row: &Row) -> Member<'_> {
+        let version = (row.key_start + row.key_len) as usize;
+        Member {
+            document: self.document(row),
+            version: &self.keys[version..version + row.version_len as usize],
+            tombstone: row.tombstone,
+        }
     }
 
     pub(crate) fn position(&self, row: &Row) -> Position {

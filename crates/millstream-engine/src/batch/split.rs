@@ -20,6 +20,7 @@ pub(crate) struct Splitter {
     resumed: bool,
     lanes: usize,
     key: Vec<u8>,
+    version: Vec<u8>,
 }
 
 /// Documents that an earlier run of the load had already committed, and bytes of the chunk.
@@ -33,7 +34,7 @@ impl Splitter {
     pub(crate) fn new(decoder: Decoder, lane_of_slot: [u16; SLOTS], floors: Box<[Position; SLOTS]>) -> Self {
         let lanes = lane_of_slot.iter().max().map_or(0, |l| usize::from(*l) + 1);
         let resumed = floors.iter().any(|f| *f > Position::default());
-        Self { decoder, lane_of_slot, floors, resumed, lanes, key: Vec::new() }
+        Self { decoder, lane_of_slot, floors, resumed, lanes, key: Vec::new(), version: Vec::new() }
     }
 
     /// One part for each lane, in lane order.
@@ -57,21 +58,22 @@ impl Splitter {
         for frame in &chunk.frames {
             let document = chunk.document(frame);
             self.key.clear();
-            let fault = match &frame.broken {
-                Some(broken) => Some(broken.fault.clone()),
-                None => self.decoder.decode(document, &mut self.key).err(),
+            self.version.clear();
+            let judged = match &frame.broken {
+                Some(broken) => Err(broken.fault.clone()),
+                None => self.decoder.judge(document, &mut self.key, &mut self.version),
             };
             let position = Position { source: chunk.source, offset: frame.offset };
-            let slot = if fault.is_some() { Slot::of_position(position) } else { Slot::of_key(&self.key) };
+            let slot = if judged.is_err() { Slot::of_position(position) } else { Slot::of_key(&self.key) };
             if self.resumed && position < self.floors[slot.index()] {
                 skipped.documents += 1;
                 continue;
             }
             let part = &mut parts[usize::from(self.lane_of_slot[slot.index()])];
             part.bytes_read += u64::from(frame.len);
-            match fault {
-                None => push_row(part, frame, &self.key),
-                Some(fault) => part.rejects.push(reject(chunk, frame, position, fault)),
+            match judged {
+                Ok(tombstone) => push_row(part, frame, &self.key, &self.version, tombstone),
+                Err(fault) => part.rejects.push(reject(chunk, frame, position, fault)),
             }
         }
         let dealt: usize = parts.iter().map(Part::documents).sum();
@@ -84,7 +86,7 @@ impl Splitter {
     }
 }
 
-fn push_row(part: &mut Part, frame: &Frame, key: &[u8]) {
+fn push_row(part: &mut Part, frame: &Frame, key: &[u8], version: &[u8], tombstone: bool) {
     let mut head = [0u8; 8];
     let n = key.len().min(8);
     head[..n].copy_from_slice(&key[..n]);
@@ -94,10 +96,13 @@ fn push_row(part: &mut Part, frame: &Frame, key: &[u8]) {
         line: frame.line,
         key_start: u32::try_from(part.keys.len()).expect("keys of a chunk fit 4 GiB"),
         key_len: u32::try_from(key.len()).expect("a key fits an index tuple"),
+        version_len: u32::try_from(version.len()).expect("a version is short"),
         doc_start: frame.start,
         doc_len: frame.len,
+        tombstone,
     });
     part.keys.extend_from_slice(key);
+    part.keys.extend_from_slice(version);
 }
 
 fn reject(chunk: &Chunk, frame: &Frame, position: Position, fault: Fault) -> RejectedDocument {

@@ -40,7 +40,30 @@ pub(super) fn check(
     if let Some((problem, hint)) = OBSTACLES.iter().find_map(|obstacle| obstacle(table)) {
         return Err(refuse(problem, hint));
     }
+    if let Some((problem, hint)) = request.mode.tombstone().and_then(|_| no_deletes(table)) {
+        return Err(refuse(problem, hint));
+    }
     Ok((key, warnings(table)))
+}
+
+/// Why documents cannot delete rows of the table.
+fn no_deletes(table: &Table) -> Option<(String, String)> {
+    let key = conflict_key(table);
+    let odd = |c: &&Column| key.contains(&c.name) && c.collation.as_ref().is_some_and(|(_, name)| name != "C");
+    if !table.privileges.delete {
+        return Some((
+            "this role may not delete".into(),
+            "ask the owner to grant it, or leave out --delete-when".into(),
+        ));
+    }
+    let column = table.columns.iter().find(odd)?;
+    Some((
+        format!(
+            "its key column {} is not in collation \"C\", by which documents find the rows they delete",
+            column.name
+        ),
+        format!("alter table {} alter column {} type text collate \"C\"", table.name, column.name),
+    ))
 }
 
 /// Whether an update may find the table's rows by a join with staged keys: they compare as those do,
@@ -49,6 +72,13 @@ pub(super) fn joins(table: &Table) -> bool {
     let key = conflict_key(table);
     let mut collations = table.columns.iter().filter(|c| key.contains(&c.name)).filter_map(|c| c.collation.as_ref());
     table.triggers.is_empty() && collations.all(|(_, name)| name == "C")
+}
+
+/// Whether the table has anything that may refuse a document, or store it otherwise, by what it holds.
+pub(super) fn judges(table: &Table) -> bool {
+    let generated = table.columns.iter().any(|c| c.generated);
+    let keyed = table.unique_indexes.len() > 1 || !table.other_unique.is_empty() || table.other_indexes > 0;
+    generated || keyed || !(table.checks.is_empty() && table.foreign_keys.is_empty() && table.triggers.is_empty())
 }
 
 /// A reason not to load into a table, with the way out.

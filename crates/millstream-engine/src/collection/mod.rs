@@ -9,6 +9,7 @@ pub use definition::{FILLFACTOR, definition};
 use crate::decode;
 use crate::error::Error;
 use crate::feed::Feed;
+use crate::merge::Mode;
 use crate::observe::{Event, Observer};
 use crate::request::LoadRequest;
 use crate::store::{self, Schema};
@@ -27,6 +28,12 @@ pub struct Collection {
     pub empty: bool,
     /// Whether rows can be updated by a join with the staged keys.
     pub joins: bool,
+    /// Whether constraints or triggers judge what is stored.
+    pub judges: bool,
+    /// Whether older documents than a tombstone of the collection may come.
+    pub guarded: bool,
+    /// The mode that was asked for, the type of its version settled.
+    pub mode: Mode,
 }
 
 /// What a load would find or make.
@@ -40,7 +47,11 @@ pub struct Plan {
     pub ddl: Option<String>,
     /// Nothing wrong, but worth a line.
     pub warnings: Vec<String>,
+    /// The type of the version that the mode compares, and why.
+    pub version: Option<String>,
     pub(crate) joins: bool,
+    pub(crate) judges: bool,
+    pub(crate) mode: Mode,
 }
 
 /// Settles the key and, without changing anything, checks the table if there is one.
@@ -51,17 +62,19 @@ pub(crate) async fn plan(
     feed: &mut Feed,
 ) -> Result<Plan, Error> {
     let name = &request.collection;
+    let (mode, version) = settle(request, feed).await?;
     match catalog::table(&control.client, &name.schema, &name.table).await? {
         Some(table) => {
             let known = store::known_collection(&control.client, schema, table.oid).await?;
             let (key, warnings) = fitness::check(request, &table, known.as_ref())?;
             let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
-            Ok(Plan { key, reasons, ddl: None, warnings, joins: fitness::joins(&table) })
+            let (joins, judges) = (fitness::joins(&table), fitness::judges(&table));
+            Ok(Plan { key, reasons, ddl: None, warnings, version, joins, judges, mode })
         }
         None => {
             let (key, reasons) = infer(request, feed).await?;
             let ddl = definition(name, &key, request.durability, control.server.lz4);
-            Ok(Plan { key, reasons, ddl: Some(ddl), warnings: Vec::new(), joins: true })
+            Ok(Plan { key, reasons, ddl: Some(ddl), warnings: Vec::new(), version, joins: true, judges: false, mode })
         }
     }
 }
@@ -90,6 +103,9 @@ pub(crate) async fn prepare(
         }
     }
     observer.event(Event::Key(plan.reasons));
+    if let Some(version) = plan.version {
+        observer.event(Event::Version(version));
+    }
     for warning in plan.warnings {
         observer.event(Event::Warning(warning));
     }
@@ -100,7 +116,16 @@ pub(crate) async fn prepare(
     store::remember_collection(&control.client, schema, table, name, &plan.key, true).await?;
     let exists = format!("select exists (select from {})", millstream_pg::quote_qualified(&name.schema, &name.table));
     let filled: bool = control.client.query_one(&exists, &[]).await?.get(0);
-    Ok(Collection { table_oid: table, key: plan.key, empty: !filled, joins: plan.joins })
+    let guarded = guarded(control, schema, table, request, &plan.mode).await?;
+    Ok(Collection {
+        table_oid: table,
+        guarded,
+        key: plan.key,
+        empty: !filled,
+        joins: plan.joins,
+        judges: plan.judges,
+        mode: plan.mode,
+    })
 }
 
 /// Makes the table and remembers it as ours, both or neither, so that no other load and no later run
@@ -153,6 +178,45 @@ async fn infer(request: &LoadRequest, feed: &mut Feed) -> Result<(KeySpec, Vec<S
     let inferred = decode::infer(documents, &request.key)?;
     let reasons = inferred.spec.columns.iter().zip(&inferred.reasons).map(|(c, why)| describe(c, why)).collect();
     Ok((inferred.spec, reasons))
+}
+
+/// Forgets old tombstones where that is asked for; whether versions are to be compared with those of
+/// tombstones.
+async fn guarded(
+    control: &Connection,
+    schema: &Schema,
+    table: u32,
+    request: &LoadRequest,
+    mode: &Mode,
+) -> Result<bool, Error> {
+    if mode.version().is_none() {
+        return Ok(false);
+    }
+    if let Some(age) = request.forget_deletes {
+        let sql = schema.sql(include_str!("../store/tombstone_forget.sql"));
+        control.client.execute(&sql, &[&table, &age.as_secs_f64()]).await?;
+    }
+    let sql = schema.sql("select exists (select from {schema}.tombstone where table_oid = $1 and version_of = $2)");
+    let any: bool = control.client.query_one(&sql, &[&table, &mode.paths_text()]).await?.get(0);
+    Ok(any || mode.tombstone().is_some())
+}
+
+/// The mode with the type of its version, told from the documents where the request leaves it open,
+/// and why.
+pub(crate) async fn settle(request: &LoadRequest, feed: &mut Feed) -> Result<(Mode, Option<String>), Error> {
+    let mode = request.mode.clone();
+    let Some(wanted) = mode.version().cloned() else { return Ok((mode, None)) };
+    let (key_type, why) = match wanted.key_type {
+        Some(key_type) => (key_type, "as given".to_owned()),
+        None => {
+            let sample = feed.sample().await?;
+            let frames = sample.iter().flat_map(|chunk| chunk.frames.iter().map(move |frame| (chunk, frame)));
+            let documents = frames.filter(|(_, f)| f.broken.is_none()).map(|(chunk, f)| chunk.document(f));
+            decode::infer_version(documents, &wanted)?
+        }
+    };
+    let text = format!("{key_type} from {} ({why})", wanted.path_text());
+    Ok((mode.with_version_type(key_type), Some(text)))
 }
 
 fn describe(column: &KeyColumn, why: &str) -> String {

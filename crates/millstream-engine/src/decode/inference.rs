@@ -123,6 +123,23 @@ pub fn infer<'d>(
     Ok(Inference { spec, reasons })
 }
 
+/// Chooses the type of a version as [`infer`] does that of a key, and tells why. Without documents,
+/// where nothing is compared, it is text.
+///
+/// # Errors
+/// As [`infer`].
+pub fn infer_version<'d>(
+    documents: impl Iterator<Item = &'d [u8]>,
+    wanted: &KeyRequest,
+) -> Result<(KeyType, String), InferenceError> {
+    let column = KeyRequest { column: "version".into(), ..wanted.clone() };
+    match infer(documents, &[column]) {
+        Ok(mut told) => Ok((told.spec.columns.remove(0).key_type, told.reasons.remove(0))),
+        Err(InferenceError::NoDocuments(..)) => Ok((KeyType::Text, "there is no document".to_owned())),
+        Err(error) => Err(error),
+    }
+}
+
 /// What a value could be as a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {

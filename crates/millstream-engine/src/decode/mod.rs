@@ -3,6 +3,7 @@
 //! What passes here, jsonb accepts; what does not is either refused by jsonb too or falls under a
 //! named limit (nesting, expanded numbers, size, index entry) or the strict literals of keys.
 
+mod extra;
 mod flaw;
 mod inference;
 mod jsonb_text;
@@ -14,12 +15,14 @@ mod text;
 mod value;
 mod walk;
 
-pub use inference::{Inference, InferenceError, infer};
+pub use inference::{Inference, InferenceError, infer, infer_version};
 pub use jsonb_text::JsonbText;
 
+use crate::merge::Mode;
 use millstream_model::key_bytes::index_tuple_bytes;
 use millstream_model::limits::{DOCUMENT_BYTES_MAX, INDEX_TUPLE_BYTES_MAX, KEY_COLUMNS_MAX};
 use millstream_model::{Fault, KeyColumn, KeySpec, KeyType, Reason};
+use extra::Extra;
 use path::Columns;
 use walk::Walk;
 
@@ -54,6 +57,7 @@ pub struct Decoder {
     key: Vec<KeyColumn>,
     types: Vec<KeyType>,
     columns: Columns,
+    extra: Extra,
     limits: DecodeLimits,
     /// Text of a value that is not in the document as such.
     scratch: Vec<u8>,
@@ -62,10 +66,17 @@ pub struct Decoder {
 impl Decoder {
     /// A decoder for the documents of one collection.
     pub fn new(key: &KeySpec, limits: DecodeLimits) -> Self {
+        Self::for_mode(key, &Mode::default(), limits)
+    }
+
+    /// A decoder that also finds what a merge mode wants to know.
+    pub fn for_mode(key: &KeySpec, mode: &Mode, limits: DecodeLimits) -> Self {
+        let extra = Extra::new(mode);
         Self {
             key: key.columns.clone(),
             types: key.types(),
-            columns: Columns::new(key.columns.iter().map(|c| c.path.as_slice())),
+            columns: Columns::new(key.columns.iter().map(|c| c.path.as_slice()).chain(extra.paths())),
+            extra,
             limits,
             scratch: Vec::new(),
         }
@@ -77,6 +88,16 @@ impl Decoder {
     /// Why the document cannot be stored; `key` is as it was.
     #[inline]
     pub fn decode(&mut self, document: &[u8], key: &mut Vec<u8>) -> Result<(), Fault> {
+        self.judge(document, key, &mut Vec::new()).map(drop)
+    }
+
+    /// The same, and appends the canonical bytes of the document's version to `version`, where the
+    /// mode has one; the value tells whether the document deletes.
+    ///
+    /// # Errors
+    /// Why the document cannot be stored; `key` and `version` are as they were.
+    #[inline]
+    pub fn judge(&mut self, document: &[u8], key: &mut Vec<u8>, version: &mut Vec<u8>) -> Result<bool, Fault> {
         let mut walk = Walk::new(document, &self.columns);
         check(document, self.limits, &mut walk)?;
         let start = key.len();
@@ -93,7 +114,8 @@ impl Decoder {
                 return Err(too_long(bytes));
             }
         }
-        Ok(())
+        let found = &walk.found[self.key.len()..];
+        self.extra.judge(document, found, &mut self.scratch, version).inspect_err(|_| key.truncate(start))
     }
 }
 

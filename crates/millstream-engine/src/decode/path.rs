@@ -3,9 +3,14 @@
 use super::text;
 use millstream_model::limits::KEY_COLUMNS_MAX;
 
+/// Paths that one pass looks for: those of a key, of a version and of what makes a tombstone.
+pub(super) const PATHS_MAX: usize = KEY_COLUMNS_MAX + 2;
+
+const _: () = assert!(PATHS_MAX <= u16::BITS as usize, "a set of paths is the bits of a mask");
+
 /// A set of key columns, by their index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mask(u8);
+pub(super) struct Mask(u16);
 
 impl Mask {
     pub(super) const NONE: Self = Self(0);
@@ -34,7 +39,7 @@ impl Mask {
     }
 }
 
-/// The paths of every column.
+/// The paths of every column, and others that the same pass looks for.
 #[derive(Debug, Clone)]
 pub(super) struct Columns {
     paths: Vec<Vec<Segment>>,
@@ -48,12 +53,12 @@ struct Segment {
 }
 
 impl Columns {
-    /// Takes at most [`KEY_COLUMNS_MAX`] paths, none of them empty.
+    /// Takes at most [`PATHS_MAX`] paths, none of them empty.
     pub(super) fn new<'p>(paths: impl Iterator<Item = &'p [String]>) -> Self {
         let segment = |name: &String| Segment { name: name.as_bytes().into(), index: array_index(name) };
         let paths: Vec<Vec<Segment>> = paths.map(|path| path.iter().map(segment).collect()).collect();
         assert!(
-            paths.len() <= KEY_COLUMNS_MAX && paths.iter().all(|path| !path.is_empty()),
+            paths.len() <= PATHS_MAX && paths.iter().all(|path| !path.is_empty()),
             "a key was checked when it was parsed"
         );
         Self { paths }

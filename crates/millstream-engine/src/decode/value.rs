@@ -14,6 +14,29 @@ pub(super) fn put(
     scratch: &mut Vec<u8>,
     key: &mut Vec<u8>,
 ) -> Result<(), Fault> {
+    put_typed(column.key_type, document, found, scratch, key).map_err(|unfit| match unfit {
+        Unfit::Literal(error) => not_literal(column, found, error),
+        Unfit::Kind => unusable(column, found),
+    })
+}
+
+/// Why a value is none of the type.
+pub(super) enum Unfit {
+    /// Its kind could be: a string or a number.
+    Literal(LiteralError),
+    /// Its kind never is.
+    Kind,
+}
+
+/// Appends the canonical bytes of a value of that type.
+#[inline]
+pub(super) fn put_typed(
+    key_type: KeyType,
+    document: &[u8],
+    found: &Found,
+    scratch: &mut Vec<u8>,
+    key: &mut Vec<u8>,
+) -> Result<(), Unfit> {
     let text = match found {
         Found::String { range, escaped: false } => &document[range.clone()],
         Found::String { range, .. } => {
@@ -21,26 +44,26 @@ pub(super) fn put(
             text::put_unescaped(&document[range.clone()], scratch);
             scratch
         }
-        Found::Number(range) if takes_numbers(column.key_type) => {
+        Found::Number(range) if takes_numbers(key_type) => {
             scratch.clear();
             number::put_spelling(&document[range.clone()], scratch);
             scratch
         }
-        Found::Boolean(value) if column.key_type == KeyType::Boolean => {
+        Found::Boolean(value) if key_type == KeyType::Boolean => {
             put_bool(*value, key);
             return Ok(());
         }
-        Found::Boolean(value) if column.key_type == KeyType::Text => {
+        Found::Boolean(value) if key_type == KeyType::Text => {
             put_text(if *value { b"true" } else { b"false" }, key);
             return Ok(());
         }
-        found => return Err(unusable(column, found)),
+        _ => return Err(Unfit::Kind),
     };
-    if column.key_type == KeyType::Text {
+    if key_type == KeyType::Text {
         put_text(text, key);
         return Ok(());
     }
-    put_literal(column.key_type, text, key).map_err(|error| not_literal(column, found, error))
+    put_literal(key_type, text, key).map_err(Unfit::Literal)
 }
 
 fn takes_numbers(key_type: KeyType) -> bool {
@@ -73,7 +96,7 @@ fn kind(found: &Found) -> &'static str {
     kind_with_article(found).split_once(' ').map_or("value", |(_, kind)| kind)
 }
 
-fn kind_with_article(found: &Found) -> &'static str {
+pub(super) fn kind_with_article(found: &Found) -> &'static str {
     match found {
         Found::Missing => "no value",
         Found::Null => "a null",

@@ -4,9 +4,9 @@
 //! name continues a path, whatever was found on that path before is forgotten.
 
 use super::flaw::Flaw;
-use super::path::{Columns, Mask};
+use super::path::{Columns, Mask, PATHS_MAX};
 use super::scan::{Next, Scanner, Stop};
-use millstream_model::limits::{KEY_COLUMNS_MAX, NESTING_MAX};
+use millstream_model::limits::NESTING_MAX;
 use std::ops::Range;
 
 /// What the end of a path leads to. Ranges are bytes of the document.
@@ -29,7 +29,7 @@ pub(super) enum Found {
 pub(super) struct Walk<'d, 'c> {
     pub(super) scanner: Scanner<'d>,
     columns: &'c Columns,
-    pub(super) found: [Found; KEY_COLUMNS_MAX],
+    pub(super) found: [Found; PATHS_MAX],
     /// Elements of the array that ended last.
     elements: usize,
 }
@@ -39,7 +39,7 @@ impl<'d, 'c> Walk<'d, 'c> {
         Self {
             scanner: Scanner::new(document),
             columns,
-            found: [const { Found::Missing }; KEY_COLUMNS_MAX],
+            found: [const { Found::Missing }; PATHS_MAX],
             elements: 0,
         }
     }
@@ -134,14 +134,14 @@ impl<'d, 'c> Walk<'d, 'c> {
 
     /// The element each open path goes on with. Those that count from the end cost a pass more.
     #[cold]
-    fn indexes(&mut self, start: usize, depth: usize, open: Mask) -> Result<[Option<usize>; KEY_COLUMNS_MAX], Stop> {
+    fn indexes(&mut self, start: usize, depth: usize, open: Mask) -> Result<[Option<usize>; PATHS_MAX], Stop> {
         let segments = open.columns().map(|column| (column, self.columns.index(column, depth)));
         let mut length = 0;
         if segments.clone().any(|(_, index)| index.is_some_and(|i| i < 0)) {
             self.array(start, depth, Mask::NONE)?;
             length = self.elements;
         }
-        let mut indexes = [None; KEY_COLUMNS_MAX];
+        let mut indexes = [None; PATHS_MAX];
         for (column, index) in segments {
             let Some(index) = index else { continue };
             let distance = index.unsigned_abs() as usize;

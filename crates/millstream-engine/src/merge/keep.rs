@@ -1,12 +1,12 @@
 //! `keep`: a stored document stays; only new keys are written.
 
-use super::{Mode, Written};
-use millstream_model::Counters;
+use super::Kind;
 
-pub(super) static MODE: Mode = Mode {
+pub(super) static KIND: Kind = Kind {
     name: "keep",
     about: "a stored document stays; the first of a new key is written",
-    fold: |places| places.start,
-    set: None,
-    count: |w: Written| Counters { inserted: w.inserted, kept: w.documents - w.inserted, ..Counters::default() },
+    fold: |_, members| (members[0].document.into(), 0),
+    first_stays: true,
+    left: Some(|counters| &mut counters.kept),
+    ..Kind::PLAIN
 };

@@ -1,27 +1,81 @@
 //! What a new document does to a stored one: one file per mode.
 
+mod deep;
+mod fold;
 mod keep;
+mod members;
+mod mode;
+mod newest;
 mod replace;
+mod shallow;
+mod sum;
+mod tombstone;
 
-use millstream_model::Counters;
-use std::ops::Range;
+pub use fold::{Effect, Folded, Member};
+pub use mode::{Mode, ModeError};
+pub use tombstone::Tombstone;
 
-/// A merge mode: how documents of a key fold, what the upsert does, how results are counted.
+use millstream_model::{Counters, Fault, KeyRequest};
+use std::borrow::Cow;
+
+/// What is common to all uses of a merge mode: its name, and how documents fold, are written and counted.
 #[derive(Debug)]
-pub struct Mode {
+pub struct Kind {
     /// The name on the command line and in the receipt.
     pub name: &'static str,
+    /// What follows the name on the command line, such as `:PATH[:TYPE]`.
+    pub arguments: &'static str,
     /// One line for the help text.
     pub about: &'static str,
-    /// The place of the document that a group of one key writes, among places oldest first.
-    pub(crate) fold: fn(&Range<usize>) -> usize,
-    /// What becomes of a stored document, as SQL over `{new}` and `{old}`; `None` when it stays.
-    pub(crate) set: Option<&'static str>,
-    /// The account of `documents` folded into `keys` keys, of which the server inserted and updated some.
-    pub(crate) count: fn(Written) -> Counters,
+    /// Whether the arguments fit the mode; the error is the end of a sentence.
+    accept: fn(&[KeyRequest]) -> Result<(), String>,
+    /// What is wrong with a document besides its key and version.
+    check: fn(&Mode, &[u8]) -> Result<(), Fault>,
+    /// The document that several of a key make, oldest first and none of them a tombstone unless the
+    /// mode is versioned; and the place of the one whose version it has.
+    fold: for<'d> fn(&Mode, &[Member<'d>]) -> (Cow<'d, [u8]>, usize),
+    /// Places before which a fold must end.
+    cuts: fn(&[Member<'_>]) -> Vec<usize>,
+    /// Whether there can be such places.
+    may_cut: bool,
+    /// What becomes of a stored document, as SQL over a new and an old one; `None` when it stays.
+    set: Option<fn(&Mode, &str, &str) -> String>,
+    /// When it does, as SQL; `None` when always.
+    condition: Option<fn(&Mode, &str, &str) -> String>,
+    /// What a document counts as that found a stored one and left it as it was.
+    left: Option<fn(&mut Counters) -> &mut u64>,
+    /// Whether of several documents of a new key the first stays.
+    first_stays: bool,
+    /// Whether versions are compared.
+    versioned: bool,
+    /// Whether every row that is stored is a document as it came.
+    stores_documents: bool,
+    /// Whether loading the same documents again would count them twice.
+    adds_up: bool,
 }
 
-/// What an upsert did.
+impl Kind {
+    /// What most modes have in common.
+    const PLAIN: Self = Self {
+        name: "",
+        arguments: "",
+        about: "",
+        accept: |_| Ok(()),
+        check: |_, _| Ok(()),
+        fold: |_, members| (members[0].document.into(), 0),
+        cuts: |_| Vec::new(),
+        may_cut: false,
+        set: None,
+        condition: None,
+        left: None,
+        first_stays: false,
+        versioned: false,
+        stores_documents: true,
+        adds_up: false,
+    };
+}
+
+/// What a write did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Written {
     /// Documents folded into the keys.
@@ -32,21 +86,55 @@ pub(crate) struct Written {
     pub(crate) inserted: u64,
     /// Keys whose stored document was written.
     pub(crate) updated: u64,
+    /// Keys whose stored document equals the new one and was left alone, and absent keys to be deleted.
+    pub(crate) unchanged: u64,
+    /// Keys whose stored document was deleted.
+    pub(crate) deleted: u64,
+    /// Documents folded away because an older one of the batch has a greater version.
+    pub(crate) stale: u64,
+    /// Documents folded away because an older one of the batch stays.
+    pub(crate) kept: u64,
+}
+
+impl Written {
+    /// Keys with which something was done. The server left the others as they were.
+    pub(crate) fn done(&self) -> u64 {
+        self.inserted + self.updated + self.unchanged + self.deleted
+    }
+}
+
+impl std::ops::AddAssign for Written {
+    fn add_assign(&mut self, other: Self) {
+        let Self { documents, keys, inserted, updated, unchanged, deleted, stale, kept } = other;
+        self.documents += documents;
+        self.keys += keys;
+        self.inserted += inserted;
+        self.updated += updated;
+        self.unchanged += unchanged;
+        self.deleted += deleted;
+        self.stale += stale;
+        self.kept += kept;
+    }
 }
 
 /// Every merge mode, in the order of the help text.
-pub static MODES: &[&Mode] = &[&replace::MODE, &keep::MODE];
+pub static MODES: &[&Kind] = &[&replace::KIND, &keep::KIND, &shallow::KIND, &deep::KIND, &newest::KIND, &sum::KIND];
 
-impl Mode {
-    /// The mode of that name.
-    pub fn by_name(name: &str) -> Option<&'static Self> {
-        MODES.iter().copied().find(|m| m.name == name)
-    }
+/// Every mode as it is typed, with commas.
+fn names() -> String {
+    MODES.iter().map(|kind| format!("{}{}", kind.name, kind.arguments)).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Documents, none of them a tombstone, folded under a mode.
+    pub(super) fn folded(mode: &str, documents: &[&str]) -> String {
+        let members: Vec<Member<'_>> =
+            documents.iter().map(|d| Member { document: d.as_bytes(), version: &[], tombstone: false }).collect();
+        String::from_utf8(mode.parse::<Mode>().unwrap().fold(&members).document.into_owned()).unwrap()
+    }
 
     #[test]
     fn names_are_unique_and_every_count_adds_up() {
@@ -54,12 +142,47 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), MODES.len());
-        for mode in MODES {
-            let updated = if mode.set.is_some() { 3 } else { 0 };
-            let written = Written { documents: 12, keys: 7, inserted: 4, updated };
-            assert_eq!((mode.count)(written).accounted(), 12, "{}", mode.name);
-            assert!((mode.fold)(&(3..7)) < 7 && (mode.fold)(&(3..7)) >= 3);
-            assert!(Mode::by_name(mode.name).is_some());
+        for kind in MODES {
+            assert!(kind.set.is_some() || kind.left.is_some(), "{}: it does nothing", kind.name);
+            let mode = Mode::new(kind, Vec::new());
+            let left = u64::from(mode.leaves());
+            let written = Written {
+                documents: 20,
+                keys: 10 + left,
+                inserted: 4,
+                updated: 3,
+                unchanged: 2,
+                deleted: 1,
+                stale: 2,
+                kept: 1,
+            };
+            let counters = mode.count(written);
+            assert_eq!(counters.accounted(), 20, "{}", kind.name);
+            assert_eq!(counters.stale + counters.kept, 3 + left);
+        }
+    }
+
+    #[test]
+    fn a_tombstone_cuts_the_fold() {
+        let member = |document: &'static str| Member {
+            document: document.as_bytes(),
+            version: &[],
+            tombstone: document == "delete",
+        };
+        for (documents, effect, stored, kept) in [
+            (&["a", "b"][..], Effect::Merge, ("b", "a"), 1),
+            (&["a", "delete"], Effect::Delete, ("delete", "delete"), 0),
+            (&["delete", "delete"], Effect::Delete, ("delete", "delete"), 0),
+            (&["a", "delete", "b", "c"], Effect::Reset, ("c", "b"), 1),
+            (&["delete", "b"], Effect::Reset, ("b", "b"), 0),
+        ] {
+            let members: Vec<Member<'_>> = documents.iter().map(|d| member(d)).collect();
+            for (mode, stored, kept) in [("replace", stored.0, 0), ("keep", stored.1, kept)] {
+                let mode: Mode = mode.parse().unwrap();
+                let folded = mode.fold(&members);
+                assert_eq!((folded.effect, &*folded.document), (effect, stored.as_bytes()));
+                assert_eq!(mode.aside(&members), (0, kept));
+            }
         }
     }
 }

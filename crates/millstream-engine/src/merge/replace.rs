@@ -1,17 +1,11 @@
 //! `replace`: the new document takes the place of the old one.
 
-use super::{Mode, Written};
-use millstream_model::Counters;
+use super::Kind;
 
-pub(super) static MODE: Mode = Mode {
+pub(super) static KIND: Kind = Kind {
     name: "replace",
     about: "the new document takes the place of the stored one; the last of a key wins",
-    fold: |places| places.end - 1,
-    set: Some("{new}"),
-    count: |w: Written| Counters {
-        inserted: w.inserted,
-        updated: w.updated,
-        superseded: w.documents - w.keys,
-        ..Counters::default()
-    },
+    fold: |_, members| (members[members.len() - 1].document.into(), members.len() - 1),
+    set: Some(|_, new, _| new.to_owned()),
+    ..Kind::PLAIN
 };

@@ -134,6 +134,7 @@ pub async fn drop(
     let oid = collection.table_oid;
     let loads = transaction.execute(&schema.sql("delete from {schema}.load where table_oid = $1"), &[&oid]).await?;
     transaction.execute(&schema.sql("delete from {schema}.collection where table_oid = $1"), &[&oid]).await?;
+    transaction.execute(&schema.sql("delete from {schema}.tombstone where table_oid = $1"), &[&oid]).await?;
     let table_dropped = with_table && collection.present;
     if table_dropped {
         let wait_ms = DROP_LOCK_WAIT.as_millis();

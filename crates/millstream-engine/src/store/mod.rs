@@ -1,6 +1,7 @@
 //! Our own tables: collections, loads, lanes and rejects.
 
 pub mod collections;
+mod finished;
 mod lane;
 mod load;
 pub mod loads;
@@ -11,6 +12,7 @@ mod schema;
 mod unlogged;
 
 pub(crate) use lane::{Advance, insert_rejects};
+pub(crate) use finished::finished;
 pub use load::slots_of_lane;
 pub(crate) use load::{Identity, OwnedLoad, close, open};
 pub use lock::load_lock_keys;

@@ -97,6 +97,34 @@ create table {schema}.lane (
     primary key (load_id, lane)
 ) with (fillfactor = 10);
 
+-- The version of what a tombstone has deleted, so that an older document stays out. version_of is the
+-- version's path and type, id and version are canonical bytes, whose order is that of the values.
+create table {schema}.tombstone (
+    table_oid oid not null,
+    version_of text not null,
+    id bytea not null,
+    version bytea not null,
+    deleted_at timestamptz not null default now(),
+    primary key (table_oid, version_of, id)
+);
+
+-- What `merge:deep` stores: objects are merged at every level, any other value is replaced.
+create function {schema}.merge_deep(stored jsonb, new jsonb) returns jsonb
+language plpgsql immutable parallel safe
+as $merge_deep$
+begin
+    if pg_catalog.jsonb_typeof(stored) is distinct from 'object' or pg_catalog.jsonb_typeof(new) is distinct from 'object' then
+        return new;
+    end if;
+    return stored operator(pg_catalog.||) new operator(pg_catalog.||) coalesce((
+        select pg_catalog.jsonb_object_agg(n.key, {schema}.merge_deep(stored operator(pg_catalog.->) n.key, n.value))
+        from pg_catalog.jsonb_each(new) n
+        where pg_catalog.jsonb_typeof(n.value) = 'object'
+          and pg_catalog.jsonb_typeof(stored operator(pg_catalog.->) n.key) = 'object'
+    ), '{}');
+end
+$merge_deep$;
+
 -- Documents that could not be stored, text where they are text, else base64. Bytes whole up to
 -- 1 MiB, then head and tail with truncated set; bytes is the whole length.
 create table {schema}.reject (

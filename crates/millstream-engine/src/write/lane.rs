@@ -3,6 +3,7 @@
 
 use super::Session;
 use super::choice::Choice;
+use super::comparison;
 use super::kept::Kept;
 use super::replay::{self, Refused};
 use super::statement::{Prepared, Target};
@@ -92,7 +93,7 @@ impl Lane {
     /// Connects and takes the lane's row over.
     pub(crate) async fn open(setup: LaneSetup) -> Result<Self, Error> {
         let (link, epoch, batches) = attach(&setup, false).await?;
-        let choice = Choice::new(setup.table_empty, setup.target.has_update());
+        let choice = Choice::new(setup.table_empty, setup.target.has_update(), setup.target.skip_unchanged);
         let (kept, report) = (Kept::default(), LaneReport::default());
         Ok(Self { setup, link, epoch, batches, choice, kept, flushing: false, report, reconnected: false })
     }
@@ -292,6 +293,10 @@ impl Lane {
     /// One try at a batch, in one transaction; `None` when it is to be halved.
     async fn attempt(&mut self, batch: &Batch) -> Result<Option<Counters>, Error> {
         failpoint::hit("batch-collected").await?;
+        if self.choice.samples() && !batch.groups().is_empty() {
+            let (unchanged, keys) = comparison::sample(self.session(""), batch).await?;
+            self.choice.compared(unchanged, keys);
+        }
         let written = match self.write(batch).await {
             Ok(Some(written)) => written,
             Ok(None) => {
@@ -306,9 +311,9 @@ impl Lane {
             Err(error) => return Err(error),
         };
         failpoint::hit("batch-written").await?;
-        let writer = self.choice.writer();
+        let writer = self.session("").writer(self.choice.writer(), batch);
         let mut counters = batch.counters();
-        counters += (self.setup.target.mode.count)(written);
+        counters += self.setup.target.mode.count(written);
         self.finish(batch, counters, &[]).await?;
         self.choice.wrote(written);
         *self.report.writers.entry(writer.name.to_owned()).or_default() += 1;

@@ -1,8 +1,10 @@
 //! Ways to get a batch's keys into the table: one file each, all inside the lane's transaction.
 
 mod choice;
+mod comparison;
 mod copy;
 mod copy_stream;
+mod deleting;
 mod kept;
 mod lane;
 mod replay;
@@ -49,15 +51,38 @@ impl<'a> Session<'a> {
     /// [`Error::RowsDropped`] when the server neither stored nor kept a row, as a trigger can make it do.
     pub(crate) async fn write(
         self,
-        writer: &Writer,
+        writer: &'static Writer,
         batch: &'a Batch,
         groups: &'a [Group],
     ) -> Result<Option<Written>, Error> {
+        let Some(rounds) = batch.rounds(groups, &self.target.mode, !self.target.folds) else {
+            return self.write_round(self.writer(writer, batch), batch, groups).await;
+        };
+        let mut sum = Written::default();
+        for (n, groups) in rounds.iter().enumerate() {
+            let session = if n == 0 { self } else { Session { opening: "delete from pg_temp.millstream_stage", ..self } };
+            let written = Box::pin(session.write_round(self.writer(&staged::WRITER, batch), batch, groups)).await?;
+            sum += written.expect("the staged writer writes any key");
+        }
+        Ok(Some(sum))
+    }
+
+    /// The writer of a batch that is meant for another one, which writes no tombstones.
+    pub(crate) fn writer(&self, meant: &'static Writer, batch: &Batch) -> &'static Writer {
+        if self.target.guarded || batch.has_tombstones() { &deleting::WRITER } else { meant }
+    }
+
+    async fn write_round(
+        self,
+        writer: &Writer,
+        batch: &'a Batch,
+        groups: &[Group],
+    ) -> Result<Option<Written>, Error> {
         let Some(written) = (writer.write)(self, batch, groups).await? else { return Ok(None) };
-        let stored = written.inserted + written.updated;
-        assert!(stored <= written.keys && written.keys <= written.documents, "no row is stored twice: {written:?}");
-        if stored < written.keys && self.target.mode.set.is_some() {
-            return Err(Error::RowsDropped { rows: written.keys - stored });
+        let done = written.done();
+        assert!(done <= written.keys && written.keys <= written.documents, "no row is stored twice: {written:?}");
+        if done < written.keys && !self.target.mode.leaves() {
+            return Err(Error::RowsDropped { rows: written.keys - done });
         }
         Ok(Some(written))
     }
@@ -65,7 +90,7 @@ impl<'a> Session<'a> {
 
 /// Every writer. A lane's [`choice::Choice`] names the one it wants.
 #[cfg(test)]
-static WRITERS: &[&Writer] = &[&copy::WRITER, &staged::WRITER, &staged_update::WRITER];
+static WRITERS: &[&Writer] = &[&comparison::WRITER, &copy::WRITER, &deleting::WRITER, &staged::WRITER, &staged_update::WRITER];
 
 #[cfg(test)]
 mod tests {

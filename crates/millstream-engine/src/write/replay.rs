@@ -22,7 +22,7 @@ pub(super) async fn replay(session: Session<'_>, batch: &Batch) -> Result<Refuse
     let mut todo: Vec<&[Group]> = vec![batch.groups()];
     while let Some(groups) = todo.pop() {
         match write_part(session, batch, groups).await? {
-            Ok(written) => outcome.counters += (session.target.mode.count)(written),
+            Ok(written) => outcome.counters += session.target.mode.count(written),
             Err(_) if groups.len() > 1 => {
                 let (left, right) = groups.split_at(groups.len() / 2);
                 todo.push(right);
@@ -50,7 +50,7 @@ async fn replay_key(
             write_part(session, batch, std::slice::from_ref(single)).await?.map_err(Some)
         };
         match result {
-            Ok(written) => outcome.counters += (session.target.mode.count)(written),
+            Ok(written) => outcome.counters += session.target.mode.count(written),
             Err(error) => {
                 outcome.counters.rejected += 1;
                 let mut detail = error.as_ref().unwrap_or(refusal).to_string();

@@ -2,7 +2,7 @@
 //! keys are all stored. An upsert of a stored row first locks it, with a WAL record of its own, and
 //! then updates it; measured with 150-byte documents the update alone takes a tenth less time.
 
-use super::copy_stream::copy_groups;
+use super::copy_stream::{Destination, copy_groups};
 use super::{Session, Writer, Writing};
 use crate::batch::{Batch, Group};
 use crate::merge::Written;
@@ -13,11 +13,10 @@ pub(super) static WRITER: Writer = Writer { name: "update", write };
 fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
     async move {
         let update = session.prepared.update.as_ref().expect("it is chosen only where rows can be joined");
-        let keys = copy_groups(session, &session.prepared.copy_stage, batch, groups).await?;
+        let keys = copy_groups(session, Destination::Stage, batch, groups).await?;
         let updated = session.client.execute(update, &[]).await?;
         assert!(updated <= keys, "a key is one row");
-        let documents = groups.iter().map(|g| g.len() as u64).sum();
-        Ok((updated == keys).then_some(Written { documents, keys, inserted: 0, updated }))
+        Ok((updated == keys).then(|| Written { updated, ..batch.written(groups, &session.target.mode) }))
     }
     .boxed()
 }

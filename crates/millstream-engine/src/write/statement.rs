@@ -1,11 +1,12 @@
 //! The statements of a collection under a mode, as text and prepared on a connection.
 
+use super::{comparison, deleting};
 use crate::collection::{Collection, key_columns};
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::limits::{SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
 use crate::merge::Mode;
-use crate::request::LoadRequest;
+use crate::request::{LoadRequest, SkipUnchanged};
 use crate::store::Schema;
 use millstream_model::KeyType;
 use millstream_pg::{SessionSettings, quote_identifier, quote_qualified};
@@ -14,9 +15,15 @@ use tokio_postgres::{Client, Statement};
 /// Where and how a load writes.
 #[derive(Debug)]
 pub(crate) struct Target {
-    pub(crate) mode: &'static Mode,
+    pub(crate) mode: Mode,
+    /// Whether the documents of a key may be written as one.
+    pub(crate) folds: bool,
+    /// Whether every document is to be compared with the tombstones of its key.
+    pub(crate) guarded: bool,
     pub(crate) durability: &'static Durability,
     pub(crate) key_types: Vec<KeyType>,
+    /// What was asked for, `Off` where documents cannot be compared.
+    pub(crate) skip_unchanged: SkipUnchanged,
     pub(crate) schema: Schema,
     create_stage: String,
     copy_table: String,
@@ -24,6 +31,16 @@ pub(crate) struct Target {
     upsert: String,
     /// Where rows can be joined with staged keys.
     update: Option<String>,
+    /// Where stored documents can be compared with new ones before those are sent.
+    compared: Option<Compared>,
+    /// Where documents delete, or may be older than what has deleted.
+    deleting: Option<deleting::Sql>,
+}
+
+#[derive(Debug)]
+struct Compared {
+    compare: String,
+    upsert: String,
 }
 
 /// [`Target`]'s statements on one connection.
@@ -32,43 +49,80 @@ pub(crate) struct Prepared {
     pub(crate) copy_stage: Statement,
     pub(crate) upsert: Statement,
     pub(crate) update: Option<Statement>,
+    pub(crate) compared: Option<comparison::Statements>,
+    pub(crate) deleting: Option<deleting::Statements>,
     pub(crate) advance: Statement,
     pub(crate) reject: Statement,
 }
 
 impl Target {
     pub(crate) fn new(request: &LoadRequest, collection: &Collection, schema: Schema) -> Self {
-        let (name, mode) = (&request.collection, request.mode);
+        let (name, mode) = (&request.collection, &collection.mode);
         let (table, key) = (quote_qualified(&name.schema, &name.table), &collection.key);
         let keys: Vec<String> = key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
         let key_list = keys.join(", ");
-        let set = |new: &str| Some(mode.set?.replace("{new}", new).replace("{old}", "stored.doc"));
-        let action = set("excluded.doc").map_or("nothing".to_owned(), |set| format!("update set doc = {set}"));
+        let set = |new: &str| mode.set(new, "stored.doc").map(|set| schema.sql(&set));
+        let condition = mode.condition("excluded.doc", "stored.doc");
+        let action = match (set("excluded.doc"), &condition) {
+            (None, _) => "nothing".to_owned(),
+            (Some(set), None) => format!("update set doc = {set}"),
+            (Some(set), Some(condition)) => format!("update set doc = {set} where {condition}"),
+        };
         let join: Vec<String> = keys.iter().map(|key| format!("stored.{key} = staged.{key}")).collect();
-        let update = set("staged.doc").filter(|_| collection.joins).map(|set| {
+        let update = set("staged.doc").filter(|_| collection.joins && condition.is_none()).map(|set| {
             include_str!("update.sql")
                 .replace("{table}", &table)
                 .replace("{key}", &key_list)
                 .replace("{join}", &join.join(" and "))
                 .replace("{set}", &set)
         });
+        let fill = |sql: &str| {
+            sql.replace("{table}", &table).replace("{key}", &key_list).replace("{join}", &join.join(" and "))
+        };
+        let upsert = |filter: &str, action: &str| {
+            fill(include_str!("upsert.sql")).replace("{filter}", filter).replace("{action}", action)
+        };
+        let deletes = collection.guarded || mode.tombstone().is_some();
+        let deleting = deletes.then(|| deleting::Sql::new(collection, &schema, fill, upsert, &action));
+        let (stage_columns, stage_names) = match deletes {
+            true => (format!(", {}", deleting::STAGE_COLUMNS), format!(", {}", deleting::STAGE_NAMES)),
+            false => (String::new(), String::new()),
+        };
+        let skips = request.skip_unchanged != SkipUnchanged::Off && mode.replaces() && collection.joins;
+        let compared = skips.then(|| Compared {
+            compare: compare(&table, &keys, collection),
+            upsert: include_str!("upsert_changed.sql")
+                .replace("{table}", &table)
+                .replace("{key}", &key_list)
+                .replace("{join}", &join.join(" and "))
+                .replace("{action}", &action),
+        });
         Self {
-            mode,
+            mode: mode.clone(),
+            folds: mode.stores_documents() || !collection.judges,
+            guarded: collection.guarded,
             durability: request.durability,
             key_types: key.columns.iter().map(|c| c.key_type).collect(),
             schema,
             create_stage: format!(
-                "create temporary table millstream_stage ({}, doc jsonb not null) on commit delete rows",
+                "create temporary table millstream_stage ({}, doc jsonb not null{stage_columns}) on commit delete rows",
                 key_columns(key).join(", ")
             ),
             copy_table: format!("copy {table} ({key_list}, doc) from stdin (format binary)"),
-            copy_stage: format!("copy pg_temp.millstream_stage ({key_list}, doc) from stdin (format binary)"),
-            upsert: include_str!("upsert.sql")
-                .replace("{table}", &table)
-                .replace("{key}", &key_list)
-                .replace("{action}", &action),
+            copy_stage: format!(
+                "copy pg_temp.millstream_stage ({key_list}, doc{stage_names}) from stdin (format binary)"
+            ),
+            upsert: upsert("", &action),
             update,
+            skip_unchanged: if compared.is_some() { request.skip_unchanged } else { SkipUnchanged::Off },
+            compared,
+            deleting,
         }
+    }
+
+    /// Whether the staging table also holds what becomes of stored documents.
+    pub(crate) fn deletes(&self) -> bool {
+        self.deleting.is_some()
     }
 
     /// Whether there is a statement for batches whose keys are all stored.
@@ -81,8 +135,11 @@ impl Target {
         let session = SessionSettings::lane(usize::from(lane))
             .with("temp_buffers", &format!("{STAGE_MEMORY_MIB}MB"))
             .with("work_mem", &format!("{SORT_MEMORY_MIB}MB"));
-        let others = ["enable_hashjoin", "enable_mergejoin", "enable_seqscan"];
-        others.into_iter().filter(|_| self.has_update()).fold(session, |session, name| session.with(name, "off"))
+        let others = ["enable_hashjoin", "enable_mergejoin", "enable_seqscan", "enable_bitmapscan"];
+        others
+            .into_iter()
+            .filter(|_| self.has_update() || self.deletes())
+            .fold(session, |session, name| session.with(name, "off"))
     }
 
     /// Makes the connection's staging table and prepares the statements.
@@ -96,14 +153,43 @@ impl Target {
                 None => Ok(None),
             }
         };
-        let (copy_table, copy_stage, upsert, update, advance, reject) = tokio::try_join!(
+        let compared = async {
+            let Some(Compared { compare, upsert }) = &self.compared else { return Ok(None) };
+            let (compare, upsert) = tokio::try_join!(client.prepare(compare), client.prepare(upsert))?;
+            Ok(Some(comparison::Statements { compare, upsert }))
+        };
+        let deleting = match &self.deleting {
+            Some(deleting) => Some(deleting.prepare(client).await?),
+            None => None,
+        };
+        let (copy_table, copy_stage, upsert, update, compared, advance, reject) = tokio::try_join!(
             client.prepare(&self.copy_table),
             client.prepare(&self.copy_stage),
             client.prepare(&self.upsert),
             update,
+            compared,
             client.prepare(&advance),
             client.prepare(&reject),
         )?;
-        Ok(Prepared { copy_table, copy_stage, upsert, update, advance, reject })
+        Ok(Prepared { copy_table, copy_stage, upsert, update, compared, deleting, advance, reject })
     }
+}
+
+/// The question for fingerprints of stored documents.
+fn compare(table: &str, keys: &[String], collection: &Collection) -> String {
+    let types = collection.key.columns.iter().map(|c| c.key_type.sql_name());
+    if let [key] = keys {
+        let types: String = types.collect();
+        let sql = include_str!("compare_one.sql");
+        return sql.replace("{table}", table).replace("{key}", key).replace("{type}", &types);
+    }
+    let arrays: Vec<String> = (1..).zip(types).map(|(n, name)| format!("${n}::{name}[]")).collect();
+    let join: Vec<String> = keys.iter().map(|key| format!("stored.{key} = asked.{key}")).collect();
+    include_str!("compare_many.sql")
+        .replace("{table}", table)
+        .replace("{key}", &keys.join(", "))
+        .replace("{arrays}", &arrays.join(", "))
+        .replace("{join}", &join.join(" and "))
+        .replace("{seed_1}", &(keys.len() + 1).to_string())
+        .replace("{seed_2}", &(keys.len() + 2).to_string())
 }

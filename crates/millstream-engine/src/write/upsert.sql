@@ -3,7 +3,7 @@
 with written as (
     insert into {table} as stored ({key}, doc)
     select {key}, doc
-    from pg_temp.millstream_stage
+    from pg_temp.millstream_stage {filter}
     order by {key}
     on conflict ({key}) do {action}
     returning (xmax = 0) as inserted

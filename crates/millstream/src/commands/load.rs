@@ -12,9 +12,7 @@ use crate::target::{self, Database, Purpose};
 use crate::{preview, receipt};
 use millstream_engine::source::SourceError;
 use millstream_engine::store::rejects::RejectFilter;
-use millstream_engine::{
-    DURABILITIES, DryRun, Durability, LoadRequest, MODES, Mode, Outcome, Stop, StopReason, Surroundings, Tally,
-};
+use millstream_engine::{DURABILITIES, DryRun, Durability, LoadRequest, SkipUnchanged, MODES, Mode, Outcome, Stop, StopReason, Surroundings, Tally, Tombstone};
 use millstream_model::{CollectionName, KeyRequest};
 use millstream_pg::ConnInfo;
 use std::path::PathBuf;
@@ -63,12 +61,24 @@ pub struct LoadArgs {
     format: String,
 
     /// What a new document does to the stored one of its key
-    #[arg(long, value_name = "MODE", default_value = "replace", value_parser = modes())]
-    mode: String,
+    #[arg(long, value_name = "MODE", default_value = "replace", long_help = modes())]
+    mode: Mode,
+
+    /// Documents with this text at a path delete what is stored under their key: PATH=VALUE
+    #[arg(long, value_name = "PATH=VALUE")]
+    delete_when: Option<Tombstone>,
+
+    /// With newest, forget the versions of documents deleted longer ago than this: 90m, 12h, 30d, 8w
+    #[arg(long, value_name = "AGE")]
+    forget_deletes: Option<quantity::Age>,
 
     /// What a committed batch survives
     #[arg(long, value_name = "PROMISE", default_value = DURABILITIES[0].name, value_parser = durabilities())]
     durability: String,
+
+    /// Leave a stored document alone that equals the new one: no lock, no write
+    #[arg(long, value_name = "WHETHER", default_value = "auto")]
+    skip_unchanged: Skip,
 
     /// Use a table that is there already and that no load has made
     #[arg(long)]
@@ -116,7 +126,7 @@ pub struct LoadArgs {
 
 /// A key as typed.
 #[derive(Debug, Clone)]
-struct Key(Vec<KeyRequest>);
+pub(super) struct Key(pub(super) Vec<KeyRequest>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Resume {
@@ -126,19 +136,31 @@ enum Resume {
     Off,
 }
 
-fn key(text: &str) -> Result<Key, millstream_model::KeyError> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Skip {
+    /// Compare while a sample says that most documents are unchanged
+    Auto,
+    /// Compare every document before it is sent
+    On,
+    /// Write every document
+    Off,
+}
+
+pub(super) fn key(text: &str) -> Result<Key, millstream_model::KeyError> {
     KeyRequest::parse_list(text).map(Key)
 }
 
-fn formats() -> clap::builder::PossibleValuesParser {
+pub(super) fn formats() -> clap::builder::PossibleValuesParser {
     let auto = clap::builder::PossibleValue::new(millstream_engine::source::AUTO).help("look at the content");
     let named =
         millstream_engine::source::SOURCES.iter().map(|f| clap::builder::PossibleValue::new(f.name).help(f.about));
     std::iter::once(auto).chain(named).collect::<Vec<_>>().into()
 }
 
-fn modes() -> clap::builder::PossibleValuesParser {
-    MODES.iter().map(|m| clap::builder::PossibleValue::new(m.name).help(m.about)).collect::<Vec<_>>().into()
+/// The help of an option that takes a mode.
+pub(super) fn modes() -> String {
+    let modes = MODES.iter().map(|m| format!("\n- {}{}: {}", m.name, m.arguments, m.about));
+    std::iter::once("What a new document does to the stored one of its key\n".to_owned()).chain(modes).collect()
 }
 
 fn durabilities() -> clap::builder::PossibleValuesParser {
@@ -260,9 +282,15 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     let mut request = LoadRequest::new(args.into.clone(), args.key.0.clone(), args.files.clone());
     request.format.clone_from(&args.format);
     request.source_name.clone_from(&args.source_name);
-    request.mode = Mode::by_name(&args.mode).ok_or_else(|| Failure::bug("a mode that was listed is gone"))?;
+    request.mode = args.mode.clone().with_tombstone(args.delete_when.clone());
+    request.forget_deletes = args.forget_deletes.map(|age| std::time::Duration::from_secs(age.seconds));
     request.durability =
         Durability::by_name(&args.durability).ok_or_else(|| Failure::bug("a promise that was listed is gone"))?;
+    request.skip_unchanged = match args.skip_unchanged {
+        Skip::Auto => SkipUnchanged::Auto,
+        Skip::On => SkipUnchanged::On,
+        Skip::Off => SkipUnchanged::Off,
+    };
     request.adopt = args.adopt;
     request.resume = args.resume == Resume::Auto;
     request.lanes = args.lanes;

@@ -1,0 +1,122 @@
+//! The members of JSON objects, their values as they were written.
+
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+/// An object's members by name; of several with one name the last, as in jsonb.
+pub(super) type Members<'d> = BTreeMap<String, &'d str>;
+
+/// The members of an object, which a decoder has judged.
+pub(super) fn read(object: &[u8]) -> Members<'_> {
+    let members: BTreeMap<String, &RawValue> =
+        serde_json::from_slice(object).expect("what jsonb takes for an object is one");
+    members.into_iter().map(|(name, value)| (name, value.get())).collect()
+}
+
+/// The text of an object of these members.
+pub(super) fn write(members: &Members<'_>) -> Vec<u8> {
+    let mut text = vec![b'{'];
+    for (name, value) in members {
+        put_name(name, &mut text);
+        text.extend_from_slice(value.as_bytes());
+    }
+    text.push(b'}');
+    text
+}
+
+/// Appends what stands before the value of a member.
+pub(super) fn put_name(name: &str, object: &mut Vec<u8>) {
+    if object.last() != Some(&b'{') {
+        object.push(b',');
+    }
+    serde_json::to_writer(&mut *object, name).expect("a text can be written into memory");
+    object.push(b':');
+}
+
+/// The value of a member, `None` where the text is no object or has no such member.
+pub(super) fn member<'d>(text: &'d str, name: &str) -> Option<&'d str> {
+    if !is_object(text) {
+        return None;
+    }
+    let mut parser = serde_json::Deserializer::from_str(text);
+    serde::de::Deserializer::deserialize_map(&mut parser, Find(name)).expect("what jsonb takes for an object is one")
+}
+
+/// Whether the text of a value is an object's.
+pub(super) fn is_object(value: &str) -> bool {
+    value.trim_ascii_start().starts_with('{')
+}
+
+/// Looks for the last member of this name, without keeping any other.
+struct Find<'n>(&'n str);
+
+impl<'de> serde::de::Visitor<'de> for Find<'_> {
+    type Value = Option<&'de str>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(wanted) = map.next_key_seed(Is(self.0))? {
+            if wanted {
+                found = Some(map.next_value::<&RawValue>()?.get());
+            } else {
+                map.next_value::<serde::de::IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a member's name is this one.
+struct Is<'n>(&'n str);
+
+impl<'de> serde::de::DeserializeSeed<'de> for Is<'_> {
+    type Value = bool;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, name: D) -> Result<bool, D::Error> {
+        name.deserialize_str(self)
+    }
+}
+
+impl serde::de::Visitor<'_> for Is<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a member's name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<bool, E> {
+        Ok(name == self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_model::limits::NESTING_MAX;
+
+    #[test]
+    fn members_are_found_whatever_surrounds_them() {
+        let deep = format!("{{\"n\":{}{},\"a\":7}}", "[".repeat(NESTING_MAX - 1), "]".repeat(NESTING_MAX - 1));
+        for (object, value) in [
+            (r#"{"a":1}"#, Some("1")),
+            (r#" { "b" : {"a":5} , "a" : "x\n" } "#, Some(r#""x\n""#)),
+            (r#"{"a":1,"\u0061":2}"#, Some("2")),
+            (r#"{"b":1}"#, None),
+            (r#"{"a":1e131071,"b":-0.000}"#, Some("1e131071")),
+            ("[1]", None),
+            ("5", None),
+            (&deep, Some("7")),
+        ] {
+            assert_eq!(member(object, "a"), value, "{object}");
+            if is_object(object) {
+                let members = read(object.as_bytes());
+                assert_eq!(members.get("a").copied(), value);
+                assert_eq!(read(&write(&members)), members);
+            }
+        }
+    }
+}

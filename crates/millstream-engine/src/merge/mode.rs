@@ -1,0 +1,253 @@
+//! A merge mode as it is asked for: `NAME[:PATH..]`, and what deletes a document.
+
+use super::{Folded, Kind, MODES, Member, Tombstone, Written, fold};
+use millstream_model::{Counters, Fault, KeyRequest, KeyType};
+
+/// A merge mode with its arguments.
+#[derive(Debug, Clone)]
+pub struct Mode {
+    kind: &'static Kind,
+    /// Where the version or the amounts are found.
+    paths: Vec<KeyRequest>,
+    tombstone: Option<Tombstone>,
+}
+
+/// Why a text is no mode.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModeError {
+    /// No mode has this name.
+    #[error("\"{0}\" is not a mode: expected {expected}", expected = super::names())]
+    Name(String),
+    /// Arguments that do not fit the mode.
+    #[error("\"{0}\" is not a mode: {1}")]
+    Arguments(String, String),
+    /// A text that does not say what deletes.
+    #[error("\"{0}\" does not say what deletes: {1} (expected PATH=VALUE)")]
+    Tombstone(String, String),
+}
+
+impl Mode {
+    /// A mode of that kind; `text` is how it was written.
+    pub(super) fn new(kind: &'static Kind, paths: Vec<KeyRequest>) -> Self {
+        Self { kind, paths, tombstone: None }
+    }
+
+    /// The same mode, in which some documents delete what is stored under their key.
+    #[must_use]
+    pub fn with_tombstone(mut self, tombstone: Option<Tombstone>) -> Self {
+        self.tombstone = tombstone;
+        self
+    }
+
+    /// The mode's name without its arguments.
+    pub fn name(&self) -> &'static str {
+        self.kind.name
+    }
+
+    /// What deletes.
+    pub fn tombstone(&self) -> Option<&Tombstone> {
+        self.tombstone.as_ref()
+    }
+
+    /// Where a document's version is found, where the mode compares versions.
+    pub fn version(&self) -> Option<&KeyRequest> {
+        if self.kind.versioned { self.paths.first() } else { None }
+    }
+
+    /// The same mode with the type of its version settled.
+    #[must_use]
+    pub(crate) fn with_version_type(mut self, key_type: KeyType) -> Self {
+        if self.kind.versioned {
+            self.paths.iter_mut().for_each(|path| path.key_type = Some(key_type));
+        }
+        self
+    }
+
+    /// The paths with their types; where there is a version, what tells those apart that cannot be compared.
+    pub(crate) fn paths_text(&self) -> String {
+        let text = |path: &KeyRequest| match path.key_type {
+            Some(key_type) => format!("{}:{key_type}", path.path_text()),
+            None => path.path_text(),
+        };
+        self.paths.iter().map(text).collect::<Vec<_>>().join(",")
+    }
+
+    pub(super) fn paths(&self) -> &[KeyRequest] {
+        &self.paths
+    }
+
+    /// What the documents of a key, oldest first, do together to the stored one.
+    ///
+    /// Folding all documents of a key and applying the result equals applying one after the other,
+    /// for members that [`Mode::cuts`] does not part, and for all of them where nothing is stored.
+    ///
+    /// # Panics
+    /// Without members.
+    pub fn fold<'d>(&self, members: &[Member<'d>]) -> Folded<'d> {
+        fold::fold(self, self.kind, members)
+    }
+
+    /// Documents among the members of a key that came too late: older than one before them
+    /// (stale), or after one that stays (kept).
+    pub(crate) fn aside(&self, members: &[Member<'_>]) -> (u64, u64) {
+        fold::aside(self.kind, members)
+    }
+
+    /// Whether there can be such documents.
+    pub(crate) fn sets_aside(&self) -> bool {
+        self.kind.versioned || self.kind.first_stays
+    }
+
+    /// Whether a document is stored as it came, whatever it finds.
+    pub(crate) fn replaces(&self) -> bool {
+        self.kind.set.is_some() && self.kind.condition.is_none() && self.kind.stores_documents
+    }
+
+    /// Places before which the members of a key cannot be folded into what came before.
+    pub(crate) fn cuts(&self, members: &[Member<'_>]) -> Vec<usize> {
+        (self.kind.cuts)(members)
+    }
+
+    /// Whether some documents of a key cannot be folded, whatever the table.
+    pub(crate) fn may_cut(&self) -> bool {
+        self.kind.may_cut
+    }
+
+    /// Whether the row that a batch stores is one that a document alone would have stored, so that
+    /// constraints judge the same.
+    pub(crate) fn stores_documents(&self) -> bool {
+        self.kind.stores_documents
+    }
+
+    /// Whether a finished load must not run again by mistake.
+    pub fn adds_up(&self) -> bool {
+        self.kind.adds_up
+    }
+
+    /// What is wrong with a document besides its key and version.
+    pub(crate) fn check(&self, document: &[u8]) -> Result<(), Fault> {
+        (self.kind.check)(self, document)
+    }
+
+    /// What becomes of a stored document, as SQL over `new` and `old`; `None` when it stays.
+    pub(crate) fn set(&self, new: &str, old: &str) -> Option<String> {
+        self.kind.set.map(|set| set(self, new, old))
+    }
+
+    /// Under which condition a stored document makes room, as SQL over `new` and `old`.
+    pub(crate) fn condition(&self, new: &str, old: &str) -> Option<String> {
+        self.kind.condition.map(|condition| condition(self, new, old))
+    }
+
+    /// Whether the server may leave a key's stored document as it is.
+    pub(crate) fn leaves(&self) -> bool {
+        self.kind.left.is_some()
+    }
+
+    /// The account of a write.
+    pub(crate) fn count(&self, written: Written) -> Counters {
+        let Written { documents, keys, inserted, updated, unchanged, deleted, stale, kept } = written;
+        let mut counters = Counters { inserted, updated, unchanged, deleted, stale, kept, ..Counters::default() };
+        counters.superseded = documents - keys - stale - kept;
+        if let Some(left) = self.kind.left {
+            *left(&mut counters) += keys - written.done();
+        }
+        counters
+    }
+}
+
+impl Default for Mode {
+    fn default() -> Self {
+        Self::new(MODES[0], Vec::new())
+    }
+}
+
+impl std::str::FromStr for Mode {
+    type Err = ModeError;
+
+    /// Reads `NAME[:ARGUMENTS]`.
+    fn from_str(text: &str) -> Result<Self, ModeError> {
+        let arguments = |kind: &Kind| match text.strip_prefix(kind.name) {
+            Some("") => Some(""),
+            Some(rest) => rest.strip_prefix(':'),
+            None => None,
+        };
+        // The longest name: `merge:deep` is not `merge` with an argument.
+        let kind = MODES.iter().filter(|kind| arguments(kind).is_some()).max_by_key(|kind| kind.name.len());
+        let kind = kind.ok_or_else(|| ModeError::Name(text.to_owned()))?;
+        let wrong = |problem: String| ModeError::Arguments(text.to_owned(), problem);
+        let arguments = arguments(kind).unwrap_or_default();
+        let paths = match (kind.arguments.is_empty(), arguments.is_empty()) {
+            (true, true) => Vec::new(),
+            (true, false) => return Err(wrong(format!("{} takes no arguments", kind.name))),
+            (false, true) => return Err(wrong(format!("write {}{}", kind.name, kind.arguments))),
+            (false, false) => KeyRequest::parse_paths(arguments).map_err(|error| wrong(error.to_string()))?,
+        };
+        (kind.accept)(&paths).map_err(wrong)?;
+        Ok(Self::new(kind, paths))
+    }
+}
+
+impl std::fmt::Display for Mode {
+    /// As it would be typed, the type of a version included: what tells one load from another.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.kind.name)?;
+        if !self.paths.is_empty() {
+            write!(f, ":{}", self.paths_text())?;
+        }
+        match &self.tombstone {
+            Some(tombstone) => write!(f, " --delete-when {tombstone}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_read_and_written() {
+        for text in [
+            "replace",
+            "keep",
+            "merge",
+            "merge:deep",
+            "newest:v",
+            "newest:meta.v:bigint",
+            "newest:/a.b/c:timestamptz",
+            "sum:n",
+            "sum:a.n,b.n",
+        ] {
+            assert_eq!(text.parse::<Mode>().map(|m| m.to_string()), Ok(text.to_owned()));
+        }
+        let tombstone = "op=d".parse().unwrap();
+        let mode: Mode = "newest:v".parse().unwrap();
+        let mode = mode.with_tombstone(Some(tombstone)).with_version_type(KeyType::Date);
+        assert_eq!(mode.to_string(), "newest:v:date --delete-when op=d");
+    }
+
+    #[test]
+    fn what_is_no_mode_says_what_is() {
+        for (text, part) in [
+            ("", "\"\" is not a mode: expected replace, keep"),
+            ("newer:v", "newest:PATH[:TYPE]"),
+            ("keeper", "expected replace"),
+            ("replace:x", "replace takes no arguments"),
+            ("merge:shallow", "merge takes no arguments"),
+            ("newest", "write newest:PATH[:TYPE]"),
+            ("newest:", "write newest:PATH[:TYPE]"),
+            ("newest:a,b", "one path"),
+            ("newest:a:float", "not a key type"),
+            ("newest:x=a", "no column"),
+            ("sum", "write sum:PATH[,PATH..]"),
+            ("sum:a:bigint", "no type"),
+            ("sum:a..b", "a segment is empty"),
+            ("sum:a,b,a", "twice"),
+            ("sum:a.b,a", "lies within"),
+        ] {
+            let error = text.parse::<Mode>().expect_err(text).to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! `merge`: the members of the new document are put into the stored one.
+
+use super::members::{Members, read, write};
+use super::{Kind, Member, Mode};
+use std::borrow::Cow;
+
+pub(super) static KIND: Kind = Kind {
+    name: "merge",
+    about: "members of the new document are put into the stored one; null stays null, arrays are replaced",
+    fold,
+    set: Some(set),
+    stores_documents: false,
+    ..Kind::PLAIN
+};
+
+fn fold<'d>(_: &Mode, members: &[Member<'d>]) -> (Cow<'d, [u8]>, usize) {
+    let last = members.len() - 1;
+    if let [only] = members {
+        return (only.document.into(), last);
+    }
+    let mut merged = Members::new();
+    for member in members {
+        merged.extend(read(member.document));
+    }
+    (write(&merged).into(), last)
+}
+
+/// A stored document that is no object, in a table made by hand, has no members to keep.
+fn set(_: &Mode, new: &str, old: &str) -> String {
+    format!("case pg_catalog.jsonb_typeof({old}) when 'object' then {old} operator(pg_catalog.||) {new} else {new} end")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::merge::tests::folded;
+
+    #[test]
+    fn later_members_win_at_the_top_level_only() {
+        for (documents, result) in [
+            (&[r#"{"a":1}"#, r#"{"b":2}"#][..], r#"{"a":1,"b":2}"#),
+            (&[r#"{"a":{"x":1}}"#, r#"{"a":{"y":2}}"#], r#"{"a":{"y":2}}"#),
+            (&[r#"{"a":1,"b":[1]}"#, r#"{"a":null,"b":[]}"#], r#"{"a":null,"b":[]}"#),
+            (&["{}", " { } ", r#"{"é":"\ud83d\ude00"}"#, r#"{"\u00e9":1e400}"#], r#"{"é":1e400}"#),
+            (&[r#"{"a":1,"a":2}"#, "{}"], r#"{"a":2}"#),
+        ] {
+            assert_eq!(folded("merge", documents), result);
+        }
+    }
+}

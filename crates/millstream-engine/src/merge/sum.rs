@@ -1,0 +1,182 @@
+//! `sum`: the new document takes the place of the old one, but some numbers of the two are added up.
+
+use super::members::{is_object, member, put_name};
+use super::{Kind, Member, Mode};
+use crate::limits::SUM_PATHS_MAX;
+use bigdecimal::BigDecimal;
+use millstream_model::{Fault, KeyRequest, Reason};
+use millstream_pg::quote_literal;
+use std::borrow::Cow;
+
+pub(super) static KIND: Kind = Kind {
+    name: "sum",
+    arguments: ":PATH[,PATH..]",
+    about: "the new document takes the place of the stored one, but the numbers at the paths are added up",
+    accept,
+    check: |mode, document| mode.paths().iter().try_for_each(|path| check(path, text(document))),
+    fold,
+    set: Some(set),
+    stores_documents: false,
+    adds_up: true,
+    ..Kind::PLAIN
+};
+
+fn accept(paths: &[KeyRequest]) -> Result<(), String> {
+    if paths.len() > SUM_PATHS_MAX {
+        return Err(format!("it has more than {SUM_PATHS_MAX} paths"));
+    }
+    for (n, path) in paths.iter().enumerate() {
+        if path.key_type.is_some() {
+            return Err("a number has no type; write sum:PATH[,PATH..]".into());
+        }
+        if path.path.last() != Some(&path.column) {
+            return Err("a number has no column; write sum:PATH[,PATH..]".into());
+        }
+        for other in &paths[..n] {
+            if path.path == other.path {
+                return Err(format!("it has {} twice", path.path_text()));
+            }
+            if path.path.starts_with(&other.path) || other.path.starts_with(&path.path) {
+                return Err(format!("{} lies within {}, or the other way round", path.path_text(), other.path_text()));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn text(document: &[u8]) -> &str {
+    std::str::from_utf8(document).expect("a decoder has judged the document")
+}
+
+/// Whether a value is missing or null, which counts as zero.
+fn nothing(value: Option<&str>) -> bool {
+    value.is_none_or(|value| value.trim_ascii() == "null")
+}
+
+/// Whether the document can hold a sum at the path: there is a number or nothing, within objects or
+/// within nothing.
+fn check(wanted: &KeyRequest, document: &str) -> Result<(), Fault> {
+    let mut value = Some(document);
+    for name in &wanted.path {
+        value = match value {
+            Some(object) if is_object(object) => member(object, name),
+            _ if nothing(value) => return Ok(()),
+            _ => return Err(misfit("an object around it", wanted)),
+        };
+    }
+    let number =
+        value.is_some_and(|value| value.trim_ascii_start().starts_with(|c: char| c == '-' || c.is_ascii_digit()));
+    if number || nothing(value) { Ok(()) } else { Err(misfit("a number", wanted)) }
+}
+
+#[cold]
+fn misfit(expected: &str, wanted: &KeyRequest) -> Fault {
+    Fault::new(Reason::NotNumber, format!("sum: expected {expected}, found another value at {}", wanted.path_text()))
+}
+
+fn fold<'d>(mode: &Mode, members: &[Member<'d>]) -> (Cow<'d, [u8]>, usize) {
+    let last = members.len() - 1;
+    if let [only] = members {
+        return (only.document.into(), last);
+    }
+    let mut document = members[last].document.to_vec();
+    for path in mode.paths() {
+        let sum: BigDecimal = members.iter().map(|member| amount(text(member.document), &path.path)).sum();
+        document = with(text(&document), &path.path, &sum.to_plain_string());
+    }
+    (document.into(), last)
+}
+
+/// The number at a path.
+fn amount(document: &str, path: &[String]) -> BigDecimal {
+    let value = path.iter().try_fold(document, |value, name| member(value, name));
+    value.filter(|value| !nothing(Some(value))).map_or_else(BigDecimal::default, |number| {
+        number.trim_ascii().parse().expect("a decoder has judged the number")
+    })
+}
+
+/// The document with another value at the path: of members of one name the last counts.
+fn with(document: &str, path: &[String], value: &str) -> Vec<u8> {
+    let object = if nothing(Some(document)) { "{}" } else { document };
+    let mut text = object.trim_ascii_end().strip_suffix('}').unwrap_or("{").trim_ascii_end().as_bytes().to_vec();
+    let Some((name, inner)) = path.split_first() else { return value.as_bytes().to_vec() };
+    put_name(name, &mut text);
+    text.extend(with(member(object, name).unwrap_or("{}"), inner, value));
+    text.push(b'}');
+    text
+}
+
+/// Adds on the server, in `numeric`. A stored value that is no number is refused by the cast. The
+/// order of the paths does not matter, because none lies within another.
+fn set(mode: &Mode, new: &str, old: &str) -> String {
+    mode.paths().iter().fold(new.to_owned(), |document, path| {
+        let sum = format!("{} operator(pg_catalog.+) {}", number(old, &path.path), number(new, &path.path));
+        let put = put("summed.doc", &path.path, &format!("pg_catalog.to_jsonb({sum})"));
+        // Without `offset 0` the planner would copy the inner expression to every place where it is used.
+        format!("(select {put} from (select {document} as doc offset 0) as summed)")
+    })
+}
+
+/// The number at a path, as SQL; the casts of jsonb null to numeric differ between versions.
+fn number(document: &str, path: &[String]) -> String {
+    let value = path.iter().fold(document.to_owned(), |value, name| {
+        format!("({value} operator(pg_catalog.->) {}::pg_catalog.text)", quote_literal(name))
+    });
+    format!("coalesce(nullif({value}, 'null'::pg_catalog.jsonb)::pg_catalog.numeric, 0)")
+}
+
+/// The document with another value at a path, as SQL.
+fn put(document: &str, path: &[String], value: &str) -> String {
+    let Some((name, inner)) = path.split_first() else { return value.to_owned() };
+    let name = quote_literal(name);
+    let object = "'{}'::pg_catalog.jsonb";
+    let child = format!(
+        "coalesce(nullif({document} operator(pg_catalog.->) {name}::pg_catalog.text, 'null'::pg_catalog.jsonb), {object})"
+    );
+    format!(
+        "{document} operator(pg_catalog.||) pg_catalog.jsonb_build_object({name}::pg_catalog.text, {})",
+        put(&child, inner, value)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merge::tests::folded;
+
+    #[test]
+    fn numbers_are_added_exactly_in_the_last_document() {
+        for (mode, documents, result) in [
+            ("sum:n", &[r#"{"n":1,"a":1}"#, r#"{"n":2.50,"b":2}"#][..], r#"{"n":2.50,"b":2,"n":3.50}"#),
+            ("sum:n", &[r#"{"n":0.1}"#, r#"{"n":0.2}"#, " { } "], r#" {"n":0.3}"#),
+            ("sum:n", &[r#"{"n":null}"#, r#"{"n":1,"n":null}"#], r#"{"n":1,"n":null,"n":0}"#),
+            ("sum:n", &[r#"{"n":9007199254740993}"#, r#"{"n":1e20}"#], r#"{"n":1e20,"n":100009007199254740993}"#),
+            ("sum:a.n", &[r#"{"a":{"n":-1}}"#, "{}"], r#"{"a":{"n":-1}}"#),
+            ("sum:a.n,a.m", &[r#"{"a":{"n":1}}"#, r#"{"a":null}"#], r#"{"a":null,"a":{"n":1},"a":{"n":1,"m":0}}"#),
+        ] {
+            assert_eq!(folded(mode, documents), result);
+        }
+    }
+
+    #[test]
+    fn what_cannot_hold_a_sum_is_refused() {
+        let mode: Mode = "sum:a.n".parse().unwrap();
+        for (document, taken) in [
+            (r#"{"a":{"n":1}}"#, true),
+            (r#"{"a":{"n":null}}"#, true),
+            (r#"{"a":{}}"#, true),
+            (r#"{"a":null}"#, true),
+            ("{}", true),
+            (r#"{"a":{"n":"x"},"a":{"n":-1.5}}"#, true),
+            (r#"{"a":{"n":"1"}}"#, false),
+            (r#"{"a":{"n":true}}"#, false),
+            (r#"{"a":{"n":[1]}}"#, false),
+            (r#"{"a":[1]}"#, false),
+            (r#"{"a":5}"#, false),
+        ] {
+            let fault = mode.check(document.as_bytes()).err();
+            assert_eq!(fault.is_none(), taken, "{document}");
+            assert!(fault.is_none_or(|fault| fault.reason == Reason::NotNumber));
+        }
+    }
+}
