@@ -31,6 +31,36 @@ pub enum Error {
         /// What to do next.
         hint: String,
     },
+    /// A table that cannot be compared with documents.
+    #[error("{collection} cannot be verified: {problem}")]
+    Unverifiable {
+        /// The table.
+        collection: CollectionName,
+        /// What does not fit.
+        problem: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// Sorted documents cannot be kept on disk.
+    #[error("cannot keep sorted documents in {}", directory.display())]
+    Runs {
+        /// Where they are kept.
+        directory: std::path::PathBuf,
+        /// What is wrong there.
+        source: std::io::Error,
+    },
+    /// A source of which the rest cannot be read.
+    #[error("{name} is damaged at line {line} (byte {offset}): {detail}")]
+    Damaged {
+        /// The source.
+        name: String,
+        /// On which line.
+        line: u64,
+        /// Where, in the uncompressed source.
+        offset: u64,
+        /// What is wrong.
+        detail: String,
+    },
     /// A request that contradicts itself or a limit.
     #[error("{problem}")]
     Request {
@@ -143,7 +173,13 @@ impl Error {
             Self::Postgres(e) => e.hint(),
             Self::Source(e) => Some(e.hint()),
             Self::Key(_) => None,
-            Self::Collection { hint, .. } | Self::Request { hint, .. } => Some(hint.clone()),
+            Self::Collection { hint, .. } | Self::Unverifiable { hint, .. } | Self::Request { hint, .. } => {
+                Some(hint.clone())
+            }
+            Self::Runs { .. } => {
+                Some("it takes about as much room as the documents, at most twice; TMPDIR names another directory".into())
+            }
+            Self::Damaged { .. } => Some("mend the file: what follows the damage cannot be compared".into()),
             Self::SchemaVersion { .. } => Some("use a newer millstream, or another schema with --schema".into()),
             Self::LoadRunning { load_id } => Some(format!("wait for it, or see `millstream loads` for load {load_id}")),
             Self::LoadChanged { load_id, .. } => Some(format!(
@@ -154,6 +190,8 @@ impl Error {
             Self::CommitsLost { .. } => {
                 Some("run the same command again: it goes on from what the server still has".into())
             }
+            #[cfg(feature = "failpoints")]
+            Self::Failpoint(_) => None,
             Self::Emptied { .. } => {
                 Some("load everything again from its start; all that was in the collection is gone".into())
             }

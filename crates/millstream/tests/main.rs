@@ -18,3 +18,4 @@ mod records;
 mod refusals;
 mod signals;
 mod stream;
+mod verify;

@@ -13,6 +13,7 @@ fn a_wrong_command_line_is_exit_2_with_the_way_to_help() {
         &["collections", "--colour"],
         &["collections", "--output", "yaml"],
         &["get", "events"],
+        &["verify", "a.ndjson", "--into", "events"],
         &["get", "a.b.c", "1"],
         &["loads", "forget", "seven"],
         &["loads", "prune", "--older-than", "soon"],

@@ -9,6 +9,7 @@ mod lab;
 mod load;
 mod loads;
 mod rejects;
+mod verify;
 
 use crate::args::Args;
 use crate::exit::Exit;
@@ -26,6 +27,7 @@ pub enum Command {
     Drop(drop::DropArgs),
     Get(get::GetArgs),
     Rejects(rejects::RejectsArgs),
+    Verify(verify::VerifyArgs),
     Lab(lab::LabArgs),
     Db(db::DbArgs),
 }
@@ -41,6 +43,7 @@ pub async fn run(args: Args, signals: Signals) -> Result<Exit, Failure> {
         Command::Drop(args) => drop::run(&args, output).await,
         Command::Get(args) => get::run(&args, output).await,
         Command::Rejects(args) => rejects::run(&args, output).await,
+        Command::Verify(args) => verify::run(&args, output).await,
         Command::Lab(args) => lab::run(&args, output, signals).await,
         Command::Db(args) => db::run(&args, output).await,
     }
