@@ -5,11 +5,11 @@ from generate_series(100, {rows} + 99) n;
 
 insert into millstream.load (
     table_oid, collection, mode, key, format, sources, slot_hash_version, state, epoch,
-    durability, layout, lanes, floor_source, floor_offset
+    resumable, durability, layout, lanes, floor_source, floor_offset
 )
 select
     1000000 + n, collection, mode, key, format, sources, slot_hash_version, state, epoch,
-    durability, layout, lanes, array[0], array[0]
+    resumable, durability, layout, lanes, array[0], array[0]
 from millstream.load, generate_series(1, {rows}) n;
 
 insert into millstream.reject (load_id, source, byte_offset, line, reason, detail, bytes, truncated)

@@ -18,12 +18,12 @@ insert into millstream.collection (table_oid, schema_name, table_name, key, adop
 
 insert into millstream.load (
     table_oid, collection, mode, key, format, sources, slot_hash_version, state, epoch,
-    durability, layout, lanes, started_at, ended_at, floor_source, floor_offset,
+    resumable, durability, layout, lanes, started_at, ended_at, floor_source, floor_offset,
     read, rejected, receipt
 )
 select
     'events'::regclass, 'events', mode, '[]', 'ndjson', array['a.ndjson', 'b.ndjson'], 1, state, 1,
-    'durable', 'table', 2, now() - age, case when state <> 'running' then now() - age end,
+    true, 'durable', 'table', 2, now() - age, case when state <> 'running' then now() - age end,
     array_fill(0, array[256]), array_fill(0::bigint, array[256]), 10, 1, receipt
 from (values
     (1, 'replace', 'finished', interval '30 days', '{"read": 10}'::jsonb),
