@@ -60,7 +60,7 @@ pub(super) struct Terms {
 pub(super) async fn compare(folding: Folding, stored: Stored, terms: &Terms) -> Result<Comparison, Error> {
     let folded = Batches::start(folding, terms.directory.clone());
     let mut walk = Walk { folded, stored, terms, found: Comparison::default(), text: Vec::new() };
-    walk.to_the_end().await?;
+    walk.go_through().await?;
     Ok(walk.found)
 }
 
@@ -74,7 +74,7 @@ struct Walk<'t> {
 }
 
 impl Walk<'_> {
-    async fn to_the_end(&mut self) -> Result<(), Error> {
+    async fn go_through(&mut self) -> Result<(), Error> {
         let mut jsonb = JsonbText::default();
         let mut row = self.stored.next().await?;
         while let Some(folded) = self.folded.next().await? {
