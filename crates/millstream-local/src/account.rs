@@ -12,7 +12,7 @@ const ACCOUNTS: &[&str] = &["postgres", "millstream"];
 
 /// Variables of our environment that programs of PostgreSQL keep. `PG*` must not reach them: they
 /// would change what a server does.
-const VARIABLES_KEPT: &[&str] = &["PATH", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
+const VARIABLES_KEPT: &[&str] = &["TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
 
 /// Who runs the server. PostgreSQL refuses to run as root, and `initdb` needs a passwd entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +84,10 @@ impl Account {
                 command.env(name, value);
             }
         }
+        // Also where the caller's own path is empty: a listing that fails must not look like one that found
+        // no living server.
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{path}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin").trim_start_matches(':'));
         command.current_dir("/").stdin(Stdio::null());
         if let Some((uid, gid)) = self.become_ids {
             command.gid(gid).uid(uid);

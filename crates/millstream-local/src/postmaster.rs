@@ -130,7 +130,8 @@ fn remove_sockets(home: &Home) {
 /// the file's place, which root must not follow.
 pub(crate) fn write_as(account: &Account, path: &Path, text: &str) -> Result<(), Error> {
     let mut command = account.command("/bin/sh");
-    command.args(["-c", "umask 077 && exec cat >\"$1\"", "sh"]).arg(path);
+    // The old text stays until the new one is there.
+    command.args(["-c", "umask 077 && cat >\"$1.new\" && exec mv -f \"$1.new\" \"$1\"", "sh"]).arg(path);
     command.stdin(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(Error::io("write", path))?;
     // Through a pipe, because arguments can be seen by everybody. Its end is closed before waiting.
