@@ -195,8 +195,6 @@ impl Error {
             Self::Emptied { .. } => {
                 Some("load everything again from its start; all that was in the collection is gone".into())
             }
-            #[cfg(feature = "failpoints")]
-            Self::Failpoint(_) => None,
             Self::Name(_) | Self::Stopped(_) | Self::RowsDropped { .. } | Self::Ledger(_) | Self::BrokenOff(_) => None,
         }
     }
