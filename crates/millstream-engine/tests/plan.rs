@@ -9,7 +9,8 @@ use tokio_postgres::Client;
 const ROWS: i64 = 20_000;
 /// Rows that a load may read by sequential scans: looking whether a table is empty is such a scan.
 const SCANNED_MAX: i64 = 100;
-const TABLES: &[&str] = &["public.big", "millstream.load", "millstream.lane", "millstream.reject"];
+const TABLES: &[&str] =
+    &["public.big", "millstream.load", "millstream.lane", "millstream.reject", "millstream.tombstone"];
 
 /// What the planner knows.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +41,39 @@ async fn a_load_scans_no_large_table() {
             assert_eq!((receipt.counters.updated, receipt.counters.rejected), (20_000, 2), "{receipt:?}");
             let writers = &receipt.writers;
             assert!(writers["staged"] >= 1 && writers["update"] > 5 && writers["replay"] == 1, "{writers:?}");
+            ended(&client).await;
+            for ((table, before), after) in TABLES.iter().zip(before).zip(scanned(&client).await) {
+                let read = after - before;
+                assert!(read <= SCANNED_MAX, "{statistics:?}: {read} rows of {table} were read by sequential scans");
+            }
+            drop_all(&client).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_load_that_deletes_scans_no_large_table() {
+    each_build(async |db| {
+        for statistics in STATISTICS {
+            let client = large(&db, *statistics).await;
+            let before = scanned(&client).await;
+            let mut stream = Stream::default();
+            for n in 0..ROWS {
+                stream.push(&format!("{n:06}"), 2);
+            }
+            for n in (0..ROWS).step_by(10) {
+                stream.text.push_str(&format!("{{\"id\":\"{n:06}\",\"value\":3,\"op\":\"d\"}}\n"));
+            }
+            let files = Files::new();
+            let mut wanted = request("big", "id", &[files.write("wave", &stream.text)]);
+            let mode: millstream_engine::Mode = "newest:value:bigint".parse().unwrap();
+            wanted.mode = mode.with_tombstone(Some("op=d".parse().unwrap()));
+            (wanted.batch_rows, wanted.lanes) = (500, Some(2));
+            let receipt = run(&db.url(), &wanted).await.receipt;
+            let put = receipt.counters.updated + receipt.counters.superseded;
+            assert_eq!((put, receipt.counters.deleted), (20_000, 2_000), "{receipt:?}");
+            assert!(receipt.writers["deletes"] > 5, "{receipt:?}");
             ended(&client).await;
             for ((table, before), after) in TABLES.iter().zip(before).zip(scanned(&client).await) {
                 let read = after - before;

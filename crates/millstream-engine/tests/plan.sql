@@ -15,3 +15,7 @@ from millstream.load, generate_series(1, {rows}) n;
 insert into millstream.reject (load_id, source, byte_offset, line, reason, detail, bytes, truncated)
 select load_id, 1, 10, 1, 'not_json', 'a reject of another load', 8, false
 from millstream.load;
+
+insert into millstream.tombstone (table_oid, version_of, id, version)
+select 'public.big'::regclass, 'value:bigint', convert_to(lpad(n::text, 6, '0'), 'utf8') || '\x00'::bytea, '\x00'::bytea
+from generate_series(100, {rows} + 99) n;

@@ -1,7 +1,10 @@
--- Takes documents out of the batch that are older than the tombstone of their key, of which nothing is stored.
+-- Takes documents out of the batch that are older than the tombstone of their key, of which nothing is
+-- stored. As a join, it could be planned from the tombstones, of which there may be many.
 delete from pg_temp.millstream_stage as staged
-using {schema}.tombstone as gone
-where gone.table_oid = {oid}
-  and gone.version_of = {version_of}
-  and gone.id = staged.millstream_id
-  and gone.version > staged.millstream_version
+where (
+    select gone.version
+    from {schema}.tombstone as gone
+    where gone.table_oid = {oid}
+      and gone.version_of = {version_of}
+      and gone.id = staged.millstream_id
+) > staged.millstream_version
