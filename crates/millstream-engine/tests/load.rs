@@ -2,7 +2,7 @@
 
 use crate::scene::{Files, Stream, request, run, stored, surroundings};
 use millstream_engine::store::Schema;
-use millstream_engine::{Error, Event, Mode, StopReason, load};
+use millstream_engine::{Error, Event, StopReason, load};
 use millstream_model::{KEY_TYPES, KeyType};
 use millstream_testkit::{Cases, database, each_build};
 

@@ -48,8 +48,9 @@ async fn case(db: &TestDatabase, rng: &mut Rng, mode: &str) {
             writeln!(text, "{}", Json::Object(document)).expect("a text grows");
         }
         let mut wanted = request(&table, "id:text", &[files.write("a", &text)]);
-        wanted.mode = if mode.ends_with(":v") { format!("{mode}:bigint") } else { mode.to_owned() }.parse().unwrap();
-        wanted.mode = wanted.mode.with_tombstone(deletes.then(|| "op=d".parse().unwrap()));
+        wanted.mode =
+            if mode.ends_with(":v") { format!("{mode}:bigint") } else { mode.to_owned() }.parse().expect("a mode");
+        wanted.mode = wanted.mode.with_tombstone(deletes.then(|| "op=d".parse().expect("a path and a value")));
         wanted.adopt = refuses;
         wanted.batch_rows = rng.usize(1..60);
         wanted.lanes = Some(rng.u16(1..5));

@@ -18,6 +18,9 @@ pub use tombstone::Tombstone;
 use millstream_model::{Counters, Fault, KeyRequest};
 use std::borrow::Cow;
 
+/// How documents of a key become one, and the place of the one whose version that has.
+type Fold = for<'d> fn(&Mode, &[Member<'d>]) -> (Cow<'d, [u8]>, usize);
+
 /// What is common to all uses of a merge mode: its name, and how documents fold, are written and counted.
 #[derive(Debug)]
 pub struct Kind {
@@ -33,7 +36,7 @@ pub struct Kind {
     check: fn(&Mode, &[u8]) -> Result<(), Fault>,
     /// The document that several of a key make, oldest first and none of them a tombstone unless the
     /// mode is versioned; and the place of the one whose version it has.
-    fold: for<'d> fn(&Mode, &[Member<'d>]) -> (Cow<'d, [u8]>, usize),
+    fold: Fold,
     /// Places before which a fold must end.
     cuts: fn(&[Member<'_>]) -> Vec<usize>,
     /// Whether there can be such places.
