@@ -10,9 +10,10 @@ async fn texts_hash_as_the_server_hashes_them() {
         let sql = client.prepare("select hashtextextended($1 collate \"C\", $2)").await.unwrap();
         for mut rng in Cases::new(300) {
             let text: String = (0..rng.usize(..60)).map(|_| rng.char('\u{1}'..='\u{3ff}')).collect();
-            for seed in [0, 1, -1, rng.i64(..)] {
+            let seeds = [0, 1, -1, rng.i64(..)];
+            for (seed, ours) in seeds.into_iter().zip(hash_text(text.as_bytes(), seeds)) {
                 let theirs: i64 = client.query_one(&sql, &[&text, &seed]).await.unwrap().get(0);
-                assert_eq!(hash_text(text.as_bytes(), seed), theirs, "{text:?} {seed}");
+                assert_eq!(ours, theirs, "{text:?} {seed}");
             }
         }
     })

@@ -64,78 +64,68 @@ fn statements<'a>(session: Session<'a>) -> &'a Statements {
 
 /// For each group whether the stored document equals the one that it would write.
 async fn equal(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Result<Vec<bool>, Error> {
-    let asked = Asked::new(session, batch, groups);
     let seeds = [(); 2].map(|()| RandomState::new().build_hasher().finish().cast_signed());
+    let asked = Asked::new(session, batch, groups, seeds);
     let compare = &statements(session).compare;
     let arrays: Vec<Array<'_>> = asked.columns.iter().map(|elements| Array { count: groups.len(), elements }).collect();
     let mut values: Vec<&(dyn ToSql + Sync)> = arrays.iter().map(|array| array as &(dyn ToSql + Sync)).collect();
     values.extend(seeds.iter().map(|seed| seed as &(dyn ToSql + Sync)));
-    // The fingerprints of the new documents are taken while the server looks for the old ones.
-    let (_, row, new) = tokio::try_join!(
+    let (_, row) = tokio::try_join!(
         biased;
-        async { session.client.batch_execute(session.opening).await.map_err(Error::from) },
-        async { session.client.query_one(compare, &values).await.map_err(Error::from) },
-        async { Ok(fingerprints(session, batch, groups, seeds)) },
+        session.client.batch_execute(session.opening),
+        session.client.query_one(compare, &values),
     )?;
     let mut equal = vec![false; groups.len()];
     let Some(found) = row.get::<_, Option<Elements<'_>>>(0) else { return Ok(equal) };
     let old = row.get::<_, Vec<i64>>(1).into_iter().zip(row.get::<_, Vec<i64>>(2));
-    let mut places = 0..groups.len();
+    let mut asked = asked.identities().zip(&asked.fingerprints).zip(&mut equal);
     for (identity, old) in found.zip(old) {
         // Both are in key order; were they not, documents would be sent that need not be.
-        let Some(place) = places.find(|&place| asked.identity(place) == identity) else { break };
-        equal[place] = new[place] == old;
+        let Some(((_, new), equal)) = asked.find(|((asked, _), _)| *asked == identity) else { break };
+        *equal = *new == <[i64; 2]>::from(old);
     }
     Ok(equal)
 }
 
-fn fingerprints(session: Session<'_>, batch: &Batch, groups: &[Group], seeds: [i64; 2]) -> Vec<(i64, i64)> {
-    let (mut writer, mut text) = (JsonbText::default(), Vec::new());
-    let fingerprint = |group| {
-        text.clear();
-        writer.put(&batch.winner(group, &session.target.mode).1.document, &mut text);
-        (hash_text(&text, seeds[0]), hash_text(&text, seeds[1]))
-    };
-    groups.iter().map(fingerprint).collect()
-}
-
-/// Keys as array elements of PostgreSQL's binary format.
+/// Keys as array elements of PostgreSQL's binary format, and what their new documents look like.
 struct Asked {
     /// One array per key column.
     columns: Vec<Vec<u8>>,
-    /// By which an answer names a key: the key itself, or its place where it has several columns.
-    identities: Vec<u8>,
-    /// Where each identity begins, and the end of the last.
-    bounds: Vec<usize>,
+    /// Places as array elements, where the key has several columns.
+    places: Vec<u8>,
+    fingerprints: Vec<[i64; 2]>,
 }
 
 impl Asked {
-    fn new(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Self {
+    fn new(session: Session<'_>, batch: &Batch, groups: &[Group], seeds: [i64; 2]) -> Self {
         let types = &session.target.key_types;
-        let mut asked = Self { columns: vec![Vec::new(); types.len()], identities: Vec::new(), bounds: vec![0] };
-        let mut fields = Vec::new();
+        let mut columns = vec![Vec::new(); types.len()];
+        let (mut places, mut fingerprints) = (Vec::new(), Vec::with_capacity(groups.len()));
+        let (mut writer, mut text, mut fields) = (JsonbText::default(), Vec::new(), Vec::new());
         for (place, group) in (1_i64..).zip(groups) {
+            let (key, folded) = batch.winner(group, &session.target.mode);
             fields.clear();
-            put_copy_fields(types, batch.winner(group, &session.target.mode).0, &mut fields);
+            put_copy_fields(types, key, &mut fields);
             let mut rest = fields.as_slice();
-            for column in &mut asked.columns {
+            for column in &mut columns {
                 let (element, more) = rest.split_at(element_bytes(rest));
                 column.extend_from_slice(element);
                 rest = more;
             }
-            if types.len() == 1 {
-                asked.identities.extend_from_slice(&fields);
-            } else {
-                asked.identities.put_i32(8);
-                asked.identities.put_i64(place);
+            if types.len() > 1 {
+                places.put_i32(8);
+                places.put_i64(place);
             }
-            asked.bounds.push(asked.identities.len());
+            text.clear();
+            writer.put(&folded.document, &mut text);
+            fingerprints.push(hash_text(&text, seeds));
         }
-        asked
+        Self { columns, places, fingerprints }
     }
 
-    fn identity(&self, place: usize) -> &[u8] {
-        &self.identities[self.bounds[place]..self.bounds[place + 1]]
+    /// By which an answer names the keys: the key itself, or its place where it has several columns.
+    fn identities(&self) -> Elements<'_> {
+        Elements(if self.columns.len() == 1 { &self.columns[0] } else { &self.places })
     }
 }
 
