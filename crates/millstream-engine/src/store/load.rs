@@ -22,7 +22,7 @@ pub(crate) struct Identity {
     /// `SCHEMA.NAME`, for people.
     pub collection: String,
     /// Merge mode.
-    pub mode: &'static str,
+    pub mode: String,
     /// Columns, paths and types of the key.
     pub key: KeySpec,
     /// Source format.
@@ -175,7 +175,7 @@ async fn find_unfinished(client: &Client, schema: &Schema, identity: &Identity) 
 
 async fn find_orphaned(client: &Client, schema: &Schema, identity: &Identity) -> Result<Option<i64>, Error> {
     let sql = schema.sql(include_str!("load_orphaned.sql"));
-    let row = client.query_opt(&sql, &[&identity.collection, &identity.sources]).await?;
+    let row = client.query_opt(&sql, &[&identity.collection, &identity.sources, &identity.table_oid]).await?;
     Ok(row.map(|row| row.get(0)))
 }
 

@@ -1,14 +1,19 @@
--- The newest load that read one of these sources into a table of the same name, if it is unfinished and its
--- table is gone.
-select load_id
-from (
-    select load_id, table_oid, state
-    from {schema}.load
-    where collection = $1
-      and sources && $2::text[]
-      and resumable
-    order by load_id desc
-    limit 1
-) newest
-where state <> 'finished'
-  and not exists (select from pg_catalog.pg_class where oid = newest.table_oid)
+-- The newest unfinished load that read one of these sources into a table of the same name that is gone,
+-- unless one into the present table has read them since.
+select l.load_id
+from {schema}.collection k
+join {schema}.load l on l.table_oid = k.table_oid
+where not exists (select from pg_catalog.pg_class where oid = k.table_oid)
+  and l.collection = $1
+  and l.sources && $2::text[]
+  and l.resumable
+  and l.state <> 'finished'
+  and not exists (
+      select
+      from {schema}.load newer
+      where newer.table_oid = $3
+        and newer.sources && $2::text[]
+        and newer.load_id > l.load_id
+  )
+order by l.load_id desc
+limit 1
