@@ -108,6 +108,12 @@ impl LoadRequest {
                 "leave it out: it is for documents that take the place of stored ones",
             );
         }
+        if self.forget_deletes.is_some() && self.mode.version().is_none() {
+            return bad(
+                format!("--forget-deletes does not go with --mode {}", self.mode),
+                "leave it out: only newest remembers what was deleted",
+            );
+        }
         if self.sources.is_empty() {
             return bad("there is nothing to load".into(), "name files, or - for standard input");
         }
