@@ -40,7 +40,10 @@ async fn assert_whole(client: &Client, table: &str, stream: &Stream, outcome: &O
 }
 
 async fn values(client: &Client, table: &str) -> BTreeMap<String, i64> {
-    let rows = client.query(&format!("select id, (doc->>'value')::bigint from {table}"), &[]).await.unwrap();
+    let rows = client
+        .query(&format!("select id, (doc->>'value')::bigint from {table}"), &[])
+        .await
+        .expect("the table can be read");
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 

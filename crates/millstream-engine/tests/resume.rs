@@ -19,7 +19,7 @@ fn broken_stream(rng: &mut fastrand::Rng) -> (String, BTreeMap<String, i64>) {
         let end = if n % 10 == 9 { "" } else { "}" };
         text.push_str(&format!("{{\"id\":\"{id}\",\"value\":{n}{end}\n"));
         if n % 10 != 9 {
-            last.insert(id, i64::try_from(n).unwrap());
+            last.insert(id, i64::try_from(n).expect("few documents"));
         }
     }
     (text, last)
@@ -48,7 +48,7 @@ async fn trap(db: &TestDatabase, table: &str, id: &str) {
          create trigger trap before insert on {table} for each row
              when (new.id = '{id}') execute function trap_{table}()"
     );
-    db.client().await.batch_execute(&sql).await.unwrap();
+    db.client().await.batch_execute(&sql).await.expect("a table with a trap");
 }
 
 #[tokio::test]
@@ -199,11 +199,11 @@ async fn a_table_made_anew_starts_at_zero_and_that_is_said() {
 fn pipe(files: &Files, text: &str) -> String {
     let path = files.write("stem", "") + ".pipe";
     let _ = std::fs::remove_file(&path);
-    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().is_ok_and(|status| status.success()));
     let (name, text) = (path.clone(), text.to_owned());
     std::thread::spawn(move || {
         // A load that stops early reads no further.
-        let _ = std::fs::OpenOptions::new().write(true).open(name).unwrap().write_all(text.as_bytes());
+        let _ = std::fs::OpenOptions::new().write(true).open(name).expect("a pipe").write_all(text.as_bytes());
     });
     path
 }
