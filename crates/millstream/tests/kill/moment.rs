@@ -34,6 +34,7 @@ async fn a_load_killed_at_any_moment_goes_on_and_ends_right() {
         let mut done = 0;
         while done < wanted {
             let seed = fastrand::u64(..);
+            println!("seed {seed}");
             let tally = kill_one_load(&server, seed, wanted - done).await;
             done += tally.kills;
             if let Some(path) = std::env::var_os(RECORD) {
@@ -68,7 +69,6 @@ async fn kill_one_load(server: &Server, seed: u64, most: u64) -> Tally {
         }
         before = committed;
     }
-    println!("seed {seed}: {} of {} kills count", tally.kills, tally.tries);
     victim.finish(&mut rng).await;
     tally
 }
