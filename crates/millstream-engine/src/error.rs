@@ -180,7 +180,13 @@ impl Error {
                 Some("it takes about as much room as the documents, at most twice; TMPDIR names another directory".into())
             }
             Self::Damaged { .. } => Some("mend the file: what follows the damage cannot be compared".into()),
-            Self::SchemaVersion { .. } => Some("use a newer millstream, or another schema with --schema".into()),
+            Self::SchemaVersion { found, known, .. } if found > known => {
+                Some("use a newer millstream, or another schema with --schema".into())
+            }
+            Self::SchemaVersion { schema, .. } => Some(format!(
+                "once no load is unfinished, `drop schema {} cascade` makes room for new ones; the collections stay",
+                millstream_pg::quote_identifier(schema)
+            )),
             Self::LoadRunning { load_id } => Some(format!("wait for it, or see `millstream loads` for load {load_id}")),
             Self::LoadChanged { load_id, .. } => Some(format!(
                 "finish it by its own command (see `millstream loads`), or begin anew: --resume off, or \

@@ -5,7 +5,7 @@ use millstream_pg::quote_identifier;
 use tokio_postgres::Client;
 
 /// Version of the tables in `schema.sql`.
-pub const SCHEMA_VERSION: i32 = 1;
+pub const SCHEMA_VERSION: i32 = 2;
 
 /// Advisory lock under which the tables are made, so that two first loads do not race.
 const CREATE_LOCK: i64 = 0x6d69_6c6c_7363_6865;
