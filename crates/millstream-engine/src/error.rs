@@ -176,9 +176,9 @@ impl Error {
             Self::Collection { hint, .. } | Self::Unverifiable { hint, .. } | Self::Request { hint, .. } => {
                 Some(hint.clone())
             }
-            Self::Runs { .. } => {
-                Some("it takes about as much room as the documents, at most twice; TMPDIR names another directory".into())
-            }
+            Self::Runs { .. } => Some(
+                "it takes about as much room as the documents, at most twice; TMPDIR names another directory".into(),
+            ),
             Self::Damaged { .. } => Some("mend the file: what follows the damage cannot be compared".into()),
             Self::SchemaVersion { found, known, .. } if found > known => {
                 Some("use a newer millstream, or another schema with --schema".into())

@@ -19,10 +19,10 @@ pub use inference::{Inference, InferenceError, infer, infer_version};
 pub use jsonb_text::JsonbText;
 
 use crate::merge::Mode;
+use extra::Extra;
 use millstream_model::key_bytes::index_tuple_bytes;
 use millstream_model::limits::{DOCUMENT_BYTES_MAX, INDEX_TUPLE_BYTES_MAX, KEY_COLUMNS_MAX};
 use millstream_model::{Fault, KeyColumn, KeySpec, KeyType, Reason};
-use extra::Extra;
 use path::Columns;
 use walk::Walk;
 

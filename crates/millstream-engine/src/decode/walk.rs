@@ -36,12 +36,7 @@ pub(super) struct Walk<'d, 'c> {
 
 impl<'d, 'c> Walk<'d, 'c> {
     pub(super) fn new(document: &'d [u8], columns: &'c Columns) -> Self {
-        Self {
-            scanner: Scanner::new(document),
-            columns,
-            found: [const { Found::Missing }; PATHS_MAX],
-            elements: 0,
-        }
+        Self { scanner: Scanner::new(document), columns, found: [const { Found::Missing }; PATHS_MAX], elements: 0 }
     }
 
     /// Walks a whole document; what it returns is whether it is an object.

@@ -11,8 +11,8 @@ pub mod rejects;
 mod schema;
 mod unlogged;
 
-pub(crate) use lane::{Advance, insert_rejects};
 pub(crate) use finished::finished;
+pub(crate) use lane::{Advance, insert_rejects};
 pub use load::slots_of_lane;
 pub(crate) use load::{Identity, OwnedLoad, close, open};
 pub use lock::load_lock_keys;

@@ -17,7 +17,7 @@ use tokio_postgres::{Client, Statement};
 pub(super) static WRITER: Writer = Writer { name: "deletes", write };
 
 /// Columns of the staging table beside those of the collection, whose names they must not have.
-pub(super) const STAGE_COLUMNS: &str = 
+pub(super) const STAGE_COLUMNS: &str =
     "millstream_effect smallint not null, millstream_id bytea not null, millstream_version bytea not null";
 /// Their names.
 pub(super) const STAGE_NAMES: &str = "millstream_effect, millstream_id, millstream_version";

@@ -60,7 +60,8 @@ impl<'a> Session<'a> {
         };
         let mut sum = Written::default();
         for (n, groups) in rounds.iter().enumerate() {
-            let session = if n == 0 { self } else { Session { opening: "delete from pg_temp.millstream_stage", ..self } };
+            let session =
+                if n == 0 { self } else { Session { opening: "delete from pg_temp.millstream_stage", ..self } };
             let written = Box::pin(session.write_round(self.writer(&staged::WRITER, batch), batch, groups)).await?;
             sum += written.expect("the staged writer writes any key");
         }
@@ -72,12 +73,7 @@ impl<'a> Session<'a> {
         if self.target.guarded || batch.has_tombstones() { &deleting::WRITER } else { meant }
     }
 
-    async fn write_round(
-        self,
-        writer: &Writer,
-        batch: &'a Batch,
-        groups: &[Group],
-    ) -> Result<Option<Written>, Error> {
+    async fn write_round(self, writer: &Writer, batch: &'a Batch, groups: &[Group]) -> Result<Option<Written>, Error> {
         let Some(written) = (writer.write)(self, batch, groups).await? else { return Ok(None) };
         let done = written.done();
         assert!(done <= written.keys && written.keys <= written.documents, "no row is stored twice: {written:?}");
@@ -90,7 +86,8 @@ impl<'a> Session<'a> {
 
 /// Every writer. A lane's [`choice::Choice`] names the one it wants.
 #[cfg(test)]
-static WRITERS: &[&Writer] = &[&comparison::WRITER, &copy::WRITER, &deleting::WRITER, &staged::WRITER, &staged_update::WRITER];
+static WRITERS: &[&Writer] =
+    &[&comparison::WRITER, &copy::WRITER, &deleting::WRITER, &staged::WRITER, &staged_update::WRITER];
 
 #[cfg(test)]
 mod tests {

@@ -71,13 +71,16 @@ async fn documents_and_keys_are_judged_as_postgresql_does() {
 async fn taken_documents_are_spelled_as_jsonb_prints_them() {
     each_build(async |database| {
         let client = database.client().await;
-        let sql = client.prepare("select d::jsonb::text from unnest($1::text[]) with ordinality u(d, n) order by n").await;
+        let sql =
+            client.prepare("select d::jsonb::text from unnest($1::text[]) with ordinality u(d, n) order by n").await;
         let (sql, mut text) = (sql.unwrap(), JsonbText::default());
         for mut rng in Cases::new(20) {
             let key = random_key(&mut rng);
             let documents: Vec<String> = (0..BATCH)
                 .map(|_| documents::document(&mut rng))
-                .filter(|document| !matches!(decode(&key, document), Err(fault) if !fault.reason.code().starts_with("key")))
+                .filter(
+                    |document| !matches!(decode(&key, document), Err(fault) if !fault.reason.code().starts_with("key")),
+                )
                 .filter_map(|document| String::from_utf8(document).ok())
                 .collect();
             for (document, row) in documents.iter().zip(client.query(&sql, &[&documents]).await.unwrap()) {

@@ -12,7 +12,10 @@ use crate::target::{self, Database, Purpose};
 use crate::{preview, receipt};
 use millstream_engine::source::SourceError;
 use millstream_engine::store::rejects::RejectFilter;
-use millstream_engine::{DURABILITIES, DryRun, Durability, LoadRequest, SkipUnchanged, MODES, Mode, Outcome, Stop, StopReason, Surroundings, Tally, Tombstone};
+use millstream_engine::{
+    DURABILITIES, DryRun, Durability, LoadRequest, MODES, Mode, Outcome, SkipUnchanged, Stop, StopReason, Surroundings,
+    Tally, Tombstone,
+};
 use millstream_model::{CollectionName, KeyRequest};
 use millstream_pg::ConnInfo;
 use std::path::PathBuf;
