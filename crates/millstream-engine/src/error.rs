@@ -183,10 +183,7 @@ impl Error {
             Self::SchemaVersion { found, known, .. } if found > known => {
                 Some("use a newer millstream, or another schema with --schema".into())
             }
-            Self::SchemaVersion { schema, .. } => Some(format!(
-                "once no load is unfinished, `drop schema {} cascade` makes room for new ones; the collections stay",
-                millstream_pg::quote_identifier(schema)
-            )),
+            Self::SchemaVersion { .. } => Some("the next `millstream load` brings them up to date".into()),
             Self::LoadRunning { load_id } => Some(format!("wait for it, or see `millstream loads` for load {load_id}")),
             Self::LoadChanged { load_id, .. } => Some(format!(
                 "finish it by its own command (see `millstream loads`), or begin anew: --resume off, or \

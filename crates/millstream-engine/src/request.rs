@@ -114,6 +114,11 @@ impl LoadRequest {
                 "leave it out: only newest remembers what was deleted",
             );
         }
+        let into = &self.collection.schema;
+        if *into == self.schema || into.starts_with("pg_") || into == "information_schema" {
+            let whose = if *into == self.schema { "Millstream's own tables" } else { "PostgreSQL itself" };
+            return bad(format!("schema {into} is for {whose}"), "name another schema with --into SCHEMA.NAME");
+        }
         if self.sources.is_empty() {
             return bad("there is nothing to load".into(), "name files, or - for standard input");
         }
@@ -133,5 +138,23 @@ impl LoadRequest {
             );
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_that_hold_something_else_take_no_documents() {
+        let request = |into: &str| {
+            let key = KeyRequest::parse_list("id").unwrap();
+            LoadRequest::new(into.parse().unwrap(), key, vec!["file".into()])
+        };
+        assert!(request("events").check().is_ok() && request("staging.events").check().is_ok());
+        for into in ["millstream.events", "pg_temp.events", "pg_catalog.events", "information_schema.events"] {
+            let error = request(into).check().expect_err(into);
+            assert!(error.to_string().contains("is for") && error.hint().is_some(), "{into}: {error}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Loads into a server that behaves.
 
 use crate::scene::{Files, Stream, request, run, stored, surroundings};
-use millstream_engine::store::Schema;
+use millstream_engine::store::{SCHEMA_VERSION, Schema};
 use millstream_engine::{Error, Event, StopReason, load};
 use millstream_model::{KEY_TYPES, KeyType};
 use millstream_testkit::{Cases, database, each_build};
@@ -460,6 +460,24 @@ async fn a_running_load_is_not_run_twice() {
     let outcome = first.await.unwrap().unwrap();
     assert_eq!(outcome.receipt.counters.read, 200_000);
     assert_eq!(stored(&db, "busy").await, stream.last);
+}
+
+#[tokio::test]
+async fn tables_of_an_older_version_are_brought_up_to_date() {
+    each_build(async |db| {
+        let (client, schema) = (db.client().await, Schema::new("older"));
+        client.batch_execute(&schema.sql(include_str!("../src/store/schema.sql"))).await.unwrap();
+        client.batch_execute("insert into older.meta (schema_version) values (1)").await.unwrap();
+        assert!(schema.exists(&client).await.is_err());
+        let files = Files::new();
+        let mut wanted = request("aged", "id", &[files.write("a", "{\"id\":1}\n")]);
+        wanted.schema = "older".into();
+        for _ in 0..2 {
+            run(&db.url(), &wanted).await;
+            assert_eq!(schema.version(&client).await.unwrap(), Some(SCHEMA_VERSION));
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

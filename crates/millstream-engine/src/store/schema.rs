@@ -4,8 +4,14 @@ use crate::error::Error;
 use millstream_pg::quote_identifier;
 use tokio_postgres::Client;
 
-/// Version of the tables in `schema.sql`.
+/// What makes each version of the tables from the one before, the first from nothing. A step that was
+/// released is not changed any more.
+const STEPS: [&str; 2] = [include_str!("schema.sql"), include_str!("schema_2.sql")];
+
+/// Version of the tables that this program works with.
 pub const SCHEMA_VERSION: i32 = 2;
+
+const _: () = assert!(STEPS.len() == SCHEMA_VERSION.unsigned_abs() as usize);
 
 /// Advisory lock under which the tables are made, so that two first loads do not race.
 const CREATE_LOCK: i64 = 0x6d69_6c6c_7363_6865;
@@ -54,19 +60,22 @@ impl Schema {
         }
     }
 
-    /// Makes the tables when they are missing.
+    /// Makes the tables when they are missing, and brings those of an older version up to date.
     pub async fn ensure(&self, client: &mut Client) -> Result<(), Error> {
-        if self.exists(client).await? {
-            return Ok(());
+        if self.version(client).await?.is_some_and(|found| found >= SCHEMA_VERSION) {
+            return self.exists(client).await.map(drop);
         }
         let transaction = client.transaction().await?;
         transaction.execute("select pg_advisory_xact_lock($1)", &[&CREATE_LOCK]).await?;
-        if self.version(transaction.client()).await?.is_none() {
-            transaction.batch_execute(&self.sql(include_str!("schema.sql"))).await?;
-            transaction
-                .execute(&self.sql("insert into {schema}.meta (schema_version) values ($1)"), &[&SCHEMA_VERSION])
-                .await?;
+        let found = self.version(transaction.client()).await?;
+        for step in &STEPS[usize::try_from(found.unwrap_or(0)).unwrap_or(0).min(STEPS.len())..] {
+            transaction.batch_execute(&self.sql(step)).await?;
         }
+        let remember = match found {
+            None => "insert into {schema}.meta (schema_version) values ($1)",
+            Some(_) => "update {schema}.meta set schema_version = $1 where schema_version < $1",
+        };
+        transaction.execute(&self.sql(remember), &[&SCHEMA_VERSION]).await?;
         transaction.commit().await?;
         self.exists(client).await.map(drop)
     }

@@ -1,4 +1,4 @@
--- The tables of Millstream itself. {schema} is the name of the schema, quoted.
+-- The tables of Millstream itself, first version. {schema} is the name of the schema, quoted.
 create schema if not exists {schema};
 revoke all on schema {schema} from public;
 
@@ -20,8 +20,7 @@ create table {schema}.collection (
 
 -- One load. A watermark of slot s is the position before which all documents of s are committed;
 -- it is the larger of floor_*[s + 1] (earlier runs) and the position of the lane that owns s.
--- prefix_* is the highest watermark and the hash of everything up to there. Only a load whose sources can
--- be given again is resumable: files, and a stream with a name.
+-- prefix_* is the highest watermark and the hash of everything up to there.
 create table {schema}.load (
     load_id bigint generated always as identity primary key,
     table_oid oid not null,
@@ -30,7 +29,6 @@ create table {schema}.load (
     key jsonb not null,
     format text not null,
     sources text[] not null,
-    resumable boolean not null,
     slot_hash_version smallint not null,
     state text not null check (state in ('running', 'stopped', 'finished')),
     stop_reason text,
@@ -62,12 +60,6 @@ create table {schema}.load (
 );
 create index load_table_oid on {schema}.load (table_oid);
 
--- A load into an unlogged collection. A crash of the server empties this table with the collection, so
--- that a load without its line has lost its documents, and what else is on record of it is void.
-create unlogged table {schema}.unlogged_load (
-    load_id bigint primary key references {schema}.load on delete cascade
-);
-
 -- One lane of the running (or last) run of a load. Slots [slot_first, slot_end).
 create table {schema}.lane (
     load_id bigint not null references {schema}.load on delete cascade,
@@ -96,34 +88,6 @@ create table {schema}.lane (
     reject_bytes bigint not null default 0,
     primary key (load_id, lane)
 ) with (fillfactor = 10);
-
--- The version of what a tombstone has deleted, so that an older document stays out. version_of is the
--- version's path and type, id and version are canonical bytes, whose order is that of the values.
-create table {schema}.tombstone (
-    table_oid oid not null,
-    version_of text not null,
-    id bytea not null,
-    version bytea not null,
-    deleted_at timestamptz not null default now(),
-    primary key (table_oid, version_of, id)
-);
-
--- What `merge:deep` stores: objects are merged at every level, any other value is replaced.
-create function {schema}.merge_deep(stored jsonb, new jsonb) returns jsonb
-language plpgsql immutable parallel safe
-as $merge_deep$
-begin
-    if pg_catalog.jsonb_typeof(stored) is distinct from 'object' or pg_catalog.jsonb_typeof(new) is distinct from 'object' then
-        return new;
-    end if;
-    return stored operator(pg_catalog.||) new operator(pg_catalog.||) coalesce((
-        select pg_catalog.jsonb_object_agg(n.key, {schema}.merge_deep(stored operator(pg_catalog.->) n.key, n.value))
-        from pg_catalog.jsonb_each(new) n
-        where pg_catalog.jsonb_typeof(n.value) = 'object'
-          and pg_catalog.jsonb_typeof(stored operator(pg_catalog.->) n.key) = 'object'
-    ), '{}');
-end
-$merge_deep$;
 
 -- Documents that could not be stored, text where they are text, else base64. Bytes whole up to
 -- 1 MiB, then head and tail with truncated set; bytes is the whole length.
