@@ -250,8 +250,8 @@ impl Show<'_> {
     async fn clear(&mut self, part: Part) -> Result<(), Failure> {
         let (name, schema) = (part.name(), self.database.schema.clone());
         let client = &mut self.database.connection.client;
-        let found =
-            if schema.exists(&*client).await? { collections::find(&*client, &schema, &name).await? } else { None };
+        schema.ensure(client).await?;
+        let found = collections::find(&*client, &schema, &name).await?;
         let Some(found) = found else {
             let sql = "select pg_catalog.to_regclass($1) is not null";
             let taken = client.query_one(sql, &[&format!("public.{}", part.table)]).await;
