@@ -174,6 +174,13 @@ pub const FINDINGS_LISTED: usize = 20;
 /// Most differences that verifying lists: they are held in memory until the end.
 pub const FINDINGS_MAX: usize = 100_000;
 
+/// How long a load waits for another run of it to be gone: the server takes a moment to notice that the
+/// client of a run was killed.
+pub const LOAD_LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// Time between two looks whether it is.
+pub const LOAD_LOCK_POLL: Duration = Duration::from_millis(50);
+
 /// How long dropping a collection waits for others to let go of its table. Waiting longer would
 /// hold up every new reader behind the drop.
 pub const DROP_LOCK_WAIT: Duration = Duration::from_secs(5);

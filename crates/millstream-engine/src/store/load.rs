@@ -6,9 +6,11 @@ use super::unlogged;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::failpoint;
+use crate::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
 use crate::source::Prefix;
 use millstream_model::limits::SLOTS;
 use millstream_model::{COUNTERS, Counters, KeySpec, Position, Receipt, SLOT_HASH_VERSION};
+use tokio::time::Instant;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
 /// Advisory lock under which a load is looked up or recorded, and its own lock taken: `msldopen`.
@@ -77,11 +79,21 @@ pub(crate) async fn open(
     lanes: u16,
     resume: bool,
 ) -> Result<OwnedLoad, Error> {
-    // One at a time, so that the same load started twice in one moment is one load. An error ends
-    // the session and with it the lock.
-    client.execute("select pg_advisory_lock($1)", &[&OPEN_LOCK]).await?;
+    let deadline = Instant::now() + LOAD_LOCK_WAIT;
+    let unfinished = loop {
+        // One at a time, so that the same load started twice in one moment is one load. An error ends
+        // the session and with it the lock.
+        client.execute("select pg_advisory_lock($1)", &[&OPEN_LOCK]).await?;
+        match lock_unfinished(client, schema, identity, resume).await {
+            // Perhaps its client was just killed, and the server has yet to notice.
+            Err(Error::LoadRunning { .. }) if Instant::now() < deadline => {
+                client.execute("select pg_advisory_unlock($1)", &[&OPEN_LOCK]).await?;
+                tokio::time::sleep(LOAD_LOCK_POLL).await;
+            }
+            unfinished => break unfinished?,
+        }
+    };
     let orphan = find_orphaned(client, schema, identity).await?;
-    let unfinished = lock_unfinished(client, schema, identity, resume).await?;
     let resumed = unfinished.is_some();
     let load_id = match unfinished {
         Some(load_id) => load_id,
