@@ -293,7 +293,7 @@ impl Lane {
     /// One try at a batch, in one transaction; `None` when it is to be halved.
     async fn attempt(&mut self, batch: &Batch) -> Result<Option<Counters>, Error> {
         failpoint::hit("batch-collected").await?;
-        if self.choice.samples() && !batch.groups().is_empty() {
+        if self.choice.samples() && !batch.groups().is_empty() && !batch.has_tombstones() {
             let (unchanged, keys) = comparison::sample(self.session(""), batch).await?;
             self.choice.compared(unchanged, keys);
         }

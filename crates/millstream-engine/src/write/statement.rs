@@ -88,7 +88,9 @@ impl Target {
             true => (format!(", {}", deleting::STAGE_COLUMNS), format!(", {}", deleting::STAGE_NAMES)),
             false => (String::new(), String::new()),
         };
-        let skips = request.skip_unchanged != SkipUnchanged::Off && mode.replaces() && collection.joins;
+        // Where tombstones guard every key, one writer writes every batch.
+        let comparable = mode.replaces() && collection.joins && !collection.guarded;
+        let skips = request.skip_unchanged != SkipUnchanged::Off && comparable;
         let compared = skips.then(|| Compared {
             compare: compare(&table, &keys, collection),
             upsert: include_str!("upsert_changed.sql")
