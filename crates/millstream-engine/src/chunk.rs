@@ -12,7 +12,8 @@ pub struct Chunk {
     /// of the chunk is committed, this is the watermark.
     pub end: u64,
     /// XXH3-128 of the uncompressed source from its beginning up to `end`; of a source that is not
-    /// the first, with the hash of those before it in front.
+    /// the first, with the hash of those before it in front. Zero for documents that a program hands over,
+    /// which nobody can read again.
     pub prefix_hash: u128,
     /// The bytes that the frames point into.
     pub bytes: Bytes,

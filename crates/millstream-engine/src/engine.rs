@@ -4,11 +4,12 @@ use crate::batch::{Hold, Part, Splitter, attach};
 use crate::chunk::Chunk;
 use crate::error::Error;
 use crate::failpoint;
-use crate::limits::{DECODE_QUEUE, FRAME_BYTES, LANE_QUEUE};
+use crate::limits::{DECODE_QUEUE, FRAME_BYTES, LANE_QUEUE, PART_BYTES};
 use crate::observe::Tally;
+use crate::stop::StopReason;
 use crate::write::{Lane, LaneReport, LaneSetup};
-use std::sync::{Arc, Mutex};
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use std::sync::Arc;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 /// Limits under which an engine stops taking documents.
@@ -29,6 +30,14 @@ impl RejectLimits {
             || self.bytes_before + tally.reject_bytes() >= self.bytes_max
     }
 
+    /// Documents and bytes that may still be rejected.
+    pub(crate) fn left(&self, tally: &Tally) -> (u64, u64) {
+        (
+            self.documents_max.saturating_sub(self.documents_before + tally.rejects()),
+            self.bytes_max.saturating_sub(self.bytes_before + tally.reject_bytes()),
+        )
+    }
+
     /// Whether the server's refusals alone reach a limit. They are slow to find, so a lane then
     /// leaves what it has not yet written to the next run.
     pub(crate) fn refused_too_many(&self, tally: &Tally) -> bool {
@@ -40,8 +49,8 @@ impl RejectLimits {
 
 /// Why decoding ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// The producers are gone and everything is with the lanes.
+enum Ended {
+    /// The intake is closed and everything is with the lanes.
     Drained,
     /// Too many documents were rejected.
     Rejects,
@@ -49,15 +58,25 @@ pub(crate) enum Ended {
     LaneGone,
 }
 
-/// Takes chunks and commits their documents. Clones of its [`Producer`] may be used at once from
-/// many tasks; the documents of one producer take effect in the order in which it submits them.
+/// Takes chunks from any number of tasks and commits their documents, which take effect in the order
+/// in which their chunks are taken.
 pub(crate) struct Engine {
-    producer: Producer,
+    intake: Intake,
     lanes: JoinSet<Result<LaneReport, Error>>,
     decoding: std::thread::JoinHandle<Ended>,
     lane_ended: Arc<Notify>,
     rejects: RejectLimits,
     tally: Arc<Tally>,
+}
+
+/// How an engine ended.
+pub(crate) struct Finish {
+    /// Of the lanes that ended without an error.
+    pub(crate) reports: Vec<LaneReport>,
+    /// Why not everything was taken and committed, if so.
+    pub(crate) stopped: Option<StopReason>,
+    /// The error behind [`StopReason::Failed`].
+    pub(crate) error: Option<Error>,
 }
 
 /// Tells that a lane is at its end, however it came there.
@@ -69,49 +88,52 @@ impl Drop for LaneEnd {
     }
 }
 
-/// An entry into the engine.
+/// The way into an engine.
 #[derive(Debug, Clone)]
-pub struct Producer {
-    intake: mpsc::Sender<(Chunk, Hold)>,
+pub(crate) struct Intake {
+    /// Bounded by `places`. Not by itself, because a sender that waits for a place of a bounded channel and
+    /// is not polled any more would keep the engine from ending.
+    arrivals: mpsc::UnboundedSender<Option<Arrival>>,
+    places: Arc<Semaphore>,
     memory: Arc<Semaphore>,
     memory_bytes: usize,
+    lanes: usize,
 }
 
-/// Resolves when every document of a chunk is committed.
+/// A chunk on its way to the decoder; `None` in its place is the end, and what comes behind is too late.
 #[derive(Debug)]
-pub struct Commit(oneshot::Receiver<()>);
+struct Arrival {
+    chunk: Chunk,
+    hold: Hold,
+    place: OwnedSemaphorePermit,
+}
 
-impl Commit {
-    /// Waits for the commit.
-    ///
-    /// # Errors
-    /// [`Error::BrokenOff`] when the engine stopped before; some documents of the chunk may be
-    /// committed all the same.
-    pub async fn committed(self) -> Result<(), Error> {
-        self.0.await.map_err(|_| Error::BrokenOff("it stopped before the documents were committed"))
+/// Room for one chunk.
+pub(crate) struct Room<'a> {
+    arrivals: &'a mpsc::UnboundedSender<Option<Arrival>>,
+    place: OwnedSemaphorePermit,
+    memory: OwnedSemaphorePermit,
+}
+
+impl Intake {
+    /// Waits for memory and a place in the queue; `None` when the engine takes no more.
+    pub(crate) async fn room(&self, chunk: &Chunk) -> Option<Room<'_>> {
+        let weight = weight(chunk, self.lanes, self.memory_bytes);
+        let memory = Arc::clone(&self.memory).acquire_many_owned(weight).await.ok()?;
+        let place = Arc::clone(&self.places).acquire_owned().await.ok()?;
+        (!self.arrivals.is_closed()).then_some(Room { arrivals: &self.arrivals, place, memory })
     }
 }
 
-impl Producer {
-    /// Hands a chunk over, waiting for memory. Resolves when the chunk is taken; the value
-    /// returned resolves when it is committed.
-    ///
-    /// # Errors
-    /// [`Error::BrokenOff`] when the engine has stopped.
-    pub async fn submit(&self, chunk: Chunk) -> Result<Commit, Error> {
-        const STOPPED: Error = Error::BrokenOff("it takes no more documents");
-        let chunk_bytes = chunk.bytes.len();
-        let weight = weight(&chunk, self.memory_bytes);
-        let permit = Arc::clone(&self.memory).acquire_many_owned(weight).await.map_err(|_| STOPPED)?;
-        let (sender, receiver) = oneshot::channel();
-        let hold = Hold {
-            _permit: permit,
-            chunk_bytes,
-            committed: Mutex::new(Some(sender)),
-            parts_open: std::sync::atomic::AtomicU32::new(0),
-        };
-        self.intake.send((chunk, hold)).await.map_err(|_| STOPPED)?;
-        Ok(Commit(receiver))
+impl Room<'_> {
+    /// Hands the chunk over. What is returned resolves when all of it is committed, with the number of
+    /// its rejected documents, or fails when the engine ends before.
+    pub(crate) fn take(self, chunk: Chunk) -> oneshot::Receiver<u64> {
+        let (sender, committed) = oneshot::channel();
+        let hold = Hold::new(self.memory, chunk.bytes.len(), sender);
+        // Where nobody listens any more the sender goes with the chunk, which tells.
+        let _ = self.arrivals.send(Some(Arrival { chunk, hold, place: self.place }));
+        committed
     }
 }
 
@@ -145,14 +167,20 @@ impl Engine {
                 lane.run(parts).await
             });
         }
-        let (intake, chunks) = mpsc::channel(DECODE_QUEUE);
+        let (sender, arrivals) = mpsc::unbounded_channel();
+        let intake = Intake {
+            arrivals: sender,
+            places: Arc::new(Semaphore::new(DECODE_QUEUE)),
+            memory: Arc::new(Semaphore::new(memory_bytes)),
+            memory_bytes,
+            lanes: queues.len(),
+        };
         let counts = Arc::clone(&tally);
         let decoding = std::thread::Builder::new()
             .name("decode".into())
-            .spawn(move || decode(splitter, chunks, &queues, rejects, &counts))
+            .spawn(move || decode(splitter, arrivals, &queues, rejects, &counts))
             .map_err(|_| Error::BrokenOff("the decoding thread could not start"))?;
-        let producer = Producer { intake, memory: Arc::new(Semaphore::new(memory_bytes)), memory_bytes };
-        Ok(Self { producer, lanes: tasks, decoding, lane_ended, rejects, tally })
+        Ok(Self { intake, lanes: tasks, decoding, lane_ended, rejects, tally })
     }
 
     /// Resolves when a lane has ended before its documents did, which a source that is silent
@@ -161,23 +189,22 @@ impl Engine {
         self.lane_ended.notified().await;
     }
 
-    /// An entry for documents.
-    pub(crate) fn producer(&self) -> &Producer {
-        &self.producer
+    /// The way in.
+    pub(crate) fn intake(&self) -> &Intake {
+        &self.intake
     }
 
-    /// Takes no more documents, commits those it has and ends.
-    ///
-    /// # Errors
-    /// The first error that ended a lane; the reports are those of the other lanes.
-    pub(crate) async fn finish(self) -> (Vec<LaneReport>, Ended, Option<Error>) {
-        let Self { producer, mut lanes, decoding, rejects, tally, .. } = self;
-        drop(producer);
-        let (mut reports, mut first_error) = (Vec::new(), None);
+    /// Takes no more chunks, commits those it has and ends. `fed` tells why no more chunks come, if not
+    /// because there are none.
+    pub(crate) async fn finish(self, fed: Result<Option<StopReason>, Error>) -> Finish {
+        let Self { intake, mut lanes, decoding, rejects, tally, .. } = self;
+        // An error means that decoding has ended already.
+        let _ = intake.arrivals.send(None);
+        let (mut reports, mut lane_error) = (Vec::new(), None);
         while let Some(joined) = lanes.join_next().await {
             match joined {
                 Ok(Ok(report)) => reports.push(report),
-                Ok(Err(error)) => first_error = first_error.or(Some(error)),
+                Ok(Err(error)) => lane_error = lane_error.or(Some(error)),
                 // A failed assertion stops the whole process: no lane goes missing.
                 Err(panic) => std::panic::resume_unwind(panic.into_panic()),
             }
@@ -185,26 +212,57 @@ impl Engine {
         // With the lanes gone the thread is at its end or about to be.
         let ended = decoding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let ended = if rejects.refused_too_many(&tally) { Ended::Rejects } else { ended };
-        (reports, ended, first_error)
+        let (stopped, error) = match (lane_error, ended, fed) {
+            (Some(error), _, _) | (None, Ended::Drained | Ended::LaneGone, Err(error)) => {
+                (Some(StopReason::Failed), Some(error))
+            }
+            (None, Ended::Rejects, _) => (Some(StopReason::Rejects), None),
+            (None, Ended::LaneGone, Ok(_)) => {
+                (Some(StopReason::Failed), Some(Error::BrokenOff("a lane ended before its documents did")))
+            }
+            (None, Ended::Drained, Ok(reason)) => (reason, None),
+        };
+        Finish { reports, stopped, error }
+    }
+}
+
+impl Finish {
+    /// Of an engine that did not start.
+    pub(crate) fn failed(error: Error) -> Self {
+        Self { reports: Vec::new(), stopped: Some(StopReason::Failed), error: Some(error) }
     }
 }
 
 /// A chunk's share of the memory, never more than there is.
-fn weight(chunk: &Chunk, memory_bytes: usize) -> u32 {
-    let held_bytes = chunk.bytes.len() + chunk.frames.len() * FRAME_BYTES;
+fn weight(chunk: &Chunk, lanes: usize, memory_bytes: usize) -> u32 {
+    let held_bytes = chunk.bytes.len() + chunk.frames.len() * FRAME_BYTES + lanes * PART_BYTES;
     u32::try_from(held_bytes.clamp(1, memory_bytes)).unwrap_or(u32::MAX)
 }
 
-/// Decodes chunks in order and hands every lane its part of every chunk, until the producers are
-/// gone, a lane has ended or too much was rejected.
+/// Decodes until the end, a lane has ended or too much was rejected. What arrives later is dropped.
 fn decode(
-    mut splitter: Splitter,
-    mut chunks: mpsc::Receiver<(Chunk, Hold)>,
+    splitter: Splitter,
+    mut arrivals: mpsc::UnboundedReceiver<Option<Arrival>>,
     lanes: &[mpsc::Sender<Part>],
     rejects: RejectLimits,
     tally: &Tally,
 ) -> Ended {
-    while let Some((chunk, hold)) = chunks.blocking_recv() {
+    let ended = decode_all(splitter, &mut arrivals, lanes, rejects, tally);
+    arrivals.close();
+    while arrivals.blocking_recv().is_some() {}
+    ended
+}
+
+/// Decodes chunks in order and hands every lane its part of every chunk.
+fn decode_all(
+    mut splitter: Splitter,
+    arrivals: &mut mpsc::UnboundedReceiver<Option<Arrival>>,
+    lanes: &[mpsc::Sender<Part>],
+    rejects: RejectLimits,
+    tally: &Tally,
+) -> Ended {
+    while let Some(Arrival { chunk, hold, place }) = arrivals.blocking_recv().flatten() {
+        drop(place);
         let (mut parts, skipped) = splitter.split(&chunk);
         tally.decoded(chunk.bytes.len() as u64, parts.iter().map(|p| p.bytes_read).sum());
         drop(chunk);
@@ -231,13 +289,13 @@ mod tests {
     use crate::chunk::Frame;
 
     #[test]
-    fn short_documents_weigh_more_than_their_bytes() {
+    fn short_documents_and_chunks_weigh_more_than_their_bytes() {
         let frame = Frame { start: 0, len: 1, offset: 0, line: 1, broken: None };
         let bytes = bytes::Bytes::from_static(b"x\nx\n");
         let mut chunk = Chunk { source: 0, end: 4, prefix_hash: 0, bytes, frames: Vec::new() };
-        assert_eq!(weight(&chunk, 1 << 20), 4);
+        assert!(weight(&chunk, 2, 1 << 20) as usize > 2 * 128);
         chunk.frames = vec![frame; 100];
-        assert!(weight(&chunk, 1 << 20) as usize > 100 * 40);
-        assert_eq!(weight(&chunk, 1_000), 1_000);
+        assert!(weight(&chunk, 1, 1 << 20) as usize > 100 * 40);
+        assert_eq!(weight(&chunk, 1, 1_000), 1_000);
     }
 }

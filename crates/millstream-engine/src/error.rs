@@ -82,6 +82,9 @@ pub enum Error {
     /// Stopped before the load had begun.
     #[error("{0} before the load began")]
     Stopped(StopReason),
+    /// A stream has ended; what it is closed with tells why.
+    #[error("the stream has ended: {0}")]
+    StreamEnded(&'static str),
     /// The same load runs elsewhere.
     #[error("load {load_id} is running in another process")]
     LoadRunning {
@@ -137,7 +140,7 @@ pub enum Error {
 /// Codes that elsewhere mean a wrong statement, but refuse data when a lane's prepared statements
 /// raise them: two keys of a batch that a trigger made one; a text that a cast in a trigger,
 /// generated column or index (to tsquery, jsonpath, ltree, regtype ..) cannot read.
-const REFUSALS: &[&str] = &["21000", "42601", "42602", "42704"];
+pub(crate) const REFUSALS: &[&str] = &["21000", "42601", "42602", "42704"];
 
 impl Error {
     /// What the failure means for the program.
@@ -147,6 +150,7 @@ impl Error {
             Self::RowsDropped { .. } => ErrorKind::DataRefused,
             Self::Fenced { .. } => ErrorKind::Fenced,
             Self::LoadRunning { .. } => ErrorKind::Busy,
+            Self::StreamEnded(_) => ErrorKind::Cancelled,
             Self::Ledger(_) | Self::BrokenOff(_) => ErrorKind::Bug,
             Self::CommitsLost { .. } | Self::Emptied { .. } => ErrorKind::ServerFault,
             #[cfg(feature = "failpoints")]
@@ -197,6 +201,9 @@ impl Error {
             Self::Failpoint(_) => None,
             Self::Emptied { .. } => {
                 Some("load everything again from its start; all that was in the collection is gone".into())
+            }
+            Self::StreamEnded(_) => {
+                Some("close the stream to learn why; what was not committed can be sent again".into())
             }
             Self::Name(_) | Self::Stopped(_) | Self::RowsDropped { .. } | Self::Ledger(_) | Self::BrokenOff(_) => None,
         }

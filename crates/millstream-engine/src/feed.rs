@@ -79,6 +79,15 @@ impl Feed {
         Ok(Self { sources, names, reading, repeatable, resumable, running: None, unverified: None })
     }
 
+    /// No sources: the program hands the documents over itself, one stream for the load.
+    pub(crate) fn of_stream(request: &LoadRequest, tally: Arc<Tally>) -> Self {
+        let names = vec![request.source_name.clone().unwrap_or_else(|| "stream".into())];
+        let reading =
+            Reading { format: request.format.clone(), options: SourceOptions::default(), prefix: None, tally };
+        let (repeatable, resumable) = (true, false);
+        Self { sources: Vec::new(), names, reading, repeatable, resumable, running: None, unverified: None }
+    }
+
     /// Whether a later run can be given the same sources: files, and a stream that has a name.
     pub(crate) fn resumable(&self) -> bool {
         self.resumable

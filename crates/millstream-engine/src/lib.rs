@@ -1,8 +1,9 @@
 //! Documents in, committed rows and a receipt out.
 //!
-//! [`load`] is the way in. Its stages are the folders: [`source`] reads and frames, [`decode`]
-//! judges and finds the key, `batch` splits by slot, folds and sorts, `merge` says what a new
-//! document does to a stored one, `write` commits. [`store`] holds our own tables.
+//! [`load`] is the way in for files, [`Stream`] for documents that a program hands over. The stages are
+//! the folders: [`source`] reads and frames, [`decode`] judges and finds the key, `batch` splits by slot,
+//! folds and sorts, `merge` says what a new document does to a stored one, `write` commits. [`store`]
+//! holds our own tables.
 
 mod batch;
 pub mod chunk;
@@ -19,15 +20,16 @@ mod merge;
 mod observe;
 mod rehearsal;
 mod request;
+mod run;
 pub mod source;
 mod stop;
 pub mod store;
+mod stream;
 mod verify;
 mod write;
 
 pub use collection::{Collection, FILLFACTOR, Plan, definition};
 pub use durability::{DURABILITIES, Durability};
-pub use engine::{Commit, Producer};
 pub use error::Error;
 #[cfg(feature = "failpoints")]
 pub use failpoint::FAILPOINTS;
@@ -37,4 +39,5 @@ pub use observe::{Event, Observer, Silent, Tally};
 pub use rehearsal::{DryReject, DryRun, dry_run};
 pub use request::{LoadRequest, SkipUnchanged};
 pub use stop::{Stop, StopReason};
+pub use stream::{Commit, Committed, Producer, Stream};
 pub use verify::{Difference, Finding, Verification, VerifyRequest, verify};

@@ -3,7 +3,7 @@
 use crate::durability::{DURABILITIES, Durability};
 use crate::error::Error;
 use crate::limits::{
-    BATCH_BYTES_MAX, BATCH_ROWS, BATCH_ROWS_MAX, LANE_AGE_MAX, LANES_MAX, MEMORY_BYTES, MEMORY_BYTES_MIN,
+    ARRAYS_ROWS_MAX, BATCH_BYTES_MAX, BATCH_ROWS, BATCH_ROWS_MAX, LANE_AGE_MAX, LANES_MAX, MEMORY_BYTES, MEMORY_BYTES_MIN,
     REJECT_BYTES_TOTAL_MAX, REJECTS_MAX,
 };
 use crate::merge::Mode;
@@ -53,6 +53,8 @@ pub struct LoadRequest {
     pub lanes: Option<u16>,
     /// Documents a lane commits at once.
     pub batch_rows: usize,
+    /// Keys up to which a batch is sent with the statement that writes it; the receipt is the same either way.
+    pub arrays_rows_max: usize,
     /// Bytes of documents a lane commits at once.
     pub batch_bytes_max: usize,
     /// Bytes of source data in flight.
@@ -86,6 +88,7 @@ impl LoadRequest {
             resume: true,
             lanes: None,
             batch_rows: BATCH_ROWS,
+            arrays_rows_max: ARRAYS_ROWS_MAX,
             batch_bytes_max: BATCH_BYTES_MAX,
             memory_bytes: MEMORY_BYTES,
             lane_age_max: LANE_AGE_MAX,
@@ -101,15 +104,35 @@ impl LoadRequest {
     /// # Errors
     /// [`Error::Request`] names the option and its range.
     pub fn check(&self) -> Result<(), Error> {
-        let bad = |problem: String, hint: &str| Err(Error::Request { problem, hint: hint.into() });
+        if self.sources.is_empty() {
+            return refuse("there is nothing to load".into(), "name files, or - for standard input");
+        }
+        if self.sources.iter().filter(|s| *s == "-").count() > 1 {
+            return refuse("standard input can be read only once".into(), "name - once");
+        }
+        self.check_options()
+    }
+
+    /// Like [`LoadRequest::check`], of a load whose documents the program hands over.
+    pub(crate) fn check_stream(&self) -> Result<(), Error> {
+        if let Some(source) = self.sources.first() {
+            return refuse(format!("a stream reads no sources, and {source} is named"), "leave the sources empty");
+        }
+        if !["auto", "ndjson"].contains(&self.format.as_str()) {
+            return refuse(format!("a stream takes NDJSON, not {}", self.format), "leave the format as it is");
+        }
+        self.check_options()
+    }
+
+    fn check_options(&self) -> Result<(), Error> {
         if self.skip_unchanged == SkipUnchanged::On && !self.mode.replaces() {
-            return bad(
+            return refuse(
                 format!("--skip-unchanged on does not go with --mode {}", self.mode),
                 "leave it out: it is for documents that take the place of stored ones",
             );
         }
         if self.forget_deletes.is_some() && self.mode.version().is_none() {
-            return bad(
+            return refuse(
                 format!("--forget-deletes does not go with --mode {}", self.mode),
                 "leave it out: only newest remembers what was deleted",
             );
@@ -117,28 +140,29 @@ impl LoadRequest {
         let into = &self.collection.schema;
         if *into == self.schema || into.starts_with("pg_") || into == "information_schema" {
             let whose = if *into == self.schema { "Millstream's own tables" } else { "PostgreSQL itself" };
-            return bad(format!("schema {into} is for {whose}"), "name another schema with --into SCHEMA.NAME");
-        }
-        if self.sources.is_empty() {
-            return bad("there is nothing to load".into(), "name files, or - for standard input");
-        }
-        if self.sources.iter().filter(|s| *s == "-").count() > 1 {
-            return bad("standard input can be read only once".into(), "name - once");
+            return refuse(format!("schema {into} is for {whose}"), "name another schema with --into SCHEMA.NAME");
         }
         if self.lanes.is_some_and(|n| n == 0 || n > LANES_MAX) {
-            return bad(format!("--lanes takes 1 to {LANES_MAX}"), "leave it out to let the server's size decide");
+            return refuse(format!("--lanes takes 1 to {LANES_MAX}"), "leave it out to let the server's size decide");
         }
         if self.batch_rows == 0 || self.batch_rows > BATCH_ROWS_MAX {
-            return bad(format!("--batch-rows takes 1 to {BATCH_ROWS_MAX}"), "leave it out for the measured default");
+            return refuse(
+                format!("--batch-rows takes 1 to {BATCH_ROWS_MAX}"),
+                "leave it out for the measured default",
+            );
         }
         if self.memory_bytes < MEMORY_BYTES_MIN || u32::try_from(self.memory_bytes).is_err() {
-            return bad(
+            return refuse(
                 format!("--memory takes {} MiB to 4 GiB", MEMORY_BYTES_MIN >> 20),
                 "leave it out for the default of 128 MiB",
             );
         }
         Ok(())
     }
+}
+
+fn refuse(problem: String, hint: &str) -> Result<(), Error> {
+    Err(Error::Request { problem, hint: hint.into() })
 }
 
 #[cfg(test)]

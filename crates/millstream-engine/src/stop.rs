@@ -65,6 +65,11 @@ impl Stop {
         });
     }
 
+    /// Why somebody has stopped the load.
+    pub fn reason(&self) -> Option<StopReason> {
+        self.sender.borrow().clone()
+    }
+
     /// Resolves with the reason once somebody stops the load.
     pub async fn wait(&self) -> StopReason {
         let mut receiver = self.sender.subscribe();

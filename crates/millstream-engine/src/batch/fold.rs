@@ -193,7 +193,7 @@ impl Batch {
         for part in self.parts.iter_mut().filter(|p| !p.acknowledged) {
             part.acknowledged = true;
             if let Some(hold) = &part.hold {
-                hold.part_committed();
+                hold.part_committed(part.rejects.len() as u64);
             }
         }
         self.parts

@@ -3,7 +3,9 @@
 use crate::merge::Member;
 use bytes::Bytes;
 use millstream_model::{Fault, Position};
-use std::sync::Arc;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 /// One document of a lane, pointing into its part.
@@ -59,21 +61,38 @@ pub(crate) struct Part {
 /// Keeps a chunk's share of the memory budget, and tells its producer when it is committed.
 #[derive(Debug)]
 pub(crate) struct Hold {
-    pub(crate) _permit: OwnedSemaphorePermit,
-    pub(crate) chunk_bytes: usize,
-    pub(crate) committed: std::sync::Mutex<Option<oneshot::Sender<()>>>,
-    pub(crate) parts_open: std::sync::atomic::AtomicU32,
+    _memory: OwnedSemaphorePermit,
+    chunk_bytes: usize,
+    committed: Mutex<Option<oneshot::Sender<u64>>>,
+    rejected: AtomicU64,
+    parts_open: AtomicU32,
 }
 
 impl Hold {
-    /// Counts one part as committed; the last one wakes the producer.
-    pub(crate) fn part_committed(&self) {
-        use std::sync::atomic::Ordering::AcqRel;
+    pub(crate) fn new(memory: OwnedSemaphorePermit, chunk_bytes: usize, committed: oneshot::Sender<u64>) -> Self {
+        let committed = Mutex::new(Some(committed));
+        Self { _memory: memory, chunk_bytes, committed, rejected: AtomicU64::new(0), parts_open: AtomicU32::new(0) }
+    }
+
+    /// Shared by so many parts from now on; without any, the chunk counts as committed.
+    pub(crate) fn share(self, parts: usize) -> Arc<Self> {
+        let shares = u32::try_from(parts.max(1)).expect("few lanes");
+        self.parts_open.store(shares, Release);
+        if parts == 0 {
+            self.part_committed(0);
+        }
+        Arc::new(self)
+    }
+
+    /// Counts one part as committed, with so many of its documents as rejects; the last one tells the
+    /// producer how many there are in all.
+    pub(crate) fn part_committed(&self, rejected: u64) {
+        self.rejected.fetch_add(rejected, Release);
         if self.parts_open.fetch_sub(1, AcqRel) == 1
             && let Some(sender) = self.committed.lock().unwrap_or_else(|e| e.into_inner()).take()
         {
             // A producer that went away does not mind.
-            let _ = sender.send(());
+            let _ = sender.send(self.rejected.load(Acquire));
         }
     }
 }

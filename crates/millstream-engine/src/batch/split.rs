@@ -125,16 +125,7 @@ pub(crate) fn kept_bytes(document: Bytes) -> Bytes {
 /// Hands the chunk's hold to the parts that have documents; without any, it is committed at once.
 pub(crate) fn attach(parts: &mut [Part], hold: Hold) {
     let holders = parts.iter().filter(|p| p.documents() > 0).count();
-    if holders == 0 {
-        hold.parts_open.store(1, std::sync::atomic::Ordering::Release);
-        hold.part_committed();
-        for part in parts {
-            part.bytes = Bytes::new();
-        }
-        return;
-    }
-    hold.parts_open.store(u32::try_from(holders).expect("few lanes"), std::sync::atomic::Ordering::Release);
-    let hold = Arc::new(hold);
+    let hold = hold.share(holders);
     for part in parts {
         if part.documents() > 0 {
             part.hold = Some(Arc::clone(&hold));

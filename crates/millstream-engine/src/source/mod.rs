@@ -24,6 +24,7 @@ mod window;
 
 pub use error::SourceError;
 pub use input::Input;
+pub(crate) use ndjson::frame_lines;
 pub use raw::Progress;
 pub use rejects::RejectLine;
 pub use window::Window;

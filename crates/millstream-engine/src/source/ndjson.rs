@@ -49,31 +49,7 @@ impl Ndjson {
     /// gives the length of what was framed.
     fn frame(&self, cut: usize) -> (Vec<Frame>, usize) {
         let bytes = &self.window.bytes()[..cut];
-        let (base, mut line) = (self.window.offset(), self.window.line());
-        let mut frames = Vec::with_capacity(cut / 128);
-        let mut start = 0;
-        let open_end = (bytes.last() != Some(&b'\n')).then_some(cut);
-        for end in memchr_iter(b'\n', bytes).chain(open_end) {
-            let from = start + blank_len(&bytes[start..end]);
-            let text = &bytes[from..end];
-            let text = text.strip_suffix(b"\r").unwrap_or(text);
-            if text.len() > self.document_bytes_max {
-                return (frames, start);
-            }
-            let len = trimmed_len(text);
-            if len > 0 {
-                frames.push(Frame {
-                    start: index(from),
-                    len: index(len),
-                    offset: base + from as u64,
-                    line,
-                    broken: None,
-                });
-            }
-            line += 1;
-            start = (end + 1).min(cut);
-        }
-        (frames, cut)
+        frame_lines(bytes, self.window.offset(), self.window.line(), self.document_bytes_max)
     }
 
     /// Takes a line that is too long, at whose first byte the window begins, in bounded memory.
@@ -149,6 +125,35 @@ impl Source for Ndjson {
             }
         }
     }
+}
+
+/// Frames the lines of `bytes`, which begin at this offset and line, up to the first that is too long;
+/// also gives the length of what was framed.
+pub(crate) fn frame_lines(bytes: &[u8], offset: u64, mut line: u64, document_bytes_max: usize) -> (Vec<Frame>, usize) {
+    let mut frames = Vec::with_capacity(bytes.len() / 128);
+    let mut start = 0;
+    let open_end = (bytes.last() != Some(&b'\n')).then_some(bytes.len());
+    for end in memchr_iter(b'\n', bytes).chain(open_end) {
+        let from = start + blank_len(&bytes[start..end]);
+        let text = &bytes[from..end];
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        if text.len() > document_bytes_max {
+            return (frames, start);
+        }
+        let len = trimmed_len(text);
+        if len > 0 {
+            frames.push(Frame {
+                start: index(from),
+                len: index(len),
+                offset: offset + from as u64,
+                line,
+                broken: None,
+            });
+        }
+        line += 1;
+        start = (end + 1).min(bytes.len());
+    }
+    (frames, bytes.len())
 }
 
 /// White space that JSON allows, without the line feed.

@@ -1,0 +1,279 @@
+//! A run of a load: everything around its engine, from the first connection to the receipt.
+
+use crate::batch::Splitter;
+use crate::collection::{self, Collection};
+use crate::decode::{DecodeLimits, Decoder};
+use crate::engine::{Engine, Finish, RejectLimits};
+use crate::error::Error;
+use crate::failpoint;
+use crate::feed::Feed;
+use crate::flow::{Outcome, Surroundings};
+use crate::limits::{FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, MEMORY_BATCHES, SETTLE_FAILED_TRIES_MAX};
+use crate::observe::{Event, Observer};
+use crate::request::LoadRequest;
+use crate::stop::StopReason;
+use crate::store::{self, Identity, OwnedLoad, Schema};
+use crate::write::{LaneReport, LaneSetup, Target};
+use millstream_model::limits::SLOTS;
+use millstream_model::{Counters, Receipt, WalScope};
+use millstream_pg::{ConnInfo, Connection, SessionSettings, retry_delay};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A run that is on record as ours.
+pub(crate) struct Run {
+    request: LoadRequest,
+    around: Surroundings,
+    control: Connection,
+    schema: Schema,
+    collection: Collection,
+    facts: Facts,
+}
+
+/// What goes into the receipt beside the counters.
+struct Facts {
+    identity: Identity,
+    owned: OwnedLoad,
+    lanes: u16,
+    started: Instant,
+    wal_before: Option<i64>,
+}
+
+/// What came of beginning.
+pub(crate) enum Begun {
+    Run(Box<Run>),
+    /// There is nothing to do: this is the receipt of the run that did it.
+    Finished(Box<Receipt>),
+}
+
+impl Run {
+    /// Connects, makes or checks the table and puts the run on record.
+    ///
+    /// # Errors
+    /// All that keeps a load from beginning; no document is written then.
+    pub(crate) async fn begin(request: &LoadRequest, around: &Surroundings, feed: &mut Feed) -> Result<Begun, Error> {
+        let started = Instant::now();
+        let (mut control, schema) = prepare_database(request, around).await?;
+        let collection = tokio::select! {
+            biased;
+            // A silent standard input may keep the key's types open for ever.
+            reason = around.stop.wait() => return Err(Error::Stopped(reason)),
+            collection = collection::prepare(&mut control, &schema, request, feed, &*around.observer) => collection?,
+        };
+        let lanes = lane_count(&control, around, request.lanes).await?;
+        let identity = identity(request, &collection, feed);
+        if request.resume
+            && feed.resumable()
+            && collection.mode.adds_up()
+            && let Some(receipt) = store::finished(&control.client, &schema, &identity).await?
+        {
+            around.observer.event(Event::Warning(format!(
+                "load {} has added these sources up; nothing is added again, --resume off would",
+                receipt.load_id
+            )));
+            return Ok(Begun::Finished(Box::new(receipt)));
+        }
+        let owned = store::open(&mut control.client, &schema, &identity, lanes, request.resume).await?;
+        feed.verify(&owned)?;
+        announce(&owned, lanes, &*around.observer);
+        let wal_before = wal_position(&control).await;
+        let facts = Facts { identity, owned, lanes, started, wal_before };
+        let (request, around) = (request.clone(), around.clone());
+        Ok(Begun::Run(Box::new(Self { request, around, control, schema, collection, facts })))
+    }
+
+    /// Opens the lanes and starts decoding.
+    pub(crate) async fn start_engine(&self) -> Result<Engine, Error> {
+        let Self { request, around, collection, facts: Facts { owned, lanes, .. }, .. } = self;
+        let (lanes, rejects) = (*lanes, reject_limits(request, owned));
+        let target = Arc::new(Target::new(request, collection, self.schema.clone()));
+        let setups = (0..lanes)
+            .map(|lane| LaneSetup {
+                db: around.db.clone(),
+                target: Arc::clone(&target),
+                load_id: owned.load_id,
+                lane,
+                run: owned.run,
+                batch_rows: request.batch_rows,
+                batch_bytes_max: request
+                    .batch_bytes_max
+                    .min(request.memory_bytes / (MEMORY_BATCHES * usize::from(lanes))),
+                flush_after: FLUSH_AFTER,
+                age_max: request.lane_age_max,
+                rejects,
+                table_empty: collection.empty,
+                observer: Arc::clone(&around.observer),
+                tally: Arc::clone(&around.tally),
+            })
+            .collect();
+        let mut lane_of_slot = [0u16; SLOTS];
+        for lane in 0..lanes {
+            lane_of_slot[store::slots_of_lane(lane, lanes)].fill(lane);
+        }
+        let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
+        let decoder = Decoder::for_mode(&collection.key, &collection.mode, limits);
+        let splitter = Splitter::new(decoder, lane_of_slot, owned.floors.clone());
+        Engine::start(splitter, setups, rejects, request.memory_bytes, Arc::clone(&around.tally)).await
+    }
+
+    /// Settles the load, on a new connection if the server was restarted meanwhile.
+    ///
+    /// # Errors
+    /// When no receipt can be had: the server is gone for good, or has lost the collection.
+    pub(crate) async fn end(self, finish: Finish) -> Result<Outcome, Error> {
+        let Self { around, mut control, schema, facts, .. } = self;
+        failpoint::hit("lanes-ended").await?;
+        let reason = finish.stopped.as_ref().map(ToString::to_string);
+        let mut attempt = 1;
+        loop {
+            let wal = facts.wal_bytes(&finish.reports, wal_position(&control).await);
+            let receipt = |counters| facts.receipt(&finish, wal, counters);
+            let failure =
+                match store::close(&mut control.client, &schema, &facts.owned, reason.as_deref(), receipt).await {
+                    Ok(receipt) => return Ok(Outcome { receipt, stopped: finish.stopped, error: finish.error }),
+                    Err(failure) => failure,
+                };
+            let given_up = finish.stopped == Some(StopReason::Failed) && attempt >= SETTLE_FAILED_TRIES_MAX;
+            let Some(delay) = retry_delay(attempt, failure.kind()).filter(|_| !given_up) else { return Err(failure) };
+            attempt += 1;
+            tokio::time::sleep(delay).await;
+            if let Ok(again) = connect_control(&around.db).await {
+                control = again;
+            }
+        }
+    }
+}
+
+impl Facts {
+    fn receipt(&self, finish: &Finish, wal: (u64, WalScope), counters: Counters) -> Receipt {
+        let Self { identity, owned, lanes, started, .. } = self;
+        let seconds = started.elapsed().as_secs_f64();
+        let mut writers: BTreeMap<String, u64> = BTreeMap::new();
+        for (name, batches) in finish.reports.iter().flat_map(|r| &r.writers) {
+            *writers.entry(name.clone()).or_default() += batches;
+        }
+        let this_run = counters.read.saturating_sub(owned.before.read);
+        #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
+        let rows_per_second = if seconds > 0.0 { this_run as f64 / seconds } else { 0.0 };
+        Receipt {
+            collection: identity.collection.clone(),
+            load_id: owned.load_id,
+            counters,
+            wal_bytes: wal.0,
+            wal_scope: wal.1,
+            seconds,
+            rows_per_second,
+            lanes: *lanes,
+            durability: identity.durability.name.into(),
+            layout: "table".into(),
+            writers,
+            retries: finish.reports.iter().map(|r| r.retries).sum(),
+            deadlocks: finish.reports.iter().map(|r| r.deadlocks).sum(),
+            resumed_from: owned.resumed.then_some(owned.before.read),
+            finished: finish.stopped.is_none(),
+        }
+    }
+
+    /// The lanes' own WAL where all of them know it, else the server's since the run began.
+    fn wal_bytes(&self, reports: &[LaneReport], wal_now: Option<i64>) -> (u64, WalScope) {
+        let own: Option<u64> = reports.iter().map(|r| r.wal_bytes).sum();
+        let complete = reports.len() == usize::from(self.lanes);
+        match (own, self.wal_before, wal_now) {
+            (Some(bytes), _, _) if complete => (bytes, WalScope::Backend),
+            (_, Some(before), Some(now)) => (u64::try_from(now - before).unwrap_or(0), WalScope::Server),
+            _ => (0, WalScope::Unknown),
+        }
+    }
+}
+
+/// A connection to a server and a database that a load can work with, our tables in place.
+async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Result<(Connection, Schema), Error> {
+    let mut control = connect_control(&around.db).await?;
+    millstream_pg::ensure_session_pooling(&control, &connect_control(&around.db).await?).await?;
+    require_staging(&control).await?;
+    for warning in request.durability.check(&control).await? {
+        around.observer.event(Event::Warning(warning));
+    }
+    let schema = Schema::new(&request.schema);
+    schema.ensure(&mut control.client).await?;
+    Ok((control, schema))
+}
+
+async fn connect_control(db: &ConnInfo) -> Result<Connection, Error> {
+    let control = millstream_pg::connect(db, &SessionSettings::control()).await?;
+    control.client.batch_execute(include_str!("write/durable.sql")).await?;
+    Ok(control)
+}
+
+/// Every lane stages its batches in a temporary table.
+async fn require_staging(control: &Connection) -> Result<(), Error> {
+    let sql = "select pg_catalog.has_database_privilege(pg_catalog.current_database(), 'temporary')";
+    if control.client.query_one(sql, &[]).await?.get(0) {
+        return Ok(());
+    }
+    let (role, database) = (&control.server.role, &control.server.database);
+    Err(Error::Request {
+        problem: format!("role {role} may not make temporary tables in database {database}"),
+        hint: format!("grant temporary on database {database} to {role}"),
+    })
+}
+
+/// As many lanes as the server has cores, where we know them, and few connections in any case.
+async fn lane_count(control: &Connection, around: &Surroundings, asked: Option<u16>) -> Result<u16, Error> {
+    let free = millstream_pg::catalog::connections(&control.client).await?.free.max(0);
+    let share = u16::try_from(free / FREE_CONNECTIONS_SHARE).unwrap_or(u16::MAX);
+    if let Some(lanes) = asked {
+        if i32::from(lanes) > free {
+            around.observer.event(Event::Warning(format!("{lanes} lanes asked for, {free} connections free")));
+        }
+        return Ok(lanes);
+    }
+    let cores =
+        if around.db.is_local() { std::thread::available_parallelism().map_or(1, usize::from) } else { usize::MAX };
+    let cores = u16::try_from(cores).unwrap_or(u16::MAX);
+    Ok(cores.min(LANES_DEFAULT_MAX).min(share).max(1))
+}
+
+fn identity(request: &LoadRequest, collection: &Collection, feed: &Feed) -> Identity {
+    Identity {
+        table_oid: collection.table_oid,
+        collection: request.collection.to_string(),
+        mode: collection.mode.to_string(),
+        key: collection.key.clone(),
+        format: request.format.clone(),
+        durability: request.durability,
+        sources: feed.source_names(),
+        resumable: feed.resumable(),
+    }
+}
+
+fn announce(owned: &OwnedLoad, lanes: u16, observer: &dyn Observer) {
+    if let Some(documents) = owned.emptied.filter(|documents| *documents > 0) {
+        let emptied = Error::Emptied { documents };
+        observer.event(Event::Warning(format!("{emptied}; it begins at the start of its sources")));
+    }
+    if owned.resumed {
+        observer.event(Event::Resumed { load_id: owned.load_id, documents: owned.before.read });
+    }
+    if let Some(load_id) = owned.orphan {
+        observer.event(Event::Warning(format!(
+            "the table was made anew since load {load_id} stopped: this load begins at the start of its sources"
+        )));
+    }
+    observer.event(Event::Started { load_id: owned.load_id, lanes });
+}
+
+fn reject_limits(request: &LoadRequest, owned: &OwnedLoad) -> RejectLimits {
+    RejectLimits {
+        documents_max: request.rejects_max.max(1),
+        bytes_max: request.reject_bytes_max.max(1),
+        documents_before: owned.before.rejected,
+        bytes_before: owned.reject_bytes_before,
+    }
+}
+
+async fn wal_position(control: &Connection) -> Option<i64> {
+    let sql = "select (pg_catalog.pg_current_wal_insert_lsn() - '0/0'::pg_catalog.pg_lsn)::bigint";
+    control.client.query_one(sql, &[]).await.ok()?.try_get(0).ok()
+}

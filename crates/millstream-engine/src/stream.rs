@@ -1,0 +1,266 @@
+//! Documents that many tasks of a program hand over, and the commit that each can wait for.
+
+use crate::chunk::Chunk;
+use crate::engine::{Engine, Finish, Intake};
+use crate::error::Error;
+use crate::feed::Feed;
+use crate::flow::{Outcome, Surroundings};
+use crate::limits::SEND_BYTES_MAX;
+use crate::request::LoadRequest;
+use crate::run::{Begun, Run};
+use crate::source::frame_lines;
+use crate::stop::Stop;
+use bytes::Bytes;
+use millstream_model::Position;
+use std::sync::{Arc, Mutex};
+use tokio::sync::oneshot;
+
+/// A load whose documents come from the tasks of a program, which all send at once.
+///
+/// ```no_run
+/// use millstream_engine::{Error, LoadRequest, Stream, Surroundings};
+/// use millstream_model::KeyRequest;
+/// use millstream_pg::{ConnInfo, Environment};
+///
+/// async fn load() -> Result<(), Box<dyn std::error::Error>> {
+///     let db = ConnInfo::parse("postgres://localhost/shop", &Environment::from_process())?;
+///     let request = LoadRequest::new("events".parse()?, KeyRequest::parse_list("id:text")?, Vec::new());
+///     let stream = Stream::open(&request, &Surroundings::new(db)).await?;
+///     let mut tasks = tokio::task::JoinSet::new();
+///     for task in 0..8 {
+///         let producer = stream.producer();
+///         tasks.spawn(async move {
+///             let mut commits = Vec::new();
+///             for n in 0..1_000 {
+///                 // One document or many lines of them. Those of one task take effect in this order.
+///                 commits.push(producer.send(format!("{{\"id\":\"{task}-{}\",\"n\":{n}}}", n % 10)).await?);
+///             }
+///             for commit in commits {
+///                 // What was sent is in the table now, or was rejected.
+///                 assert_eq!(commit.committed().await?.rejected, 0);
+///             }
+///             Ok::<_, Error>(())
+///         });
+///     }
+///     while let Some(ended) = tasks.join_next().await {
+///         ended??;
+///     }
+///     let outcome = stream.close().await?;
+///     assert_eq!(outcome.receipt.counters.read, 8_000);
+///     Ok(())
+/// }
+/// ```
+///
+/// The request's sources are empty, its format is NDJSON. No document is there before the stream is open,
+/// so the types of the key's columns are given, unless the collection exists and has them. A stream that runs
+/// for long wants [`LoadRequest::rejects_max`] higher than a file: at that many rejects it ends.
+///
+/// The documents of all producers make one source, in the order in which the sends resolve; a reject's
+/// position and line are of that source, and [`Commit`] tells where a send stands in it.
+///
+/// A stream cannot be gone on with: the program knows what it has sent, and [`Commit`] what of that is
+/// committed. What is not can be sent to another stream. In most modes documents that are committed already
+/// do no harm then; in `sum` they count again. A stream that is dropped without being closed ends as if its
+/// process had been killed.
+#[must_use = "a stream is to be closed"]
+pub struct Stream {
+    run: Box<Run>,
+    engine: Engine,
+    stop: Stop,
+    place: Arc<Mutex<Place>>,
+}
+
+/// Hands documents over to a stream. Its clones are producers of their own.
+#[derive(Debug, Clone)]
+pub struct Producer {
+    intake: Intake,
+    stop: Stop,
+    place: Arc<Mutex<Place>>,
+}
+
+/// The documents of one send on their way to their commit. They get there also when this is dropped.
+#[derive(Debug)]
+pub struct Commit {
+    rejected: oneshot::Receiver<u64>,
+    documents: u64,
+    position: Position,
+    line: u64,
+}
+
+/// What became of the documents of one send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Committed {
+    /// How many there were.
+    pub documents: u64,
+    /// How many of them cannot be stored and are rejects.
+    pub rejected: u64,
+}
+
+/// Where the next documents will stand in a stream.
+#[derive(Debug, Default)]
+struct Place {
+    offset: u64,
+    lines: u64,
+}
+
+impl Stream {
+    /// Makes or checks the table and opens the lanes. Takes place on the runtime of the caller, as all the
+    /// stream does but decoding, which has a thread of its own.
+    ///
+    /// # Errors
+    /// As [`crate::load`], before the first document.
+    pub async fn open(request: &LoadRequest, around: &Surroundings) -> Result<Self, Error> {
+        request.check_stream()?;
+        let request = LoadRequest { resume: false, format: "ndjson".into(), ..request.clone() };
+        let mut feed = Feed::of_stream(&request, Arc::clone(&around.tally));
+        let run = match Run::begin(&request, around, &mut feed).await? {
+            Begun::Run(run) => run,
+            Begun::Finished(_) => return Err(Error::BrokenOff("a stream has begun as one that is finished")),
+        };
+        let engine = match run.start_engine().await {
+            Ok(engine) => engine,
+            Err(error) => {
+                let outcome = run.end(Finish::failed(error)).await?;
+                return Err(outcome.error.unwrap_or(Error::BrokenOff("the lanes did not open")));
+            }
+        };
+        Ok(Self { run, engine, stop: around.stop.clone(), place: Arc::default() })
+    }
+
+    /// A way in for one task.
+    pub fn producer(&self) -> Producer {
+        Producer { intake: self.engine.intake().clone(), stop: self.stop.clone(), place: Arc::clone(&self.place) }
+    }
+
+    /// Resolves when a lane has met an error that ends the stream, which sends and commits tell of too.
+    pub async fn ended(&self) {
+        self.engine.lane_ended().await;
+    }
+
+    /// Takes no more documents, commits those whose send has resolved and accounts for all. Producers that
+    /// are still there get [`Error::StreamEnded`].
+    ///
+    /// # Errors
+    /// When no receipt can be had because the server is gone for good, and with [`Error::Emptied`] when it
+    /// has crashed and emptied an unlogged collection; every other failure is part of the [`Outcome`].
+    pub async fn close(self) -> Result<Outcome, Error> {
+        let Self { run, engine, stop, .. } = self;
+        let finish = engine.finish(Ok(stop.reason())).await;
+        run.end(finish).await
+    }
+}
+
+impl Producer {
+    /// Hands over documents, one a line; the end of the last line may be missing. Resolves when they are
+    /// taken, which waits while as many bytes are in flight as the request's memory holds. The documents
+    /// of all sends take effect in the order in which the sends resolve. A send that is dropped before has
+    /// handed over nothing.
+    ///
+    /// # Errors
+    /// [`Error::StreamEnded`] when the stream takes no more, [`Error::Request`] when it is more than
+    /// [`SEND_BYTES_MAX`] at once. Nothing was handed over then. What is wrong with a document is no
+    /// error: it becomes a reject.
+    pub async fn send(&self, documents: impl Into<Bytes> + Send) -> Result<Commit, Error> {
+        let bytes = documents.into();
+        if bytes.len() > SEND_BYTES_MAX {
+            return Err(Error::Request {
+                problem: format!("{} bytes are too many for one send", bytes.len()),
+                hint: format!("send at most {SEND_BYTES_MAX} bytes at once, cut after the end of a line"),
+            });
+        }
+        let lines = memchr::memchr_iter(b'\n', &bytes).count() as u64;
+        let mut chunk = frame(bytes);
+        let room = tokio::select! {
+            biased;
+            _ = self.stop.wait() => None,
+            room = self.intake.room(&chunk) => room,
+        };
+        let room = room.ok_or(Error::StreamEnded("it takes no more documents"))?;
+        let documents = chunk.frames.len() as u64;
+        // Taken while the place is locked, so that chunks are taken in the order of their positions.
+        let mut place = self.place.lock().unwrap_or_else(|e| e.into_inner());
+        let (position, line) = place.assign(&mut chunk, lines);
+        let rejected = room.take(chunk);
+        drop(place);
+        Ok(Commit { rejected, documents, position, line })
+    }
+}
+
+impl Commit {
+    /// Waits for the commit. It may take [`crate::limits::FLUSH_AFTER`] and the time of the commit, or
+    /// longer while the server is away.
+    ///
+    /// # Errors
+    /// [`Error::StreamEnded`] when the stream ended before; some of the documents may be committed all the
+    /// same.
+    pub async fn committed(self) -> Result<Committed, Error> {
+        let rejected = self.rejected.await;
+        let rejected = rejected.map_err(|_| Error::StreamEnded("not all of these documents are committed"))?;
+        Ok(Committed { documents: self.documents, rejected })
+    }
+
+    /// Where the bytes of the send begin in the stream: a reject at this offset plus n begins at their
+    /// n-th byte.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// The line of the stream with which they begin, from 1.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+}
+
+/// Documents as a chunk that begins at offset 0 and line 1. A line end that is missing counts as there.
+fn frame(bytes: Bytes) -> Chunk {
+    let open_end = bytes.last().is_some_and(|&b| b != b'\n');
+    // The decoder tells which are too long.
+    let (frames, _) = frame_lines(&bytes, 0, 1, usize::MAX);
+    Chunk { source: 0, end: bytes.len() as u64 + u64::from(open_end), prefix_hash: 0, bytes, frames }
+}
+
+impl Place {
+    /// Moves a chunk that begins at offset 0 and line 1 here, and the place behind it.
+    fn assign(&mut self, chunk: &mut Chunk, line_ends: u64) -> (Position, u64) {
+        let (position, line) = (Position { source: 0, offset: self.offset }, self.lines + 1);
+        for frame in &mut chunk.frames {
+            frame.offset += self.offset;
+            frame.line += self.lines;
+        }
+        self.lines += line_ends + chunk.end - chunk.bytes.len() as u64;
+        self.offset += chunk.end;
+        chunk.end = self.offset;
+        (position, line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sends_stand_one_after_the_other_as_in_a_file() {
+        let sends: [&[u8]; 5] = [b"{\"a\":1}\n\n{\"a\":2}", b"", b" {}\r\n", b"\n\n", b"x"];
+        let mut file = Vec::new();
+        let mut place = Place::default();
+        let mut frames = Vec::new();
+        for send in sends {
+            let begin = (file.len() as u64, 1 + memchr::memchr_iter(b'\n', &file).count() as u64);
+            file.extend_from_slice(send);
+            if send.last().is_some_and(|&b| b != b'\n') {
+                file.push(b'\n');
+            }
+            let mut chunk = frame(Bytes::from_static(send));
+            let lines = memchr::memchr_iter(b'\n', send).count() as u64;
+            let (position, line) = place.assign(&mut chunk, lines);
+            assert_eq!((position.offset, line), begin);
+            assert_eq!(chunk.end, file.len() as u64);
+            frames.extend(chunk.frames.iter().map(|f| (f.offset, f.line, chunk.document(f).to_vec())));
+        }
+        let (whole, _) = frame_lines(&file, 0, 1, usize::MAX);
+        let document = |f: &crate::chunk::Frame| file[f.start as usize..(f.start + f.len) as usize].to_vec();
+        let whole: Vec<_> = whole.iter().map(|f| (f.offset, f.line, document(f))).collect();
+        assert_eq!(whole.len(), 4);
+        assert_eq!(frames, whole);
+    }
+}
