@@ -179,6 +179,46 @@ async fn rejects_of_a_stream_are_found_where_the_send_stood() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn each_producer_learns_what_the_server_refused_of_its_own() {
+    each_build(async |db| {
+        let mut wanted = streaming("judged");
+        let (stream, ..) = open(&db.url(), &wanted).await;
+        close(stream).await;
+        let sql = "alter table public.judged add check ((doc->>'value')::bigint % 7 <> 3)";
+        db.client().await.batch_execute(sql).await.unwrap();
+        wanted.lanes = Some(3);
+        let (stream, ..) = open(&db.url(), &wanted).await;
+        let mut tasks = JoinSet::new();
+        for number in 0..PRODUCERS {
+            let producer = stream.producer();
+            tasks.spawn(async move {
+                let mut commits = Vec::new();
+                for lot in 0..20 {
+                    let values = lot..lot + number;
+                    let mut lines: String =
+                        values.clone().map(|v| document(&format!("{number}-{lot}-{v}"), v)).collect();
+                    lines += "no document";
+                    let refused = values.filter(|v| v % 7 == 3).count() as u64;
+                    commits.push((producer.send(lines).await.unwrap(), refused + 1));
+                }
+                let mut rejected = 0;
+                for (commit, expected) in commits {
+                    let committed = commit.committed().await.unwrap();
+                    assert_eq!(committed.rejected, expected);
+                    rejected += expected;
+                }
+                rejected
+            });
+        }
+        let rejected: u64 = tasks.join_all().await.into_iter().sum();
+        let outcome = close(stream).await;
+        assert!(outcome.stopped.is_none(), "{outcome:?}");
+        assert_eq!(outcome.receipt.counters.rejected, rejected);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn too_many_rejects_end_the_stream_for_everybody() {
     let db = database().await;
     let mut wanted = streaming("spoiled");

@@ -4,6 +4,7 @@ use super::part::{Part, RejectedDocument, Row};
 use crate::merge::{Folded, Member, Mode, Written};
 use millstream_model::Counters;
 use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// What a lane commits at once. It keeps every document folded into a key until the commit, so
 /// that a refused key can be replayed one document at a time.
@@ -187,13 +188,25 @@ impl Batch {
         self.last_part().acknowledged
     }
 
+    /// Notes what the server has refused in this try, part by part, so that their producers can be told.
+    pub(crate) fn refuse(&self, refused: &[RejectedDocument]) {
+        for part in &self.parts {
+            part.refused.store(0, Relaxed);
+        }
+        for reject in refused {
+            // The parts are in the order of their positions.
+            let part = self.parts.partition_point(|part| part.mark() <= reject.position);
+            self.parts[part].refused.fetch_add(1, Relaxed);
+        }
+    }
+
     /// Tells the producers that their documents are committed, unless they know. The memory is free
     /// when the parts are dropped.
     pub(crate) fn committed(mut self) -> Vec<Part> {
         for part in self.parts.iter_mut().filter(|p| !p.acknowledged) {
             part.acknowledged = true;
             if let Some(hold) = &part.hold {
-                hold.part_committed(part.rejects.len() as u64);
+                hold.part_committed(part.rejects.len() as u64 + part.refused.load(Relaxed));
             }
         }
         self.parts

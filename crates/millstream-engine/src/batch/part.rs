@@ -50,6 +50,8 @@ pub(crate) struct Part {
     pub(crate) keys: Vec<u8>,
     pub(crate) rows: Vec<Row>,
     pub(crate) rejects: Vec<RejectedDocument>,
+    /// Documents that the server refused in the try at hand.
+    pub(crate) refused: AtomicU64,
     /// Bytes of the documents of this part, stored and rejected.
     pub(crate) bytes_read: u64,
     /// Shared by the chunk's parts that hold documents; the last to go frees its memory.
@@ -123,6 +125,11 @@ impl Part {
 
     pub(crate) fn position(&self, row: &Row) -> Position {
         Position { source: self.source, offset: row.offset }
+    }
+
+    /// Where the part ends, and with it its chunk.
+    pub(crate) fn mark(&self) -> Position {
+        Position { source: self.source, offset: self.end }
     }
 
     /// Documents in this part.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use millstream_model::limits::{REJECT_BYTES_MAX, REJECT_END_BYTES, SLOTS};
 use millstream_model::{Fault, Position, Slot};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// Decodes documents and assigns them to lanes.
 #[derive(Debug)]
@@ -49,6 +50,7 @@ impl Splitter {
                 keys: Vec::with_capacity(rows_per_lane * 20),
                 rows: Vec::with_capacity(rows_per_lane),
                 rejects: Vec::new(),
+                refused: AtomicU64::new(0),
                 bytes_read: 0,
                 hold: None,
                 acknowledged: false,

@@ -346,6 +346,7 @@ impl Lane {
     /// Rejects, watermark and counters, and the commit, in one flight.
     async fn finish(&mut self, batch: &Batch, counters: Counters, refused: &[RejectedDocument]) -> Result<(), Error> {
         assert_eq!(counters.read, counters.accounted(), "every document of a batch is in exactly one column");
+        batch.refuse(refused);
         let Link { connection, prepared, .. } = &self.link;
         let client = &connection.client;
         let rejects: Vec<&RejectedDocument> = batch.rejects().chain(refused).collect();
