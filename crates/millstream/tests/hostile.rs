@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 /// Lines that no collection with the key `id:bigint` can hold, with the reason that is expected.
-fn hostile_lines() -> Vec<(Vec<u8>, &'static str)> {
+pub fn hostile_lines() -> Vec<(Vec<u8>, &'static str)> {
     let text = |t: &str| t.as_bytes().to_vec();
     let mut too_large = b"{\"id\":1,\"x\":\"".to_vec();
     too_large.resize(17 << 20, b'y');

@@ -6,6 +6,8 @@
     reason = "a test may panic, and nothing here is reachable from outside"
 )]
 
+mod client;
+mod crash;
 mod demo;
 mod help;
 mod hostile;
@@ -13,6 +15,7 @@ mod kill;
 mod lab;
 mod local;
 mod mending;
+mod mix;
 mod process;
 mod records;
 mod refusals;

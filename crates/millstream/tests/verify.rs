@@ -1,11 +1,15 @@
 //! `verify` as a command: what it prints, and how it ends.
 
 use crate::process::{Run, command, run};
-use millstream_testkit::database;
+use millstream_testkit::{cases, database, each_build};
 use serde_json::json;
+use std::io::Write;
 
 const FIRST: &str = "{\"d\":\"a,b\",\"n\":1,\"v\":1}\n{\"d\":\"c\",\"n\":2,\"v\":1.0}\n{\"d\":\"c\"}\n";
 const SECOND: &str = "{\"d\":\"c\",\"n\":2,\"v\":2}\n{\"d\":\"d\",\"n\":3}\n";
+
+/// Rows among which one changed byte is found; a million with `MILLSTREAM_TEST_SCALE=50`.
+const ROWS: usize = 20_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn differences_are_listed_and_counted() {
@@ -72,4 +76,47 @@ async fn differences_are_listed_and_counted() {
     assert!(told.stderr.contains("error: cannot keep sorted documents in /nowhere/at/all\ncaused by: "), "{told:?}");
     assert!(told.stderr.contains("hint: ") && told.stderr.contains("TMPDIR"), "{told:?}");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2, "nothing is left behind");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_changed_byte_is_found_among_all_rows() {
+    each_build(async |database| {
+        let (directory, rows) = (tempfile::tempdir().unwrap(), cases(ROWS));
+        let path = directory.path().join("rows.ndjson");
+        let mut file = std::io::BufWriter::new(std::fs::File::create(&path).unwrap());
+        for id in 0..rows {
+            writeln!(file, "{{\"id\":{id},\"text\":\"{}\"}}", "abcdefghij".repeat(12)).unwrap();
+        }
+        file.into_inner().unwrap().sync_all().unwrap();
+        let (file, url) = (path.to_str().unwrap(), database.url());
+        let at = |verb: &str, more: &[&str]| -> Run {
+            let args = [verb, file, "--into", "rows", "--key", "id:bigint", "--db", &url];
+            run(command(&args).args(more).env("TMPDIR", directory.path()))
+        };
+        at("load", &["--progress", "none"]).ends(0);
+        let verify = |code: i32| -> serde_json::Value {
+            let found = at("verify", &["--exact", "--output", "json"]).ends(code).json();
+            json!([
+                found["read"],
+                found["equal"],
+                found["missing"],
+                found["different"],
+                found["extra"],
+                found["findings"]
+            ])
+        };
+        assert_eq!(verify(0), json!([rows, rows, 0, 0, 0, []]));
+
+        let (id, byte) = (fastrand::usize(..rows), fastrand::usize(..120));
+        println!("row {id}, byte {byte}");
+        let change = format!(
+            "update rows set doc = jsonb_set(doc, '{{text}}', to_jsonb(overlay(doc ->> 'text' placing 'X' from {})))
+             where id = {id}",
+            byte + 1
+        );
+        assert_eq!(database.client().await.execute(&change, &[]).await.unwrap(), 1);
+        let listed = json!({"difference": "different", "key": [id.to_string()], "source": file, "line": id + 1});
+        assert_eq!(verify(1), json!([rows, rows - 1, 0, 1, 0, [listed]]));
+    })
+    .await;
 }

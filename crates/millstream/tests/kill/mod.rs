@@ -1,6 +1,7 @@
 //! Loads that are killed and run again, against an independent reading of their input.
 
 mod commit;
+mod finish;
 mod moment;
 mod point;
 
@@ -154,6 +155,12 @@ impl Victim {
         self.client.query_one(sql, &[]).await.unwrap().get(0)
     }
 
+    /// Waits until the server has noticed that nobody runs the load any more.
+    async fn left_alone(&self) {
+        let sql = "select not exists (select from pg_stat_activity where application_name like '%millstream control%')";
+        until("the killed session ends", async || self.client.query_one(sql, &[]).await.unwrap().get(0)).await;
+    }
+
     /// The receipt on record, once the load has ended.
     async fn receipt(&self) -> Option<Value> {
         if !self.recorded().await {
@@ -196,12 +203,12 @@ impl Victim {
 }
 
 /// Whether a process died by SIGKILL.
-fn is_killed(status: ExitStatus) -> bool {
+pub fn is_killed(status: ExitStatus) -> bool {
     status.signal() == Some(9)
 }
 
 /// Waits until something has happened.
-async fn until(what: &str, mut happened: impl AsyncFnMut() -> bool) {
+pub async fn until(what: &str, mut happened: impl AsyncFnMut() -> bool) {
     for _ in 0..LOOKS_MAX {
         if happened().await {
             return;

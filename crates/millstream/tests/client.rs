@@ -1,0 +1,104 @@
+//! A load as a process that is killed and run again, fed at the pace of the test where it reads a stream.
+
+use crate::kill::until;
+use crate::process::command;
+use std::io::Write;
+use std::process::{Child, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Time between two looks of the feeding thread whether there is more.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// One command and its run.
+pub struct Client {
+    args: Vec<String>,
+    child: Option<Child>,
+    input: Option<Arc<Input>>,
+}
+
+/// What comes on standard input, anew in every run.
+struct Input {
+    text: Vec<u8>,
+    /// How much of it may be sent.
+    open: AtomicUsize,
+}
+
+impl Client {
+    /// A load in small batches with these sources and options, and what standard input is to be.
+    pub fn new(table: &str, url: &str, more: &[&str], input: Option<Vec<u8>>) -> Self {
+        let args = ["load", "--into", table, "--key", "id:bigint", "--db", url, "--batch-rows", "300"];
+        let quiet = ["--max-rejects", "1000000", "--output", "json", "--progress", "none"];
+        let args = [&args[..], &quiet, more].concat().into_iter().map(str::to_owned).collect();
+        let input = input.map(|text| Arc::new(Input { text, open: AtomicUsize::new(0) }));
+        Self { args, child: None, input }
+    }
+
+    /// Starts a run of the command, which is the same each time but for the number of lanes.
+    pub fn start(&mut self, lanes: u16) {
+        let lanes = lanes.to_string();
+        let mut args: Vec<&str> = self.args.iter().map(String::as_str).collect();
+        args.extend(["--lanes", &lanes]);
+        let stdin = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
+        let mut child = command(&args).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        if let Some((pipe, input)) = child.stdin.take().zip(self.input.clone()) {
+            std::thread::spawn(move || input.send(pipe));
+        }
+        self.child = Some(child);
+    }
+
+    /// Lets the stream be read up to there.
+    pub fn feed(&self, to: usize) {
+        self.input.as_ref().expect("it reads a stream").open.store(to, Ordering::Release);
+    }
+
+    /// Whether there is a run and it goes on; one that failed is told.
+    pub fn runs(&mut self) -> bool {
+        let Some(child) = &mut self.child else { return false };
+        if child.try_wait().unwrap().is_none() {
+            return true;
+        }
+        let output = self.child.take().expect("it ran").wait_with_output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
+        false
+    }
+
+    /// Kills the run, if there is one; the output tells whether it had ended before.
+    pub async fn kill(&mut self) -> Option<Output> {
+        self.child.as_mut()?.kill().unwrap();
+        self.end().await
+    }
+
+    /// Waits for the end of the run, if there is one.
+    pub async fn end(&mut self) -> Option<Output> {
+        let mut child = self.child.take()?;
+        until("the load ends", async || child.try_wait().unwrap().is_some()).await;
+        Some(child.wait_with_output().unwrap())
+    }
+}
+
+impl Drop for Client {
+    /// No run outlives a test that failed.
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Input {
+    fn send(&self, mut pipe: impl Write) {
+        let mut sent = 0;
+        while sent < self.text.len() {
+            let open = self.open.load(Ordering::Acquire);
+            // A reader that was killed reads no more.
+            if pipe.write_all(&self.text[sent..open.max(sent)]).is_err() {
+                return;
+            }
+            sent = open.max(sent);
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+}

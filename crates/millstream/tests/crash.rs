@@ -1,0 +1,179 @@
+//! The server killed under a running load and between two runs of it: what each promise is worth.
+
+use crate::client::Client;
+use crate::kill::{is_killed, until};
+use millstream_testkit::{Server, Settings, StopMode, builds, connect};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::process::Output;
+use tokio_postgres::types::PgLsn;
+
+const CRASHES: [StopMode; 2] = [StopMode::Immediate, StopMode::Kill];
+/// Documents of a load, far more than are committed before it is killed.
+const DOCUMENTS: i64 = 80_000;
+/// Documents to be committed before a blow, and after it before the next.
+const STEP: i64 = 5_000;
+
+/// Every document is of a key of its own, in order, so that what one lane has committed is a beginning of
+/// the input: half a batch would show as a gap or a ragged end.
+fn documents() -> String {
+    let mut text = String::new();
+    for id in 0..DOCUMENTS {
+        writeln!(text, "{{\"id\":{id},\"half\":{}}}", id / 2).unwrap();
+    }
+    text
+}
+
+/// What is not flushed when it crashes is lost: its WAL writer sleeps.
+fn forgetful() -> Settings {
+    let conf = vec!["wal_writer_delay = 10s".to_owned(), "wal_writer_flush_after = 1GB".to_owned()];
+    Settings { durable: true, conf, ..Settings::default() }
+}
+
+/// What a look at a load finds.
+struct Look {
+    committed: i64,
+    /// Where the log ended after that was committed.
+    written: PgLsn,
+    /// Where the disk's part of it ends.
+    flushed: PgLsn,
+}
+
+async fn look(url: &str, table: &str) -> Look {
+    let client = connect(url).await;
+    let made = "select to_regclass('millstream.tombstone') is not null";
+    let begun = client.query_one(made, &[]).await.unwrap().get::<_, bool>(0);
+    let sql = "select coalesce(sum(l.read + (select coalesce(sum(n.read), 0) from millstream.lane n
+                   where n.load_id = l.load_id)), 0)::bigint from millstream.load l where l.table_oid = to_regclass($1)";
+    let committed = if begun { client.query_one(sql, &[&table]).await.unwrap().get(0) } else { 0 };
+    let log = "select pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn()";
+    let log = client.query_one(log, &[]).await.unwrap();
+    Look { committed, written: log.get(0), flushed: log.get(1) }
+}
+
+/// Waits until more is committed; gives back what was seen on the way.
+async fn watched(client: &mut Client, url: &str, table: &str, more_than: i64) -> Vec<Look> {
+    let mut seen = Vec::new();
+    until("the load goes on", async || {
+        assert!(client.runs(), "it is not at its end");
+        seen.push(look(url, table).await);
+        seen.last().is_some_and(|last| last.committed > more_than)
+    })
+    .await;
+    seen
+}
+
+/// The table holds so many documents: the first ones.
+async fn holds(url: &str, table: &str, count: i64) {
+    let sql = format!(
+        "select count(*), count(*) filter (where id < $1 and doc = jsonb_build_object('id', id, 'half', id / 2)) from {table}"
+    );
+    let row = connect(url).await.query_one(&sql, &[&count]).await.unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (count, count), "{table}");
+}
+
+fn receipt(output: &Output) -> Value {
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_costs_what_the_promise_says_and_the_same_command_ends_right() {
+    for build in builds().await {
+        println!("on {}", build.installation);
+        let server = Server::start(build, forgetful()).await;
+        let mut lost = 0;
+        for crash in CRASHES {
+            for promise in ["durable", "async", "unlogged"] {
+                lost += crashed_twice(&server, crash, promise).await;
+            }
+        }
+        assert!(lost > 0, "no crash took a batch that was not flushed");
+    }
+}
+
+/// A crash under the running load, then one of both or between two runs, then the same command again. Returns
+/// how many documents the second crash took from an async load.
+async fn crashed_twice(server: &Server, crash: StopMode, promise: &str) -> i64 {
+    let (url, table) = (server.url("postgres"), format!("public.{promise}_{crash:?}").to_lowercase());
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.ndjson");
+    std::fs::write(&file, documents()).unwrap();
+    let streamed = crash == StopMode::Kill && promise != "unlogged";
+    let source: &[&str] = if streamed { &["-", "--source-name", &table] } else { &[file.to_str().unwrap()] };
+    let input = streamed.then(|| documents().into_bytes());
+    let mut client = Client::new(&table, &url, &[source, &["--durability", promise]].concat(), input);
+    if streamed {
+        client.feed(documents().len());
+    }
+    client.start(1);
+    let before = watched(&mut client, &url, &table, STEP).await.last().unwrap().committed;
+    server.restart(crash).await;
+    let seen = watched(&mut client, &url, &table, before + STEP).await;
+    let last = seen.last().unwrap();
+    // A backend whose client is gone flushes what it has committed when it drops its staging table, so what
+    // an async load can lose is lost when both die at once.
+    let together = crash == StopMode::Immediate || promise == "async";
+    if together {
+        server.stop(crash).await;
+        assert!(is_killed(client.kill().await.unwrap().status), "{table}: it was still at work");
+        server.start_again().await;
+    } else {
+        assert!(is_killed(client.kill().await.unwrap().status), "{table}: it was still at work");
+        let orphans = "select from pg_stat_activity where application_name like 'millstream lane%'";
+        let watch = connect(&url).await;
+        until("nothing is on its way", async || watch.query(orphans, &[]).await.unwrap().is_empty()).await;
+        holds(&url, &table, look(&url, &table).await.committed).await;
+        server.restart(crash).await;
+    }
+
+    let kept = look(&url, &table).await.committed;
+    let flushed = seen.iter().filter(|one| one.written <= last.flushed).map(|one| one.committed).max();
+    match promise {
+        "durable" => assert!(kept >= last.committed, "{table}: of {} acknowledged {kept} are there", last.committed),
+        "async" => assert!(kept >= flushed.unwrap_or(0), "{table}: of {flushed:?} flushed {kept} are there"),
+        _ => {}
+    }
+    holds(&url, &table, if promise == "unlogged" { 0 } else { kept }).await;
+    client.start(2);
+    let receipt = receipt(&client.end().await.unwrap());
+    let resumed = if promise == "unlogged" { Value::Null } else { json!(kept) };
+    assert_eq!(receipt["resumed_from"], resumed, "{table}");
+    assert_eq!((&receipt["read"], &receipt["inserted"]), (&json!(DOCUMENTS), &json!(DOCUMENTS)), "{table}");
+    holds(&url, &table, DOCUMENTS).await;
+    if promise == "async" { (last.committed - kept).max(0) } else { 0 }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_whose_documents_a_crash_took_stops_and_says_how_many() {
+    for build in builds().await {
+        println!("on {}", build.installation);
+        let server = Server::start(build, forgetful()).await;
+        let (url, text) = (server.url("postgres"), documents());
+        for crash in CRASHES {
+            let table = format!("public.stream_{crash:?}").to_lowercase();
+            let more = ["-", "--source-name", &table, "--durability", "unlogged"];
+            let mut client = Client::new(&table, &url, &more, Some(text.clone().into_bytes()));
+            client.feed(text.len() / 2);
+            client.start(2);
+            let committed = watched(&mut client, &url, &table, STEP).await.last().unwrap().committed;
+            server.restart(crash).await;
+            client.feed(text.len());
+            let output = client.end().await.unwrap();
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{told}");
+            let (_, missing) =
+                told.split_once("error: a crash of the server has emptied the collection, ").expect(&told);
+            let missing: i64 = missing.split(' ').next().unwrap().parse().expect(&told);
+            assert!((committed..=DOCUMENTS / 2 + 1).contains(&missing), "{missing} of {committed} committed: {told}");
+            assert!(told.contains("hint: load everything again from its start"), "{told}");
+            assert!(output.stdout.is_empty(), "there is no receipt of what is gone");
+            holds(&url, &table, 0).await;
+
+            client.start(2);
+            let receipt = receipt(&client.end().await.unwrap());
+            assert_eq!((&receipt["resumed_from"], &receipt["inserted"]), (&Value::Null, &json!(DOCUMENTS)));
+            holds(&url, &table, DOCUMENTS).await;
+        }
+    }
+}
