@@ -12,7 +12,7 @@ use crate::limits::{FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, MEMO
 use crate::observe::{Event, Observer};
 use crate::request::LoadRequest;
 use crate::stop::StopReason;
-use crate::store::{self, Identity, OwnedLoad, Schema};
+use crate::store::{self, Identity, Opened, OwnedLoad, Schema};
 use crate::write::{LaneReport, LaneSetup, Target};
 use millstream_model::limits::SLOTS;
 use millstream_model::{Counters, Receipt, WalScope};
@@ -63,18 +63,16 @@ impl Run {
         };
         let lanes = lane_count(&control, around, request.lanes).await?;
         let identity = identity(request, &collection, feed);
-        if request.resume
-            && feed.resumable()
-            && collection.mode.adds_up()
-            && let Some(receipt) = store::finished(&control.client, &schema, &identity).await?
-        {
-            around.observer.event(Event::Warning(format!(
-                "load {} has added these sources up; nothing is added again, --resume off would",
-                receipt.load_id
-            )));
-            return Ok(Begun::Finished(Box::new(receipt)));
-        }
-        let owned = store::open(&mut control.client, &schema, &identity, lanes, request.resume).await?;
+        let owned = match store::open(&mut control.client, &schema, &identity, lanes, request.resume).await? {
+            Opened::Owned(owned) => *owned,
+            Opened::Finished(receipt) => {
+                around.observer.event(Event::Warning(format!(
+                    "load {} has added these sources up; nothing is added again, --resume off would",
+                    receipt.load_id
+                )));
+                return Ok(Begun::Finished(receipt));
+            }
+        };
         feed.verify(&owned)?;
         announce(&owned, lanes, &*around.observer);
         let wal_before = wal_position(&control).await;
@@ -245,6 +243,7 @@ fn identity(request: &LoadRequest, collection: &Collection, feed: &Feed) -> Iden
         durability: request.durability,
         sources: feed.source_names(),
         resumable: feed.resumable(),
+        once: feed.resumable() && collection.mode.adds_up(),
     }
 }
 

@@ -6,8 +6,12 @@ use crate::error::Error;
 use millstream_model::{Receipt, SLOT_HASH_VERSION};
 use tokio_postgres::Client;
 
-/// The stored receipt, when the last load of this identity, with all of its sources, is finished.
-pub(crate) async fn finished(client: &Client, schema: &Schema, identity: &Identity) -> Result<Option<Receipt>, Error> {
+/// The stored receipt, when the last load of this identity, with all of its sources, is finished and its
+/// documents would count twice if it ran again.
+pub(super) async fn finished(client: &Client, schema: &Schema, identity: &Identity) -> Result<Option<Receipt>, Error> {
+    if !identity.once {
+        return Ok(None);
+    }
     let Identity { table_oid, mode, key, format, sources, .. } = identity;
     let sql = schema.sql(include_str!("load_finished.sql"));
     let row = client.query_opt(&sql, &[table_oid, mode, &key_json(key), format, sources, &SLOT_HASH_VERSION]).await?;

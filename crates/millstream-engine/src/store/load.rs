@@ -1,5 +1,6 @@
 //! A load's own record: opened or resumed, settled, finished.
 
+use super::finished::finished;
 use super::lock::load_lock_keys;
 use super::schema::Schema;
 use super::unlogged;
@@ -35,6 +36,8 @@ pub(crate) struct Identity {
     pub sources: Vec<String>,
     /// Whether a later run can be given the same sources.
     pub resumable: bool,
+    /// Whether documents count twice when a finished load runs again.
+    pub once: bool,
 }
 
 /// A load that this run owns.
@@ -60,6 +63,15 @@ pub(crate) struct OwnedLoad {
     pub orphan: Option<i64>,
 }
 
+/// What opening a load comes to.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// The load is this run's.
+    Owned(Box<OwnedLoad>),
+    /// It is finished and must not run again by mistake.
+    Finished(Box<Receipt>),
+}
+
 /// Slots `[first, end)` of a lane, when `lanes` share them evenly.
 pub fn slots_of_lane(lane: u16, lanes: u16) -> std::ops::Range<usize> {
     let bound = |n: usize| n * SLOTS / usize::from(lanes);
@@ -78,7 +90,7 @@ pub(crate) async fn open(
     identity: &Identity,
     lanes: u16,
     resume: bool,
-) -> Result<OwnedLoad, Error> {
+) -> Result<Opened, Error> {
     let deadline = Instant::now() + LOAD_LOCK_WAIT;
     let unfinished = loop {
         // One at a time, so that the same load started twice in one moment is one load. An error ends
@@ -94,6 +106,12 @@ pub(crate) async fn open(
         }
     };
     let orphan = find_orphaned(client, schema, identity).await?;
+    // Not sooner: an earlier run may have come to its end while it was waited for.
+    let finished = if resume && unfinished.is_none() { finished(client, schema, identity).await? } else { None };
+    if let Some(receipt) = finished {
+        client.execute("select pg_advisory_unlock($1)", &[&OPEN_LOCK]).await?;
+        return Ok(Opened::Finished(Box::new(receipt)));
+    }
     let resumed = unfinished.is_some();
     let load_id = match unfinished {
         Some(load_id) => load_id,
@@ -128,7 +146,8 @@ pub(crate) async fn open(
     });
     let reject_bytes_before = u64::try_from(reject_bytes).unwrap_or(0);
     let resumed = resumed && emptied.is_none();
-    Ok(OwnedLoad { load_id, run, floors, prefix, before, reject_bytes_before, resumed, emptied, orphan })
+    let owned = OwnedLoad { load_id, run, floors, prefix, before, reject_bytes_before, resumed, emptied, orphan };
+    Ok(Opened::Owned(Box::new(owned)))
 }
 
 /// Locks the unfinished load that is to be gone on with, if there is one.

@@ -11,10 +11,9 @@ pub mod rejects;
 mod schema;
 mod unlogged;
 
-pub(crate) use finished::finished;
 pub(crate) use lane::{Advance, insert_rejects};
 pub use load::slots_of_lane;
-pub(crate) use load::{Identity, OwnedLoad, close, open};
+pub(crate) use load::{Identity, Opened, OwnedLoad, close, open};
 pub use lock::load_lock_keys;
 pub(crate) use registry::{known_collection, remember_collection};
 pub use schema::{SCHEMA_VERSION, Schema};
