@@ -66,6 +66,8 @@ pub(crate) struct Lane {
     kept: Kept,
     /// Whether the commit at hand waits for the disk although the session's do not.
     flushing: bool,
+    /// How a transaction begins, and one whose commit waits for the disk.
+    openings: [String; 2],
     report: LaneReport,
     reconnected: bool,
 }
@@ -95,7 +97,8 @@ impl Lane {
         let (link, epoch, batches) = attach(&setup, false).await?;
         let choice = Choice::new(setup.table_empty, setup.target.has_update(), setup.target.skip_unchanged);
         let (kept, report) = (Kept::default(), LaneReport::default());
-        Ok(Self { setup, link, epoch, batches, choice, kept, flushing: false, report, reconnected: false })
+        let (openings, flushing) = (openings(&setup), false);
+        Ok(Self { setup, link, epoch, batches, choice, kept, flushing, openings, report, reconnected: false })
     }
 
     /// Commits batches until the queue ends, or the server has refused too many documents.
@@ -375,8 +378,8 @@ impl Lane {
         Ok(())
     }
 
-    fn opening(&self) -> &'static str {
-        if self.flushing { include_str!("flushing.sql") } else { OPENING }
+    fn opening(&self) -> &str {
+        &self.openings[usize::from(self.flushing)]
     }
 
     fn session<'a>(&'a self, opening: &'a str) -> Session<'a> {
@@ -387,6 +390,14 @@ impl Lane {
             opening,
         }
     }
+}
+
+/// What every batch's transaction begins with, and one whose commit is to wait for the disk.
+fn openings(setup: &LaneSetup) -> [String; 2] {
+    let turn = if setup.target.guarded { include_str!("../store/lane_turn.sql") } else { "" };
+    let turn = setup.target.schema.sql(turn);
+    let turn = turn.replace("{load}", &setup.load_id.to_string()).replace("{lane}", &setup.lane.to_string());
+    [OPENING, include_str!("flushing.sql")].map(|opening| format!("{opening};\n{turn}"))
 }
 
 /// A connection for the lane: ends the recorded backend, raises the epoch on a reconnect (which

@@ -14,7 +14,8 @@ async fn an_older_document_does_not_slip_past_a_tombstone_of_the_same_moment() {
             let file = dir.path().join(name);
             std::fs::write(&file, document).unwrap();
             let args = ["load", file.to_str().unwrap(), "--into", "public.turns", "--key", "id:bigint", "--db", &url];
-            let mut command = command(&[&args, MODE].concat());
+            // One lane: it is the document's that is held.
+            let mut command = command(&[&args, MODE, &["--lanes", "1"]].concat());
             command.env("MILLSTREAM_FAILPOINTS", failpoints).stdout(Stdio::null()).stderr(Stdio::null());
             command.spawn().unwrap()
         };
