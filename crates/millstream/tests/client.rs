@@ -36,12 +36,14 @@ impl Client {
     }
 
     /// Starts a run of the command, which is the same each time but for the number of lanes.
-    pub fn start(&mut self, lanes: u16) {
+    pub fn start(&mut self, lanes: u16, failpoints: &str) {
         let lanes = lanes.to_string();
         let mut args: Vec<&str> = self.args.iter().map(String::as_str).collect();
         args.extend(["--lanes", &lanes]);
         let stdin = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
-        let mut child = command(&args).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut command = command(&args);
+        command.env("MILLSTREAM_FAILPOINTS", failpoints).stdin(stdin);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         if let Some((pipe, input)) = child.stdin.take().zip(self.input.clone()) {
             std::thread::spawn(move || input.send(pipe));
         }

@@ -9,17 +9,19 @@ use std::process::Output;
 use tokio_postgres::types::PgLsn;
 
 const CRASHES: [StopMode; 2] = [StopMode::Immediate, StopMode::Kill];
-/// Documents of a load, far more than are committed before it is killed.
-const DOCUMENTS: i64 = 80_000;
-/// Documents to be committed before a blow, and after it before the next.
-const STEP: i64 = 5_000;
+/// Documents of a load: some 50 batches of a chunk each.
+const DOCUMENTS: i64 = 40_000;
+/// Documents to be committed before the first crash.
+const SOME: i64 = 4_000;
+/// The batch that is held before its commit, the load so far unfinished, to be met by the second crash.
+const HELD_AT: u32 = 35;
 
 /// Every document is of a key of its own, in order, so that what one lane has committed is a beginning of
 /// the input: half a batch would show as a gap or a ragged end.
 fn documents() -> String {
-    let mut text = String::new();
+    let (mut text, note) = (String::new(), "x".repeat(280));
     for id in 0..DOCUMENTS {
-        writeln!(text, "{{\"id\":{id},\"half\":{}}}", id / 2).unwrap();
+        writeln!(text, "{{\"id\":{id},\"half\":{},\"note\":\"{note}\"}}", id / 2).unwrap();
     }
     text
 }
@@ -51,13 +53,15 @@ async fn look(url: &str, table: &str) -> Look {
     Look { committed, written: log.get(0), flushed: log.get(1) }
 }
 
-/// Waits until more is committed; gives back what was seen on the way.
-async fn watched(client: &mut Client, url: &str, table: &str, more_than: i64) -> Vec<Look> {
+/// Looks until enough is seen; gives back all looks.
+async fn watched(client: &mut Client, url: &str, table: &str, enough: impl Fn(&Look) -> bool) -> Vec<Look> {
     let mut seen = Vec::new();
     until("the load goes on", async || {
         assert!(client.runs(), "it is not at its end");
-        seen.push(look(url, table).await);
-        seen.last().is_some_and(|last| last.committed > more_than)
+        let look = look(url, table).await;
+        let last = enough(&look);
+        seen.push(look);
+        last
     })
     .await;
     seen
@@ -66,7 +70,7 @@ async fn watched(client: &mut Client, url: &str, table: &str, more_than: i64) ->
 /// The table holds so many documents: the first ones.
 async fn holds(url: &str, table: &str, count: i64) {
     let sql = format!(
-        "select count(*), count(*) filter (where id < $1 and doc = jsonb_build_object('id', id, 'half', id / 2)) from {table}"
+        "select count(*), count(*) filter (where id < $1 and doc - 'note' = jsonb_build_object('id', id, 'half', id / 2)) from {table}"
     );
     let row = connect(url).await.query_one(&sql, &[&count]).await.unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (count, count), "{table}");
@@ -106,11 +110,12 @@ async fn crashed_twice(server: &Server, crash: StopMode, promise: &str) -> i64 {
     if streamed {
         client.feed(documents().len());
     }
-    client.start(1);
-    let before = watched(&mut client, &url, &table, STEP).await.last().unwrap().committed;
+    let held = dir.path().join("held");
+    client.start(1, &format!("batch-advancing=wait:{}@{HELD_AT}", held.display()));
+    watched(&mut client, &url, &table, |look| look.committed > SOME).await;
     server.restart(crash).await;
-    let seen = watched(&mut client, &url, &table, before + STEP).await;
-    let last = seen.last().unwrap();
+    let seen = watched(&mut client, &url, &table, |_| held.exists()).await;
+    let last = look(&url, &table).await;
     // A backend whose client is gone flushes what it has committed when it drops its staging table, so what
     // an async load can lose is lost when both die at once.
     let together = crash == StopMode::Immediate || promise == "async";
@@ -130,18 +135,20 @@ async fn crashed_twice(server: &Server, crash: StopMode, promise: &str) -> i64 {
     let kept = look(&url, &table).await.committed;
     let flushed = seen.iter().filter(|one| one.written <= last.flushed).map(|one| one.committed).max();
     match promise {
-        "durable" => assert!(kept >= last.committed, "{table}: of {} acknowledged {kept} are there", last.committed),
-        "async" => assert!(kept >= flushed.unwrap_or(0), "{table}: of {flushed:?} flushed {kept} are there"),
+        "durable" => assert_eq!(kept, last.committed, "{table}: nothing acknowledged is missing"),
+        "async" => {
+            assert!((flushed.unwrap_or(0)..=last.committed).contains(&kept), "{table}: {kept} of {flushed:?} flushed")
+        }
         _ => {}
     }
     holds(&url, &table, if promise == "unlogged" { 0 } else { kept }).await;
-    client.start(2);
+    client.start(2, "");
     let receipt = receipt(&client.end().await.unwrap());
     let resumed = if promise == "unlogged" { Value::Null } else { json!(kept) };
     assert_eq!(receipt["resumed_from"], resumed, "{table}");
     assert_eq!((&receipt["read"], &receipt["inserted"]), (&json!(DOCUMENTS), &json!(DOCUMENTS)), "{table}");
     holds(&url, &table, DOCUMENTS).await;
-    if promise == "async" { (last.committed - kept).max(0) } else { 0 }
+    if promise == "async" { last.committed - kept } else { 0 }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -155,8 +162,9 @@ async fn a_stream_whose_documents_a_crash_took_stops_and_says_how_many() {
             let more = ["-", "--source-name", &table, "--durability", "unlogged"];
             let mut client = Client::new(&table, &url, &more, Some(text.clone().into_bytes()));
             client.feed(text.len() / 2);
-            client.start(2);
-            let committed = watched(&mut client, &url, &table, STEP).await.last().unwrap().committed;
+            client.start(2, "");
+            let seen = watched(&mut client, &url, &table, |look| look.committed > SOME).await;
+            let committed = seen.last().unwrap().committed;
             server.restart(crash).await;
             client.feed(text.len());
             let output = client.end().await.unwrap();
@@ -170,7 +178,7 @@ async fn a_stream_whose_documents_a_crash_took_stops_and_says_how_many() {
             assert!(output.stdout.is_empty(), "there is no receipt of what is gone");
             holds(&url, &table, 0).await;
 
-            client.start(2);
+            client.start(2, "");
             let receipt = receipt(&client.end().await.unwrap());
             assert_eq!((&receipt["resumed_from"], &receipt["inserted"]), (&Value::Null, &json!(DOCUMENTS)));
             holds(&url, &table, DOCUMENTS).await;

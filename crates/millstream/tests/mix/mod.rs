@@ -75,7 +75,7 @@ async fn mix(server: &Server, table: &str, course: Course, rng: &mut Rng) {
     let of_stream = [&["-", "--source-name", "the stream", "--durability", durabilities[1]], MODE].concat();
     let mut clients =
         [Client::new(table, &url, &of_file, None), Client::new(table, &url, &of_stream, Some(stream.text.clone()))];
-    clients.iter_mut().for_each(|client| client.start(rng.u16(1..4)));
+    clients.iter_mut().for_each(|client| client.start(rng.u16(1..4), ""));
     let mut before = [0, 0];
     for (blow, piece) in blows.into_iter().zip(stream.pieces(BLOWS.len() + 1)) {
         clients[1].feed(piece);
@@ -93,7 +93,7 @@ async fn mix(server: &Server, table: &str, course: Course, rng: &mut Rng) {
                 let output = clients[n].kill().await;
                 assert!(output.is_none_or(|o| is_killed(o.status) || o.status.code() == Some(1)));
                 if !committed(&watch, table, n).await.1 {
-                    clients[n].start(rng.u16(1..4));
+                    clients[n].start(rng.u16(1..4), "");
                 }
             }
         }
