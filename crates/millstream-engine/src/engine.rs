@@ -4,7 +4,7 @@ use crate::batch::{Hold, Part, Splitter, attach};
 use crate::chunk::Chunk;
 use crate::error::Error;
 use crate::failpoint;
-use crate::limits::{DECODE_QUEUE, FRAME_BYTES, LANE_QUEUE, PART_BYTES};
+use crate::limits::{DECODE_QUEUE_BYTES, FRAME_BYTES, LANE_QUEUE, PART_BYTES};
 use crate::observe::Tally;
 use crate::stop::StopReason;
 use crate::write::{Lane, LaneReport, LaneSetup};
@@ -91,10 +91,10 @@ impl Drop for LaneEnd {
 /// The way into an engine.
 #[derive(Debug, Clone)]
 pub(crate) struct Intake {
-    /// Bounded by `places`. Not by itself, because a sender that waits for a place of a bounded channel and
+    /// Bounded by `queue`. Not by itself, because a sender that waits for a place of a bounded channel and
     /// is not polled any more would keep the engine from ending.
     arrivals: mpsc::UnboundedSender<Option<Arrival>>,
-    places: Arc<Semaphore>,
+    queue: Arc<Semaphore>,
     memory: Arc<Semaphore>,
     memory_bytes: usize,
     lanes: usize,
@@ -118,9 +118,10 @@ pub(crate) struct Room<'a> {
 impl Intake {
     /// Waits for memory and a place in the queue; `None` when the engine takes no more.
     pub(crate) async fn room(&self, chunk: &Chunk) -> Option<Room<'_>> {
-        let weight = weight(chunk, self.lanes, self.memory_bytes);
-        let memory = Arc::clone(&self.memory).acquire_many_owned(weight).await.ok()?;
-        let place = Arc::clone(&self.places).acquire_owned().await.ok()?;
+        let memory = weight(chunk, self.lanes, self.memory_bytes);
+        let memory = Arc::clone(&self.memory).acquire_many_owned(memory).await.ok()?;
+        let place = weight(chunk, self.lanes, DECODE_QUEUE_BYTES);
+        let place = Arc::clone(&self.queue).acquire_many_owned(place).await.ok()?;
         (!self.arrivals.is_closed()).then_some(Room { arrivals: &self.arrivals, place, memory })
     }
 }
@@ -170,7 +171,7 @@ impl Engine {
         let (sender, arrivals) = mpsc::unbounded_channel();
         let intake = Intake {
             arrivals: sender,
-            places: Arc::new(Semaphore::new(DECODE_QUEUE)),
+            queue: Arc::new(Semaphore::new(DECODE_QUEUE_BYTES)),
             memory: Arc::new(Semaphore::new(memory_bytes)),
             memory_bytes,
             lanes: queues.len(),

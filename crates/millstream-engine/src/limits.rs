@@ -103,8 +103,9 @@ pub const FEED_QUEUE: usize = 2;
 /// Most bytes that a program hands over at once. Some hundred kilobytes are as fast as any more.
 pub const SEND_BYTES_MAX: usize = CHUNK_BYTES_MAX;
 
-/// Chunks waiting to be decoded.
-pub const DECODE_QUEUE: usize = 8;
+/// Bytes of chunks waiting to be decoded, counted as the memory counts them: some eight of a file, or
+/// thousands that are a document each.
+pub const DECODE_QUEUE_BYTES: usize = 4 << 20;
 
 /// Chunk parts waiting for a lane; the memory limit is what usually binds.
 pub const LANE_QUEUE: usize = 1024;
