@@ -1,14 +1,15 @@
 //! The bench of a run: the server's part of it (two schemas of its own) and the disk's (a temporary
 //! directory), both cleared away at the end.
 
-use crate::data_set::Expected;
 use crate::debris;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::libpq;
 use crate::limits::COMPLAINT_BYTES_MAX;
+use crate::network::Proxy;
 use crate::process;
 use crate::sample::{TableSize, Timing};
+use crate::stream::Expected;
 use millstream_pg::{ConnInfo, Connection, SessionSettings, quote_identifier};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -116,17 +117,36 @@ impl Bench {
         self.dir.path().join(name)
     }
 
+    /// The same, through a proxy.
+    pub(crate) async fn connect_through(&self, proxy: Option<&Proxy>) -> Result<Connection, Error> {
+        let db = proxy.map_or(&self.ground.db, |proxy| &proxy.db);
+        Ok(millstream_pg::connect(db, &SessionSettings::named("millstream lab")).await?)
+    }
+
     /// Runs `millstream load` as a process and returns what it took, with the JSON it printed.
-    pub(crate) async fn load(&self, file: &Path, table: &str, more: &[&str]) -> Result<Timing, Error> {
+    pub(crate) async fn load(
+        &self,
+        file: &Path,
+        table: &str,
+        more: &[&str],
+        proxy: Option<&Proxy>,
+    ) -> Result<Timing, Error> {
         let mut command = Command::new(&self.ground.binary);
         command.arg("load").arg(file).args(["--into", &format!("{}.{table}", self.schema), "--key", "id:text"]);
         command.args(["--output", "json", "--progress", "none", "--schema", &self.store]).args(more);
         for name in VARIABLES {
             command.env_remove(name);
         }
-        if let Some(url) = &self.ground.url {
-            // Not as an argument: other users can read those.
-            command.env("MILLSTREAM_DB", url);
+        // Not as an argument: other users can read those.
+        match (proxy, &self.ground.url) {
+            (Some(proxy), _) => {
+                Self::client_of(&mut command, &proxy.db, Durability::default());
+                command.env("MILLSTREAM_DB", format!("hostaddr=127.0.0.1 port={}", proxy.port()));
+            }
+            (None, Some(url)) => {
+                command.env("MILLSTREAM_DB", url);
+            }
+            (None, None) => {}
         }
         self.run("millstream", &mut command).await
     }
@@ -150,12 +170,16 @@ impl Bench {
 
     /// Tells a client that is built on libpq where the server is and what its commits must promise.
     pub(crate) fn client(&self, command: &mut Command, durability: Durability) {
+        Self::client_of(command, &self.ground.db, durability);
+    }
+
+    fn client_of(command: &mut Command, db: &ConnInfo, durability: Durability) {
         for (name, _) in std::env::vars_os() {
             if name.to_str().is_some_and(|name| name.starts_with("PG")) {
                 command.env_remove(name);
             }
         }
-        command.envs(libpq::variables(&self.ground.db, durability));
+        command.envs(libpq::variables(db, durability));
     }
 
     /// Writes a subject's script.
@@ -206,15 +230,17 @@ impl Bench {
         Ok(State { rows: count(0), sum: row.get(1), misplaced: count(2) })
     }
 
-    pub(crate) async fn size(&self, control: &Connection, table: &str) -> Result<TableSize, Error> {
+    /// The bytes of a table, and how often the server has vacuumed it by itself.
+    pub(crate) async fn size(&self, control: &Connection, table: &str) -> Result<(TableSize, u64), Error> {
         let oid = control.client.query_one("select $1::text::regclass::oid", &[&self.quoted(table)]).await?;
         let row = control.client.query_one(include_str!("table_state.sql"), &[&oid.get::<_, u32>(0)]).await?;
         let bytes = |name: &str| u64::try_from(row.get::<_, i64>(name)).unwrap_or(0);
-        Ok(TableSize {
+        let size = TableSize {
             heap_bytes: bytes("heap_bytes"),
             index_bytes: bytes("index_bytes"),
             toast_bytes: bytes("toast_bytes"),
-        })
+        };
+        Ok((size, bytes("autovacuums")))
     }
 }
 
@@ -232,13 +258,6 @@ impl State {
         }
         Ok(())
     }
-}
-
-/// Where the server's log ends, in bytes since its beginning.
-pub(crate) async fn wal_end(control: &Connection) -> Result<u64, Error> {
-    let sql = "select (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint";
-    let bytes: i64 = control.client.query_one(sql, &[]).await?.get(0);
-    Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
 /// What a failed process said of its failure: from `error:` on, in one line.
@@ -262,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_table_that_holds_something_else_is_wrong() {
-        let expected = Expected { rows: 2, sum: 5 };
+        let expected = Expected { documents: 3, rows: 2, sum: 5 };
         let verify = |rows, sum: &str, misplaced| {
             let state = State { rows, sum: sum.to_owned(), misplaced };
             state.verify(&expected).map_err(|error| error.to_string())

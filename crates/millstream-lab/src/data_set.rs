@@ -2,7 +2,7 @@
 
 use crate::document;
 use crate::error::Error;
-use crate::limits::{COPY_MESSAGE_BYTES, DOCUMENTS_MIN};
+use crate::limits::{COPY_MESSAGE_BYTES, DOCUMENTS_FEWEST, DOCUMENTS_MIN, LARGE_BYTES_FACTOR_MAX};
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -55,36 +55,40 @@ impl Keys {
 /// Documents of one length with one kind of key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataSet {
+    /// Name of the experiment that it is for.
+    pub experiment: String,
     /// Kind and length, such as `random-150`.
     pub name: String,
     /// How keys arrive.
     pub keys: Keys,
     /// Length of a document in bytes, without newline.
     pub document_bytes: usize,
-    /// Documents of a wave. Every wave has the same keys.
+    /// Keys, and so documents of a wave. Every wave has the same keys.
     pub documents: u64,
     /// Seed of keys, documents and orders.
     pub seed: u64,
 }
 
-/// What a table holds once a wave is in it, as the generator knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expected {
-    /// Rows.
-    pub rows: u64,
-    /// Sum of the number in every document, which is random and another one in each wave.
-    pub sum: u128,
-}
-
 impl DataSet {
-    /// As many documents as make about the bytes of `documents` of `document_bytes_base`.
-    pub fn new(keys: Keys, document_bytes: usize, documents: u64, document_bytes_base: usize, seed: u64) -> Self {
-        let scaled = documents.saturating_mul(document_bytes_base as u64) / document_bytes as u64;
+    /// As many documents as make about the bytes of `documents` of `document_bytes_base`; of large ones somewhat more,
+    /// so that there are some.
+    pub fn new(
+        experiment: &str,
+        keys: Keys,
+        document_bytes: usize,
+        documents: u64,
+        document_bytes_base: usize,
+        seed: u64,
+    ) -> Self {
+        let some = |bytes: u64| documents.saturating_mul(document_bytes_base as u64).saturating_mul(bytes);
+        let scaled = |times: u64| some(times) / document_bytes as u64;
+        let least = scaled(LARGE_BYTES_FACTOR_MAX).clamp(DOCUMENTS_FEWEST, DOCUMENTS_MIN).min(documents);
         Self {
+            experiment: experiment.to_owned(),
             name: format!("{}-{document_bytes}", keys.name()),
             keys,
             document_bytes,
-            documents: scaled.max(DOCUMENTS_MIN.min(documents)),
+            documents: scaled(1).max(least),
             seed,
         }
     }
@@ -92,32 +96,6 @@ impl DataSet {
     /// Bytes of a wave's file.
     pub fn source_bytes(&self) -> u64 {
         self.documents * (self.document_bytes as u64 + 1)
-    }
-
-    /// Writes a wave as NDJSON. Wave 1 is in arrival order, later ones are shuffled.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn write_wave(&self, wave: u32, path: &Path) -> Result<Expected, Error> {
-        self.write_first(wave, self.documents, path)
-    }
-
-    /// Writes the first documents of a wave.
-    pub(crate) fn write_first(&self, wave: u32, documents: u64, path: &Path) -> Result<Expected, Error> {
-        let failed = || Error::io("write", path);
-        let mut file = BufWriter::new(File::create(path).map_err(failed())?);
-        let mut line = Vec::with_capacity(self.document_bytes + 1);
-        let mut expected = Expected { rows: 0, sum: 0 };
-        for n in self.order(wave).take(usize::try_from(documents).unwrap_or(usize::MAX)) {
-            line.clear();
-            let (_, number) = self.put(&mut line, wave, n);
-            line.push(b'\n');
-            file.write_all(&line).map_err(failed())?;
-            expected.rows += 1;
-            expected.sum += u128::from(number);
-        }
-        file.flush().map_err(failed())?;
-        Ok(expected)
     }
 
     /// Writes the first wave as binary COPY streams, dealt out one document after the other.
@@ -140,7 +118,7 @@ impl DataSet {
         for (at, n) in self.order(1).enumerate() {
             document.clear();
             row.clear();
-            let (key, _) = self.put(&mut document, 1, n);
+            let (key, _) = self.put(&mut document, 1, n, n);
             put_copy_row(&mut row, &key, &document);
             files[at % usize::from(streams)].write_all(&row).map_err(failed())?;
         }
@@ -150,21 +128,26 @@ impl DataSet {
         Ok(paths)
     }
 
-    /// Appends document `n` of a wave; returns its key and its number.
-    fn put(&self, out: &mut Vec<u8>, wave: u32, n: u64) -> (String, u64) {
+    /// Appends a document of key `n`, the one with this number of a version; returns its key and the number in it.
+    pub(crate) fn put(&self, out: &mut Vec<u8>, version: u32, n: u64, content: u64) -> (String, u64) {
         let key = self.keys.key(self.seed, n);
-        let mut rng = Rng::with_seed(mixed(self.seed ^ mixed(u64::from(wave) << 32 | n)));
+        let mut rng = Rng::with_seed(mixed(self.seed ^ mixed(u64::from(version) << 32 | content)));
         let number = document::put(out, &key, self.document_bytes, &mut rng);
         (key, number)
     }
 
-    /// The documents of a wave in the order in which they arrive.
-    fn order(&self, wave: u32) -> impl Iterator<Item = u64> + use<> {
+    /// Chance for a version's order.
+    pub(crate) fn rng(&self, version: u32) -> Rng {
+        Rng::with_seed(self.seed ^ u64::from(version))
+    }
+
+    /// The keys of a wave in the order in which they arrive.
+    pub(crate) fn order(&self, wave: u32) -> impl Iterator<Item = u64> + use<> {
         let documents = u32::try_from(self.documents).expect("their number is limited");
         let mut shuffled = Vec::new();
         if wave > 1 {
             shuffled.extend(0..documents);
-            Rng::with_seed(self.seed ^ u64::from(wave)).shuffle(&mut shuffled);
+            self.rng(wave).shuffle(&mut shuffled);
         }
         (0..documents).map(move |n| u64::from(shuffled.get(n as usize).copied().unwrap_or(n)))
     }
@@ -192,70 +175,36 @@ fn mixed(n: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
+    use crate::stream::{Ledger, Stream};
 
-    fn lines(set: &DataSet, wave: u32) -> (Vec<String>, Expected) {
+    fn lines(set: &DataSet) -> Vec<String> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("wave");
-        let expected = set.write_wave(wave, &path).unwrap();
+        Stream::wave(1).write(set, &mut Ledger::default(), &path).unwrap();
         let text = std::fs::read_to_string(path).unwrap();
         assert_eq!(text.len() as u64, set.source_bytes());
-        (text.lines().map(str::to_owned).collect(), expected)
+        text.lines().map(str::to_owned).collect()
     }
 
-    fn field(line: &str, name: &str) -> serde_json::Value {
-        serde_json::from_str::<serde_json::Value>(line).unwrap()[name].clone()
-    }
-
-    #[test]
-    fn waves_share_keys_and_nothing_else() {
-        for keys in KEYS {
-            let set = DataSet::new(*keys, 150, 2_000, 150, 42);
-            let waves: Vec<(Vec<String>, Expected)> = (1..=3).map(|wave| lines(&set, wave)).collect();
-            let ids = |n: usize| waves[n].0.iter().map(|line| field(line, "id").to_string()).collect::<Vec<_>>();
-            let first: BTreeSet<String> = ids(0).into_iter().collect();
-            assert_eq!(first.len(), 2_000, "no key twice");
-            assert!(first.iter().all(|id| id.len() == 16 + 2));
-            for (n, (lines, expected)) in waves.iter().enumerate() {
-                assert_eq!(ids(n).into_iter().collect::<BTreeSet<_>>(), first);
-                assert_eq!(expected.rows, 2_000);
-                let sum: u128 = lines.iter().map(|line| u128::from(field(line, "n").as_u64().unwrap())).sum();
-                assert_eq!(expected.sum, sum);
-            }
-            assert_ne!(ids(1), ids(0), "another order");
-            assert_ne!(ids(2), ids(1), "another order");
-            assert_ne!(waves[0].1.sum, waves[1].1.sum);
-            assert_ne!(waves[1].1.sum, waves[2].1.sum);
-            let documents: BTreeSet<&String> = waves.iter().flat_map(|(lines, _)| lines).collect();
-            assert_eq!(documents.len(), 6_000, "every document changed");
-        }
-    }
-
-    #[test]
-    fn random_keys_jump_and_sequential_ones_count() {
-        let ids = |keys| {
-            let (lines, _) = lines(&DataSet::new(keys, 150, 200, 150, 1), 1);
-            lines.iter().map(|line| field(line, "id").to_string()).collect::<Vec<_>>()
-        };
-        assert!(ids(Keys::Sequential).is_sorted());
-        assert!(!ids(Keys::Random).is_sorted());
+    fn id(line: &str) -> String {
+        serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].as_str().unwrap().to_owned()
     }
 
     #[test]
     fn larger_documents_are_fewer_so_that_bytes_are_about_equal() {
-        let small = DataSet::new(Keys::Random, 150, 1_000_000, 150, 1);
-        let large = DataSet::new(Keys::Random, 20_480, 1_000_000, 150, 1);
-        assert_eq!(small.documents, 1_000_000);
-        assert_eq!(large.documents, 7_324);
-        assert_eq!(DataSet::new(Keys::Random, 20_480, 20_000, 150, 1).documents, 146);
-        assert_eq!(DataSet::new(Keys::Random, 20_480, 2_000, 150, 1).documents, DOCUMENTS_MIN);
-        assert_eq!(DataSet::new(Keys::Random, 20_480, 20, 150, 1).documents, 20);
+        let documents = |bytes, base| DataSet::new("x", Keys::Random, bytes, base, 150, 1).documents;
+        assert_eq!(documents(150, 1_000_000), 1_000_000);
+        assert_eq!(documents(20_480, 1_000_000), 7_324);
+        assert_eq!(documents(20_480, 10_000), DOCUMENTS_MIN);
+        assert_eq!(documents(16 << 20, 1_000_000), 35, "not many times the bytes");
+        assert_eq!(documents(16 << 20, 20_000), DOCUMENTS_FEWEST);
+        assert_eq!(documents(20_480, 2), 2);
     }
 
     #[test]
     fn copy_streams_hold_every_document_once_in_turn() {
-        let set = DataSet::new(Keys::Random, 200, 101, 200, 3);
-        let (lines, _) = lines(&set, 1);
+        let set = DataSet::new("x", Keys::Random, 200, 101, 200, 3);
+        let lines = lines(&set);
         let dir = tempfile::tempdir().unwrap();
         let paths = set.write_copy_streams(2, dir.path()).unwrap();
         for (stream, path) in paths.iter().enumerate() {
@@ -263,7 +212,7 @@ mod tests {
             let mut rest = bytes.strip_prefix(COPY_HEADER).unwrap();
             for line in lines.iter().skip(stream).step_by(2) {
                 let mut row = Vec::new();
-                put_copy_row(&mut row, field(line, "id").as_str().unwrap(), line.as_bytes());
+                put_copy_row(&mut row, &id(line), line.as_bytes());
                 rest = rest.strip_prefix(&row[..]).unwrap();
             }
             assert_eq!(rest, COPY_END);

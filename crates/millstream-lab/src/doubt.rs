@@ -1,8 +1,10 @@
 //! Doubts: what a record itself says against its numbers, printed beside them.
 
+use crate::data_set::DataSet;
 use crate::record::Record;
 use crate::sample::{Sample, number};
 use crate::spread::Spread;
+use crate::text::mark;
 
 /// Rounds below which a spread is chance.
 const ROUNDS_ENOUGH: u32 = 3;
@@ -36,6 +38,7 @@ pub struct Doubt {
 pub const DOUBTS: &[Doubt] = &[
     Doubt { name: "debug_build", check: debug_build },
     Doubt { name: "not_durable", check: not_durable },
+    Doubt { name: "no_autovacuum", check: no_autovacuum },
     Doubt { name: "unfinished", check: unfinished },
     Doubt { name: "few_rounds", check: few_rounds },
     Doubt { name: "busy_machine", check: busy_machine },
@@ -70,9 +73,15 @@ fn not_durable(record: &Record) -> Vec<String> {
     when(!off.is_empty(), || format!("{}: commits on this server are not fully durable", off.join(", ")))
 }
 
+fn no_autovacuum(record: &Record) -> Vec<String> {
+    when(record.server.settings.get("autovacuum").is_some_and(|value| value == "off"), || {
+        "autovacuum is off: tables grow and waves are spared its work, unlike on a server that goes on".to_owned()
+    })
+}
+
 fn unfinished(record: &Record) -> Vec<String> {
     let last = record.data_sets.last();
-    let finished = last.is_some_and(|set| round_count(record, &set.name) == record.rounds);
+    let finished = last.is_some_and(|set| round_count(record, set) == record.rounds);
     when(!finished, || "the run was given up before its end".to_owned())
 }
 
@@ -168,8 +177,9 @@ fn unknown_code(record: &Record) -> Vec<String> {
     }
 }
 
-fn round_count(record: &Record, data_set: &str) -> u32 {
-    record.samples.iter().filter(|one| one.data_set == data_set).map(|one| one.round).max().unwrap_or(0)
+fn round_count(record: &Record, set: &DataSet) -> u32 {
+    let own = |one: &&Sample| (&one.experiment, &one.data_set) == (&set.experiment, &set.name);
+    record.samples.iter().filter(own).map(|one| one.round).max().unwrap_or(0)
 }
 
 /// The good samples of one phase of a subject on one data set.
@@ -181,9 +191,9 @@ struct Series<'a> {
 
 impl Series<'_> {
     fn name(&self) -> String {
-        let Sample { data_set, subject, phase, durability, .. } = self.first;
-        let mark = if durability.is_default() { "" } else { ", async" };
-        format!("{data_set}, {subject} {phase}{mark}")
+        let Sample { experiment, data_set, subject, phase, .. } = self.first;
+        let mark = mark(self.first.durability, self.first.round_trip_ms);
+        format!("{experiment} {data_set}, {subject} {phase}{mark}")
     }
 
     fn wall(&self) -> Option<Spread> {
@@ -198,8 +208,9 @@ fn series(record: &Record) -> Vec<Series<'_>> {
         let pair = (sample.round, number(sample.rows) / rate);
         let same = |one: &&mut Series<'_>| {
             let first = one.first;
-            (&first.data_set, &first.subject, &first.phase, first.durability)
-                == (&sample.data_set, &sample.subject, &sample.phase, sample.durability)
+            (&first.experiment, &first.data_set, &first.subject, &first.phase)
+                == (&sample.experiment, &sample.data_set, &sample.subject, &sample.phase)
+                && (first.durability, first.round_trip_ms) == (sample.durability, sample.round_trip_ms)
         };
         match all.iter_mut().find(same) {
             Some(one) => one.walls.push(pair),
@@ -263,6 +274,9 @@ mod tests {
             ("debug_build", |record| record.build.debug = Some(true)),
             ("not_durable", |record| {
                 record.server.durability.insert("fsync".to_owned(), "off".to_owned());
+            }),
+            ("no_autovacuum", |record| {
+                record.server.settings.insert("autovacuum".to_owned(), "off".to_owned());
             }),
             ("unfinished", |record| record.samples.retain(|one| one.round < 3)),
             ("few_rounds", |record| {

@@ -11,6 +11,8 @@ pub enum Durability {
     Durable,
     /// All but the last moments' (`synchronous_commit` is off in the subject's sessions).
     Async,
+    /// None: the table is unlogged.
+    Unlogged,
 }
 
 impl Durability {
@@ -19,6 +21,7 @@ impl Durability {
         match self {
             Self::Durable => "durable",
             Self::Async => "async",
+            Self::Unlogged => "unlogged",
         }
     }
 

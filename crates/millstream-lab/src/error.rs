@@ -52,9 +52,9 @@ pub enum Error {
         /// The way out.
         hint: String,
     },
-    /// Subjects were asked for that the experiment does not have, or cannot measure as it was asked.
+    /// Experiments or subjects were asked for that there are not, or that cannot be measured as it was asked.
     #[error("{0}")]
-    Subjects(String),
+    Asked(String),
     /// A file that is no record, or one of a later version.
     #[error("{} is no record that this version can read: {why}", path.display())]
     Record {
@@ -99,7 +99,7 @@ impl Error {
             Self::Record { .. } => Some("millstream lab report PATH/record.json".to_owned()),
             Self::Missing { hint, .. } => Some(hint.clone()),
             Self::Subject { .. } => Some("--millstream-bin names another binary to measure".to_owned()),
-            Self::Io { .. } | Self::Range { .. } | Self::Subjects(_) | Self::Wrong(_) => None,
+            Self::Io { .. } | Self::Range { .. } | Self::Asked(_) | Self::Wrong(_) => None,
         }
     }
 }

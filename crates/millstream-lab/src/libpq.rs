@@ -23,7 +23,8 @@ pub(crate) fn variables(db: &ConnInfo, durability: Durability) -> Vec<(&'static 
         TlsRoot::System => variables.push(("PGSSLROOTCERT", "system".to_owned())),
         TlsRoot::None => {}
     }
-    if let Some(client) = &db.tls.client {
+    // What libpq finds by itself may also be missing; what is named must be there.
+    if let Some(client) = db.tls.client.as_ref().filter(|client| client.named) {
         variables.extend([("PGSSLCERT", path(&client.certificate)), ("PGSSLKEY", path(&client.key))]);
     }
     let asynchronous = (durability == Durability::Async).then_some("-c synchronous_commit=off");

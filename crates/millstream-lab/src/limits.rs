@@ -12,8 +12,23 @@ pub(crate) const ITEM_BYTES_MAX: usize = 160;
 /// Most documents of a data set. The order of a wave is a list of 32-bit numbers.
 pub const DOCUMENTS_MAX: u64 = 100_000_000;
 
-/// Fewest documents of a data set of large documents.
+/// Fewest documents of a data set of large documents, unless they would make too many bytes.
 pub const DOCUMENTS_MIN: u64 = 100;
+
+/// Fewest documents of a data set of the largest documents.
+pub const DOCUMENTS_FEWEST: u64 = 4;
+
+/// Times the bytes of the smallest documents that the largest ones may make where they are few.
+pub const LARGE_BYTES_FACTOR_MAX: u64 = 4;
+
+/// Fewest rows to which a table can be asked to grow.
+pub const GROWN_ROWS_MIN: u64 = 1_000;
+
+/// Bytes that wait in each direction of a delayed connection: what comes in 2.5 ms at more than 10 GB/s.
+pub(crate) const DELAYED_CHUNKS_MAX: usize = 512;
+
+/// Bytes that a delayed connection passes on at once.
+pub(crate) const DELAYED_CHUNK_BYTES: usize = 64 << 10;
 
 /// Most rounds of a run.
 pub const ROUNDS_MAX: u32 = 1_000;
@@ -53,5 +68,6 @@ pub(crate) const NAME_TRIES_MAX: u32 = 1_000;
 const _: () = assert!(DOCUMENT_BYTES_MIN < DOCUMENT_BYTES_MAX);
 const _: () = assert!(DOCUMENTS_MAX < u32::MAX as u64);
 const _: () = assert!(LOOK_MS < CHILDREN_LOOK_MS);
-const _: () = assert!(DOCUMENTS_MIN < DOCUMENTS_FEW_MAX);
+const _: () = assert!(DOCUMENTS_FEWEST < DOCUMENTS_MIN && DOCUMENTS_MIN < DOCUMENTS_FEW_MAX);
+const _: () = assert!(GROWN_ROWS_MIN * 2 < DOCUMENTS_MAX);
 const _: () = assert!(DOCUMENTS_MIN < SAMPLE_DOCUMENTS && SAMPLE_DOCUMENTS < DOCUMENTS_MAX);

@@ -8,12 +8,13 @@ use crate::machine::Machine;
 use crate::sample::Sample;
 use crate::server::Server;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Version of the format that is written. Every version up to this one is read.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Name of the file in a record's directory.
 pub const FILE_NAME: &str = "record.json";
@@ -24,13 +25,13 @@ const RECORDS: &str = "lab/records";
 /// Where they go where there is no such directory.
 const RECORDS_ELSEWHERE: &str = "millstream-records";
 
-/// A run of an experiment.
+/// A run of one or more experiments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// [`FORMAT`] of the file.
     pub format: u32,
-    /// Name of the experiment.
-    pub experiment: String,
+    /// Names of the experiments, in the order in which they were run.
+    pub experiments: Vec<String>,
     /// When it began, UTC, RFC 3339.
     pub date: String,
     /// The command, without directories and passwords.
@@ -69,13 +70,18 @@ impl Record {
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
         let wrong = |why: String| Error::Record { path: path.to_owned(), why };
-        let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        match value.get("format").and_then(serde_json::Value::as_u64) {
+        let mut value: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        match value.get("format").and_then(Value::as_u64) {
             None => Err(wrong("it has no format".to_owned())),
             Some(format) if format > u64::from(FORMAT) => {
                 Err(wrong(format!("its format is {format}, this version knows those up to {FORMAT}")))
             }
-            Some(_) => serde_json::from_value(value).map_err(|error| wrong(error.to_string())),
+            Some(format) => {
+                if format == 1 {
+                    from_1(&mut value);
+                }
+                serde_json::from_value(value).map_err(|error| wrong(error.to_string()))
+            }
         }
     }
 
@@ -90,6 +96,23 @@ impl Record {
         fs::write(&new, text + "\n").map_err(Error::io("write", &new))?;
         fs::rename(&new, &path).map_err(Error::io("write", &path))?;
         Ok(path)
+    }
+}
+
+/// Format 1 knew a single experiment, which data sets and samples did not name, and called the third wave otherwise.
+fn from_1(record: &mut Value) {
+    let Some(record) = record.as_object_mut() else { return };
+    let Some(name) = record.remove("experiment") else { return };
+    record.insert("experiments".to_owned(), Value::from(vec![name.clone()]));
+    record.insert("format".to_owned(), Value::from(FORMAT));
+    for list in ["data_sets", "samples"] {
+        let items = record.get_mut(list).and_then(Value::as_array_mut);
+        for one in items.into_iter().flatten().filter_map(Value::as_object_mut) {
+            one.insert("experiment".to_owned(), name.clone());
+            if one.get("phase").is_some_and(|phase| phase == "changed again") {
+                one.insert("phase".to_owned(), Value::from("changed 3"));
+            }
+        }
     }
 }
 
@@ -132,7 +155,10 @@ pub(crate) mod tests {
     #[test]
     fn records_of_format_1_are_read_and_written_alike() {
         let record = fixture();
-        assert_eq!((record.format, record.samples.len()), (1, 9));
+        assert_eq!((record.format, record.samples.len()), (FORMAT, 9));
+        assert_eq!(record.experiments, ["ingest"]);
+        assert!(record.data_sets.iter().all(|set| set.experiment == "ingest"));
+        assert!(record.samples.iter().all(|one| one.experiment == "ingest" && one.phase != "changed again"));
         let dir = tempfile::tempdir().unwrap();
         let path = record.write(dir.path()).unwrap();
         assert_eq!(Record::read(&path).unwrap(), record);
@@ -144,7 +170,7 @@ pub(crate) mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.json");
         for (text, word) in
-            [("{", "EOF"), ("{}", "no format"), ("{\"format\":2}", "up to 1"), ("{\"format\":1}", "missing")]
+            [("{", "EOF"), ("{}", "no format"), ("{\"format\":3}", "up to 2"), ("{\"format\":1}", "missing")]
         {
             fs::write(&path, text).unwrap();
             let error = Record::read(&path).unwrap_err().to_string();

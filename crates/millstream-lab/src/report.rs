@@ -1,12 +1,15 @@
 //! The report of a record: medians, spreads and ratios, computed anew from the raw samples each time.
 
+use crate::column::MEBIBYTE;
+use crate::data_set::DataSet;
 use crate::doubt::doubts;
 use crate::durability::Durability;
-use crate::experiment::{Comparison, Experiment};
+use crate::experiment::Experiment;
+use crate::goal::{self, Reached};
 use crate::record::Record;
 use crate::sample::{Measures, Outcome, Sample, number};
 use crate::spread::Spread;
-use crate::text::{MEBIBYTE, mark};
+use crate::text::mark;
 use serde::Serialize;
 
 /// What a record says.
@@ -14,20 +17,24 @@ use serde::Serialize;
 pub struct Report {
     /// The conditions, one a line.
     pub conditions: Vec<String>,
-    /// A table for each data set.
+    /// A table for each data set of each experiment.
     pub sections: Vec<Section>,
+    /// What the goals of the project are, as far as they were measured, and what was reached.
+    pub goals: Vec<Reached>,
     /// Subjects that could not be measured, each with the reason.
     pub absent: Vec<String>,
     /// Reasons not to believe the numbers, or to read them with care.
     pub doubts: Vec<String>,
-    /// What the lines are compared with.
-    #[serde(skip)]
-    pub(crate) experiment: Option<&'static Experiment>,
 }
 
-/// The results on one data set.
+/// The results of one experiment on one data set.
 #[derive(Debug, Clone, Serialize)]
 pub struct Section {
+    /// Name of the experiment.
+    pub experiment: String,
+    /// What it asks, if this version knows it.
+    #[serde(skip)]
+    pub(crate) asked: Option<&'static Experiment>,
     /// Name of the data set.
     pub data_set: String,
     /// Documents of a wave.
@@ -49,6 +56,8 @@ pub struct Line {
     pub phase: String,
     /// What commits promised.
     pub durability: Durability,
+    /// Milliseconds of the round trip through a proxy, where there was one.
+    pub round_trip_ms: Option<u32>,
     /// Documents given.
     pub rows: u64,
     /// Good samples.
@@ -63,35 +72,29 @@ pub struct Line {
     pub cpu_seconds_per_million: Option<Spread>,
     /// Largest resident memory of the client's process in bytes.
     pub peak_bytes: Option<Spread>,
-    /// Bytes of WAL a row, where it is PostgreSQL.
+    /// Bytes of WAL a document, where it is PostgreSQL.
     pub wal_bytes_per_row: Option<Spread>,
+    /// The same a byte of the documents.
+    pub wal_bytes_per_byte: Option<Spread>,
+    /// Bytes of full-page images in the WAL a document, where they were asked for.
+    pub page_image_bytes_per_row: Option<Spread>,
     /// Bytes of table, indexes and TOAST a row, where it is PostgreSQL.
     pub table_bytes_per_row: Option<Spread>,
+    /// How often the server had vacuumed the table by itself.
+    pub autovacuums: Option<Spread>,
+    /// Seconds of the checkpoint that belongs to the phase.
+    pub checkpoint_seconds: Option<Spread>,
 }
 
 impl Report {
     /// Computes the report of a record.
     pub fn of(record: &Record) -> Self {
-        let experiment = Experiment::by_name(&record.experiment);
-        let sections = record.data_sets.iter().map(|data_set| {
-            let samples: Vec<&Sample> = record.samples.iter().filter(|one| one.data_set == data_set.name).collect();
-            Section {
-                data_set: data_set.name.clone(),
-                documents: data_set.documents,
-                source_bytes: data_set.source_bytes(),
-                lines: series(&samples, experiment)
-                    .into_iter()
-                    .filter_map(|series| Line::of(&samples, series, experiment))
-                    .collect(),
-                errors: samples.iter().filter_map(|sample| failure(sample)).collect(),
-            }
-        });
         Self {
             conditions: conditions(record),
-            sections: sections.collect(),
+            sections: record.data_sets.iter().map(|data_set| Section::of(record, data_set)).collect(),
+            goals: goal::reached(record),
             absent: record.absent.clone(),
             doubts: doubts(record),
-            experiment,
         }
     }
 
@@ -101,10 +104,28 @@ impl Report {
     }
 }
 
-/// What the samples of a line have in common: durability, phase and subject.
-type Series<'a> = (Durability, &'a str, &'a str);
+impl Section {
+    fn of(record: &Record, data_set: &DataSet) -> Self {
+        let of_set = |one: &&Sample| (&one.experiment, &one.data_set) == (&data_set.experiment, &data_set.name);
+        let samples: Vec<&Sample> = record.samples.iter().filter(of_set).collect();
+        let asked = Experiment::by_name(&data_set.experiment);
+        let line = |series| Line::of(&samples, series, asked, data_set.document_bytes);
+        Self {
+            experiment: data_set.experiment.clone(),
+            asked,
+            data_set: data_set.name.clone(),
+            documents: data_set.documents,
+            source_bytes: data_set.source_bytes(),
+            lines: series(&samples, asked).into_iter().filter_map(line).collect(),
+            errors: samples.iter().filter_map(|sample| failure(sample)).collect(),
+        }
+    }
+}
 
-/// The lines of a table. Under a yardstick a subject's phases stand together; under a leader those do that are
+/// What the samples of a line have in common: durability, round trip, phase and subject.
+type Series<'a> = (Durability, Option<u32>, &'a str, &'a str);
+
+/// The lines of a table. A subject's phases stand together, unless one subject leads others: then those do that are
 /// compared. Subjects stand in the order of the experiment, those that it does not have at the end.
 fn series<'a>(samples: &[&'a Sample], experiment: Option<&Experiment>) -> Vec<Series<'a>> {
     let subjects = experiment.map_or(&[][..], |one| one.subjects);
@@ -112,17 +133,19 @@ fn series<'a>(samples: &[&'a Sample], experiment: Option<&Experiment>) -> Vec<Se
     let mut found: Vec<Series<'_>> = Vec::new();
     let mut phases: Vec<&str> = Vec::new();
     for sample in samples {
-        let series = (sample.durability, sample.phase.as_str(), sample.subject.as_str());
+        let series = (sample.durability, sample.round_trip_ms, sample.phase.as_str(), sample.subject.as_str());
         if !found.contains(&series) {
             found.push(series);
         }
-        if !phases.contains(&series.1) {
-            phases.push(series.1);
+        if !phases.contains(&series.2) {
+            phases.push(series.2);
         }
     }
-    let together = matches!(experiment.map(|one| one.comparison), Some(Comparison::Leader(_)));
+    let together = experiment.is_some_and(Experiment::has_leader);
     let turn = |phase: &str| phases.iter().position(|one| *one == phase).filter(|_| together);
-    found.sort_by_key(|(durability, phase, subject)| (*durability, turn(phase), rank(subject)));
+    found.sort_by_key(|(durability, round_trip_ms, phase, subject)| {
+        (*durability, *round_trip_ms, turn(phase), rank(subject))
+    });
     found
 }
 
@@ -131,58 +154,56 @@ fn failure(sample: &Sample) -> Option<String> {
         Outcome::Measured(_) => None,
         Outcome::Error(error) => {
             let Sample { subject, phase, round, .. } = sample;
-            Some(format!("{subject} {phase}{}, round {round}: {error}", mark(sample.durability)))
+            let mark = mark(sample.durability, sample.round_trip_ms);
+            Some(format!("{subject} {phase}{mark}, round {round}: {error}"))
         }
     }
 }
 
 impl Line {
     /// `None` without a good sample.
-    fn of(samples: &[&Sample], series: Series<'_>, experiment: Option<&Experiment>) -> Option<Self> {
+    fn of(
+        samples: &[&Sample],
+        series: Series<'_>,
+        experiment: Option<&Experiment>,
+        document_bytes: usize,
+    ) -> Option<Self> {
         let own = || samples.iter().copied().filter(move |one| same(one, series));
-        let per_row = |value: fn(&Measures) -> Option<u64>| {
-            Spread::of(own().filter_map(|one| Some(number(value(one.measures()?)?) / number(one.rows))))
-        };
         let some = |value: &dyn Fn(&Sample) -> Option<f64>| Spread::of(own().filter_map(value));
-        let (durability, phase, subject) = series;
+        let per = |rows: fn(&Sample) -> u64, value: fn(&Measures) -> Option<u64>| {
+            some(&|one| Some(number(value(one.measures()?)?) / number(rows(one))))
+        };
+        let documents: fn(&Sample) -> u64 = |one| one.rows;
+        let comparison = experiment.and_then(|one| one.comparison);
+        let (durability, round_trip_ms, phase, subject) = series;
+        let wal_bytes_per_row = per(documents, |measures| measures.wal_bytes);
         Some(Self {
             subject: subject.to_owned(),
             phase: phase.to_owned(),
             durability,
+            round_trip_ms,
             rows: own().map(|one| one.rows).next()?,
             samples: own().filter(|one| one.measures().is_some()).count(),
             rows_per_second: some(&Sample::rows_per_second)?,
             receipt_rows_per_second: some(&|one| one.measures()?.timing.receipt_number("rows_per_second")),
-            ratio: some(&|one| experiment?.comparison.ratio(one, samples)),
+            ratio: some(&|one| comparison?.ratio(one, samples)),
             cpu_seconds_per_million: some(&|one| {
                 Some(one.measures()?.timing.client_cpu_seconds? / number(one.rows) * 1e6)
             }),
             peak_bytes: some(&|one| one.measures()?.timing.client_peak_bytes.map(number)),
-            wal_bytes_per_row: per_row(|measures| measures.wal_bytes),
-            table_bytes_per_row: per_row(|measures| Some(measures.size?.total_bytes())),
+            wal_bytes_per_row,
+            wal_bytes_per_byte: wal_bytes_per_row.map(|spread| spread.over(number(document_bytes as u64))),
+            page_image_bytes_per_row: per(documents, |measures| measures.page_image_bytes),
+            table_bytes_per_row: per(Sample::stored, |measures| Some(measures.size?.total_bytes())),
+            autovacuums: some(&|one| one.measures()?.autovacuums.map(number)),
+            checkpoint_seconds: some(&|one| one.measures()?.checkpoint_seconds),
         })
     }
 }
 
-fn same(sample: &Sample, (durability, phase, subject): Series<'_>) -> bool {
-    (sample.durability, sample.phase.as_str(), sample.subject.as_str()) == (durability, phase, subject)
-}
-
-impl Comparison {
-    /// Compares a sample with that of the same round and durability which its experiment compares with.
-    fn ratio(self, one: &Sample, samples: &[&Sample]) -> Option<f64> {
-        let rate = |subject: &str, phase: Option<&str>| {
-            let alike = |other: &&&Sample| {
-                (other.round, other.durability, other.subject.as_str()) == (one.round, one.durability, subject)
-                    && phase.is_none_or(|phase| other.phase == phase)
-            };
-            samples.iter().find(alike)?.rows_per_second()
-        };
-        match self {
-            Self::Yardstick(subject) => Some(one.rows_per_second()? / rate(subject, None)?),
-            Self::Leader(subject) => Some(rate(subject, Some(&one.phase))? / one.rows_per_second()?),
-        }
-    }
+fn same(sample: &Sample, (durability, round_trip_ms, phase, subject): Series<'_>) -> bool {
+    (sample.durability, sample.round_trip_ms) == (durability, round_trip_ms)
+        && (sample.phase.as_str(), sample.subject.as_str()) == (phase, subject)
 }
 
 fn conditions(record: &Record) -> Vec<String> {
@@ -198,7 +219,11 @@ fn conditions(record: &Record) -> Vec<String> {
     let mut lines = vec![
         format!(
             "{} on {}: {}, {commit}{debug}; rounds: {}, connections of millstream and copy: {}",
-            record.experiment, record.date, build.version, record.rounds, record.lanes
+            record.experiments.join(", "),
+            record.date,
+            build.version,
+            record.rounds,
+            record.lanes
         ),
         format!(
             "{} cores{}, {:.1} GiB, {}; disk {}, fdatasync {flush}",
@@ -224,7 +249,7 @@ pub(crate) mod tests {
         let report = Report::of(&fixture());
         let lines = &report.sections[0].lines;
         let names: Vec<&str> = lines.iter().map(|line| line.phase.as_str()).collect();
-        assert_eq!(names, ["fresh", "fresh", "changed", "changed again"]);
+        assert_eq!(names, ["fresh", "fresh", "changed", "changed 3"]);
         // COPY makes 200k and 100k rows a second, Millstream 160k and 90k on new keys. The ratio of the medians
         // would be 0.83.
         assert_eq!(lines[0].ratio, Some(Spread { median: 1.0, min: 1.0, max: 1.0 }));
@@ -242,7 +267,7 @@ pub(crate) mod tests {
         assert!(report.has_errors());
         let errors = &report.sections[0].errors;
         assert_eq!(errors.len(), 1);
-        assert_eq!(errors[0], "millstream changed again, round 2: wrong result: 99999 rows instead of 100000");
+        assert_eq!(errors[0], "millstream changed 3, round 2: wrong result: 99999 rows instead of 100000");
         assert!(report.sections[1].lines[0].ratio.is_none(), "no COPY in that round");
     }
 
@@ -250,9 +275,15 @@ pub(crate) mod tests {
     /// which merge is ten times as fast.
     pub(crate) fn rivals() -> Record {
         let mut record = fixture();
-        record.experiment = "rivals".to_owned();
+        record.experiments = vec!["rivals".to_owned()];
+        for set in &mut record.data_sets {
+            set.experiment = "rivals".to_owned();
+        }
+        for one in &mut record.samples {
+            one.experiment = "rivals".to_owned();
+        }
         record.absent.push("mongoimport: it is not in PATH".to_owned());
-        record.samples.retain(|one| one.phase != "changed again");
+        record.samples.retain(|one| one.phase != "changed 3");
         for one in record.samples.iter_mut().filter(|one| one.subject == "copy") {
             one.subject = "merge".to_owned();
         }

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 /// What was measured of a subject in one phase of one round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
+    /// Name of the experiment.
+    pub experiment: String,
     /// Name of the data set.
     pub data_set: String,
     /// From 1.
@@ -19,8 +21,14 @@ pub struct Sample {
     /// What its commits promised.
     #[serde(default, skip_serializing_if = "Durability::is_default")]
     pub durability: Durability,
-    /// Documents given, and so rows expected and found.
+    /// Milliseconds of the round trip to the server where it was reached through a proxy that delays what it passes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip_ms: Option<u32>,
+    /// Documents given.
     pub rows: u64,
+    /// Rows found, where they are not as many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<u64>,
     /// What was measured.
     #[serde(flatten)]
     pub outcome: Outcome,
@@ -44,6 +52,15 @@ pub struct Measures {
     pub timing: Timing,
     /// WAL that the whole server wrote meanwhile, in bytes; `null` where it is not PostgreSQL.
     pub wal_bytes: Option<u64>,
+    /// Bytes of full-page images in it, where they were asked for and the server could tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_image_bytes: Option<u64>,
+    /// Seconds that a checkpoint took right after the phase, where it belongs to the phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint_seconds: Option<f64>,
+    /// How often the server had vacuumed the table by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub autovacuums: Option<u64>,
     /// The table afterwards; its fields are absent where it is not PostgreSQL's.
     #[serde(flatten)]
     pub size: Option<TableSize>,
@@ -83,9 +100,15 @@ impl Sample {
         }
     }
 
-    /// Rows per second of the whole subject, if the sample is good.
+    /// Rows that the table held afterwards.
+    pub(crate) fn stored(&self) -> u64 {
+        self.stored.unwrap_or(self.rows)
+    }
+
+    /// Rows per second of the whole subject, with the checkpoint where that belongs to it, if the sample is good.
     pub fn rows_per_second(&self) -> Option<f64> {
-        self.measures().map(|measures| number(self.rows) / measures.timing.wall_seconds)
+        let measures = self.measures()?;
+        Some(number(self.rows) / (measures.timing.wall_seconds + measures.checkpoint_seconds.unwrap_or(0.0)))
     }
 }
 

@@ -25,6 +25,11 @@ impl Spread {
             if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) };
         Some(Self { median, min, max })
     }
+
+    /// Of each number divided by the same.
+    pub(crate) fn over(self, by: f64) -> Self {
+        Self { median: self.median / by, min: self.min / by, max: self.max / by }
+    }
 }
 
 #[cfg(test)]

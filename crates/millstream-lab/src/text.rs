@@ -1,7 +1,9 @@
-//! A report as text: plain tables that fit a terminal, conditions, doubts and what the columns mean.
+//! A report as text: plain tables that fit a terminal, goals, conditions, doubts and what the columns mean.
 
+use crate::column::{Column, between, rate, short};
 use crate::durability::Durability;
-use crate::experiment::Comparison;
+use crate::experiment::Experiment;
+use crate::goal::Reached;
 use crate::report::{Line, Report, Section};
 use crate::sample::number;
 use crate::spread::Spread;
@@ -9,91 +11,156 @@ use crate::subject::Subject;
 use std::fmt::{Display, Formatter, Result, Write};
 
 /// Columns that the text fits.
-const WIDTH: usize = 98;
+const WIDTH: usize = 80;
 
-/// Bytes of the unit in which memory is shown.
-pub(crate) const MEBIBYTE: f64 = 1_048_576.0;
+/// What holds for every table.
+const VERIFIED: &str =
+    "Every result was verified: rows, the sum of the numbers in all documents, each under its own key.";
 
-/// Headings of the table; what the ratio is called depends on the experiment.
-const HEADINGS: [&str; 8] = ["SUBJECT", "ROWS/S", "RECEIPT", "RATIO", "CPU", "MIB", "WAL", "SIZE"];
-
-/// Which of them that is.
-const RATIO: usize = 3;
-
-/// What the columns mean in every experiment.
-const LEGEND: &[&str] = &[
-    "cpu: processor seconds of the client per million documents. mib: its largest resident memory. wal: bytes a row \
-     that the whole server logged meanwhile. size: bytes a row of table, indexes and TOAST after the phase.",
-    "Every result was verified: rows, the sum of the numbers in all documents, each under its own key.",
-];
+/// What the columns of the table of goals mean.
+const GOALS_LEGEND: &str = "must, aim: what is to be reached, + the aim is, = what must be is, - it is not. measured: \
+    documents of 150 B or as said, median (min-max) over the rounds. 2 kb, 20 kb: the same with larger documents. 5 ms: \
+    the same with a round trip of 5 ms to the server.";
 
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         for condition in &self.conditions {
             wrap(f, "", condition)?;
         }
-        for section in &self.sections {
-            let megabytes = number(section.source_bytes) / 1e6;
-            writeln!(f, "\n{}: {} documents a wave, {megabytes:.1} MB", section.data_set, section.documents)?;
-            table(f, section, self.experiment.map(|one| one.comparison))?;
-            for error in &section.errors {
-                wrap(f, "error: ", error)?;
+        for (at, section) in self.sections.iter().enumerate() {
+            let name = &section.experiment;
+            let same = |other: Option<&Section>| other.is_some_and(|other| other.experiment == *name);
+            section.fmt(f)?;
+            if !same(self.sections.get(at + 1)) {
+                let own = self.sections.iter().filter(|other| other.experiment == *name);
+                legend(f, &own.collect::<Vec<_>>())?;
             }
         }
         writeln!(f)?;
+        wrap(f, "", VERIFIED)?;
+        goals(f, &self.goals)?;
+        if !self.absent.is_empty() || !self.doubts.is_empty() {
+            writeln!(f)?;
+        }
         for absent in &self.absent {
             wrap(f, "not measured: ", absent)?;
         }
         for doubt in &self.doubts {
             wrap(f, "doubt: ", doubt)?;
         }
-        self.legend(f)
+        Ok(())
     }
 }
 
-impl Report {
-    /// What stands in the tables: the columns, and under a leader who the others are.
-    fn legend(&self, f: &mut Formatter<'_>) -> Result {
-        for line in self.experiment.map_or(&[][..], |one| one.legend) {
-            wrap(f, "", line)?;
-        }
-        for line in LEGEND {
-            wrap(f, "", line)?;
-        }
-        let rivals = self.experiment.filter(|one| matches!(one.comparison, Comparison::Leader(_)));
-        let measured = |name: &str| self.sections.iter().flat_map(|section| &section.lines).any(|l| l.subject == name);
-        for subject in rivals.iter().flat_map(|one| one.subjects).filter_map(|name| Subject::by_name(name)) {
-            if measured(subject.name) {
-                wrap(f, &format!("{}: ", subject.name), subject.about)?;
+impl Display for Section {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let megabytes = number(self.source_bytes) / 1e6;
+        let Self { experiment, data_set, documents, .. } = self;
+        writeln!(f, "\n{experiment}, {data_set}: {documents} keys, their documents {megabytes:.1} MB")?;
+        let columns = self.asked.map_or(&[][..], |one| one.columns);
+        let mut headings = vec!["SUBJECT".to_owned(), "ROWS/S".to_owned()];
+        headings.extend(columns.iter().map(|column| heading(column, self.asked)));
+        let mut rows = vec![headings];
+        for (at, line) in self.lines.iter().enumerate() {
+            if at > 0 && self.begins(at) {
+                rows.push(Vec::new());
             }
+            rows.push(line.cells(columns));
+        }
+        table(f, &rows)?;
+        for error in &self.errors {
+            wrap(f, "error: ", error)?;
         }
         Ok(())
     }
 }
 
-fn table(f: &mut Formatter<'_>, section: &Section, comparison: Option<Comparison>) -> Result {
-    let mut headings = HEADINGS.map(str::to_owned);
-    if let Some(comparison) = comparison {
-        headings[RATIO] = comparison.heading();
+impl Section {
+    /// Whether a line begins another group of what is compared.
+    fn begins(&self, at: usize) -> bool {
+        let leader = self.asked.is_some_and(Experiment::has_leader);
+        let group = |line: &Line| (line.round_trip_ms, leader.then(|| (line.durability, line.phase.clone())));
+        group(&self.lines[at]) != group(&self.lines[at - 1])
     }
-    let cells = section.lines.iter().map(|line| line.cells(comparison));
-    let rows: Vec<_> = std::iter::once(headings).chain(cells).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let leader = matches!(comparison, Some(Comparison::Leader(_)));
-    // Where a row of the table begins another group of what is compared.
-    let begins = |at: usize| {
-        let group = |line: &Line| (line.durability, line.phase.clone());
-        leader && at > 1 && group(&section.lines[at - 1]) != group(&section.lines[at - 2])
-    };
-    for (at, row) in rows.iter().enumerate() {
-        if begins(at) {
+}
+
+impl Line {
+    fn cells(&self, columns: &[Column]) -> Vec<String> {
+        let mark = mark(self.durability, self.round_trip_ms);
+        let mut cells = vec![format!("{} {}{mark}", self.subject, self.phase), rate(self.rows_per_second.median)];
+        cells.extend(columns.iter().map(|column| (column.cell)(self).unwrap_or_else(|| "-".to_owned())));
+        cells
+    }
+}
+
+/// The ratio's heading tells what it is compared with.
+fn heading(column: &Column, experiment: Option<&Experiment>) -> String {
+    let comparison =
+        experiment.and_then(|one| one.comparison).filter(|_| column.heading == crate::column::RATIO.heading);
+    comparison.map_or(column.heading, |comparison| comparison.heading).to_owned()
+}
+
+/// What stands in the tables of an experiment, and under a leader who the others are.
+fn legend(f: &mut Formatter<'_>, sections: &[&Section]) -> Result {
+    let Some(experiment) = sections.iter().find_map(|section| section.asked) else { return Ok(()) };
+    let columns = experiment.columns.iter().map(|column| column.legend).filter(|legend| !legend.is_empty());
+    let mut text = experiment.legend.to_vec();
+    let shared = columns.collect::<Vec<_>>().join(" ");
+    text.push(&shared);
+    for line in text {
+        wrap(f, "", line)?;
+    }
+    let measured = |name: &str| sections.iter().flat_map(|section| &section.lines).any(|line| line.subject == name);
+    let subjects = experiment.subjects.iter().filter_map(|name| Subject::by_name(name));
+    for subject in subjects.filter(|subject| experiment.has_leader() && measured(subject.name)) {
+        wrap(f, &format!("{}: ", subject.name), subject.about)?;
+    }
+    Ok(())
+}
+
+fn goals(f: &mut Formatter<'_>, goals: &[Reached]) -> Result {
+    if goals.is_empty() {
+        return Ok(());
+    }
+    let row = |cells: [&str; 7]| cells.map(str::to_owned).to_vec();
+    let mut rows = vec![row(["  GOAL", "MUST", "AIM", "MEASURED", "2 KB", "20 KB", "5 MS"])];
+    for goal in goals {
+        let mark = match goal.verdict() {
+            Some("aim") => "+",
+            Some("must") => "=",
+            Some(_) => "-",
+            None => " ",
+        };
+        let cell = |spread: Option<Spread>| spread.map_or_else(String::new, |spread| short(spread.median));
+        let target = |number: Option<f64>| number.map_or_else(String::new, |number| format!("{number}"));
+        rows.push(vec![
+            format!("{mark} {}", goal.goal),
+            target(goal.target.map(|target| target.must)),
+            target(goal.target.map(|target| target.aim)),
+            between(&goal.measured, short),
+            cell(goal.at_2_kb),
+            cell(goal.at_20_kb),
+            cell(goal.at_5_ms),
+        ]);
+    }
+    writeln!(f)?;
+    table(f, &rows)?;
+    wrap(f, "", GOALS_LEGEND)
+}
+
+/// Rows of cells, the first column to the left and the others to the right. An empty row sets groups apart.
+fn table(f: &mut Formatter<'_>, rows: &[Vec<String>]) -> Result {
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0);
+    for row in rows {
+        let Some((first, rest)) = row.split_first() else {
             writeln!(f)?;
-        }
-        let mut line = format!("{:<width$}", row[0], width = width(0));
-        for (column, cell) in row.iter().enumerate().skip(1) {
+            continue;
+        };
+        let mut line = format!("{first:<width$}", width = width(0));
+        for (column, cell) in (1..).zip(rest) {
             write!(line, "  {cell:>width$}", width = width(column))?;
         }
-        writeln!(f, "{line}")?;
+        writeln!(f, "{}", line.trim_end())?;
     }
     Ok(())
 }
@@ -117,67 +184,11 @@ fn wrap(f: &mut Formatter<'_>, mark: &str, text: &str) -> Result {
     writeln!(f, "{line}")
 }
 
-/// `MEDIAN (MIN-MAX)`.
-fn between(spread: &Spread, show: impl Fn(f64) -> String) -> String {
-    format!("{} ({}-{})", show(spread.median), show(spread.min), show(spread.max))
-}
-
-/// A number with as many decimals as fit four characters.
-fn short(number: f64) -> String {
-    match number {
-        small if small < 9.995 => format!("{small:.2}"),
-        middle if middle < 99.95 => format!("{middle:.1}"),
-        large => format!("{large:.0}"),
-    }
-}
-
-/// A rate with three digits: `812`, `43.2k`, `213k`.
-fn rate(rows_per_second: f64) -> String {
-    match rows_per_second {
-        small if small < 999.5 => format!("{small:.0}"),
-        middle if middle < 99_950.0 => format!("{:.1}k", middle / 1e3),
-        large => format!("{:.0}k", large / 1e3),
-    }
-}
-
-impl Line {
-    fn cells(&self, comparison: Option<Comparison>) -> [String; HEADINGS.len()] {
-        let name = match comparison {
-            Some(Comparison::Yardstick(subject)) if self.subject == subject => self.subject.clone(),
-            _ => format!("{} {}{}", self.subject, self.phase, mark(self.durability)),
-        };
-        let cell = |spread: Option<Spread>, show: &dyn Fn(&Spread) -> String| {
-            spread.map_or_else(|| "-".to_owned(), |spread| show(&spread))
-        };
-        [
-            name,
-            between(&self.rows_per_second, rate),
-            cell(self.receipt_rows_per_second, &|spread| rate(spread.median)),
-            cell(self.ratio, &|spread| between(spread, short)),
-            cell(self.cpu_seconds_per_million, &|spread| short(spread.median)),
-            cell(self.peak_bytes, &|spread| format!("{:.0}", spread.median / MEBIBYTE)),
-            cell(self.wal_bytes_per_row, &|spread| format!("{:.0}", spread.median)),
-            cell(self.table_bytes_per_row, &|spread| format!("{:.0}", spread.median)),
-        ]
-    }
-}
-
-impl Comparison {
-    /// The heading of its column.
-    fn heading(self) -> String {
-        match self {
-            Self::Yardstick(subject) => format!("OF {}", subject.to_uppercase()),
-            Self::Leader(_) => "LEAD".to_owned(),
-        }
-    }
-}
-
-/// What tells durabilities apart; the usual one goes without saying.
-pub(crate) fn mark(durability: Durability) -> &'static str {
-    match durability {
-        Durability::Durable => "",
-        Durability::Async => ", async",
-    }
+/// What tells durabilities and networks apart; the usual ones go without saying.
+pub(crate) fn mark(durability: Durability, round_trip_ms: Option<u32>) -> String {
+    let durability = if durability.is_default() { String::new() } else { format!(", {}", durability.name()) };
+    let network = round_trip_ms.map_or_else(String::new, |ms| format!(", {ms} ms"));
+    durability + &network
 }
 
 #[cfg(test)]
@@ -190,22 +201,25 @@ mod tests {
     #[test]
     fn the_text_is_a_plain_table_that_fits_a_terminal() {
         let text = Report::of(&fixture()).to_string();
-        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         let line = text.lines().find(|line| line.starts_with("millstream fresh")).unwrap();
         let cells: Vec<&str> = line.split_whitespace().collect();
-        let expected =
-            ["millstream", "fresh", "125k", "(90.0k-160k)", "132k", "0.85", "(0.80-0.90)", "0.80", "40", "400", "250"];
+        let expected = ["millstream", "fresh", "125k", "0.85", "(0.80-0.90)", "0.80", "40", "400", "250", "-"];
         assert_eq!(cells, expected);
-        assert!(text.contains("error: millstream changed again, round 2"), "{text}");
+        assert!(text.contains("error: millstream changed 3, round 2"), "{text}");
         assert!(text.contains("doubt: "), "{text}");
-        assert!(text.contains("fdatasync 46 us") && text.contains("commit 0123456789ab and changes"), "{text}");
+        let goal = text.lines().find(|line| line.starts_with("- new / COPY, random keys")).unwrap();
+        let cells: Vec<&str> = goal.split_whitespace().skip(6).collect();
+        assert_eq!(cells, ["1", "1.3", "0.85", "(0.80-0.90)"]);
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("fdatasync 46 us") && words.contains("commit 0123456789ab and changes"), "{text}");
     }
 
     #[test]
     fn the_text_sets_groups_apart_and_says_who_takes_part_and_who_not() {
         let record = rivals();
         let text = Report::of(&record).to_string();
-        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         let heads = text.lines().skip_while(|line| !line.starts_with("SUBJECT")).take(9);
         let heads: Vec<&str> = heads.map(|line| line.split("  ").next().unwrap()).collect();
         let durable = ["SUBJECT", "millstream fresh", "merge fresh", "", "millstream changed", ""];
@@ -216,11 +230,5 @@ mod tests {
         assert!(text.contains("\nmerge: psql: ") && !text.contains("\nbulkwrite: "), "{text}");
         let written = serde_json::to_string(&record).unwrap();
         assert_eq!(serde_json::from_str::<Record>(&written).unwrap(), record);
-    }
-
-    #[test]
-    fn rates_have_three_digits() {
-        let rates = [0.4, 812.0, 999.4, 999.6, 43_210.0, 99_960.0, 213_400.0, 1_500_000.0].map(rate);
-        assert_eq!(rates, ["0", "812", "999", "1.0k", "43.2k", "100k", "213k", "1500k"]);
     }
 }

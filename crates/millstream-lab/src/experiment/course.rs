@@ -3,62 +3,76 @@
 use super::{Experiment, Finished, Plan, Told};
 use crate::bench::Bench;
 use crate::build::Build;
-use crate::data_set::{DataSet, Expected};
+use crate::data_set::DataSet;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::limits::{DOCUMENTS_FEW_MAX, SAMPLE_DOCUMENTS};
 use crate::machine::Machine;
+use crate::network::Proxy;
 use crate::record::{self, FORMAT, Record};
 use crate::sample::{Outcome, Sample};
 use crate::server::{self, Server};
+use crate::stream::{Expected, Ledger, Stream};
 use crate::subject::{Prepared, Subject, TABLE, Trial};
+use crate::text::mark;
 use crate::tool::Tools;
 use millstream_pg::{Connection, quote_identifier};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-/// What takes turns in a run, and with what.
+/// Who takes turns in an experiment.
+type Part = (&'static Experiment, Vec<&'static Subject>);
+
+/// Who takes turns in a run, and with what.
 struct Cast {
-    subjects: Vec<&'static Subject>,
+    parts: Vec<Part>,
     tools: Tools,
     /// Why others do not take part.
     absent: Vec<String>,
 }
 
+/// A turn of a round: a subject, what its commits promise, and the way to the server.
+type Turn = (&'static Subject, Durability, Option<u32>);
+
 pub(super) async fn run(
-    experiment: &Experiment,
+    experiments: &[&'static Experiment],
     plan: &Plan,
     bench: &Bench,
     told: &mut Told<'_>,
 ) -> Result<Finished, Error> {
-    let cast = cast(experiment, plan, bench, told).await?;
+    let cast = cast(experiments, plan, bench, told).await?;
     let control = bench.connect().await?;
     control.require_writable()?;
     let schema = quote_identifier(&bench.schema);
     control.client.batch_execute(&format!("create schema {schema}")).await?;
-    let mut record = begin(experiment, plan, bench, &cast, &control).await?;
+    let mut record = begin(plan, bench, &cast, &control).await?;
     let dir = record::new_dir(plan.out.as_deref(), &record.date, &record.machine)?;
-    for data_set in record.data_sets.clone() {
-        told(&format!("{}: writing {} documents", data_set.name, data_set.documents));
-        let prepared = prepare(data_set, experiment, &cast.subjects, plan.lanes, bench.dir.path())?;
-        for round in 1..=plan.rounds {
-            let trial = Trial {
-                bench,
-                control: &control,
-                prepared: &prepared,
-                tools: &cast.tools,
-                durability: Durability::default(),
-                waves: experiment.waves,
-                lanes: plan.lanes,
-                round,
-                checkpoints: record.server.checkpoints,
-                definition: &record.table,
-            };
-            let samples = one_round(trial, experiment, &cast.subjects, plan.rounds, told).await?;
-            record.samples.extend(samples);
-            // After every round, so that a run given up or killed keeps what it has measured.
-            record.write(&dir)?;
+    for (experiment, subjects) in &cast.parts {
+        for data_set in plan.data_sets(experiment) {
+            told(&format!("{} {}: writing documents of {} keys", experiment.name, data_set.name, data_set.documents));
+            let prepared = prepare(data_set, experiment, subjects, plan.lanes, bench.dir.path())?;
+            for round in 1..=plan.rounds {
+                let trial = Trial {
+                    experiment,
+                    bench,
+                    control: &control,
+                    prepared: &prepared,
+                    tools: &cast.tools,
+                    durability: Durability::default(),
+                    proxy: None,
+                    round_trip_ms: None,
+                    lanes: plan.lanes,
+                    round,
+                    checkpoints: record.server.checkpoints,
+                    definition: &record.table,
+                };
+                let samples = one_round(trial, subjects, plan.rounds, told).await?;
+                record.samples.extend(samples);
+                // After every round, so that a run given up or killed keeps what it has measured.
+                record.write(&dir)?;
+            }
+            remove(&prepared)?;
         }
-        remove(&prepared)?;
     }
     control.close().await;
     let path = record.write(&dir)?;
@@ -67,26 +81,52 @@ pub(super) async fn run(
 
 /// Finds out who takes part, before anything is measured. What was asked for and cannot be measured is an error;
 /// only what nothing but a MongoDB brings in may be absent.
-async fn cast(experiment: &Experiment, plan: &Plan, bench: &Bench, told: &mut Told<'_>) -> Result<Cast, Error> {
-    let mut cast = Cast { subjects: Vec::new(), tools: Tools::default(), absent: Vec::new() };
-    for subject in experiment.chosen(&plan.subjects)? {
-        if subject.is_mongo() && bench.ground.mongo_uri.is_none() {
-            if plan.subjects.is_empty() {
-                continue;
+async fn cast(
+    experiments: &[&'static Experiment],
+    plan: &Plan,
+    bench: &Bench,
+    told: &mut Told<'_>,
+) -> Result<Cast, Error> {
+    check_subjects(experiments, &plan.subjects)?;
+    let mut cast = Cast { parts: Vec::new(), tools: Tools::default(), absent: Vec::new() };
+    for experiment in experiments {
+        let mut subjects = Vec::new();
+        for subject in experiment.chosen(&plan.subjects) {
+            if subject.is_mongo() && bench.ground.mongo_uri.is_none() {
+                if plan.subjects.is_empty() {
+                    continue;
+                }
+                return Err(Error::Asked(format!("{} needs a MongoDB, named by --mongo-uri", subject.name)));
             }
-            return Err(Error::Subjects(format!("{} needs a MongoDB, named by --mongo-uri", subject.name)));
-        }
-        match tools(subject, &mut cast.tools, bench, told).await {
-            Ok(()) => cast.subjects.push(subject),
-            Err(error @ Error::Missing { .. }) if subject.is_mongo() => {
-                let line = format!("{}: {}", subject.name, error.chain());
-                told(&line);
-                cast.absent.push(line);
+            match tools(subject, &mut cast.tools, bench, told).await {
+                Ok(()) => subjects.push(subject),
+                Err(error @ Error::Missing { .. }) if subject.is_mongo() => {
+                    let line = format!("{}: {}", subject.name, error.chain());
+                    told(&line);
+                    cast.absent.push(line);
+                }
+                Err(error) => return Err(error),
             }
-            Err(error) => return Err(error),
         }
+        cast.parts.push((experiment, subjects));
     }
     Ok(cast)
+}
+
+/// Every name must be known to an experiment, and every experiment must have somebody to measure.
+fn check_subjects(experiments: &[&'static Experiment], names: &[String]) -> Result<(), Error> {
+    let known = || experiments.iter().flat_map(|one| one.subjects.iter().copied());
+    let all = experiments.iter().map(|one| one.name).collect::<Vec<_>>().join(", ");
+    if let Some(other) = names.iter().find(|name| !known().any(|one| one == name.as_str())) {
+        let mut known: Vec<&str> = known().collect();
+        let mut seen = std::collections::BTreeSet::new();
+        known.retain(|name| seen.insert(*name));
+        return Err(Error::Asked(format!("{all} has no subject {other}, only {}", known.join(", "))));
+    }
+    match experiments.iter().find(|one| one.chosen(names).is_empty()) {
+        None => Ok(()),
+        Some(one) => Err(Error::Asked(format!("{} has none of the subjects {}", one.name, names.join(", ")))),
+    }
 }
 
 async fn tools(subject: &Subject, tools: &mut Tools, bench: &Bench, told: &mut Told<'_>) -> Result<(), Error> {
@@ -97,19 +137,13 @@ async fn tools(subject: &Subject, tools: &mut Tools, bench: &Bench, told: &mut T
 }
 
 /// The conditions of the run, still without samples.
-async fn begin(
-    experiment: &Experiment,
-    plan: &Plan,
-    bench: &Bench,
-    cast: &Cast,
-    control: &Connection,
-) -> Result<Record, Error> {
+async fn begin(plan: &Plan, bench: &Bench, cast: &Cast, control: &Connection) -> Result<Record, Error> {
     let local = bench.ground.db.is_local();
     let data = if local { server::data_directory(&control.client).await } else { None };
-    let data_sets = data_sets(plan);
+    let data_sets: Vec<DataSet> = cast.parts.iter().flat_map(|(one, _)| plan.data_sets(one)).collect();
     Ok(Record {
         format: FORMAT,
-        experiment: experiment.name.to_owned(),
+        experiments: cast.parts.iter().map(|(one, _)| one.name.to_owned()).collect(),
         date: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         argv: plan.argv.clone(),
         rounds: plan.rounds,
@@ -129,8 +163,9 @@ async fn begin(
 /// The statement with which the measured binary itself makes a collection, so that all tables are alike.
 async fn definition(bench: &Bench, data_set: &DataSet) -> Result<String, Error> {
     let sample = bench.file("sample.ndjson");
-    data_set.write_first(1, SAMPLE_DOCUMENTS.min(data_set.documents), &sample)?;
-    let dry = bench.load(&sample, TABLE, &["--dry-run"]).await?;
+    let few = DataSet { documents: SAMPLE_DOCUMENTS.min(data_set.documents), ..data_set.clone() };
+    Stream::wave(1).write(&few, &mut Ledger::default(), &sample)?;
+    let dry = bench.load(&sample, TABLE, &["--dry-run"], None).await?;
     let ddl = dry.receipt.as_ref().and_then(|dry| dry.get("ddl")?.as_str());
     // The same quoting as the binary's, so that the name is found in the statement.
     let name = bench.quoted(TABLE);
@@ -140,17 +175,6 @@ async fn definition(bench: &Bench, data_set: &DataSet) -> Result<String, Error> 
     })
 }
 
-/// Every size with the first kind of key, and the other kinds with the smallest size.
-fn data_sets(plan: &Plan) -> Vec<DataSet> {
-    let mut sizes = plan.sizes.clone();
-    sizes.sort_unstable();
-    sizes.dedup();
-    let make = |keys, bytes| DataSet::new(keys, bytes, plan.documents, sizes[0], plan.seed);
-    let smallest = plan.keys.iter().map(|keys| make(*keys, sizes[0]));
-    let larger = sizes[1..].iter().map(|bytes| make(plan.keys[0], *bytes));
-    smallest.chain(larger).collect()
-}
-
 fn prepare(
     data_set: DataSet,
     experiment: &Experiment,
@@ -158,52 +182,54 @@ fn prepare(
     lanes: u16,
     dir: &Path,
 ) -> Result<Prepared, Error> {
-    let streams = data_set.write_copy_streams(lanes, dir)?;
-    let waves = write_waves(&data_set, experiment.waves, &dir.join("wave"))?;
+    let encoded = subjects.iter().any(|subject| subject.is_encoded());
+    let streams = if encoded { data_set.write_copy_streams(lanes, dir)? } else { Vec::new() };
+    let phases = write_phases(&data_set, experiment, &dir.join("phase"))?;
     let few = match subjects.iter().any(|subject| subject.is_slow()) {
         true => {
             let few = DataSet { documents: data_set.documents.min(DOCUMENTS_FEW_MAX), ..data_set.clone() };
-            write_waves(&few, experiment.waves, &dir.join("few"))?
+            write_phases(&few, experiment, &dir.join("few"))?
         }
         false => Vec::new(),
     };
-    Ok(Prepared { data_set, waves, few, streams })
+    Ok(Prepared { data_set, phases, few, streams })
 }
 
-fn write_waves(data_set: &DataSet, waves: u32, name: &Path) -> Result<Vec<(PathBuf, Expected)>, Error> {
-    let write = |wave: u32| {
-        let path = name.with_added_extension(format!("{wave}.ndjson"));
-        let expected = data_set.write_wave(wave, &path)?;
-        Ok((path, expected))
-    };
-    (1..=waves).map(write).collect()
+fn write_phases(data_set: &DataSet, experiment: &Experiment, name: &Path) -> Result<Vec<(PathBuf, Expected)>, Error> {
+    let mut ledger = Ledger::default();
+    let mut inputs = Vec::new();
+    for (n, phase) in experiment.phases.iter().enumerate() {
+        if phase.anew {
+            ledger = Ledger::default();
+        }
+        let path = name.with_added_extension(format!("{n}.ndjson"));
+        let expected = phase.stream.write(data_set, &mut ledger, &path)?;
+        inputs.push((path, expected));
+    }
+    Ok(inputs)
 }
 
 fn remove(prepared: &Prepared) -> Result<(), Error> {
-    let waves = prepared.waves.iter().chain(&prepared.few).map(|(path, _)| path);
-    for path in waves.chain(&prepared.streams) {
+    let inputs = prepared.phases.iter().chain(&prepared.few).map(|(path, _)| path);
+    for path in inputs.chain(&prepared.streams) {
         std::fs::remove_file(path).map_err(Error::io("remove", path))?;
     }
     Ok(())
 }
 
-/// Every subject once with each durability, each round beginning with another one.
+/// Every subject once with each durability and over each network, each round beginning with another one.
 async fn one_round(
     trial: Trial<'_>,
-    experiment: &Experiment,
-    subjects: &[&Subject],
+    subjects: &[&'static Subject],
     rounds: u32,
     told: &mut Told<'_>,
 ) -> Result<Vec<Sample>, Error> {
-    let mut turns: Vec<(Durability, &Subject)> = Vec::new();
-    for durability in experiment.durabilities {
-        turns.extend(subjects.iter().map(|subject| (*durability, *subject)));
-    }
-    let first = (trial.round as usize - 1) % turns.len();
-    turns.rotate_left(first);
+    let turns = turns(trial.experiment, subjects, trial.round);
     let mut samples = Vec::new();
-    for (turn, (durability, subject)) in (1..).zip(turns) {
-        let taken = Trial { durability, ..trial }.run(subject, turn).await?;
+    for (turn, (subject, durability, round_trip_ms)) in (1..).zip(turns) {
+        let delay = round_trip_ms.map(|ms| Duration::from_millis(ms.into()));
+        let proxy = delay.map(|delay| Proxy::start(&trial.bench.ground.db, delay)).transpose()?;
+        let taken = Trial { durability, round_trip_ms, proxy: proxy.as_ref(), ..trial }.run(subject, turn).await?;
         for sample in &taken {
             told(&progress(sample, rounds));
         }
@@ -212,35 +238,54 @@ async fn one_round(
     Ok(samples)
 }
 
+fn turns(experiment: &Experiment, subjects: &[&'static Subject], round: u32) -> Vec<Turn> {
+    let mut turns = Vec::new();
+    for durability in experiment.durabilities {
+        for round_trip_ms in experiment.round_trips_ms {
+            turns.extend(subjects.iter().map(|subject| (*subject, *durability, *round_trip_ms)));
+        }
+    }
+    let first = (round as usize - 1) % turns.len().max(1);
+    turns.rotate_left(first);
+    turns
+}
+
 fn progress(sample: &Sample, rounds: u32) -> String {
     let result = match (&sample.outcome, sample.rows_per_second()) {
         (Outcome::Error(error), _) => error.clone(),
         (_, rate) => format!("{:.0} rows/s", rate.unwrap_or(0.0)),
     };
-    let Sample { data_set, round, subject, phase, .. } = sample;
-    let durability = if sample.durability.is_default() { "" } else { ", async" };
-    format!("{data_set}: round {round} of {rounds}: {subject} {phase}{durability}: {result}")
+    let Sample { experiment, data_set, round, subject, phase, .. } = sample;
+    let mark = mark(sample.durability, sample.round_trip_ms);
+    format!("{experiment} {data_set}: round {round} of {rounds}: {subject} {phase}{mark}: {result}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data_set::KEYS;
 
     #[test]
-    fn the_smallest_size_has_every_kind_of_key_and_larger_ones_the_first() {
-        let plan = Plan {
-            documents: 1_000_000,
-            rounds: 1,
-            sizes: vec![2_048, 150, 20_480, 150],
-            keys: KEYS.to_vec(),
-            subjects: Vec::new(),
-            lanes: 2,
-            seed: 1,
-            out: None,
-            argv: Vec::new(),
+    fn every_subject_takes_every_turn_and_each_round_begins_with_another() {
+        let latency = Experiment::by_name("latency").unwrap();
+        let subjects = latency.chosen(&[]);
+        let names = |round| -> Vec<(&str, Option<u32>)> {
+            turns(latency, &subjects, round).iter().map(|(subject, _, ms)| (subject.name, *ms)).collect()
         };
-        let names: Vec<String> = data_sets(&plan).into_iter().map(|set| set.name).collect();
-        assert_eq!(names, ["random-150", "sequential-150", "random-2048", "random-20480"]);
+        let first = [("copy", Some(0)), ("millstream", Some(0)), ("copy", Some(5)), ("millstream", Some(5))];
+        assert_eq!(names(1), first);
+        assert_eq!(names(2), [first[1], first[2], first[3], first[0]]);
+        assert_eq!(names(5), first);
+    }
+
+    #[test]
+    fn subjects_must_be_known_to_somebody_and_leave_somebody_to_measure() {
+        let check = |experiments: &[&str], subjects: &[&str]| {
+            let strings = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+            let experiments = Experiment::named(&strings(experiments), &[]).unwrap();
+            check_subjects(&experiments, &strings(subjects)).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(&["all"], &["copy", "millstream", "merge"]), Ok(()));
+        assert!(check(&["rivals"], &["oracle"]).unwrap_err().starts_with("rivals has no subject oracle, only copy, "));
+        assert_eq!(check(&["hot", "ingest"], &["copy"]).unwrap_err(), "hot has none of the subjects copy");
     }
 }

@@ -1,21 +1,35 @@
 //! `ingest`: how fast documents come in, compared with the fastest thing PostgreSQL has for it.
 
-use super::{Comparison, Experiment};
+use super::{Comparison, Experiment, Phase, SIZES};
+use crate::column;
 use crate::data_set::KEYS;
-use crate::durability::Durability;
+use crate::stream::Stream;
+
+/// After the third wave a table is in the state in which it stays; what two more make of its size is reported.
+const PHASES: &[Phase] = &[
+    Phase::FRESH,
+    Phase::CHANGED,
+    Phase::new("changed 3", Stream::wave(3), &["updated"]),
+    Phase::new("changed 4", Stream::wave(4), &["updated"]),
+    Phase::new("changed 5", Stream::wave(5), &["updated"]),
+    Phase::new("unchanged", Stream::again(5, 6), &["unchanged"]),
+];
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "ingest",
-    about: "how fast documents come in, new and changed, beside binary COPY into the same table",
-    subjects: &["copy", "millstream"],
-    waves: 3,
-    durabilities: &[Durability::Durable],
+    about: "how fast documents come in, new, changed and unchanged, beside binary COPY into the same table",
+    subjects: &["copy", "compact", "millstream"],
+    phases: PHASES,
     keys: KEYS,
-    comparison: Comparison::Yardstick("copy"),
+    sizes: SIZES,
+    comparison: Some(Comparison::with_subject("copy", "OF COPY")),
+    columns: &[column::RATIO, column::CPU, column::MEMORY, column::WAL, column::SIZE, column::VACUUMS],
     legend: &[
-        "rows/s: documents by wall clock, median (min-max). copy: connections open and data encoded before the clock \
-         starts. millstream: the whole process, from start to exit.",
-        "receipt: the rate that the process itself states, without its start.",
+        "rows/s: documents by wall clock, median over the rounds. copy: connections open and data encoded before \
+         the clock starts. millstream: the whole process, from start to exit.",
         "of copy: the rate divided by copy's in the same round, median (min-max) over the rounds.",
+        "changed: the second wave, each document of another content; then the third to the fifth. unchanged: the \
+         fifth once more, in another order. compact: copy at fillfactor 100, for its size.",
     ],
+    ..Experiment::PLAIN
 };

@@ -1,19 +1,34 @@
 //! Experiments: the questions that the lab can ask, one file each.
 
+mod comparison;
 mod course;
+mod durability;
+mod growth;
+mod hot;
 mod ingest;
+mod latency;
+mod memory;
+mod phase;
+mod plan;
 mod rivals;
+mod wal;
+
+pub(crate) use comparison::Comparison;
+pub(crate) use latency::ROUND_TRIP_MS;
+pub use phase::Phase;
+pub use plan::Plan;
 
 use crate::bench::Bench;
+use crate::column::Column;
 use crate::data_set::Keys;
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::limits::{DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MIN, DOCUMENTS_MAX, LANES_MAX, ROUNDS_MAX};
 use crate::record::Record;
 use crate::subject::Subject;
 use std::path::PathBuf;
 
-/// A question and how it is answered.
+/// A question and how it is answered: subjects take their turns through phases, with each durability and over each
+/// network.
 #[derive(Debug, Clone, Copy)]
 pub struct Experiment {
     /// Its name.
@@ -22,54 +37,58 @@ pub struct Experiment {
     pub about: &'static str,
     /// Names of the subjects, in the order of the report.
     pub subjects: &'static [&'static str],
-    /// Waves of documents: new keys, and then the same keys with every document changed.
-    pub waves: u32,
+    /// What each does to its table, in this order.
+    pub phases: &'static [Phase],
     /// What commits promise. Every subject takes a turn with each.
     pub durabilities: &'static [Durability],
+    /// Round trips to the server in milliseconds through a proxy, `None` for the direct way. Every subject takes a
+    /// turn with each.
+    pub round_trips_ms: &'static [Option<u32>],
     /// Kinds of keys where nothing else is asked for.
     pub keys: &'static [Keys],
-    pub(crate) comparison: Comparison,
-    /// What the columns of the report mean.
+    /// Lengths of documents in bytes where nothing else is asked for.
+    pub sizes: &'static [usize],
+    /// How many keys it needs.
+    pub scale: Scale,
+    /// Whether the log is searched for full-page images after each phase.
+    pub(crate) page_images: bool,
+    /// What the ratio of the report is.
+    pub(crate) comparison: Option<Comparison>,
+    /// What the report shows beside the rate.
+    pub(crate) columns: &'static [Column],
+    /// What the columns of the report mean here.
     pub(crate) legend: &'static [&'static str],
 }
 
-/// What the ratio of a report is.
+/// Where the number of an experiment's keys comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Comparison {
-    /// A subject's rate, divided by that of this one, which has one phase.
-    Yardstick(&'static str),
-    /// The rate of this subject, divided by the other's in the same phase.
-    Leader(&'static str),
+pub enum Scale {
+    /// The documents of a wave.
+    Documents,
+    /// The rows that a table is to grow to.
+    Grown,
 }
 
 /// Takes lines about what is going on.
 pub type Told<'a> = dyn FnMut(&str) + 'a;
 
-/// Every experiment, by name.
-pub const EXPERIMENTS: &[Experiment] = &[ingest::EXPERIMENT, rivals::EXPERIMENT];
+/// Every experiment, in the order in which they are run.
+pub const EXPERIMENTS: &[Experiment] = &[
+    ingest::EXPERIMENT,
+    durability::EXPERIMENT,
+    hot::EXPERIMENT,
+    wal::EXPERIMENT,
+    memory::EXPERIMENT,
+    latency::EXPERIMENT,
+    growth::EXPERIMENT,
+    rivals::EXPERIMENT,
+];
 
-/// How large an experiment is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
-    /// Documents of a wave of the smallest size.
-    pub documents: u64,
-    /// Rounds: samples of each subject and phase.
-    pub rounds: u32,
-    /// Lengths of documents in bytes; of a larger one there are fewer, so that bytes are about equal.
-    pub sizes: Vec<usize>,
-    /// Kinds of keys. Where there are several, all but the first are tried on the smallest size only.
-    pub keys: Vec<Keys>,
-    /// Names of the subjects to measure; empty: all that the experiment has.
-    pub subjects: Vec<String>,
-    /// Connections of Millstream and of COPY.
-    pub lanes: u16,
-    /// Seed of data and orders.
-    pub seed: u64,
-    /// Directory of the record; `None`: one named after day and machine.
-    pub out: Option<PathBuf>,
-    /// The command as typed, without directories and passwords.
-    pub argv: Vec<String>,
-}
+/// Stands for all experiments where they are named.
+pub const ALL: &str = "all";
+
+/// Lengths of documents: small ones, those of a page, and those that are stored out of line.
+const SIZES: &[usize] = &[150, 2_048, 20_480];
 
 /// A run that came to its end, and where its record is.
 #[derive(Debug)]
@@ -81,56 +100,72 @@ pub struct Finished {
 }
 
 impl Experiment {
+    /// What most experiments have in common: the smallest documents, random keys, durable commits, no proxy.
+    const PLAIN: Self = Self {
+        name: "",
+        about: "",
+        subjects: &[],
+        phases: &[],
+        durabilities: &[Durability::Durable],
+        round_trips_ms: &[None],
+        keys: &[Keys::Random],
+        sizes: &[150],
+        scale: Scale::Documents,
+        page_images: false,
+        comparison: None,
+        columns: &[],
+        legend: &[],
+    };
+
     /// The experiment of that name.
     pub fn by_name(name: &str) -> Option<&'static Self> {
         EXPERIMENTS.iter().find(|one| one.name == name)
     }
 
-    /// Runs the experiment. It may be given up at any time by dropping the future; the record on the
-    /// disk then holds the rounds that were finished. [`Bench::clear`] is for the caller to call, in
-    /// both cases.
+    /// The experiments of these names, of which [`ALL`] stands for every one, without some.
+    ///
+    /// # Errors
+    /// [`Error::Asked`] for a name that there is not, and where none is left.
+    pub fn named(names: &[String], without: &[String]) -> Result<Vec<&'static Self>, Error> {
+        let known = |name: &&String| name.as_str() != ALL && Self::by_name(name).is_none();
+        if let Some(other) = names.iter().chain(without).find(known) {
+            return Err(Error::Asked(format!("there is no experiment {other}")));
+        }
+        let has = |names: &[String], name: &str| names.iter().any(|one| one == name || one == ALL);
+        let chosen = EXPERIMENTS.iter().filter(|one| has(names, one.name) && !has(without, one.name));
+        let chosen: Vec<&'static Self> = chosen.collect();
+        if chosen.is_empty() {
+            return Err(Error::Asked("no experiment is left to run".to_owned()));
+        }
+        Ok(chosen)
+    }
+
+    /// Runs experiments one after the other, into one record. They may be given up at any time by dropping the
+    /// future; the record on the disk then holds the rounds that were finished. [`Bench::clear`] is for the caller to
+    /// call, in both cases.
     ///
     /// # Errors
     /// What keeps the lab itself from working; a subject's failures are in the record.
-    pub async fn run(&self, plan: &Plan, bench: &Bench, told: &mut Told<'_>) -> Result<Finished, Error> {
+    pub async fn run(
+        experiments: &[&'static Self],
+        plan: &Plan,
+        bench: &Bench,
+        told: &mut Told<'_>,
+    ) -> Result<Finished, Error> {
         plan.check()?;
         let _alive = bench.claim(told).await?;
-        course::run(self, plan, bench, told).await
+        course::run(experiments, plan, bench, told).await
+    }
+
+    /// One subject is compared with each other one, phase by phase.
+    pub(crate) fn has_leader(&self) -> bool {
+        self.comparison.is_some_and(|comparison| comparison.is_lead)
     }
 
     /// The subjects of these names, in the order of the report; all of them where none is named.
-    ///
-    /// # Errors
-    /// [`Error::Subjects`] for a name that the experiment does not have.
-    pub fn chosen(&self, names: &[String]) -> Result<Vec<&'static Subject>, Error> {
-        if let Some(other) = names.iter().find(|name| !self.subjects.contains(&name.as_str())) {
-            let known = self.subjects.join(", ");
-            return Err(Error::Subjects(format!("{} has no subject {other}, only {known}", self.name)));
-        }
+    pub fn chosen(&self, names: &[String]) -> Vec<&'static Subject> {
         let chosen = self.subjects.iter().filter(|name| names.is_empty() || names.iter().any(|one| one == *name));
-        Ok(chosen.filter_map(|name| Subject::by_name(name)).collect())
-    }
-}
-
-impl Plan {
-    /// Refuses numbers out of their range.
-    ///
-    /// # Errors
-    /// [`Error::Range`].
-    pub fn check(&self) -> Result<(), Error> {
-        let range = |name, given, min, max| match (min..=max).contains(&given) {
-            true => Ok(()),
-            false => Err(Error::Range { name, given, min, max }),
-        };
-        range("the number of documents", self.documents, 1, DOCUMENTS_MAX)?;
-        range("the number of rounds", self.rounds.into(), 1, ROUNDS_MAX.into())?;
-        range("the number of lanes", self.lanes.into(), 1, LANES_MAX.into())?;
-        range("the number of sizes", self.sizes.len() as u64, 1, u64::MAX)?;
-        range("the number of kinds of keys", self.keys.len() as u64, 1, u64::MAX)?;
-        for size in &self.sizes {
-            range("a document's size", *size as u64, DOCUMENT_BYTES_MIN as u64, DOCUMENT_BYTES_MAX as u64)?;
-        }
-        Ok(())
+        chosen.filter_map(|name| Subject::by_name(name)).collect()
     }
 }
 
@@ -139,49 +174,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn experiments_have_names_of_their_own() {
+    fn experiments_have_names_of_their_own_and_known_subjects() {
         for one in EXPERIMENTS {
             assert_eq!(Experiment::by_name(one.name).unwrap().about, one.about);
-            assert!(!one.about.is_empty());
-            assert_eq!(one.chosen(&[]).unwrap().len(), one.subjects.len(), "{}: every subject is known", one.name);
-            let (Comparison::Yardstick(base) | Comparison::Leader(base)) = one.comparison;
-            assert!(one.subjects.contains(&base), "{}", one.name);
+            assert!(!one.about.is_empty() && one.name != ALL);
+            assert_eq!(one.chosen(&[]).len(), one.subjects.len(), "{}: every subject is known", one.name);
+            if let Some(base) = one.comparison.and_then(|comparison| comparison.subject) {
+                assert!(one.subjects.contains(&base), "{}", one.name);
+            }
+            let names: std::collections::BTreeSet<&str> = one.phases.iter().map(|phase| phase.name).collect();
+            assert_eq!(names.len(), one.phases.len(), "{}: phases have names of their own", one.name);
+            if let Some(base) = one.comparison.and_then(|comparison| comparison.phase) {
+                assert!(names.contains(base), "{}", one.name);
+            }
         }
         assert!(Experiment::by_name("nothing").is_none());
+    }
+
+    fn strings(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn experiments_are_named_one_by_one_or_together() {
+        let named = |names: &[&str], without: &[&str]| {
+            let named = Experiment::named(&strings(names), &strings(without)).map_err(|error| error.to_string())?;
+            Ok::<_, String>(named.iter().map(|one| one.name).collect::<Vec<_>>())
+        };
+        assert_eq!(named(&["hot", "ingest", "hot"], &[]).unwrap(), ["ingest", "hot"]);
+        assert_eq!(named(&["all"], &[]).unwrap().len(), EXPERIMENTS.len());
+        let some = named(&["all"], &["growth", "rivals"]).unwrap();
+        assert!(some.len() == EXPERIMENTS.len() - 2 && !some.contains(&"growth"));
+        assert_eq!(named(&["all"], &["grow"]).unwrap_err(), "there is no experiment grow");
+        assert_eq!(named(&["hot"], &["hot"]).unwrap_err(), "no experiment is left to run");
     }
 
     #[test]
     fn subjects_are_chosen_by_name_and_keep_their_order() {
         let rivals = Experiment::by_name("rivals").unwrap();
-        let chosen = |names: &[&str]| {
-            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            let chosen = rivals.chosen(&names).map_err(|error| error.to_string())?;
-            Ok::<_, String>(chosen.iter().map(|subject| subject.name).collect::<Vec<_>>())
-        };
-        assert_eq!(chosen(&["merge", "millstream"]).unwrap(), ["millstream", "merge"]);
-        assert!(chosen(&["merge", "oracle"]).unwrap_err().starts_with("rivals has no subject oracle, only copy, "));
-    }
-
-    #[test]
-    fn numbers_out_of_range_are_named() {
-        let plan = Plan {
-            documents: 1_000,
-            rounds: 1,
-            sizes: vec![150],
-            keys: vec![Keys::Random],
-            subjects: Vec::new(),
-            lanes: 2,
-            seed: 1,
-            out: None,
-            argv: Vec::new(),
-        };
-        assert!(plan.check().is_ok());
-        let small = Plan { sizes: vec![150, 20], ..plan.clone() };
-        let error = small.check().unwrap_err().to_string();
-        assert_eq!(error, format!("a document's size must be from 150 to {DOCUMENT_BYTES_MAX}, not 20"));
-        assert!(Plan { documents: 0, ..plan.clone() }.check().is_err());
-        assert!(Plan { rounds: 0, ..plan.clone() }.check().is_err());
-        assert!(Plan { lanes: 0, ..plan.clone() }.check().is_err());
-        assert!(Plan { keys: vec![], ..plan }.check().is_err());
+        let chosen = rivals.chosen(&strings(&["merge", "millstream"]));
+        assert_eq!(chosen.iter().map(|subject| subject.name).collect::<Vec<_>>(), ["millstream", "merge"]);
     }
 }

@@ -1,7 +1,7 @@
 //! `rivals`: how fast documents come in, compared with what people use today.
 
-use super::{Comparison, Experiment};
-use crate::data_set::Keys;
+use super::{Comparison, Experiment, Phase, SIZES};
+use crate::column;
 use crate::durability::Durability;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -18,17 +18,18 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         "mongoimport",
         "bulkwrite",
     ],
-    waves: 2,
+    phases: &[Phase::FRESH, Phase::CHANGED],
     durabilities: &[Durability::Durable, Durability::Async],
-    keys: &[Keys::Random],
-    comparison: Comparison::Leader("millstream"),
+    sizes: SIZES,
+    comparison: Some(Comparison::lead_of("millstream")),
+    columns: &[column::RATIO, column::CPU, column::MEMORY, column::WAL, column::SIZE],
     legend: &[
-        "rows/s: documents by wall clock, median (min-max), of whole processes from start to exit; only copy has its \
-         connections open and its data encoded before the clock starts.",
-        "receipt: the rate that the process itself states, without its start.",
+        "rows/s: documents by wall clock, median over the rounds, of whole processes from start to exit; only copy \
+         has its connections open and its data encoded before the clock starts.",
         "lead: millstream's rate divided by this one's in the same round and phase, with the same durability, median \
          (min-max) over the rounds.",
         "async: synchronous_commit is off in the subject's sessions. fresh: all keys are new. changed: all keys are \
          there.",
     ],
+    ..Experiment::PLAIN
 };

@@ -1,9 +1,10 @@
 //! The yardstick: documents that were encoded before the clock starts, sent by binary COPY over connections that were
 //! open before, into a table of the very same definition.
 
-use super::{Phase, Store, Subject, Trial};
+use super::{Store, Subject, Trial};
 use crate::durability::Durability;
 use crate::error::Error;
+use crate::experiment::Phase;
 use crate::limits::COPY_MESSAGE_BYTES;
 use crate::process::own_cpu_seconds;
 use crate::sample::Timing;
@@ -19,19 +20,25 @@ use tokio_postgres::Client;
 pub(crate) const SUBJECT: Subject = Subject {
     name: "copy",
     about: "binary COPY, encoded beforehand, one transaction a connection: no key, no check, no account",
-    phases: &[Phase { name: "fresh", wave: 1, counter: None }],
     store: Store::Postgres,
     few: false,
+    encoded: true,
+    accounts: false,
     tools: &[],
     run: |trial, phase, table| Box::pin(run(trial, phase, table)),
 };
 
 async fn run(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {
     trial.create_first(phase, table).await?;
+    send_all(trial, table).await
+}
+
+/// Sends the first wave into a table that is there.
+pub(super) async fn send_all(trial: &Trial<'_>, table: &str) -> Result<Timing, Error> {
     let name = trial.bench.quoted(table);
     let mut connections = Vec::new();
     for _ in &trial.prepared.streams {
-        let connection = trial.bench.connect().await?;
+        let connection = trial.bench.connect_through(trial.proxy).await?;
         if trial.durability == Durability::Async {
             connection.client.batch_execute("set synchronous_commit = off").await?;
         }
@@ -43,7 +50,9 @@ async fn run(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Er
     let pairs = connections.iter().zip(&trial.prepared.streams);
     try_join_all(pairs.map(|(connection, stream)| send(&connection.client, &statement, stream))).await?;
     let wall_seconds = start.elapsed().as_secs_f64();
-    let client_cpu_seconds = own_cpu_seconds().zip(cpu_before).map(|(after, before)| after - before);
+    // The proxy is part of this process and would be counted.
+    let cpu_after = own_cpu_seconds().filter(|_| trial.proxy.is_none());
+    let client_cpu_seconds = cpu_after.zip(cpu_before).map(|(after, before)| after - before);
     for connection in connections {
         connection.close().await;
     }

@@ -1,48 +1,46 @@
 //! Subjects: what is measured, one file each.
 
+mod compact;
 mod copy;
 mod millstream;
 mod mongo;
 mod psql;
 mod psycopg;
 
-use crate::bench::{Bench, wal_end};
-use crate::data_set::{DataSet, Expected};
+use crate::bench::Bench;
+use crate::data_set::DataSet;
 use crate::durability::Durability;
 use crate::error::Error;
+use crate::experiment::{Experiment, Phase};
+use crate::network::Proxy;
 use crate::sample::{Measures, Outcome, Sample, Timing};
+use crate::stream::Expected;
 use crate::tool::{Tool, Tools};
+use crate::wal;
 use millstream_pg::Connection;
+use serde_json::Value;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::time::Instant;
 
-/// Something that fills a table, in one phase after the other.
+/// Something that fills a table, in one phase of the experiment after the other.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject {
     /// Its name.
     pub name: &'static str,
     /// One sentence for the report.
     pub about: &'static str,
-    /// What it does to its table, in this order.
-    pub phases: &'static [Phase],
     /// Where its documents go.
     store: Store,
     /// It is too slow for all documents and gets a data set of few.
     few: bool,
+    /// It sends documents that were encoded for it, and so knows only the first wave, into a table of its own.
+    encoded: bool,
+    /// It prints a receipt.
+    accounts: bool,
     /// Programs that it needs.
     pub(crate) tools: &'static [&'static Tool],
     run: Run,
-}
-
-/// One measured step of a subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Phase {
-    /// Its name.
-    pub name: &'static str,
-    /// Number of the wave of documents that it loads.
-    pub wave: u32,
-    /// Counter of the receipt that all documents must stand in; `None` where no receipt is printed.
-    counter: Option<&'static str>,
 }
 
 /// Where documents go.
@@ -61,6 +59,7 @@ type Running<'a> = Pin<Box<dyn Future<Output = Result<Timing, Error>> + 'a>>;
 /// Every subject, in the order of the reports.
 pub const SUBJECTS: &[Subject] = &[
     copy::SUBJECT,
+    compact::SUBJECT,
     millstream::SUBJECT,
     psycopg::RECIPE,
     psycopg::PIPELINED,
@@ -71,32 +70,30 @@ pub const SUBJECTS: &[Subject] = &[
     mongo::BULK_WRITE,
 ];
 
-/// What a program that keeps no account does: all keys new, then every document changed, in another order.
-const UPSERT_PHASES: &[Phase] =
-    &[Phase { name: "fresh", wave: 1, counter: None }, Phase { name: "changed", wave: 2, counter: None }];
-
 /// A data set on the disk.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) data_set: DataSet,
-    /// A file and what a table holds after it, for each wave.
-    pub(crate) waves: Vec<(PathBuf, Expected)>,
+    /// A file and what a table holds after it, for each phase.
+    pub(crate) phases: Vec<(PathBuf, Expected)>,
     /// The same for subjects that get few documents.
     pub(crate) few: Vec<(PathBuf, Expected)>,
     /// The first wave, encoded for COPY, one file a connection.
     pub(crate) streams: Vec<PathBuf>,
 }
 
-/// One round of one data set, with one durability.
+/// One round of one data set, with one durability, over one network.
 #[derive(Clone, Copy)]
 pub(crate) struct Trial<'a> {
+    pub(crate) experiment: &'a Experiment,
     pub(crate) bench: &'a Bench,
     pub(crate) control: &'a Connection,
     pub(crate) prepared: &'a Prepared,
     pub(crate) tools: &'a Tools,
     pub(crate) durability: Durability,
-    /// Waves that are measured; phases of later ones are left out.
-    pub(crate) waves: u32,
+    /// How the server is reached where that is not the direct way.
+    pub(crate) proxy: Option<&'a Proxy>,
+    pub(crate) round_trip_ms: Option<u32>,
     pub(crate) lanes: u16,
     pub(crate) round: u32,
     /// The server lets us ask for checkpoints.
@@ -123,6 +120,16 @@ impl Subject {
     pub(crate) fn is_slow(&self) -> bool {
         self.few
     }
+
+    /// It sends the first wave encoded.
+    pub(crate) fn is_encoded(&self) -> bool {
+        self.encoded
+    }
+
+    /// Whether it takes part in a phase.
+    pub(crate) fn takes(&self, phase: &Phase) -> bool {
+        !self.encoded || phase.is_fresh()
+    }
 }
 
 impl Trial<'_> {
@@ -132,7 +139,10 @@ impl Trial<'_> {
         let table = format!("{}_{}_{data_set}_{}", subject.name, self.durability.name(), self.round);
         let mut samples = Vec::new();
         let mut failed = None;
-        for phase in subject.phases.iter().filter(|phase| phase.wave <= self.waves) {
+        for phase in self.experiment.phases.iter().filter(|phase| subject.takes(phase)) {
+            if phase.anew {
+                self.drop(subject, &table).await?;
+            }
             let outcome = match failed {
                 Some(before) => Outcome::Error(format!("not run, because {before} failed")),
                 None => self
@@ -143,25 +153,31 @@ impl Trial<'_> {
             if matches!(outcome, Outcome::Error(_)) {
                 failed = failed.or(Some(phase.name));
             }
+            let (_, expected) = self.input(subject, phase);
             samples.push(Sample {
+                experiment: self.experiment.name.to_owned(),
                 data_set: self.prepared.data_set.name.clone(),
                 round: self.round,
                 turn,
                 subject: subject.name.to_owned(),
                 phase: phase.name.to_owned(),
                 durability: self.durability,
-                rows: self.wave(subject, phase).1.rows,
+                round_trip_ms: self.round_trip_ms,
+                rows: expected.documents,
+                stored: (expected.rows != expected.documents).then_some(expected.rows),
                 outcome,
             });
         }
-        match subject.store {
-            Store::Postgres => {
-                let drop = format!("drop table if exists {}", self.bench.quoted(&table));
-                self.control.client.batch_execute(&drop).await?;
-            }
-            Store::Mongo => self.bench.drop_mongo().await?,
-        }
+        self.drop(subject, &table).await?;
         Ok(samples)
+    }
+
+    async fn drop(&self, subject: &Subject, table: &str) -> Result<(), Error> {
+        if subject.store == Store::Mongo {
+            return self.bench.drop_mongo().await;
+        }
+        let drop = format!("drop table if exists {}", self.bench.quoted(table));
+        Ok(self.control.client.batch_execute(&drop).await?)
     }
 
     /// One phase: a checkpoint, the clock, the proof that the result is right.
@@ -169,53 +185,89 @@ impl Trial<'_> {
     /// The checkpoint is there so that no subject pays for the writes of the one before. The proof reads the table,
     /// which sets hint bits: a phase after it finds them set, in every round.
     async fn measure(&self, subject: &Subject, phase: &Phase, table: &str) -> Result<Measures, Error> {
-        if self.checkpoints {
-            self.control.client.batch_execute("checkpoint").await?;
-        }
-        let wal_before = wal_end(self.control).await?;
+        self.checkpoint().await?;
+        let wal_before = wal::end(self.control).await?;
         let timing = (subject.run)(self, phase, table).await?;
-        let wal_bytes = wal_end(self.control).await?.saturating_sub(wal_before);
-        let (_, expected) = self.wave(subject, phase);
-        let (state, wal_bytes, size) = match subject.store {
+        let wal_bytes = wal::end(self.control).await?.saturating_sub(wal_before);
+        let mut measures = Measures {
+            timing,
+            wal_bytes: None,
+            page_image_bytes: None,
+            checkpoint_seconds: None,
+            autovacuums: None,
+            size: None,
+        };
+        if phase.checkpoint {
+            measures.checkpoint_seconds = self.checkpoint().await?;
+        }
+        let (_, expected) = self.input(subject, phase);
+        let state = match subject.store {
             Store::Postgres => {
-                let size = self.bench.size(self.control, table).await?;
-                (self.bench.state(self.control, table).await?, Some(wal_bytes), Some(size))
+                measures.wal_bytes = Some(wal_bytes);
+                if self.experiment.page_images {
+                    let schema = &self.bench.schema;
+                    measures.page_image_bytes = wal::page_image_bytes(self.control, schema, wal_before).await;
+                }
+                let (size, autovacuums) = self.bench.size(self.control, table).await?;
+                (measures.size, measures.autovacuums) = (Some(size), Some(autovacuums));
+                self.bench.state(self.control, table).await?
             }
-            Store::Mongo => (mongo::state(self, table).await?, None, None),
+            Store::Mongo => mongo::state(self, table).await?,
         };
         state.verify(expected)?;
-        check_receipt(&timing, phase, expected)?;
-        Ok(Measures { timing, wal_bytes, size })
+        let documents = expected.documents;
+        check_receipt(measures.timing.receipt.as_ref(), phase, subject.accounts, documents)?;
+        Ok(measures)
     }
 
-    /// Makes the table if the phase is the first of its subject.
+    /// Seconds of a checkpoint, where the server makes one for us.
+    async fn checkpoint(&self) -> Result<Option<f64>, Error> {
+        if !self.checkpoints {
+            return Ok(None);
+        }
+        let start = Instant::now();
+        self.control.client.batch_execute("checkpoint").await?;
+        Ok(Some(start.elapsed().as_secs_f64()))
+    }
+
+    /// Makes the table if the phase finds none.
     pub(crate) async fn create_first(&self, phase: &Phase, table: &str) -> Result<(), Error> {
-        if phase.wave == 1 {
-            let name = self.bench.quoted(table);
-            self.control.client.batch_execute(&self.definition.replacen(TABLE, &name, 1)).await?;
+        if phase.is_fresh() {
+            let statement = self.definition.replacen(TABLE, &self.bench.quoted(table), 1);
+            let kind = if self.durability == Durability::Unlogged { "create unlogged table" } else { "create table" };
+            self.control.client.batch_execute(&statement.replacen("create table", kind, 1)).await?;
         }
         Ok(())
     }
 
-    /// The documents that a subject gets in a phase.
-    pub(crate) fn wave(&self, subject: &Subject, phase: &Phase) -> &(PathBuf, Expected) {
-        let waves = if subject.few { &self.prepared.few } else { &self.prepared.waves };
-        &waves[phase.wave as usize - 1]
+    /// The documents that a subject gets in a phase, and what its table holds after them.
+    pub(crate) fn input(&self, subject: &Subject, phase: &Phase) -> &(PathBuf, Expected) {
+        let inputs = if subject.few { &self.prepared.few } else { &self.prepared.phases };
+        let at = self.experiment.phases.iter().position(|one| one == phase);
+        &inputs[at.expect("a trial runs the phases of its experiment")]
     }
 }
 
-/// A receipt must tell the same as the table.
-fn check_receipt(timing: &Timing, phase: &Phase, expected: &Expected) -> Result<(), Error> {
-    let Some(receipt) = &timing.receipt else {
-        let missing = |counter| Error::Wrong(format!("no receipt that says how many documents were {counter}"));
-        return phase.counter.map_or(Ok(()), |counter| Err(missing(counter)));
-    };
-    for name in std::iter::once("read").chain(phase.counter) {
-        let value = receipt.get(name).and_then(serde_json::Value::as_u64);
-        if value != Some(expected.rows) {
+/// A receipt must tell the same as the table, and name the writer that the phase is about.
+fn check_receipt(receipt: Option<&Value>, phase: &Phase, accounts: bool, documents: u64) -> Result<(), Error> {
+    if !accounts {
+        return Ok(());
+    }
+    let number = |name: &str| receipt?.get(name)?.as_u64();
+    let counted = phase.counters.iter().map(|name| number(name)).sum::<Option<u64>>();
+    for (name, value) in [("read", number("read")), (&*phase.counters.join(" and "), counted)] {
+        if value != Some(documents) {
             let value = value.map_or("nothing".to_owned(), |value| value.to_string());
-            return Err(Error::Wrong(format!("the receipt says {value} for {name} instead of {}", expected.rows)));
+            return Err(Error::Wrong(format!("the receipt says {value} for {name} instead of {documents}")));
         }
+    }
+    let Some(writer) = phase.writer else { return Ok(()) };
+    let batches = |value: &Value| value.as_u64().unwrap_or(0);
+    let writers = receipt.and_then(|receipt| receipt.get("writers")?.as_object());
+    let all: u64 = writers.iter().flat_map(|one| one.values()).map(batches).sum();
+    let own = writers.and_then(|writers| writers.get(writer)).map_or(0, batches);
+    if own == 0 || own * 2 < all {
+        return Err(Error::Wrong(format!("the writer {writer} wrote {own} batches of {all}")));
     }
     Ok(())
 }
@@ -223,30 +275,42 @@ fn check_receipt(timing: &Timing, phase: &Phase, expected: &Expected) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
-    fn subjects_have_names_of_their_own_and_start_with_a_fresh_table() {
+    fn subjects_have_names_of_their_own() {
         for subject in SUBJECTS {
             assert_eq!(Subject::by_name(subject.name).unwrap().about, subject.about);
-            assert_eq!(subject.phases[0].wave, 1, "{}", subject.name);
+            assert!(subject.takes(&Phase::FRESH), "{}", subject.name);
         }
         assert!(Subject::by_name("nothing").is_none());
     }
 
     #[test]
     fn a_receipt_that_tells_something_else_is_an_error() {
-        let expected = Expected { rows: 10, sum: 0 };
-        let phase = Phase { name: "changed", wave: 2, counter: Some("updated") };
-        let timing = |receipt| Timing { wall_seconds: 1.0, client_cpu_seconds: None, client_peak_bytes: None, receipt };
-        let good = timing(Some(serde_json::json!({"read": 10, "updated": 10})));
-        assert!(check_receipt(&good, &phase, &expected).is_ok());
-        let wrong = timing(Some(serde_json::json!({"read": 10, "updated": 9})));
-        let wrong = check_receipt(&wrong, &phase, &expected).unwrap_err();
+        let check = |phase: &Phase, receipt| check_receipt(Some(&receipt), phase, true, 10);
+        assert!(check(&Phase::CHANGED, json!({"read": 10, "updated": 10})).is_ok());
+        let wrong = check(&Phase::CHANGED, json!({"read": 10, "updated": 9})).unwrap_err();
         assert_eq!(wrong.to_string(), "wrong result: the receipt says 9 for updated instead of 10");
-        assert!(check_receipt(&timing(Some(serde_json::json!({}))), &phase, &expected).is_err());
-        assert!(check_receipt(&timing(None), &phase, &expected).is_err());
-        let plain = Phase { counter: None, ..phase };
-        assert!(check_receipt(&timing(None), &plain, &expected).is_ok());
-        assert!(check_receipt(&timing(Some(serde_json::json!({"read": 9}))), &plain, &expected).is_err());
+        assert!(check(&Phase::CHANGED, json!({"read": 9, "updated": 10})).is_err());
+        assert!(check(&Phase::CHANGED, json!({})).is_err());
+        assert!(check_receipt(None, &Phase::CHANGED, true, 10).is_err());
+        assert!(check_receipt(None, &Phase::CHANGED, false, 10).is_ok());
+        let two = Phase { counters: &["updated", "superseded"], ..Phase::CHANGED };
+        assert!(check(&two, json!({"read": 10, "updated": 9, "superseded": 1})).is_ok());
+        let wrong = check(&two, json!({"read": 10, "updated": 9, "superseded": 2})).unwrap_err();
+        assert!(wrong.to_string().contains("says 11 for updated and superseded"), "{wrong}");
+    }
+
+    #[test]
+    fn a_phase_about_a_writer_is_wrong_when_another_one_wrote() {
+        let check = |writers| {
+            let receipt = json!({"read": 10, "inserted": 10, "writers": writers});
+            check_receipt(Some(&receipt), &Phase::FRESH.by("staged"), true, 10).is_ok()
+        };
+        assert!(check(json!({"staged": 2, "copy": 1})));
+        assert!(!check(json!({"staged": 2, "copy": 3})));
+        assert!(!check(json!({"copy": 1})));
+        assert!(!check(json!(null)));
     }
 }

@@ -1,9 +1,10 @@
 //! The same documents into MongoDB, where one is named: `mongoimport`, and bulk writes through pymongo.
 
-use super::{Phase, Store, Subject, Trial, UPSERT_PHASES};
+use super::{Store, Subject, Trial};
 use crate::bench::State;
 use crate::durability::Durability;
 use crate::error::Error;
+use crate::experiment::Phase;
 use crate::sample::Timing;
 use crate::tool::{MONGOIMPORT, PYMONGO};
 use std::fs::File;
@@ -17,9 +18,10 @@ const KEY: (&[u8], &[u8]) = (b"{\"id\":", b"{\"_id\":");
 pub(crate) const IMPORT: Subject = Subject {
     name: "mongoimport",
     about: "mongoimport --mode upsert: one worker, batches of 1000",
-    phases: UPSERT_PHASES,
     store: Store::Mongo,
     few: false,
+    encoded: false,
+    accounts: false,
     tools: &[&PYMONGO, &MONGOIMPORT],
     run: |trial, phase, table| Box::pin(import(trial, phase, table)),
 };
@@ -69,7 +71,7 @@ pub(super) async fn state(trial: &Trial<'_>, table: &str) -> Result<State, Error
 
 /// The documents of a phase with their key as `_id`.
 fn converted(trial: &Trial<'_>, subject: &Subject, phase: &Phase) -> Result<PathBuf, Error> {
-    let (from, _) = trial.wave(subject, phase);
+    let (from, _) = trial.input(subject, phase);
     let to = trial.bench.file("mongo.ndjson");
     convert(from, &to)?;
     Ok(to)
@@ -91,12 +93,14 @@ fn convert(from: &Path, to: &Path) -> Result<(), Error> {
 mod tests {
     use super::*;
     use crate::data_set::{DataSet, Keys};
+    use crate::stream::{Ledger, Stream};
 
     #[test]
     fn documents_keep_all_but_the_name_of_their_key() {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (dir.path().join("from"), dir.path().join("to"));
-        DataSet::new(Keys::Random, 150, 100, 150, 1).write_wave(1, &from).unwrap();
+        let set = DataSet::new("x", Keys::Random, 150, 100, 150, 1);
+        Stream::wave(1).write(&set, &mut Ledger::default(), &from).unwrap();
         convert(&from, &to).unwrap();
         let values = |path: &Path| -> Vec<serde_json::Value> {
             let text = std::fs::read_to_string(path).unwrap();

@@ -1,7 +1,8 @@
 //! What people do without a program: `\copy` into a temporary table, then one merge.
 
-use super::{Phase, Store, Subject, TABLE, Trial, UPSERT_PHASES};
+use super::{Store, Subject, TABLE, Trial};
 use crate::error::Error;
+use crate::experiment::Phase;
 use crate::sample::Timing;
 use crate::tool::PSQL;
 use std::process::Command;
@@ -12,16 +13,17 @@ const DOCUMENTS: &str = "the_documents";
 pub(crate) const SUBJECT: Subject = Subject {
     name: "merge",
     about: "psql: \\copy into a temporary table, then one insert .. select distinct on .. on conflict do update",
-    phases: UPSERT_PHASES,
     store: Store::Postgres,
     few: false,
+    encoded: false,
+    accounts: false,
     tools: &[&PSQL],
     run: |trial, phase, table| Box::pin(run(trial, phase, table)),
 };
 
 async fn run(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {
     trial.create_first(phase, table).await?;
-    let (file, _) = trial.wave(&SUBJECT, phase);
+    let (file, _) = trial.input(&SUBJECT, phase);
     let path = file.display().to_string().replace('\'', "''");
     let text = include_str!("psql.sql").replace(TABLE, &trial.bench.quoted(table));
     let script = trial.bench.script("merge.sql", &text.replace(DOCUMENTS, &path))?;

@@ -1,7 +1,8 @@
 //! What people write in Python: upserts through psycopg 3, run as a process from its start to its exit.
 
-use super::{Phase, Store, Subject, Trial, UPSERT_PHASES};
+use super::{Store, Subject, Trial};
 use crate::error::Error;
+use crate::experiment::Phase;
 use crate::sample::Timing;
 use crate::tool::PSYCOPG;
 use std::process::Command;
@@ -12,9 +13,10 @@ const SCRIPT: &str = include_str!("../../../../lab/rivals/psycopg_upsert.py");
 pub(crate) const RECIPE: Subject = Subject {
     name: "recipe",
     about: "Python, psycopg 3: upserts of 1000 rows each, prepared, 8 processes with a connection each",
-    phases: UPSERT_PHASES,
     store: Store::Postgres,
     few: false,
+    encoded: false,
+    accounts: false,
     tools: &[&PSYCOPG],
     run: |trial, phase, table| Box::pin(run(&RECIPE, trial, phase, table)),
 };
@@ -45,7 +47,7 @@ pub(crate) const SINGLE: Subject = Subject {
 /// The script's forms are named like the subjects.
 async fn run(subject: &Subject, trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {
     trial.create_first(phase, table).await?;
-    let (file, _) = trial.wave(subject, phase);
+    let (file, _) = trial.input(subject, phase);
     let script = trial.bench.script("psycopg_upsert.py", SCRIPT)?;
     let mut command = Command::new(trial.tools.program(&PSYCOPG)?);
     command.arg(script).arg(subject.name).arg(file).arg(trial.bench.quoted(table));

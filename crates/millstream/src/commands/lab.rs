@@ -8,7 +8,7 @@ use crate::secret::masked;
 use crate::signal::Signals;
 use crate::table::{Align, Table};
 use crate::target::{self, Purpose};
-use millstream_lab::{Bench, EXPERIMENTS, Error, Experiment, Finished, Ground, KEYS, Keys, Plan, Record, Report};
+use millstream_lab::{ALL, Bench, EXPERIMENTS, Error, Experiment, Finished, Ground, KEYS, Keys, Plan, Record, Report};
 use millstream_pg::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,8 @@ Examples:
   millstream lab run ingest --docs 2000000 --rounds 7
   millstream lab run ingest --sizes 150 --keys random --lanes 4
   millstream lab run rivals --sizes 150 --subjects millstream,recipe,merge
+  millstream lab run durability hot wal memory latency
+  millstream lab run all --without growth --python ~/venv/bin/python
 
 Nothing is measured against a server that is only found in the environment: the
 lab uses the local server, unless --db is typed. It works in two schemas and a
@@ -34,6 +36,9 @@ Examples:
 
 /// Documents of a quick run: enough that every part works, too few to measure.
 const QUICK_DOCUMENTS: u64 = 20_000;
+
+/// Rows to which a table grows in a quick run.
+const QUICK_ROWS: u64 = 20_000;
 
 /// Connections where nothing else is said: as many as `load` would take.
 const LANES_DEFAULT_MAX: u16 = 4;
@@ -57,7 +62,7 @@ enum LabCommand {
 #[command(after_help = LIST_EXAMPLES)]
 struct ListArgs {}
 
-/// Run an experiment, record every sample, print the report
+/// Run experiments, record every sample, print the report
 ///
 /// Subjects take turns on the same server and data, every result is verified, and a wrong one is
 /// an error, not a fast one. Millstream runs as a process, as a user runs it. The directory of the
@@ -65,24 +70,32 @@ struct ListArgs {}
 #[derive(Debug, clap::Args)]
 #[command(after_help = RUN_EXAMPLES)]
 struct RunArgs {
-    /// What to run, as listed by `lab list`
-    #[arg(value_name = "EXPERIMENT", value_parser = experiments())]
-    experiment: String,
+    /// What to run, as listed by `lab list`; one record holds them all
+    #[arg(value_name = "EXPERIMENT", required = true, value_parser = experiments(true))]
+    experiments: Vec<String>,
+
+    /// Experiments to leave out of all; growth takes minutes, rivals tens of them
+    #[arg(long, value_name = "EXPERIMENT", value_delimiter = ',', value_parser = experiments(false), hide_possible_values = true)]
+    without: Vec<String>,
 
     /// Documents of the smallest size; of larger ones fewer, about the same bytes
     #[arg(long, value_name = "N", default_value_t = 1_000_000, conflicts_with = "quick")]
     docs: u64,
 
+    /// Rows to which the table of growth grows
+    #[arg(long, value_name = "N", default_value_t = 20_000_000, conflicts_with = "quick")]
+    grow_to: u64,
+
     /// Samples of each subject
-    #[arg(long, value_name = "N", default_value_t = 5, conflicts_with = "quick")]
+    #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "quick")]
     rounds: u32,
 
-    /// Lengths of documents in bytes
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = [150, 2_048, 20_480])]
+    /// Lengths of documents in bytes [default: 150,2048,20480 or what the experiment is about]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
     sizes: Vec<usize>,
 
     /// How keys arrive; `both` tries sequential ones with the smallest size only [default: both
-    /// for ingest, random for rivals]
+    /// for ingest, else random]
     #[arg(long, value_name = "KEYS")]
     keys: Option<KeysChoice>,
 
@@ -90,7 +103,7 @@ struct RunArgs {
     #[arg(long, value_name = "N")]
     lanes: Option<u16>,
 
-    /// What to measure, by the names in the report [default: all that the experiment has]
+    /// What to measure, by the names in the report [default: all that the experiments have]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     subjects: Vec<String>,
 
@@ -145,15 +158,17 @@ enum KeysChoice {
     Both,
 }
 
-fn experiments() -> clap::builder::PossibleValuesParser {
-    EXPERIMENTS.iter().map(|one| clap::builder::PossibleValue::new(one.name).help(one.about)).collect::<Vec<_>>().into()
+fn experiments(with_all: bool) -> clap::builder::PossibleValuesParser {
+    let value = |name, about| clap::builder::PossibleValue::new(name).help(about);
+    let all = with_all.then(|| value(ALL, "each of these, and so every number that the project has a goal for"));
+    EXPERIMENTS.iter().map(|one| value(one.name, one.about)).chain(all).collect::<Vec<_>>().into()
 }
 
 /// Runs the command.
 pub async fn run(args: &LabArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     match &args.command {
         LabCommand::List(ListArgs {}) => list(output),
-        LabCommand::Run(args) => experiment(args, output, signals).await,
+        LabCommand::Run(args) => run_experiments(args, output, signals).await,
         LabCommand::Report(args) => {
             let record = Record::read(&args.record).map_err(failure)?;
             show(&Report::of(&record), output)
@@ -176,15 +191,14 @@ fn list(output: Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-async fn experiment(args: &RunArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
-    let experiment =
-        Experiment::by_name(&args.experiment).ok_or_else(|| Failure::bug("an experiment that was listed is gone"))?;
-    let plan = plan(args, experiment);
+async fn run_experiments(args: &RunArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
+    let experiments = Experiment::named(&args.experiments, &args.without).map_err(failure)?;
+    let plan = plan(args);
     plan.check().map_err(failure)?;
     let bench = Bench::new(ground(args).await?).map_err(failure)?;
     let mut told = |line: &str| note(line);
     let result = tokio::select! {
-        result = experiment.run(&plan, &bench, &mut told) => result.map_err(failure),
+        result = Experiment::run(&experiments, &plan, &bench, &mut told) => result.map_err(failure),
         exit = signals.stop_asked() => {
             note("stopping: tables and files of the run are being removed; finished rounds are recorded");
             bench.clear().await.map_err(failure)?;
@@ -208,15 +222,16 @@ fn show(report: &Report, output: Output) -> Result<Exit, Failure> {
     Ok(if report.has_errors() { Exit::Findings } else { Exit::Done })
 }
 
-fn plan(args: &RunArgs, experiment: &Experiment) -> Plan {
+fn plan(args: &RunArgs) -> Plan {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let lanes = u16::try_from(cores).unwrap_or(LANES_DEFAULT_MAX).min(LANES_DEFAULT_MAX);
     Plan {
         documents: if args.quick { QUICK_DOCUMENTS } else { args.docs },
+        grown_rows: if args.quick { QUICK_ROWS } else { args.grow_to },
         rounds: if args.quick { 1 } else { args.rounds },
         sizes: args.sizes.clone(),
         keys: match args.keys {
-            None => experiment.keys.to_vec(),
+            None => Vec::new(),
             Some(KeysChoice::Random) => vec![Keys::Random],
             Some(KeysChoice::Sequential) => vec![Keys::Sequential],
             Some(KeysChoice::Both) => KEYS.to_vec(),

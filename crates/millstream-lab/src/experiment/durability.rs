@@ -1,0 +1,17 @@
+//! `durability`: what it costs that commits survive.
+
+use super::{Comparison, Experiment, Phase};
+use crate::column;
+use crate::durability::Durability;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "durability",
+    about: "what durable commits cost: new documents, durable and async, beside an unlogged table",
+    subjects: &["millstream"],
+    phases: &[Phase::FRESH],
+    durabilities: &[Durability::Durable, Durability::Async, Durability::Unlogged],
+    comparison: Some(Comparison::with_durability(Durability::Unlogged, "OF UNLOGGED")),
+    columns: &[column::RATIO, column::WAL],
+    legend: &["of unlogged: the rate divided by that of the unlogged table in the same round, median (min-max)."],
+    ..Experiment::PLAIN
+};

@@ -1,0 +1,29 @@
+//! `hot`: how fast documents come in that all hit a few keys.
+
+use super::{Comparison, Experiment, Phase};
+use crate::column;
+use crate::stream::Stream;
+
+/// Of documents of one key in a batch one is written and the others are superseded.
+const COUNTERS: &[&str] = &["updated", "superseded"];
+
+/// What another subject needs to be measured here is to load these phases' files: many producers of a library's
+/// call, for instance.
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "hot",
+    about: "how fast documents come in that all hit one key or 100 keys, beside as many over all keys of the table",
+    subjects: &["millstream"],
+    phases: &[
+        Phase::FRESH,
+        Phase::CHANGED,
+        Phase::new("100 keys", Stream::hot(3, 100), COUNTERS),
+        Phase::new("1 key", Stream::hot(4, 1), COUNTERS),
+    ],
+    comparison: Some(Comparison::with_phase("changed", "OF CHANGED")),
+    columns: &[column::RATIO, column::CPU, column::WAL],
+    legend: &[
+        "of changed: the rate divided by that of a wave over all keys of the same table in the same round, median \
+         (min-max). 100 keys, 1 key: as many documents, all of the first 100 keys or of the first one.",
+    ],
+    ..Experiment::PLAIN
+};

@@ -1,0 +1,29 @@
+//! `latency`: what a slow way to the server costs.
+
+use super::{Comparison, Experiment, Phase, SIZES};
+use crate::column;
+use crate::stream::Stream;
+
+/// The round trip that is measured, beside none.
+pub(crate) const ROUND_TRIP_MS: u32 = 5;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "latency",
+    about: "what a round trip of 5 ms to the server costs, beside the same proxy without delay",
+    subjects: &["copy", "millstream"],
+    phases: &[
+        Phase::FRESH,
+        Phase::CHANGED,
+        Phase::new("changed 3", Stream::wave(3), &["updated"]),
+        Phase::new("unchanged", Stream::again(3, 4), &["unchanged"]),
+    ],
+    round_trips_ms: &[Some(0), Some(ROUND_TRIP_MS)],
+    sizes: SIZES,
+    comparison: Some(Comparison::with_round_trip(0, "OF 0 MS")),
+    columns: &[column::RATIO, column::CPU],
+    legend: &[
+        "of 0 ms: the rate divided by that of the same subject and phase through a proxy that delays nothing, in the \
+         same round, median (min-max). 5 ms: the proxy holds each byte for 2.5 ms in each direction.",
+    ],
+    ..Experiment::PLAIN
+};

@@ -1,0 +1,281 @@
+//! A network that answers late: a TCP proxy in front of the server that holds every byte for half a round trip.
+//!
+//! It limits no rate: what comes in while something is held is held as well, each for its own time. Threads sleep
+//! closer to the time than the runtime's timer, which counts milliseconds.
+
+use crate::error::Error;
+use crate::limits::{DELAYED_CHUNK_BYTES, DELAYED_CHUNKS_MAX};
+use millstream_pg::{Address, ConnInfo, Host};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A proxy on a port of 127.0.0.1. It ends with its connections when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Proxy {
+    /// How the server is reached through it.
+    pub(crate) db: ConnInfo,
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    target: Target,
+    /// Time that a byte takes in each direction.
+    delay: Duration,
+    ended: AtomicBool,
+    /// To be cut at the end.
+    connections: Mutex<Vec<Stream>>,
+}
+
+#[derive(Debug)]
+enum Target {
+    Tcp(String, u16),
+    Socket(PathBuf),
+}
+
+/// A connection of either kind.
+#[derive(Debug)]
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Proxy {
+    /// Starts a proxy in front of the first host of `db`.
+    ///
+    /// # Errors
+    /// There is no free port.
+    pub(crate) fn start(db: &ConnInfo, round_trip: Duration) -> Result<Self, Error> {
+        let failed = |source| Error::Io { what: "listen on", path: "127.0.0.1".into(), source };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let host = db.hosts.first().ok_or_else(|| Error::Wrong("a server without host".to_owned()))?;
+        let shared = Arc::new(Shared {
+            target: Target::of(host),
+            delay: round_trip / 2,
+            ended: AtomicBool::new(false),
+            connections: Mutex::default(),
+        });
+        let accepting = Arc::clone(&shared);
+        thread::spawn(move || accept(&listener, &accepting));
+        Ok(Self { db: through(db, host, address), address, shared })
+    }
+
+    /// Its port.
+    pub(crate) fn port(&self) -> u16 {
+        self.address.port()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::Release);
+        // Wakes the thread that accepts, which then sees that it is over.
+        drop(TcpStream::connect(self.address));
+        for stream in self.shared.connections.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            stream.cut();
+        }
+    }
+}
+
+/// The same database at the proxy's address, under its own name, which a certificate is checked against.
+fn through(db: &ConnInfo, host: &Host, proxy: SocketAddr) -> ConnInfo {
+    let mut db = db.clone();
+    let address = Address::Ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    db.hosts = vec![Host { address, port: proxy.port(), ..host.clone() }];
+    db
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    for client in listener.incoming() {
+        if shared.ended.load(Ordering::Acquire) {
+            return;
+        }
+        // A connection that cannot be made is one that the client sees closed.
+        if let Ok(client) = client {
+            let _ = serve(Stream::Tcp(client), shared);
+        }
+    }
+}
+
+fn serve(client: Stream, shared: &Shared) -> io::Result<()> {
+    let server = shared.target.connect()?;
+    client.at_once()?;
+    server.at_once()?;
+    for (from, to) in [(client.another()?, server.another()?), (server.another()?, client.another()?)] {
+        let (sender, receiver) = sync_channel(DELAYED_CHUNKS_MAX);
+        let delay = shared.delay;
+        thread::spawn(move || receive(from, &sender, delay));
+        thread::spawn(move || pass_on(&receiver, to));
+    }
+    let mut connections = shared.connections.lock().unwrap_or_else(PoisonError::into_inner);
+    connections.extend([client, server]);
+    Ok(())
+}
+
+/// What came in, and when it is due at the other side.
+type Chunk = (Instant, Vec<u8>);
+
+fn receive(mut from: Stream, sender: &SyncSender<Chunk>, delay: Duration) {
+    let mut buffer = vec![0; DELAYED_CHUNK_BYTES];
+    while let Ok(length) = from.read(&mut buffer) {
+        if length == 0 || sender.send((Instant::now() + delay, buffer[..length].to_vec())).is_err() {
+            return;
+        }
+    }
+}
+
+fn pass_on(receiver: &Receiver<Chunk>, mut to: Stream) {
+    while let Ok((due, bytes)) = receiver.recv() {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        if to.write_all(&bytes).is_err() {
+            break;
+        }
+    }
+    to.end_output();
+}
+
+impl Target {
+    fn of(host: &Host) -> Self {
+        match &host.address {
+            Address::Socket(dir) => Self::Socket(dir.join(format!(".s.PGSQL.{}", host.port))),
+            Address::Name(name) => Self::Tcp(name.clone(), host.port),
+            Address::Ip(ip) => Self::Tcp(ip.to_string(), host.port),
+        }
+    }
+
+    fn connect(&self) -> io::Result<Stream> {
+        match self {
+            Self::Tcp(host, port) => TcpStream::connect((host.as_str(), *port)).map(Stream::Tcp),
+            Self::Socket(path) => UnixStream::connect(path).map(Stream::Unix),
+        }
+    }
+}
+
+impl Stream {
+    fn another(&self) -> io::Result<Self> {
+        match self {
+            Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
+            Self::Unix(stream) => stream.try_clone().map(Self::Unix),
+        }
+    }
+
+    /// Small messages must not wait for each other: the delay is ours alone.
+    fn at_once(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_nodelay(true),
+            Self::Unix(_) => Ok(()),
+        }
+    }
+
+    fn end_output(&self) {
+        // It fails where the other side is gone.
+        let _ = match self {
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Self::Unix(stream) => stream.shutdown(Shutdown::Write),
+        };
+    }
+
+    fn cut(&self) {
+        // It fails where the connection has ended.
+        let _ = match self {
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
+        };
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(buffer),
+            Self::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_pg::Environment;
+
+    /// A server that sends back what it gets, and a proxy in front of it.
+    fn echo(round_trip: Duration) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                thread::spawn(move || io::copy(&mut stream.try_clone().unwrap(), &mut stream));
+            }
+        });
+        let url = format!("postgres://u:p@127.0.0.1:{port}/d");
+        let db = ConnInfo::parse(&url, &Environment::from_variables([])).unwrap();
+        Proxy::start(&db, round_trip).unwrap()
+    }
+
+    #[test]
+    fn an_answer_takes_the_round_trip_at_least() {
+        let proxy = echo(Duration::from_millis(30));
+        let mut stream = TcpStream::connect(proxy.address).unwrap();
+        for _ in 0..3 {
+            let start = Instant::now();
+            stream.write_all(b"ping").unwrap();
+            let mut answer = [0; 4];
+            stream.read_exact(&mut answer).unwrap();
+            assert_eq!(&answer, b"ping");
+            assert!(start.elapsed() >= Duration::from_millis(30));
+        }
+    }
+
+    #[test]
+    fn bytes_arrive_as_they_were_sent_and_the_end_arrives_too() {
+        let proxy = echo(Duration::from_millis(5));
+        let mut rng = fastrand::Rng::with_seed(1);
+        let sent: Vec<u8> = (0..4 << 20).map(|_| rng.u8(..)).collect();
+        let mut stream = TcpStream::connect(proxy.address).unwrap();
+        let mut out = stream.try_clone().unwrap();
+        let again = sent.clone();
+        thread::spawn(move || {
+            out.write_all(&again).unwrap();
+            out.shutdown(Shutdown::Write).unwrap();
+        });
+        let mut got = Vec::new();
+        stream.read_to_end(&mut got).unwrap();
+        assert!(got == sent, "{} bytes came back of {}", got.len(), sent.len());
+    }
+
+    #[test]
+    fn the_server_keeps_its_name_and_password_and_a_dropped_proxy_cuts() {
+        let proxy = echo(Duration::ZERO);
+        let host = &proxy.db.hosts[0];
+        assert_eq!((host.port, host.password.as_ref().unwrap().reveal()), (proxy.port(), "p"));
+        assert_eq!(proxy.db.dbname, "d");
+        let mut stream = TcpStream::connect(proxy.address).unwrap();
+        stream.write_all(b"x").unwrap();
+        stream.read_exact(&mut [0]).unwrap();
+        drop(proxy);
+        assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0);
+    }
+}
