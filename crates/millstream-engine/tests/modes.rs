@@ -53,6 +53,7 @@ async fn case(db: &TestDatabase, rng: &mut Rng, mode: &str) {
         wanted.mode = wanted.mode.with_tombstone(deletes.then(|| "op=d".parse().expect("a path and a value")));
         wanted.adopt = refuses;
         wanted.batch_rows = rng.usize(1..60);
+        wanted.arrays_rows_max = [0, 10, 500][rng.usize(..3)];
         wanted.lanes = Some(rng.u16(1..5));
         if rng.u8(..3) == 0 {
             stopped(&db.url(), &wanted, rng).await;

@@ -1,6 +1,7 @@
 //! The statements of every batch find their rows by key on large tables, whatever the statistics say.
 
 use crate::scene::{Files, Stream, request, run};
+use millstream_engine::SkipUnchanged;
 use millstream_testkit::{TestDatabase, each_build};
 use std::time::Duration;
 use tokio_postgres::Client;
@@ -33,14 +34,21 @@ async fn a_load_scans_no_large_table() {
             for n in 0..ROWS {
                 stream.push(&format!("{n:06}"), 2);
             }
-            stream.text.push_str("{\"id\":\"a\"\n{\"id\":\"refused\"}\n");
             let files = Files::new();
+            let clean = files.write("clean", &stream.text);
+            stream.text.push_str("{\"id\":\"a\"\n{\"id\":\"refused\"}\n");
             let mut wanted = request("big", "id", &[files.write("wave", &stream.text)]);
             (wanted.batch_rows, wanted.lanes) = (500, Some(2));
             let receipt = run(&db.url(), &wanted).await.receipt;
             assert_eq!((receipt.counters.updated, receipt.counters.rejected), (20_000, 2), "{receipt:?}");
             let writers = &receipt.writers;
             assert!(writers["staged"] >= 1 && writers["update"] > 5 && writers["replay"] == 1, "{writers:?}");
+            expect_no_scan(&client, before, *statistics).await;
+            let before = scanned(&client).await;
+            (wanted.arrays_rows_max, wanted.skip_unchanged) = (wanted.batch_rows * 100, SkipUnchanged::On);
+            wanted.sources = vec![clean];
+            let receipt = run(&db.url(), &wanted).await.receipt;
+            assert_eq!((receipt.counters.unchanged, receipt.writers["arrays"] > 5), (20_000, true), "{receipt:?}");
             expect_no_scan(&client, before, *statistics).await;
             drop_all(&client).await;
         }
@@ -96,15 +104,26 @@ async fn plans_use_the_key_index() {
                     .replace("{action}", action);
                 expect_plan(&client, &upsert, "", &["Conflict Arbiter Indexes: big_pkey"], "big").await;
             }
+            for filter in ["", include_str!("../src/write/arrays_filter.sql")] {
+                let arrays = include_str!("../src/write/arrays.sql")
+                    .replace("{filter}", filter)
+                    .replace("{table}", "public.big")
+                    .replace("{key}", "id")
+                    .replace("{join}", "stored.id = staged.id")
+                    .replace("{arrays}", "$1::text[], $2::jsonb[]")
+                    .replace("{action}", "update set doc = excluded.doc");
+                let words = ["Conflict Arbiter Indexes: big_pkey", "Sort Key: wanted.millstream_place"];
+                client.batch_execute(NO_OTHER_JOIN).await.expect("the server answers");
+                let lookup = if filter.is_empty() { "Function Scan" } else { "Index Cond: (id = staged.id)" };
+                expect_plan(&client, &arrays, "'{a,b}', '{1,2}'", &[lookup], "big").await;
+                expect_plan(&client, &arrays, "'{a,b}', '{1,2}'", &words, "big").await;
+            }
             let update = include_str!("../src/write/update.sql")
                 .replace("{table}", "public.big")
                 .replace("{key}", "id")
                 .replace("{set}", "staged.doc")
                 .replace("{join}", "stored.id = staged.id");
-            client
-                .batch_execute("set enable_hashjoin = off; set enable_mergejoin = off; set enable_seqscan = off")
-                .await
-                .expect("the server answers");
+            client.batch_execute(NO_OTHER_JOIN).await.expect("the server answers");
             let words = ["Nested Loop", "Subquery Scan on staged", "Sort Key", "Index Cond: (id = staged.id)"];
             expect_plan(&client, &update, "", &words, "big").await;
             client.batch_execute("reset all").await.expect("the server answers");
@@ -179,6 +198,9 @@ async fn large(db: &TestDatabase, statistics: Statistics) -> Client {
     }
     client
 }
+
+/// What a lane's session is set to, so that nothing is left but the key's index.
+const NO_OTHER_JOIN: &str = "set enable_hashjoin = off; set enable_mergejoin = off; set enable_seqscan = off";
 
 const LANE_OF_EVERY_LOAD: &str = "
     insert into millstream.lane (load_id, lane, run, epoch, slot_first, slot_end)

@@ -31,10 +31,13 @@ async fn an_equal_document_leaves_no_trace_however_it_is_spelled() {
         wanted.skip_unchanged = SkipUnchanged::On;
         for file in [wanted.sources.clone(), vec![files.write("2", second)]] {
             wanted.sources = file;
-            let receipt = run(&db.url(), &wanted).await.receipt;
-            assert_eq!((receipt.counters.unchanged, receipt.counters.updated), (2_000, 0), "{receipt:?}");
-            assert_eq!(receipt.writers.keys().collect::<Vec<_>>(), ["compared"]);
-            assert_eq!(traces(&db, "spelled").await, before);
+            for (writer, arrays_rows_max) in [("compared", 0), ("arrays", 10_000)] {
+                wanted.arrays_rows_max = arrays_rows_max;
+                let receipt = run(&db.url(), &wanted).await.receipt;
+                assert_eq!((receipt.counters.unchanged, receipt.counters.updated), (2_000, 0), "{receipt:?}");
+                assert_eq!(receipt.writers.keys().collect::<Vec<_>>(), [writer]);
+                assert_eq!(traces(&db, "spelled").await, before);
+            }
         }
     })
     .await;
@@ -66,7 +69,8 @@ async fn what_differs_is_written_and_counted_exactly() {
             }
             wanted.sources = vec![files.write("2", lines.join("\n"))];
             wanted.batch_rows = rng.usize(1..2_000);
-            wanted.skip_unchanged = SkipUnchanged::On;
+            wanted.skip_unchanged = [SkipUnchanged::On, SkipUnchanged::Auto][rng.usize(..2)];
+            wanted.arrays_rows_max = [0, 100, 10_000][rng.usize(..3)];
             let counters = run(&db.url(), &wanted).await.receipt.counters;
             let mut expected = old.clone();
             for line in &lines {

@@ -1,20 +1,25 @@
-//! A TCP proxy in front of a server that delays, holds or cuts connections.
+//! A TCP proxy in front of a server that delays, holds or cuts connections, and counts their turns.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 /// Bytes passed on at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
+/// Chunks on their way in one direction of a connection.
+const CHUNKS_LATE_MAX: usize = 256;
+
 /// What the proxy does with what it receives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Time by which each chunk is late, in each direction.
+    /// Time by which everything is late, in each direction.
     pub delay: Duration,
     /// What the client sends stays in the proxy.
     pub requests_held: bool,
@@ -33,6 +38,7 @@ pub struct Proxy {
     /// Where it listens.
     pub address: SocketAddr,
     traffic: watch::Sender<Traffic>,
+    turns: Arc<AtomicU64>,
     /// Every open connection holds one of these.
     open: Arc<()>,
     accepting: JoinHandle<()>,
@@ -49,18 +55,27 @@ impl Proxy {
         let address = listener.local_addr().expect("a bound socket has an address");
         let traffic = watch::Sender::new(Traffic::default());
         let watched = traffic.subscribe();
+        let turns = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&turns);
         let open = Arc::new(());
         let mark = Arc::downgrade(&open);
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let (target, watched, mark) = (Arc::clone(&target), watched.clone(), mark.upgrade());
+                let turns = Turns { all: Arc::clone(&counted), answered: AtomicBool::new(true) };
                 tokio::spawn(async move {
-                    serve(client, &target, watched).await;
+                    serve(client, &target, watched, &turns).await;
                     drop(mark);
                 });
             }
         });
-        Self { address, traffic, open, accepting }
+        Self { address, traffic, turns, open, accepting }
+    }
+
+    /// How often a client has sent something after it had got an answer, over all connections so far. What
+    /// it sends without waiting is one turn, where the delay leaves it the time to send all of it.
+    pub fn turns(&self) -> u64 {
+        self.turns.load(Relaxed)
     }
 
     /// Changes what happens to connections, open and new.
@@ -86,13 +101,20 @@ impl Drop for Proxy {
     }
 }
 
-#[derive(Clone, Copy)]
+/// The turns of one connection.
+struct Turns {
+    all: Arc<AtomicU64>,
+    /// Whether the client has got something since it last sent.
+    answered: AtomicBool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Requests,
     Answers,
 }
 
-async fn serve(client: TcpStream, target: &str, mut traffic: watch::Receiver<Traffic>) {
+async fn serve(client: TcpStream, target: &str, mut traffic: watch::Receiver<Traffic>, turns: &Turns) {
     if traffic.borrow_and_update().closed {
         return;
     }
@@ -105,8 +127,8 @@ async fn serve(client: TcpStream, target: &str, mut traffic: watch::Receiver<Tra
     let (mut server_out, mut server_in) = server.into_split();
     let other = traffic.clone();
     tokio::select! {
-        () = pass(&mut client_out, &mut server_in, traffic, Direction::Requests) => {}
-        () = pass(&mut server_out, &mut client_in, other, Direction::Answers) => {}
+        () = pass(&mut client_out, &mut server_in, traffic, Direction::Requests, turns) => {}
+        () = pass(&mut server_out, &mut client_in, other, Direction::Answers, turns) => {}
     }
 }
 
@@ -114,31 +136,54 @@ async fn serve(client: TcpStream, target: &str, mut traffic: watch::Receiver<Tra
 async fn pass(
     from: &mut (impl AsyncReadExt + Unpin),
     to: &mut (impl AsyncWriteExt + Unpin),
-    mut traffic: watch::Receiver<Traffic>,
+    traffic: watch::Receiver<Traffic>,
     direction: Direction,
+    turns: &Turns,
 ) {
     let generation = traffic.borrow().generation;
-    let mut cut = traffic.clone();
-    let mut buffer = vec![0; CHUNK_BYTES];
-    let work = async {
-        loop {
-            let length = match from.read(&mut buffer).await {
-                Ok(0) | Err(_) => return,
-                Ok(length) => length,
-            };
-            let delay = traffic.borrow_and_update().delay;
-            tokio::time::sleep(delay).await;
-            let open = |now: &Traffic| match direction {
-                Direction::Requests => !now.requests_held,
-                Direction::Answers => !now.answers_held,
-            };
-            if traffic.wait_for(open).await.is_err() || to.write_all(&buffer[..length]).await.is_err() {
+    let (delayed, mut cut) = (traffic.clone(), traffic.clone());
+    // Reading goes on while something is late, as on a long line.
+    let (late, due) = mpsc::channel(CHUNKS_LATE_MAX);
+    let reading = async move {
+        let mut buffer = vec![0; CHUNK_BYTES];
+        while let Ok(length @ 1..) = from.read(&mut buffer).await {
+            if direction == Direction::Requests && turns.answered.swap(false, Relaxed) {
+                turns.all.fetch_add(1, Relaxed);
+            }
+            let delay = delayed.borrow().delay;
+            if late.send((Instant::now() + delay, buffer[..length].to_vec())).await.is_err() {
                 return;
             }
         }
     };
     tokio::select! {
-        () = work => {}
+        () = async { tokio::join!(reading, write(due, to, traffic, direction, turns)); } => {}
         _ = cut.wait_for(|now| now.generation != generation) => {}
+    }
+}
+
+/// Writes what is due until there is no more.
+async fn write(
+    mut due: mpsc::Receiver<(Instant, Vec<u8>)>,
+    to: &mut (impl AsyncWriteExt + Unpin),
+    mut traffic: watch::Receiver<Traffic>,
+    direction: Direction,
+    turns: &Turns,
+) {
+    while let Some((at, bytes)) = due.recv().await {
+        tokio::time::sleep_until(at).await;
+        let open = |now: &Traffic| match direction {
+            Direction::Requests => !now.requests_held,
+            Direction::Answers => !now.answers_held,
+        };
+        if traffic.wait_for(open).await.is_err() {
+            return;
+        }
+        if direction == Direction::Answers {
+            turns.answered.store(true, Relaxed);
+        }
+        if to.write_all(&bytes).await.is_err() {
+            return;
+        }
     }
 }

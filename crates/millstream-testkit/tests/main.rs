@@ -1,6 +1,7 @@
 //! The kit's own tests against real servers.
 
 use millstream_testkit::{Certificates, Feature, Proxy, Server, Settings, StopMode};
+use std::time::Duration;
 
 #[tokio::test]
 async fn every_build_gives_a_fresh_database() {
@@ -82,6 +83,22 @@ async fn a_proxy_loses_the_answer_to_a_commit() {
 
     proxy.set(|traffic| traffic.closed = true);
     assert!(tokio_postgres::connect(&url, tokio_postgres::NoTls).await.is_err());
+}
+
+#[tokio::test]
+async fn a_proxy_counts_what_waits_for_an_answer() {
+    let database = millstream_testkit::database().await;
+    let proxy = Proxy::start(format!("127.0.0.1:{}", database.server.port())).await;
+    let client = millstream_testkit::connect(&database.server.url_at(&proxy.address.to_string(), &database.name)).await;
+    proxy.set(|traffic| traffic.delay = Duration::from_millis(5));
+    let before = proxy.turns();
+    for _ in 0..3 {
+        client.batch_execute("select 1").await.unwrap();
+    }
+    assert_eq!(proxy.turns() - before, 3);
+    let query = || client.batch_execute("select 1");
+    tokio::try_join!(biased; query(), query(), query()).unwrap();
+    assert_eq!(proxy.turns() - before, 4, "what is sent without waiting is one turn");
 }
 
 #[tokio::test]

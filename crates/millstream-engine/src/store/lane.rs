@@ -2,7 +2,6 @@
 
 use crate::batch::RejectedDocument;
 use crate::error::Error;
-use crate::limits::REJECT_ROWS;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use millstream_model::Counters;
@@ -52,25 +51,16 @@ impl Advance {
     }
 }
 
-/// Stores rejects; one that is there already stays as it is.
+/// Stores rejects, at most [`REJECT_ROWS`](crate::limits::REJECT_ROWS); one that is there already stays as it is.
 pub(crate) async fn insert_rejects(
     client: &Client,
     statement: &Statement,
     load_id: i64,
     rejects: &[&RejectedDocument],
 ) -> Result<(), Error> {
-    for some in rejects.chunks(REJECT_ROWS) {
-        insert_some(client, statement, load_id, some).await?;
+    if rejects.is_empty() {
+        return Ok(());
     }
-    Ok(())
-}
-
-async fn insert_some(
-    client: &Client,
-    statement: &Statement,
-    load_id: i64,
-    rejects: &[&RejectedDocument],
-) -> Result<(), Error> {
     let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let sources: Vec<i32> = rejects.iter().map(|r| i32::try_from(r.position.source).unwrap_or(i32::MAX)).collect();
     let offsets: Vec<i64> = rejects.iter().map(|r| int(r.position.offset)).collect();

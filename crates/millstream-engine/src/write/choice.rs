@@ -1,6 +1,7 @@
 //! Which writer a lane uses next, from what its last batches met.
 
-use super::{Writer, comparison, copy, staged, staged_update};
+use super::comparison::Sample;
+use super::{Writer, arrays, comparison, copy, staged, staged_update};
 use crate::limits::{COMPARED_PERCENT_MIN, FIRST_BATCH_ROWS, WRITER_PENALTY, WRITER_PENALTY_MAX};
 use crate::merge::Written;
 use crate::request::SkipUnchanged;
@@ -49,8 +50,10 @@ impl Choice {
         Self { compares, keys, blind: !table_empty, updates, wait: 1, penalty: WRITER_PENALTY }
     }
 
-    pub(super) fn writer(&self) -> &'static Writer {
+    /// The writer of the next batch, which may be small enough to go as arrays.
+    pub(super) fn writer(&self, small: bool) -> &'static Writer {
         match self.keys {
+            _ if small => &arrays::WRITER,
             Keys::New => &copy::WRITER,
             _ if matches!(self.compares, Compares::Always | Compares::Now(true)) => &comparison::WRITER,
             Keys::Stored => &staged_update::WRITER,
@@ -63,13 +66,18 @@ impl Choice {
         if self.blind { FIRST_BATCH_ROWS } else { usize::MAX }
     }
 
-    /// Whether a sample of the next batch should tell whether it is worth comparing.
+    /// Whether no batch has told anything yet.
+    pub(super) fn blind(&self) -> bool {
+        self.blind
+    }
+
+    /// Whether a sample of the next batch should tell whether comparing is worth it.
     pub(super) fn samples(&self) -> bool {
         self.keys != Keys::New && self.compares == Compares::Now(false)
     }
 
-    /// The share of unchanged documents in a batch, of all that were compared.
-    pub(super) fn compared(&mut self, unchanged: u64, keys: u64) {
+    /// What came of comparing.
+    pub(super) fn compared(&mut self, Sample { unchanged, keys }: Sample) {
         if matches!(self.compares, Compares::Now(_)) && keys > 0 {
             self.compares = Compares::Now(unchanged * 100 >= keys * COMPARED_PERCENT_MIN);
         }
@@ -83,19 +91,29 @@ impl Choice {
         self.penalty = (self.penalty * 2).min(WRITER_PENALTY_MAX);
     }
 
-    /// The writer wrote a batch.
-    pub(super) fn wrote(&mut self, written: Written) {
+    /// A batch was written, perhaps by a writer that also compares.
+    pub(super) fn wrote(&mut self, compared: bool, written: Written) {
         self.blind &= written.keys == 0;
-        if self.writer().name == comparison::WRITER.name {
-            self.compared(written.unchanged, written.keys);
-            if self.keys == Keys::Stored && written.inserted > 0 {
-                self.keys = Keys::Any;
-            }
+        if compared {
+            self.compared(Sample { unchanged: written.unchanged, keys: written.keys });
         }
-        if self.keys != Keys::Any {
+        let met = match self.keys {
+            Keys::New => written.inserted == written.keys,
+            Keys::Stored => written.inserted == 0,
+            Keys::Any => true,
+        };
+        if !met {
+            self.keys = Keys::Any;
+        }
+        if self.keys == Keys::Any {
+            self.learn(written);
+        } else {
             self.penalty = WRITER_PENALTY;
-            return;
         }
+    }
+
+    /// Takes up a writer for batches of this one's kind, when it has seen enough of them.
+    fn learn(&mut self, written: Written) {
         let kind = match written.inserted {
             _ if written.keys == 0 => return,
             0 if self.updates => Keys::Stored,
@@ -123,49 +141,61 @@ mod tests {
 
     #[test]
     fn a_writer_is_taken_after_a_batch_of_its_kind() {
-        assert_eq!(Choice::new(true, true, SkipUnchanged::Off).writer().name, "copy");
+        assert_eq!(Choice::new(true, true, SkipUnchanged::Off).writer(false).name, "copy");
         for (inserted, next) in [(5, "copy"), (4, "staged"), (0, "update")] {
             let mut choice = Choice::new(false, true, SkipUnchanged::Off);
-            assert_eq!(choice.writer().name, "staged");
-            choice.wrote(written(5, inserted));
-            assert_eq!(choice.writer().name, next);
+            assert_eq!(choice.writer(false).name, "staged");
+            choice.wrote(false, written(5, inserted));
+            assert_eq!(choice.writer(false).name, next);
         }
         let mut choice = Choice::new(false, false, SkipUnchanged::Off);
-        choice.wrote(written(5, 0));
-        assert_eq!(choice.writer().name, "staged", "rows of this table cannot be joined");
+        choice.wrote(false, written(5, 0));
+        assert_eq!(choice.writer(false).name, "staged", "rows of this table cannot be joined");
     }
 
     #[test]
     fn an_empty_batch_says_nothing_of_keys() {
         let mut choice = Choice::new(false, true, SkipUnchanged::Off);
         assert_eq!(choice.rows_max(), FIRST_BATCH_ROWS);
-        choice.wrote(Written::default());
-        assert_eq!((choice.writer().name, choice.rows_max()), ("staged", FIRST_BATCH_ROWS));
-        choice.wrote(written(5, 4));
-        assert_eq!((choice.writer().name, choice.rows_max()), ("staged", usize::MAX));
+        choice.wrote(false, Written::default());
+        assert_eq!((choice.writer(false).name, choice.rows_max()), ("staged", FIRST_BATCH_ROWS));
+        choice.wrote(false, written(5, 4));
+        assert_eq!((choice.writer(false).name, choice.rows_max()), ("staged", usize::MAX));
+    }
+
+    #[test]
+    fn small_batches_go_as_arrays_and_tell_what_they_meet() {
+        let mut choice = Choice::new(true, true, SkipUnchanged::Auto);
+        assert_eq!((choice.writer(true).name, choice.writer(false).name), ("arrays", "copy"));
+        choice.wrote(true, written(5, 4));
+        assert_eq!((choice.writer(true).name, choice.writer(false).name), ("arrays", "staged"));
+        choice.wrote(true, Written { documents: 5, keys: 5, unchanged: 5, ..Written::default() });
+        assert_eq!((choice.writer(true).name, choice.writer(false).name), ("arrays", "compared"));
+        choice.wrote(true, written(5, 0));
+        assert_eq!(choice.writer(false).name, "update");
     }
 
     #[test]
     fn each_miss_keeps_the_writer_away_for_longer_up_to_the_limit() {
         for (inserted, name) in [(5, "copy"), (0, "update")] {
             let mut choice = Choice::new(false, true, SkipUnchanged::Off);
-            choice.wrote(written(5, inserted));
+            choice.wrote(false, written(5, inserted));
             let mut waits = Vec::new();
             for _ in 0..10 {
                 choice.missed();
                 let mut batches = 0;
-                while choice.writer().name != name {
-                    choice.wrote(written(5, inserted));
+                while choice.writer(false).name != name {
+                    choice.wrote(false, written(5, inserted));
                     batches += 1;
                 }
                 waits.push(batches);
             }
             assert_eq!(waits[..3], [WRITER_PENALTY, 2 * WRITER_PENALTY, 4 * WRITER_PENALTY]);
             assert_eq!(waits[9], WRITER_PENALTY_MAX);
-            choice.wrote(written(5, inserted));
+            choice.wrote(false, written(5, inserted));
             choice.missed();
-            choice.wrote(written(5, inserted));
-            assert_eq!(choice.writer().name, name, "a batch that it wrote ends the penalty");
+            choice.wrote(false, written(5, inserted));
+            assert_eq!(choice.writer(false).name, name, "a batch that it wrote ends the penalty");
         }
     }
 }

@@ -1,11 +1,11 @@
 -- As compare_one.sql for keys of several columns: the answer names a key by its place in what was
 -- asked. Only without its schema does unnest take several arrays.
-select pg_catalog.array_agg(found.n),
+select pg_catalog.array_agg(found.millstream_place),
        pg_catalog.array_agg(pg_catalog.hashtextextended(found.text, ${seed_1}::bigint)),
        pg_catalog.array_agg(pg_catalog.hashtextextended(found.text, ${seed_2}::bigint))
 from (
-    select asked.n, stored.text
-    from unnest({arrays}) with ordinality as asked ({key}, n),
+    select asked.millstream_place, stored.text
+    from unnest({arrays}) with ordinality as asked ({key}, millstream_place),
          lateral (
              select stored.doc::text collate "C" as text
              from {table} as stored

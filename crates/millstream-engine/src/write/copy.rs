@@ -5,14 +5,15 @@ use super::{Session, Writer, Writing};
 use crate::batch::{Batch, Group};
 use crate::merge::Written;
 use futures_util::FutureExt;
+use std::future::ready;
 
 pub(super) static WRITER: Writer = Writer { name: "copy", write };
 
 fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
     async move {
-        let inserted = match copy_groups(session, Destination::Table, batch, groups).await {
+        let (inserted, ()) = match copy_groups(session, Destination::Table, batch, groups, ready(Ok(()))).await {
             Err(error) if error.is_duplicate() => return Ok(None),
-            inserted => inserted?,
+            copied => copied?,
         };
         Ok(Some(Written { inserted, ..batch.written(groups, &session.target.mode) }))
     }

@@ -12,11 +12,10 @@ use tokio_postgres::CopyInSink;
 /// Signature, flags and extension length (PostgreSQL manual, COPY, "Binary Format").
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 /// Version byte in front of the JSON text of a binary jsonb value (`jsonb_recv`).
-const JSONB_VERSION: u8 = 1;
+pub(super) const JSONB_VERSION: u8 = 1;
 
 /// Columns behind the document where documents delete, see [`deleting::STAGE_COLUMNS`].
 const MARKS: usize = 3;
-
 /// Where a COPY goes.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Destination {
@@ -26,26 +25,29 @@ pub(super) enum Destination {
     Stage,
 }
 
-/// Sends the winners of the groups through a COPY statement and returns the rows it took.
-pub(super) async fn copy_groups(
+/// Sends the winners of the groups through a COPY statement and returns the rows it took, and what came
+/// of the statements that follow it, which are sent without waiting for it to end.
+pub(super) async fn copy_groups<T>(
     session: Session<'_>,
     to: Destination,
     batch: &Batch,
     groups: &[Group],
-) -> Result<u64, Error> {
+    then: impl Future<Output = Result<T, Error>>,
+) -> Result<(u64, T), Error> {
     let statement = match to {
         Destination::Table => &session.prepared.copy_table,
         Destination::Stage => &session.prepared.copy_stage,
     };
-    let marked = matches!(to, Destination::Stage) && session.target.deletes();
-    let (_, sink) =
-        tokio::try_join!(biased; session.client.batch_execute(session.opening), session.client.copy_in(statement))?;
-    let mut sink = Box::pin(sink);
+    let mut sink = Box::pin(session.first(session.client.copy_in(statement)).await?);
     // The server may refuse in the middle; why, only the end of the COPY tells.
+    let marked = matches!(to, Destination::Stage) && session.target.deletes();
     let sent = send(&mut sink, session, marked, batch, groups).await;
-    let rows = sink.as_mut().finish().await?;
-    sent?;
-    Ok(rows)
+    let finish = async { sink.as_mut().finish().await.map_err(Error::from) };
+    if let Err(error) = sent {
+        finish.await?;
+        return Err(error);
+    }
+    tokio::try_join!(biased; finish, then)
 }
 
 async fn send(

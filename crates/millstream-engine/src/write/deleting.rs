@@ -4,11 +4,11 @@
 //! the deletes, the upserts of documents that are merged, and of those that take the place of deleted ones.
 
 use super::copy_stream::{Destination, copy_groups};
-use super::{Session, Writer, Writing};
+use super::{Session, Writer, Writing, counts};
 use crate::batch::{Batch, Group};
 use crate::collection::Collection;
 use crate::error::Error;
-use crate::merge::Effect;
+use crate::merge::{Effect, Written};
 use crate::store::Schema;
 use futures_util::FutureExt;
 use millstream_pg::quote_literal;
@@ -106,33 +106,40 @@ fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Wri
     async move {
         let Session { client, prepared, .. } = session;
         let sql = prepared.deleting.as_ref().expect("it is chosen only where documents delete");
-        copy_groups(session, Destination::Stage, batch, groups).await?;
-        let mut written = batch.written(groups, &session.target.mode);
-        if batch.has_tombstones() {
-            client.query_one(&sql.lock, &[]).await?;
-        }
-        if let Some((bar, _)) = &sql.versions {
-            client.execute(bar, &[]).await?;
-        }
-        if batch.has_tombstones() {
-            let (deleted, mut held) = counts(client, &sql.delete).await?;
-            if let Some((_, remember)) = &sql.versions {
-                held = client.execute(remember, &[]).await?;
-            }
-            written.deleted = deleted;
-            written.unchanged = held.saturating_sub(deleted);
-        }
-        let merged = counts(client, &sql.merge).await?;
-        let reset = if batch.has_tombstones() { counts(client, &sql.reset).await? } else { (0, 0) };
-        written.inserted = merged.0 + reset.0;
-        written.updated = merged.1 + reset.1;
-        Ok(Some(written))
+        let tombstones = batch.has_tombstones();
+        let then = async {
+            let versions = sql.versions.as_ref();
+            tokio::try_join!(
+                biased;
+                when(tombstones, execute(client, Some(&sql.lock))),
+                execute(client, versions.map(|(bar, _)| bar)),
+                when(tombstones, counts(client, &sql.delete, &[])),
+                when(tombstones, execute(client, versions.map(|(_, remember)| remember))),
+                counts(client, &sql.merge, &[]),
+                when(tombstones, counts(client, &sql.reset, &[])),
+            )
+        };
+        let (_, done) = copy_groups(session, Destination::Stage, batch, groups, then).await?;
+        let (_, _, (deleted, named), remembered, merged, reset) = done;
+        let held = if sql.versions.is_some() { remembered } else { named };
+        Ok(Some(Written {
+            inserted: merged.0 + reset.0,
+            updated: merged.1 + reset.1,
+            deleted,
+            unchanged: held.saturating_sub(deleted),
+            ..batch.written(groups, &session.target.mode)
+        }))
     }
     .boxed()
 }
 
-async fn counts(client: &Client, statement: &Statement) -> Result<(u64, u64), Error> {
-    let row = client.query_one(statement, &[]).await?;
-    let count = |n: usize| u64::try_from(row.get::<_, i64>(n)).expect("a count is not negative");
-    Ok((count(0), count(1)))
+/// Rows of a statement, none without one.
+async fn execute(client: &Client, statement: Option<&Statement>) -> Result<u64, Error> {
+    let Some(statement) = statement else { return Ok(0) };
+    Ok(client.execute(statement, &[]).await?)
+}
+
+/// What comes of some work, which is left out unless it is wanted.
+async fn when<T: Default>(wanted: bool, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    if wanted { work.await } else { Ok(T::default()) }
 }

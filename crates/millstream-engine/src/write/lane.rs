@@ -1,17 +1,17 @@
 //! A lane: one connection that commits the batches of its slots, in order, through every error
 //! that passes.
 
-use super::Session;
 use super::choice::Choice;
-use super::comparison;
+use super::comparison::{self, Sample};
 use super::kept::Kept;
 use super::replay::{self, Refused};
 use super::statement::{Prepared, Target};
+use super::{Session, Writer, arrays};
 use crate::batch::{Batch, Part, RejectedDocument};
 use crate::engine::RejectLimits;
 use crate::error::Error;
 use crate::failpoint;
-use crate::limits::HELD_BATCHES_MAX;
+use crate::limits::{HELD_BATCHES_MAX, REJECT_ROWS};
 use crate::merge::Written;
 use crate::observe::{Event, Observer, Tally};
 use millstream_model::Counters;
@@ -296,13 +296,9 @@ impl Lane {
     /// One try at a batch, in one transaction; `None` when it is to be halved.
     async fn attempt(&mut self, batch: &Batch) -> Result<Option<Counters>, Error> {
         failpoint::hit("batch-collected").await?;
-        if self.choice.samples() && !batch.groups().is_empty() && !batch.has_tombstones() {
-            let (unchanged, keys) = comparison::sample(self.session(""), batch).await?;
-            self.choice.compared(unchanged, keys);
-        }
-        let written = match self.write(batch).await {
-            Ok(Some(written)) => written,
-            Ok(None) => {
+        let (sample, written) = match self.write_sampled(batch).await {
+            Ok((sample, Some(written))) => (sample, written),
+            Ok((_, None)) => {
                 self.choice.missed();
                 self.link.connection.client.batch_execute("rollback").await?;
                 return Box::pin(self.attempt(batch)).await;
@@ -314,13 +310,38 @@ impl Lane {
             Err(error) => return Err(error),
         };
         failpoint::hit("batch-written").await?;
-        let writer = self.session("").writer(self.choice.writer(), batch);
+        let writer = self.writer(batch);
         let mut counters = batch.counters();
         counters += self.setup.target.mode.count(written);
         self.finish(batch, counters, &[]).await?;
-        self.choice.wrote(written);
+        self.choice.wrote(self.session("").compares(writer), written);
+        if let Some(sample) = sample {
+            self.choice.compared(sample);
+        }
         *self.report.writers.entry(writer.name.to_owned()).or_default() += 1;
         Ok(Some(counters))
+    }
+
+    /// Writes, and asks how a sample of the batch compares where that may change how the next one is
+    /// written. Only as long as nothing is known the answer is waited for first.
+    async fn write_sampled(&mut self, batch: &Batch) -> Result<(Option<Sample>, Option<Written>), Error> {
+        let compares = self.session("").compares(self.writer(batch));
+        if compares || !self.choice.samples() || batch.groups().is_empty() || batch.has_tombstones() {
+            return Ok((None, self.write(batch).await?));
+        }
+        if self.choice.blind() {
+            let sample = comparison::sample(self.session(""), batch).await?;
+            self.choice.compared(sample);
+            return Ok((None, self.write(batch).await?));
+        }
+        let sample = async { comparison::sample(self.session(""), batch).await.map(Some) };
+        tokio::try_join!(biased; sample, self.write(batch))
+    }
+
+    /// The writer of a batch.
+    fn writer(&self, batch: &Batch) -> &'static Writer {
+        let session = self.session("");
+        session.writer(self.choice.writer(arrays::fit(session, batch, batch.groups())), batch)
     }
 
     async fn write(&self, batch: &Batch) -> Result<Option<Written>, Error> {
@@ -329,7 +350,7 @@ impl Lane {
             session.client.batch_execute(session.opening).await?;
             return Ok(Some(Written::default()));
         }
-        session.write(self.choice.writer(), batch, batch.groups()).await
+        session.write(self.writer(batch), batch, batch.groups()).await
     }
 
     /// The batch again, in parts, so that only what the server refuses is rejected.
@@ -354,7 +375,12 @@ impl Lane {
         let client = &connection.client;
         let rejects: Vec<&RejectedDocument> = batch.rejects().chain(refused).collect();
         let reject_bytes = rejects.iter().map(|r| r.bytes.len() as u64).sum();
-        crate::store::insert_rejects(client, &prepared.reject, self.setup.load_id, &rejects).await?;
+        let insert = |some| crate::store::insert_rejects(client, &prepared.reject, self.setup.load_id, some);
+        let mut chunks = rejects.chunks(REJECT_ROWS);
+        let last_rejects = chunks.next_back().unwrap_or_default();
+        for some in chunks {
+            insert(some).await?;
+        }
         let mark = batch.last_part();
         let advance = crate::store::Advance {
             load_id: self.setup.load_id,
@@ -370,6 +396,7 @@ impl Lane {
         let commit = async { client.batch_execute("commit").await.map_err(Error::from) };
         tokio::try_join!(
             biased;
+            insert(last_rejects),
             advance.execute(client, &prepared.advance),
             commit,
             failpoint::hit("commit-sent"),

@@ -1,10 +1,12 @@
 //! Ways to get a batch's keys into the table: one file each, all inside the lane's transaction.
 
+mod arrays;
 mod choice;
 mod comparison;
 mod copy;
 mod copy_stream;
 mod deleting;
+mod elements;
 mod kept;
 mod lane;
 mod replay;
@@ -18,9 +20,11 @@ pub(crate) use statement::Target;
 use crate::batch::{Batch, Group};
 use crate::error::Error;
 use crate::merge::Written;
+use crate::request::SkipUnchanged;
 use futures_util::future::BoxFuture;
 use statement::Prepared;
-use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row, Statement};
 
 /// A way of writing. It runs inside an open transaction and leaves that open; after an error the
 /// caller rolls back.
@@ -62,15 +66,30 @@ impl<'a> Session<'a> {
         for (n, groups) in rounds.iter().enumerate() {
             let session =
                 if n == 0 { self } else { Session { opening: "delete from pg_temp.millstream_stage", ..self } };
-            let written = Box::pin(session.write_round(self.writer(&staged::WRITER, batch), batch, groups)).await?;
-            sum += written.expect("the staged writer writes any key");
+            let meant = if arrays::fit(self, batch, groups) { &arrays::WRITER } else { &staged::WRITER };
+            let written = Box::pin(session.write_round(self.writer(meant, batch), batch, groups)).await?;
+            sum += written.expect("both writers write any key");
         }
         Ok(Some(sum))
+    }
+
+    /// The answer to a writer's first statement, ahead of which the opening is sent.
+    async fn first<T>(self, statement: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Error> {
+        if self.opening.is_empty() {
+            return Ok(statement.await?);
+        }
+        Ok(tokio::try_join!(biased; self.client.batch_execute(self.opening), statement)?.1)
     }
 
     /// The writer of a batch that is meant for another one, which writes no tombstones.
     pub(crate) fn writer(&self, meant: &'static Writer, batch: &Batch) -> &'static Writer {
         if self.target.guarded || batch.has_tombstones() { &deleting::WRITER } else { meant }
+    }
+
+    /// Whether a writer finds out which documents are unchanged.
+    pub(crate) fn compares(&self, writer: &Writer) -> bool {
+        let skips = self.target.skip_unchanged != SkipUnchanged::Off;
+        skips && [comparison::WRITER.name, arrays::WRITER.name].contains(&writer.name)
     }
 
     async fn write_round(self, writer: &Writer, batch: &'a Batch, groups: &[Group]) -> Result<Option<Written>, Error> {
@@ -84,10 +103,20 @@ impl<'a> Session<'a> {
     }
 }
 
+/// The two counts that a statement answers with.
+async fn counts(client: &Client, statement: &Statement, values: &[&(dyn ToSql + Sync)]) -> Result<(u64, u64), Error> {
+    let row = client.query_one(statement, values).await?;
+    Ok((count(&row, 0), count(&row, 1)))
+}
+
+fn count(row: &Row, column: usize) -> u64 {
+    u64::try_from(row.get::<_, i64>(column)).expect("a count is not negative")
+}
+
 /// Every writer. A lane's [`choice::Choice`] names the one it wants.
 #[cfg(test)]
 static WRITERS: &[&Writer] =
-    &[&comparison::WRITER, &copy::WRITER, &deleting::WRITER, &staged::WRITER, &staged_update::WRITER];
+    &[&arrays::WRITER, &comparison::WRITER, &copy::WRITER, &deleting::WRITER, &staged::WRITER, &staged_update::WRITER];
 
 #[cfg(test)]
 mod tests {

@@ -29,6 +29,9 @@ pub(crate) struct Target {
     copy_table: String,
     copy_stage: String,
     upsert: String,
+    arrays: String,
+    /// Keys up to which a batch goes as arrays.
+    pub(crate) arrays_rows_max: usize,
     /// Where rows can be joined with staged keys.
     update: Option<String>,
     /// Where stored documents can be compared with new ones before those are sent.
@@ -48,6 +51,7 @@ pub(crate) struct Prepared {
     pub(crate) copy_table: Statement,
     pub(crate) copy_stage: Statement,
     pub(crate) upsert: Statement,
+    pub(crate) arrays: Statement,
     pub(crate) update: Option<Statement>,
     pub(crate) compared: Option<comparison::Statements>,
     pub(crate) deleting: Option<deleting::Statements>,
@@ -115,6 +119,11 @@ impl Target {
                 "copy pg_temp.millstream_stage ({key_list}, doc{stage_names}) from stdin (format binary)"
             ),
             upsert: upsert("", &action),
+            arrays: fill(include_str!("arrays.sql"))
+                .replace("{arrays}", &arrays(collection, true))
+                .replace("{filter}", &if skips { fill(include_str!("arrays_filter.sql")) } else { String::new() })
+                .replace("{action}", &action),
+            arrays_rows_max: request.arrays_rows_max,
             update,
             skip_unchanged: if compared.is_some() { request.skip_unchanged } else { SkipUnchanged::Off },
             compared,
@@ -164,33 +173,39 @@ impl Target {
             Some(deleting) => Some(deleting.prepare(client).await?),
             None => None,
         };
-        let (copy_table, copy_stage, upsert, update, compared, advance, reject) = tokio::try_join!(
+        let (copy_table, copy_stage, upsert, arrays, update, compared, advance, reject) = tokio::try_join!(
             client.prepare(&self.copy_table),
             client.prepare(&self.copy_stage),
             client.prepare(&self.upsert),
+            client.prepare(&self.arrays),
             update,
             compared,
             client.prepare(&advance),
             client.prepare(&reject),
         )?;
-        Ok(Prepared { copy_table, copy_stage, upsert, update, compared, deleting, advance, reject })
+        Ok(Prepared { copy_table, copy_stage, upsert, arrays, update, compared, deleting, advance, reject })
     }
+}
+
+/// Parameters for arrays of the key's columns, and of documents.
+fn arrays(collection: &Collection, documents: bool) -> String {
+    let types = collection.key.columns.iter().map(|c| c.key_type.sql_name());
+    let types = types.chain(documents.then_some("jsonb"));
+    (1..).zip(types).map(|(n, name)| format!("${n}::{name}[]")).collect::<Vec<_>>().join(", ")
 }
 
 /// The question for fingerprints of stored documents.
 fn compare(table: &str, keys: &[String], collection: &Collection) -> String {
-    let types = collection.key.columns.iter().map(|c| c.key_type.sql_name());
     if let [key] = keys {
-        let types: String = types.collect();
         let sql = include_str!("compare_one.sql");
-        return sql.replace("{table}", table).replace("{key}", key).replace("{type}", &types);
+        let key_type = collection.key.columns[0].key_type.sql_name();
+        return sql.replace("{table}", table).replace("{key}", key).replace("{type}", key_type);
     }
-    let arrays: Vec<String> = (1..).zip(types).map(|(n, name)| format!("${n}::{name}[]")).collect();
     let join: Vec<String> = keys.iter().map(|key| format!("stored.{key} = asked.{key}")).collect();
     include_str!("compare_many.sql")
         .replace("{table}", table)
         .replace("{key}", &keys.join(", "))
-        .replace("{arrays}", &arrays.join(", "))
+        .replace("{arrays}", &arrays(collection, false))
         .replace("{join}", &join.join(" and "))
         .replace("{seed_1}", &(keys.len() + 1).to_string())
         .replace("{seed_2}", &(keys.len() + 2).to_string())

@@ -1,0 +1,58 @@
+//! `arrays`: one upsert that brings its documents along, for small batches: one turn less than COPY into
+//! the staging table, and no staging table to be emptied by the commit.
+//!
+//! Where unchanged documents may be left alone they are: the documents are on the server anyway, and
+//! looking at the stored ones costs less than a tenth of writing them.
+
+use super::copy_stream::JSONB_VERSION;
+use super::elements::{Array, Keys};
+use super::{Session, Writer, Writing, count};
+use crate::batch::{Batch, Group};
+use crate::error::Error;
+use crate::limits::ARRAYS_BYTES_MAX;
+use crate::merge::Written;
+use bytes::BufMut;
+use futures_util::FutureExt;
+use tokio_postgres::types::ToSql;
+
+pub(super) static WRITER: Writer = Writer { name: "arrays", write };
+
+/// Whether groups of a batch are few and small enough for this writer.
+pub(super) fn fit(session: Session<'_>, batch: &Batch, groups: &[Group]) -> bool {
+    (1..=session.target.arrays_rows_max).contains(&groups.len())
+        && batch.counters().bytes_read <= ARRAYS_BYTES_MAX as u64
+}
+
+fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
+    async move {
+        let Upserted { inserted, updated, equal } = upsert(session, batch, groups).await?;
+        let written = batch.written(groups, &session.target.mode);
+        Ok(Some(Written { inserted, updated, unchanged: equal, ..written }))
+    }
+    .boxed()
+}
+
+/// What became of groups: the rest the server has dropped, or its mode leaves alone.
+pub(super) struct Upserted {
+    pub(super) inserted: u64,
+    pub(super) updated: u64,
+    /// Found equal to the stored document, where that is looked at.
+    pub(super) equal: u64,
+}
+
+/// Writes groups that [`fit`].
+pub(super) async fn upsert(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Result<Upserted, Error> {
+    let (mut keys, mut documents) = (Keys::new(&session.target.key_types), Vec::new());
+    for group in groups {
+        let (key, folded) = batch.winner(group, &session.target.mode);
+        keys.push(key);
+        documents.put_i32(i32::try_from(folded.document.len() + 1).expect("a document is below 2 GiB"));
+        documents.put_u8(JSONB_VERSION);
+        documents.put_slice(&folded.document);
+    }
+    let columns = keys.columns.iter().chain([&documents]);
+    let arrays: Vec<Array<'_>> = columns.map(|elements| Array { count: groups.len(), elements }).collect();
+    let values: Vec<&(dyn ToSql + Sync)> = arrays.iter().map(|array| array as &(dyn ToSql + Sync)).collect();
+    let row = session.first(session.client.query_one(&session.prepared.arrays, &values)).await?;
+    Ok(Upserted { inserted: count(&row, 0), updated: count(&row, 1), equal: groups.len() as u64 - count(&row, 2) })
+}

@@ -1,0 +1,178 @@
+//! What a batch costs in turns between client and server, counted on a slow line.
+
+use crate::scene::{Files, request, run};
+use futures_util::future::join_all;
+use millstream_engine::{LoadRequest, Mode, Outcome, SkipUnchanged};
+use millstream_testkit::{Proxy, TestDatabase, database};
+use std::fmt::Write;
+use std::time::Duration;
+
+/// Time by which everything is late in each direction: what is sent together is sent before an answer comes.
+const DELAY: Duration = Duration::from_millis(5);
+/// Batches of the two loads whose turns are compared; all else that a load does is the same for both.
+const BATCHES: [u64; 2] = [3, 7];
+
+/// Batches of one writer.
+struct Case {
+    writer: &'static str,
+    /// What every turn of a batch is for.
+    turns: &'static [&'static str],
+    /// Documents of a batch.
+    rows: &'static [usize],
+    /// The stored value of a document, whose new one is 1.
+    stored: fn(usize) -> Option<usize>,
+    change: fn(&mut LoadRequest),
+    /// What follows each document.
+    more: &'static str,
+}
+
+const ALL_NEW: fn(usize) -> Option<usize> = |_| None;
+const SOME_NEW: fn(usize) -> Option<usize> = |n| (n % 2 == 0).then_some(0);
+const CHANGED: fn(usize) -> Option<usize> = |_| Some(0);
+const UNCHANGED: fn(usize) -> Option<usize> = |_| Some(1);
+
+const OPEN: &str = "begin, and the start of the COPY, whose answer tokio-postgres waits for";
+const STAGE: &str = "the documents, the end of the COPY and the statements that write what is staged";
+const ASK: &str = "begin, and the question for fingerprints";
+const END: &str = "rejects, which need the batch written, watermark and counters, which need its counts, and commit";
+
+/// Sends all batches, however small, the way of large ones.
+const AS_LARGE: fn(&mut LoadRequest) = |wanted| wanted.arrays_rows_max = 0;
+
+const CASES: &[Case] = &[
+    Case {
+        writer: "copy",
+        turns: &[OPEN, "the documents, and the end of the COPY, which may find a stored key", END],
+        rows: &[20, 1_500],
+        stored: ALL_NEW,
+        change: AS_LARGE,
+        more: "",
+    },
+    Case {
+        writer: "staged",
+        turns: &[OPEN, STAGE, END],
+        rows: &[20, 1_500],
+        stored: SOME_NEW,
+        change: AS_LARGE,
+        more: "",
+    },
+    Case {
+        writer: "staged",
+        turns: &[OPEN, STAGE, END],
+        rows: &[20, 1_500],
+        stored: SOME_NEW,
+        change: AS_LARGE,
+        more: "{no document\n",
+    },
+    // The sample that tells whether to compare goes along.
+    Case {
+        writer: "update",
+        turns: &[OPEN, STAGE, END],
+        rows: &[20, 1_500],
+        stored: CHANGED,
+        change: AS_LARGE,
+        more: "",
+    },
+    Case {
+        writer: "compared",
+        turns: &[ASK, END],
+        rows: &[20, 1_500],
+        stored: UNCHANGED,
+        change: |wanted| (wanted.arrays_rows_max, wanted.skip_unchanged) = (0, SkipUnchanged::On),
+        more: "",
+    },
+    Case {
+        writer: "compared",
+        turns: &[ASK, OPEN, STAGE, END],
+        rows: &[20, 1_500],
+        stored: CHANGED,
+        change: |wanted| (wanted.arrays_rows_max, wanted.skip_unchanged) = (0, SkipUnchanged::On),
+        more: "",
+    },
+    Case {
+        writer: "compared",
+        turns: &[ASK, "the few documents that differ, as arrays", END],
+        rows: &[1_500],
+        stored: |n| Some(usize::from(n % 100 > 0)),
+        change: |wanted| wanted.skip_unchanged = SkipUnchanged::On,
+        more: "",
+    },
+    Case {
+        writer: "deletes",
+        turns: &[OPEN, STAGE, END],
+        rows: &[20, 1_500],
+        stored: SOME_NEW,
+        change: |wanted| {
+            let mode: Mode = "newest:value:bigint".parse().expect("a mode");
+            wanted.mode = mode.with_tombstone(Some("op=d".parse().expect("a path and a value")));
+        },
+        more: "{\"id\":\"gone\",\"value\":2,\"op\":\"d\"}\n",
+    },
+    Case {
+        writer: "arrays",
+        turns: &["begin, and the statement with the documents", END],
+        rows: &[1, 20, 500],
+        stored: SOME_NEW,
+        change: |_| {},
+        more: "",
+    },
+];
+
+#[tokio::test]
+async fn a_batch_takes_few_turns_however_large_it_is() {
+    // One thread: what a lane sends without waiting leaves it before the proxy passes any of it on.
+    let db = &database().await;
+    run(&db.url(), &request("public.first", "id:text", &[Files::new().write("a", "")])).await;
+    let all = CASES.iter().enumerate().map(|(n, case)| async move {
+        for &rows in case.rows {
+            let mut turns = Vec::new();
+            for batches in BATCHES {
+                turns.push(turns_of(db, &format!("public.trips_{n}_{rows}_{batches}"), case, rows, batches).await);
+            }
+            let (taken, batches) = (turns[1] - turns[0], BATCHES[1] - BATCHES[0]);
+            let expected = batches * case.turns.len() as u64;
+            let Case { writer, turns, .. } = case;
+            assert!(
+                taken <= expected,
+                "{writer}: {taken} turns for {batches} batches of {rows} rows, wanted {turns:?}"
+            );
+        }
+    });
+    join_all(all).await;
+}
+
+/// The turns of a load of so many batches, in each of which one writer writes so many documents.
+async fn turns_of(db: &TestDatabase, table: &str, case: &Case, rows: usize, batches: u64) -> u64 {
+    let files = Files::new();
+    let key = |batch: u64, n: usize| format!("{batch:03}-{n:06}");
+    let (mut seed, mut sources) = (String::new(), Vec::new());
+    for batch in 0..batches {
+        let mut text = String::new();
+        for n in 0..rows {
+            writeln!(text, "{{\"id\":\"{}\",\"value\":1}}\n{}", key(batch, n), case.more).expect("a text grows");
+            if let Some(value) = (case.stored)(n) {
+                writeln!(seed, "{{\"id\":\"{}\",\"value\":{value}}}", key(batch, n)).expect("a text grows");
+            }
+        }
+        sources.push(files.write(&format!("{batch}"), text));
+    }
+    let mut wanted = request(table, "id:text", &sources);
+    (wanted.lanes, wanted.batch_rows, wanted.rejects_max) = (Some(1), 1, 1_000_000);
+    (case.change)(&mut wanted);
+    if !seed.is_empty() {
+        run(&db.url(), &LoadRequest { sources: vec![files.write("seed", seed)], ..wanted.clone() }).await;
+    }
+    let proxy = Proxy::start(format!("127.0.0.1:{}", db.server.port())).await;
+    proxy.set(|traffic| traffic.delay = DELAY);
+    let url = db.server.url_at(&proxy.address.to_string(), &db.name);
+    let Outcome { receipt, stopped, .. } = run(&url, &wanted).await;
+    assert!(stopped.is_none() && receipt.counters.rejected == rejects(case, rows, batches), "{receipt:?}");
+    // The first batch of a load into rows may have to find out which writer is wanted.
+    let others: u64 = receipt.writers.iter().filter(|(name, _)| *name != case.writer).map(|(_, n)| n).sum();
+    assert!(receipt.writers[case.writer] + others == batches && others <= 1, "{}: {receipt:?}", case.writer);
+    proxy.turns()
+}
+
+fn rejects(case: &Case, rows: usize, batches: u64) -> u64 {
+    if case.more.starts_with("{no") { rows as u64 * batches } else { 0 }
+}
