@@ -9,6 +9,7 @@ mod obstacles;
 mod plan;
 mod producers;
 mod refusals;
+mod refused;
 mod resume;
 mod round_trips;
 mod scene;

@@ -112,6 +112,26 @@ impl Choice {
         }
     }
 
+    /// Whether the next batch is believed to hold new keys only.
+    pub(super) fn expects_new(&self) -> bool {
+        self.keys == Keys::New
+    }
+
+    /// A batch was written by a walk, which writes any key.
+    pub(super) fn walked(&mut self, written: Written) {
+        self.blind &= written.keys == 0;
+        let other = match self.keys {
+            Keys::New => written.inserted < written.keys,
+            Keys::Stored => written.inserted > 0,
+            Keys::Any => false,
+        };
+        if other {
+            self.missed();
+        } else if self.keys == Keys::Any {
+            self.learn(written);
+        }
+    }
+
     /// Takes up a writer for batches of this one's kind, when it has seen enough of them.
     fn learn(&mut self, written: Written) {
         let kind = match written.inserted {

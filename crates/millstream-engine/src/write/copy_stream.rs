@@ -7,7 +7,7 @@ use crate::limits::COPY_MESSAGE_BYTES;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt;
 use millstream_model::key_bytes::put_copy_fields;
-use tokio_postgres::CopyInSink;
+use tokio_postgres::{CopyInSink, Statement};
 
 /// Signature, flags and extension length (PostgreSQL manual, COPY, "Binary Format").
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -16,20 +16,25 @@ pub(super) const JSONB_VERSION: u8 = 1;
 
 /// Columns behind the document where documents delete, see [`deleting::STAGE_COLUMNS`].
 const MARKS: usize = 3;
+/// Columns behind those that tell a walk where it is.
+const PLACES: usize = 2;
+
 /// Where a COPY goes.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Destination {
+pub(super) enum Destination<'a> {
     /// The collection's table.
     Table,
     /// The connection's staging table.
     Stage,
+    /// The staging table of a walk, by its COPY statement, with what each group stands for, see [`super::walk`].
+    Replay(&'a Statement, &'a [i32]),
 }
 
 /// Sends the winners of the groups through a COPY statement and returns the rows it took, and what came
 /// of the statements that follow it, which are sent without waiting for it to end.
 pub(super) async fn copy_groups<T>(
     session: Session<'_>,
-    to: Destination,
+    to: Destination<'_>,
     batch: &Batch,
     groups: &[Group],
     then: impl Future<Output = Result<T, Error>>,
@@ -37,11 +42,11 @@ pub(super) async fn copy_groups<T>(
     let statement = match to {
         Destination::Table => &session.prepared.copy_table,
         Destination::Stage => &session.prepared.copy_stage,
+        Destination::Replay(statement, _) => statement,
     };
     let mut sink = Box::pin(session.first(session.client.copy_in(statement)).await?);
     // The server may refuse in the middle; why, only the end of the COPY tells.
-    let marked = matches!(to, Destination::Stage) && session.target.deletes();
-    let sent = send(&mut sink, session, marked, batch, groups).await;
+    let sent = send(&mut sink, session, to, batch, groups).await;
     let finish = async { sink.as_mut().finish().await.map_err(Error::from) };
     if let Err(error) = sent {
         finish.await?;
@@ -53,15 +58,18 @@ pub(super) async fn copy_groups<T>(
 async fn send(
     sink: &mut std::pin::Pin<Box<CopyInSink<Bytes>>>,
     session: Session<'_>,
-    marked: bool,
+    to: Destination<'_>,
     batch: &Batch,
     groups: &[Group],
 ) -> Result<(), Error> {
-    let columns = session.target.key_types.len() + 1 + if marked { MARKS } else { 0 };
+    let marked = !matches!(to, Destination::Table) && session.target.deletes();
+    let folds = if let Destination::Replay(_, folds) = to { Some(folds) } else { None };
+    let columns =
+        session.target.key_types.len() + 1 + if marked { MARKS } else { 0 } + if folds.is_some() { PLACES } else { 0 };
     let columns = i16::try_from(columns).expect("keys have few columns");
     let mut buffer = BytesMut::with_capacity(2 * COPY_MESSAGE_BYTES);
     buffer.put_slice(HEADER);
-    for group in groups {
+    for (place, group) in (0..).zip(groups) {
         let (key, folded) = batch.winner(group, &session.target.mode);
         let document = &folded.document;
         buffer.put_i16(columns);
@@ -75,6 +83,12 @@ async fn send(
             for bytes in [key, folded.version] {
                 buffer.put_i32(i32::try_from(bytes.len()).expect("keys and versions are short"));
                 buffer.put_slice(bytes);
+            }
+        }
+        if let Some(folds) = folds {
+            for number in [i32::try_from(place + 1).expect("a batch has few documents"), folds[place]] {
+                buffer.put_i32(4);
+                buffer.put_i32(number);
             }
         }
         if buffer.len() >= COPY_MESSAGE_BYTES {

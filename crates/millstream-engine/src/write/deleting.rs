@@ -59,15 +59,17 @@ pub(crate) struct Statements {
 
 impl Sql {
     /// `fill` puts the collection's names into a statement, `upsert` makes one of staged rows under a
-    /// condition and of an action on stored ones.
+    /// condition and of an action on stored ones. `run` is the condition of the staged rows that are meant.
     pub(super) fn new(
         collection: &Collection,
         schema: &Schema,
         fill: impl Fn(&str) -> String,
         upsert: impl Fn(&str, &str) -> String,
         action: &str,
+        run: &str,
     ) -> Self {
         let mode = &collection.mode;
+        let fill = |sql: &str| fill(sql).replace("{run}", run);
         let versions = mode.version().map(|_| {
             let of = |sql: &str| {
                 schema
@@ -82,9 +84,29 @@ impl Sql {
             lock: fill(include_str!("deleting_lock.sql")),
             versions,
             delete: fill(include_str!("deleting_delete.sql")).replace("{condition}", &condition),
-            merge: upsert("where millstream_effect = 0", action),
-            reset: upsert("where millstream_effect = 1", "update set doc = excluded.doc"),
+            merge: upsert(&format!("where {run} and millstream_effect = 0"), action),
+            reset: upsert(&format!("where {run} and millstream_effect = 1"), "update set doc = excluded.doc"),
         }
+    }
+
+    /// The statement that locks the rows of a batch with tombstones.
+    pub(super) fn lock(&self) -> &str {
+        &self.lock
+    }
+
+    /// What the writer does with rows that are staged and locked, as a part of [`super::walk`]'s function.
+    pub(super) fn try_run(&self) -> String {
+        let text = include_str!("deleting_run.sql");
+        let (bar, remember) = match &self.versions {
+            Some(Versions { bar, remember }) => {
+                (format!("{bar};"), format!("{remember};\n    get diagnostics held = row_count;"))
+            }
+            None => (String::new(), String::new()),
+        };
+        [("{bar}", &bar), ("{delete}", &self.delete), ("{remember}", &remember)]
+            .into_iter()
+            .chain([("{merge}", &self.merge), ("{reset}", &self.reset)])
+            .fold(text.to_owned(), |text, (place, sql)| text.replace(place, sql.trim_end()))
     }
 
     pub(super) async fn prepare(&self, client: &Client) -> Result<Statements, Error> {

@@ -1,7 +1,7 @@
 -- Takes documents out of the batch that are older than the tombstone of their key, of which nothing is
 -- stored. As a join, it could be planned from the tombstones, of which there may be many.
 delete from pg_temp.millstream_stage as staged
-where (
+where {run} and (
     select gone.version
     from {schema}.tombstone as gone
     where gone.table_oid = {oid}

@@ -1,9 +1,11 @@
 -- Deletes what the batch's tombstones name; says how much there was, and how many tombstones.
 with gone as (
     delete from {table} as stored
-    using (select {key}, doc from pg_temp.millstream_stage where millstream_effect = 2 order by {key}) as staged
+    using (
+        select {key}, doc from pg_temp.millstream_stage where {run} and millstream_effect = 2 order by {key}
+    ) as staged
     where {join} and {condition}
     returning 1
 )
 select (select pg_catalog.count(*) from gone),
-       (select pg_catalog.count(*) from pg_temp.millstream_stage where millstream_effect = 2)
+       (select pg_catalog.count(*) from pg_temp.millstream_stage where {run} and millstream_effect = 2)

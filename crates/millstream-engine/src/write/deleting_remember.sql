@@ -2,7 +2,8 @@
 insert into {schema}.tombstone as known (table_oid, version_of, id, version)
 select {oid}, {version_of}, millstream_id, millstream_version
 from pg_temp.millstream_stage as staged
-where millstream_effect = 2
+where {run}
+  and millstream_effect = 2
   and not exists (select from {table} as stored where {join})
 order by millstream_id
 on conflict (table_oid, version_of, id) do update

@@ -6,6 +6,7 @@ use super::comparison::{self, Sample};
 use super::kept::Kept;
 use super::replay::{self, Refused};
 use super::statement::{Prepared, Target};
+use super::walk::Walker;
 use super::{Session, Writer, arrays};
 use crate::batch::{Batch, Part, RejectedDocument};
 use crate::engine::RejectLimits;
@@ -68,6 +69,8 @@ pub(crate) struct Lane {
     flushing: bool,
     /// How a transaction begins, and one whose commit waits for the disk.
     openings: [String; 2],
+    /// Whether the server refused something in the last batch, so that the next one is walked at once.
+    wary: bool,
     report: LaneReport,
     reconnected: bool,
 }
@@ -89,6 +92,8 @@ struct Link {
     opened: Instant,
     connection: Connection,
     prepared: Prepared,
+    /// Made when the server first refuses something.
+    walker: Option<Walker>,
 }
 
 impl Lane {
@@ -98,7 +103,19 @@ impl Lane {
         let choice = Choice::new(setup.table_empty, setup.target.has_update(), setup.target.skip_unchanged);
         let (kept, report) = (Kept::default(), LaneReport::default());
         let (openings, flushing) = (openings(&setup), false);
-        Ok(Self { setup, link, epoch, batches, choice, kept, flushing, openings, report, reconnected: false })
+        Ok(Self {
+            setup,
+            link,
+            epoch,
+            batches,
+            choice,
+            kept,
+            flushing,
+            openings,
+            wary: false,
+            report,
+            reconnected: false,
+        })
     }
 
     /// Commits batches until the queue ends, or the server has refused too many documents.
@@ -199,10 +216,9 @@ impl Lane {
 
     /// Commits a batch, or gives back what is to be committed in its place, oldest first.
     ///
-    /// That is its halves when the server refuses something in it: finding what it refuses takes
-    /// statements for every document, so each part of that work is committed, and counted towards
-    /// the limit of rejects, on its own. After a crash of the server it is what that has lost, and then
-    /// the batch.
+    /// That is its halves when the server refuses more in it than the limit of rejects allows, so that the
+    /// load stops near the limit, and where each refusal takes round trips to find. After a crash of the
+    /// server it is what that has lost, and then the batch.
     async fn commit(&mut self, batch: Batch) -> Result<Vec<Vec<Part>>, Error> {
         let durability = self.setup.target.durability;
         self.flushing = durability.keeps() && self.kept.is_full(self.setup.batch_bytes_max);
@@ -296,6 +312,9 @@ impl Lane {
     /// One try at a batch, in one transaction; `None` when it is to be halved.
     async fn attempt(&mut self, batch: &Batch) -> Result<Option<Counters>, Error> {
         failpoint::hit("batch-collected").await?;
+        if self.wary && !batch.groups().is_empty() {
+            return self.replay(batch).await;
+        }
         let (sample, written) = match self.write_sampled(batch).await {
             Ok((sample, Some(written))) => (sample, written),
             Ok((_, None)) => {
@@ -305,7 +324,7 @@ impl Lane {
             }
             Err(error) if error.refuses_data() => {
                 self.link.connection.client.batch_execute("rollback").await?;
-                return if batch.parts() > 1 { Ok(None) } else { self.replay(batch).await.map(Some) };
+                return self.replay(batch).await;
             }
             Err(error) => return Err(error),
         };
@@ -353,18 +372,34 @@ impl Lane {
         session.write(self.writer(batch), batch, batch.groups()).await
     }
 
-    /// The batch again, in parts, so that only what the server refuses is rejected.
-    async fn replay(&mut self, batch: &Batch) -> Result<Counters, Error> {
-        self.link.connection.client.batch_execute(self.opening()).await?;
-        let Refused { mut counters, rejects } = replay::replay(self.session(""), batch).await?;
+    /// The batch again, so that only what the server refuses is rejected; `None` when it is to be halved.
+    async fn replay(&mut self, batch: &Batch) -> Result<Option<Counters>, Error> {
+        let (documents_max, bytes_max) = self.setup.rejects.left(&self.setup.tally);
+        let mut walker = match self.link.walker.take() {
+            Some(walker) => walker,
+            None => Walker::open(&self.link.connection.client, &self.setup.target).await?,
+        };
+        let session = self.session(self.opening());
+        let refused = replay::replay(session, &mut walker, batch, self.choice.expects_new(), documents_max).await;
+        self.wary = walker.usable();
+        self.link.walker = Some(walker);
+        let Some(Refused { written, rejects }) = refused? else { return Ok(None) };
+        if batch.parts() > 1 && rejects.iter().map(|r| r.bytes.len() as u64).sum::<u64>() > bytes_max {
+            self.link.connection.client.batch_execute("rollback").await?;
+            return Ok(None);
+        }
         failpoint::hit("batch-replayed").await?;
-        counters += batch.counters();
+        let mut counters = batch.counters();
+        counters += self.setup.target.mode.count(written);
+        counters.rejected += rejects.len() as u64;
         self.finish(batch, counters, &rejects).await?;
         if !batch.acknowledged() {
             self.setup.tally.refused(rejects.len() as u64, rejects.iter().map(|r| r.bytes.len() as u64).sum());
         }
+        self.choice.walked(written);
+        self.wary &= !rejects.is_empty();
         *self.report.writers.entry("replay".to_owned()).or_default() += 1;
-        Ok(counters)
+        Ok(Some(counters))
     }
 
     /// Rejects, watermark and counters, and the commit, in one flight.
@@ -448,7 +483,7 @@ async fn attach(setup: &LaneSetup, again: bool) -> Result<(Link, i32, i64), Erro
     failpoint::hit(if again { "lane-reattached" } else { "lane-attached" }).await?;
     let (epoch, batches) = (row.get(0), row.get(1));
     let prepared = setup.target.prepare(client).await?;
-    Ok((Link { opened: Instant::now(), connection, prepared }, epoch, batches))
+    Ok((Link { opened: Instant::now(), connection, prepared, walker: None }, epoch, batches))
 }
 
 /// WAL written by this backend so far (PostgreSQL 18 and later).

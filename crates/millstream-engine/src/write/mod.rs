@@ -6,6 +6,7 @@ mod comparison;
 mod copy;
 mod copy_stream;
 mod deleting;
+mod halving;
 mod elements;
 mod kept;
 mod lane;
@@ -13,6 +14,7 @@ mod replay;
 mod staged;
 mod staged_update;
 mod statement;
+mod walk;
 
 pub(crate) use lane::{Lane, LaneReport, LaneSetup};
 pub(crate) use statement::Target;

@@ -1,90 +1,71 @@
-//! A refused batch again, halved until only refused documents are left over.
+//! A refused batch again, so that only what the server refuses in it is rejected.
 
-use super::{Session, staged};
+use super::walk::{self, Walker};
+use super::{Session, halving};
 use crate::batch::{Batch, Group, RejectedDocument, kept_bytes};
 use crate::error::Error;
-use crate::limits::REFUSAL_BYTES_MAX;
+use crate::limits::{REFUSAL_BYTES_MAX, WALK_REFUSED_MAX};
 use crate::merge::Written;
-use millstream_model::{Counters, Fault, Reason};
+use millstream_model::{Fault, Reason};
 
 /// What became of a refused batch.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
-    /// The account of its documents, server-made rejects included, decoder-made ones not.
-    pub(super) counters: Counters,
+    /// The account of what is stored.
+    pub(super) written: Written,
+    /// What is not.
     pub(super) rejects: Vec<RejectedDocument>,
 }
 
-/// Writes the batch's keys inside the open transaction, each part under a savepoint. A refused
-/// part is halved; the documents of a single refused key are written one at a time, in order.
-pub(super) async fn replay(session: Session<'_>, batch: &Batch) -> Result<Refused, Error> {
-    let mut outcome = Refused::default();
-    let mut todo: Vec<&[Group]> = vec![batch.groups()];
-    while let Some(groups) = todo.pop() {
-        match write_part(session, batch, groups).await? {
-            Ok(written) => outcome.counters += session.target.mode.count(written),
-            Err(_) if groups.len() > 1 => {
-                let (left, right) = groups.split_at(groups.len() / 2);
-                todo.push(right);
-                todo.push(left);
-            }
-            Err(refusal) => replay_key(session, batch, &groups[0], &refusal, &mut outcome).await?,
-        }
-    }
-    Ok(outcome)
-}
-
-async fn replay_key(
+/// Writes the batch in a transaction that is left open; `None` when more documents than `rejects_max`
+/// are refused, or finding those takes so long that the batch is to be halved first, unless it is as
+/// small as it can be. Then nothing is written, and no transaction open. `fresh` says that its keys are
+/// believed to be new.
+pub(super) async fn replay(
     session: Session<'_>,
+    walker: &mut Walker,
     batch: &Batch,
-    group: &Group,
-    refusal: &Error,
-    outcome: &mut Refused,
-) -> Result<(), Error> {
-    let documents = batch.singles(group);
-    let alone = documents.len() == 1;
-    for single in &documents {
-        let result = if alone {
-            Err(None)
+    fresh: bool,
+    rejects_max: u64,
+) -> Result<Option<Refused>, Error> {
+    let divisible = batch.parts() > 1;
+    let rejects_max = if divisible { rejects_max.min(WALK_REFUSED_MAX) } else { u64::MAX };
+    let mut walks = walker.usable();
+    loop {
+        let result = if walks {
+            walk::walk(session, walker, batch, fresh, rejects_max).await
+        } else if divisible {
+            return Ok(None);
         } else {
-            write_part(session, batch, std::slice::from_ref(single)).await?.map_err(Some)
+            session.client.batch_execute(session.opening).await?;
+            halving::halve(session, batch).await.map(Some)
         };
         match result {
-            Ok(written) => outcome.counters += session.target.mode.count(written),
-            Err(error) => {
-                outcome.counters.rejected += 1;
-                let mut detail = error.as_ref().unwrap_or(refusal).to_string();
-                detail.truncate(detail.floor_char_boundary(REFUSAL_BYTES_MAX));
-                let fault = Fault::new(Reason::RefusedByServer, detail);
-                let (part, row) = batch.members(single).next().expect("it holds one document");
-                let start = row.doc_start as usize;
-                outcome.rejects.push(RejectedDocument {
-                    position: part.position(row),
-                    line: row.line,
-                    fault,
-                    bytes: kept_bytes(part.bytes.slice(start..start + row.doc_len as usize)),
-                    whole_bytes: u64::from(row.doc_len),
-                });
+            Ok(Some(refused)) => return Ok(Some(refused)),
+            Ok(None) => {
+                session.client.batch_execute("rollback").await?;
+                return Ok(None);
             }
+            Err(error) if walks && error.refuses_data() => {
+                session.client.batch_execute("rollback").await?;
+                walks = walker.learns(&error);
+            }
+            Err(error) => return Err(error),
         }
     }
-    Ok(())
 }
 
-/// The inner error is a refusal of the data, after which the savepoint is rolled back.
-async fn write_part(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Result<Result<Written, Error>, Error> {
-    let opening = "savepoint part; delete from pg_temp.millstream_stage";
-    let result = Session { opening, ..session }.write(&staged::WRITER, batch, groups).await;
-    match result {
-        Ok(written) => {
-            let written = written.expect("the staged writer writes any key");
-            session.client.batch_execute("release part").await?;
-            Ok(Ok(written))
-        }
-        Err(error) if error.refuses_data() => {
-            session.client.batch_execute("rollback to part; release part").await?;
-            Ok(Err(error))
-        }
-        Err(error) => Err(error),
+/// A document that the server refuses on its own.
+pub(super) fn reject(batch: &Batch, single: &Group, refusal: &Error) -> RejectedDocument {
+    let mut detail = refusal.to_string();
+    detail.truncate(detail.floor_char_boundary(REFUSAL_BYTES_MAX));
+    let (part, row) = batch.members(single).next().expect("it holds one document");
+    let start = row.doc_start as usize;
+    RejectedDocument {
+        position: part.position(row),
+        line: row.line,
+        fault: Fault::new(Reason::RefusedByServer, detail),
+        bytes: kept_bytes(part.bytes.slice(start..start + row.doc_len as usize)),
+        whole_bytes: u64::from(row.doc_len),
     }
 }

@@ -1,6 +1,6 @@
 //! The statements of a collection under a mode, as text and prepared on a connection.
 
-use super::{comparison, deleting};
+use super::{comparison, deleting, walk};
 use crate::collection::{Collection, key_columns};
 use crate::durability::Durability;
 use crate::error::Error;
@@ -38,6 +38,7 @@ pub(crate) struct Target {
     compared: Option<Compared>,
     /// Where documents delete, or may be older than what has deleted.
     deleting: Option<deleting::Sql>,
+    walk: walk::Sql,
 }
 
 #[derive(Debug)]
@@ -87,11 +88,29 @@ impl Target {
             fill(include_str!("upsert.sql")).replace("{filter}", filter).replace("{action}", action)
         };
         let deletes = collection.guarded || mode.tombstone().is_some();
-        let deleting = deletes.then(|| deleting::Sql::new(collection, &schema, fill, upsert, &action));
+        let deleting_of =
+            |run: &str| deletes.then(|| deleting::Sql::new(collection, &schema, fill, upsert, &action, run));
+        let deleting = deleting_of("true");
         let (stage_columns, stage_names) = match deletes {
             true => (format!(", {}", deleting::STAGE_COLUMNS), format!(", {}", deleting::STAGE_NAMES)),
             false => (String::new(), String::new()),
         };
+        let tries = |run: &str, plain: &dyn Fn() -> String| deleting_of(run).map_or_else(plain, |sql| sql.try_run());
+        let walk = walk::Sql::new(
+            collection,
+            &walk::Tries {
+                table: &table,
+                keys: &keys,
+                stage: (&stage_columns, &stage_names),
+                lock: deleting
+                    .as_ref()
+                    .map_or_else(String::new, |sql| include_str!("walk_lock.sql").replace("{lock}", sql.lock())),
+                pages: tries(walk::PAGES, &|| {
+                    format!("{}into walk.added, walk.changed;", upsert(&format!("where {}", walk::PAGES), &action))
+                }),
+                one: tries(walk::ONE, &|| fill(include_str!("upsert_one.sql")).replace("{action}", &action)),
+            },
+        );
         // Where tombstones guard every key, one writer writes every batch.
         let comparable = mode.replaces() && collection.joins && !collection.guarded;
         let skips = request.skip_unchanged != SkipUnchanged::Off && comparable;
@@ -128,7 +147,12 @@ impl Target {
             skip_unchanged: if compared.is_some() { request.skip_unchanged } else { SkipUnchanged::Off },
             compared,
             deleting,
+            walk,
         }
+    }
+
+    pub(super) fn walk(&self) -> &walk::Sql {
+        &self.walk
     }
 
     /// Whether the staging table also holds what becomes of stored documents.

@@ -1,0 +1,255 @@
+//! A refused batch walked by the server: staged once, then written document by document where need be,
+//! by a function that lives as long as the connection. A million documents of which a tenth is refused
+//! would else cost as many round trips.
+
+use super::copy_stream::{Destination, copy_groups};
+use super::replay::{Refused, reject};
+use super::{Session, Target};
+use crate::batch::{Batch, Group};
+use crate::collection::{Collection, key_columns};
+use crate::error::{Error, REFUSALS};
+use crate::limits::{REFUSAL_BYTES_MAX, WALK_CODES_MAX, WALK_PAGES_MAX, WALK_PAGES_ONE_BY_ONE, WALK_REFUSED_SHARE};
+use crate::merge::Written;
+use millstream_pg::{ErrorKind, quote_literal};
+use std::collections::HashMap;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row, Statement};
+
+/// The code by which the function tells that a trigger or rule has dropped a row, which no server uses.
+const DROPPED: &str = "MS001";
+
+/// Staged rows that are tried together.
+pub(super) const PAGES: &str = "ctid >= walk.first and ctid < walk.beyond and millstream_fold >= 0";
+/// The staged row that is tried alone.
+pub(super) const ONE: &str = "ctid = r.millstream_tid";
+
+/// The walk's statements as text.
+#[derive(Debug)]
+pub(super) struct Sql {
+    /// Makes the staging table and the function.
+    create: String,
+    copy: String,
+    /// Whether documents that break a constraint may be told by its expression.
+    screens: bool,
+}
+
+/// What differs between collections and modes.
+pub(super) struct Tries<'a> {
+    pub(super) table: &'a str,
+    /// Quoted names of the key's columns.
+    pub(super) keys: &'a [String],
+    /// Definitions and names of the staging table's columns behind the document, each after a comma.
+    pub(super) stage: (&'a str, &'a str),
+    /// What comes before the first try.
+    pub(super) lock: String,
+    /// Writes what [`PAGES`] and [`ONE`] name.
+    pub(super) pages: String,
+    pub(super) one: String,
+}
+
+impl Sql {
+    pub(super) fn new(collection: &Collection, tries: &Tries<'_>) -> Self {
+        let Tries { table, keys, stage: (columns, names), lock, pages, one } = tries;
+        let key = keys.join(", ");
+        let values: Vec<String> = keys.iter().map(|key| format!("r.{key}")).collect();
+        let deletes = !names.is_empty();
+        let body = include_str!("walk.sql")
+            .replace("{lock}", lock)
+            .replace("{write_pages}", pages)
+            .replace("{write_one}", one)
+            .replace("{breaches}", include_str!("walk_breaches.sql"))
+            .replace("pg_temp.millstream_stage", "pg_temp.millstream_replay")
+            .replace("{puts}", if deletes { "millstream_effect <> 2" } else { "true" })
+            .replace("{pages}", PAGES)
+            .replace("{dropped}", DROPPED)
+            .replace("{span_max}", &WALK_PAGES_MAX.to_string())
+            .replace("{span_one_by_one}", &WALK_PAGES_ONE_BY_ONE.to_string())
+            .replace("{share}", &WALK_REFUSED_SHARE.to_string())
+            .replace("{message_max}", &REFUSAL_BYTES_MAX.to_string())
+            .replace("{oid}", &collection.table_oid.to_string())
+            .replace("{values}", &values.join(", "))
+            .replace("{table}", table)
+            .replace("{key}", &key);
+        let create = include_str!("walk_create.sql")
+            .replace("{columns}", &key_columns(&collection.key).join(", "))
+            .replace("{marks}", columns)
+            .replace("{body}", &quote_literal(&body));
+        let copy = format!(
+            "copy pg_temp.millstream_replay ({key}, doc{names}, millstream_place, millstream_fold) \
+             from stdin (format binary)"
+        );
+        // What is older than a tombstone is stale, whatever else is wrong with it.
+        Self { create, copy, screens: !deletes || collection.mode.version().is_none() }
+    }
+}
+
+/// What a connection has for walking, and what its lane has learned.
+#[derive(Debug)]
+pub(super) struct Walker {
+    /// `None` where the role may not make functions, or the server has no PL/pgSQL.
+    statements: Option<Statements>,
+    /// Codes that refuse data. A walk that meets another one ends there, for only an error that has come
+    /// to us can be judged.
+    refusing: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Statements {
+    copy: Statement,
+    walk: Statement,
+}
+
+impl Walker {
+    /// Makes what a walk needs on the connection.
+    pub(super) async fn open(client: &Client, target: &Target) -> Result<Self, Error> {
+        let sql = target.walk();
+        let statements = match client.batch_execute(&sql.create).await.map_err(Error::from) {
+            Ok(()) => Some(Statements {
+                copy: client.prepare(&sql.copy).await?,
+                walk: client.prepare("select * from pg_temp.millstream_walk($1, $2, $3, $4, $5, $6)").await?,
+            }),
+            Err(error) if is_final(error.kind()) => None,
+            Err(error) => return Err(error),
+        };
+        let refusing = REFUSALS.iter().chain(COMMON).map(|code| (*code).to_owned()).collect();
+        Ok(Self { statements, refusing })
+    }
+
+    pub(super) fn usable(&self) -> bool {
+        self.statements.is_some()
+    }
+
+    /// Whether the code of a refusal was not known; from now on it is.
+    pub(super) fn learns(&mut self, refusal: &Error) -> bool {
+        let Error::Postgres(error) = refusal else { return false };
+        // The code of a missing right tells only with the place in the server that it comes from.
+        let code =
+            error.sqlstate().filter(|_| error.kind() == ErrorKind::DataRefused && error.sqlstate() != Some("42501"));
+        let Some(code) = code.filter(|code| self.refusing.len() < WALK_CODES_MAX && !self.knows(code)) else {
+            return false;
+        };
+        self.refusing.push(code.to_owned());
+        true
+    }
+
+    fn knows(&self, code: &str) -> bool {
+        self.refusing.iter().any(|known| known == code)
+    }
+}
+
+/// Codes that need not be learned: of values, constraints, triggers and limits.
+const COMMON: &[&str] = &[
+    DROPPED, "22001", "22003", "22007", "22008", "22012", "22023", "22P02", "23502", "23503", "23505", "23514",
+    "23P01", "54000", "P0001", "P0004",
+];
+
+/// Whether asking again will not help.
+fn is_final(kind: ErrorKind) -> bool {
+    use ErrorKind::{Bug, Config, DataRefused, Exists, NotFound, Rights};
+    matches!(kind, Bug | Config | DataRefused | Exists | NotFound | Rights)
+}
+
+/// Stages the batch and lets the server walk it, in a transaction that begins with the session's opening.
+/// `None` when more than `rejects_max` documents are refused.
+pub(super) async fn walk(
+    session: Session<'_>,
+    walker: &Walker,
+    batch: &Batch,
+    fresh: bool,
+    rejects_max: u64,
+) -> Result<Option<Refused>, Error> {
+    let Session { client, target, opening, .. } = session;
+    let statements = walker.statements.as_ref().expect("it is usable");
+    let (groups, folds) = staged(session, batch);
+    let opening = format!("{opening}; truncate pg_temp.millstream_replay");
+    let session = Session { opening: &opening, ..session };
+    let to = Destination::Replay(&statements.copy, &folds);
+    let refused_max = i64::try_from(rejects_max).unwrap_or(i64::MAX);
+    let tombstones = batch.has_tombstones();
+    let fresh = fresh && !target.guarded && !tombstones;
+    let walked = async {
+        let values: &[&(dyn ToSql + Sync)] =
+            &[&walker.refusing, &refused_max, &target.mode.leaves(), &fresh, &tombstones, &target.walk().screens];
+        Ok(client.query(&statements.walk, values).await?)
+    };
+    let (rows, mut walked) = copy_groups(session, to, batch, &groups, walked).await?;
+    assert_eq!(rows, groups.len() as u64, "the staging table takes every row");
+    let counts = walked.pop().expect("the last row is the counts");
+    if walked.len() as i64 > refused_max {
+        return Ok(None);
+    }
+    let refused: HashMap<usize, Error> = walked.iter().map(refusal).collect();
+    Ok(Some(account(session, batch, &groups, &folds, &refused, &counts)))
+}
+
+/// The rows to stage, in key order, and of each how many it stands for: none but its own document (0), the
+/// documents that follow it one by one (their number), or it is one of those (-1).
+fn staged(session: Session<'_>, batch: &Batch) -> (Vec<Group>, Vec<i32>) {
+    let target = session.target;
+    let (mut groups, mut folds) = (Vec::with_capacity(batch.groups().len()), Vec::new());
+    for group in batch.groups() {
+        let alone = std::slice::from_ref(group);
+        if group.len() == 1 {
+            groups.push(group.clone());
+            folds.push(0);
+            continue;
+        }
+        let singles = batch.singles(group);
+        if batch.rounds(alone, &target.mode, !target.folds).is_some() {
+            folds.extend(singles.iter().map(|_| 0));
+        } else {
+            groups.push(group.clone());
+            folds.push(i32::try_from(singles.len()).expect("a batch has few documents"));
+            folds.extend(singles.iter().map(|_| -1));
+        }
+        groups.extend(singles);
+    }
+    (groups, folds)
+}
+
+/// Place and refusal of a staged row.
+fn refusal(row: &Row) -> (usize, Error) {
+    let place = usize::try_from(row.get::<_, i32>("place")).expect("a place is positive") - 1;
+    let sqlstate: String = row.get("code");
+    if sqlstate == DROPPED {
+        return (place, Error::RowsDropped { rows: 1 });
+    }
+    let message = row.get("message");
+    let error = millstream_pg::Error::Server { kind: ErrorKind::DataRefused, sqlstate, message };
+    (place, Error::Postgres(error))
+}
+
+fn account(
+    session: Session<'_>,
+    batch: &Batch,
+    groups: &[Group],
+    folds: &[i32],
+    refused: &HashMap<usize, Error>,
+    counts: &Row,
+) -> Refused {
+    let (mut stored, mut rejects) = (Vec::with_capacity(groups.len()), Vec::new());
+    // Whether the last row that stands for several was refused.
+    let mut parted = false;
+    for (place, (group, fold)) in groups.iter().zip(folds).enumerate() {
+        if *fold < 0 && !parted {
+            continue;
+        }
+        parted &= *fold < 0;
+        match refused.get(&place) {
+            None => stored.push(group.clone()),
+            Some(_) if *fold > 0 => parted = true,
+            Some(refusal) => rejects.push(reject(batch, group, refusal)),
+        }
+    }
+    let count = |name| u64::try_from(counts.get::<_, i64>(name)).expect("a count is not negative");
+    let written = Written {
+        inserted: count("inserted"),
+        updated: count("updated"),
+        deleted: count("deleted"),
+        unchanged: count("unchanged"),
+        ..batch.written(&stored, &session.target.mode)
+    };
+    let leaves = session.target.mode.leaves();
+    assert!(written.done() == written.keys || leaves && written.done() < written.keys, "each row counts once");
+    Refused { written, rejects }
+}

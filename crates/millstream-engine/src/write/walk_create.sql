@@ -1,0 +1,14 @@
+create temporary table millstream_replay (
+    {columns},
+    doc jsonb not null{marks},
+    millstream_place integer not null,
+    millstream_fold integer not null
+) on commit delete rows;
+create function pg_temp.millstream_walk(
+    refusing text[], refused_max bigint, leaves boolean, fresh boolean, tombstones boolean, screening boolean
+)
+returns table (
+    place integer, code text, message text, inserted bigint, updated bigint, deleted bigint, unchanged bigint
+)
+language plpgsql
+as {body}

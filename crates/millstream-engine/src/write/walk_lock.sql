@@ -1,0 +1,4 @@
+if tombstones then
+    {lock}
+    into walk.tried;
+end if;

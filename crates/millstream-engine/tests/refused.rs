@@ -1,0 +1,274 @@
+//! Loads of which the server refuses a tenth, whatever refuses it, against plain Rust and single inserts.
+
+use crate::scene::{Files, request, run, surroundings};
+use fastrand::Rng;
+use millstream_engine::{LoadRequest, StopReason, load};
+use millstream_pg::ErrorKind;
+use millstream_testkit::{Cases, TestDatabase, each_build};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use tokio_postgres::Client;
+
+/// What refuses documents whose `bad` is not 0: SQL after the table is made as `{t}`.
+const OBSTACLES: &[&str] = &[
+    "alter table {t} add check (doc ->> 'bad' is not distinct from '0')",
+    "alter table {t} add constraint b check (doc ->> 'bad' <> '1'), add constraint a check ((doc -> 'bad') not in ('2', '1')),
+         add constraint c check (id <> 'x' and doc ->> 'bad' <= '0')",
+    // An expression that fails where it is not true, and one over a column that no document has.
+    "alter table {t} add check (1 / (1 - (doc ->> 'bad')::integer) = 1)",
+    "alter table {t} add \"at\" integer default 5, add constraint a check (\"at\" > 0 and doc ->> 'bad' < '2'),
+         add constraint b check (doc ->> 'bad' < '1')",
+    "create function judge_{n}() returns trigger language plpgsql as
+         $$begin if new.doc ->> 'bad' <> '0' then raise 'a bad % document', new.doc ->> 'bad'; end if; return new; end$$;
+     create trigger judge before insert or update on {t} for each row execute function judge_{n}()",
+    "create function judge_{n}() returns trigger language plpgsql as
+         $$begin if new.doc ->> 'bad' <> '0' then raise sqlstate 'ZX001'; end if; return null; end$$;
+     create trigger judge after insert or update on {t} for each row execute function judge_{n}();
+     alter table {t} add check (doc ->> 'bad' < '2')",
+    "create function judge_{n}() returns trigger language plpgsql as
+         $$begin assert new.doc ->> 'bad' = '0', repeat('long ', 1000); return new; end$$;
+     create trigger judge before insert on {t} for each row execute function judge_{n}()",
+    "create table kind_{n} (name text primary key); insert into kind_{n} values ('0');
+     alter table {t} add kind text generated always as (doc ->> 'bad') stored references kind_{n}",
+];
+
+/// Documents, and what they leave behind when the good ones take effect one after the other.
+#[derive(Default)]
+struct Mixed {
+    text: String,
+    rows: BTreeMap<String, i64>,
+    /// Lines of bad documents.
+    bad: BTreeSet<i64>,
+    documents: i64,
+}
+
+impl Mixed {
+    fn push(&mut self, rng: &mut Rng, id: &str) {
+        self.documents += 1;
+        let bad = if rng.u8(..10) == 0 { rng.u8(1..3) } else { 0 };
+        writeln!(self.text, "{{\"id\":\"{id}\",\"value\":{},\"bad\":{bad}}}", self.documents).expect("a text grows");
+        if bad > 0 {
+            self.bad.insert(self.documents);
+        } else {
+            self.rows.insert(id.to_owned(), self.documents);
+        }
+    }
+}
+
+async fn table(client: &Client, obstacle: &str) -> String {
+    let n = fastrand::u32(..);
+    // Qualified: the role of the tests has the name of our own schema.
+    let name = format!("public.refusing_{n}");
+    let made = format!("create table {name} (id text collate \"C\" primary key, doc jsonb not null); {obstacle}");
+    client
+        .batch_execute(&made.replace("{t}", &name).replace("{n}", &format!("{n}")))
+        .await
+        .expect("the server makes the table");
+    name
+}
+
+fn adopting(table: &str, file: String, rng: &mut Rng) -> LoadRequest {
+    let mut wanted = request(table, "id:text", &[file]);
+    wanted.adopt = true;
+    wanted.rejects_max = 1_000_000;
+    wanted.lanes = Some(rng.u16(1..4));
+    wanted.batch_rows = [7, 300, 100_000][rng.usize(..3)];
+    wanted
+}
+
+/// Lines, documents and what was said of them.
+async fn rejects(client: &Client, load_id: i64) -> Vec<(i64, String, String)> {
+    let sql = "select line, document, detail from millstream.reject where load_id = $1 order by 1";
+    let rows = client.query(sql, &[&load_id]).await.expect("the rejects can be read");
+    rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect()
+}
+
+async fn stored(client: &Client, table: &str) -> BTreeMap<String, i64> {
+    let rows = client.query(&format!("select id, (doc ->> 'value')::bigint from {table}"), &[]).await;
+    rows.expect("the table can be read").iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+#[tokio::test]
+async fn what_is_refused_is_what_a_single_insert_refuses() {
+    each_build(async |db| {
+        let client = db.client().await;
+        for mut rng in Cases::new(2) {
+            for obstacle in OBSTACLES {
+                Box::pin(new_keys(&db, &client, &mut rng, obstacle)).await;
+            }
+        }
+    })
+    .await;
+}
+
+async fn new_keys(db: &TestDatabase, client: &Client, rng: &mut Rng, obstacle: &str) {
+    let table = table(client, obstacle).await;
+    let mut mixed = Mixed::default();
+    for _ in 0..rng.u64(1_000..3_000) {
+        let id = format!("{:016x}", rng.u64(..));
+        mixed.push(rng, &id);
+    }
+    let files = Files::new();
+    let wanted = adopting(&table, files.write("a", &mixed.text), rng);
+    for again in [false, true] {
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        let (new, counters) = (if again { 0 } else { mixed.rows.len() }, receipt.counters);
+        assert_eq!((counters.read, counters.inserted), (mixed.documents as u64, new as u64), "{obstacle}");
+        assert_eq!(counters.rejected, mixed.bad.len() as u64, "{obstacle}");
+        assert!(stored(client, &table).await == mixed.rows, "{obstacle}");
+        let rejects = rejects(client, receipt.load_id).await;
+        assert!(rejects.iter().map(|reject| &reject.0).eq(&mixed.bad), "{obstacle}");
+        for (line, document, detail) in rejects {
+            let alone = format!("insert into {table} (id, doc) values ($1::text::jsonb ->> 'id', $1::text::jsonb)");
+            let error = client.execute(&alone, &[&document]).await.expect_err("the server refuses it");
+            let said = error.as_db_error().expect("the server says so");
+            let mut expected = format!("{} (SQLSTATE {})", said.message(), said.code().code());
+            expected.truncate(500);
+            assert_eq!(detail, expected, "line {line}, {obstacle}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_earlier_document_of_a_key_is_stored_where_a_later_one_is_refused() {
+    each_build(async |db| {
+        let client = db.client().await;
+        for mut rng in Cases::new(2) {
+            for obstacle in OBSTACLES {
+                let table = table(&client, obstacle).await;
+                let (mut mixed, keys) = (Mixed::default(), [3, 40, 1_000][rng.usize(..3)]);
+                for _ in 0..rng.u64(1_000..2_000) {
+                    let id = format!("{:04}", rng.u16(..keys));
+                    mixed.push(&mut rng, &id);
+                }
+                let files = Files::new();
+                let wanted = adopting(&table, files.write("a", &mixed.text), &mut rng);
+                let receipt = run(&db.url(), &wanted).await.receipt;
+                assert!(stored(&client, &table).await == mixed.rows, "{obstacle}");
+                assert_eq!(
+                    (receipt.counters.read, receipt.counters.inserted),
+                    (mixed.documents as u64, mixed.rows.len() as u64)
+                );
+                // A document that a later one of its batch has made needless is not judged.
+                let rejects = rejects(&client, receipt.load_id).await;
+                assert!(rejects.iter().all(|reject| mixed.bad.contains(&reject.0)), "{obstacle}");
+                assert_eq!(rejects.len() as u64, receipt.counters.rejected);
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_role_that_may_not_use_plpgsql_loads_the_same() {
+    each_build(async |db| {
+        let client = db.client().await;
+        let (table, role) = (table(&client, OBSTACLES[1]).await, format!("loader_{}", fastrand::u32(..)));
+        client
+            .batch_execute(&format!(
+                "create role {role} login password 'x'; grant create on database {} to {role};
+                 grant select, insert, update on {table} to {role}",
+                db.name
+            ))
+            .await
+            .unwrap();
+        let url = format!("postgres://{role}:x@127.0.0.1:{}/{}", db.server.port(), db.name);
+        let (mut rng, mut mixed, files) = (Rng::with_seed(41), Mixed::default(), Files::new());
+        for n in 0..200 {
+            mixed.push(&mut rng, &n.to_string());
+        }
+        // Making our own tables takes the right that is revoked then.
+        let first = "{\"id\":\"0\",\"value\":0,\"bad\":0}\n";
+        run(&url, &adopting(&table, files.write("first", first), &mut rng)).await;
+        client.batch_execute("revoke usage on language plpgsql from public").await.unwrap();
+        let mut wanted = adopting(&table, files.write("a", &mixed.text), &mut rng);
+        wanted.lanes = Some(2);
+        let receipt = run(&url, &wanted).await.receipt;
+        assert_eq!(receipt.counters.rejected, mixed.bad.len() as u64);
+        assert!(stored(&client, &table).await == mixed.rows);
+        let rejects = rejects(&client, receipt.load_id).await;
+        assert!(rejects.iter().map(|reject| &reject.0).eq(&mixed.bad));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_error_that_is_no_refusal_rejects_nothing() {
+    each_build(async |db| {
+        let client = db.client().await;
+        for (code, kind) in
+            [("53100", ErrorKind::DiskFull), ("42501", ErrorKind::Rights), ("42P01", ErrorKind::NotFound)]
+        {
+            let failing = format!(
+                "create function judge_{{n}}() returns trigger language plpgsql as
+                     $$begin if new.id = '150' then raise sqlstate '{code}'; end if;
+                     if new.doc ->> 'bad' <> '0' then raise 'bad'; end if; return new; end$$;
+                 create trigger judge before insert or update on {{t}} for each row execute function judge_{{n}}()"
+            );
+            let table = table(&client, &failing).await;
+            let (mut rng, mut mixed, files) = (Rng::with_seed(42), Mixed::default(), Files::new());
+            for n in 100..300 {
+                mixed.push(&mut rng, &n.to_string());
+            }
+            let mut wanted = adopting(&table, files.write("a", &mixed.text), &mut rng);
+            (wanted.lanes, wanted.batch_rows) = (Some(1), 1_000);
+            let outcome = run(&db.url(), &wanted).await;
+            assert_eq!(outcome.stopped, Some(StopReason::Failed));
+            assert_eq!(outcome.error.as_ref().map(millstream_engine::Error::kind), Some(kind), "{outcome:?}");
+            assert_eq!((outcome.receipt.counters.read, outcome.receipt.counters.rejected), (0, 0));
+            assert!(stored(&client, &table).await.is_empty(), "nothing is half done");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_deadlock_among_refusals_is_tried_again() {
+    each_build(async |db| {
+        let client = db.client().await;
+        let failing = "create sequence judged_{n};
+             create function judge_{n}() returns trigger language plpgsql as
+                 $$begin if nextval('judged_{n}') = 150 then raise sqlstate '40P01'; end if;
+                 if new.doc ->> 'bad' <> '0' then raise 'bad'; end if; return new; end$$;
+             create trigger judge before insert or update on {t} for each row execute function judge_{n}()";
+        let table = table(&client, failing).await;
+        let (mut rng, mut mixed, files) = (Rng::with_seed(43), Mixed::default(), Files::new());
+        for n in 100..400 {
+            mixed.push(&mut rng, &n.to_string());
+        }
+        let mut wanted = adopting(&table, files.write("a", &mixed.text), &mut rng);
+        (wanted.lanes, wanted.batch_rows) = (Some(1), 1_000);
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert_eq!((receipt.deadlocks, receipt.counters.rejected), (1, mixed.bad.len() as u64), "{receipt:?}");
+        assert!(stored(&client, &table).await == mixed.rows);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_load_stops_soon_after_the_limit_of_rejects_and_goes_on_from_there() {
+    /// Documents of a chunk of 256 KiB, all lanes together.
+    const CHUNK_DOCUMENTS: u64 = 7_000;
+    each_build(async |db| {
+        let client = db.client().await;
+        for obstacle in [OBSTACLES[0], OBSTACLES[4]] {
+            let table = table(&client, obstacle).await;
+            let (mut rng, mut mixed, files) = (Rng::with_seed(44), Mixed::default(), Files::new());
+            for n in 0..60_000 {
+                mixed.push(&mut rng, &n.to_string());
+            }
+            let mut wanted = adopting(&table, files.write("a", &mixed.text), &mut rng);
+            (wanted.lanes, wanted.batch_rows, wanted.rejects_max) = (Some(2), 100_000, 500);
+            let (around, _) = surroundings(&db.url());
+            let outcome = Box::pin(load(&wanted, &around)).await.expect("the load begins");
+            assert_eq!(outcome.stopped, Some(StopReason::Rejects));
+            let rejected = outcome.receipt.counters.rejected;
+            assert!((500..=500 + 2 * CHUNK_DOCUMENTS / 8).contains(&rejected), "{:?}", outcome.receipt);
+            wanted.rejects_max = 1_000_000;
+            let receipt = run(&db.url(), &wanted).await.receipt;
+            assert_eq!(receipt.counters.rejected, mixed.bad.len() as u64);
+            assert!(stored(&client, &table).await == mixed.rows);
+        }
+    })
+    .await;
+}
