@@ -3,7 +3,7 @@
 use crate::column::MEBIBYTE;
 use crate::data_set::DataSet;
 use crate::durability::Durability;
-use crate::experiment::ROUND_TRIP_MS;
+use crate::limits::ROUND_TRIP_MS;
 use crate::record::Record;
 use crate::sample::{Sample, number};
 use crate::spread::Spread;

@@ -2,10 +2,8 @@
 
 use super::{Comparison, Experiment, Phase, SIZES};
 use crate::column;
+use crate::limits::ROUND_TRIP_MS;
 use crate::stream::Stream;
-
-/// The round trip that is measured, beside none.
-pub(crate) const ROUND_TRIP_MS: u32 = 5;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "latency",

@@ -14,7 +14,6 @@ mod rivals;
 mod wal;
 
 pub(crate) use comparison::Comparison;
-pub(crate) use latency::ROUND_TRIP_MS;
 pub use phase::Phase;
 pub use plan::Plan;
 
@@ -72,7 +71,7 @@ pub enum Scale {
 /// Takes lines about what is going on.
 pub type Told<'a> = dyn FnMut(&str) + 'a;
 
-/// Every experiment, in the order in which they are run.
+/// Every experiment, in the order of a run.
 pub const EXPERIMENTS: &[Experiment] = &[
     ingest::EXPERIMENT,
     durability::EXPERIMENT,
