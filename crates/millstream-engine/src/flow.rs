@@ -58,7 +58,7 @@ pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcom
     let (mut request, mut tries) = (request.clone(), 0);
     loop {
         tries += 1;
-        let error = match load_once(&request, around).await {
+        let error = match Box::pin(load_once(&request, around)).await {
             Err(Error::Emptied { documents }) => Error::Emptied { documents: documents.max(around.tally.documents()) },
             ended => return ended,
         };

@@ -141,7 +141,7 @@ fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Wri
                 when(tombstones, counts(client, &sql.reset, &[])),
             )
         };
-        let (_, done) = copy_groups(session, Destination::Stage, batch, groups, then).await?;
+        let (_, done) = Box::pin(copy_groups(session, Destination::Stage, batch, groups, then)).await?;
         let (_, _, (deleted, named), remembered, merged, reset) = done;
         let held = if sql.versions.is_some() { remembered } else { named };
         Ok(Some(Written {

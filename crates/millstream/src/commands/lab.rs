@@ -53,7 +53,7 @@ pub struct LabArgs {
 #[derive(Debug, clap::Subcommand)]
 enum LabCommand {
     List(ListArgs),
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     Report(ReportArgs),
 }
 
