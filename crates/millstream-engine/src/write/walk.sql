@@ -52,7 +52,8 @@ begin
         changed := 0;
         gone := 0;
         held := 0;
-        if not one_by_one then
+        -- Documents of a parted row that begin a page are only tried one by one.
+        if not one_by_one and not parted then
             select pg_catalog.count(*)
             from pg_temp.millstream_replay
             where {pages}
@@ -75,7 +76,6 @@ begin
                 updated := updated + changed;
                 deleted := deleted + gone;
                 unchanged := unchanged + held;
-                parted := false;
                 page := page + span;
                 span := least(span * 2, {span_max});
                 continue;
