@@ -41,6 +41,22 @@ pub enum Error {
         /// What to do next.
         hint: String,
     },
+    /// A read model that is not there, or not as asked for.
+    #[error("{model} {problem}")]
+    Model {
+        /// Its name.
+        model: CollectionName,
+        /// What is wrong with it, as the end of a sentence.
+        problem: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// A model is being refreshed elsewhere.
+    #[error("{model} is being refreshed by another process")]
+    ModelBusy {
+        /// Its name.
+        model: CollectionName,
+    },
     /// Sorted documents cannot be kept on disk.
     #[error("cannot keep sorted documents in {}", directory.display())]
     Runs {
@@ -149,7 +165,7 @@ impl Error {
             Self::Postgres(e) => e.kind(),
             Self::RowsDropped { .. } => ErrorKind::DataRefused,
             Self::Fenced { .. } => ErrorKind::Fenced,
-            Self::LoadRunning { .. } => ErrorKind::Busy,
+            Self::LoadRunning { .. } | Self::ModelBusy { .. } => ErrorKind::Busy,
             Self::StreamEnded(_) => ErrorKind::Cancelled,
             Self::Ledger(_) | Self::BrokenOff(_) => ErrorKind::Bug,
             Self::CommitsLost { .. } | Self::Emptied { .. } => ErrorKind::ServerFault,
@@ -177,9 +193,11 @@ impl Error {
             Self::Postgres(e) => e.hint(),
             Self::Source(e) => Some(e.hint()),
             Self::Key(_) => None,
-            Self::Collection { hint, .. } | Self::Unverifiable { hint, .. } | Self::Request { hint, .. } => {
-                Some(hint.clone())
-            }
+            Self::Collection { hint, .. }
+            | Self::Unverifiable { hint, .. }
+            | Self::Model { hint, .. }
+            | Self::Request { hint, .. } => Some(hint.clone()),
+            Self::ModelBusy { .. } => Some("wait for it, and refresh again if that is still needed".into()),
             Self::Runs { .. } => Some(
                 "it takes about as much room as the documents, at most twice; TMPDIR names another directory".into(),
             ),

@@ -18,6 +18,7 @@ mod flow;
 pub mod limits;
 mod merge;
 mod observe;
+mod publish;
 mod rehearsal;
 mod request;
 mod run;
@@ -36,6 +37,9 @@ pub use failpoint::FAILPOINTS;
 pub use flow::{Outcome, Surroundings, load};
 pub use merge::{Effect, Folded, MODES, Member, Mode, ModeError, Tombstone};
 pub use observe::{Event, Observer, Silent, Tally};
+pub use publish::{
+    Column, Definition, Estimate, PublishRequest, Published, RefreshRequest, Refreshed, Uncast, estimate, publish, refresh, unpublish,
+};
 pub use rehearsal::{DryReject, DryRun, dry_run};
 pub use request::{LoadRequest, SkipUnchanged};
 pub use stop::{Stop, StopReason};

@@ -219,6 +219,51 @@ pub const LOAD_LOCK_POLL: Duration = Duration::from_millis(50);
 /// hold up every new reader behind the drop.
 pub const DROP_LOCK_WAIT: Duration = Duration::from_secs(5);
 
+/// How long publishing and unpublishing wait for writers to let go of the collection's table.
+pub const PUBLISH_LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// Keys that one statement puts on record; beyond, everything counts as changed. Arrays are held in
+/// memory, and end at 1 GB.
+pub const CHANGE_KEYS_MAX: u64 = 2_000_000;
+
+/// Bytes of a change record beyond which everything counts as changed: some ten million short keys, of
+/// which deriving anew is cheaper.
+pub const CHANGE_BYTES_MAX: u64 = 256 << 20;
+
+/// Share of a collection's rows up to which a model derives again only what was changed.
+pub const INCREMENTAL_SHARE_MAX: f64 = 0.2;
+
+/// Tries of a refresh to find its way: each fails only when everything changes meanwhile.
+pub const REFRESH_TRIES_MAX: u32 = 3;
+
+/// Most connections that build a model.
+pub const BUILD_WORKERS_MAX: usize = 8;
+
+/// Parts of a collection that one connection of a build derives, so that all end at about one time.
+pub const BUILD_RANGES_PER_WORKER: usize = 4;
+
+/// Keys that are named of documents whose value is none of its column's type.
+pub const UNCAST_KEYS: usize = 5;
+
+/// A session of a refresh waits inside its transaction for others to build.
+pub const IDLE_BUILD_SETTING: (&str, &str) = ("idle_in_transaction_session_timeout", "0");
+
+/// How long emptying the rows that are not shown may hold up new readers behind running ones.
+pub const CLEAR_LOCK_BUDGET: Duration = Duration::from_millis(50);
+
+/// Time between two looks whether old transactions have ended, and first wait after a lock was not to
+/// be had.
+pub const CLEAR_POLL: Duration = Duration::from_millis(20);
+
+/// Longest wait between two tries to lock.
+pub const CLEAR_BACKOFF_MAX: Duration = Duration::from_secs(2);
+
+/// How long a refresh waits for readers of the rows that it is to replace.
+pub const CLEAR_BEFORE_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long it waits for readers of the rows that it has replaced; the next refresh tries again.
+pub const CLEAR_AFTER_PATIENCE: Duration = Duration::from_millis(500);
+
 /// How often one call begins a load into an unlogged collection again because the server has crashed.
 pub const EMPTIED_MAX: u32 = 3;
 
@@ -229,6 +274,7 @@ const _: () = assert!(LANES_DEFAULT_MAX <= LANES_MAX);
 const _: () = assert!(STAGE_MEMORY_MIB << 20 >= 2 * BATCH_BYTES_MAX && SORT_MEMORY_MIB << 20 >= 2 * BATCH_BYTES_MAX);
 const _: () = assert!((LANES_MAX as usize) <= SLOTS, "each lane owns at least one slot");
 const _: () = assert!(BATCH_ROWS <= BATCH_ROWS_MAX);
+const _: () = assert!(BATCH_ROWS_MAX as u64 <= CHANGE_KEYS_MAX, "the keys of a batch are recorded");
 const _: () = assert!(CHUNK_BYTES <= BATCH_BYTES_MAX);
 const _: () = assert!(MEMORY_BYTES >= MEMORY_BYTES_MIN);
 const _: () = assert!(VERIFY_MEMORY_BYTES >= VERIFY_MEMORY_BYTES_MIN && FINDINGS_LISTED <= FINDINGS_MAX);

@@ -8,6 +8,7 @@ mod modes;
 mod obstacles;
 mod plan;
 mod producers;
+mod publish;
 mod refusals;
 mod refused;
 mod resume;

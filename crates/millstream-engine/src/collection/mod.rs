@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::feed::Feed;
 use crate::merge::Mode;
 use crate::observe::{Event, Observer};
+use crate::publish::TRIGGER_PREFIX;
 use crate::request::LoadRequest;
 use crate::store::{self, Schema};
 use millstream_model::{CollectionName, KeyColumn, KeySpec};
@@ -64,7 +65,9 @@ pub(crate) async fn plan(
     let name = &request.collection;
     let (mode, version) = settle(request, feed).await?;
     match catalog::table(&control.client, &name.schema, &name.table).await? {
-        Some(table) => {
+        Some(mut table) => {
+            // A change record's triggers change nothing and refuse nothing.
+            table.triggers.retain(|trigger| !trigger.name.starts_with(TRIGGER_PREFIX));
             let known = store::known_collection(&control.client, schema, table.oid).await?;
             let (key, warnings) = fitness::check(request, &table, known.as_ref())?;
             let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();

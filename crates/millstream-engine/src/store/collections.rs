@@ -83,16 +83,23 @@ pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSumm
 /// The collection of a name, `None` when there is none.
 pub async fn find(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Option<Collection>, Error> {
     let row = client.query_opt(&schema.sql(include_str!("collection.sql")), &[&name.schema, &name.table]).await?;
-    row.map(|row| {
-        Ok(Collection {
-            table_oid: row.get("table_oid"),
-            name: name_of(&row),
-            key: key_of(&row)?,
-            adopted: row.get("adopted"),
-            present: row.get("present"),
-        })
+    row.map(|row| collection(&row)).transpose()
+}
+
+/// The collection of a table, `None` when there is none.
+pub async fn by_oid(client: &Client, schema: &Schema, table_oid: u32) -> Result<Option<Collection>, Error> {
+    let row = client.query_opt(&schema.sql(include_str!("collection_by_oid.sql")), &[&table_oid]).await?;
+    row.map(|row| collection(&row)).transpose()
+}
+
+fn collection(row: &Row) -> Result<Collection, Error> {
+    Ok(Collection {
+        table_oid: row.get("table_oid"),
+        name: name_of(row),
+        key: key_of(row)?,
+        adopted: row.get("adopted"),
+        present: row.get("present"),
     })
-    .transpose()
 }
 
 /// The document of a key as jsonb text, `None` when there is none. One part for each column of

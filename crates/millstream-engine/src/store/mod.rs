@@ -6,6 +6,7 @@ mod lane;
 mod load;
 pub mod loads;
 mod lock;
+pub mod models;
 mod registry;
 pub mod rejects;
 mod schema;

@@ -8,7 +8,11 @@ mod get;
 mod lab;
 mod load;
 mod loads;
+mod models;
+mod publish;
+mod refresh;
 mod rejects;
+mod unpublish;
 mod verify;
 
 use crate::args::Args;
@@ -28,6 +32,10 @@ pub enum Command {
     Get(get::GetArgs),
     Rejects(rejects::RejectsArgs),
     Verify(verify::VerifyArgs),
+    Publish(publish::PublishArgs),
+    Refresh(refresh::RefreshArgs),
+    Models(models::ModelsArgs),
+    Unpublish(unpublish::UnpublishArgs),
     Lab(lab::LabArgs),
     Db(db::DbArgs),
 }
@@ -44,6 +52,10 @@ pub async fn run(args: Args, signals: Signals) -> Result<Exit, Failure> {
         Command::Get(args) => get::run(&args, output).await,
         Command::Rejects(args) => rejects::run(&args, output).await,
         Command::Verify(args) => verify::run(&args, output).await,
+        Command::Publish(args) => publish::run(&args, output, signals).await,
+        Command::Refresh(args) => refresh::run(&args, output).await,
+        Command::Models(args) => models::run(&args, output).await,
+        Command::Unpublish(args) => unpublish::run(&args, output).await,
         Command::Lab(args) => lab::run(&args, output, signals).await,
         Command::Db(args) => db::run(&args, output).await,
     }

@@ -1,0 +1,11 @@
+-- A text as a value of the type, null where it is none.
+create or replace function {caster}(input text) returns {type}
+language plpgsql stable strict set search_path = pg_catalog, public
+as $caster$
+begin
+    return input::{type};
+exception
+    when data_exception or invalid_text_representation or object_not_in_prerequisite_state then
+        return null;
+end
+$caster$

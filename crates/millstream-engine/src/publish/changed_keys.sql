@@ -1,0 +1,6 @@
+-- The keys recorded after a snapshot, each once. Only without its schema does unnest take several arrays.
+select distinct {names}
+from {record} as change,
+     unnest({arrays}) as changed ({names})
+where change.keys > 0
+  and not pg_catalog.pg_visible_in_snapshot(change.xid, ($1::text)::pg_catalog.pg_snapshot)

@@ -1,0 +1,78 @@
+//! Emptying a generation that is not shown any more, as soon as nobody can see it.
+
+use super::storage::Storage;
+use crate::error::Error;
+use crate::limits::{CLEAR_BACKOFF_MAX, CLEAR_LOCK_BUDGET, CLEAR_POLL};
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_postgres::Client;
+
+/// Empties generations and drops their indexes, so that they can be built. All are locked at once, for
+/// at most [`CLEAR_LOCK_BUDGET`] behind running readers, again and again until `patience` is over.
+/// Returns false when readers never let it.
+///
+/// The client must not be in a transaction.
+pub(super) async fn clear(client: &Client, stale: &[(&Storage<'_>, i16)], patience: Duration) -> Result<bool, Error> {
+    let parts: Vec<String> = stale.iter().map(|(storage, generation)| storage.part(*generation)).collect();
+    let deadline = Instant::now() + patience;
+    let mut filled = false;
+    for part in &parts {
+        let sql = "select pg_catalog.pg_relation_size($1::text::pg_catalog.regclass) > 0";
+        filled |= client.query_one(sql, &[part]).await?.get::<_, bool>(0);
+    }
+    if filled && !older_are_gone(client, deadline).await? {
+        return Ok(false);
+    }
+    let mut backoff = CLEAR_POLL;
+    loop {
+        match empty(client, &parts).await {
+            Ok(()) => return Ok(true),
+            // Query canceled, by the statement timeout.
+            Err(error) if error.code().is_some_and(|code| code.code() == "57014") => {
+                client.batch_execute("rollback").await?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        if Instant::now() + backoff > deadline {
+            return Ok(false);
+        }
+        tokio::time::sleep(backoff).await;
+        backoff = (backoff * 2).min(CLEAR_BACKOFF_MAX);
+    }
+}
+
+/// Waits until every transaction that is open now has ended: a later one has a snapshot in which the
+/// generation is not shown. Source: `WaitForOlderSnapshots` in PostgreSQL's `indexcmds.c`, which waits for
+/// virtual transactions as well.
+async fn older_are_gone(client: &Client, deadline: Instant) -> Result<bool, Error> {
+    let open: Vec<String> = client.query_one(include_str!("open_transactions.sql"), &[]).await?.get(0);
+    let sql = "select not exists (select from pg_catalog.pg_locks \
+               where locktype = 'virtualxid' and virtualtransaction = any ($1))";
+    while !client.query_one(sql, &[&open]).await?.get::<_, bool>(0) {
+        if Instant::now() > deadline {
+            return Ok(false);
+        }
+        tokio::time::sleep(CLEAR_POLL).await;
+    }
+    Ok(true)
+}
+
+async fn empty(client: &Client, parts: &[String]) -> Result<(), tokio_postgres::Error> {
+    let all = parts.join(", ");
+    let budget_ms = CLEAR_LOCK_BUDGET.as_millis();
+    client
+        .batch_execute(&format!(
+            "begin; set local lock_timeout = 0; set local statement_timeout = {budget_ms}"
+        ))
+        .await?;
+    client.batch_execute(&format!("lock table {all} in access exclusive mode")).await?;
+    client.batch_execute(&format!("set local statement_timeout = 0; truncate {all}")).await?;
+    for part in parts {
+        let sql = "select indexrelid::pg_catalog.regclass::text from pg_catalog.pg_index \
+                   where indrelid = $1::text::pg_catalog.regclass";
+        for row in client.query(sql, &[part]).await? {
+            client.batch_execute(&format!("drop index {}", row.get::<_, String>(0))).await?;
+        }
+    }
+    client.batch_execute("commit").await
+}

@@ -1,0 +1,199 @@
+//! What a read model is made of, and the SQL that derives its rows from the collection's.
+
+use crate::error::Error;
+use millstream_model::{KeyColumn, KeyRequest};
+use millstream_pg::{quote_identifier, quote_literal};
+use serde::{Deserialize, Serialize};
+
+/// A read model as asked for, beside the key, which every model has.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Definition {
+    /// Columns of their own for values in the documents.
+    pub columns: Vec<Column>,
+    /// What follows `create index on TABLE`, one entry per index.
+    pub indexes: Vec<String>,
+    /// Rows of the collection for which this SQL condition is not true are left out.
+    pub condition: Option<String>,
+    /// A SQL select list in place of `doc`.
+    pub select: Option<String>,
+}
+
+/// A value of the documents as a column of a type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its type, as in SQL.
+    pub type_name: String,
+    /// Where the value is found, as for `#>>`.
+    pub path: Vec<String>,
+}
+
+impl std::str::FromStr for Column {
+    type Err = Error;
+
+    /// Reads `NAME:TYPE=PATH`; the path as in a key.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = |problem: &str| Error::Request {
+            problem: format!("\"{text}\" is no column: {problem}"),
+            hint: "write it as NAME:TYPE=PATH, as in price:numeric=offer.price".into(),
+        };
+        let (left, path) = text.split_once('=').ok_or_else(|| wrong("it has no path"))?;
+        let (name, type_name) = left.split_once(':').ok_or_else(|| wrong("it has no type"))?;
+        let mut requests = KeyRequest::parse_paths(path).map_err(|error| wrong(&error.to_string()))?;
+        match (requests.pop(), requests.is_empty()) {
+            (Some(KeyRequest { path, key_type: None, .. }), true) if !name.is_empty() && !type_name.is_empty() => {
+                Ok(Self { name: name.to_owned(), type_name: type_name.to_owned(), path })
+            }
+            _ => Err(wrong("name, type and one path are needed")),
+        }
+    }
+}
+
+impl Column {
+    /// The value's text in a document.
+    pub(super) fn text(&self) -> String {
+        let path: Vec<String> = self.path.iter().map(|segment| quote_literal(segment)).collect();
+        format!("(stored.doc operator(pg_catalog.#>>) array[{}]::text[])", path.join(","))
+    }
+
+    /// The value, null where its text is none of the type. Before PostgreSQL 16 only an exception tells,
+    /// which takes a function: the one named `caster`.
+    fn value(&self, version_num: i32, caster: &str) -> String {
+        let (text, type_name) = (self.text(), &self.type_name);
+        if version_num >= 160_000 {
+            let literal = quote_literal(type_name);
+            format!("case when pg_catalog.pg_input_is_valid({text}, {literal}) then {text}::{type_name} end")
+        } else {
+            format!("{caster}({text})")
+        }
+    }
+}
+
+/// The SQL by which a model's rows are derived.
+#[derive(Debug, Clone)]
+pub(super) struct Derivation {
+    /// The collection's table, qualified and quoted.
+    table: String,
+    key: Vec<String>,
+    /// Expressions of the typed columns, each with its name.
+    values: Vec<String>,
+    names: Vec<String>,
+    rest: String,
+    condition: String,
+    columns: Vec<Column>,
+}
+
+impl Derivation {
+    pub(super) fn new(
+        table: String,
+        key: &[KeyColumn],
+        definition: &Definition,
+        version_num: i32,
+        caster: impl Fn(usize) -> String,
+    ) -> Self {
+        let names: Vec<String> = definition.columns.iter().map(|column| quote_identifier(&column.name)).collect();
+        let values = definition.columns.iter().enumerate();
+        Self {
+            table,
+            key: key.iter().map(|column| quote_identifier(&column.name)).collect(),
+            values: values.map(|(n, c)| format!("{} as {}", c.value(version_num, &caster(n)), names[n])).collect(),
+            names,
+            rest: definition.select.clone().unwrap_or_else(|| "doc".into()),
+            condition: definition.condition.clone().unwrap_or_else(|| "true".into()),
+            columns: definition.columns.clone(),
+        }
+    }
+
+    /// The collection's table, qualified and quoted.
+    pub(super) fn table(&self) -> &str {
+        &self.table
+    }
+
+    /// The typed columns.
+    pub(super) fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The key's columns, quoted.
+    pub(super) fn key_columns(&self) -> &[String] {
+        &self.key
+    }
+
+    /// Names of the key's columns, with commas between.
+    pub(super) fn key(&self) -> String {
+        self.key.join(", ")
+    }
+
+    /// `left.KEY = right.KEY` for every column of the key.
+    pub(super) fn join(&self, left: &str, right: &str) -> String {
+        let pairs: Vec<String> = self.key.iter().map(|key| format!("{left}.{key} = {right}.{key}")).collect();
+        pairs.join(" and ")
+    }
+
+    /// The model's rows, from those of the collection that `filter`, what follows `from TABLE as stored`,
+    /// leaves.
+    pub(super) fn rows(&self, filter: &str) -> String {
+        let list = |first: &[String], more: &[String], last: &str| {
+            let all: Vec<&str> = first.iter().chain(more).map(String::as_str).chain([last]).collect();
+            all.join(", ")
+        };
+        let inner = list(&[], &self.values, "stored.*");
+        format!(
+            "select {} from (select {inner} from {} as stored {filter}) as stored where ({})",
+            list(&self.key, &self.names, &self.rest),
+            self.table,
+            self.condition
+        )
+    }
+}
+
+/// Ways in which an index may have been written: a whole clause, a list of columns, an expression.
+pub(super) fn index_clauses(text: &str) -> Vec<String> {
+    let whole = text.trim_start().get(..6).is_some_and(|start| start.eq_ignore_ascii_case("using "));
+    if whole { vec![text.to_owned()] } else { vec![format!("({text})"), format!("(({text}))"), text.to_owned()] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_model::KeyType;
+
+    fn key(name: &str) -> KeyColumn {
+        KeyColumn { name: name.into(), path: vec![name.into()], key_type: KeyType::Text }
+    }
+
+    #[test]
+    fn columns_are_read_as_name_type_path() {
+        let column: Column = "price:numeric(10,2)=offer.price".parse().unwrap();
+        assert_eq!((column.name.as_str(), column.type_name.as_str()), ("price", "numeric(10,2)"));
+        assert_eq!(column.path, ["offer", "price"]);
+        for text in ["price", "price=a", "price:numeric", ":numeric=a", "a:=b", "a:text=", "a:text=b,c"] {
+            assert!(text.parse::<Column>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rows_hold_key_columns_and_document() {
+        let definition = Definition {
+            columns: vec!["price:numeric=p".parse().unwrap()],
+            condition: Some("price > 3".into()),
+            ..Definition::default()
+        };
+        let derivation = Derivation::new("t".into(), &[key("id"), key("at")], &definition, 150_000, |n| format!("f{n}"));
+        assert_eq!(
+            derivation.rows("where true"),
+            "select \"id\", \"at\", \"price\", doc from (select f0((stored.doc operator(pg_catalog.#>>) \
+             array['p']::text[])) as \"price\", stored.* from t as stored where true) as stored where (price > 3)"
+        );
+        assert_eq!(derivation.join("a", "b"), "a.\"id\" = b.\"id\" and a.\"at\" = b.\"at\"");
+        let newer = Derivation::new("t".into(), &[key("id")], &definition, 160_000, |n| format!("f{n}"));
+        assert!(newer.rows("").contains("pg_input_is_valid"), "{}", newer.rows(""));
+    }
+
+    #[test]
+    fn an_index_may_be_a_clause_a_list_or_an_expression() {
+        assert_eq!(index_clauses("using gin (doc)"), ["using gin (doc)"]);
+        assert_eq!(index_clauses("doc->>'a'")[..2], ["(doc->>'a')", "((doc->>'a'))"]);
+    }
+}

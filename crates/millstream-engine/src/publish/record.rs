@@ -1,0 +1,152 @@
+//! The change record: which keys of a collection were changed, while a model listens.
+//!
+//! It is written by triggers, in the transaction that changes the rows, whoever changes them: our own
+//! lanes, a `psql`, another loader. That a record is visible means that the change is, so that a late
+//! commit is a late record, which the next refresh sees.
+
+use crate::error::Error;
+use crate::limits::{CHANGE_BYTES_MAX, CHANGE_KEYS_MAX, PUBLISH_LOCK_WAIT};
+use crate::store::Schema;
+use crate::store::models::Model;
+use millstream_model::KeyColumn;
+use millstream_pg::{quote_identifier, quote_literal};
+use tokio_postgres::{Client, GenericClient};
+
+/// What the names of our triggers begin with.
+pub(crate) const TRIGGER_PREFIX: &str = "millstream_changed_";
+
+/// A collection whose changes are recorded.
+#[derive(Debug, Clone)]
+pub(super) struct Listened<'a> {
+    pub(super) schema: &'a Schema,
+    pub(super) table_oid: u32,
+    /// Qualified and quoted.
+    pub(super) table: String,
+    pub(super) key: &'a [KeyColumn],
+    pub(super) unlogged: bool,
+}
+
+/// What a model does not show yet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Pending {
+    /// Records of keys, one for each change.
+    pub(super) keys: u64,
+    /// Whether the keys that changed are not known.
+    pub(super) everything: bool,
+    /// Age in seconds of the newest of them.
+    pub(super) newest_age: Option<f64>,
+}
+
+impl Listened<'_> {
+    pub(super) fn record(&self) -> String {
+        self.schema.sql(&format!("{{schema}}.change_{}", self.table_oid))
+    }
+
+    /// Turns the record on if it is off. The triggers wait for every transaction that is writing the
+    /// collection, so that a snapshot taken later sees what they have not recorded.
+    ///
+    /// # Errors
+    /// The server's, also when writers hold the table for longer than [`PUBLISH_LOCK_WAIT`].
+    pub(super) async fn turn_on(&self, client: &impl GenericClient) -> Result<(), Error> {
+        let exists = "select pg_catalog.to_regclass($1) is not null";
+        if client.query_one(exists, &[&self.record()]).await?.get(0) {
+            return Ok(());
+        }
+        let wait_ms = PUBLISH_LOCK_WAIT.as_millis();
+        client.batch_execute(&format!("set local lock_timeout = {wait_ms}")).await?;
+        Ok(client.batch_execute(&self.definition()).await?)
+    }
+
+    fn definition(&self) -> String {
+        let all = |piece: &dyn Fn(usize, &str, &KeyColumn) -> String, between: &str| {
+            let pieces = self.key.iter().enumerate().map(|(n, k)| piece(n + 1, &quote_identifier(&k.name), k));
+            pieces.collect::<Vec<_>>().join(between)
+        };
+        let record = self.record();
+        let function = |what| self.schema.sql(&format!("{{schema}}.change_{}_{what}", self.table_oid));
+        include_str!("record.sql")
+            .replace("{persistence}", if self.unlogged { "unlogged" } else { "" })
+            .replace("{columns}", &all(&|n, _, k| format!("key{n} {}[]", k.key_type.sql_name()), ",\n    "))
+            .replace(
+                "{storage}",
+                // Compressing keys takes longer than writing them.
+                &all(&|n, _, _| format!("alter table {record} alter key{n} set storage external;"), "\n"),
+            )
+            .replace("{names}", &all(&|n, _, _| format!("key{n}"), ", "))
+            .replace("{arrays}", &all(&|_, name, _| format!("array_agg(changed.{name})"), ", "))
+            .replace("{old_arrays}", &all(&|_, name, _| format!("array[old.{name}]"), ", "))
+            .replace("{key_changes}", &all(&|_, name, _| format!("old.{name} is distinct from new.{name}"), " or "))
+            .replace("{key}", &all(&|_, name, _| name.to_owned(), ", "))
+            .replace("{keys_max}", &CHANGE_KEYS_MAX.to_string())
+            .replace("{bytes_max}", &CHANGE_BYTES_MAX.to_string())
+            .replace("{record_literal}", &quote_literal(&record))
+            .replace("{record_function}", &function("record"))
+            .replace("{key_function}", &function("key"))
+            .replace("{record}", &record)
+            .replace("{table}", &self.table)
+    }
+
+    /// Turns the record off; nothing where it is off.
+    pub(super) async fn turn_off(&self, client: &impl GenericClient) -> Result<(), Error> {
+        let wait_ms = PUBLISH_LOCK_WAIT.as_millis();
+        let function = |what| self.schema.sql(&format!("{{schema}}.change_{}_{what}", self.table_oid));
+        // With the functions go their triggers, where the table is still there.
+        let sql = format!(
+            "set local lock_timeout = {wait_ms}; drop function if exists {}() cascade; \
+             drop function if exists {}() cascade; drop table if exists {}",
+            function("record"),
+            function("key"),
+            self.record()
+        );
+        Ok(client.batch_execute(&sql).await?)
+    }
+
+    /// What the snapshot at hand sees and the model does not show.
+    pub(super) async fn pending(&self, client: &impl GenericClient, model: &Model) -> Result<Pending, Error> {
+        let Some(shows) = &model.shows else {
+            return Ok(Pending { keys: 0, everything: true, newest_age: None });
+        };
+        let sql = include_str!("pending.sql").replace("{record}", &self.record());
+        let row = client.query_one(&sql, &[shows]).await?;
+        Ok(Pending {
+            keys: u64::try_from(row.get::<_, i64>("keys")).unwrap_or(0),
+            everything: row.get("everything"),
+            newest_age: row.get("newest_age"),
+        })
+    }
+
+    /// Where a crash has emptied the record, its line that stays is put back.
+    pub(super) async fn restore(&self, client: &Client) -> Result<(), Error> {
+        let record = self.record();
+        let sql = format!(
+            "insert into {record} (keys) select 0 \
+             where not exists (select from {record} where keys = 0 and not everything)"
+        );
+        client.execute(&sql, &[]).await?;
+        Ok(())
+    }
+
+    /// Forgets what every model of the collection shows.
+    pub(super) async fn forget(&self, client: &Client) -> Result<(), Error> {
+        let sql = self.schema.sql(include_str!("forget.sql")).replace("{record}", &self.record());
+        let forgotten = client.execute(&sql, &[&self.table_oid]).await?;
+        if forgotten > 0 {
+            // So that its bytes, which are limited, are those of what is left.
+            client.batch_execute(&format!("vacuum {}", self.record())).await?;
+        }
+        Ok(())
+    }
+
+    /// The keys that changed, as a select from the record.
+    pub(super) fn changed_keys(&self) -> String {
+        let all = |piece: &dyn Fn(usize, &str) -> String| {
+            let pieces = self.key.iter().enumerate().map(|(n, k)| piece(n + 1, &quote_identifier(&k.name)));
+            pieces.collect::<Vec<_>>().join(", ")
+        };
+        let (arrays, names) = (all(&|n, _| format!("change.key{n}")), all(&|_, name| name.to_owned()));
+        include_str!("changed_keys.sql")
+            .replace("{arrays}", &arrays)
+            .replace("{names}", &names)
+            .replace("{record}", &self.record())
+    }
+}

@@ -1,0 +1,54 @@
+-- The change record of one collection: a row names the keys that one statement changed.
+create {persistence} table {record} (
+    change_id bigint generated always as identity primary key,
+    xid xid8 not null default pg_catalog.pg_current_xact_id(),
+    changed_at timestamptz not null default pg_catalog.clock_timestamp(),
+    everything boolean not null default false,
+    keys bigint not null,
+    {columns}
+);
+{storage}
+
+-- This line stays. Where it is missing, a crash of the server has emptied the record, and the collection.
+insert into {record} (keys) values (0);
+
+create function {record_function}() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $record$
+declare
+    changed_keys bigint;
+begin
+    if tg_op <> 'TRUNCATE' then
+        select count(*) into changed_keys from changed;
+        if changed_keys = 0 then
+            return null;
+        end if;
+        if changed_keys <= {keys_max} and pg_table_size({record_literal}) < {bytes_max} then
+            insert into {record} (keys, {names}) select changed_keys, {arrays} from changed;
+            return null;
+        end if;
+    end if;
+    insert into {record} (keys, everything) values (0, true);
+    return null;
+end
+$record$;
+
+create function {key_function}() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $key$
+begin
+    insert into {record} (keys, {names}) values (1, {old_arrays});
+    return null;
+end
+$key$;
+
+create trigger millstream_changed_insert after insert on {table}
+referencing new table as changed for each statement execute function {record_function}();
+create trigger millstream_changed_update after update on {table}
+referencing new table as changed for each statement execute function {record_function}();
+create trigger millstream_changed_delete after delete on {table}
+referencing old table as changed for each statement execute function {record_function}();
+create trigger millstream_changed_truncate after truncate on {table}
+for each statement execute function {record_function}();
+create trigger millstream_changed_key after update of {key} on {table}
+for each row when ({key_changes}) execute function {key_function}();

@@ -1,0 +1,334 @@
+//! Models brought up to date, all of a call in one transaction.
+
+use super::clear::clear;
+use super::definition::Derivation;
+use super::record::{Listened, Pending};
+use super::storage::Storage;
+use super::uncast::{Uncast, uncast};
+use super::{Applied, Refresh, WAYS, Way, coordinator_session, derivation, find, is_unlogged, listened};
+use crate::error::Error;
+use crate::limits::{
+    BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, CLEAR_BEFORE_PATIENCE, INCREMENTAL_SHARE_MAX, REFRESH_TRIES_MAX,
+};
+use crate::store::collections::Collection;
+use crate::store::models::{self, Model};
+use crate::store::{Schema, collections};
+use millstream_model::CollectionName;
+use millstream_pg::ConnInfo;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+use tokio_postgres::{Client, GenericClient};
+
+/// What is to be brought up to date.
+#[derive(Debug, Clone)]
+pub struct RefreshRequest {
+    /// Names of the models; they show one snapshot afterwards.
+    pub models: Vec<CollectionName>,
+    /// The way, by its name; by cost when `None`.
+    pub way: Option<String>,
+    /// Connections that build; as many as there are cores when `None`.
+    pub workers: Option<usize>,
+}
+
+/// What a refresh of one model did.
+#[derive(Debug, Clone, Serialize)]
+pub struct Refreshed {
+    /// Schema and name.
+    pub model: CollectionName,
+    /// How: `incremental` or `swap`.
+    pub way: &'static str,
+    /// Rows written and deleted.
+    pub rows: u64,
+    /// How long it took, for all models together.
+    pub seconds: f64,
+    /// Age in seconds of the newest change that is not shown yet; `None` where there is none.
+    pub lag_seconds: Option<f64>,
+    /// Bytes of rows that are not shown any more and could not be removed, because readers may see them.
+    pub bloat_bytes: u64,
+    /// Values that are none of their column's type, among the rows that were written.
+    pub uncast: Vec<Uncast>,
+}
+
+/// What a refresh of one model would do.
+#[derive(Debug, Clone, Serialize)]
+pub struct Estimate {
+    /// Schema and name.
+    pub model: CollectionName,
+    /// How: `incremental` or `swap`.
+    pub way: &'static str,
+    /// Why, as a clause.
+    pub reason: String,
+    /// Changes on record that are not shown, by key; `None` where all is to be derived again.
+    pub changed_keys: Option<u64>,
+    /// Rows of the collection, by its statistics.
+    pub collection_rows: u64,
+    /// Bytes on disk that it needs beside what is there.
+    pub bytes: u64,
+}
+
+/// A model with all that its refresh needs.
+struct Subject<'a> {
+    model: Model,
+    collection: Collection,
+    schema: &'a Schema,
+    unlogged: bool,
+    version_num: i32,
+}
+
+impl<'a> Subject<'a> {
+    fn storage(&self) -> Storage<'a> {
+        Storage { schema: self.schema, model_id: self.model.model_id, unlogged: self.unlogged }
+    }
+
+    fn listened(&self) -> Listened<'_> {
+        listened(self.schema, &self.collection, self.unlogged)
+    }
+
+    fn derivation(&self, storage: &Storage<'_>) -> Derivation {
+        derivation(&self.collection, &self.model.definition, self.version_num, storage)
+    }
+
+    /// The cheapest way that is right, and why.
+    async fn choose(&self, client: &Client, forced: Option<&str>) -> Result<(&'static Way, Pending, String), Error> {
+        let pending = self.listened().pending(client, &self.model).await?;
+        let rows = rows_estimate(client, self.model.table_oid).await?;
+        #[expect(clippy::cast_precision_loss, reason = "a share needs no 53 bits")]
+        let share = pending.keys as f64 / rows.max(1) as f64;
+        let (name, reason) = if pending.everything {
+            let reason = if self.model.shows.is_none() { "it was never built" } else { "everything may have changed" };
+            ("swap", reason.to_owned())
+        } else if let Some(name) = forced {
+            (name, "it was asked for".to_owned())
+        } else if share <= INCREMENTAL_SHARE_MAX {
+            ("incremental", format!("{} changes for about {rows} rows", pending.keys))
+        } else {
+            ("swap", format!("{} changes for about {rows} rows", pending.keys))
+        };
+        let way = WAYS.iter().find(|way| way.name == name).ok_or_else(|| Error::Request {
+            problem: format!("there is no way {name} to refresh"),
+            hint: format!("one of {}", WAYS.iter().map(|way| way.name).collect::<Vec<_>>().join(", ")),
+        })?;
+        Ok((way, pending, reason))
+    }
+}
+
+/// What a refresh would do, without doing it.
+///
+/// # Errors
+/// [`Error::Model`] for a name that is no model.
+pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Estimate>, Error> {
+    let connection = millstream_pg::connect(db, &coordinator_session()).await?;
+    let client = &connection.client;
+    let mut estimates = Vec::new();
+    for subject in subjects(client, schema, request, connection.server.version_num).await? {
+        let (way, pending, reason) = subject.choose(client, request.way.as_deref()).await?;
+        let bytes = match way.name {
+            "swap" => size(client, subject.model.table_oid).await?,
+            _ => 0,
+        };
+        estimates.push(Estimate {
+            model: subject.model.name.clone(),
+            way: way.name,
+            reason,
+            changed_keys: (!pending.everything).then_some(pending.keys),
+            collection_rows: rows_estimate(client, subject.model.table_oid).await?,
+            bytes,
+        });
+    }
+    Ok(estimates)
+}
+
+/// Brings models up to date: all of them show one snapshot of their collections from one moment on.
+///
+/// # Errors
+/// [`Error::Model`] for a name that is no model, one that is being refreshed by others, or one whose
+/// readers never let go of the rows to be replaced. Whatever fails, the models show what they showed.
+pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Refreshed>, Error> {
+    let started = Instant::now();
+    let connection = millstream_pg::connect(db, &coordinator_session()).await?;
+    connection.require_writable()?;
+    let client = &connection.client;
+    let mut subjects = subjects(client, schema, request, connection.server.version_num).await?;
+    lock(client, &subjects).await?;
+    // What was read before the lock may be of the past.
+    for subject in &mut subjects {
+        subject.model = find(client, schema, &subject.model.name).await?;
+    }
+    let mut tries = 0;
+    let done = loop {
+        tries += 1;
+        if let Some(done) = attempt(db, client, &subjects, request, tries == REFRESH_TRIES_MAX).await? {
+            break done;
+        }
+    };
+    let seconds = started.elapsed().as_secs_f64();
+    let mut refreshed = Vec::new();
+    for (subject, (way, applied)) in subjects.iter().zip(done) {
+        refreshed.push(tidy(client, subject, way, applied, seconds).await?);
+    }
+    Ok(refreshed)
+}
+
+/// One try; `None` when everything changed after the ways were chosen.
+async fn attempt(
+    db: &ConnInfo,
+    client: &Client,
+    subjects: &[Subject<'_>],
+    request: &RefreshRequest,
+    last: bool,
+) -> Result<Option<Vec<(&'static str, Applied)>>, Error> {
+    let mut ways = Vec::new();
+    for subject in subjects {
+        let forced = if last { Some("swap") } else { request.way.as_deref() };
+        ways.push(subject.choose(client, forced).await?.0);
+    }
+    let storages: Vec<Storage<'_>> = subjects.iter().map(Subject::storage).collect();
+    let swaps = |n: &usize| ways[*n].name == "swap";
+    let stale: Vec<(&Storage<'_>, i16)> = (0..subjects.len())
+        .filter(swaps)
+        .map(|n| (&storages[n], Storage::other(subjects[n].model.serving)))
+        .collect();
+    if !stale.is_empty() && !clear(client, &stale, CLEAR_BEFORE_PATIENCE).await? {
+        return Err(held(&subjects[0].model.name, CLEAR_BEFORE_PATIENCE));
+    }
+    client.batch_execute("begin isolation level repeatable read").await?;
+    let snapshot: String = client.query_one("select pg_catalog.pg_export_snapshot()", &[]).await?.get(0);
+    for (subject, way) in subjects.iter().zip(&ways) {
+        let pending = subject.listened().pending(client, &subject.model).await?;
+        if pending.everything && way.name != "swap" {
+            client.batch_execute("rollback").await?;
+            return Ok(None);
+        }
+    }
+    let workers = request.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let workers = workers.clamp(1, BUILD_WORKERS_MAX);
+    let mut done = Vec::new();
+    for ((subject, way), storage) in subjects.iter().zip(&ways).zip(&storages) {
+        let (derivation, listened) = (subject.derivation(storage), subject.listened());
+        let refresh = Refresh {
+            db,
+            coordinator: client,
+            snapshot: &snapshot,
+            model: &subject.model,
+            derivation: &derivation,
+            storage,
+            listened: &listened,
+            workers,
+        };
+        let applied = (way.apply)(&refresh).await?;
+        models::show(client, subject.schema, subject.model.model_id, applied.generation, way.name).await?;
+        if subject.model.shows.is_none() {
+            storage.make_view(client, &subject.model.name).await?;
+        }
+        done.push((way.name, applied));
+    }
+    client.batch_execute("commit").await?;
+    Ok(Some(done))
+}
+
+/// What is left to do when the new rows are shown: forget the changes, empty what is not shown any more,
+/// vacuum what was changed in place.
+async fn tidy(
+    client: &Client,
+    subject: &Subject<'_>,
+    way: &'static str,
+    applied: Applied,
+    seconds: f64,
+) -> Result<Refreshed, Error> {
+    let listened = subject.listened();
+    listened.restore(client).await?;
+    listened.forget(client).await?;
+    let model = find(client, subject.schema, &subject.model.name).await?;
+    let storage = subject.storage();
+    let stale = storage.part(Storage::other(model.serving));
+    let mut uncast = applied.uncast;
+    if way == "swap" {
+        clear(client, &[(&storage, Storage::other(model.serving))], CLEAR_AFTER_PATIENCE).await?;
+        uncast = self::uncast(client, &subject.derivation(&storage), &storage.part(model.serving), "true").await?;
+    } else if applied.rows > 0 {
+        client.batch_execute(&format!("vacuum (analyze) {}", storage.part(model.serving))).await?;
+    }
+    let sql = "select pg_catalog.pg_total_relation_size($1::text::pg_catalog.regclass)";
+    let bloat: i64 = match client.query_one(&format!("select {} > 0", rows_size(&stale)), &[]).await?.get(0) {
+        true => client.query_one(sql, &[&stale]).await?.get(0),
+        false => 0,
+    };
+    Ok(Refreshed {
+        lag_seconds: listened.pending(client, &model).await?.newest_age,
+        model: model.name,
+        way,
+        rows: applied.rows,
+        seconds,
+        bloat_bytes: u64::try_from(bloat).unwrap_or(0),
+        uncast,
+    })
+}
+
+fn rows_size(part: &str) -> String {
+    format!("pg_catalog.pg_relation_size({}::pg_catalog.regclass)", millstream_pg::quote_literal(part))
+}
+
+async fn subjects<'a>(
+    client: &Client,
+    schema: &'a Schema,
+    request: &RefreshRequest,
+    version_num: i32,
+) -> Result<Vec<Subject<'a>>, Error> {
+    let mut subjects = Vec::new();
+    for name in &request.models {
+        let model = find(client, schema, name).await?;
+        let all = collections::by_oid(client, schema, model.table_oid).await?;
+        let collection = all.filter(|collection| collection.present).ok_or_else(|| Error::Model {
+            model: name.clone(),
+            problem: "has lost its collection: the table is gone".into(),
+            hint: format!("remove it: millstream unpublish {name}"),
+        })?;
+        let unlogged = is_unlogged(client, model.table_oid).await?;
+        subjects.push(Subject { model, collection, schema, unlogged, version_num });
+    }
+    // Always locked in one order, and each once.
+    subjects.sort_by_key(|subject| subject.model.model_id);
+    subjects.dedup_by_key(|subject| subject.model.model_id);
+    Ok(subjects)
+}
+
+/// First key of the advisory lock that a refresh of a model holds: `mslm`.
+const MODEL_LOCK_CLASS: i32 = 0x6d73_6c6d;
+
+async fn lock(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
+    for subject in subjects {
+        let model = &subject.model;
+        let sql = "select pg_catalog.pg_try_advisory_lock($1, $2)";
+        if !client.query_one(sql, &[&MODEL_LOCK_CLASS, &model.model_id]).await?.get::<_, bool>(0) {
+            return Err(Error::ModelBusy { model: model.name.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Keeps refreshes of a model away until the transaction ends.
+pub(super) async fn lock_for_transaction(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
+    let sql = "select pg_catalog.pg_try_advisory_xact_lock($1, $2)";
+    if client.query_one(sql, &[&MODEL_LOCK_CLASS, &model.model_id]).await?.get(0) {
+        return Ok(());
+    }
+    Err(Error::ModelBusy { model: model.name.clone() })
+}
+
+fn held(model: &CollectionName, waited: Duration) -> Error {
+    Error::Model {
+        model: model.clone(),
+        problem: format!("is still read where it is to be built: readers did not let go for {} s", waited.as_secs()),
+        hint: "end the transactions that have it open (see pg_stat_activity), then refresh again".into(),
+    }
+}
+
+async fn rows_estimate(client: &Client, table_oid: u32) -> Result<u64, Error> {
+    let sql = "select greatest(reltuples, 0)::bigint from pg_catalog.pg_class where oid = $1";
+    Ok(u64::try_from(client.query_one(sql, &[&table_oid]).await?.get::<_, i64>(0)).unwrap_or(0))
+}
+
+async fn size(client: &Client, table_oid: u32) -> Result<u64, Error> {
+    let sql = "select pg_catalog.pg_table_size($1::pg_catalog.oid::pg_catalog.regclass)";
+    Ok(u64::try_from(client.query_one(sql, &[&table_oid]).await?.get::<_, i64>(0)).unwrap_or(0))
+}

@@ -1,0 +1,105 @@
+//! `swap`: builds the generation that is not shown from the whole collection, beside the readers.
+
+use super::storage::Storage;
+use super::{Applied, Refresh, Way, Working};
+use crate::error::Error;
+use crate::limits::{BUILD_RANGES_PER_WORKER, IDLE_BUILD_SETTING};
+use futures_util::FutureExt;
+use millstream_pg::{ConnInfo, SessionSettings};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::task::JoinSet;
+
+pub(super) static WAY: Way = Way { name: "swap", apply };
+
+fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
+    async move { build(refresh).await }.boxed()
+}
+
+/// Every worker reads in the coordinator's snapshot and commits rows that nobody is shown yet.
+async fn build(refresh: &Refresh<'_>) -> Result<Applied, Error> {
+    let Refresh { db, coordinator, snapshot, model, derivation, storage, workers, .. } = refresh;
+    let generation = Storage::other(model.serving);
+    let part = storage.part(generation);
+    let ranges = ranges(refresh.blocks().await?, *workers);
+    let fill: Vec<String> = ranges
+        .iter()
+        .map(|filter| format!("insert into {part} select {generation}, derived.* from ({}) as derived", derivation.rows(filter)))
+        .collect();
+    let rows = run(db, *workers, fill, Some(snapshot)).await?;
+    // Locks that readers do not mind, unlike those of a primary key.
+    let mut finish = vec![format!("create unique index on {part} ({})", derivation.key())];
+    finish.extend(model.definition.indexes.iter().map(|clause| storage.index(generation, clause)));
+    run(db, *workers, finish, None).await?;
+    run(db, 1, vec![format!("vacuum (freeze, analyze) {part}")], None).await?;
+    coordinator.batch_execute(&format!("analyze {}", storage.parts())).await?;
+    // The coordinator does not see what the workers wrote.
+    Ok(Applied { generation, rows, uncast: Vec::new() })
+}
+
+/// Conditions that together meet every row of a table of so many blocks once.
+fn ranges(blocks: u64, workers: usize) -> Vec<String> {
+    let count = (workers * BUILD_RANGES_PER_WORKER).min(usize::try_from(blocks).unwrap_or(usize::MAX)).max(1);
+    let bound = |n: usize| u128::from(blocks) * n as u128 / count as u128;
+    (0..count)
+        .map(|n| {
+            let first = format!("stored.ctid >= '({},0)'::pg_catalog.tid", bound(n));
+            // The last one has no end: rows that were added since are not seen in any case.
+            if n + 1 == count {
+                format!("where {first}")
+            } else {
+                format!("where {first} and stored.ctid < '({},0)'::pg_catalog.tid", bound(n + 1))
+            }
+        })
+        .collect()
+}
+
+/// Runs statements over so many connections; returns how many rows they wrote.
+async fn run(db: &ConnInfo, workers: usize, statements: Vec<String>, snapshot: Option<&str>) -> Result<u64, Error> {
+    let (statements, next) = (Arc::new(statements), Arc::new(AtomicUsize::new(0)));
+    let mut tasks = JoinSet::new();
+    for _ in 0..workers.min(statements.len()) {
+        let (statements, next) = (Arc::clone(&statements), Arc::clone(&next));
+        let (db, snapshot) = (db.clone(), snapshot.map(str::to_owned));
+        tasks.spawn(async move {
+            let (name, value) = IDLE_BUILD_SETTING;
+            let connection = millstream_pg::connect(&db, &SessionSettings::named("millstream build").with(name, value)).await?;
+            let client = &connection.client;
+            if let Some(snapshot) = &snapshot {
+                let begin = format!("begin isolation level repeatable read; set transaction snapshot '{snapshot}'");
+                client.batch_execute(&begin).await?;
+            }
+            let mut rows = 0;
+            while let Some(statement) = statements.get(next.fetch_add(1, Ordering::Relaxed)) {
+                rows += client.execute(statement, &[]).await?;
+            }
+            if snapshot.is_some() {
+                client.batch_execute("commit").await?;
+            }
+            connection.close().await;
+            Ok::<u64, Error>(rows)
+        });
+    }
+    let mut rows = 0;
+    while let Some(joined) = tasks.join_next().await {
+        rows += joined.map_err(|_| Error::BrokenOff("a worker of the build could not run"))??;
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_meet_every_block_once() {
+        assert_eq!(ranges(0, 2), ["where stored.ctid >= '(0,0)'::pg_catalog.tid"]);
+        let all = ranges(1000, 2);
+        assert_eq!(all.len(), 2 * BUILD_RANGES_PER_WORKER);
+        for pair in all.windows(2) {
+            let end = pair[0].rsplit_once("< ").unwrap().1;
+            assert!(pair[1].contains(&format!(">= {end}")), "{pair:?}");
+        }
+        assert!(all[0].contains("'(0,0)'") && !all.last().unwrap().contains('<'));
+    }
+}

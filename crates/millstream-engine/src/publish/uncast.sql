@@ -1,0 +1,11 @@
+-- Rows whose column is null although the document has a value for it, with the first of their keys.
+with uncast as (
+    select pg_catalog.concat_ws(', ', {key}) as key
+    from {part} as shown
+    join {table} as stored on {join}
+    where shown.{column} is null
+      and {text} is not null
+      and {among}
+)
+select (select count(*) from uncast),
+       coalesce((select pg_catalog.array_agg(first.key) from (select key from uncast limit {keys_max}) as first), '{}')

@@ -1,0 +1,12 @@
+-- The collection of a table, under the table's present name.
+select
+    k.table_oid,
+    coalesce(n.nspname, k.schema_name)::text as schema_name,
+    coalesce(t.relname, k.table_name)::text as table_name,
+    k.key::text as key,
+    k.adopted,
+    t.oid is not null as present
+from {schema}.collection k
+left join pg_class t on t.oid = k.table_oid
+left join pg_namespace n on n.oid = t.relnamespace
+where k.table_oid = $1

@@ -1,0 +1,119 @@
+//! Read models as they are recorded and listed.
+
+use super::schema::Schema;
+use crate::error::Error;
+use crate::publish::Definition;
+use millstream_model::CollectionName;
+use serde::Serialize;
+use tokio_postgres::{GenericClient, Row};
+
+/// A read model on record.
+#[derive(Debug, Clone, Serialize)]
+pub struct Model {
+    /// Its number.
+    pub model_id: i32,
+    /// Its name, that of its view.
+    pub name: CollectionName,
+    /// The collection's table.
+    pub table_oid: u32,
+    /// The collection's present name; `None` when the table is gone.
+    pub collection: Option<CollectionName>,
+    /// What it is made of.
+    pub definition: Definition,
+    /// The generation that is shown.
+    pub serving: i16,
+    /// The snapshot of the collection that the rows are equal to; `None` before they are built.
+    pub shows: Option<String>,
+    /// How it was last refreshed.
+    pub way: Option<String>,
+    /// When: UTC, RFC 3339.
+    pub refreshed_at: Option<String>,
+}
+
+/// Every model, by name.
+pub async fn list(client: &impl GenericClient, schema: &Schema) -> Result<Vec<Model>, Error> {
+    let sql = schema.sql(include_str!("models.sql"));
+    client.query(&sql, &[]).await?.iter().map(model).collect()
+}
+
+/// The model of a name, `None` when there is none.
+pub async fn find(
+    client: &impl GenericClient,
+    schema: &Schema,
+    name: &CollectionName,
+) -> Result<Option<Model>, Error> {
+    Ok(list(client, schema).await?.into_iter().find(|model| model.name == *name))
+}
+
+/// Records a new model and returns its number.
+pub(crate) async fn insert(
+    client: &impl GenericClient,
+    schema: &Schema,
+    name: &CollectionName,
+    table_oid: u32,
+    definition: &Definition,
+) -> Result<i32, Error> {
+    let sql = "insert into {schema}.model (schema_name, model_name, table_oid, definition) \
+               values ($1, $2, $3, ($4::text)::jsonb) returning model_id";
+    let row = client
+        .query_one(&schema.sql(sql), &[&name.schema, &name.table, &table_oid, &json(definition)])
+        .await?;
+    Ok(row.get(0))
+}
+
+/// Another definition for a model.
+pub(crate) async fn redefine(
+    client: &impl GenericClient,
+    schema: &Schema,
+    model_id: i32,
+    definition: &Definition,
+) -> Result<(), Error> {
+    let sql = schema.sql("update {schema}.model set definition = ($2::text)::jsonb where model_id = $1");
+    client.execute(&sql, &[&model_id, &json(definition)]).await?;
+    Ok(())
+}
+
+/// What a model shows from the end of the transaction on: `generation`, equal to the transaction's
+/// snapshot of the collection.
+pub(crate) async fn show(
+    client: &impl GenericClient,
+    schema: &Schema,
+    model_id: i32,
+    generation: i16,
+    way: &str,
+) -> Result<(), Error> {
+    let sql = schema.sql(
+        "update {schema}.model set serving = $2, way = $3, refreshed_at = pg_catalog.now(), \
+         shows = pg_catalog.pg_current_snapshot() where model_id = $1",
+    );
+    client.execute(&sql, &[&model_id, &generation, &way]).await?;
+    Ok(())
+}
+
+/// Forgets a model.
+pub(crate) async fn forget(client: &impl GenericClient, schema: &Schema, model_id: i32) -> Result<(), Error> {
+    client.execute(&schema.sql("delete from {schema}.model where model_id = $1"), &[&model_id]).await?;
+    Ok(())
+}
+
+fn json(definition: &Definition) -> String {
+    serde_json::to_string(definition).expect("texts and lists of them are JSON")
+}
+
+fn model(row: &Row) -> Result<Model, Error> {
+    let definition: String = row.get("definition");
+    Ok(Model {
+        model_id: row.get("model_id"),
+        name: CollectionName { schema: row.get("schema_name"), table: row.get("model_name") },
+        table_oid: row.get("table_oid"),
+        collection: row
+            .get::<_, Option<String>>("collection_schema")
+            .map(|schema| CollectionName { schema, table: row.get("collection_table") }),
+        definition: serde_json::from_str(&definition)
+            .map_err(|_| Error::Ledger("a model's record holds a definition that cannot be read"))?,
+        serving: row.get("serving"),
+        shows: row.get("shows"),
+        way: row.get("way"),
+        refreshed_at: row.get("refreshed_at"),
+    })
+}

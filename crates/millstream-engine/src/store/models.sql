@@ -1,0 +1,19 @@
+-- Read models, under the present names of their views.
+select
+    m.model_id,
+    coalesce(n.nspname::text, m.schema_name) as schema_name,
+    coalesce(v.relname::text, m.model_name) as model_name,
+    m.table_oid,
+    cn.nspname::text as collection_schema,
+    c.relname::text as collection_table,
+    m.definition::text as definition,
+    m.serving,
+    m.shows::text as shows,
+    m.way,
+    to_char(m.refreshed_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as refreshed_at
+from {schema}.model m
+left join pg_catalog.pg_class v on v.oid = m.view_oid
+left join pg_catalog.pg_namespace n on n.oid = v.relnamespace
+left join pg_catalog.pg_class c on c.oid = m.table_oid
+left join pg_catalog.pg_namespace cn on cn.oid = c.relnamespace
+order by 2, 3

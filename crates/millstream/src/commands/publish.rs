@@ -1,0 +1,121 @@
+//! `publish`: makes a read model of a collection, or changes its indexes, and builds it.
+
+use super::refresh::{refreshed_lines, refreshed_now};
+use crate::args::TargetArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use crate::quantity;
+use crate::signal::Signals;
+use crate::target::{Database, Purpose, resolve};
+use millstream_engine::{Column, Definition, PublishRequest, Published, publish};
+use millstream_model::CollectionName;
+use serde_json::json;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream publish events --as events_read --index \"lower(doc->>'name')\"
+  millstream publish shop.offers --as shop.offers_read \\
+      --column price:numeric=offer.price --index price --where 'price > 0'
+  millstream publish events --as events_read --index 'using gin (doc)' --every 30s";
+
+/// Make a read model of a collection: a table of its own, with the indexes
+///
+/// A model is a view, MODEL, over rows that Millstream derives from the collection: the key's columns,
+/// the columns asked for, and doc. Loads do not pay for its indexes. `millstream refresh MODEL` brings it
+/// up to date from what was changed; until then it shows what it showed, all of one moment. From the
+/// first model on, every change of the collection is put on record, whoever makes it.
+///
+/// Publishing a model again changes its indexes, without a rebuild, and refreshes it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PublishArgs {
+    /// Collection, as listed
+    #[arg(value_name = "[SCHEMA.]NAME")]
+    name: CollectionName,
+
+    /// Name of the model
+    #[arg(long = "as", value_name = "[SCHEMA.]MODEL")]
+    model: CollectionName,
+
+    /// Index of the model: an expression, columns, or what follows the table's name in `create index`;
+    /// may be given several times
+    #[arg(long, value_name = "EXPR")]
+    index: Vec<String>,
+
+    /// Column of its own for a value in the documents; null where the value is none of the type
+    #[arg(long, value_name = "NAME:TYPE=PATH", value_parser = column)]
+    column: Vec<Column>,
+
+    /// Leave out rows for which this SQL condition on key, columns and doc is not true
+    #[arg(long = "where", value_name = "SQL")]
+    condition: Option<String>,
+
+    /// SQL select list in place of doc
+    #[arg(long, value_name = "SQL")]
+    select: Option<String>,
+
+    /// Refresh again and again, so long after each end, until stopped
+    #[arg(long, value_name = "TIME", value_parser = pause)]
+    every: Option<Duration>,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// A pause such as `30s`, `500ms` or `5m`.
+fn pause(text: &str) -> Result<Duration, String> {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit_ms = match &text[number.len()..] {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err("expected a number with ms, s, m or h, as in 30s".into()),
+    };
+    let count: u64 = number.parse().map_err(|_| "expected a whole number with its unit, as in 30s")?;
+    count.checked_mul(unit_ms).map(Duration::from_millis).ok_or_else(|| "that is too long".into())
+}
+
+fn column(text: &str) -> Result<Column, String> {
+    text.parse::<Column>().map_err(|error| error.to_string())
+}
+
+/// Runs the command.
+pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
+    let conninfo = resolve(&args.target, Purpose::Work).await?;
+    let mut database = Database::connect(&args.target, &conninfo).await?;
+    let request = PublishRequest {
+        collection: args.name.clone(),
+        model: args.model.clone(),
+        definition: Definition {
+            columns: args.column.clone(),
+            indexes: args.index.clone(),
+            condition: args.condition.clone(),
+            select: args.select.clone(),
+        },
+    };
+    let published = Box::pin(publish(&mut database.connection, &database.schema, &request)).await?;
+    if let Published::Reindexed { made, dropped } = published
+        && made + dropped > 0
+    {
+        let (made, dropped) = (quantity::things(made as u64, "index"), quantity::things(dropped as u64, "index"));
+        note(&format!("{}: {made} made, {dropped} dropped", args.model));
+    }
+    loop {
+        let refreshed = refreshed_now(&conninfo, &database.schema, std::slice::from_ref(&args.model), None).await;
+        match (refreshed, args.every) {
+            (Ok(refreshed), _) if output.is_json() => output.json(&json!({ "refreshed": refreshed }))?,
+            (Ok(refreshed), _) => refreshed_lines(output, &refreshed)?,
+            (Err(failure), None) => return Err(failure),
+            // The next one may find the server back, or the readers gone.
+            (Err(failure), Some(_)) => failure.print(),
+        }
+        let Some(pause) = args.every else { return Ok(Exit::Done) };
+        tokio::select! {
+            exit = signals.stop_asked() => return Ok(exit),
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! `refresh`: brings read models up to date.
+
+use crate::args::TargetArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::quantity;
+use crate::table::{Align, Table};
+use crate::target::{Purpose, resolve, schema};
+use millstream_engine::store::Schema;
+use millstream_engine::{RefreshRequest, Refreshed, estimate, refresh};
+use millstream_model::CollectionName;
+use millstream_pg::ConnInfo;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream refresh events_read
+  millstream refresh offers_read prices_read
+  millstream refresh events_read --dry-run";
+
+/// Bring read models up to date: from what was changed, or anew
+///
+/// `incremental` derives again what was changed since, `swap` builds all anew beside the rows that are
+/// shown. The cheaper is chosen. Several models show one moment afterwards. Readers wait for nothing and
+/// see each refresh whole.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct RefreshArgs {
+    /// Models
+    #[arg(value_name = "[SCHEMA.]MODEL", required = true)]
+    models: Vec<CollectionName>,
+
+    /// How: incremental or swap; by cost where it is not said
+    #[arg(long, value_name = "WAY")]
+    way: Option<String>,
+
+    /// Connections that build; one for each core where it is not said
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+
+    /// Only tell what would be done
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// Runs the command.
+pub async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Failure> {
+    let conninfo = resolve(&args.target, Purpose::Work).await?;
+    let schema = schema(&args.target);
+    let request =
+        RefreshRequest { models: args.models.clone(), way: args.way.clone(), workers: args.workers };
+    if args.dry_run {
+        let estimates = estimate(&conninfo, &schema, &request).await?;
+        if output.is_json() {
+            output.json(&estimates)?;
+            return Ok(Exit::Done);
+        }
+        let mut table = Table::new(&[
+            ("model", Align::Left),
+            ("way", Align::Left),
+            ("disk needed", Align::Right),
+            ("because", Align::Wrap),
+        ]);
+        for estimate in &estimates {
+            let disk = format!("~{}", quantity::bytes(estimate.bytes));
+            table.row([estimate.model.to_string(), estimate.way.to_owned(), disk, estimate.reason.clone()]);
+        }
+        output.table(&table)?;
+        return Ok(Exit::Done);
+    }
+    let refreshed = Box::pin(refresh(&conninfo, &schema, &request)).await?;
+    if output.is_json() {
+        output.json(&refreshed)?;
+    } else {
+        refreshed_lines(output, &refreshed)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// One refresh of these models.
+pub(super) async fn refreshed_now(
+    conninfo: &ConnInfo,
+    schema: &Schema,
+    models: &[CollectionName],
+    way: Option<String>,
+) -> Result<Vec<Refreshed>, Failure> {
+    let request = RefreshRequest { models: models.to_vec(), way, workers: None };
+    Ok(Box::pin(refresh(conninfo, schema, &request)).await?)
+}
+
+/// A line for each model.
+pub(super) fn refreshed_lines(output: Output, refreshed: &[Refreshed]) -> Result<(), Failure> {
+    for one in refreshed {
+        let rows = quantity::things(one.rows, "row");
+        let mut line = format!("{}: {rows} by {} in {:.2} s", one.model, one.way, one.seconds);
+        if let Some(lag) = one.lag_seconds {
+            line.push_str(&format!(", the newest change not shown is {lag:.1} s old"));
+        }
+        if one.bloat_bytes > 0 {
+            line.push_str(&format!(", {} of replaced rows still held by readers", quantity::bytes(one.bloat_bytes)));
+        }
+        output.line(&line)?;
+        for uncast in &one.uncast {
+            let documents = quantity::things(uncast.documents, "document");
+            output.line(&format!(
+                "  {}: null for {documents} whose value is no {}, such as {}",
+                uncast.column,
+                uncast.type_name,
+                uncast.keys.join("; ")
+            ))?;
+        }
+    }
+    Ok(())
+}

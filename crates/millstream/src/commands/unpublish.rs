@@ -1,0 +1,42 @@
+//! `unpublish`: removes a read model.
+
+use crate::args::TargetArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::target::{Database, Purpose, resolve};
+use millstream_engine::unpublish;
+use millstream_model::CollectionName;
+use serde_json::json;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream unpublish events_read";
+
+/// Remove a read model; the collection stays
+///
+/// With the last model of a collection goes the record of its changes. Refused when a view of yours
+/// depends on the model.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct UnpublishArgs {
+    /// Model
+    #[arg(value_name = "[SCHEMA.]MODEL")]
+    model: CollectionName,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// Runs the command.
+pub async fn run(args: &UnpublishArgs, output: Output) -> Result<Exit, Failure> {
+    let conninfo = resolve(&args.target, Purpose::Work).await?;
+    let mut database = Database::connect(&args.target, &conninfo).await?;
+    unpublish(&mut database.connection, &database.schema, &args.model).await?;
+    if output.is_json() {
+        output.json(&json!({ "unpublished": args.model }))?;
+    } else {
+        output.line(&format!("{} is gone", args.model))?;
+    }
+    Ok(Exit::Done)
+}
