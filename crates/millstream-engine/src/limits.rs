@@ -245,8 +245,10 @@ pub const BUILD_RANGES_PER_WORKER: usize = 4;
 /// Keys that are named of documents whose value is none of its column's type.
 pub const UNCAST_KEYS: usize = 5;
 
-/// A session of a refresh waits inside its transaction for others to build.
-pub const IDLE_BUILD_SETTING: (&str, &str) = ("idle_in_transaction_session_timeout", "0");
+/// A session of a refresh waits inside its transaction for others to build, and runs statements so long
+/// that it has to look whether its client is still there.
+pub const REFRESH_SETTINGS: &[(&str, &str)] =
+    &[("idle_in_transaction_session_timeout", "0"), ("client_connection_check_interval", "1s")];
 
 /// How long emptying the rows that are not shown may hold up new readers behind running ones.
 pub const CLEAR_LOCK_BUDGET: Duration = Duration::from_millis(50);

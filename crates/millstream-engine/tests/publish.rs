@@ -1,19 +1,33 @@
 //! Read models: equal to what they are derived from, at every moment a whole refresh.
 
 use crate::scene::{Files, Stream, request, run, surroundings};
-use millstream_engine::store::Schema;
+use millstream_engine::store::{Schema, collections};
 use millstream_engine::{
     Definition, Error, PublishRequest, Published, RefreshRequest, Refreshed, estimate, publish, refresh, unpublish,
 };
 use millstream_pg::SessionSettings;
-use millstream_testkit::{TestDatabase, each_build};
+use millstream_testkit::{Server, Settings, StopMode, TestDatabase, builds, connect, each_build};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 use tokio_postgres::Client;
+
+/// Rows of the models that are read while they are refreshed.
+const KEYS: i64 = 2_000;
 
 fn schema() -> Schema {
     Schema::new("millstream")
 }
 
-fn wanted(collection: &str, model: &str, columns: &[&str], indexes: &[&str], condition: Option<&str>) -> PublishRequest {
+fn wanted(
+    collection: &str,
+    model: &str,
+    columns: &[&str],
+    indexes: &[&str],
+    condition: Option<&str>,
+) -> PublishRequest {
     PublishRequest {
         collection: collection.parse().unwrap(),
         model: model.parse().unwrap(),
@@ -123,6 +137,174 @@ async fn a_model_equals_what_it_is_derived_from() {
         let sql = "select count(*) from pg_trigger where tgname like 'millstream_changed_%'";
         assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), 0);
         assert!(estimate(&conninfo, &schema(), &asked(&["model"], None)).await.is_err());
+    })
+    .await;
+}
+
+/// Reads both models again and again as a short statement and as a longer transaction; every look must see
+/// one stamp, and no error.
+async fn read_until(url: String, done: Arc<AtomicBool>) -> u64 {
+    let client = connect(&url).await;
+    client.batch_execute("set lock_timeout = '100ms'").await.unwrap();
+    let stamps = "select count(distinct doc->>'value'), coalesce(min(doc->>'value'), ''), count(*) from public.";
+    let mut looks = 0;
+    while !done.load(Relaxed) {
+        let row = client.query_one(&format!("{stamps}first"), &[]).await.unwrap();
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(2)), (1, KEYS), "a statement sees one refresh");
+        client.batch_execute("begin isolation level repeatable read").await.unwrap();
+        let mut seen = BTreeSet::new();
+        for model in ["second", "first", "second"] {
+            let row = client.query_one(&format!("{stamps}{model}"), &[]).await.unwrap();
+            assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(2)), (1, KEYS), "{model}");
+            seen.insert(row.get::<_, String>(1));
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        client.batch_execute("commit").await.unwrap();
+        assert_eq!(seen.len(), 1, "a transaction sees one refresh of both models: {seen:?}");
+        looks += 1;
+    }
+    looks
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_see_whole_refreshes_and_never_wait() {
+    each_build(async |db| {
+        let client = db.client().await;
+        let url = db.url();
+        let files = Files::new();
+        let wave = |stamp: u32| {
+            let line = |n: i64| format!("{{\"id\":\"k{n:05}\",\"value\":{stamp}}}\n");
+            files.write(&format!("wave-{stamp}"), (0..KEYS).map(line).collect::<String>())
+        };
+        run(&url, &request("waves", "id", &[wave(0)])).await;
+        client.batch_execute("analyze public.waves").await.unwrap();
+        for model in ["first", "second"] {
+            publish_on(&db, &wanted("waves", model, &["value:int=value"], &["value"], None)).await.unwrap();
+        }
+        refresh_on(&db, &["first", "second"], None).await.unwrap();
+        let done = Arc::new(AtomicBool::new(false));
+        let readers: Vec<_> = (0..3).map(|_| tokio::spawn(read_until(url.clone(), Arc::clone(&done)))).collect();
+        for stamp in 1..=8 {
+            run(&url, &request("waves", "id", &[wave(stamp)])).await;
+            let way = ["swap", "incremental"][stamp as usize % 2];
+            let refreshed = refresh_on(&db, &["first", "second"], Some(way)).await.unwrap();
+            assert!(refreshed.iter().all(|one| one.way == way && one.rows == KEYS as u64), "{refreshed:?}");
+        }
+        done.store(true, Relaxed);
+        for reader in readers {
+            assert!(reader.await.unwrap() > 0);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_commit_comes_with_the_next_refresh() {
+    each_build(async |db| {
+        let (client, late) = (db.client().await, db.client().await);
+        let files = Files::new();
+        run(
+            &db.url(),
+            &request(
+                "things",
+                "id",
+                &[files.write("a", Stream::random(&mut fastrand::Rng::with_seed(1), 500, 200).text)],
+            ),
+        )
+        .await;
+        publish_on(&db, &wanted("things", "model", &["value:int=value"], &[], Some("value % 3 <> 0"))).await.unwrap();
+        refresh_on(&db, &["model"], None).await.unwrap();
+        late.batch_execute("begin; insert into public.things values ('late', '{\"value\": 1}')").await.unwrap();
+        client.batch_execute("insert into public.things values ('soon', '{\"value\": 2}')").await.unwrap();
+        let first = refresh_on(&db, &["model"], Some("incremental")).await.unwrap();
+        assert_eq!((first[0].rows, first[0].lag_seconds), (1, None));
+        late.batch_execute("commit").await.unwrap();
+        assert_eq!(differences(&client).await, 1);
+        let second = refresh_on(&db, &["model"], Some("incremental")).await.unwrap();
+        assert_eq!(second[0].rows, 1);
+        assert_eq!(differences(&client).await, 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_definitions_are_refused_before_anything_is_built() {
+    each_build(async |db| {
+        let client = db.client().await;
+        let files = Files::new();
+        run(
+            &db.url(),
+            &request("things", "id", &[files.write("a", "{\"id\":\"a\",\"value\":\"x\"}\n{\"id\":\"b\"}\n")]),
+        )
+        .await;
+        client.batch_execute("create table public.mine (n int)").await.unwrap();
+        for (wrong, told) in [
+            (wanted("things", "m", &[], &["no_such_column"], None), "index \"no_such_column\""),
+            (wanted("things", "m", &["a:no_type=value"], &[], None), "there is no type no_type"),
+            (wanted("things", "m", &[], &[], Some("nonsense >")), "the server refuses the model"),
+            (wanted("nothing", "m", &[], &[], None), "there is no collection nothing"),
+            (wanted("things", "mine", &[], &[], None), "is something else"),
+        ] {
+            let error = publish_on(&db, &wrong).await.expect_err(told);
+            assert!(error.to_string().contains(told) && error.hint().is_some(), "{error}");
+        }
+        let left = "select count(*) from pg_class where relname ~ '^(model_|change_)[0-9]'";
+        assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 0);
+
+        // A value that is none of its column's type is null there, and told.
+        publish_on(&db, &wanted("things", "m", &["value:int=value"], &["value"], None)).await.unwrap();
+        let built = refresh_on(&db, &["m"], None).await.unwrap();
+        assert_eq!((built[0].uncast[0].documents, built[0].uncast[0].keys.clone()), (1, vec!["a".to_owned()]));
+        client.batch_execute("insert into public.things values ('c', '{\"value\": 1.5}')").await.unwrap();
+        let changed = refresh_on(&db, &["m"], Some("incremental")).await.unwrap();
+        assert_eq!(changed[0].uncast[0].keys, ["c"]);
+        let reindexed =
+            publish_on(&db, &wanted("things", "m", &["value:int=value"], &["lower(doc->>'x')"], None)).await;
+        assert_eq!(reindexed.unwrap(), Published::Reindexed { made: 1, dropped: 1 });
+        let other = publish_on(&db, &wanted("things", "m", &["value:text=value"], &[], None)).await;
+        assert!(other.expect_err("other columns").to_string().contains("made of other columns"));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_that_empties_an_unlogged_collection_empties_the_model() {
+    for build in builds().await {
+        let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
+        let url = server.url("postgres");
+        let files = Files::new();
+        let mut first = request("things", "id", &[files.write("a", "{\"id\":\"a\",\"value\":1}\n")]);
+        first.durability = millstream_engine::Durability::by_name("unlogged").unwrap();
+        run(&url, &first).await;
+        let conninfo = surroundings(&url).0.db;
+        let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.unwrap();
+        publish(&mut connection, &schema(), &wanted("things", "model", &[], &[], None)).await.unwrap();
+        refresh(&conninfo, &schema(), &asked(&["model"], None)).await.unwrap();
+        server.restart(StopMode::Immediate).await;
+        let done = refresh(&conninfo, &schema(), &asked(&["model"], None)).await.unwrap();
+        assert_eq!(done[0].way, "swap");
+        let client = connect(&url).await;
+        client.batch_execute("insert into public.things values ('b', '{}')").await.unwrap();
+        let done = refresh(&conninfo, &schema(), &asked(&["model"], Some("incremental"))).await.unwrap();
+        assert_eq!((done[0].way, done[0].rows), ("incremental", 1));
+        assert_eq!(rows(&client, "public.model").await, 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collection_with_a_model_is_not_dropped() {
+    each_build(async |db| {
+        let files = Files::new();
+        run(&db.url(), &request("things", "id", &[files.write("a", "{\"id\":\"a\"}\n")])).await;
+        publish_on(&db, &wanted("things", "model", &[], &[], None)).await.unwrap();
+        let conninfo = surroundings(&db.url()).0.db;
+        let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.unwrap();
+        let name = "things".parse().unwrap();
+        let collection = collections::find(&connection.client, &schema(), &name).await.unwrap().unwrap();
+        let error = collections::drop(&mut connection.client, &schema(), &collection, true).await.expect_err("a model");
+        assert_eq!(error.to_string(), "model is derived from it");
+        unpublish(&mut connection, &schema(), &"model".parse().unwrap()).await.unwrap();
+        assert!(collections::drop(&mut connection.client, &schema(), &collection, true).await.unwrap().table);
     })
     .await;
 }

@@ -61,9 +61,7 @@ async fn empty(client: &Client, parts: &[String]) -> Result<(), tokio_postgres::
     let all = parts.join(", ");
     let budget_ms = CLEAR_LOCK_BUDGET.as_millis();
     client
-        .batch_execute(&format!(
-            "begin; set local lock_timeout = 0; set local statement_timeout = {budget_ms}"
-        ))
+        .batch_execute(&format!("begin; set local lock_timeout = 0; set local statement_timeout = {budget_ms}"))
         .await?;
     client.batch_execute(&format!("lock table {all} in access exclusive mode")).await?;
     client.batch_execute(&format!("set local statement_timeout = 0; truncate {all}")).await?;

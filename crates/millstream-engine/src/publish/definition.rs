@@ -180,7 +180,8 @@ mod tests {
             condition: Some("price > 3".into()),
             ..Definition::default()
         };
-        let derivation = Derivation::new("t".into(), &[key("id"), key("at")], &definition, 150_000, |n| format!("f{n}"));
+        let derivation =
+            Derivation::new("t".into(), &[key("id"), key("at")], &definition, 150_000, |n| format!("f{n}"));
         assert_eq!(
             derivation.rows("where true"),
             "select \"id\", \"at\", \"price\", doc from (select f0((stored.doc operator(pg_catalog.#>>) \

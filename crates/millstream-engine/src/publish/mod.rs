@@ -14,7 +14,7 @@ pub(crate) use record::TRIGGER_PREFIX;
 pub use refresh::{Estimate, RefreshRequest, Refreshed, estimate, refresh};
 
 use crate::error::Error;
-use crate::limits::PUBLISH_LOCK_WAIT;
+use crate::limits::{PUBLISH_LOCK_WAIT, REFRESH_SETTINGS};
 use crate::store::collections::Collection;
 use crate::store::models::{self, Model};
 use crate::store::{Schema, collections};
@@ -24,8 +24,8 @@ use millstream_model::CollectionName;
 use millstream_pg::{ConnInfo, Connection, SessionSettings, quote_qualified};
 use record::Listened;
 use storage::Storage;
-pub use uncast::Uncast;
 use tokio_postgres::{Client, GenericClient};
+pub use uncast::Uncast;
 
 /// A way to bring a model up to date.
 pub(crate) struct Way {
@@ -104,7 +104,11 @@ pub enum Published {
 /// # Errors
 /// [`Error::Request`] when the definition is refused, [`Error::Model`] when the name is taken or the model
 /// is made of other columns.
-pub async fn publish(connection: &mut Connection, schema: &Schema, request: &PublishRequest) -> Result<Published, Error> {
+pub async fn publish(
+    connection: &mut Connection,
+    schema: &Schema,
+    request: &PublishRequest,
+) -> Result<Published, Error> {
     schema.ensure(&mut connection.client).await?;
     let version_num = connection.server.version_num;
     let collection = collection(&connection.client, schema, &request.collection).await?;
@@ -228,12 +232,7 @@ fn listened<'a>(schema: &'a Schema, collection: &'a Collection, unlogged: bool) 
     Listened { schema, table_oid: collection.table_oid, table, key: &collection.key, unlogged }
 }
 
-fn derivation(
-    collection: &Collection,
-    definition: &Definition,
-    version_num: i32,
-    storage: &Storage<'_>,
-) -> Derivation {
+fn derivation(collection: &Collection, definition: &Definition, version_num: i32, storage: &Storage<'_>) -> Derivation {
     let table = quote_qualified(&collection.name.schema, &collection.name.table);
     Derivation::new(table, &collection.key, definition, version_num, |n| storage.caster(n))
 }
@@ -264,8 +263,7 @@ fn taken(request: &PublishRequest, what: &str) -> Error {
     }
 }
 
-/// The session that refreshes: it may wait inside its transaction for a build.
-fn coordinator_session() -> SessionSettings {
-    let (name, value) = crate::limits::IDLE_BUILD_SETTING;
-    SessionSettings::named("millstream refresh").with(name, value)
+/// A session that refreshes: it may wait inside its transaction for a build, and ends soon after its client.
+fn refresh_session(name: &str) -> SessionSettings {
+    REFRESH_SETTINGS.iter().fold(SessionSettings::named(name), |session, (name, value)| session.with(name, value))
 }

@@ -4,11 +4,13 @@ use super::clear::clear;
 use super::definition::Derivation;
 use super::record::{Listened, Pending};
 use super::storage::Storage;
+use super::swap::BUILD_LOCK_CLASS;
 use super::uncast::{Uncast, uncast};
-use super::{Applied, Refresh, WAYS, Way, coordinator_session, derivation, find, is_unlogged, listened};
+use super::{Applied, Refresh, WAYS, Way, derivation, find, is_unlogged, listened, refresh_session};
 use crate::error::Error;
 use crate::limits::{
-    BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, CLEAR_BEFORE_PATIENCE, INCREMENTAL_SHARE_MAX, REFRESH_TRIES_MAX,
+    BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, CLEAR_BEFORE_PATIENCE, INCREMENTAL_SHARE_MAX, LOAD_LOCK_POLL,
+    LOAD_LOCK_WAIT, REFRESH_TRIES_MAX,
 };
 use crate::store::collections::Collection;
 use crate::store::models::{self, Model};
@@ -117,7 +119,7 @@ impl<'a> Subject<'a> {
 /// # Errors
 /// [`Error::Model`] for a name that is no model.
 pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Estimate>, Error> {
-    let connection = millstream_pg::connect(db, &coordinator_session()).await?;
+    let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
     let client = &connection.client;
     let mut estimates = Vec::new();
     for subject in subjects(client, schema, request, connection.server.version_num).await? {
@@ -145,7 +147,7 @@ pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
 /// readers never let go of the rows to be replaced. Whatever fails, the models show what they showed.
 pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Refreshed>, Error> {
     let started = Instant::now();
-    let connection = millstream_pg::connect(db, &coordinator_session()).await?;
+    let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
     connection.require_writable()?;
     let client = &connection.client;
     let mut subjects = subjects(client, schema, request, connection.server.version_num).await?;
@@ -184,10 +186,8 @@ async fn attempt(
     }
     let storages: Vec<Storage<'_>> = subjects.iter().map(Subject::storage).collect();
     let swaps = |n: &usize| ways[*n].name == "swap";
-    let stale: Vec<(&Storage<'_>, i16)> = (0..subjects.len())
-        .filter(swaps)
-        .map(|n| (&storages[n], Storage::other(subjects[n].model.serving)))
-        .collect();
+    let stale: Vec<(&Storage<'_>, i16)> =
+        (0..subjects.len()).filter(swaps).map(|n| (&storages[n], Storage::other(subjects[n].model.serving))).collect();
     if !stale.is_empty() && !clear(client, &stale, CLEAR_BEFORE_PATIENCE).await? {
         return Err(held(&subjects[0].model.name, CLEAR_BEFORE_PATIENCE));
     }
@@ -295,13 +295,21 @@ async fn subjects<'a>(
 /// First key of the advisory lock that a refresh of a model holds: `mslm`.
 const MODEL_LOCK_CLASS: i32 = 0x6d73_6c6d;
 
+/// Takes the locks of the models, which end with the session. A refresh whose client was killed is waited
+/// for, and so are its builders: what they still write must not get among what the next ones do.
 async fn lock(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
+    let deadline = Instant::now() + LOAD_LOCK_WAIT;
     for subject in subjects {
         let model = &subject.model;
         let sql = "select pg_catalog.pg_try_advisory_lock($1, $2)";
-        if !client.query_one(sql, &[&MODEL_LOCK_CLASS, &model.model_id]).await?.get::<_, bool>(0) {
-            return Err(Error::ModelBusy { model: model.name.clone() });
+        while !client.query_one(sql, &[&MODEL_LOCK_CLASS, &model.model_id]).await?.get::<_, bool>(0) {
+            if Instant::now() > deadline {
+                return Err(Error::ModelBusy { model: model.name.clone() });
+            }
+            tokio::time::sleep(LOAD_LOCK_POLL).await;
         }
+        client.execute("select pg_catalog.pg_advisory_lock($1, $2)", &[&BUILD_LOCK_CLASS, &model.model_id]).await?;
+        client.execute("select pg_catalog.pg_advisory_unlock($1, $2)", &[&BUILD_LOCK_CLASS, &model.model_id]).await?;
     }
     Ok(())
 }

@@ -1,16 +1,19 @@
 //! `swap`: builds the generation that is not shown from the whole collection, beside the readers.
 
 use super::storage::Storage;
-use super::{Applied, Refresh, Way, Working};
+use super::{Applied, Refresh, Way, Working, refresh_session};
 use crate::error::Error;
-use crate::limits::{BUILD_RANGES_PER_WORKER, IDLE_BUILD_SETTING};
+use crate::limits::BUILD_RANGES_PER_WORKER;
 use futures_util::FutureExt;
-use millstream_pg::{ConnInfo, SessionSettings};
+use millstream_pg::ConnInfo;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::task::JoinSet;
 
 pub(super) static WAY: Way = Way { name: "swap", apply };
+
+/// First key of the advisory lock that the sessions of a build share: `mslb`.
+pub(super) const BUILD_LOCK_CLASS: i32 = 0x6d73_6c62;
 
 fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
     async move { build(refresh).await }.boxed()
@@ -18,20 +21,22 @@ fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
 
 /// Every worker reads in the coordinator's snapshot and commits rows that nobody is shown yet.
 async fn build(refresh: &Refresh<'_>) -> Result<Applied, Error> {
-    let Refresh { db, coordinator, snapshot, model, derivation, storage, workers, .. } = refresh;
+    let Refresh { coordinator, snapshot, model, derivation, storage, workers, .. } = refresh;
     let generation = Storage::other(model.serving);
     let part = storage.part(generation);
     let ranges = ranges(refresh.blocks().await?, *workers);
     let fill: Vec<String> = ranges
         .iter()
-        .map(|filter| format!("insert into {part} select {generation}, derived.* from ({}) as derived", derivation.rows(filter)))
+        .map(|filter| {
+            format!("insert into {part} select {generation}, derived.* from ({}) as derived", derivation.rows(filter))
+        })
         .collect();
-    let rows = run(db, *workers, fill, Some(snapshot)).await?;
+    let rows = run(refresh, *workers, fill, Some(snapshot)).await?;
     // Locks that readers do not mind, unlike those of a primary key.
     let mut finish = vec![format!("create unique index on {part} ({})", derivation.key())];
     finish.extend(model.definition.indexes.iter().map(|clause| storage.index(generation, clause)));
-    run(db, *workers, finish, None).await?;
-    run(db, 1, vec![format!("vacuum (freeze, analyze) {part}")], None).await?;
+    run(refresh, *workers, finish, None).await?;
+    run(refresh, 1, vec![format!("vacuum (freeze, analyze) {part}")], None).await?;
     coordinator.batch_execute(&format!("analyze {}", storage.parts())).await?;
     // The coordinator does not see what the workers wrote.
     Ok(Applied { generation, rows, uncast: Vec::new() })
@@ -55,35 +60,50 @@ fn ranges(blocks: u64, workers: usize) -> Vec<String> {
 }
 
 /// Runs statements over so many connections; returns how many rows they wrote.
-async fn run(db: &ConnInfo, workers: usize, statements: Vec<String>, snapshot: Option<&str>) -> Result<u64, Error> {
+async fn run(
+    refresh: &Refresh<'_>,
+    workers: usize,
+    statements: Vec<String>,
+    snapshot: Option<&str>,
+) -> Result<u64, Error> {
     let (statements, next) = (Arc::new(statements), Arc::new(AtomicUsize::new(0)));
     let mut tasks = JoinSet::new();
     for _ in 0..workers.min(statements.len()) {
         let (statements, next) = (Arc::clone(&statements), Arc::clone(&next));
-        let (db, snapshot) = (db.clone(), snapshot.map(str::to_owned));
-        tasks.spawn(async move {
-            let (name, value) = IDLE_BUILD_SETTING;
-            let connection = millstream_pg::connect(&db, &SessionSettings::named("millstream build").with(name, value)).await?;
-            let client = &connection.client;
-            if let Some(snapshot) = &snapshot {
-                let begin = format!("begin isolation level repeatable read; set transaction snapshot '{snapshot}'");
-                client.batch_execute(&begin).await?;
-            }
-            let mut rows = 0;
-            while let Some(statement) = statements.get(next.fetch_add(1, Ordering::Relaxed)) {
-                rows += client.execute(statement, &[]).await?;
-            }
-            if snapshot.is_some() {
-                client.batch_execute("commit").await?;
-            }
-            connection.close().await;
-            Ok::<u64, Error>(rows)
-        });
+        let (db, snapshot) = (refresh.db.clone(), snapshot.map(str::to_owned));
+        let model_id = refresh.model.model_id;
+        tasks.spawn(async move { work(&db, model_id, snapshot.as_deref(), &statements, &next).await });
     }
     let mut rows = 0;
     while let Some(joined) = tasks.join_next().await {
         rows += joined.map_err(|_| Error::BrokenOff("a worker of the build could not run"))??;
     }
+    Ok(rows)
+}
+
+/// One connection's share of the statements.
+async fn work(
+    db: &ConnInfo,
+    model_id: i32,
+    snapshot: Option<&str>,
+    statements: &[String],
+    next: &AtomicUsize,
+) -> Result<u64, Error> {
+    let connection = millstream_pg::connect(db, &refresh_session("millstream build")).await?;
+    let client = &connection.client;
+    client.execute("select pg_catalog.pg_advisory_lock_shared($1, $2)", &[&BUILD_LOCK_CLASS, &model_id]).await?;
+    if let Some(snapshot) = snapshot {
+        let begin = format!("begin isolation level repeatable read; set transaction snapshot '{snapshot}'");
+        client.batch_execute(&begin).await?;
+    }
+    let mut rows = 0;
+    while let Some(statement) = statements.get(next.fetch_add(1, Ordering::Relaxed)) {
+        rows += client.execute(statement, &[]).await?;
+    }
+    if snapshot.is_some() {
+        client.batch_execute("commit").await?;
+    }
+    connection.close().await;
     Ok(rows)
 }
 

@@ -1,6 +1,7 @@
 //! Collections as they are listed, read by key and dropped.
 
 use super::loads::lock_unfinished;
+use super::models;
 use super::schema::Schema;
 use crate::error::Error;
 use crate::limits::DROP_LOCK_WAIT;
@@ -128,7 +129,8 @@ pub async fn document(client: &Client, collection: &Collection, parts: &[String]
 /// transaction.
 ///
 /// # Errors
-/// [`Error::LoadRunning`] when a load into it runs; the server's when something else depends on
+/// [`Error::LoadRunning`] when a load into it runs, [`Error::Model`] when a read model is derived from
+/// it; the server's when something else depends on
 /// the table or uses it for longer than [`DROP_LOCK_WAIT`].
 pub async fn drop(
     client: &mut Client,
@@ -139,6 +141,10 @@ pub async fn drop(
     let transaction = client.transaction().await?;
     lock_unfinished(&transaction, schema, collection.table_oid).await?;
     let oid = collection.table_oid;
+    if let Some(model) = models::list(&transaction, schema).await?.into_iter().find(|model| model.table_oid == oid) {
+        let hint = format!("remove it first: millstream unpublish {}", model.name);
+        return Err(Error::Model { model: model.name, problem: "is derived from it".into(), hint });
+    }
     let loads = transaction.execute(&schema.sql("delete from {schema}.load where table_oid = $1"), &[&oid]).await?;
     transaction.execute(&schema.sql("delete from {schema}.collection where table_oid = $1"), &[&oid]).await?;
     transaction.execute(&schema.sql("delete from {schema}.tombstone where table_oid = $1"), &[&oid]).await?;

@@ -37,11 +37,7 @@ pub async fn list(client: &impl GenericClient, schema: &Schema) -> Result<Vec<Mo
 }
 
 /// The model of a name, `None` when there is none.
-pub async fn find(
-    client: &impl GenericClient,
-    schema: &Schema,
-    name: &CollectionName,
-) -> Result<Option<Model>, Error> {
+pub async fn find(client: &impl GenericClient, schema: &Schema, name: &CollectionName) -> Result<Option<Model>, Error> {
     Ok(list(client, schema).await?.into_iter().find(|model| model.name == *name))
 }
 
@@ -55,9 +51,7 @@ pub(crate) async fn insert(
 ) -> Result<i32, Error> {
     let sql = "insert into {schema}.model (schema_name, model_name, table_oid, definition) \
                values ($1, $2, $3, ($4::text)::jsonb) returning model_id";
-    let row = client
-        .query_one(&schema.sql(sql), &[&name.schema, &name.table, &table_oid, &json(definition)])
-        .await?;
+    let row = client.query_one(&schema.sql(sql), &[&name.schema, &name.table, &table_oid, &json(definition)]).await?;
     Ok(row.get(0))
 }
 
