@@ -16,6 +16,7 @@ mod lab;
 mod local;
 mod mending;
 mod mix;
+mod models;
 mod process;
 mod records;
 mod refusals;

@@ -50,8 +50,7 @@ pub struct RefreshArgs {
 pub async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Failure> {
     let conninfo = resolve(&args.target, Purpose::Work).await?;
     let schema = schema(&args.target);
-    let request =
-        RefreshRequest { models: args.models.clone(), way: args.way.clone(), workers: args.workers };
+    let request = RefreshRequest { models: args.models.clone(), way: args.way.clone(), workers: args.workers };
     if args.dry_run {
         let estimates = estimate(&conninfo, &schema, &request).await?;
         if output.is_json() {
