@@ -29,10 +29,10 @@ fn wanted(
     condition: Option<&str>,
 ) -> PublishRequest {
     PublishRequest {
-        collection: collection.parse().unwrap(),
-        model: model.parse().unwrap(),
+        collection: collection.parse().expect("it is written so in the test"),
+        model: model.parse().expect("it is written so in the test"),
         definition: Definition {
-            columns: columns.iter().map(|column| column.parse().unwrap()).collect(),
+            columns: columns.iter().map(|column| column.parse().expect("it is written so in the test")).collect(),
             indexes: indexes.iter().map(|index| (*index).to_owned()).collect(),
             condition: condition.map(str::to_owned),
             select: None,
@@ -42,13 +42,13 @@ fn wanted(
 
 async fn publish_on(db: &TestDatabase, request: &PublishRequest) -> Result<Published, Error> {
     let conninfo = surroundings(&db.url()).0.db;
-    let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.unwrap();
+    let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.expect("a session");
     publish(&mut connection, &schema(), request).await
 }
 
 fn asked(models: &[&str], way: Option<&str>) -> RefreshRequest {
     RefreshRequest {
-        models: models.iter().map(|name| name.parse().unwrap()).collect(),
+        models: models.iter().map(|name| name.parse().expect("it is written so in the test")).collect(),
         way: way.map(str::to_owned),
         workers: Some(2),
     }
@@ -64,11 +64,11 @@ async fn differences(client: &Client) -> i64 {
         with derived as (select id, (doc->>'value')::int as value, doc from public.things where (doc->>'value')::int % 3 <> 0)
         select (select count(*) from (table derived except table public.model) d)
              + (select count(*) from (table public.model except table derived) d)";
-    client.query_one(sql, &[]).await.unwrap().get(0)
+    client.query_one(sql, &[]).await.expect("the server answers").get(0)
 }
 
 async fn rows(client: &Client, table: &str) -> i64 {
-    client.query_one(&format!("select count(*) from {table}"), &[]).await.unwrap().get(0)
+    client.query_one(&format!("select count(*) from {table}"), &[]).await.expect("the server answers").get(0)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,21 +145,21 @@ async fn a_model_equals_what_it_is_derived_from() {
 /// one stamp, and no error.
 async fn read_until(url: String, done: Arc<AtomicBool>) -> u64 {
     let client = connect(&url).await;
-    client.batch_execute("set lock_timeout = '100ms'").await.unwrap();
+    client.batch_execute("set lock_timeout = '100ms'").await.expect("the server answers");
     let stamps = "select count(distinct doc->>'value'), coalesce(min(doc->>'value'), ''), count(*) from public.";
     let mut looks = 0;
     while !done.load(Relaxed) {
-        let row = client.query_one(&format!("{stamps}first"), &[]).await.unwrap();
+        let row = client.query_one(&format!("{stamps}first"), &[]).await.expect("the server answers");
         assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(2)), (1, KEYS), "a statement sees one refresh");
-        client.batch_execute("begin isolation level repeatable read").await.unwrap();
+        client.batch_execute("begin isolation level repeatable read").await.expect("the server answers");
         let mut seen = BTreeSet::new();
         for model in ["second", "first", "second"] {
-            let row = client.query_one(&format!("{stamps}{model}"), &[]).await.unwrap();
+            let row = client.query_one(&format!("{stamps}{model}"), &[]).await.expect("the server answers");
             assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(2)), (1, KEYS), "{model}");
             seen.insert(row.get::<_, String>(1));
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        client.batch_execute("commit").await.unwrap();
+        client.batch_execute("commit").await.expect("the server answers");
         assert_eq!(seen.len(), 1, "a transaction sees one refresh of both models: {seen:?}");
         looks += 1;
     }
