@@ -2,8 +2,9 @@
 
 use crate::error::Error;
 use crate::limits::{CHILDREN_LOOK_MS, LOOK_MS};
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -26,13 +27,16 @@ pub(crate) struct Ended {
     pub(crate) stderr: String,
 }
 
-/// Kills the process when it is dropped before its end: an experiment that is given up leaves nothing behind.
+/// Kills the process and its children when it is dropped before its end: an experiment that is given up leaves
+/// nothing behind.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail where the process has ended and was waited for.
-        let _ = self.0.kill();
+        // Only of a process that was not waited for the group is sure to be its own still.
+        if let Ok(None) = self.0.try_wait() {
+            let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+        }
         let _ = self.0.wait();
     }
 }
@@ -42,7 +46,7 @@ pub(crate) async fn run(command: &mut Command, dir: &Path) -> Result<Ended, Erro
     let program = Path::new(command.get_program()).to_owned();
     let (out, err) = (dir.join("stdout"), dir.join("stderr"));
     let create = |path: &Path| fs::File::create(path).map_err(Error::io("write", path));
-    command.stdin(Stdio::null()).stdout(create(&out)?).stderr(create(&err)?);
+    command.process_group(0).stdin(Stdio::null()).stdout(create(&out)?).stderr(create(&err)?);
     let start = Instant::now();
     let mut running = Running(command.spawn().map_err(Error::io("start", &program))?);
     let pid = Pid::from_child(&running.0);
@@ -163,10 +167,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_that_is_given_up_is_killed() {
+    async fn a_process_that_is_given_up_is_killed_with_its_children() {
         let dir = tempfile::tempdir().unwrap();
         let pid_file = dir.path().join("pid");
-        let script = format!("echo $$ >{}; exec sleep 1000", pid_file.display());
+        let script = format!("sleep 1000 & echo $! >{}; wait", pid_file.display());
         let mut command = Command::new("/bin/sh");
         command.args(["-c", &script]);
         let pid = tokio::select! {
@@ -180,7 +184,16 @@ mod tests {
                 }
             } => pid,
         };
-        assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists());
+        // Nobody of ours waits for a child of a child, so that it may be seen dead for a while.
+        let status = format!("/proc/{}/status", pid.trim());
+        let lives = || fs::read_to_string(&status).is_ok_and(|status| !status.contains("State:\tZ"));
+        for _ in 0..1_000 {
+            if !lives() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("the child of {} lives", pid.trim());
     }
 
     #[tokio::test]
