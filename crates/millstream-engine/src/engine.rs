@@ -4,7 +4,7 @@ use crate::batch::{Hold, Part, Splitter, attach};
 use crate::chunk::Chunk;
 use crate::error::Error;
 use crate::failpoint;
-use crate::limits::{DECODE_QUEUE_BYTES, FRAME_BYTES, LANE_QUEUE, PART_BYTES};
+use crate::limits::{DECODE_QUEUE_BYTES, FRAME_BYTES, LANE_QUEUE, LARGE_CHUNK_BYTES, LARGE_COPIES, PART_BYTES};
 use crate::observe::Tally;
 use crate::stop::StopReason;
 use crate::write::{Lane, LaneReport, LaneSetup};
@@ -236,7 +236,9 @@ impl Finish {
 
 /// A chunk's share of the memory, never more than there is.
 fn weight(chunk: &Chunk, lanes: usize, memory_bytes: usize) -> u32 {
-    let held_bytes = chunk.bytes.len() + chunk.frames.len() * FRAME_BYTES + lanes * PART_BYTES;
+    // A large document is copied as a whole on its way to the server; of small ones that is a part of a batch.
+    let copied_bytes = chunk.bytes.len().saturating_sub(LARGE_CHUNK_BYTES) * LARGE_COPIES;
+    let held_bytes = chunk.bytes.len() + copied_bytes + chunk.frames.len() * FRAME_BYTES + lanes * PART_BYTES;
     u32::try_from(held_bytes.clamp(1, memory_bytes)).unwrap_or(u32::MAX)
 }
 

@@ -88,6 +88,12 @@ pub const FRAME_BYTES: usize = 128;
 /// every chunk. It counts where a chunk is a document.
 pub const PART_BYTES: usize = 256;
 
+/// Bytes of a chunk beyond which it holds a large document.
+pub const LARGE_CHUNK_BYTES: usize = 1 << 20;
+
+/// Copies of a large document on its way to the server: as it is read, as a row, and in the driver.
+pub const LARGE_COPIES: usize = 3;
+
 /// Most paths of `sum`.
 pub const SUM_PATHS_MAX: usize = 16;
 
@@ -222,9 +228,11 @@ pub const DROP_LOCK_WAIT: Duration = Duration::from_secs(5);
 /// How long publishing and unpublishing wait for writers to let go of the collection's table.
 pub const PUBLISH_LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// Keys that one statement puts on record; beyond, everything counts as changed. Arrays are held in
-/// memory, and end at 1 GB.
+/// Keys that one statement puts on record; beyond, everything counts as changed.
 pub const CHANGE_KEYS_MAX: u64 = 2_000_000;
+
+/// Keys of one line of a change record: an array ends at 1 GB, and a key of an index at a third of a page.
+pub const CHANGE_ROW_KEYS: u64 = 100_000;
 
 /// Bytes of a change record beyond which everything counts as changed: some ten million short keys, of
 /// which deriving anew is cheaper.
@@ -245,10 +253,13 @@ pub const BUILD_RANGES_PER_WORKER: usize = 4;
 /// Keys that are named of documents whose value is none of its column's type.
 pub const UNCAST_KEYS: usize = 5;
 
-/// A session of a refresh waits inside its transaction for others to build, and runs statements so long
-/// that it has to look whether its client is still there.
-pub const REFRESH_SETTINGS: &[(&str, &str)] =
-    &[("idle_in_transaction_session_timeout", "0"), ("client_connection_check_interval", "1s")];
+/// A session of a refresh waits inside its transaction for others to build, runs statements so long that it
+/// has to look whether its client is still there, and must see every row or fail.
+pub const REFRESH_SETTINGS: &[(&str, &str)] = &[
+    ("idle_in_transaction_session_timeout", "0"),
+    ("client_connection_check_interval", "1s"),
+    ("row_security", "off"),
+];
 
 /// How long emptying the rows that are not shown may hold up new readers behind running ones.
 pub const CLEAR_LOCK_BUDGET: Duration = Duration::from_millis(50);

@@ -5,7 +5,7 @@ as $caster$
 begin
     return input::{type};
 exception
-    when data_exception or invalid_text_representation or object_not_in_prerequisite_state then
+    when others then
         return null;
 end
 $caster$

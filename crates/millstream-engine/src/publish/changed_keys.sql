@@ -1,5 +1,5 @@
 -- The keys recorded after a snapshot, each once. Only without its schema does unnest take several arrays.
-select distinct {names}
+select distinct {changed}
 from {record} as change,
      unnest({arrays}) as changed ({names})
 where change.keys > 0

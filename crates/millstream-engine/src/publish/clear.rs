@@ -1,6 +1,8 @@
 //! Emptying a generation that is not shown any more, as soon as nobody can see it.
 
+use super::refresh::MODEL_LOCK_CLASS;
 use super::storage::Storage;
+use super::swap::BUILD_LOCK_CLASS;
 use crate::error::Error;
 use crate::limits::{CLEAR_BACKOFF_MAX, CLEAR_LOCK_BUDGET, CLEAR_POLL};
 use std::time::Duration;
@@ -15,17 +17,21 @@ use tokio_postgres::Client;
 pub(super) async fn clear(client: &Client, stale: &[(&Storage<'_>, i16)], patience: Duration) -> Result<bool, Error> {
     let parts: Vec<String> = stale.iter().map(|(storage, generation)| storage.part(*generation)).collect();
     let deadline = Instant::now() + patience;
-    let mut filled = false;
+    let (mut filled, mut indexes) = (false, Vec::new());
     for part in &parts {
-        let sql = "select pg_catalog.pg_relation_size($1::text::pg_catalog.regclass) > 0";
-        filled |= client.query_one(sql, &[part]).await?.get::<_, bool>(0);
+        let row = client.query_one(include_str!("stale.sql"), &[part]).await?;
+        filled |= row.get::<_, bool>(0);
+        indexes.extend(row.get::<_, Vec<String>>(1));
+    }
+    if !filled && indexes.is_empty() {
+        return Ok(true);
     }
     if filled && !older_are_gone(client, deadline).await? {
         return Ok(false);
     }
     let mut backoff = CLEAR_POLL;
     loop {
-        match empty(client, &parts).await {
+        match empty(client, &parts, &indexes).await {
             Ok(()) => return Ok(true),
             // Query canceled, by the statement timeout.
             Err(error) if error.code().is_some_and(|code| code.code() == "57014") => {
@@ -41,11 +47,14 @@ pub(super) async fn clear(client: &Client, stale: &[(&Storage<'_>, i16)], patien
     }
 }
 
-/// Waits until every transaction that is open now has ended: a later one has a snapshot in which the
-/// generation is not shown. Source: `WaitForOlderSnapshots` in PostgreSQL's `indexcmds.c`, which waits for
-/// virtual transactions as well.
+/// Waits until every transaction that has a snapshot now has ended: a later snapshot does not show the
+/// generation. Source: `WaitForOlderSnapshots` in PostgreSQL's `indexcmds.c`, which waits for virtual
+/// transactions as well.
 async fn older_are_gone(client: &Client, deadline: Instant) -> Result<bool, Error> {
-    let open: Vec<String> = client.query_one(include_str!("open_transactions.sql"), &[]).await?.get(0);
+    let sql = include_str!("open_transactions.sql")
+        .replace("{model_class}", &MODEL_LOCK_CLASS.to_string())
+        .replace("{build_class}", &BUILD_LOCK_CLASS.to_string());
+    let open: Vec<String> = client.query_one(&sql, &[]).await?.get(0);
     let sql = "select not exists (select from pg_catalog.pg_locks \
                where locktype = 'virtualxid' and virtualtransaction = any ($1))";
     while !client.query_one(sql, &[&open]).await?.get::<_, bool>(0) {
@@ -57,20 +66,19 @@ async fn older_are_gone(client: &Client, deadline: Instant) -> Result<bool, Erro
     Ok(true)
 }
 
-async fn empty(client: &Client, parts: &[String]) -> Result<(), tokio_postgres::Error> {
+/// All that the lock is held for is one flight, whose commit does not wait for the disk: the rows are not shown,
+/// and a crash that brings them back does no harm.
+async fn empty(client: &Client, parts: &[String], indexes: &[String]) -> Result<(), tokio_postgres::Error> {
     let all = parts.join(", ");
     let budget_ms = CLEAR_LOCK_BUDGET.as_millis();
+    let drops: String = indexes.iter().map(|index| format!("drop index {index}; ")).collect();
     client
         .batch_execute(&format!("begin; set local lock_timeout = 0; set local statement_timeout = {budget_ms}"))
         .await?;
     client.batch_execute(&format!("lock table {all} in access exclusive mode")).await?;
-    client.batch_execute(&format!("set local statement_timeout = 0; truncate {all}")).await?;
-    for part in parts {
-        let sql = "select indexrelid::pg_catalog.regclass::text from pg_catalog.pg_index \
-                   where indrelid = $1::text::pg_catalog.regclass";
-        for row in client.query(sql, &[part]).await? {
-            client.batch_execute(&format!("drop index {}", row.get::<_, String>(0))).await?;
-        }
-    }
-    client.batch_execute("commit").await
+    client
+        .batch_execute(&format!(
+            "set local statement_timeout = 0; set local synchronous_commit = off; truncate {all}; {drops}commit"
+        ))
+        .await
 }

@@ -76,12 +76,10 @@ pub(super) struct Derivation {
     /// The collection's table, qualified and quoted.
     table: String,
     key: Vec<String>,
-    /// Expressions of the typed columns, each with its name.
-    values: Vec<String>,
-    names: Vec<String>,
+    /// The typed columns and the expressions of their values.
+    columns: Vec<(Column, String)>,
     rest: String,
     condition: String,
-    columns: Vec<Column>,
 }
 
 impl Derivation {
@@ -92,16 +90,13 @@ impl Derivation {
         version_num: i32,
         caster: impl Fn(usize) -> String,
     ) -> Self {
-        let names: Vec<String> = definition.columns.iter().map(|column| quote_identifier(&column.name)).collect();
-        let values = definition.columns.iter().enumerate();
+        let columns = definition.columns.iter().enumerate();
         Self {
             table,
             key: key.iter().map(|column| quote_identifier(&column.name)).collect(),
-            values: values.map(|(n, c)| format!("{} as {}", c.value(version_num, &caster(n)), names[n])).collect(),
-            names,
+            columns: columns.map(|(n, column)| (column.clone(), column.value(version_num, &caster(n)))).collect(),
             rest: definition.select.clone().unwrap_or_else(|| "doc".into()),
             condition: definition.condition.clone().unwrap_or_else(|| "true".into()),
-            columns: definition.columns.clone(),
         }
     }
 
@@ -110,8 +105,8 @@ impl Derivation {
         &self.table
     }
 
-    /// The typed columns.
-    pub(super) fn columns(&self) -> &[Column] {
+    /// The typed columns and the expressions of their values.
+    pub(super) fn columns(&self) -> &[(Column, String)] {
         &self.columns
     }
 
@@ -138,10 +133,13 @@ impl Derivation {
             let all: Vec<&str> = first.iter().chain(more).map(String::as_str).chain([last]).collect();
             all.join(", ")
         };
-        let inner = list(&[], &self.values, "stored.*");
+        let named = |(column, value): &(Column, String)| (quote_identifier(&column.name), value.clone());
+        let (names, values): (Vec<String>, Vec<String>) = self.columns.iter().map(named).unzip();
+        let values: Vec<String> = names.iter().zip(values).map(|(name, value)| format!("{value} as {name}")).collect();
+        let inner = list(&[], &values, "stored.*");
         format!(
             "select {} from (select {inner} from {} as stored {filter}) as stored where ({})",
-            list(&self.key, &self.names, &self.rest),
+            list(&self.key, &names, &self.rest),
             self.table,
             self.condition
         )

@@ -26,18 +26,18 @@ async fn derive_again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
         .replace("{part}", &part)
         .replace("{staged}", &staged)
         .replace("{join}", &derivation.join("shown", "changed"))
-        .replace("{rows}", &rows)
-        .replace("{same}", &derivation.join("derived", "changed"));
+        .replace("{same}", &derivation.join("derived", "changed"))
+        .replace("{rows}", &rows);
     let deleted = coordinator.execute(&delete, &[]).await?;
     let columns = storage.columns(*coordinator).await?;
     let upsert = include_str!("incremental_upsert.sql")
         .replace("{part}", &part)
         .replace("{generation}", &model.serving.to_string())
         .replace("{staged}", &staged)
-        .replace("{rows}", &rows)
         .replace("{same}", &derivation.join("derived", "changed"))
         .replace("{key}", &derivation.key())
-        .replace("{set}", &columns.iter().map(|c| format!("{c} = excluded.{c}")).collect::<Vec<_>>().join(", "));
+        .replace("{set}", &columns.iter().map(|c| format!("{c} = excluded.{c}")).collect::<Vec<_>>().join(", "))
+        .replace("{rows}", &rows);
     let written = coordinator.execute(&upsert, &[]).await?;
     let among = format!("exists (select from {staged} as changed where {})", derivation.join("shown", "changed"));
     let uncast = uncast(*coordinator, derivation, &part, &among).await?;

@@ -129,7 +129,8 @@ pub async fn publish(
             let made = clauses.iter().filter(|clause| !model.definition.indexes.contains(clause)).count();
             return Ok(Published::Reindexed { made, dropped: gone.len() });
         }
-        // An earlier attempt came no further.
+        // An earlier attempt came no further, or another is still at it.
+        refresh::lock_for_transaction(&transaction, &model).await?;
         let storage = Storage { schema, model_id: model.model_id, unlogged: false };
         storage.drop(&transaction, &model).await?;
         models::forget(&transaction, schema, model.model_id).await?;
@@ -140,6 +141,7 @@ pub async fn publish(
         return Err(taken(request, "is something else"));
     }
     check_types(&transaction, &request.definition).await?;
+    refuse_descendant(&transaction, &collection).await?;
     let unlogged = is_unlogged(&transaction, collection.table_oid).await?;
     let definition = &request.definition;
     let model_id = models::insert(&transaction, schema, &request.model, collection.table_oid, definition).await?;
@@ -151,6 +153,10 @@ pub async fn publish(
     let derivation = derivation(&collection, definition, version_num, &storage);
     let indexes = storage.make(&transaction, &derivation, &definition.indexes).await?;
     models::redefine(&transaction, schema, model_id, &Definition { indexes, ..definition.clone() }).await?;
+    // The view comes with the first rows, but what is wrong with its name shows before they are built.
+    transaction.batch_execute("savepoint view").await?;
+    storage.make_view(&transaction, &request.model).await?;
+    transaction.batch_execute("rollback to view; release view").await?;
     listened(schema, &collection, unlogged).turn_on(&transaction).await?;
     transaction.commit().await?;
     Ok(Published::Made)
@@ -165,17 +171,23 @@ async fn reindex(
     request: &PublishRequest,
 ) -> Result<(Vec<String>, Vec<String>), Error> {
     let (old, new) = (&model.definition, &request.definition);
+    if *new == Definition::default() {
+        return Ok((old.indexes.clone(), Vec::new()));
+    }
     if (&old.columns, &old.condition, &old.select) != (&new.columns, &new.condition, &new.select) {
         return Err(taken(request, "is made of other columns or rows"));
     }
     let storage = Storage { schema, model_id: model.model_id, unlogged: false };
-    let mut clauses = Vec::with_capacity(new.indexes.len());
+    let mut clauses: Vec<String> = Vec::with_capacity(new.indexes.len());
     for index in &new.indexes {
         let known = index_clauses(index).into_iter().find(|clause| old.indexes.contains(clause));
-        clauses.push(match known {
+        let clause = match known {
             Some(clause) => clause,
             None => storage.try_index(client, model.serving, index).await?,
-        });
+        };
+        if !clauses.contains(&clause) {
+            clauses.push(clause);
+        }
     }
     let gone = old.indexes.iter().filter(|clause| !clauses.contains(clause)).cloned().collect();
     let definition = Definition { indexes: clauses.clone(), ..old.clone() };
@@ -191,6 +203,7 @@ pub async fn unpublish(connection: &mut Connection, schema: &Schema, name: &Coll
     let model = find(&connection.client, schema, name).await?;
     let transaction = connection.client.transaction().await?;
     transaction.execute("select pg_advisory_xact_lock($1)", &[&PUBLISH_LOCK]).await?;
+    refresh::lock_for_transaction(&transaction, &model).await?;
     transaction.batch_execute(&format!("set local lock_timeout = {}", PUBLISH_LOCK_WAIT.as_millis())).await?;
     Storage { schema, model_id: model.model_id, unlogged: false }.drop(&transaction, &model).await?;
     models::forget(&transaction, schema, model.model_id).await?;
@@ -240,6 +253,18 @@ fn derivation(collection: &Collection, definition: &Definition, version_num: i32
 async fn is_unlogged(client: &impl GenericClient, table_oid: u32) -> Result<bool, Error> {
     let sql = "select relpersistence = 'u' from pg_catalog.pg_class where oid = $1";
     Ok(client.query_one(sql, &[&table_oid]).await?.get(0))
+}
+
+/// What is done to a partition or an inheriting table through its parent fires no triggers of it.
+async fn refuse_descendant(client: &impl GenericClient, collection: &Collection) -> Result<(), Error> {
+    let sql = "select exists (select from pg_catalog.pg_inherits where $1 in (inhrelid, inhparent))";
+    if !client.query_one(sql, &[&collection.table_oid]).await?.get::<_, bool>(0) {
+        return Ok(());
+    }
+    Err(Error::Request {
+        problem: format!("{} is a partition, or inherits: what changes it cannot all be seen", collection.name),
+        hint: "publish a table that stands alone".into(),
+    })
 }
 
 async fn check_types(client: &impl GenericClient, definition: &Definition) -> Result<(), Error> {

@@ -5,7 +5,7 @@
 //! commit is a late record, which the next refresh sees.
 
 use crate::error::Error;
-use crate::limits::{CHANGE_BYTES_MAX, CHANGE_KEYS_MAX, PUBLISH_LOCK_WAIT};
+use crate::limits::{CHANGE_BYTES_MAX, CHANGE_KEYS_MAX, CHANGE_ROW_KEYS, PUBLISH_LOCK_WAIT};
 use crate::store::Schema;
 use crate::store::models::Model;
 use millstream_model::KeyColumn;
@@ -78,6 +78,7 @@ impl Listened<'_> {
             .replace("{key_changes}", &all(&|_, name, _| format!("old.{name} is distinct from new.{name}"), " or "))
             .replace("{key}", &all(&|_, name, _| name.to_owned(), ", "))
             .replace("{keys_max}", &CHANGE_KEYS_MAX.to_string())
+            .replace("{row_keys}", &CHANGE_ROW_KEYS.to_string())
             .replace("{bytes_max}", &CHANGE_BYTES_MAX.to_string())
             .replace("{record_literal}", &quote_literal(&record))
             .replace("{record_function}", &function("record"))
@@ -108,9 +109,10 @@ impl Listened<'_> {
         };
         let sql = include_str!("pending.sql").replace("{record}", &self.record());
         let row = client.query_one(&sql, &[shows]).await?;
+        let heard = client.query_one(include_str!("heard.sql"), &[&self.table_oid, &self.record()]).await?;
         Ok(Pending {
             keys: u64::try_from(row.get::<_, i64>("keys")).unwrap_or(0),
-            everything: row.get("everything"),
+            everything: row.get::<_, bool>("everything") || !heard.get::<_, bool>(0),
             newest_age: row.get("newest_age"),
         })
     }
@@ -146,6 +148,7 @@ impl Listened<'_> {
         let (arrays, names) = (all(&|n, _| format!("change.key{n}")), all(&|_, name| name.to_owned()));
         include_str!("changed_keys.sql")
             .replace("{arrays}", &arrays)
+            .replace("{changed}", &all(&|_, name| format!("changed.{name}")))
             .replace("{names}", &names)
             .replace("{record}", &self.record())
     }

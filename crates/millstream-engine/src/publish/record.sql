@@ -15,16 +15,24 @@ insert into {record} (keys) values (0);
 create function {record_function}() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $record$
+<<counted>>
 declare
     changed_keys bigint;
 begin
     if tg_op <> 'TRUNCATE' then
-        select count(*) into changed_keys from changed;
-        if changed_keys = 0 then
+        select count(*) into counted.changed_keys from changed;
+        if counted.changed_keys = 0 then
             return null;
         end if;
-        if changed_keys <= {keys_max} and pg_table_size({record_literal}) < {bytes_max} then
-            insert into {record} (keys, {names}) select changed_keys, {arrays} from changed;
+        if counted.changed_keys <= {keys_max} and pg_table_size({record_literal}) < {bytes_max} then
+            if counted.changed_keys <= {row_keys} then
+                insert into {record} (keys, {names}) select counted.changed_keys, {arrays} from changed;
+            else
+                insert into {record} (keys, {names})
+                select count(*), {arrays}
+                from (select *, row_number() over () / {row_keys} as millstream_part from changed) as changed
+                group by changed.millstream_part;
+            end if;
             return null;
         end if;
     end if;

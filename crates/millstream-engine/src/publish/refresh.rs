@@ -16,7 +16,7 @@ use crate::store::collections::Collection;
 use crate::store::models::{self, Model};
 use crate::store::{Schema, collections};
 use millstream_model::CollectionName;
-use millstream_pg::ConnInfo;
+use millstream_pg::{ConnInfo, quote_qualified};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use tokio_postgres::{Client, GenericClient};
@@ -90,6 +90,21 @@ impl<'a> Subject<'a> {
         derivation(&self.collection, &self.model.definition, self.version_num, storage)
     }
 
+    /// Keeps the collection's table as it is until the transaction ends, and makes sure that its name is still its.
+    async fn lock_collection(&self, client: &Client) -> Result<(), Error> {
+        let table = quote_qualified(&self.collection.name.schema, &self.collection.name.table);
+        client.batch_execute(&format!("lock table {table} in access share mode")).await?;
+        let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
+        if client.query_one(oid, &[&table]).await?.get::<_, u32>(0) == self.model.table_oid {
+            return Ok(());
+        }
+        Err(Error::Model {
+            model: self.model.name.clone(),
+            problem: "has a collection that was just renamed".into(),
+            hint: "refresh again".into(),
+        })
+    }
+
     /// The cheapest way that is right, and why.
     async fn choose(&self, client: &Client, forced: Option<&str>) -> Result<(&'static Way, Pending, String), Error> {
         let pending = self.listened().pending(client, &self.model).await?;
@@ -144,7 +159,8 @@ pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
 ///
 /// # Errors
 /// [`Error::Model`] for a name that is no model, one that is being refreshed by others, or one whose
-/// readers never let go of the rows to be replaced. Whatever fails, the models show what they showed.
+/// readers never let go of the rows to be replaced: then the models show what they showed. An error of the
+/// tidying that follows is told too; the models are up to date then.
 pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Refreshed>, Error> {
     let started = Instant::now();
     let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
@@ -192,6 +208,11 @@ async fn attempt(
         return Err(held(&subjects[0].model.name, CLEAR_BEFORE_PATIENCE));
     }
     client.batch_execute("begin isolation level repeatable read").await?;
+    // Before the snapshot, which a lock does not take: whatever rewrites or empties a table comes before both or
+    // waits for the end.
+    for subject in subjects {
+        subject.lock_collection(client).await?;
+    }
     let snapshot: String = client.query_one("select pg_catalog.pg_export_snapshot()", &[]).await?.get(0);
     for (subject, way) in subjects.iter().zip(&ways) {
         let pending = subject.listened().pending(client, &subject.model).await?;
@@ -244,6 +265,8 @@ async fn tidy(
     let mut uncast = applied.uncast;
     if way == "swap" {
         clear(client, &[(&storage, Storage::other(model.serving))], CLEAR_AFTER_PATIENCE).await?;
+        // Not sooner: the snapshot of the build kept anything from being frozen.
+        client.batch_execute(&format!("vacuum (freeze) {}", storage.part(model.serving))).await?;
         uncast = self::uncast(client, &subject.derivation(&storage), &storage.part(model.serving), "true").await?;
     } else if applied.rows > 0 {
         client.batch_execute(&format!("vacuum (analyze) {}", storage.part(model.serving))).await?;
@@ -293,7 +316,7 @@ async fn subjects<'a>(
 }
 
 /// First key of the advisory lock that a refresh of a model holds: `mslm`.
-const MODEL_LOCK_CLASS: i32 = 0x6d73_6c6d;
+pub(super) const MODEL_LOCK_CLASS: i32 = 0x6d73_6c6d;
 
 /// Takes the locks of the models, which end with the session. A refresh whose client was killed is waited
 /// for, and so are its builders: what they still write must not get among what the next ones do.

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::store::Schema;
 use crate::store::models::Model;
 use millstream_model::CollectionName;
-use millstream_pg::{quote_identifier, quote_qualified};
+use millstream_pg::{quote_identifier, quote_literal, quote_qualified};
 use tokio_postgres::GenericClient;
 
 /// Generations that take turns.
@@ -72,12 +72,15 @@ impl Storage<'_> {
             .replace("{first}", &first)
             .replace("{second}", &second)
             .replace("{parts}", &self.parts())
-            .replace("{rows}", &derivation.rows(""))
-            .replace("{key}", &derivation.key());
+            .replace("{key}", &derivation.key())
+            .replace("{rows}", &derivation.rows(""));
         client.batch_execute(&sql).await.map_err(|error| refused("the model", error))?;
         let mut clauses = Vec::with_capacity(indexes.len());
         for index in indexes {
-            clauses.push(self.try_index(client, GENERATIONS[0], index).await?);
+            let known = index_clauses(index).into_iter().any(|clause| clauses.contains(&clause));
+            if !known {
+                clauses.push(self.try_index(client, GENERATIONS[0], index).await?);
+            }
         }
         Ok(clauses)
     }
@@ -135,8 +138,10 @@ impl Storage<'_> {
     /// Makes the model's view, which then stays.
     pub(super) async fn make_view(&self, client: &impl GenericClient, name: &CollectionName) -> Result<(), Error> {
         let columns = self.columns(client).await?;
+        let view = quote_qualified(&name.schema, &name.table);
         let sql = include_str!("view.sql")
-            .replace("{view}", &quote_qualified(&name.schema, &name.table))
+            .replace("{view_literal}", &quote_literal(&view))
+            .replace("{view}", &view)
             .replace("{columns}", &columns.join(", "))
             .replace("{parts}", &self.parts())
             .replace("{model_id}", &self.model_id.to_string());

@@ -36,7 +36,7 @@ async fn build(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     let mut finish = vec![format!("create unique index on {part} ({})", derivation.key())];
     finish.extend(model.definition.indexes.iter().map(|clause| storage.index(generation, clause)));
     run(refresh, *workers, finish, None).await?;
-    run(refresh, 1, vec![format!("vacuum (freeze, analyze) {part}")], None).await?;
+    run(refresh, 1, vec![format!("analyze {part}")], None).await?;
     coordinator.batch_execute(&format!("analyze {}", storage.parts())).await?;
     // The coordinator does not see what the workers wrote.
     Ok(Applied { generation, rows, uncast: Vec::new() })

@@ -28,7 +28,7 @@ pub(super) async fn uncast(
     among: &str,
 ) -> Result<Vec<Uncast>, Error> {
     let mut found = Vec::new();
-    for column in derivation.columns() {
+    for (column, value) in derivation.columns() {
         let keys: Vec<String> = derivation.key_columns().iter().map(|key| format!("shown.{key}")).collect();
         let sql = include_str!("uncast.sql")
             .replace("{key}", &keys.join(", "))
@@ -36,9 +36,10 @@ pub(super) async fn uncast(
             .replace("{table}", derivation.table())
             .replace("{join}", &derivation.join("stored", "shown"))
             .replace("{column}", &quote_identifier(&column.name))
-            .replace("{text}", &column.text())
+            .replace("{keys_max}", &UNCAST_KEYS.to_string())
             .replace("{among}", among)
-            .replace("{keys_max}", &UNCAST_KEYS.to_string());
+            .replace("{text}", &column.text())
+            .replace("{value}", value);
         let row = client.query_one(&sql, &[]).await?;
         let documents = u64::try_from(row.get::<_, i64>(0)).unwrap_or(0);
         if documents > 0 {

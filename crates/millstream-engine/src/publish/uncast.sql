@@ -5,6 +5,7 @@ with uncast as (
     join {table} as stored on {join}
     where shown.{column} is null
       and {text} is not null
+      and ({value}) is null
       and {among}
 )
 select (select count(*) from uncast),

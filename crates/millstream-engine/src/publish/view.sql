@@ -3,5 +3,5 @@
 create view {view} as
 select {columns}
 from {parts}
-where generation = (select model.serving from {schema}.model where model.model_id = {model_id});
-update {schema}.model set view_oid = '{view}'::pg_catalog.regclass where model_id = {model_id}
+where millstream_generation = (select model.serving from {schema}.model where model.model_id = {model_id});
+update {schema}.model set view_oid = {view_literal}::pg_catalog.regclass where model_id = {model_id}

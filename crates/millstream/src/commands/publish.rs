@@ -10,7 +10,6 @@ use crate::signal::Signals;
 use crate::target::{Database, Purpose, resolve};
 use millstream_engine::{Column, Definition, PublishRequest, Published, publish};
 use millstream_model::CollectionName;
-use serde_json::json;
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -27,7 +26,8 @@ Examples:
 /// up to date from what was changed; until then it shows what it showed, all of one moment. From the
 /// first model on, every change of the collection is put on record, whoever makes it.
 ///
-/// Publishing a model again changes its indexes, without a rebuild, and refreshes it.
+/// Publishing a model again changes its indexes, without a rebuild, and refreshes it; without any --index,
+/// --column, --where or --select it stays what it is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PublishArgs {
@@ -48,7 +48,8 @@ pub struct PublishArgs {
     #[arg(long, value_name = "NAME:TYPE=PATH", value_parser = column)]
     column: Vec<Column>,
 
-    /// Leave out rows for which this SQL condition on key, columns and doc is not true
+    /// Leave out rows for which this SQL condition on key, columns and doc is not true; it must look at nothing
+    /// but the row
     #[arg(long = "where", value_name = "SQL")]
     condition: Option<String>,
 
@@ -74,6 +75,9 @@ fn pause(text: &str) -> Result<Duration, String> {
         "h" => 3_600_000,
         _ => return Err("expected a number with ms, s, m or h, as in 30s".into()),
     };
+    if number.trim_start_matches('0').is_empty() {
+        return Err("expected more than nothing, as in 30s".into());
+    }
     let count: u64 = number.parse().map_err(|_| "expected a whole number with its unit, as in 30s")?;
     count.checked_mul(unit_ms).map(Duration::from_millis).ok_or_else(|| "that is too long".into())
 }
@@ -106,7 +110,7 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
     loop {
         let refreshed = refreshed_now(&conninfo, &database.schema, std::slice::from_ref(&args.model), None).await;
         match (refreshed, args.every) {
-            (Ok(refreshed), _) if output.is_json() => output.json(&json!({ "refreshed": refreshed }))?,
+            (Ok(refreshed), _) if output.is_json() => output.json(&refreshed)?,
             (Ok(refreshed), _) => refreshed_lines(output, &refreshed)?,
             (Err(failure), None) => return Err(failure),
             // The next one may find the server back, or the readers gone.

@@ -21,8 +21,8 @@ Examples:
 /// Bring read models up to date: from what was changed, or anew
 ///
 /// `incremental` derives again what was changed since, `swap` builds all anew beside the rows that are
-/// shown. The cheaper is chosen. Several models show one moment afterwards. Readers wait for nothing and
-/// see each refresh whole.
+/// shown. The cheaper is chosen. Several models show one moment afterwards. Readers see each refresh whole,
+/// and are held up for 50 ms at most when replaced rows are removed. Needs the rights of the collection's owner.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RefreshArgs {
