@@ -2,7 +2,7 @@
 
 use crate::scene::{Files, request, run, surroundings};
 use fastrand::Rng;
-use millstream_engine::{LoadRequest, StopReason, load};
+use millstream_engine::{LoadRequest, Mode, StopReason, load};
 use millstream_pg::ErrorKind;
 use millstream_testkit::{Cases, TestDatabase, each_build};
 use std::collections::{BTreeMap, BTreeSet};
@@ -268,6 +268,32 @@ async fn a_load_stops_soon_after_the_limit_of_rejects_and_goes_on_from_there() {
             let receipt = run(&db.url(), &wanted).await.receipt;
             assert_eq!(receipt.counters.rejected, mixed.bad.len() as u64);
             assert!(stored(&client, &table).await == mixed.rows);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_document_deleted_in_its_own_batch_is_gone_also_where_others_are_refused() {
+    each_build(async |db| {
+        let client = db.client().await;
+        let table = table(&client, OBSTACLES[0]).await;
+        let mut text = String::from("{\"id\":\"bad\",\"bad\":1}\n");
+        for n in 0..400 {
+            writeln!(text, "{{\"id\":\"a{n:04}\",\"bad\":0,\"v\":1}}").unwrap();
+        }
+        text.push_str("{\"id\":\"k\",\"bad\":0}\n{\"id\":\"k\",\"bad\":0,\"gone\":true}\n");
+        let files = Files::new();
+        for mode in ["merge", "merge:deep", "sum:v", "replace"] {
+            client.batch_execute(&format!("truncate {table}")).await.unwrap();
+            let mut wanted = adopting(&table, files.write(mode, &text), &mut Rng::with_seed(1));
+            wanted.mode = mode.parse::<Mode>().unwrap().with_tombstone(Some("gone=true".parse().unwrap()));
+            (wanted.batch_rows, wanted.lanes) = (100_000, Some(1));
+            let receipt = run(&db.url(), &wanted).await.receipt;
+            assert_eq!(receipt.counters.rejected, 1, "{mode}: {receipt:?}");
+            let left = format!("select count(*), count(*) filter (where id = 'k') from {table}");
+            let row = client.query_one(&left, &[]).await.unwrap();
+            assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (400, 0), "{mode}: {receipt:?}");
         }
     })
     .await;

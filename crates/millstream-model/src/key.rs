@@ -103,7 +103,7 @@ pub(crate) fn check_columns<'a>(names: impl Iterator<Item = &'a str>) -> Result<
         return Err(KeyError::Columns(names.len()));
     }
     for (n, &name) in names.iter().enumerate() {
-        if name == "doc" || SYSTEM_COLUMNS.contains(&name) {
+        if name == "doc" || SYSTEM_COLUMNS.contains(&name) || name.starts_with("millstream_") {
             return Err(KeyError::Reserved(name.to_owned()));
         }
         if name.len() > IDENTIFIER_BYTES_MAX {

@@ -132,7 +132,8 @@ pub(crate) fn attach(parts: &mut [Part], hold: Hold) {
         if part.documents() > 0 {
             part.hold = Some(Arc::clone(&hold));
         } else {
-            part.bytes = Bytes::new();
+            // An empty part may be kept long, and nobody counts it.
+            (part.bytes, part.keys, part.rows) = (Bytes::new(), Vec::new(), Vec::new());
         }
     }
 }

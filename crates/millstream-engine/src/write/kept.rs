@@ -1,7 +1,7 @@
 //! Committed batches that a crash of the server could still take, kept until a commit has made sure of them.
 
 use crate::batch::Part;
-use crate::limits::HELD_BATCHES_MAX;
+use crate::limits::{HELD_BATCHES_MAX, PART_BYTES};
 
 /// Parts of batches in the order of their commits. They keep their share of the memory.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ impl Kept {
 
     pub(super) fn push(&mut self, parts: Vec<Part>) {
         self.bytes += parts.iter().map(|p| p.bytes_read).sum::<u64>();
-        self.held_bytes += parts.iter().map(Part::held_bytes).sum::<usize>();
+        self.held_bytes += parts.iter().map(|part| part.held_bytes() + PART_BYTES).sum::<usize>();
         self.batches.push(parts);
     }
 
@@ -42,6 +42,32 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn empty_part() -> Part {
+        Part {
+            source: 0,
+            end: 0,
+            prefix_hash: 0,
+            bytes: bytes::Bytes::new(),
+            keys: Vec::new(),
+            rows: Vec::new(),
+            rejects: Vec::new(),
+            refused: 0.into(),
+            bytes_read: 0,
+            hold: None,
+            acknowledged: false,
+        }
+    }
+
+    #[test]
+    fn parts_without_documents_fill_it_too() {
+        let mut kept = Kept::default();
+        for _ in 0..1_000 {
+            assert!(!kept.is_full(1_000 * PART_BYTES / HELD_BATCHES_MAX));
+            kept.push(vec![empty_part()]);
+        }
+        assert!(kept.is_full(1_000 * PART_BYTES / HELD_BATCHES_MAX));
+    }
 
     #[test]
     fn what_is_lost_is_the_end_of_what_is_kept() {

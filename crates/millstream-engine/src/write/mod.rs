@@ -80,7 +80,13 @@ impl<'a> Session<'a> {
         if self.opening.is_empty() {
             return Ok(statement.await?);
         }
-        Ok(tokio::try_join!(biased; self.client.batch_execute(self.opening), statement)?.1)
+        let opening = self.client.batch_execute(self.opening);
+        if self.target.mode.adds_up() {
+            // Were the opening refused, a statement behind it would be committed on its own, and again with its batch.
+            opening.await?;
+            return Ok(statement.await?);
+        }
+        Ok(tokio::try_join!(biased; opening, statement)?.1)
     }
 
     /// The writer of a batch that is meant for another one, which writes no tombstones.

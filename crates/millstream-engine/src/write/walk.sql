@@ -59,6 +59,12 @@ begin
             where {pages}
             into walk.tried;
             begin
+                -- Statements that write many keys delete first: of one key they must not do both.
+                if tombstones and exists (
+                    select from pg_temp.millstream_replay where {pages} group by {key} having pg_catalog.count(*) > 1
+                ) then
+                    raise sqlstate '21000';
+                end if;
                 if fresh then
                     insert into {table} ({key}, doc)
                     select {key}, doc
