@@ -76,7 +76,14 @@ async fn send(
         put_copy_fields(&session.target.key_types, key, &mut buffer);
         buffer.put_i32(i32::try_from(document.len() + 1).expect("a document is below 2 GiB"));
         buffer.put_u8(JSONB_VERSION);
-        buffer.put_slice(document);
+        // A large document in pieces, so that it is not held once more as a whole, here and in the driver.
+        for piece in document.chunks(COPY_MESSAGE_BYTES) {
+            buffer.put_slice(piece);
+            if buffer.len() >= COPY_MESSAGE_BYTES {
+                sink.feed(buffer.split().freeze()).await?;
+                buffer.reserve(2 * COPY_MESSAGE_BYTES);
+            }
+        }
         if marked {
             buffer.put_i32(2);
             buffer.put_i16(deleting::staged(folded.effect));
@@ -90,10 +97,6 @@ async fn send(
                 buffer.put_i32(4);
                 buffer.put_i32(number);
             }
-        }
-        if buffer.len() >= COPY_MESSAGE_BYTES {
-            sink.feed(buffer.split().freeze()).await?;
-            buffer.reserve(2 * COPY_MESSAGE_BYTES);
         }
     }
     buffer.put_i16(-1);
