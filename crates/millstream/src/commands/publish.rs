@@ -17,7 +17,7 @@ Examples:
   millstream publish events --as events_read --index \"lower(doc->>'name')\"
   millstream publish shop.offers --as shop.offers_read \\
       --column price:numeric=offer.price --index price --where 'price > 0'
-  millstream publish events --as events_read --index 'using gin (doc)' --every 30s";
+  millstream publish events --as events_read --every 30s";
 
 /// Make a read model of a collection: a table of its own, with the indexes
 ///
