@@ -6,7 +6,7 @@ use super::record::{Listened, Pending};
 use super::storage::Storage;
 use super::swap::BUILD_LOCK_CLASS;
 use super::uncast::{Uncast, uncast};
-use super::{Applied, Refresh, WAYS, Way, derivation, find, is_unlogged, listened, refresh_session};
+use super::{Applied, Refresh, WAYS, Way, derivation, find, incremental, is_unlogged, listened, refresh_session, swap};
 use crate::error::Error;
 use crate::limits::{
     BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, CLEAR_BEFORE_PATIENCE, INCREMENTAL_SHARE_MAX, LOAD_LOCK_POLL,
@@ -111,22 +111,26 @@ impl<'a> Subject<'a> {
         let rows = rows_estimate(client, self.model.table_oid).await?;
         #[expect(clippy::cast_precision_loss, reason = "a share needs no 53 bits")]
         let share = pending.keys as f64 / rows.max(1) as f64;
-        let (name, reason) = if pending.everything {
-            let reason = if self.model.shows.is_none() { "it was never built" } else { "everything may have changed" };
-            ("swap", reason.to_owned())
-        } else if let Some(name) = forced {
-            (name, "it was asked for".to_owned())
-        } else if share <= INCREMENTAL_SHARE_MAX {
-            ("incremental", format!("{} changes for about {rows} rows", pending.keys))
-        } else {
-            ("swap", format!("{} changes for about {rows} rows", pending.keys))
+        let forced = forced.map(way).transpose()?;
+        let (way, reason) = match forced {
+            _ if pending.everything && self.model.shows.is_none() => (&swap::WAY, "it was never built".to_owned()),
+            _ if pending.everything => (&swap::WAY, "everything may have changed".to_owned()),
+            Some(way) => (way, "it was asked for".to_owned()),
+            None => {
+                let way = if share <= INCREMENTAL_SHARE_MAX { &incremental::WAY } else { &swap::WAY };
+                (way, format!("{} changes for about {rows} rows", pending.keys))
+            }
         };
-        let way = WAYS.iter().find(|way| way.name == name).ok_or_else(|| Error::Request {
-            problem: format!("there is no way {name} to refresh"),
-            hint: format!("one of {}", WAYS.iter().map(|way| way.name).collect::<Vec<_>>().join(", ")),
-        })?;
         Ok((way, pending, reason))
     }
+}
+
+/// The way of a name.
+fn way(name: &str) -> Result<&'static Way, Error> {
+    WAYS.iter().copied().find(|way| way.name == name).ok_or_else(|| Error::Request {
+        problem: format!("there is no way {name} to refresh"),
+        hint: format!("one of {}", WAYS.iter().map(|way| way.name).collect::<Vec<_>>().join(", ")),
+    })
 }
 
 /// What a refresh would do, without doing it.
@@ -321,16 +325,9 @@ pub(super) const MODEL_LOCK_CLASS: i32 = 0x6d73_6c6d;
 /// Takes the locks of the models, which end with the session. A refresh whose client was killed is waited
 /// for, and so are its builders: what they still write must not get among what the next ones do.
 async fn lock(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
-    let deadline = Instant::now() + LOAD_LOCK_WAIT;
     for subject in subjects {
         let model = &subject.model;
-        let sql = "select pg_catalog.pg_try_advisory_lock($1, $2)";
-        while !client.query_one(sql, &[&MODEL_LOCK_CLASS, &model.model_id]).await?.get::<_, bool>(0) {
-            if Instant::now() > deadline {
-                return Err(Error::ModelBusy { model: model.name.clone() });
-            }
-            tokio::time::sleep(LOAD_LOCK_POLL).await;
-        }
+        wait_for(client, "select pg_catalog.pg_try_advisory_lock($1, $2)", model).await?;
         client.execute("select pg_catalog.pg_advisory_lock($1, $2)", &[&BUILD_LOCK_CLASS, &model.model_id]).await?;
         client.execute("select pg_catalog.pg_advisory_unlock($1, $2)", &[&BUILD_LOCK_CLASS, &model.model_id]).await?;
     }
@@ -339,11 +336,20 @@ async fn lock(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
 
 /// Keeps refreshes of a model away until the transaction ends.
 pub(super) async fn lock_for_transaction(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
-    let sql = "select pg_catalog.pg_try_advisory_xact_lock($1, $2)";
-    if client.query_one(sql, &[&MODEL_LOCK_CLASS, &model.model_id]).await?.get(0) {
-        return Ok(());
+    wait_for(client, "select pg_catalog.pg_try_advisory_xact_lock($1, $2)", model).await
+}
+
+/// Tries a lock of a model until it is had. A refresh that has just ended or was killed lets go of it when the
+/// server has noticed.
+async fn wait_for(client: &impl GenericClient, sql: &str, model: &Model) -> Result<(), Error> {
+    let deadline = Instant::now() + LOAD_LOCK_WAIT;
+    while !client.query_one(sql, &[&MODEL_LOCK_CLASS, &model.model_id]).await?.get::<_, bool>(0) {
+        if Instant::now() > deadline {
+            return Err(Error::ModelBusy { model: model.name.clone() });
+        }
+        tokio::time::sleep(LOAD_LOCK_POLL).await;
     }
-    Err(Error::ModelBusy { model: model.name.clone() })
+    Ok(())
 }
 
 fn held(model: &CollectionName, waited: Duration) -> Error {
