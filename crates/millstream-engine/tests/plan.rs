@@ -104,7 +104,7 @@ async fn plans_use_the_key_index() {
                     .replace("{action}", action);
                 expect_plan(&client, &upsert, "", &["Conflict Arbiter Indexes: big_pkey"], "big").await;
             }
-            for filter in ["", include_str!("../src/write/arrays_filter.sql")] {
+            for filter in ["", include_str!("../src/write/changed_filter.sql")] {
                 let arrays = include_str!("../src/write/arrays.sql")
                     .replace("{filter}", filter)
                     .replace("{table}", "public.big")

@@ -1,5 +1,5 @@
--- The collection of a name: by the table that has the name now, else (it was dropped by hand) by
--- the name last recorded.
+-- A collection, under the present name of its table, else (it was dropped by hand) the name last recorded.
+-- Of several of one name, the one whose table is there.
 select
     k.table_oid,
     coalesce(n.nspname, k.schema_name)::text as schema_name,
@@ -10,6 +10,6 @@ select
 from {schema}.collection k
 left join pg_class t on t.oid = k.table_oid
 left join pg_namespace n on n.oid = t.relnamespace
-where coalesce(n.nspname, k.schema_name) = $1 and coalesce(t.relname, k.table_name) = $2
+where {condition}
 order by t.oid is null, k.created_at desc
 limit 1

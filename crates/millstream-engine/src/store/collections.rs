@@ -83,13 +83,16 @@ pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSumm
 
 /// The collection of a name, `None` when there is none.
 pub async fn find(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Option<Collection>, Error> {
-    let row = client.query_opt(&schema.sql(include_str!("collection.sql")), &[&name.schema, &name.table]).await?;
+    let condition = "coalesce(n.nspname, k.schema_name) = $1 and coalesce(t.relname, k.table_name) = $2";
+    let sql = schema.sql(include_str!("collection.sql")).replace("{condition}", condition);
+    let row = client.query_opt(&sql, &[&name.schema, &name.table]).await?;
     row.map(|row| collection(&row)).transpose()
 }
 
 /// The collection of a table, `None` when there is none.
 pub async fn by_oid(client: &Client, schema: &Schema, table_oid: u32) -> Result<Option<Collection>, Error> {
-    let row = client.query_opt(&schema.sql(include_str!("collection_by_oid.sql")), &[&table_oid]).await?;
+    let sql = schema.sql(include_str!("collection.sql")).replace("{condition}", "k.table_oid = $1");
+    let row = client.query_opt(&sql, &[&table_oid]).await?;
     row.map(|row| collection(&row)).transpose()
 }
 

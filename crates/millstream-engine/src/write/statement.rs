@@ -74,16 +74,12 @@ impl Target {
             (Some(set), Some(condition)) => format!("update set doc = {set} where {condition}"),
         };
         let join: Vec<String> = keys.iter().map(|key| format!("stored.{key} = staged.{key}")).collect();
-        let update = set("staged.doc").filter(|_| collection.joins && condition.is_none()).map(|set| {
-            include_str!("update.sql")
-                .replace("{table}", &table)
-                .replace("{key}", &key_list)
-                .replace("{join}", &join.join(" and "))
-                .replace("{set}", &set)
-        });
         let fill = |sql: &str| {
             sql.replace("{table}", &table).replace("{key}", &key_list).replace("{join}", &join.join(" and "))
         };
+        let update = set("staged.doc")
+            .filter(|_| collection.joins && condition.is_none())
+            .map(|set| fill(include_str!("update.sql")).replace("{set}", &set));
         let upsert = |filter: &str, action: &str| {
             fill(include_str!("upsert.sql")).replace("{filter}", filter).replace("{action}", action)
         };
@@ -116,11 +112,7 @@ impl Target {
         let skips = request.skip_unchanged != SkipUnchanged::Off && comparable;
         let compared = skips.then(|| Compared {
             compare: compare(&table, &keys, collection),
-            upsert: include_str!("upsert_changed.sql")
-                .replace("{table}", &table)
-                .replace("{key}", &key_list)
-                .replace("{join}", &join.join(" and "))
-                .replace("{action}", &action),
+            upsert: upsert(&format!("as staged {}", fill(include_str!("changed_filter.sql"))), &action),
         });
         Self {
             mode: mode.clone(),
@@ -140,7 +132,7 @@ impl Target {
             upsert: upsert("", &action),
             arrays: fill(include_str!("arrays.sql"))
                 .replace("{arrays}", &arrays(collection, true))
-                .replace("{filter}", &if skips { fill(include_str!("arrays_filter.sql")) } else { String::new() })
+                .replace("{filter}", &if skips { fill(include_str!("changed_filter.sql")) } else { String::new() })
                 .replace("{action}", &action),
             arrays_rows_max: request.arrays_rows_max,
             update,

@@ -83,7 +83,10 @@ fn pause(text: &str) -> Result<Duration, String> {
 }
 
 fn column(text: &str) -> Result<Column, String> {
-    text.parse::<Column>().map_err(|error| error.to_string())
+    text.parse::<Column>().map_err(|error| match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    })
 }
 
 /// Runs the command.
@@ -108,7 +111,7 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
         note(&format!("{}: {made} made, {dropped} dropped", args.model));
     }
     loop {
-        let refreshed = refreshed_now(&conninfo, &database.schema, std::slice::from_ref(&args.model), None).await;
+        let refreshed = refreshed_now(&conninfo, &database.schema, std::slice::from_ref(&args.model)).await;
         match (refreshed, args.every) {
             (Ok(refreshed), _) if output.is_json() => output.json(&refreshed)?,
             (Ok(refreshed), _) => refreshed_lines(output, &refreshed)?,

@@ -84,9 +84,8 @@ pub(super) async fn refreshed_now(
     conninfo: &ConnInfo,
     schema: &Schema,
     models: &[CollectionName],
-    way: Option<String>,
 ) -> Result<Vec<Refreshed>, Failure> {
-    let request = RefreshRequest { models: models.to_vec(), way, workers: None };
+    let request = RefreshRequest { models: models.to_vec(), way: None, workers: None };
     Ok(Box::pin(refresh(conninfo, schema, &request)).await?)
 }
 
