@@ -94,6 +94,15 @@ pub const LARGE_CHUNK_BYTES: usize = 1 << 20;
 /// Copies of a large document on its way to the server: as it is read, as a row, and in the driver.
 pub const LARGE_COPIES: usize = 3;
 
+/// Bytes that a processor brings from memory at once.
+pub const CACHE_LINE_BYTES: usize = 64;
+
+/// Documents whose memory is waited for together, before they are written; they fit the first cache.
+pub const WARMED_GROUPS: usize = 32;
+
+/// Cache lines of each of them; of a longer document the processor fetches the rest ahead by itself.
+pub const WARMED_LINES: usize = 4;
+
 /// Most paths of `sum`.
 pub const SUM_PATHS_MAX: usize = 16;
 
@@ -225,6 +234,9 @@ pub const LOAD_LOCK_POLL: Duration = Duration::from_millis(50);
 /// hold up every new reader behind the drop.
 pub const DROP_LOCK_WAIT: Duration = Duration::from_secs(5);
 
+/// How long freezing a collection waits for others to let go of its tables, for each.
+pub const FREEZE_LOCK_WAIT: Duration = Duration::from_secs(5);
+
 /// How long publishing and unpublishing wait for writers to let go of the collection's table.
 pub const PUBLISH_LOCK_WAIT: Duration = Duration::from_secs(5);
 
@@ -260,6 +272,11 @@ pub const REFRESH_SETTINGS: &[(&str, &str)] = &[
     ("client_connection_check_interval", "1s"),
     ("row_security", "off"),
 ];
+
+/// A walk along an index is left nothing but the index in its order, whatever the statistics say, and ends when
+/// nobody is there any more to read its values.
+pub const DISTINCT_SETTINGS: &str = "set local enable_seqscan = off; set local enable_bitmapscan = off; \
+     set local enable_sort = off; set local client_connection_check_interval = '1s'";
 
 /// How long emptying the rows that are not shown may hold up new readers behind running ones.
 pub const CLEAR_LOCK_BUDGET: Duration = Duration::from_millis(50);

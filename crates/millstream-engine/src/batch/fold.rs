@@ -1,8 +1,10 @@
 //! A batch: parts folded by key and sorted in the database's key order.
 
 use super::part::{Part, RejectedDocument, Row};
+use crate::limits::{CACHE_LINE_BYTES, WARMED_GROUPS, WARMED_LINES};
 use crate::merge::{Folded, Member, Mode, Written};
 use millstream_model::Counters;
+use std::hint::black_box;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -91,6 +93,27 @@ impl Batch {
             _ => mode.fold(&self.list(group)),
         };
         (part.key(row), folded)
+    }
+
+    /// Key and [`winner`](Self::winner) of each group. In key order every document is in another place of
+    /// memory: what is waited for one by one in the writing is waited for together here.
+    pub(crate) fn winners(&self, groups: &[Group], mode: &Mode) -> impl Iterator<Item = (&[u8], Folded<'_>)> {
+        groups.chunks(WARMED_GROUPS).flat_map(move |groups| {
+            self.warm(groups);
+            groups.iter().map(move |group| self.winner(group, mode))
+        })
+    }
+
+    /// Brings the keys and beginnings of documents into the cache.
+    fn warm(&self, groups: &[Group]) {
+        let mut touched = 0;
+        for group in groups {
+            let (part, row) = self.member(group.members.start);
+            touched ^= part.key(row).first().unwrap_or(&0);
+            let document = part.member(row).document;
+            touched = document.iter().step_by(CACHE_LINE_BYTES).take(WARMED_LINES).fold(touched, |t, byte| t ^ byte);
+        }
+        black_box(touched);
     }
 
     fn list(&self, group: &Group) -> Vec<Member<'_>> {

@@ -6,6 +6,7 @@
 
 use super::number;
 use super::text;
+use std::cmp::Ordering::Equal;
 use std::ops::Range;
 
 /// A writer of jsonb text; it keeps its memory between documents.
@@ -21,11 +22,26 @@ pub struct JsonbText {
 
 #[derive(Debug, Clone)]
 struct Member {
+    /// Length of the name and its first eight bytes: decides most comparisons.
+    rank: (usize, u64),
     /// Bytes of the document without quotes, or of `names` when the name has escapes.
     name: Range<usize>,
     escaped: bool,
     /// Bytes of what is written.
     value: Range<usize>,
+}
+
+impl Member {
+    fn new(name: Range<usize>, escaped: bool, text: &[u8], value: Range<usize>) -> Self {
+        // Names of one length have their first bytes in the same places.
+        let first = text[name.clone()].iter().take(8).fold(0, |first, &byte| first << 8 | u64::from(byte));
+        Self { rank: (name.len(), first), name, escaped, value }
+    }
+
+    /// Whether a name of the same rank may be another.
+    fn is_longer_than_rank(&self) -> bool {
+        self.rank.0 > 8
+    }
 }
 
 impl JsonbText {
@@ -97,7 +113,9 @@ impl JsonbText {
             at = space(document, space(document, end) + 1);
             let from = out.len();
             at = space(document, self.value(document, at, out));
-            self.members.push(Member { name, escaped, value: from..out.len() });
+            let text = if escaped { &self.names } else { document };
+            let member = Member::new(name, escaped, text, from..out.len());
+            self.members.push(member);
             if document.get(at) == Some(&b',') {
                 at = space(document, at + 1);
             }
@@ -114,11 +132,17 @@ impl JsonbText {
         let members = &mut members[first..];
         let name = |m: &Member| if m.escaped { &names[m.name.clone()] } else { &document[m.name.clone()] };
         // Stable, so that the last of a name stays the last.
-        members.sort_by(|a, b| a.name.len().cmp(&b.name.len()).then_with(|| name(a).cmp(name(b))));
+        members.sort_by(|a, b| match a.rank.cmp(&b.rank) {
+            Equal if a.is_longer_than_rank() => name(a).cmp(name(b)),
+            order => order,
+        });
         ordered.clear();
         ordered.push(b'{');
         for (n, member) in members.iter().enumerate() {
-            if members.get(n + 1).is_some_and(|next| name(next) == name(member)) {
+            let same = |next: &Member| {
+                next.rank == member.rank && (!member.is_longer_than_rank() || name(next) == name(member))
+            };
+            if members.get(n + 1).is_some_and(same) {
                 continue;
             }
             if ordered.len() > 1 {
@@ -205,6 +229,10 @@ mod tests {
             (r#"{"a":[1 , {"c":{},"b":[ ]} ,"x"]}"#, r#"{"a": [1, {"b": [], "c": {}}, "x"]}"#),
             (r#"{"\u0061":"\u0062\/\"\\\n\u0001é\ud83d\ude00"}"#, r#"{"a": "b/\"\\\n\u0001é😀"}"#),
             (r#"{"a":1,"\u0061":2}"#, r#"{"a": 2}"#),
+            (
+                r#"{"abcdefghB":1,"abcdefghA":2,"abcdefgh":3,"abcdefghB":4}"#,
+                r#"{"abcdefgh": 3, "abcdefghA": 2, "abcdefghB": 4}"#,
+            ),
             (
                 r#"{"q\"":1,"n":-0,"m":-0.0,"e":1.5e3,"f":12E-1}"#,
                 r#"{"e": 1500, "f": 1.2, "m": 0.0, "n": 0, "q\"": 1}"#,

@@ -43,8 +43,7 @@ pub(super) struct Upserted {
 /// Writes groups that [`fit`].
 pub(super) async fn upsert(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Result<Upserted, Error> {
     let (mut keys, mut documents) = (Keys::new(&session.target.key_types), Vec::new());
-    for group in groups {
-        let (key, folded) = batch.winner(group, &session.target.mode);
+    for (key, folded) in batch.winners(groups, &session.target.mode) {
         keys.push(key);
         documents.put_i32(i32::try_from(folded.document.len() + 1).expect("a document is below 2 GiB"));
         documents.put_u8(JSONB_VERSION);

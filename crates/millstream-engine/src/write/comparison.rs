@@ -107,8 +107,7 @@ impl<'t> Asked<'t> {
         let mut keys = Keys::new(&session.target.key_types);
         let (mut places, mut fingerprints) = (Vec::new(), Vec::with_capacity(groups.len()));
         let (mut writer, mut text) = (JsonbText::default(), Vec::new());
-        for (place, group) in (1_i64..).zip(groups) {
-            let (key, folded) = batch.winner(group, &session.target.mode);
+        for (place, (key, folded)) in (1_i64..).zip(batch.winners(groups, &session.target.mode)) {
             keys.push(key);
             if keys.columns.len() > 1 {
                 places.put_i32(8);

@@ -69,8 +69,7 @@ async fn send(
     let columns = i16::try_from(columns).expect("keys have few columns");
     let mut buffer = BytesMut::with_capacity(2 * COPY_MESSAGE_BYTES);
     buffer.put_slice(HEADER);
-    for (place, group) in (0..).zip(groups) {
-        let (key, folded) = batch.winner(group, &session.target.mode);
+    for (place, (key, folded)) in (0..).zip(batch.winners(groups, &session.target.mode)) {
         let document = &folded.document;
         buffer.put_i16(columns);
         put_copy_fields(&session.target.key_types, key, &mut buffer);
