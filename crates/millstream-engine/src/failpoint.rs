@@ -1,4 +1,4 @@
-//! Named points of a load at which a test can kill, hold or fail it; a release build has none.
+//! Named points of a load or a refresh at which a test can kill, hold or fail it; a release build has none.
 //!
 //! With the feature `failpoints`, which only tests switch on, the environment variable
 //! `MILLSTREAM_FAILPOINTS` holds `POINT=ACTION[@N]`, several with `;`. The action happens the N-th
@@ -11,7 +11,7 @@
 //! | `error` | an error that passes, as a lost connection is |
 
 #[cfg(feature = "failpoints")]
-pub use armed::FAILPOINTS;
+pub use armed::{FAILPOINTS, REFRESH_FAILPOINTS};
 #[cfg(feature = "failpoints")]
 pub(crate) use armed::{hit, hit_on_thread};
 
@@ -35,7 +35,7 @@ mod armed {
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
     use std::time::Duration;
 
-    /// Every point, in the order in which a load passes them.
+    /// Every point of a load, in the order in which it passes them.
     pub const FAILPOINTS: &[&str] = &[
         "load-recorded",
         "run-begun",
@@ -54,6 +54,30 @@ mod armed {
         "run-settled",
         "run-closed",
     ];
+
+    /// Every point of publishing and refreshing, in order; which of them are passed depends on the way.
+    pub const REFRESH_FAILPOINTS: &[&str] = &[
+        "model-made",
+        "model-published",
+        "refresh-locked",
+        "stale-unseen",
+        "stale-locked",
+        "stale-cleared",
+        "snapshot-exported",
+        "range-built",
+        "rows-built",
+        "indexes-built",
+        "changes-staged",
+        "changes-applied",
+        "refresh-committing",
+        "refresh-committed",
+        "changes-forgotten",
+        "refresh-tidied",
+    ];
+
+    fn known(point: &str) -> Option<&'static str> {
+        FAILPOINTS.iter().chain(REFRESH_FAILPOINTS).find(|known| **known == point).copied()
+    }
 
     const VARIABLE: &str = "MILLSTREAM_FAILPOINTS";
     /// Time between two looks at the file that a point waits for.
@@ -111,7 +135,7 @@ mod armed {
     }
 
     fn due(point: &str) -> Option<&'static Action> {
-        assert!(FAILPOINTS.contains(&point), "{point} is not in the list");
+        assert!(known(point).is_some(), "{point} is in no list");
         let armed = ARMED.iter().find(|armed| armed.point == point)?;
         let last = armed.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
         (last == Ok(1)).then_some(&armed.action)
@@ -135,7 +159,7 @@ mod armed {
 
     fn parse_one(text: &str) -> Result<Armed, String> {
         let (name, rest) = text.split_once('=').ok_or(format!("\"{text}\" is not POINT=ACTION"))?;
-        let point = FAILPOINTS.iter().find(|point| **point == name).ok_or(format!("there is no point {name}"))?;
+        let point = known(name).ok_or(format!("there is no point {name}"))?;
         let (action, count) = rest.split_once('@').unwrap_or((rest, "1"));
         let action = match action.split_once(':') {
             None if action == "kill" => Action::Kill,
@@ -153,8 +177,8 @@ mod armed {
 
         #[test]
         fn points_have_names_of_their_own() {
-            let names: std::collections::BTreeSet<_> = FAILPOINTS.iter().collect();
-            assert_eq!(names.len(), FAILPOINTS.len());
+            let names: std::collections::BTreeSet<_> = FAILPOINTS.iter().chain(REFRESH_FAILPOINTS).collect();
+            assert_eq!(names.len(), FAILPOINTS.len() + REFRESH_FAILPOINTS.len());
         }
 
         #[test]

@@ -33,7 +33,7 @@ pub use collection::{Collection, FILLFACTOR, Plan, definition};
 pub use durability::{DURABILITIES, Durability};
 pub use error::Error;
 #[cfg(feature = "failpoints")]
-pub use failpoint::FAILPOINTS;
+pub use failpoint::{FAILPOINTS, REFRESH_FAILPOINTS};
 pub use flow::{Outcome, Surroundings, load};
 pub use merge::{Effect, Folded, MODES, Member, Mode, ModeError, Tombstone};
 pub use observe::{Event, Observer, Silent, Tally};

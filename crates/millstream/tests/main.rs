@@ -19,6 +19,7 @@ mod mix;
 mod models;
 mod process;
 mod records;
+mod refresh_kill;
 mod refusals;
 mod signals;
 mod stream;

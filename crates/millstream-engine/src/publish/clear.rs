@@ -4,6 +4,7 @@ use super::refresh::MODEL_LOCK_CLASS;
 use super::storage::Storage;
 use super::swap::BUILD_LOCK_CLASS;
 use crate::error::Error;
+use crate::failpoint;
 use crate::limits::{CLEAR_BACKOFF_MAX, CLEAR_LOCK_BUDGET, CLEAR_POLL};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -29,15 +30,19 @@ pub(super) async fn clear(client: &Client, stale: &[(&Storage<'_>, i16)], patien
     if filled && !older_are_gone(client, deadline).await? {
         return Ok(false);
     }
+    failpoint::hit("stale-unseen").await?;
     let mut backoff = CLEAR_POLL;
     loop {
         match empty(client, &parts, &indexes).await {
-            Ok(()) => return Ok(true),
+            Ok(()) => {
+                failpoint::hit("stale-cleared").await?;
+                return Ok(true);
+            }
             // Query canceled, by the statement timeout.
-            Err(error) if error.code().is_some_and(|code| code.code() == "57014") => {
+            Err(Error::Postgres(error)) if error.sqlstate() == Some("57014") => {
                 client.batch_execute("rollback").await?;
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
         if Instant::now() + backoff > deadline {
             return Ok(false);
@@ -68,7 +73,7 @@ async fn older_are_gone(client: &Client, deadline: Instant) -> Result<bool, Erro
 
 /// All that the lock is held for is one flight, whose commit does not wait for the disk: the rows are not shown,
 /// and a crash that brings them back does no harm.
-async fn empty(client: &Client, parts: &[String], indexes: &[String]) -> Result<(), tokio_postgres::Error> {
+async fn empty(client: &Client, parts: &[String], indexes: &[String]) -> Result<(), Error> {
     let all = parts.join(", ");
     let budget_ms = CLEAR_LOCK_BUDGET.as_millis();
     let drops: String = indexes.iter().map(|index| format!("drop index {index}; ")).collect();
@@ -76,9 +81,8 @@ async fn empty(client: &Client, parts: &[String], indexes: &[String]) -> Result<
         .batch_execute(&format!("begin; set local lock_timeout = 0; set local statement_timeout = {budget_ms}"))
         .await?;
     client.batch_execute(&format!("lock table {all} in access exclusive mode")).await?;
-    client
-        .batch_execute(&format!(
-            "set local statement_timeout = 0; set local synchronous_commit = off; truncate {all}; {drops}commit"
-        ))
-        .await
+    failpoint::hit("stale-locked").await?;
+    let truncate =
+        format!("set local statement_timeout = 0; set local synchronous_commit = off; truncate {all}; {drops}commit");
+    Ok(client.batch_execute(&truncate).await?)
 }

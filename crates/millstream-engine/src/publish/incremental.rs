@@ -3,6 +3,7 @@
 use super::uncast::uncast;
 use super::{Applied, Refresh, Way, Working};
 use crate::error::Error;
+use crate::failpoint;
 use futures_util::FutureExt;
 
 pub(super) static WAY: Way = Way { name: "incremental", apply };
@@ -20,6 +21,7 @@ async fn derive_again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     coordinator
         .batch_execute(&format!("create temp table {staged} on commit drop as {changed}; analyze {staged}"))
         .await?;
+    failpoint::hit("changes-staged").await?;
     let part = storage.part(model.serving);
     let rows = derivation.rows("");
     let delete = include_str!("incremental_delete.sql")
@@ -39,6 +41,7 @@ async fn derive_again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
         .replace("{set}", &columns.iter().map(|c| format!("{c} = excluded.{c}")).collect::<Vec<_>>().join(", "))
         .replace("{rows}", &rows);
     let written = coordinator.execute(&upsert, &[]).await?;
+    failpoint::hit("changes-applied").await?;
     let among = format!("exists (select from {staged} as changed where {})", derivation.join("shown", "changed"));
     let uncast = uncast(*coordinator, derivation, &part, &among).await?;
     Ok(Applied { generation: model.serving, rows: deleted + written, uncast })

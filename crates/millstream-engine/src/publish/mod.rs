@@ -14,6 +14,7 @@ pub(crate) use record::TRIGGER_PREFIX;
 pub use refresh::{Estimate, RefreshRequest, Refreshed, estimate, refresh};
 
 use crate::error::Error;
+use crate::failpoint;
 use crate::limits::{PUBLISH_LOCK_WAIT, REFRESH_SETTINGS};
 use crate::store::collections::Collection;
 use crate::store::models::{self, Model};
@@ -158,7 +159,9 @@ pub async fn publish(
     storage.make_view(&transaction, &request.model).await?;
     transaction.batch_execute("rollback to view; release view").await?;
     listened(schema, &collection, unlogged).turn_on(&transaction).await?;
+    failpoint::hit("model-made").await?;
     transaction.commit().await?;
+    failpoint::hit("model-published").await?;
     Ok(Published::Made)
 }
 

@@ -8,6 +8,7 @@ use super::swap::BUILD_LOCK_CLASS;
 use super::uncast::{Uncast, uncast};
 use super::{Applied, Refresh, WAYS, Way, derivation, find, incremental, is_unlogged, listened, refresh_session, swap};
 use crate::error::Error;
+use crate::failpoint;
 use crate::limits::{
     BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, CLEAR_BEFORE_PATIENCE, INCREMENTAL_SHARE_MAX, LOAD_LOCK_POLL,
     LOAD_LOCK_WAIT, REFRESH_TRIES_MAX,
@@ -172,6 +173,7 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
     let client = &connection.client;
     let mut subjects = subjects(client, schema, request, connection.server.version_num).await?;
     lock(client, &subjects).await?;
+    failpoint::hit("refresh-locked").await?;
     // What was read before the lock may be of the past.
     for subject in &mut subjects {
         subject.model = find(client, schema, &subject.model.name).await?;
@@ -188,6 +190,7 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
     for (subject, (way, applied)) in subjects.iter().zip(done) {
         refreshed.push(tidy(client, subject, way, applied, seconds).await?);
     }
+    failpoint::hit("refresh-tidied").await?;
     Ok(refreshed)
 }
 
@@ -218,6 +221,7 @@ async fn attempt(
         subject.lock_collection(client).await?;
     }
     let snapshot: String = client.query_one("select pg_catalog.pg_export_snapshot()", &[]).await?.get(0);
+    failpoint::hit("snapshot-exported").await?;
     for (subject, way) in subjects.iter().zip(&ways) {
         let pending = subject.listened().pending(client, &subject.model).await?;
         if pending.everything && way.name != "swap" {
@@ -247,7 +251,9 @@ async fn attempt(
         }
         done.push((way.name, applied));
     }
+    failpoint::hit("refresh-committing").await?;
     client.batch_execute("commit").await?;
+    failpoint::hit("refresh-committed").await?;
     Ok(Some(done))
 }
 
@@ -263,6 +269,7 @@ async fn tidy(
     let listened = subject.listened();
     listened.restore(client).await?;
     listened.forget(client).await?;
+    failpoint::hit("changes-forgotten").await?;
     let model = find(client, subject.schema, &subject.model.name).await?;
     let storage = subject.storage();
     let stale = storage.part(Storage::other(model.serving));

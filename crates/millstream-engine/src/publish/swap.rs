@@ -3,6 +3,7 @@
 use super::storage::Storage;
 use super::{Applied, Refresh, Way, Working, refresh_session};
 use crate::error::Error;
+use crate::failpoint;
 use crate::limits::BUILD_RANGES_PER_WORKER;
 use futures_util::FutureExt;
 use millstream_pg::ConnInfo;
@@ -32,10 +33,12 @@ async fn build(refresh: &Refresh<'_>) -> Result<Applied, Error> {
         })
         .collect();
     let rows = run(refresh, *workers, fill, Some(snapshot)).await?;
+    failpoint::hit("rows-built").await?;
     // Locks that readers do not mind, unlike those of a primary key.
     let mut finish = vec![format!("create unique index on {part} ({})", derivation.key())];
     finish.extend(model.definition.indexes.iter().map(|clause| storage.index(generation, clause)));
     run(refresh, *workers, finish, None).await?;
+    failpoint::hit("indexes-built").await?;
     run(refresh, 1, vec![format!("analyze {part}")], None).await?;
     coordinator.batch_execute(&format!("analyze {}", storage.parts())).await?;
     // The coordinator does not see what the workers wrote.
@@ -99,6 +102,9 @@ async fn work(
     let mut rows = 0;
     while let Some(statement) = statements.get(next.fetch_add(1, Ordering::Relaxed)) {
         rows += client.execute(statement, &[]).await?;
+        if snapshot.is_some() {
+            failpoint::hit("range-built").await?;
+        }
     }
     if snapshot.is_some() {
         client.batch_execute("commit").await?;

@@ -1,0 +1,276 @@
+//! A refresh killed at every point, and the server under it: models show one moment, whole, and then the next.
+
+use crate::kill::{is_killed, until};
+use crate::process::{command, millstream};
+use millstream_engine::REFRESH_FAILPOINTS;
+use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect};
+use std::fmt::Write;
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
+use std::time::Duration;
+use tokio::process::{Child, Command};
+use tokio_postgres::Client;
+
+/// Rows of the collection at every moment, and so of every model of it.
+const ROWS: i64 = 400;
+/// Time between two waves of the writer that runs beside the refreshes.
+const WAVE_EVERY: Duration = Duration::from_millis(20);
+const CRASHES: [StopMode; 2] = [StopMode::Kill, StopMode::Immediate];
+
+/// What is killed; the same command again is how it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Case {
+    /// A model published and built for the first time.
+    First,
+    /// Two models built anew.
+    Swap,
+    /// Two models brought up to date by their changes.
+    Incremental,
+}
+
+const CASES: [Case; 3] = [Case::First, Case::Swap, Case::Incremental];
+
+impl Case {
+    fn models(self) -> &'static [&'static str] {
+        match self {
+            Self::First => &["public.first"],
+            Self::Swap | Self::Incremental => &["public.one", "public.two"],
+        }
+    }
+
+    fn args(self) -> Vec<&'static str> {
+        let refresh = ["refresh", self.models()[0], *self.models().last().expect("every case has models")];
+        match self {
+            Self::First => publish_args(self.models()[0]),
+            Self::Swap => [&refresh[..], &["--way", "swap", "--workers", "2"]].concat(),
+            Self::Incremental => [&refresh[..], &["--way", "incremental"]].concat(),
+        }
+    }
+
+    /// Whether it comes to this point.
+    fn passes(self, point: &str) -> bool {
+        match point {
+            "model-made" | "model-published" => self == Self::First,
+            "stale-unseen" | "stale-locked" | "stale-cleared" => self != Self::Incremental,
+            "range-built" | "rows-built" | "indexes-built" => self != Self::Incremental,
+            "changes-staged" | "changes-applied" => self == Self::Incremental,
+            _ => true,
+        }
+    }
+
+    /// Whether its models show the new rows when it ends at this point. What is emptied before a build was left
+    /// there: indexes that were tried before a first one. Before another there is nothing unless an earlier refresh
+    /// was killed, so that it is passed after the commit.
+    fn is_shown_at(self, point: &str) -> bool {
+        let of = |name: &str| REFRESH_FAILPOINTS.iter().position(|known| *known == name);
+        match point {
+            "stale-unseen" | "stale-locked" | "stale-cleared" => self == Self::Swap,
+            _ => of(point) >= of("refresh-committed"),
+        }
+    }
+}
+
+fn publish_args(model: &'static str) -> Vec<&'static str> {
+    let made_of = ["--column", "stamp:bigint=stamp", "--where", "stamp >= 0", "--index", "stamp"];
+    [&["publish", "public.waves", "--as", model][..], &made_of].concat()
+}
+
+/// Runs a command until a point; the process goes with the test.
+fn start(url: &str, args: &[&str], failpoint: &str) -> Child {
+    let mut command = Command::from(command(&[args, &["--db", url]].concat()));
+    command.env("MILLSTREAM_FAILPOINTS", failpoint).kill_on_drop(true);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+async fn end(child: Child) -> Output {
+    child.wait_with_output().await.unwrap()
+}
+
+fn told(output: &Output) -> String {
+    format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr))
+}
+
+/// The second half of a build is what is killed, so that some of it is committed.
+fn nth(point: &str) -> u32 {
+    if point == "range-built" { 2 } else { 1 }
+}
+
+/// A collection whose rows tell which wave wrote them last, with two models of it.
+fn scene(url: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.ndjson");
+    let mut text = String::new();
+    (0..ROWS).for_each(|id| writeln!(text, "{{\"id\":{id},\"stamp\":0}}").unwrap());
+    std::fs::write(&file, text).unwrap();
+    let load = ["load", file.to_str().unwrap(), "--into", "public.waves", "--key", "id:bigint", "--db", url];
+    millstream(&load).ends(0);
+    for model in Case::Swap.models() {
+        millstream(&[&publish_args(model)[..], &["--db", url]].concat()).ends(0);
+    }
+}
+
+/// One transaction that stamps every row and gives one up for a new one: the stamp tells the keys.
+async fn wave(client: &Client, stamp: i64) {
+    let (old, new) = (stamp - 1, stamp - 1 + ROWS);
+    let swap = match stamp % 2 {
+        0 => format!("update public.waves set id = {new} where id = {old}"),
+        _ => format!("delete from public.waves where id = {old}; insert into public.waves values ({new}, '{{}}')"),
+    };
+    let doc = format!("jsonb_build_object('stamp', {stamp}, 'id', id, 'note', repeat('x', 300))");
+    client.batch_execute(&format!("begin; {swap}; update public.waves set doc = {doc}; commit")).await.unwrap();
+}
+
+/// The wave that all models of a case show, whole; none while they were never built.
+async fn shown(url: &str, case: Case) -> Option<i64> {
+    let client = connect(url).await;
+    client.batch_execute("begin isolation level repeatable read").await.unwrap();
+    let mut stamps = Vec::new();
+    for model in case.models() {
+        let there = "select to_regclass($1) is not null";
+        if !client.query_one(there, &[model]).await.unwrap().get::<_, bool>(0) {
+            assert_eq!(case, Case::First, "{model} is never gone");
+            return None;
+        }
+        let sql = format!(
+            "select count(*), min(id), max(id), min(stamp), max(stamp),
+                    count(*) filter (where stamp is distinct from (doc->>'stamp')::bigint) from {model}"
+        );
+        let row = client.query_one(&sql, &[]).await.unwrap();
+        let numbers: Vec<i64> = (0..6).map(|n| row.get(n)).collect();
+        let stamp = numbers[3];
+        assert_eq!(numbers, [ROWS, stamp, stamp + ROWS - 1, stamp, stamp, 0], "{model} shows one wave");
+        stamps.push(stamp);
+    }
+    assert!(stamps.iter().all(|stamp| *stamp == stamps[0]), "models refreshed together show one wave: {stamps:?}");
+    Some(stamps[0])
+}
+
+/// Every model of a case is what its definition says of the collection as it is.
+async fn equals(url: &str, case: Case) {
+    let client = connect(url).await;
+    for model in case.models() {
+        let sql = format!(
+            "with derived as (select id, (doc->>'stamp')::bigint as stamp, doc from public.waves)
+             select (select count(*) from (table derived except table {model}) d)
+                  + (select count(*) from (table {model} except table derived) d)"
+        );
+        assert_eq!(client.query_one(&sql, &[]).await.unwrap().get::<_, i64>(0), 0, "{model} {case:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refresh_killed_at_any_point_leaves_one_moment_and_the_next_is_right() {
+    for build in builds().await {
+        println!("on {}", build.installation);
+        let server = Server::start(build, Settings::default()).await;
+        let url = server.url("postgres");
+        scene(&url);
+        let (written, done) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicBool::new(false)));
+        let writer = tokio::spawn(write_until(url.clone(), Arc::clone(&written), Arc::clone(&done)));
+        for point in REFRESH_FAILPOINTS {
+            for case in CASES {
+                kill_at(&url, point, case, &written).await;
+            }
+        }
+        done.store(true, SeqCst);
+        writer.await.unwrap();
+        for case in CASES {
+            let output = end(start(&url, &case.args(), "")).await;
+            assert!(output.status.success(), "{}", told(&output));
+            equals(&url, case).await;
+        }
+    }
+}
+
+/// Wave after wave, beside the refreshes.
+async fn write_until(url: String, written: Arc<AtomicI64>, done: Arc<AtomicBool>) {
+    let client = connect(&url).await;
+    while !done.load(SeqCst) {
+        let stamp = written.load(SeqCst) + 1;
+        wave(&client, stamp).await;
+        written.store(stamp, SeqCst);
+        tokio::time::sleep(WAVE_EVERY).await;
+    }
+}
+
+async fn kill_at(url: &str, point: &str, case: Case, written: &AtomicI64) {
+    let before = shown(url, case).await;
+    until("there is something new", async || Some(written.load(SeqCst)) > before).await;
+    let floor = written.load(SeqCst);
+    let output = end(start(url, &case.args(), &format!("{point}=kill@{}", nth(point)))).await;
+    assert_eq!(is_killed(output.status), case.passes(point), "{point} {case:?}: {}", told(&output));
+    assert!(is_killed(output.status) || output.status.success(), "{point} {case:?}: {}", told(&output));
+    let after = shown(url, case).await;
+    if is_killed(output.status) && !case.is_shown_at(point) {
+        assert_eq!(after, before, "{point} {case:?}");
+    } else {
+        assert!(after >= Some(floor), "{point} {case:?}: {after:?} is older than {floor}");
+    }
+    if matches!(point, "stale-unseen" | "stale-locked") && case == Case::Swap {
+        // Now there is something left, to be emptied before the build.
+        let output = end(start(url, &case.args(), &format!("{point}=kill"))).await;
+        assert!(is_killed(output.status), "{point} {case:?}: {}", told(&output));
+        assert_eq!(shown(url, case).await, after, "{point} {case:?}");
+    }
+    let floor = written.load(SeqCst);
+    let output = end(start(url, &case.args(), "")).await;
+    assert!(output.status.success(), "{point} {case:?}: {}", told(&output));
+    assert!(shown(url, case).await >= Some(floor), "{point} {case:?}");
+    if case == Case::First {
+        millstream(&["unpublish", case.models()[0], "--db", url]).ends(0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_killed_under_a_refresh_serves_one_moment_and_the_next_is_right() {
+    for build in builds().await {
+        println!("on {}", build.installation);
+        let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
+        let url = server.url("postgres");
+        scene(&url);
+        let mut stamp = 0;
+        for (n, point) in REFRESH_FAILPOINTS.iter().enumerate() {
+            let all: Vec<(Case, StopMode)> = CASES
+                .into_iter()
+                .filter(|case| case.passes(point))
+                .flat_map(|case| CRASHES.map(|crash| (case, crash)))
+                .collect();
+            // All of them with a large budget; the usual one takes them in turns over the points.
+            for (case, crash) in all.iter().cycle().skip(n).take(cases(1).min(all.len())) {
+                crash_at(&server, point, *case, *crash, &mut stamp).await;
+            }
+        }
+    }
+}
+
+async fn crash_at(server: &Server, point: &str, case: Case, crash: StopMode, stamp: &mut i64) {
+    let (url, dir) = (server.url("postgres"), tempfile::tempdir().unwrap());
+    let held = dir.path().join("held");
+    *stamp += 1;
+    wave(&connect(&url).await, *stamp).await;
+    let before = shown(&url, case).await;
+    let mut child = start(&url, &case.args(), &format!("{point}=wait:{}@{}", held.display(), nth(point)));
+    until("the refresh is held", async || {
+        assert!(child.try_wait().unwrap().is_none(), "{point} {case:?}: it is passed");
+        held.exists()
+    })
+    .await;
+    server.restart(crash).await;
+    std::fs::remove_file(&held).unwrap();
+    let output = end(child).await;
+    assert!(matches!(output.status.code(), Some(0 | 2)), "{point} {case:?} {crash:?}: {}", told(&output));
+    let after = shown(&url, case).await;
+    let expected = if case.is_shown_at(point) || output.status.success() { Some(*stamp) } else { before };
+    assert_eq!(after, expected, "{point} {case:?} {crash:?}");
+
+    *stamp += 1;
+    wave(&connect(&url).await, *stamp).await;
+    let output = end(start(&url, &case.args(), "")).await;
+    assert!(output.status.success(), "{point} {case:?} {crash:?}: {}", told(&output));
+    assert_eq!(shown(&url, case).await, Some(*stamp), "{point} {case:?} {crash:?}");
+    equals(&url, case).await;
+    if case == Case::First {
+        millstream(&["unpublish", case.models()[0], "--db", &url]).ends(0);
+    }
+}
