@@ -51,3 +51,52 @@ async fn a_model_is_published_refreshed_listed_and_removed() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_refreshes_the_models_it_is_told_to() {
+    each_build(async |db| {
+        let dir = tempfile::tempdir().unwrap();
+        let (url, file) = (db.url(), dir.path().join("a.ndjson"));
+        let load = |text: &str, more: &[&str], code: i32| {
+            std::fs::write(&file, text).unwrap();
+            let file = file.to_str().unwrap();
+            let args = ["load", file, "--into", "public.offers", "--key", "id:bigint", "--db", &url];
+            millstream(&[&args, more].concat()).ends(code)
+        };
+        let client = db.client().await;
+        let rows = async |table: &str| {
+            client.query_one(&format!("select count(*) from {table}"), &[]).await.unwrap().get::<_, i64>(0)
+        };
+        load("{\"id\":1}\n", &[], 0);
+        let early = load("{\"id\":2}\n", &["--publish", "offers_read"], 2);
+        assert!(early.stderr.contains("offers_read is no model"), "{early:?}");
+        assert_eq!(rows("public.offers").await, 1, "nothing is loaded for a name that is no model");
+        for model in ["offers_read", "offers_too"] {
+            millstream(&["publish", "offers", "--as", model, "--db", &url]).ends(0);
+        }
+
+        let both = ["--publish", "offers_read", "--publish", "offers_too"];
+        let told = load("{\"id\":2}\n", &both, 0).stdout;
+        assert!(told.find("1 inserted").unwrap_or(0) < told.find("offers_read: ").unwrap(), "{told}");
+        assert!(told.contains("offers_too: "), "{told}");
+        assert_eq!((rows("public.offers_read").await, rows("public.offers_too").await), (2, 2));
+
+        // A document that is a reject keeps its code; the receipt is the first value, the refresh the second.
+        let found = load("{\"id\":3}\n{\"no\":1}\n", &[&both[..2], &["--output", "json"]].concat(), 1);
+        let values: Vec<Value> =
+            serde_json::Deserializer::from_str(&found.stdout).into_iter().collect::<Result<_, _>>().unwrap();
+        assert_eq!(values.len(), 2, "{found:?}");
+        assert_eq!((&values[0]["inserted"], &values[1][0]["model"]["table"]), (&1.into(), &"offers_read".into()));
+        assert_eq!(rows("public.offers_read").await, 3);
+
+        // A refresh that fails leaves the load, its receipt and what the model shows.
+        let publish = ["publish", "offers", "--as", "fragile", "--index", "1 / (id - 4)", "--db", &url];
+        millstream(&publish).ends(0);
+        let failed = load("{\"id\":4}\n", &["--publish", "fragile"], 2);
+        assert!(failed.stdout.contains("receipt of load 4"), "{failed:?}");
+        assert!(failed.stderr.contains("bring them up to date: millstream refresh fragile"), "{failed:?}");
+        assert!(failed.stderr.contains("error: ") && failed.stderr.contains("division by zero"), "{failed:?}");
+        assert_eq!((rows("public.offers").await, rows("public.fragile").await), (4, 3));
+    })
+    .await;
+}

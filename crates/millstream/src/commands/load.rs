@@ -1,5 +1,6 @@
 //! `load`: puts documents into a collection.
 
+use super::refresh::{refreshed_now, show};
 use super::rejects::export;
 use crate::args::TargetArgs;
 use crate::exit::Exit;
@@ -13,8 +14,8 @@ use crate::{preview, receipt};
 use millstream_engine::source::SourceError;
 use millstream_engine::store::rejects::RejectFilter;
 use millstream_engine::{
-    DURABILITIES, DryRun, Durability, LoadRequest, MODES, Mode, Outcome, SkipUnchanged, Stop, StopReason, Surroundings,
-    Tally, Tombstone,
+    DURABILITIES, DryRun, Durability, LoadRequest, MODES, Mode, Outcome, RefreshRequest, SkipUnchanged, Stop,
+    StopReason, Surroundings, Tally, Tombstone, estimate,
 };
 use millstream_model::{CollectionName, KeyRequest};
 use millstream_pg::ConnInfo;
@@ -27,6 +28,7 @@ Examples:
   millstream load *.csv --into cities --key country,id=name:text
   zstdcat day.zst | millstream load - --into raw.day --key device,ts:timestamptz
   millstream load events.ndjson --into events --key id --dry-run
+  millstream load events.ndjson --into events --key id --publish events_read
 
 KEY is [COLUMN=]PATH[:TYPE], several with commas. PATH is a.b.c or a JSON
 Pointer (/a~1b); TYPE is text, bigint, integer, uuid, timestamptz, date or
@@ -107,6 +109,14 @@ pub struct LoadArgs {
     #[arg(long, value_name = "N", default_value_t = millstream_engine::limits::REJECTS_MAX)]
     max_rejects: u64,
 
+    /// Refresh this read model when the load has come to its end; may be given several times
+    ///
+    /// Several are refreshed to one moment. What `millstream refresh` prints follows the receipt, with
+    /// --output json as a second value. A refresh that fails ends the command with code 2; the load
+    /// is committed all the same.
+    #[arg(long, value_name = "[SCHEMA.]MODEL")]
+    publish: Vec<CollectionName>,
+
     /// Name of standard input or a pipe, so that the same stream, given again, is gone on with
     #[arg(long, value_name = "NAME")]
     source_name: Option<String>,
@@ -175,12 +185,13 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
     let request = request(args)?;
     look_for(&args.files)?;
     let db = target::resolve(&args.target, Purpose::Work).await?;
+    look_for_models(args, &db).await?;
     if args.dry_run {
         let dry = millstream_engine::dry_run(&request, &db).await?;
         return show_dry_run(&dry, &request, output);
     }
     let rejects_file = args.rejects.as_deref().map(export::create).transpose()?;
-    let outcome = run_load(&request, &db, args.progress, signals).await?;
+    let outcome = run_load(&request, &db, args.progress, signals.clone()).await?;
     let shown = match output.is_json() {
         true => output.json(&outcome.receipt),
         false => output.line(&receipt::text(&outcome.receipt)),
@@ -198,11 +209,60 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
         ));
     }
     // How the load ended is told and counts also when nobody reads the receipt.
+    let published = publish(args, &outcome, &db, output, &signals).await;
     let exit = end(&outcome, &request)?;
     if matches!(exit, Exit::Interrupted | Exit::Terminated) {
         note(&format!("what the receipt counts is committed; {AGAIN}"));
     }
-    if exit == Exit::Done { shown.map(|()| exit) } else { Ok(exit) }
+    match published? {
+        Exit::Done if exit == Exit::Done => shown.map(|()| exit),
+        Exit::Done => Ok(exit),
+        stopped => Ok(stopped),
+    }
+}
+
+/// A name that is no model is told before anything is loaded.
+async fn look_for_models(args: &LoadArgs, db: &ConnInfo) -> Result<(), Failure> {
+    if args.publish.is_empty() {
+        return Ok(());
+    }
+    let request = RefreshRequest { models: args.publish.clone(), way: None, workers: None };
+    estimate(db, &target::schema(&args.target), &request).await?;
+    Ok(())
+}
+
+/// Refreshes the models that were named, unless the load ended early or a signal breaks it off.
+async fn publish(
+    args: &LoadArgs,
+    outcome: &Outcome,
+    db: &ConnInfo,
+    output: Output,
+    signals: &Signals,
+) -> Result<Exit, Failure> {
+    if args.publish.is_empty() {
+        return Ok(Exit::Done);
+    }
+    let names: Vec<String> = args.publish.iter().map(|name| shell_word(name)).collect();
+    let later = format!("bring them up to date: millstream refresh {}", names.join(" "));
+    if outcome.stopped.is_some() {
+        note(&format!("the load ended early, so that no model was refreshed; {later}"));
+        return Ok(Exit::Done);
+    }
+    let schema = target::schema(&args.target);
+    let refreshed = tokio::select! {
+        stopped = signals.stop_asked() => {
+            note(&format!("the load is committed, the refresh was broken off; {later}"));
+            return Ok(stopped);
+        }
+        refreshed = refreshed_now(db, &schema, &args.publish) => refreshed,
+    };
+    match refreshed {
+        Ok(refreshed) => show(output, &refreshed).map(|()| Exit::Done),
+        Err(failure) => {
+            note(&format!("the load is committed, the refresh failed; {later}"));
+            Err(failure)
+        }
+    }
 }
 
 /// A mistyped name is told before a server is started for it.

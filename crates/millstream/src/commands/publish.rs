@@ -1,6 +1,6 @@
 //! `publish`: makes a read model of a collection, or changes its indexes, and builds it.
 
-use super::refresh::{refreshed_lines, refreshed_now};
+use super::refresh::{refreshed_now, show};
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -113,8 +113,7 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
     loop {
         let refreshed = refreshed_now(&conninfo, &database.schema, std::slice::from_ref(&args.model)).await;
         match (refreshed, args.every) {
-            (Ok(refreshed), _) if output.is_json() => output.json(&refreshed)?,
-            (Ok(refreshed), _) => refreshed_lines(output, &refreshed)?,
+            (Ok(refreshed), _) => show(output, &refreshed)?,
             (Err(failure), None) => return Err(failure),
             // The next one may find the server back, or the readers gone.
             (Err(failure), Some(_)) => failure.print(),

@@ -71,11 +71,7 @@ pub async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let refreshed = Box::pin(refresh(&conninfo, &schema, &request)).await?;
-    if output.is_json() {
-        output.json(&refreshed)?;
-    } else {
-        refreshed_lines(output, &refreshed)?;
-    }
+    show(output, &refreshed)?;
     Ok(Exit::Done)
 }
 
@@ -89,8 +85,11 @@ pub(super) async fn refreshed_now(
     Ok(Box::pin(refresh(conninfo, schema, &request)).await?)
 }
 
-/// A line for each model.
-pub(super) fn refreshed_lines(output: Output, refreshed: &[Refreshed]) -> Result<(), Failure> {
+/// A line for each model, and what is to be looked at.
+pub(super) fn show(output: Output, refreshed: &[Refreshed]) -> Result<(), Failure> {
+    if output.is_json() {
+        return output.json(&refreshed);
+    }
     for one in refreshed {
         let rows = quantity::things(one.rows, "row");
         let mut line = format!("{}: {rows} by {} in {:.2} s", one.model, one.way, one.seconds);
