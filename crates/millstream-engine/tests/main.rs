@@ -1,5 +1,6 @@
 //! Tests of the engine against real servers.
 
+mod change_record;
 mod decode;
 mod durability;
 mod faults;

@@ -17,11 +17,11 @@ use tokio_postgres::Client;
 /// Rows of the models that are read while they are refreshed.
 const KEYS: i64 = 2_000;
 
-fn schema() -> Schema {
+pub(crate) fn schema() -> Schema {
     Schema::new("millstream")
 }
 
-fn wanted(
+pub(crate) fn wanted(
     collection: &str,
     model: &str,
     columns: &[&str],
@@ -40,13 +40,13 @@ fn wanted(
     }
 }
 
-async fn publish_on(db: &TestDatabase, request: &PublishRequest) -> Result<Published, Error> {
+pub(crate) async fn publish_on(db: &TestDatabase, request: &PublishRequest) -> Result<Published, Error> {
     let conninfo = surroundings(&db.url()).0.db;
     let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.expect("a session");
     publish(&mut connection, &schema(), request).await
 }
 
-fn asked(models: &[&str], way: Option<&str>) -> RefreshRequest {
+pub(crate) fn asked(models: &[&str], way: Option<&str>) -> RefreshRequest {
     RefreshRequest {
         models: models.iter().map(|name| name.parse().expect("it is written so in the test")).collect(),
         way: way.map(str::to_owned),
@@ -54,7 +54,7 @@ fn asked(models: &[&str], way: Option<&str>) -> RefreshRequest {
     }
 }
 
-async fn refresh_on(db: &TestDatabase, models: &[&str], way: Option<&str>) -> Result<Vec<Refreshed>, Error> {
+pub(crate) async fn refresh_on(db: &TestDatabase, models: &[&str], way: Option<&str>) -> Result<Vec<Refreshed>, Error> {
     Box::pin(refresh(&surroundings(&db.url()).0.db, &schema(), &asked(models, way))).await
 }
 

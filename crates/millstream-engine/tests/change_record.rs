@@ -1,0 +1,334 @@
+//! What reaches a model: every writer, mode, key type and name, late commits, and transactions in any order.
+
+use crate::publish::{asked, publish_on, refresh_on, schema, wanted};
+use crate::scene::{Files, Stream, request, run, surroundings};
+use fastrand::Rng;
+use millstream_engine::{Estimate, LoadRequest, Mode, SkipUnchanged, estimate};
+use millstream_testkit::{Cases, TestDatabase, each_build};
+use std::fmt::Write;
+use std::time::Duration;
+use tokio_postgres::Client;
+
+/// Rows of a collection before its writer is tried.
+const ROWS: i64 = 600;
+/// Sessions whose transactions go on beside each other.
+const SESSIONS: usize = 4;
+/// Steps of one case: statements, ends of transactions, refreshes.
+const STEPS: usize = 60;
+
+/// Makes a collection of `ROWS` documents, key `k` and a number, with a model of it that shows them.
+async fn published(db: &TestDatabase, collection: &str, model: &str) {
+    let files = Files::new();
+    let seed: String = (0..ROWS).fold(String::new(), |mut text, n| {
+        writeln!(text, "{{\"id\":\"k{n:05}\",\"value\":{}}}", n % 2).expect("a text grows");
+        text
+    });
+    run(&db.url(), &request(collection, "id:text", &[files.write("seed", seed)])).await;
+    publish_on(db, &wanted(collection, model, &["value:int=value"], &["value"], Some("value <> 7"))).await.unwrap();
+    refresh_on(db, &[model], None).await.unwrap();
+}
+
+/// Rows in which a model and what it is derived from differ.
+async fn differences(client: &Client, collection: &str, model: &str) -> i64 {
+    let sql = format!(
+        "with derived as (select id, (doc->>'value')::int as value, doc from {collection}
+                          where (doc->>'value')::int <> 7)
+         select (select count(*) from (table derived except table {model}) d)
+              + (select count(*) from (table {model} except table derived) d)"
+    );
+    client.query_one(&sql, &[]).await.expect("the server answers").get(0)
+}
+
+async fn estimated(db: &TestDatabase, model: &str) -> Estimate {
+    let conninfo = surroundings(&db.url()).0.db;
+    Box::pin(estimate(&conninfo, &schema(), &asked(&[model], None))).await.expect("a model").remove(0)
+}
+
+/// Documents that one writer writes.
+struct Case {
+    writer: &'static str,
+    /// Where the keys begin; stored ones end at `ROWS`.
+    first: i64,
+    /// The value of a document; what is stored is whether its number is odd.
+    value: fn(i64) -> i64,
+    change: fn(&mut LoadRequest),
+    more: &'static str,
+}
+
+/// Sends all batches, however small, the way of large ones.
+const AS_LARGE: fn(&mut LoadRequest) = |wanted| wanted.arrays_rows_max = 0;
+const COMPARED: fn(&mut LoadRequest) =
+    |wanted| (wanted.arrays_rows_max, wanted.skip_unchanged) = (0, SkipUnchanged::On);
+const DELETING: fn(&mut LoadRequest) = |wanted| {
+    let mode: Mode = "newest:value:bigint".parse().expect("a mode");
+    wanted.mode = mode.with_tombstone(Some("op=d".parse().expect("a path and a value")));
+};
+
+const CASES: &[Case] = &[
+    Case { writer: "copy", first: 1_000, value: |n| n, change: AS_LARGE, more: "" },
+    Case { writer: "staged", first: 400, value: |n| n, change: AS_LARGE, more: "" },
+    Case { writer: "update", first: 0, value: |n| n + 10, change: AS_LARGE, more: "" },
+    Case { writer: "compared", first: 0, value: |n| n + 10, change: COMPARED, more: "" },
+    Case {
+        writer: "compared",
+        first: 0,
+        value: |n| if n % 50 == 0 { n + 10 } else { n % 2 },
+        // Many documents to compare, few that differ.
+        change: |wanted| (wanted.arrays_rows_max, wanted.skip_unchanged) = (100, SkipUnchanged::On),
+        more: "",
+    },
+    Case {
+        writer: "deletes",
+        first: 0,
+        value: |n| n + 10,
+        change: DELETING,
+        more: "{\"id\":\"k00003\",\"value\":99,\"op\":\"d\"}\n",
+    },
+    Case { writer: "arrays", first: 400, value: |n| n, change: |_| {}, more: "" },
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_changes_of_every_writer_reach_the_model() {
+    each_build(async |db| {
+        let client = db.client().await;
+        for (n, case) in CASES.iter().enumerate() {
+            let (collection, model) = (format!("public.written_{n}"), format!("public.model_{n}"));
+            published(&db, &collection, &model).await;
+            let files = Files::new();
+            let batches: Vec<String> = (0..2)
+                .map(|batch| {
+                    let mut text = String::new();
+                    for n in (0..300).map(|n| case.first + batch * 300 + n) {
+                        writeln!(text, "{{\"id\":\"k{n:05}\",\"value\":{}}}\n{}", (case.value)(n), case.more)
+                            .expect("a text grows");
+                    }
+                    files.write(&format!("{batch}"), text)
+                })
+                .collect();
+            let mut wanted = request(&collection, "id:text", &batches);
+            (wanted.lanes, wanted.batch_rows) = (Some(1), 1);
+            (case.change)(&mut wanted);
+            let receipt = run(&db.url(), &wanted).await.receipt;
+            assert!(receipt.writers.get(case.writer).is_some_and(|n| *n > 0), "{}: {receipt:?}", case.writer);
+            assert!(differences(&client, &collection, &model).await > 0, "{}", case.writer);
+            let done = refresh_on(&db, &[&model], Some("incremental")).await.unwrap();
+            assert_eq!((done[0].way, done[0].lag_seconds), ("incremental", None), "{}", case.writer);
+            assert_eq!(differences(&client, &collection, &model).await, 0, "{}", case.writer);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_every_mode_makes_of_documents_reaches_the_model() {
+    each_build(async |db| {
+        let client = db.client().await;
+        let modes = ["replace", "keep", "merge", "merge:deep", "newest:value:bigint", "sum:value"];
+        for (n, mode) in modes.iter().enumerate() {
+            let (collection, model) = (format!("public.merged_{n}"), format!("public.model_{n}"));
+            published(&db, &collection, &model).await;
+            for deletes in [false, true] {
+                let (files, mut text) = (Files::new(), String::new());
+                for n in 0..400 {
+                    let more = if deletes && n % 5 == 0 { ",\"op\":\"d\"" } else { "" };
+                    writeln!(text, "{{\"id\":\"k{:05}\",\"value\":{},\"b\":{n}{more}}}", n * 2, n % 9).expect("a text");
+                }
+                let mut wanted = request(&collection, "id:text", &[files.write("a", text)]);
+                wanted.mode = mode.parse().expect("a mode");
+                wanted.mode = wanted.mode.with_tombstone(deletes.then(|| "op=d".parse().expect("a path and a value")));
+                wanted.batch_rows = 50;
+                run(&db.url(), &wanted).await;
+                assert!(differences(&client, &collection, &model).await > 0, "{mode} {deletes}");
+                refresh_on(&db, &[&model], Some("incremental")).await.unwrap();
+                assert_eq!(differences(&client, &collection, &model).await, 0, "{mode} {deletes}");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rewritten_table_has_not_changed() {
+    each_build(async |db| {
+        let client = db.client().await;
+        published(&db, "public.things", "public.model").await;
+        for statement in ["vacuum full public.things", "cluster public.things using things_pkey"] {
+            client.batch_execute(statement).await.unwrap();
+            let estimate = estimated(&db, "public.model").await;
+            assert_eq!((estimate.way, estimate.changed_keys), ("incremental", Some(0)), "{statement}: {estimate:?}");
+        }
+        client.batch_execute("update public.things set doc = '{\"value\": 5}' where id < 'k00010'").await.unwrap();
+        assert_eq!(estimated(&db, "public.model").await.changed_keys, Some(10));
+        assert_eq!(refresh_on(&db, &["model"], None).await.unwrap()[0].way, "incremental");
+        assert_eq!(differences(&client, "public.things", "public.model").await, 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lane_that_commits_after_a_refresh_comes_with_the_next() {
+    each_build(async |db| {
+        let client = db.client().await;
+        published(&db, "public.things", "public.model").await;
+        client
+            .batch_execute(
+                "create function public.wait() returns trigger language plpgsql as
+                     'begin perform pg_advisory_xact_lock(7); return null; end';
+                 create constraint trigger at_commit after insert or update on public.things
+                     deferrable initially deferred for each row execute function public.wait();
+                 select pg_advisory_lock(7)",
+            )
+            .await
+            .unwrap();
+        let files = Files::new();
+        let stream = Stream::random(&mut Rng::with_seed(5), 200, 150);
+        let mut wanted = request("things", "id:text", &[files.write("a", stream.text)]);
+        wanted.lanes = Some(1);
+        let url = db.url();
+        let load = tokio::spawn(async move { run(&url, &wanted).await.receipt });
+        let waits = "select exists (select from pg_stat_activity where datname = current_database()
+                         and application_name like 'millstream lane%' and wait_event = 'advisory')";
+        while !client.query_one(waits, &[]).await.unwrap().get::<_, bool>(0) {
+            assert!(!load.is_finished(), "its commit is held");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let held = refresh_on(&db, &["model"], Some("incremental")).await.unwrap();
+        assert_eq!((held[0].rows, held[0].lag_seconds), (0, None), "nobody sees it");
+        client.batch_execute("select pg_advisory_unlock(7)").await.unwrap();
+        let keys = load.await.unwrap().counters.inserted;
+        assert_eq!(keys, stream.last.len() as u64);
+        assert!(differences(&client, "public.things", "public.model").await > 0);
+        let next = refresh_on(&db, &["model"], Some("incremental")).await.unwrap();
+        assert!(next[0].rows > 0);
+        assert_eq!(differences(&client, "public.things", "public.model").await, 0);
+    })
+    .await;
+}
+
+/// Every key type, in columns that need quotes.
+const KEY: &str = "\"Te xt\"=a:text,\"sel\"\"ect\"=b:bigint,\"from\"=c:integer,\u{fc}uid=d:uuid,\"T.z\"=e:timestamptz,\
+                   \"'d'\"=f:date,changed=g:boolean";
+
+fn odd_document(n: i64, value: i64) -> String {
+    format!(
+        "{{\"a\":\"it's \\\"{n}\\\" \\\\ \u{1f980}\",\"b\":{},\"c\":{},\"d\":\"00000000-0000-0000-0000-{n:012}\",\
+         \"e\":\"2024-02-29T23:59:{:02}.5+01:00\",\"f\":\"19{:02}-01-31\",\"g\":{},\"value\":{value}}}\n",
+        n << 40,
+        -n,
+        n % 60,
+        n % 100,
+        n % 2 == 0
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_of_every_type_and_names_of_every_kind_reach_the_model() {
+    each_build(async |db| {
+        let client = db.client().await;
+        let long = "\u{e9}".repeat(31);
+        let (collection, model) = (format!("\"Odd \"\"one\"\"\".\"{long}\""), format!("\"it's\".\"{long}x\""));
+        client.batch_execute("create schema \"Odd \"\"one\"\"\"; create schema \"it's\"").await.unwrap();
+        let files = Files::new();
+        let file = |name: &str, from: i64, to: i64, value: i64| {
+            files.write(name, (from..to).map(|n| odd_document(n, value)).collect::<String>())
+        };
+        run(&db.url(), &request(&collection, KEY, &[file("a", 0, 200, 1)])).await;
+        let definition = wanted(&collection, &model, &["value:int=value"], &["\"T.z\", \"sel\"\"ect\""], None);
+        publish_on(&db, &definition).await.unwrap();
+        refresh_on(&db, &[&model], None).await.unwrap();
+        let columns = "\"Te xt\", \"sel\"\"ect\", \"from\", \u{fc}uid, \"T.z\", \"'d'\", changed";
+        let differ = format!(
+            "with derived as (select {columns}, (doc->>'value')::int as value, doc from {collection})
+             select (select count(*) from (table derived except table {model}) d)
+                  + (select count(*) from (table {model} except table derived) d), (select count(*) from {model})"
+        );
+        let look = async || {
+            let row = client.query_one(&differ, &[]).await.unwrap();
+            (row.get::<_, i64>(0), row.get::<_, i64>(1))
+        };
+        assert_eq!(look().await, (0, 200));
+        run(&db.url(), &request(&collection, KEY, &[file("b", 190, 230, 2)])).await;
+        assert_eq!(look().await.0, 50, "30 new rows, and 10 in which both differ");
+        for (statement, rows) in [
+            ("select", 230),
+            ("delete from {} where \"from\" > -10", 220),
+            ("update {} set changed = not changed, \"'d'\" = \"'d'\" + 1 where \"from\" = -20", 220),
+            ("update {} set doc = '{}' where \u{fc}uid::text like '%9'", 220),
+        ] {
+            client.batch_execute(&statement.replacen("{}", &collection, 1)).await.unwrap();
+            let done = refresh_on(&db, &[&model], Some("incremental")).await.unwrap();
+            assert_eq!((done[0].way, look().await), ("incremental", (0, rows)), "{statement}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_equals_its_collection_after_transactions_in_any_order() {
+    each_build(async |db| {
+        let client = db.client().await;
+        let mut n = 0;
+        for mut rng in Cases::new(6) {
+            n += 1;
+            let (collection, model) = (format!("public.mixed_{n}"), format!("public.model_{n}"));
+            published(&db, &collection, &model).await;
+            let mut sessions = Vec::new();
+            for _ in 0..SESSIONS {
+                sessions.push((db.client().await, 0));
+            }
+            for step in 0..STEPS {
+                if rng.u8(..5) == 0 {
+                    let way = [None, Some("incremental"), Some("swap")][rng.usize(..3)];
+                    refresh_on(&db, &[&model], way).await.unwrap();
+                    let differ = differences(&client, &collection, &model).await;
+                    assert_eq!(differ, 0, "step {step}, {way:?}");
+                } else {
+                    let session = rng.usize(..SESSIONS);
+                    let (client, depth) = &mut sessions[session];
+                    let statement = statement(&mut rng, &collection, session, depth);
+                    client.batch_execute(&statement).await.unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+                }
+            }
+            for (session, _) in sessions.iter().filter(|(_, depth)| *depth > 0) {
+                session.batch_execute("commit").await.unwrap();
+            }
+            refresh_on(&db, &[&model], Some("incremental")).await.unwrap();
+            assert_eq!(differences(&client, &collection, &model).await, 0);
+        }
+    })
+    .await;
+}
+
+/// The next step of a session: its transaction's begin or end, a savepoint, or a change of rows that are its
+/// own, so that no session waits for another. The depth is that of the transaction, 1 without savepoints.
+fn statement(rng: &mut Rng, collection: &str, session: usize, depth: &mut usize) -> String {
+    // The last digit of a key is the session's.
+    let mine = |rng: &mut Rng| format!("k{:05}", rng.usize(..40) * 10 + session);
+    let value = rng.u8(..10);
+    match (rng.u8(..10), *depth) {
+        (0, 0) | (1, 0) => {
+            *depth = 1;
+            "begin".into()
+        }
+        (0, _) => {
+            *depth = 0;
+            ["commit", "rollback"][rng.usize(..2)].into()
+        }
+        (1, _) => {
+            *depth += 1;
+            format!("savepoint s{depth}")
+        }
+        (2, 2..) => {
+            *depth -= 1;
+            format!("{} savepoint s{}", ["rollback to", "release"][rng.usize(..2)], *depth + 1)
+        }
+        (3 | 4, _) => format!("delete from {collection} where id = '{}'", mine(rng)),
+        (5, _) => format!("update {collection} set id = id || 'x' || '{}' where id = '{}'", rng.u32(..), mine(rng)),
+        (6, _) => format!("update {collection} set doc = '{{\"value\": {value}}}' where id like '%{session}'"),
+        _ => format!(
+            "insert into {collection} values ('{}', '{{\"value\": {value}}}')
+             on conflict (id) do update set doc = excluded.doc",
+            mine(rng)
+        ),
+    }
+}
