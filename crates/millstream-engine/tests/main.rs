@@ -4,6 +4,7 @@ mod change_record;
 mod decode;
 mod durability;
 mod faults;
+mod freeze;
 mod load;
 mod modes;
 mod obstacles;

@@ -2,6 +2,7 @@
 
 mod clear;
 mod definition;
+mod derived;
 mod incremental;
 mod record;
 mod refresh;
@@ -10,6 +11,7 @@ mod swap;
 mod uncast;
 
 pub use definition::{Column, Definition};
+pub(crate) use derived::{derived_tables, hold_models};
 pub(crate) use record::TRIGGER_PREFIX;
 pub use refresh::{Estimate, RefreshRequest, Refreshed, estimate, refresh};
 
