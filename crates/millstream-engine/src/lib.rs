@@ -9,6 +9,7 @@ mod batch;
 pub mod chunk;
 mod collection;
 pub mod decode;
+mod distinct;
 mod durability;
 mod engine;
 mod error;
@@ -30,6 +31,7 @@ mod verify;
 mod write;
 
 pub use collection::{Collection, FILLFACTOR, Plan, definition};
+pub use distinct::{DistinctRequest, distinct};
 pub use durability::{DURABILITIES, Durability};
 pub use error::Error;
 #[cfg(feature = "failpoints")]

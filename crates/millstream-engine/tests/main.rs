@@ -2,9 +2,9 @@
 
 mod change_record;
 mod decode;
+mod distinct;
 mod durability;
 mod faults;
-mod freeze;
 mod load;
 mod modes;
 mod obstacles;

@@ -9,3 +9,6 @@ pub const REJECTS_SHOWN: u64 = 20;
 
 /// Documents in a wave of the demo: some 15 GB on disk, far more than a demo needs.
 pub const DEMO_DOCUMENTS_MAX: u64 = 100_000_000;
+
+/// Distinct values that are printed with one write.
+pub const DISTINCT_LINES_MAX: usize = 1_000;

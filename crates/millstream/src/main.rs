@@ -7,6 +7,7 @@ mod commands;
 mod demo;
 mod exit;
 mod failure;
+mod key_values;
 mod limits;
 mod output;
 mod preview;

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::secret::masked;
 use crate::table::Table;
 use serde::Serialize;
-use std::io::{IsTerminal, Write};
+use std::io::{BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 /// Columns of a terminal that does not tell.
@@ -40,6 +40,11 @@ impl Output {
         Ok(stdout.flush()?)
     }
 
+    /// A list to be printed as it comes.
+    pub fn list(self) -> List {
+        List { output: self, begun: false }
+    }
+
     /// Prints a table, as wide as the terminal if stdout is one.
     pub fn table(self, table: &Table) -> Result<(), Failure> {
         let mut stdout = std::io::stdout().lock();
@@ -53,6 +58,39 @@ impl Output {
         let text = serde_json::to_string_pretty(value)
             .map_err(|error| Failure::bug("cannot write the answer as JSON").because(&error))?;
         self.line(&text)
+    }
+}
+
+/// A list that is printed as it comes: lines of text, or an array of JSON.
+#[derive(Debug)]
+pub struct List {
+    output: Output,
+    begun: bool,
+}
+
+impl List {
+    /// Prints items, each a line of text or a value as JSON, and hands them on at once.
+    pub fn add(&mut self, items: impl IntoIterator<Item = String>) -> Result<(), Failure> {
+        let mut stdout = BufWriter::new(std::io::stdout().lock());
+        for item in items {
+            let (before, after) = match (self.output.is_json(), self.begun) {
+                (false, _) => ("", "\n"),
+                (true, false) => ("[\n  ", ""),
+                (true, true) => (",\n  ", ""),
+            };
+            write!(stdout, "{before}{item}{after}")?;
+            self.begun = true;
+        }
+        Ok(stdout.flush()?)
+    }
+
+    /// Ends the array.
+    pub fn end(self) -> Result<(), Failure> {
+        match (self.output.is_json(), self.begun) {
+            (false, _) => Ok(()),
+            (true, false) => self.output.line("[]"),
+            (true, true) => self.output.line("\n]"),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The database a command works on: found, told on stderr, connected to.
 
 use crate::args::TargetArgs;
-use crate::failure::Failure;
+use crate::failure::{Failure, shell_word};
 use crate::output::note;
 use millstream_engine::store::Schema;
 use millstream_engine::store::collections::{self, Collection};
@@ -120,6 +120,19 @@ impl Database {
     pub async fn open_at(args: &TargetArgs, name: &CollectionName) -> Result<(Self, Collection), Failure> {
         let database = Self::open(args).await?.ok_or_else(|| no_collection(name))?;
         let collection = database.collection(name).await?;
+        Ok((database, collection))
+    }
+
+    /// The same, where its table is to be read.
+    ///
+    /// # Errors
+    /// There is none, or its table is gone.
+    pub async fn open_table(args: &TargetArgs, name: &CollectionName) -> Result<(Self, Collection), Failure> {
+        let (database, collection) = Self::open_at(args, name).await?;
+        if !collection.present {
+            return Err(Failure::user(format!("the table of {} is gone", collection.name))
+                .hint(format!("millstream drop {} --yes", shell_word(&collection.name))));
+        }
         Ok((database, collection))
     }
 

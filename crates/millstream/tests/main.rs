@@ -9,6 +9,7 @@
 mod client;
 mod crash;
 mod demo;
+mod distinct;
 mod help;
 mod hostile;
 mod kill;

@@ -2,7 +2,6 @@
 
 mod clear;
 mod definition;
-mod derived;
 mod incremental;
 mod record;
 mod refresh;
@@ -11,7 +10,6 @@ mod swap;
 mod uncast;
 
 pub use definition::{Column, Definition};
-pub(crate) use derived::{derived_tables, hold_models};
 pub(crate) use record::TRIGGER_PREFIX;
 pub use refresh::{Estimate, RefreshRequest, Refreshed, estimate, refresh};
 

@@ -2,7 +2,8 @@
 
 use crate::args::TargetArgs;
 use crate::exit::Exit;
-use crate::failure::{Failure, shell_word};
+use crate::failure::Failure;
+use crate::key_values;
 use crate::output::{Output, note};
 use crate::target::Database;
 use millstream_engine::store::collections::{self, Collection};
@@ -48,11 +49,7 @@ struct Answer {
 
 /// Runs the command.
 pub async fn run(args: &GetArgs, output: Output) -> Result<Exit, Failure> {
-    let (database, collection) = Database::open_at(&args.target, &args.name).await?;
-    if !collection.present {
-        return Err(Failure::user(format!("the table of {} is gone", collection.name))
-            .hint(format!("millstream drop {} --yes", shell_word(&collection.name))));
-    }
+    let (database, collection) = Database::open_table(&args.target, &args.name).await?;
     let keys: Vec<Vec<String>> = args.keys.iter().map(|key| parts(key, &collection)).collect::<Result<_, _>>()?;
     let mut answers = Vec::new();
     let mut missing = 0;
@@ -88,7 +85,7 @@ fn parts(text: &str, collection: &Collection) -> Result<Vec<String>, Failure> {
     if columns.len() == 1 {
         return Ok(vec![text.to_owned()]);
     }
-    let parts = json_parts(text).unwrap_or_else(|| comma_parts(text));
+    let parts = key_values::parse(text);
     if parts.len() == columns.len() {
         return Ok(parts);
     }
@@ -99,63 +96,4 @@ fn parts(text: &str, collection: &Collection) -> Result<Vec<String>, Failure> {
         collection.name
     ))
     .hint(format!("give the values as {}", columns.join(","))))
-}
-
-/// The values of a JSON array of scalars, numbers as they are spelled.
-fn json_parts(text: &str) -> Option<Vec<String>> {
-    let values: Vec<Box<RawValue>> = serde_json::from_str(text).ok()?;
-    values
-        .iter()
-        .map(|value| match value.get() {
-            text if text.starts_with('"') => serde_json::from_str(text).ok(),
-            text if text.starts_with(['{', '[']) || text == "null" => None,
-            text => Some(text.to_owned()),
-        })
-        .collect()
-}
-
-fn comma_parts(text: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        let next = match c {
-            ',' => {
-                parts.push(String::new());
-                continue;
-            }
-            '\\' => chars.next_if(|c| matches!(c, ',' | '\\')).unwrap_or(c),
-            c => c,
-        };
-        if let Some(part) = parts.last_mut() {
-            part.push(next);
-        }
-    }
-    parts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commas_separate_unless_escaped() {
-        for (text, parts) in [
-            ("a,1", vec!["a", "1"]),
-            (r"a\,b,1", vec!["a,b", "1"]),
-            (r"a\\,1", vec![r"a\", "1"]),
-            (r"c:\dir,1", vec![r"c:\dir", "1"]),
-            (",", vec!["", ""]),
-            (r"a\", vec![r"a\"]),
-        ] {
-            assert_eq!(comma_parts(text), parts, "{text}");
-        }
-    }
-
-    #[test]
-    fn an_array_keeps_the_spelling_of_numbers() {
-        assert_eq!(json_parts(r#"["a,b", 1.50, true]"#).unwrap(), ["a,b", "1.50", "true"]);
-        for text in ["a,1", "[1", "[[1]]", "[null]", "{}", "7"] {
-            assert_eq!(json_parts(text), None, "{text}");
-        }
-    }
 }

@@ -3,6 +3,7 @@
 mod collections;
 mod db;
 mod demo;
+mod distinct;
 mod drop;
 mod get;
 mod lab;
@@ -30,6 +31,7 @@ pub enum Command {
     Collections(collections::CollectionsArgs),
     Drop(drop::DropArgs),
     Get(get::GetArgs),
+    Distinct(distinct::DistinctArgs),
     Rejects(rejects::RejectsArgs),
     Verify(verify::VerifyArgs),
     Publish(publish::PublishArgs),
@@ -50,6 +52,7 @@ pub async fn run(args: Args, signals: Signals) -> Result<Exit, Failure> {
         Command::Collections(args) => collections::run(&args, output).await,
         Command::Drop(args) => drop::run(&args, output).await,
         Command::Get(args) => get::run(&args, output).await,
+        Command::Distinct(args) => distinct::run(&args, output).await,
         Command::Rejects(args) => rejects::run(&args, output).await,
         Command::Verify(args) => verify::run(&args, output).await,
         Command::Publish(args) => publish::run(&args, output, signals).await,

@@ -1,0 +1,77 @@
+//! `distinct`: prints the distinct values of a column of a key.
+
+use crate::args::TargetArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::key_values;
+use crate::limits::DISTINCT_LINES_MAX;
+use crate::output::Output;
+use crate::target::Database;
+use futures_util::StreamExt;
+use millstream_engine::store::collections::Collection;
+use millstream_engine::{DistinctRequest, distinct};
+use millstream_model::CollectionName;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream distinct telemetry device
+  millstream distinct telemetry at --prefix device-7 --limit 10";
+
+/// Print the distinct values of a column of the key, without reading every row
+///
+/// A walk along the key's index finds them, in its order: the time it takes grows with the
+/// number of values, not of rows. COLUMN is the first column of the key, or a later one after the
+/// values of all columns before it, which --prefix gives. With --output json the answer is an
+/// array of values.
+///
+/// In SQL the same is millstream.distinct_values('NAME', 'COLUMN', '{PREFIX,..}').
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct DistinctArgs {
+    /// Collection, as listed
+    #[arg(value_name = "[SCHEMA.]NAME")]
+    name: CollectionName,
+
+    /// Column of its key
+    column: String,
+
+    /// Only where the key begins with these values, written as `get` takes a key: one for each
+    /// column before COLUMN
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    prefix: Option<String>,
+
+    /// Print at most this many
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// Runs the command.
+pub async fn run(args: &DistinctArgs, output: Output) -> Result<Exit, Failure> {
+    let (mut database, collection) = Database::open_table(&args.target, &args.name).await?;
+    let request = DistinctRequest {
+        column: args.column.clone(),
+        prefix: args.prefix.as_deref().map(|text| values(text, &args.column, &collection)).unwrap_or_default(),
+        json: output.is_json(),
+        limit: args.limit,
+    };
+    let found = distinct(&mut database.connection.client, &database.schema, &collection, &request).await?;
+    // What is there goes out at once, so that nobody waits for values that are still looked for.
+    let mut found = std::pin::pin!(found.ready_chunks(DISTINCT_LINES_MAX));
+    let mut list = output.list();
+    while let Some(values) = found.next().await {
+        list.add(values.into_iter().collect::<Result<Vec<_>, _>>()?)?;
+    }
+    list.end()?;
+    Ok(Exit::Done)
+}
+
+/// The values before a column; the one of a single column as it stands.
+fn values(text: &str, column: &str, collection: &Collection) -> Vec<String> {
+    match collection.key.iter().position(|key| key.name == column) {
+        Some(1) => vec![text.to_owned()],
+        _ => key_values::parse(text),
+    }
+}

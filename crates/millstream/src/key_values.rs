@@ -1,0 +1,67 @@
+//! The values of a key's columns as they are typed: with commas between, or as a JSON array.
+
+use serde_json::value::RawValue;
+
+/// The values of several columns, as many as there are in the text.
+pub fn parse(text: &str) -> Vec<String> {
+    json_parts(text).unwrap_or_else(|| comma_parts(text))
+}
+
+/// The values of a JSON array of scalars, numbers as they are spelled.
+fn json_parts(text: &str) -> Option<Vec<String>> {
+    let values: Vec<Box<RawValue>> = serde_json::from_str(text).ok()?;
+    values
+        .iter()
+        .map(|value| match value.get() {
+            text if text.starts_with('"') => serde_json::from_str(text).ok(),
+            text if text.starts_with(['{', '[']) || text == "null" => None,
+            text => Some(text.to_owned()),
+        })
+        .collect()
+}
+
+fn comma_parts(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let next = match c {
+            ',' => {
+                parts.push(String::new());
+                continue;
+            }
+            '\\' => chars.next_if(|c| matches!(c, ',' | '\\')).unwrap_or(c),
+            c => c,
+        };
+        if let Some(part) = parts.last_mut() {
+            part.push(next);
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commas_separate_unless_escaped() {
+        for (text, parts) in [
+            ("a,1", vec!["a", "1"]),
+            (r"a\,b,1", vec!["a,b", "1"]),
+            (r"a\\,1", vec![r"a\", "1"]),
+            (r"c:\dir,1", vec![r"c:\dir", "1"]),
+            (",", vec!["", ""]),
+            (r"a\", vec![r"a\"]),
+        ] {
+            assert_eq!(comma_parts(text), parts, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_array_keeps_the_spelling_of_numbers() {
+        assert_eq!(json_parts(r#"["a,b", 1.50, true]"#).unwrap(), ["a,b", "1.50", "true"]);
+        for text in ["a,1", "[1", "[[1]]", "[null]", "{}", "7"] {
+            assert_eq!(json_parts(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Distinct values by the command.
+
+use crate::process::millstream;
+use millstream_testkit::each_build;
+
+const DOCUMENTS: &str = r#"{"device":"a","n":1,"day":"2026-01-01"}
+{"device":"a","n":-2,"day":"2026-01-01"}
+{"device":"a","n":-2,"day":"2026-01-02"}
+{"device":"b, c","n":3,"day":"2026-01-01"}
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_of_a_key_are_walked_in_its_order() {
+    each_build(async |db| {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.ndjson");
+        std::fs::write(&file, DOCUMENTS).unwrap();
+        let url = db.url();
+        let run = |args: &[&str], code: i32| {
+            let run = millstream(&[args, &["--db", &url]].concat()).ends(code);
+            (run.stdout, run.stderr)
+        };
+        let client = db.client().await;
+        // A table that something else has made.
+        client
+            .batch_execute("create table public.pings (device text, n bigint, day date, doc jsonb not null, primary key (device, n, day))")
+            .await
+            .unwrap();
+        run(&["load", file.to_str().unwrap(), "--into", "pings", "--key", "device,n,day", "--adopt"], 0);
+        for (args, printed) in [
+            (&["device"][..], "a\nb, c\n"),
+            (&["device", "--limit", "1"], "a\n"),
+            (&["device", "--output", "json"], "[\n  \"a\",\n  \"b, c\"\n]\n"),
+            (&["n", "--prefix", "b, c"], "3\n"),
+            (&["n", "--prefix", "a", "--output", "json"], "[\n  -2,\n  1\n]\n"),
+            (&["day", "--prefix", "a,-2"], "2026-01-01\n2026-01-02\n"),
+            (&["day", "--prefix", r"b\, c,3"], "2026-01-01\n"),
+            (&["day", "--prefix", r#"["b, c", 3]"#], "2026-01-01\n"),
+            (&["n", "--prefix", "nobody"], ""),
+            (&["n", "--prefix", "nobody", "--output", "json"], "[]\n"),
+        ] {
+            let (stdout, _) = run(&[&["distinct", "pings"], args].concat(), 0);
+            assert_eq!(stdout, printed, "{args:?}");
+        }
+        for (args, told) in [
+            (&["pings", "doc"][..], "hint: device can be walked, and n, day with the values of those before it"),
+            (&["pings", "n"], "hint: give them as --prefix device, or walk device"),
+            (&["pings", "device", "--prefix", "a"], "hint: leave out --prefix"),
+            (&["pings", "day", "--prefix", "a"], "hint: give them as --prefix device,n, or walk n"),
+            (&["pings", "day", "--prefix", "a,x"], "invalid input syntax for type bigint"),
+            (&["others", "n"], "there is no collection others"),
+        ] {
+            let (_, stderr) = run(&[&["distinct"], args].concat(), 2);
+            assert!(stderr.contains(told), "{args:?}: {stderr}");
+        }
+        client.batch_execute("drop table public.pings").await.unwrap();
+        let (_, gone) = run(&["distinct", "pings", "device"], 2);
+        assert!(gone.contains("the table of pings is gone"), "{gone}");
+    })
+    .await;
+}
