@@ -308,3 +308,138 @@ async fn a_collection_with_a_model_is_not_dropped() {
     })
     .await;
 }
+
+/// Two collections, each with the model that is named like it.
+async fn two_models(db: &TestDatabase) {
+    let files = Files::new();
+    for name in ["things", "others"] {
+        run(&db.url(), &request(name, "id", &[files.write(name, "{\"id\":\"a\",\"value\":1}\n")])).await;
+        publish_on(db, &wanted(name, &format!("{name}_read"), &["value:int=value"], &["value"], None)).await.unwrap();
+        refresh_on(db, &[&format!("{name}_read")], None).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_a_broken_off_drop_left_is_dropped() {
+    each_build(async |db| {
+        two_models(&db).await;
+        let reader = db.client().await;
+        reader.batch_execute("begin; select * from public.things_read").await.unwrap();
+        let conninfo = surroundings(&db.url()).0.db;
+        let hasty = SessionSettings::control().with("statement_timeout", "300ms");
+        let mut connection = millstream_pg::connect(&conninfo, &hasty).await.unwrap();
+        let none = wanted("things", "things_read", &["value:int=value"], &["lower(doc->>'x')"], None);
+        publish(&mut connection, &schema(), &none).await.expect_err("the reader does not let go");
+        reader.batch_execute("commit").await.unwrap();
+        let client = db.client().await;
+        let indexes = "select count(*), count(*) filter (where not indisvalid) from pg_index where indrelid = \
+                       (select format('millstream.model_%s_%s', model_id, serving)::regclass from millstream.model \
+                       where model_name = 'things_read')";
+        let row = client.query_one(indexes, &[]).await.unwrap();
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (3, 1), "the drop was broken off");
+        let again = wanted("things", "things_read", &["value:int=value"], &["value"], None);
+        let done = publish_on(&db, &again).await.unwrap();
+        assert_eq!(done, Published::Reindexed { made: 1, dropped: 1 });
+        let row = client.query_one(indexes, &[]).await.unwrap();
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (2, 0));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_fails_after_the_commit_is_a_warning_and_the_others_are_tidied() {
+    each_build(async |db| {
+        two_models(&db).await;
+        let client = db.client().await;
+        client
+            .batch_execute(
+                "create function public.no() returns trigger language plpgsql as 'begin raise exception ''no''; end';
+                 do $$ begin execute format('create trigger no before delete on millstream.change_%s
+                     execute function public.no()', 'public.things'::regclass::oid); end $$;
+                 insert into public.things values ('b', '{}');
+                 insert into public.others values ('b', '{}')",
+            )
+            .await
+            .unwrap();
+        for way in ["incremental", "swap"] {
+            let done = refresh_on(&db, &["things_read", "others_read"], Some(way)).await.unwrap();
+            assert!(done[0].warnings[0].contains(": no (SQLSTATE") && done[0].warnings.len() == 1, "{done:?}");
+            assert!(done[1].warnings.is_empty(), "{done:?}");
+            assert_eq!((rows(&client, "public.things_read").await, rows(&client, "public.others_read").await), (2, 2));
+        }
+        let left = "select format('millstream.change_%s', 'public.others'::regclass::oid)";
+        let record: String = client.query_one(left, &[]).await.unwrap().get(0);
+        assert_eq!(rows(&client, &record).await, 1, "the first line of the record stays, the changes are forgotten");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_that_was_dropped_by_hand_is_made_again() {
+    each_build(async |db| {
+        two_models(&db).await;
+        let client = db.client().await;
+        client.batch_execute("drop view public.things_read").await.unwrap();
+        let done = refresh_on(&db, &["things_read"], None).await.unwrap();
+        assert!(done[0].warnings[0].starts_with("its view was gone"), "{done:?}");
+        assert_eq!(rows(&client, "public.things_read").await, 1);
+        assert!(refresh_on(&db, &["things_read"], None).await.unwrap()[0].warnings.is_empty());
+
+        client
+            .batch_execute("drop view public.things_read; create view public.things_read as select 7 as n")
+            .await
+            .unwrap();
+        let error = refresh_on(&db, &["things_read"], None).await.expect_err("the name is taken");
+        assert!(error.to_string().contains("something else has its name"), "{error}");
+        let conninfo = surroundings(&db.url()).0.db;
+        let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.unwrap();
+        unpublish(&mut connection, &schema(), &"things_read".parse().unwrap()).await.unwrap();
+        assert_eq!(rows(&client, "public.things_read").await, 1, "a view that is not ours stays");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn models_of_two_schemas_do_not_wait_for_each_other() {
+    each_build(async |db| {
+        two_models(&db).await;
+        let files = Files::new();
+        let mut third = request("thirds", "id", &[files.write("a", "{\"id\":\"a\"}\n")]);
+        third.schema = "second".into();
+        run(&db.url(), &third).await;
+        let conninfo = surroundings(&db.url()).0.db;
+        let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.unwrap();
+        let second = Schema::new("second");
+        publish(&mut connection, &second, &wanted("thirds", "thirds_read", &[], &[], None)).await.unwrap();
+        let client = db.client().await;
+        let hold = "select pg_advisory_lock(1836280941, hashoid('millstream.model'::regclass) # 1)";
+        client.batch_execute(hold).await.unwrap();
+        refresh(&conninfo, &second, &asked(&["thirds_read"], None)).await.unwrap();
+        let busy = refresh_on(&db, &["things_read"], None).await.expect_err("it is held");
+        assert!(matches!(busy, Error::ModelBusy { .. }), "{busy}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_column_can_be_of_a_type_in_any_schema_of_the_path() {
+    each_build(async |db| {
+        let client = db.client().await;
+        client
+            .batch_execute(
+                "create schema elsewhere; create domain elsewhere.positive as int check (value > 0);
+                 do $$ begin execute format('alter database %I set search_path = public, elsewhere',
+                     current_database()); end $$",
+            )
+            .await
+            .unwrap();
+        let files = Files::new();
+        let text = "{\"id\":\"a\",\"value\":1}\n{\"id\":\"b\",\"value\":-1}\n";
+        run(&db.url(), &request("things", "id", &[files.write("a", text)])).await;
+        publish_on(&db, &wanted("things", "model", &["value:positive=value"], &["value"], None)).await.unwrap();
+        let built = refresh_on(&db, &["model"], None).await.unwrap();
+        assert_eq!((built[0].uncast[0].documents, built[0].uncast[0].keys.clone()), (1, vec!["b".to_owned()]));
+        assert_eq!(rows(&client, "public.model where value is not null").await, 1);
+    })
+    .await;
+}

@@ -2,6 +2,7 @@
 
 mod clear;
 mod definition;
+mod derived;
 mod incremental;
 mod record;
 mod refresh;
@@ -10,6 +11,7 @@ mod swap;
 mod uncast;
 
 pub use definition::{Column, Definition};
+pub(crate) use derived::{derived_tables, hold_models};
 pub(crate) use record::TRIGGER_PREFIX;
 pub use refresh::{Estimate, RefreshRequest, Refreshed, estimate, refresh};
 
@@ -113,6 +115,10 @@ pub async fn publish(
     schema.ensure(&mut connection.client).await?;
     let version_num = connection.server.version_num;
     let collection = collection(&connection.client, schema, &request.collection).await?;
+    if let Some(model) = models::find(&connection.client, schema, &request.model).await? {
+        refresh::lock_for_session(&connection.client, &model).await?;
+        drop_leftovers(&connection.client, schema, &model).await?;
+    }
     let transaction = connection.client.transaction().await?;
     transaction.execute("select pg_advisory_xact_lock($1)", &[&PUBLISH_LOCK]).await?;
     if let Some(model) = models::find(&transaction, schema, &request.model).await? {
@@ -122,11 +128,9 @@ pub async fn publish(
         if model.shows.is_some() {
             refresh::lock_for_transaction(&transaction, &model).await?;
             let (clauses, gone) = reindex(&transaction, schema, &model, request).await?;
+            refresh::lock_for_session(&transaction, &model).await?;
             transaction.commit().await?;
-            let storage = Storage { schema, model_id: model.model_id, unlogged: false };
-            for clause in &gone {
-                connection.client.batch_execute(&storage.drop_index(model.serving, clause)).await?;
-            }
+            drop_leftovers(&connection.client, schema, &model).await?;
             let made = clauses.iter().filter(|clause| !model.definition.indexes.contains(clause)).count();
             return Ok(Published::Reindexed { made, dropped: gone.len() });
         }
@@ -196,6 +200,20 @@ async fn reindex(
     let definition = Definition { indexes: clauses.clone(), ..old.clone() };
     models::redefine(client, schema, model.model_id, &definition).await?;
     Ok((clauses, gone))
+}
+
+/// Drops the indexes that a model's definition does not name, also those of an earlier drop that was broken off;
+/// then lets go of the session's lock of the model.
+async fn drop_leftovers(client: &Client, schema: &Schema, model: &Model) -> Result<(), Error> {
+    let dropped = async {
+        let present = models::list(client, schema).await?.into_iter().find(|now| now.model_id == model.model_id);
+        let Some(now) = present else { return Ok(()) };
+        let storage = Storage { schema, model_id: now.model_id, unlogged: false };
+        storage.drop_other_indexes(client, now.serving, &now.definition.indexes).await
+    }
+    .await;
+    let unlocked = refresh::unlock_session(client, model).await;
+    dropped.and(unlocked)
 }
 
 /// Removes a model, and the change record when it was the collection's last.

@@ -50,6 +50,8 @@ pub struct Refreshed {
     pub bloat_bytes: u64,
     /// Values that are none of their column's type, among the rows that were written.
     pub uncast: Vec<Uncast>,
+    /// What went wrong beside: the model is up to date all the same.
+    pub warnings: Vec<String>,
 }
 
 /// What a refresh of one model would do.
@@ -164,8 +166,8 @@ pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
 ///
 /// # Errors
 /// [`Error::Model`] for a name that is no model, one that is being refreshed by others, or one whose
-/// readers never let go of the rows to be replaced: then the models show what they showed. An error of the
-/// tidying that follows is told too; the models are up to date then.
+/// readers never let go of the rows to be replaced: then the models show what they showed. What fails after the
+/// commit is a warning.
 pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Refreshed>, Error> {
     let started = Instant::now();
     let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
@@ -188,7 +190,7 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
     let seconds = started.elapsed().as_secs_f64();
     let mut refreshed = Vec::new();
     for (subject, (way, applied)) in subjects.iter().zip(done) {
-        refreshed.push(tidy(client, subject, way, applied, seconds).await?);
+        refreshed.push(tidied(client, subject, way, applied, seconds).await);
     }
     failpoint::hit("refresh-tidied").await?;
     Ok(refreshed)
@@ -246,7 +248,7 @@ async fn attempt(
         };
         let applied = (way.apply)(&refresh).await?;
         models::show(client, subject.schema, subject.model.model_id, applied.generation, way.name).await?;
-        if subject.model.shows.is_none() {
+        if !subject.model.view_present {
             storage.make_view(client, &subject.model.name).await?;
         }
         done.push((way.name, applied));
@@ -257,45 +259,60 @@ async fn attempt(
     Ok(Some(done))
 }
 
-/// What is left to do when the new rows are shown: forget the changes, empty what is not shown any more,
-/// vacuum what was changed in place.
-async fn tidy(
+/// What was done, when all that is left to do has been tried.
+async fn tidied(
     client: &Client,
     subject: &Subject<'_>,
     way: &'static str,
     applied: Applied,
     seconds: f64,
-) -> Result<Refreshed, Error> {
+) -> Refreshed {
+    let mut refreshed = Refreshed {
+        model: subject.model.name.clone(),
+        way,
+        rows: applied.rows,
+        seconds,
+        lag_seconds: None,
+        bloat_bytes: 0,
+        uncast: applied.uncast,
+        warnings: Vec::new(),
+    };
+    if subject.model.shows.is_some() && !subject.model.view_present {
+        let lost = "its view was gone and was made again, without the grants on it and the views over it";
+        refreshed.warnings.push(lost.into());
+    }
+    if let Err(error) = tidy(client, subject, &mut refreshed).await {
+        refreshed.warnings.push(format!("it is up to date, but what it replaced was not all tidied up: {error}"));
+        // The others are tidied over the same connection; where it is lost, that shows with them.
+        let _ = client.batch_execute("rollback").await;
+    }
+    refreshed
+}
+
+/// What is left to do when the new rows are shown: forget the changes, empty what is not shown any more,
+/// vacuum what was changed in place.
+async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed) -> Result<(), Error> {
     let listened = subject.listened();
     listened.restore(client).await?;
     listened.forget(client).await?;
     failpoint::hit("changes-forgotten").await?;
     let model = find(client, subject.schema, &subject.model.name).await?;
+    refreshed.lag_seconds = listened.pending(client, &model).await?.newest_age;
     let storage = subject.storage();
-    let stale = storage.part(Storage::other(model.serving));
-    let mut uncast = applied.uncast;
-    if way == "swap" {
+    let (shown, stale) = (storage.part(model.serving), storage.part(Storage::other(model.serving)));
+    if refreshed.way == "swap" {
         clear(client, &[(&storage, Storage::other(model.serving))], CLEAR_AFTER_PATIENCE).await?;
         // Not sooner: the snapshot of the build kept anything from being frozen.
-        client.batch_execute(&format!("vacuum (freeze) {}", storage.part(model.serving))).await?;
-        uncast = self::uncast(client, &subject.derivation(&storage), &storage.part(model.serving), "true").await?;
-    } else if applied.rows > 0 {
-        client.batch_execute(&format!("vacuum (analyze) {}", storage.part(model.serving))).await?;
+        client.batch_execute(&format!("vacuum (freeze) {shown}")).await?;
+        refreshed.uncast = uncast(client, &subject.derivation(&storage), &shown, "true").await?;
+    } else if refreshed.rows > 0 {
+        client.batch_execute(&format!("vacuum (analyze) {shown}")).await?;
     }
     let sql = "select pg_catalog.pg_total_relation_size($1::text::pg_catalog.regclass)";
-    let bloat: i64 = match client.query_one(&format!("select {} > 0", rows_size(&stale)), &[]).await?.get(0) {
-        true => client.query_one(sql, &[&stale]).await?.get(0),
-        false => 0,
-    };
-    Ok(Refreshed {
-        lag_seconds: listened.pending(client, &model).await?.newest_age,
-        model: model.name,
-        way,
-        rows: applied.rows,
-        seconds,
-        bloat_bytes: u64::try_from(bloat).unwrap_or(0),
-        uncast,
-    })
+    if client.query_one(&format!("select {} > 0", rows_size(&stale)), &[]).await?.get(0) {
+        refreshed.bloat_bytes = u64::try_from(client.query_one(sql, &[&stale]).await?.get::<_, i64>(0)).unwrap_or(0);
+    }
+    Ok(())
 }
 
 fn rows_size(part: &str) -> String {
@@ -334,10 +351,22 @@ pub(super) const MODEL_LOCK_CLASS: i32 = 0x6d73_6c6d;
 async fn lock(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
     for subject in subjects {
         let model = &subject.model;
-        wait_for(client, "select pg_catalog.pg_try_advisory_lock($1, $2)", model).await?;
-        client.execute("select pg_catalog.pg_advisory_lock($1, $2)", &[&BUILD_LOCK_CLASS, &model.model_id]).await?;
-        client.execute("select pg_catalog.pg_advisory_unlock($1, $2)", &[&BUILD_LOCK_CLASS, &model.model_id]).await?;
+        lock_for_session(client, model).await?;
+        client.execute("select pg_catalog.pg_advisory_lock($1, $2)", &[&BUILD_LOCK_CLASS, &model.lock_id]).await?;
+        client.execute("select pg_catalog.pg_advisory_unlock($1, $2)", &[&BUILD_LOCK_CLASS, &model.lock_id]).await?;
     }
+    Ok(())
+}
+
+/// Keeps refreshes of a model away until the session ends or unlocks it.
+pub(super) async fn lock_for_session(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
+    wait_for(client, "select pg_catalog.pg_try_advisory_lock($1, $2)", model).await
+}
+
+/// Lets go of what [`lock_for_session`] took.
+pub(super) async fn unlock_session(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
+    let sql = "select pg_catalog.pg_advisory_unlock($1, $2)";
+    client.execute(sql, &[&MODEL_LOCK_CLASS, &model.lock_id]).await?;
     Ok(())
 }
 
@@ -350,7 +379,7 @@ pub(super) async fn lock_for_transaction(client: &impl GenericClient, model: &Mo
 /// server has noticed.
 async fn wait_for(client: &impl GenericClient, sql: &str, model: &Model) -> Result<(), Error> {
     let deadline = Instant::now() + LOAD_LOCK_WAIT;
-    while !client.query_one(sql, &[&MODEL_LOCK_CLASS, &model.model_id]).await?.get::<_, bool>(0) {
+    while !client.query_one(sql, &[&MODEL_LOCK_CLASS, &model.lock_id]).await?.get::<_, bool>(0) {
         if Instant::now() > deadline {
             return Err(Error::ModelBusy { model: model.name.clone() });
         }

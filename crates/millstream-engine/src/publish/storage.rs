@@ -11,7 +11,7 @@ use crate::store::Schema;
 use crate::store::models::Model;
 use millstream_model::CollectionName;
 use millstream_pg::{quote_identifier, quote_literal, quote_qualified};
-use tokio_postgres::GenericClient;
+use tokio_postgres::{Client, GenericClient};
 
 /// Generations that take turns.
 pub(super) const GENERATIONS: [i16; 2] = [1, 2];
@@ -121,10 +121,22 @@ impl Storage<'_> {
         format!("model_{}_{generation}_{hash:016x}", self.model_id)
     }
 
-    /// The statement that drops an index of one generation; no reader is in its way.
-    pub(super) fn drop_index(&self, generation: i16, clause: &str) -> String {
-        let name = self.index_name(generation, clause);
-        self.schema.sql(&format!("drop index concurrently if exists {{schema}}.{name}"))
+    /// Drops the indexes of a generation that no clause names; no reader is in its way.
+    pub(super) async fn drop_other_indexes(
+        &self,
+        client: &Client,
+        generation: i16,
+        clauses: &[String],
+    ) -> Result<(), Error> {
+        let named: Vec<String> = clauses.iter().map(|clause| self.index_name(generation, clause)).collect();
+        let pattern = format!("^model_{}_{generation}_[0-9a-f]{{16}}$", self.model_id);
+        let rows = client.query(include_str!("other_indexes.sql"), &[&self.part(generation), &pattern, &named]).await?;
+        for row in &rows {
+            let name: String = row.get(0);
+            let sql = format!("drop index concurrently if exists {{schema}}.{}", quote_identifier(&name));
+            client.batch_execute(&self.schema.sql(&sql)).await?;
+        }
+        Ok(())
     }
 
     /// The model's columns, quoted.
@@ -145,14 +157,22 @@ impl Storage<'_> {
             .replace("{columns}", &columns.join(", "))
             .replace("{parts}", &self.parts())
             .replace("{model_id}", &self.model_id.to_string());
-        Ok(client.batch_execute(&self.schema.sql(&sql)).await?)
+        let made = client.batch_execute(&self.schema.sql(&sql)).await;
+        made.map_err(|error| match error.code().is_some_and(|code| code.code() == "42P07") {
+            true => Error::Model {
+                model: name.clone(),
+                problem: "has no view any more, and something else has its name".into(),
+                hint: "rename that, or remove the model: millstream unpublish".into(),
+            },
+            false => error.into(),
+        })
     }
 
     /// Drops all of it, the view too.
     pub(super) async fn drop(&self, client: &impl GenericClient, model: &Model) -> Result<(), Error> {
         let view = quote_qualified(&model.name.schema, &model.name.table);
         let mut sql = String::new();
-        if model.shows.is_some() {
+        if model.view_present {
             sql.push_str(&format!("drop view if exists {view}; "));
         }
         sql.push_str(&format!("drop table if exists {}; ", self.parts()));

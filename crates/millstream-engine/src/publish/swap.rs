@@ -74,8 +74,8 @@ async fn run(
     for _ in 0..workers.min(statements.len()) {
         let (statements, next) = (Arc::clone(&statements), Arc::clone(&next));
         let (db, snapshot) = (refresh.db.clone(), snapshot.map(str::to_owned));
-        let model_id = refresh.model.model_id;
-        tasks.spawn(async move { work(&db, model_id, snapshot.as_deref(), &statements, &next).await });
+        let lock_id = refresh.model.lock_id;
+        tasks.spawn(async move { work(&db, lock_id, snapshot.as_deref(), &statements, &next).await });
     }
     let mut rows = 0;
     while let Some(joined) = tasks.join_next().await {
@@ -87,14 +87,14 @@ async fn run(
 /// One connection's share of the statements.
 async fn work(
     db: &ConnInfo,
-    model_id: i32,
+    lock_id: i32,
     snapshot: Option<&str>,
     statements: &[String],
     next: &AtomicUsize,
 ) -> Result<u64, Error> {
     let connection = millstream_pg::connect(db, &refresh_session("millstream build")).await?;
     let client = &connection.client;
-    client.execute("select pg_catalog.pg_advisory_lock_shared($1, $2)", &[&BUILD_LOCK_CLASS, &model_id]).await?;
+    client.execute("select pg_catalog.pg_advisory_lock_shared($1, $2)", &[&BUILD_LOCK_CLASS, &lock_id]).await?;
     if let Some(snapshot) = snapshot {
         let begin = format!("begin isolation level repeatable read; set transaction snapshot '{snapshot}'");
         client.batch_execute(&begin).await?;

@@ -12,6 +12,9 @@ use tokio_postgres::{GenericClient, Row};
 pub struct Model {
     /// Its number.
     pub model_id: i32,
+    /// Second key of its advisory locks, which the models of other schemas do not share.
+    #[serde(skip)]
+    pub(crate) lock_id: i32,
     /// Its name, that of its view.
     pub name: CollectionName,
     /// The collection's table.
@@ -24,6 +27,9 @@ pub struct Model {
     pub serving: i16,
     /// The snapshot of the collection that the rows are equal to; `None` before they are built.
     pub shows: Option<String>,
+    /// Whether its view is there.
+    #[serde(skip)]
+    pub(crate) view_present: bool,
     /// How it was last refreshed.
     pub way: Option<String>,
     /// When: UTC, RFC 3339.
@@ -98,6 +104,7 @@ fn model(row: &Row) -> Result<Model, Error> {
     let definition: String = row.get("definition");
     Ok(Model {
         model_id: row.get("model_id"),
+        lock_id: row.get("lock_id"),
         name: CollectionName { schema: row.get("schema_name"), table: row.get("model_name") },
         table_oid: row.get("table_oid"),
         collection: row
@@ -107,6 +114,7 @@ fn model(row: &Row) -> Result<Model, Error> {
             .map_err(|_| Error::Ledger("a model's record holds a definition that cannot be read"))?,
         serving: row.get("serving"),
         shows: row.get("shows"),
+        view_present: row.get("view_present"),
         way: row.get("way"),
         refreshed_at: row.get("refreshed_at"),
     })

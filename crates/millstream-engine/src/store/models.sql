@@ -1,6 +1,7 @@
 -- Read models, under the present names of their views.
 select
     m.model_id,
+    pg_catalog.hashoid(m.tableoid) # m.model_id as lock_id,
     coalesce(n.nspname::text, m.schema_name) as schema_name,
     coalesce(v.relname::text, m.model_name) as model_name,
     m.table_oid,
@@ -9,6 +10,7 @@ select
     m.definition::text as definition,
     m.serving,
     m.shows::text as shows,
+    v.oid is not null as view_present,
     m.way,
     to_char(m.refreshed_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as refreshed_at
 from {schema}.model m

@@ -3,7 +3,7 @@
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, note};
 use crate::quantity;
 use crate::table::{Align, Table};
 use crate::target::{Purpose, resolve, schema};
@@ -100,6 +100,9 @@ pub(super) fn show(output: Output, refreshed: &[Refreshed]) -> Result<(), Failur
             line.push_str(&format!(", {} of replaced rows still held by readers", quantity::bytes(one.bloat_bytes)));
         }
         output.line(&line)?;
+        for warning in &one.warnings {
+            note(&format!("warning: {}: {warning}", one.model));
+        }
         for uncast in &one.uncast {
             let documents = quantity::things(uncast.documents, "document");
             output.line(&format!(

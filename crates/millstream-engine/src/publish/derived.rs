@@ -1,0 +1,41 @@
+//! What the read models of a collection keep beside it, for whoever changes all of that at once.
+
+use super::record::Listened;
+use super::storage::{GENERATIONS, Storage};
+use super::{PUBLISH_LOCK, refresh};
+use crate::error::Error;
+use crate::store::Schema;
+use crate::store::models;
+use tokio_postgres::GenericClient;
+
+/// Keeps the collection's models from being made, removed and refreshed until the transaction ends.
+///
+/// # Errors
+/// [`Error::ModelBusy`] names one that is being refreshed.
+pub(crate) async fn hold_models(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<(), Error> {
+    client.execute("select pg_catalog.pg_advisory_xact_lock($1)", &[&PUBLISH_LOCK]).await?;
+    let mut models = models::list(client, schema).await?;
+    models.retain(|model| model.table_oid == table_oid);
+    // In the order of a refresh.
+    models.sort_by_key(|model| model.model_id);
+    for model in &models {
+        refresh::lock_for_transaction(client, model).await?;
+    }
+    Ok(())
+}
+
+/// Names of the tables of the change record and of the models' rows, quoted. The record is there only while
+/// there are models.
+pub(crate) async fn derived_tables(
+    client: &impl GenericClient,
+    schema: &Schema,
+    table_oid: u32,
+) -> Result<Vec<String>, Error> {
+    let listened = Listened { schema, table_oid, table: String::new(), key: &[], unlogged: false };
+    let mut tables = vec![listened.record()];
+    for model in models::list(client, schema).await?.into_iter().filter(|model| model.table_oid == table_oid) {
+        let storage = Storage { schema, model_id: model.model_id, unlogged: false };
+        tables.extend(GENERATIONS.map(|generation| storage.part(generation)));
+    }
+    Ok(tables)
+}

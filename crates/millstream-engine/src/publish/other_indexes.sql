@@ -1,0 +1,7 @@
+-- Indexes of a generation that are made from a definition, but not from this one.
+select c.relname::text
+from pg_catalog.pg_index i
+join pg_catalog.pg_class c on c.oid = i.indexrelid
+where i.indrelid = $1::text::pg_catalog.regclass
+  and c.relname::text ~ $2
+  and c.relname::text <> all ($3)
