@@ -24,8 +24,10 @@ async fn published(db: &TestDatabase, collection: &str, model: &str) {
         text
     });
     run(&db.url(), &request(collection, "id:text", &[files.write("seed", seed)])).await;
-    publish_on(db, &wanted(collection, model, &["value:int=value"], &["value"], Some("value <> 7"))).await.unwrap();
-    refresh_on(db, &[model], None).await.unwrap();
+    publish_on(db, &wanted(collection, model, &["value:int=value"], &["value"], Some("value <> 7")))
+        .await
+        .expect("it is published");
+    refresh_on(db, &[model], None).await.expect("it is built");
 }
 
 /// Rows in which a model and what it is derived from differ.
