@@ -57,6 +57,20 @@ pub enum Error {
         /// Its name.
         model: CollectionName,
     },
+    /// Others do not let go of a collection's tables.
+    #[error("{collection} could not be locked for {seconds} s: others use it")]
+    InUse {
+        /// The collection.
+        collection: CollectionName,
+        /// How long it was waited.
+        seconds: u64,
+    },
+    /// A collection stops being unlogged while a load begins that promises no more.
+    #[error("{collection} is being frozen, or was just now: it is not unlogged any more")]
+    Frozen {
+        /// The collection.
+        collection: String,
+    },
     /// Sorted documents cannot be kept on disk.
     #[error("cannot keep sorted documents in {}", directory.display())]
     Runs {
@@ -165,7 +179,7 @@ impl Error {
             Self::Postgres(e) => e.kind(),
             Self::RowsDropped { .. } => ErrorKind::DataRefused,
             Self::Fenced { .. } => ErrorKind::Fenced,
-            Self::LoadRunning { .. } | Self::ModelBusy { .. } => ErrorKind::Busy,
+            Self::LoadRunning { .. } | Self::ModelBusy { .. } | Self::InUse { .. } => ErrorKind::Busy,
             Self::StreamEnded(_) => ErrorKind::Cancelled,
             Self::Ledger(_) | Self::BrokenOff(_) => ErrorKind::Bug,
             Self::CommitsLost { .. } | Self::Emptied { .. } => ErrorKind::ServerFault,
@@ -198,6 +212,10 @@ impl Error {
             | Self::Model { hint, .. }
             | Self::Request { hint, .. } => Some(hint.clone()),
             Self::ModelBusy { .. } => Some("wait for it, and refresh again if that is still needed".into()),
+            Self::InUse { .. } => {
+                Some("end the transactions that have it open (see pg_stat_activity), or wait for them".into())
+            }
+            Self::Frozen { .. } => Some("load again when that is done, without --durability unlogged".into()),
             Self::Runs { .. } => Some(
                 "it takes about as much room as the documents, at most twice; TMPDIR names another directory".into(),
             ),

@@ -5,6 +5,7 @@ mod decode;
 mod distinct;
 mod durability;
 mod faults;
+mod freeze;
 mod load;
 mod modes;
 mod obstacles;

@@ -166,6 +166,31 @@ async fn dropping_asks_and_takes_the_records_along() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn freezing_tells_what_it_writes_and_asks() {
+    let fixture = Fixture::new().await;
+    let run = fixture.run(&["freeze", "events"]).ends(2);
+    assert!(run.stderr.contains("freezing events needs a yes"), "{run:?}");
+    assert!(run.stderr.contains("millstream freeze events --yes"), "{run:?}");
+    let run = fixture.run(&["freeze", "events", "--dry-run"]).ends(0);
+    assert!(run.stdout.starts_with("freezing events writes 1 table of "), "{run:?}");
+    let estimate = fixture.json(&["freeze", "events", "--dry-run"]);
+    assert_eq!((&estimate["tables"], &estimate["wal_level"]), (&json!(1), &json!("replica")));
+    assert_eq!(estimate["wal_bytes"], estimate["bytes"]);
+    let run = fixture.run(&["load", "-", "--into", "events", "--key", "id"]).ends(2);
+    assert!(run.stderr.contains("or end that: millstream freeze events"), "{run:?}");
+    assert_eq!(fixture.json(&["collections"])[1]["unlogged"], true, "nothing was done so far");
+    hold(&fixture.client, 4).await;
+    let run = fixture.run(&["freeze", "events", "--yes"]).ends(2);
+    assert!(run.stderr.contains("error: load 4 is running in another process"), "{run:?}");
+    fixture.client.batch_execute("select pg_advisory_unlock_all()").await.unwrap();
+    let run = fixture.run(&["freeze", "events", "--yes"]).ends(0);
+    assert_eq!(run.stdout, "froze events: 1 table written anew, it survives crashes now\n");
+    assert_eq!(fixture.json(&["collections"])[1]["unlogged"], false);
+    assert_eq!(fixture.json(&["freeze", "events"])["tables"], 0, "nothing is left to ask about");
+    assert!(fixture.run(&["freeze", "none", "--yes"]).ends(2).stderr.contains("there is no collection none"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_adopted_table_outlives_its_collection() {
     let fixture = Fixture::new().await;
     let run = fixture.run(&["drop", "lab.readings", "--yes"]).ends(0);

@@ -1,6 +1,5 @@
 //! Whether an existing table can take a load's documents.
 
-use crate::durability::Durability;
 use crate::error::Error;
 use crate::request::LoadRequest;
 use millstream_model::{KEY_TYPES, KeyColumn, KeySpec, KeyType};
@@ -24,7 +23,7 @@ pub(super) fn check(
             "add --adopt to load into it, or choose another name with --into".into(),
         ));
     }
-    if let Some((problem, hint)) = kind(table).or_else(|| persistence(request.durability, table)) {
+    if let Some((problem, hint)) = kind(table).or_else(|| persistence(request, table, known.is_some())) {
         return Err(refuse(problem, hint));
     }
     let key = key_of_table(request, table).map_err(|(problem, hint)| refuse(problem, hint))?;
@@ -100,9 +99,13 @@ fn kind(table: &Table) -> Option<(String, String)> {
 }
 
 /// A promise is kept by a table of its kind only.
-fn persistence(durability: &Durability, table: &Table) -> Option<(String, String)> {
+fn persistence(request: &LoadRequest, table: &Table, known: bool) -> Option<(String, String)> {
     let name = quote_qualified(&table.schema, &table.name);
-    match (table.persistence == 'u', durability.unlogged) {
+    match (table.persistence == 'u', request.durability.unlogged) {
+        (true, false) if known => Some((
+            "it is unlogged: a crash of the server empties it".into(),
+            format!("say so with --durability unlogged, or end that: millstream freeze {}", request.collection),
+        )),
         (true, false) => Some((
             "it is unlogged: a crash of the server empties it".into(),
             format!("say so with --durability unlogged, or end that: alter table {name} set logged"),

@@ -1,6 +1,7 @@
 //! A load's own record: opened or resumed, settled, finished.
 
 use super::finished::finished;
+use super::freeze::refuse_frozen;
 use super::lock::load_lock_keys;
 use super::schema::Schema;
 use super::unlogged;
@@ -105,6 +106,9 @@ pub(crate) async fn open(
             unfinished => break unfinished?,
         }
     };
+    if identity.durability.unlogged {
+        refuse_frozen(client, identity.table_oid, &identity.collection).await?;
+    }
     let orphan = find_orphaned(client, schema, identity).await?;
     // Not sooner: an earlier run may have come to its end while it was waited for.
     let finished = if resume && unfinished.is_none() { finished(client, schema, identity).await? } else { None };
@@ -148,6 +152,14 @@ pub(crate) async fn open(
     let resumed = resumed && emptied.is_none();
     let owned = OwnedLoad { load_id, run, floors, prefix, before, reject_bytes_before, resumed, emptied, orphan };
     Ok(Opened::Owned(Box::new(owned)))
+}
+
+/// Waits for every [`open`] at work. A later one sees what the transaction has locked before.
+pub(super) async fn await_openings(transaction: &Transaction<'_>) -> Result<(), Error> {
+    // Given back at once, for loads into other collections wait for it too.
+    let sql =
+        format!("savepoint opened; select pg_advisory_xact_lock({OPEN_LOCK}); rollback to opened; release opened");
+    Ok(transaction.batch_execute(&sql).await?)
 }
 
 /// Locks the unfinished load that is to be gone on with, if there is one.

@@ -2,6 +2,7 @@
 
 pub mod collections;
 mod finished;
+mod freeze;
 mod lane;
 mod load;
 pub mod loads;
@@ -12,6 +13,7 @@ pub mod rejects;
 mod schema;
 mod unlogged;
 
+pub use freeze::{FreezeEstimate, Frozen, freeze, freeze_estimate};
 pub(crate) use lane::{Advance, insert_rejects};
 pub use load::slots_of_lane;
 pub(crate) use load::{Identity, Opened, OwnedLoad, close, open};

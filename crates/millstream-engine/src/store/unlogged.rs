@@ -21,6 +21,12 @@ pub(super) async fn emptied(
     Ok(row.map(|row| u64::try_from(row.get::<_, i64>("documents")).unwrap_or(0)))
 }
 
+/// Loads into an unlogged table that a crash of the server has emptied since.
+pub(super) async fn lost(transaction: &Transaction<'_>, schema: &Schema, table_oid: u32) -> Result<Vec<i64>, Error> {
+    let rows = transaction.query(&schema.sql(include_str!("unlogged_lost.sql")), &[&table_oid]).await?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
 /// Takes the load back to its beginning.
 pub(super) async fn void(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
     transaction.execute(&schema.sql(include_str!("unlogged_void.sql")), &[&load_id]).await?;

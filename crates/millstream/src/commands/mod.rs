@@ -5,6 +5,7 @@ mod db;
 mod demo;
 mod distinct;
 mod drop;
+mod freeze;
 mod get;
 mod lab;
 mod load;
@@ -30,6 +31,7 @@ pub enum Command {
     Loads(loads::LoadsArgs),
     Collections(collections::CollectionsArgs),
     Drop(drop::DropArgs),
+    Freeze(freeze::FreezeArgs),
     Get(get::GetArgs),
     Distinct(distinct::DistinctArgs),
     Rejects(rejects::RejectsArgs),
@@ -51,6 +53,7 @@ pub async fn run(args: Args, signals: Signals) -> Result<Exit, Failure> {
         Command::Loads(args) => loads::run(&args, output).await,
         Command::Collections(args) => collections::run(&args, output).await,
         Command::Drop(args) => drop::run(&args, output).await,
+        Command::Freeze(args) => freeze::run(&args, output).await,
         Command::Get(args) => get::run(&args, output).await,
         Command::Distinct(args) => distinct::run(&args, output).await,
         Command::Rejects(args) => rejects::run(&args, output).await,

@@ -1,0 +1,118 @@
+//! `freeze`: makes an unlogged collection survive crashes of the server.
+
+use crate::args::TargetArgs;
+use crate::exit::Exit;
+use crate::failure::{Failure, shell_word};
+use crate::output::Output;
+use crate::quantity;
+use crate::target::Database;
+use millstream_engine::store::{FreezeEstimate, freeze, freeze_estimate};
+use millstream_model::CollectionName;
+use serde_json::json;
+use std::io::{BufRead, IsTerminal, Write};
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream freeze staging.events --dry-run
+  millstream freeze events --yes";
+
+/// Make an unlogged collection survive crashes of the server
+///
+/// Its table is written anew with its indexes, and with it what read models keep: nobody can read or write them
+/// until that is done. Unfinished loads go on afterwards, without --durability unlogged. Refused while a load into
+/// the collection runs or a read model of it is refreshed, and when others do not let go of the table for 5 s.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct FreezeArgs {
+    /// Collection, as listed
+    #[arg(value_name = "[SCHEMA.]NAME")]
+    name: CollectionName,
+
+    /// Do not ask; needed where nobody can be asked
+    #[arg(long)]
+    yes: bool,
+
+    /// Only tell what would be written
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// Runs the command.
+pub async fn run(args: &FreezeArgs, output: Output) -> Result<Exit, Failure> {
+    let (mut database, collection) = Database::open_at(&args.target, &args.name).await?;
+    let name = &collection.name;
+    let client = &mut database.connection.client;
+    let estimate = freeze_estimate(client, &database.schema, &collection).await?;
+    if args.dry_run {
+        if output.is_json() {
+            output.json(&estimate)?;
+        } else {
+            output.line(&announced(name, &estimate))?;
+        }
+        return Ok(Exit::Done);
+    }
+    // Without tables to write, only records are mended, which is nothing to ask about.
+    if estimate.tables > 0 && !args.yes && !confirmed(name, &estimate)? {
+        return Err(Failure::user("nothing was frozen"));
+    }
+    let frozen = freeze(client, &database.schema, &collection).await?;
+    if output.is_json() {
+        output.json(&json!({
+            "schema": name.schema,
+            "table": name.table,
+            "tables": frozen.tables,
+            "loads": frozen.loads,
+            "lost": frozen.lost,
+        }))?;
+        return Ok(Exit::Done);
+    }
+    output.line(&match frozen.tables {
+        0 => format!("{name} survived crashes before: no table was written"),
+        tables => format!("froze {name}: {} written anew, it survives crashes now", quantity::things(tables, "table")),
+    })?;
+    if frozen.lost > 0 {
+        let lost = quantity::things(frozen.lost, "load");
+        output.line(&format!("a crash had emptied it after {lost}: run again, they begin anew"))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// What freezing would do, as a sentence.
+fn announced(name: &CollectionName, estimate: &FreezeEstimate) -> String {
+    if estimate.tables == 0 {
+        return format!("{name} survives crashes: there is no table to write");
+    }
+    let tables = quantity::things(estimate.tables, "table");
+    let bytes = quantity::bytes(estimate.bytes);
+    let wal = match estimate.wal_bytes {
+        0 => format!("hardly any WAL (wal_level is {}), but their files are flushed at the end", estimate.wal_level),
+        wal => format!("~{} of WAL", quantity::bytes(wal)),
+    };
+    format!(
+        "freezing {name} writes {tables} of {bytes} anew and {wal}; until it is done nobody reads or writes them, and \
+         both copies need room"
+    )
+}
+
+fn confirmed(name: &CollectionName, estimate: &FreezeEstimate) -> Result<bool, Failure> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(Failure::user(format!("freezing {name} needs a yes, and nobody can be asked")).hint(format!(
+            "{}; millstream freeze {} --yes",
+            announced(name, estimate),
+            shell_word(name)
+        )));
+    }
+    let mut stderr = std::io::stderr();
+    // With stderr closed the answer is read all the same, and an empty one means no.
+    let _ = write!(stderr, "{}. Freeze it? [y/N] ", announced(name, estimate));
+    let _ = stderr.flush();
+    let mut answer = String::new();
+    std::io::stdin()
+        .lock()
+        .read_line(&mut answer)
+        .map_err(|error| Failure::user("cannot read the answer").because(&error))?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
