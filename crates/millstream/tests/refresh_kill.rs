@@ -4,6 +4,7 @@ use crate::kill::{is_killed, until};
 use crate::process::{command, millstream};
 use millstream_engine::REFRESH_FAILPOINTS;
 use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::process::{Output, Stdio};
 use std::sync::Arc;
@@ -16,6 +17,9 @@ use tokio_postgres::Client;
 const ROWS: i64 = 400;
 /// Time between two waves of the writer that runs beside the refreshes.
 const WAVE_EVERY: Duration = Duration::from_millis(20);
+/// Time between two looks of a reader.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+const READERS: usize = 2;
 const CRASHES: [StopMode; 2] = [StopMode::Kill, StopMode::Immediate];
 
 /// What is killed; the same command again is how it goes on.
@@ -115,7 +119,9 @@ async fn wave(client: &Client, stamp: i64) {
     let (old, new) = (stamp - 1, stamp - 1 + ROWS);
     let swap = match stamp % 2 {
         0 => format!("update public.waves set id = {new} where id = {old}"),
-        _ => format!("delete from public.waves where id = {old}; insert into public.waves values ({new}, '{{}}')"),
+        _ => format!(
+            "delete from public.waves where id = {old}; insert into public.waves (id, doc) values ({new}, '{{}}')"
+        ),
     };
     let doc = format!("jsonb_build_object('stamp', {stamp}, 'id', id, 'note', repeat('x', 300))");
     client.batch_execute(&format!("begin; {swap}; update public.waves set doc = {doc}; commit")).await.unwrap();
@@ -123,27 +129,58 @@ async fn wave(client: &Client, stamp: i64) {
 
 /// The wave that all models of a case show, whole; none while they were never built.
 async fn shown(url: &str, case: Case) -> Option<i64> {
-    let client = connect(url).await;
+    look(&connect(url).await, case).await
+}
+
+/// The same, by one transaction of a session.
+async fn look(client: &Client, case: Case) -> Option<i64> {
     client.batch_execute("begin isolation level repeatable read").await.unwrap();
-    let mut stamps = Vec::new();
+    let mut stamps = BTreeSet::new();
     for model in case.models() {
         let there = "select to_regclass($1) is not null";
-        if !client.query_one(there, &[model]).await.unwrap().get::<_, bool>(0) {
+        if client.query_one(there, &[model]).await.unwrap().get::<_, bool>(0) {
+            stamps.insert(stamp(client, model).await);
+        } else {
             assert_eq!(case, Case::First, "{model} is never gone");
-            return None;
         }
-        let sql = format!(
-            "select count(*), min(id), max(id), min(stamp), max(stamp),
-                    count(*) filter (where stamp is distinct from (doc->>'stamp')::bigint) from {model}"
-        );
-        let row = client.query_one(&sql, &[]).await.unwrap();
-        let numbers: Vec<i64> = (0..6).map(|n| row.get(n)).collect();
-        let stamp = numbers[3];
-        assert_eq!(numbers, [ROWS, stamp, stamp + ROWS - 1, stamp, stamp, 0], "{model} shows one wave");
-        stamps.push(stamp);
     }
-    assert!(stamps.iter().all(|stamp| *stamp == stamps[0]), "models refreshed together show one wave: {stamps:?}");
-    Some(stamps[0])
+    client.batch_execute("commit").await.unwrap();
+    assert!(stamps.len() < 2, "models refreshed together show one wave: {stamps:?}");
+    stamps.pop_first()
+}
+
+/// The wave that one statement sees, whole.
+async fn stamp(client: &Client, model: &str) -> i64 {
+    let sql = format!(
+        "select count(*), min(id), max(id), min(stamp), max(stamp),
+                count(*) filter (where stamp is distinct from (doc->>'stamp')::bigint) from {model}"
+    );
+    let row = client.query_one(&sql, &[]).await.unwrap();
+    let numbers: Vec<i64> = (0..6).map(|n| row.get(n)).collect();
+    let stamp = numbers[3];
+    assert_eq!(numbers, [ROWS, stamp, stamp + ROWS - 1, stamp, stamp, 0], "{model} shows one wave");
+    stamp
+}
+
+/// Looks at two models again and again, by statements and by transactions; none may wait long, and what is
+/// shown never becomes older.
+async fn read_until(url: String, done: Arc<AtomicBool>) -> u64 {
+    let client = connect(&url).await;
+    client.batch_execute("set lock_timeout = '100ms'").await.unwrap();
+    let (mut looks, mut last) = (0, 0);
+    while !done.load(SeqCst) {
+        for model in Case::Swap.models() {
+            let seen = stamp(&client, model).await;
+            assert!(seen >= last, "{model}: {seen} after {last}");
+            last = seen;
+        }
+        let seen = look(&client, Case::Swap).await.expect("they were built");
+        assert!(seen >= last, "{seen} after {last}");
+        last = seen;
+        looks += 1;
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    looks
 }
 
 /// Every model of a case is what its definition says of the collection as it is.
@@ -168,6 +205,7 @@ async fn a_refresh_killed_at_any_point_leaves_one_moment_and_the_next_is_right()
         scene(&url);
         let (written, done) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicBool::new(false)));
         let writer = tokio::spawn(write_until(url.clone(), Arc::clone(&written), Arc::clone(&done)));
+        let readers: Vec<_> = (0..READERS).map(|_| tokio::spawn(read_until(url.clone(), Arc::clone(&done)))).collect();
         for point in REFRESH_FAILPOINTS {
             for case in CASES {
                 kill_at(&url, point, case, &written).await;
@@ -175,6 +213,9 @@ async fn a_refresh_killed_at_any_point_leaves_one_moment_and_the_next_is_right()
         }
         done.store(true, SeqCst);
         writer.await.unwrap();
+        for reader in readers {
+            assert!(reader.await.unwrap() > 0);
+        }
         for case in CASES {
             let output = end(start(&url, &case.args(), "")).await;
             assert!(output.status.success(), "{}", told(&output));
@@ -272,5 +313,57 @@ async fn crash_at(server: &Server, point: &str, case: Case, crash: StopMode, sta
     equals(&url, case).await;
     if case == Case::First {
         millstream(&["unpublish", case.models()[0], "--db", &url]).ends(0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collection_is_worked_on_while_its_models_are_built() {
+    for build in builds().await {
+        println!("on {}", build.installation);
+        let server = Server::start(build, Settings::default()).await;
+        let (url, dir) = (server.url("postgres"), tempfile::tempdir().unwrap());
+        scene(&url);
+        let client = connect(&url).await;
+        client.batch_execute("create view public.mine as select id, stamp from public.one").await.unwrap();
+        client.batch_execute("set lock_timeout = '100ms'").await.unwrap();
+        wave(&client, 1).await;
+        let held = dir.path().join("held");
+        let child = start(&url, &Case::Swap.args(), &format!("range-built=wait:{}@2", held.display()));
+        until("the build is held", async || held.exists()).await;
+
+        // Rows may change meanwhile, the table and the model may not.
+        wave(&client, 2).await;
+        for statement in ["alter table public.waves add column more int", "truncate public.waves"] {
+            let error = client.batch_execute(statement).await.expect_err(statement);
+            assert_eq!(error.code().map(|code| code.code()), Some("55P03"), "{statement}: {error}");
+        }
+        let others: [&[&str]; 3] =
+            [&["unpublish", "public.two"], &["refresh", "public.two"], &["drop", "public.waves", "--yes"]];
+        let others = others.map(|args| start(&url, args, ""));
+        for other in others {
+            let output = end(other).await;
+            let told = told(&output);
+            assert!(output.status.code() == Some(2) && told.contains("hint: "), "{told}");
+        }
+        std::fs::remove_file(&held).unwrap();
+        let output = end(child).await;
+        assert!(output.status.success(), "{}", told(&output));
+        assert_eq!(shown(&url, Case::Swap).await, Some(1), "the moment at which it began");
+
+        // What has a new column and another name is the same collection.
+        client
+            .batch_execute("alter table public.waves add column more int; alter table public.waves rename to moved")
+            .await
+            .unwrap();
+        let output = end(start(&url, &Case::Incremental.args(), "")).await;
+        assert!(output.status.success(), "{}", told(&output));
+        assert_eq!(shown(&url, Case::Swap).await, Some(2));
+        client.batch_execute("alter table public.moved rename to waves").await.unwrap();
+        wave(&client, 3).await;
+        let output = end(start(&url, &Case::Swap.args(), "")).await;
+        assert!(output.status.success(), "{}", told(&output));
+        assert_eq!(shown(&url, Case::Swap).await, Some(3));
+        let mine = client.query_one("select count(*), min(stamp), max(stamp) from public.mine", &[]).await.unwrap();
+        assert_eq!((mine.get::<_, i64>(0), mine.get::<_, i64>(1), mine.get::<_, i64>(2)), (ROWS, 3, 3));
     }
 }
