@@ -5,7 +5,7 @@ use crate::debris;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::libpq;
-use crate::limits::COMPLAINT_BYTES_MAX;
+use crate::limits::{COMPLAINT_BYTES_MAX, SAMPLE_SECONDS_MAX};
 use crate::network::Proxy;
 use crate::process;
 use crate::sample::{TableSize, Timing};
@@ -14,6 +14,7 @@ use millstream_pg::{ConnInfo, Connection, SessionSettings, quote_identifier};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Variables that would lead a subject to another database or schema.
@@ -131,9 +132,15 @@ impl Bench {
         more: &[&str],
         proxy: Option<&Proxy>,
     ) -> Result<Timing, Error> {
+        let (file, into) = (file.to_string_lossy(), self.dotted(table));
+        let load = ["load", &file, "--into", &into, "--key", "id:text", "--progress", "none"];
+        self.millstream(&[&load, more].concat(), proxy).await
+    }
+
+    /// Runs a command of the measured binary and returns what it took, with the JSON it printed.
+    pub(crate) async fn millstream(&self, args: &[&str], proxy: Option<&Proxy>) -> Result<Timing, Error> {
         let mut command = Command::new(&self.ground.binary);
-        command.arg("load").arg(file).args(["--into", &format!("{}.{table}", self.schema), "--key", "id:text"]);
-        command.args(["--output", "json", "--progress", "none", "--schema", &self.store]).args(more);
+        command.args(args).args(["--output", "json", "--schema", &self.store]);
         for name in VARIABLES {
             command.env_remove(name);
         }
@@ -153,8 +160,10 @@ impl Bench {
 
     /// Runs a subject's command to its good end. What it prints is its receipt.
     pub(crate) async fn run(&self, subject: &'static str, command: &mut Command) -> Result<Timing, Error> {
-        let ended = process::run(command, self.dir.path()).await?;
         let failed = |why: String| Error::Subject { subject, why };
+        let limit = Duration::from_secs(SAMPLE_SECONDS_MAX);
+        let ended = process::run_within(limit, command, self.dir.path()).await?;
+        let ended = ended.ok_or_else(|| failed(format!("killed, it had not ended after {SAMPLE_SECONDS_MAX} s")))?;
         if !ended.status.success() {
             return Err(failed(format!("{}: {}", ended.status, complaint(&ended.stderr))));
         }
@@ -210,6 +219,11 @@ impl Bench {
             self.run("MongoDB", &mut self.mongo_script(python, "drop")?).await?;
         }
         Ok(())
+    }
+
+    /// A table's name for the command line.
+    pub(crate) fn dotted(&self, table: &str) -> String {
+        format!("{}.{table}", self.schema)
     }
 
     /// A table's name for SQL.

@@ -3,6 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// The way out of a disk that is full.
+const LARGER_DISK: &str = "ask for fewer --docs or rows, or name a larger disk by TMPDIR";
+
 /// Why an experiment cannot be run, or a record not be read. [`Error::hint`] names the way out.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -52,6 +55,16 @@ pub enum Error {
         /// The way out.
         hint: String,
     },
+    /// The disk has no room for the documents.
+    #[error("the documents need {needed_bytes} bytes in {}, which has {free_bytes} free", dir.display())]
+    Full {
+        /// Where they are to be written.
+        dir: PathBuf,
+        /// Their bytes.
+        needed_bytes: u64,
+        /// What there is.
+        free_bytes: u64,
+    },
     /// Experiments or subjects were asked for that there are not, or that cannot be measured as it was asked.
     #[error("{0}")]
     Asked(String),
@@ -93,9 +106,8 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Database(error) => error.hint(),
-            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Some("ask for fewer --docs, or name a larger disk by TMPDIR".to_owned())
-            }
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some(LARGER_DISK.to_owned()),
+            Self::Full { .. } => Some(LARGER_DISK.to_owned()),
             Self::Record { .. } => Some("millstream lab report PATH/record.json".to_owned()),
             Self::Missing { hint, .. } => Some(hint.clone()),
             Self::Subject { .. } => Some("--millstream-bin names another binary to measure".to_owned()),

@@ -134,6 +134,25 @@ const GROWTH: Goal = Goal {
     ..INGEST
 };
 
+const PUBLISHED: Goal = Goal {
+    name: "8 read indexes / 0, new",
+    target: at_least(0.9, 0.97),
+    experiment: "published",
+    of: ("published", "fresh"),
+    by: Some(("millstream", "fresh", Durability::Durable)),
+    ..INGEST
+};
+
+const REFRESH: Goal = Goal {
+    name: "refresh 1 % / matview",
+    target: at_most(0.10, 0.03),
+    experiment: "refresh",
+    of: ("model", "1 %"),
+    by: Some(("concurrently", "1 %", Durability::Durable)),
+    value: seconds,
+    ..INGEST
+};
+
 /// Every goal, in the order of the report.
 const GOALS: &[Goal] = &[
     INGEST,
@@ -182,6 +201,29 @@ const GOALS: &[Goal] = &[
         of: ("millstream", "large, stored"),
         by: Some(("millstream", "small, stored", Durability::Durable)),
         ..GROWTH
+    },
+    PUBLISHED,
+    Goal {
+        name: "  changed",
+        of: ("published", "changed"),
+        by: Some(("millstream", "changed", Durability::Durable)),
+        ..PUBLISHED
+    },
+    Goal { name: "  8 on the table, new", target: None, of: ("indexed", "fresh"), ..PUBLISHED },
+    Goal {
+        name: "  changed",
+        target: None,
+        of: ("indexed", "changed"),
+        by: Some(("millstream", "changed", Durability::Durable)),
+        ..PUBLISHED
+    },
+    REFRESH,
+    Goal {
+        name: "  all",
+        target: at_most(0.25, 0.12),
+        of: ("model", "all"),
+        by: Some(("concurrently", "all", Durability::Durable)),
+        ..REFRESH
     },
 ];
 
@@ -246,6 +288,10 @@ impl Reached {
 
 fn rate(one: &Sample, _: &DataSet) -> Option<f64> {
     one.rows_per_second()
+}
+
+fn seconds(one: &Sample, _: &DataSet) -> Option<f64> {
+    Some(one.measures()?.timing.wall_seconds)
 }
 
 fn total_bytes(one: &Sample, _: &DataSet) -> Option<f64> {

@@ -65,6 +65,10 @@ pub(crate) const FLUSH_BYTES: usize = 8 << 10;
 /// Longest part of what a failed process said that is kept.
 pub(crate) const COMPLAINT_BYTES_MAX: usize = 2_000;
 
+/// Longest time that a subject's process may take in a phase. The slowest needs a few minutes for the documents of a
+/// usual run; one that hangs is killed, and the run goes on.
+pub(crate) const SAMPLE_SECONDS_MAX: u64 = 30 * 60;
+
 /// Names of a record's directory that are tried before giving up.
 pub(crate) const NAME_TRIES_MAX: u32 = 1_000;
 

@@ -76,6 +76,11 @@ pub(crate) async fn run(command: &mut Command, dir: &Path) -> Result<Ended, Erro
     })
 }
 
+/// The same with a bound on its time: `None` when it had not ended by then and was killed with its children.
+pub(crate) async fn run_within(limit: Duration, command: &mut Command, dir: &Path) -> Result<Option<Ended>, Error> {
+    tokio::time::timeout(limit, run(command, dir)).await.ok().transpose()
+}
+
 /// Processor time of this process so far, in seconds.
 pub(crate) fn own_cpu_seconds() -> Option<f64> {
     cpu("/proc/self/stat")
@@ -194,6 +199,17 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         panic!("the child of {} lives", pid.trim());
+    }
+
+    #[tokio::test]
+    async fn a_process_that_hangs_is_killed_when_its_time_is_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let limit = Duration::from_millis(50);
+        let hung = run_within(limit, Command::new("/bin/sh").args(["-c", "echo here; sleep 1000"]), dir.path()).await;
+        assert!(hung.unwrap().is_none());
+        let limit = Duration::from_secs(1_000);
+        let ended = run_within(limit, Command::new("/bin/sh").args(["-c", "echo here"]), dir.path()).await;
+        assert_eq!(ended.unwrap().unwrap().stdout, "here\n");
     }
 
     #[tokio::test]

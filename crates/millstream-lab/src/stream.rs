@@ -68,6 +68,11 @@ impl Stream {
         Self { version: 1, picks: Picks::OneOf(every) }
     }
 
+    /// One document of so many, of another content.
+    pub(crate) const fn changed_one_of(version: u32, every: u64) -> Self {
+        Self { version, picks: Picks::OneOf(every) }
+    }
+
     /// As many documents as a wave has, for the first so many keys.
     pub const fn hot(version: u32, keys: u64) -> Self {
         Self { version, picks: Picks::Hot(keys) }
@@ -86,6 +91,16 @@ impl Stream {
     /// Whether it is the first wave, which yardsticks have encoded.
     pub(crate) fn is_first_wave(self) -> bool {
         self == Self::wave(1)
+    }
+
+    /// How many documents it has.
+    pub(crate) fn documents(self, set: &DataSet) -> u64 {
+        let keys = set.documents;
+        match self.picks {
+            Picks::Each { .. } | Picks::Hot(_) => keys,
+            Picks::OneOf(every) => keys.div_ceil(every),
+            Picks::Part(part) | Picks::Below(part) => part.end(keys) - part.first(keys),
+        }
     }
 
     /// Writes the documents as NDJSON and enters them into the ledger of a table.
@@ -171,6 +186,7 @@ mod tests {
                 table.insert(field(line, "id"), field(line, "n").parse::<u128>().unwrap());
             }
             let sum = table.values().sum();
+            assert_eq!(stream.documents(set), lines.len() as u64);
             assert_eq!(expected, Expected { documents: lines.len() as u64, rows: table.len() as u64, sum });
             (lines, expected)
         };

@@ -132,7 +132,7 @@ async fn every_experiment_runs_small_and_says_something_of_every_goal() {
         let run = run(&mut lab.command_of("all", &["--without", "rivals", "--quick", "--lanes", "2"])).ends(0);
         assert!(run.stdout.lines().all(|line| line.chars().count() <= 80), "{run:?}");
         let record = lab.record();
-        let names = ["ingest", "durability", "hot", "wal", "memory", "latency", "growth"];
+        let names = ["ingest", "durability", "hot", "wal", "memory", "latency", "growth", "published", "refresh"];
         assert_eq!(record.experiments, names);
         for sample in &record.samples {
             let Outcome::Measured(measures) = &sample.outcome else { panic!("{sample:?}") };
@@ -161,6 +161,8 @@ async fn every_experiment_runs_small_and_says_something_of_every_goal() {
             "  16 MiB documents",
             "new keys, large / small",
             "  stored keys",
+            "8 read indexes / 0, new",
+            "refresh 1 % / matview",
         ] {
             assert!(reached.contains(&goal), "{goal}: {reached:?}");
         }

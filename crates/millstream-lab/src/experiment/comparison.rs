@@ -26,6 +26,11 @@ impl Comparison {
         Self { subject: Some(subject), phase: Some("fresh"), heading, ..Self::NONE }
     }
 
+    /// With a subject in the same phase.
+    pub(crate) const fn beside(subject: &'static str, heading: &'static str) -> Self {
+        Self { subject: Some(subject), heading, ..Self::NONE }
+    }
+
     /// With a subject that leads the others in the same phase.
     pub(crate) const fn lead_of(subject: &'static str) -> Self {
         Self { subject: Some(subject), is_lead: true, heading: "LEAD", ..Self::NONE }

@@ -125,7 +125,9 @@ fn check_subjects(experiments: &[&'static Experiment], names: &[String]) -> Resu
     }
     match experiments.iter().find(|one| one.chosen(names).is_empty()) {
         None => Ok(()),
-        Some(one) => Err(Error::Asked(format!("{} has none of the subjects {}", one.name, names.join(", ")))),
+        Some(one) => {
+            Err(Error::Asked(format!("{0} has none of the subjects {1}; --without {0}", one.name, names.join(", "))))
+        }
     }
 }
 
@@ -183,6 +185,7 @@ fn prepare(
     dir: &Path,
 ) -> Result<Prepared, Error> {
     let encoded = subjects.iter().any(|subject| subject.is_encoded());
+    check_room(&data_set, experiment, encoded, dir)?;
     let streams = if encoded { data_set.write_copy_streams(lanes, dir)? } else { Vec::new() };
     let phases = write_phases(&data_set, experiment, &dir.join("phase"))?;
     let few = match subjects.iter().any(|subject| subject.is_slow()) {
@@ -193,6 +196,19 @@ fn prepare(
         false => Vec::new(),
     };
     Ok(Prepared { data_set, phases, few, streams })
+}
+
+/// Refuses what does not fit the disk, before it is full. A little more than this is written for slow subjects.
+fn check_room(data_set: &DataSet, experiment: &Experiment, encoded: bool, dir: &Path) -> Result<(), Error> {
+    let documents: u64 = experiment.phases.iter().map(|phase| phase.stream.documents(data_set)).sum();
+    let streams = if encoded { data_set.documents } else { 0 };
+    let needed_bytes = (documents + streams).saturating_mul(data_set.document_bytes as u64 + 1);
+    let disk = rustix::fs::statvfs(dir).map_err(|error| Error::io("look at the disk of", dir)(error.into()))?;
+    let free_bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
+    match needed_bytes <= free_bytes {
+        true => Ok(()),
+        false => Err(Error::Full { dir: dir.to_owned(), needed_bytes, free_bytes }),
+    }
 }
 
 fn write_phases(data_set: &DataSet, experiment: &Experiment, name: &Path) -> Result<Vec<(PathBuf, Expected)>, Error> {
@@ -278,14 +294,31 @@ mod tests {
     }
 
     #[test]
+    fn documents_that_do_not_fit_the_disk_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let memory = Experiment::by_name("memory").unwrap();
+        let check = |documents| {
+            let set = DataSet::new("memory", crate::data_set::Keys::Random, 150, documents, 150, 1);
+            check_room(&set, memory, false, dir.path())
+        };
+        assert!(check(10).is_ok());
+        let error = check(1 << 60).unwrap_err();
+        assert!(error.to_string().ends_with(" free"), "{error}");
+        assert!(error.hint().unwrap().contains("TMPDIR"));
+    }
+
+    #[test]
     fn subjects_must_be_known_to_somebody_and_leave_somebody_to_measure() {
         let check = |experiments: &[&str], subjects: &[&str]| {
             let strings = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
             let experiments = Experiment::named(&strings(experiments), &[]).unwrap();
             check_subjects(&experiments, &strings(subjects)).map_err(|error| error.to_string())
         };
-        assert_eq!(check(&["all"], &["copy", "millstream", "merge"]), Ok(()));
+        assert_eq!(check(&["ingest", "rivals"], &["copy", "millstream", "merge"]), Ok(()));
         assert!(check(&["rivals"], &["oracle"]).unwrap_err().starts_with("rivals has no subject oracle, only copy, "));
-        assert_eq!(check(&["hot", "ingest"], &["copy"]).unwrap_err(), "hot has none of the subjects copy");
+        assert_eq!(
+            check(&["hot", "ingest"], &["copy"]).unwrap_err(),
+            "hot has none of the subjects copy; --without hot"
+        );
     }
 }

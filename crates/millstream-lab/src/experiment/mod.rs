@@ -10,6 +10,8 @@ mod latency;
 mod memory;
 mod phase;
 mod plan;
+mod published;
+mod refresh;
 mod rivals;
 mod wal;
 
@@ -66,6 +68,8 @@ pub enum Scale {
     Documents,
     /// The rows that a table is to grow to.
     Grown,
+    /// The rows of a read model.
+    Read,
 }
 
 /// Takes lines about what is going on.
@@ -80,6 +84,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     memory::EXPERIMENT,
     latency::EXPERIMENT,
     growth::EXPERIMENT,
+    published::EXPERIMENT,
+    refresh::EXPERIMENT,
     rivals::EXPERIMENT,
 ];
 

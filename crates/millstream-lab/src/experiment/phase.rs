@@ -11,7 +11,7 @@ pub struct Phase {
     pub stream: Stream,
     /// Counters of a receipt that all documents must stand in, together.
     pub(crate) counters: &'static [&'static str],
-    /// The writer of Millstream that must have written most batches, if the phase is about one.
+    /// The writer of Millstream that must have written most batches, or the way to refresh, if the phase is about one.
     pub(crate) writer: Option<&'static str>,
     /// It finds no table, whatever was before.
     pub(crate) anew: bool,

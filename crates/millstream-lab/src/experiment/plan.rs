@@ -9,14 +9,16 @@ use std::path::PathBuf;
 /// How large the experiments of a run are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// Documents of a wave of the smallest size.
+    /// Documents of a wave of [`DOCUMENT_BYTES_MIN`] each; of larger ones there are fewer, so that bytes are about
+    /// equal.
     pub documents: u64,
     /// Rows to which the table of `growth` grows.
     pub grown_rows: u64,
+    /// Rows of the read models of `refresh`.
+    pub read_rows: u64,
     /// Rounds: samples of each subject and phase.
     pub rounds: u32,
-    /// Lengths of documents in bytes; of a larger one there are fewer, so that bytes are about equal. Empty: those of
-    /// the experiment.
+    /// Lengths of documents in bytes. Empty: those of the experiment.
     pub sizes: Vec<usize>,
     /// Kinds of keys. Where there are several, all but the first are tried on the smallest size only. Empty: those of
     /// the experiment.
@@ -45,6 +47,7 @@ impl Plan {
         };
         range("the number of documents", self.documents, 1, DOCUMENTS_MAX)?;
         range("the number of rows to grow to", self.grown_rows, GROWN_ROWS_MIN, DOCUMENTS_MAX / 2)?;
+        range("the number of rows of a read model", self.read_rows, GROWN_ROWS_MIN, DOCUMENTS_MAX)?;
         range("the number of rounds", self.rounds.into(), 1, ROUNDS_MAX.into())?;
         range("the number of lanes", self.lanes.into(), 1, LANES_MAX.into())?;
         for size in &self.sizes {
@@ -63,9 +66,10 @@ impl Plan {
         let keys = if self.keys.is_empty() { experiment.keys } else { &self.keys };
         let documents = match experiment.scale {
             Scale::Documents => self.documents,
+            Scale::Read => self.read_rows,
             Scale::Grown => self.grown_rows * growth::PIECES / growth::GROWN,
         };
-        let make = |keys, bytes| DataSet::new(experiment.name, keys, bytes, documents, sizes[0], self.seed);
+        let make = |keys, bytes| DataSet::new(experiment.name, keys, bytes, documents, DOCUMENT_BYTES_MIN, self.seed);
         let smallest = keys.iter().map(|keys| make(*keys, sizes[0]));
         let larger = sizes[1..].iter().map(|bytes| make(keys[0], *bytes));
         smallest.chain(larger).collect()
@@ -81,6 +85,7 @@ mod tests {
         Plan {
             documents: 1_000_000,
             grown_rows: 20_000_000,
+            read_rows: 5_000_000,
             rounds: 1,
             sizes: Vec::new(),
             keys: Vec::new(),
@@ -105,6 +110,15 @@ mod tests {
     }
 
     #[test]
+    fn large_documents_are_few_also_where_there_are_no_others() {
+        for sizes in [vec![16 << 20], vec![150, 16 << 20]] {
+            let sets = Plan { sizes, ..plan() }.data_sets(Experiment::by_name("memory").unwrap());
+            let largest = sets.last().unwrap();
+            assert!(largest.documents < 40 && largest.source_bytes() < 700_000_000, "{largest:?}");
+        }
+    }
+
+    #[test]
     fn a_table_that_grows_has_room_for_its_last_phase() {
         let sets = plan().data_sets(Experiment::by_name("growth").unwrap());
         assert_eq!((sets.len(), sets[0].documents), (1, 22_000_000));
@@ -117,6 +131,7 @@ mod tests {
         let error = small.check().unwrap_err().to_string();
         assert_eq!(error, format!("a document's size must be from 150 to {DOCUMENT_BYTES_MAX}, not 20"));
         assert!(Plan { documents: 0, ..plan() }.check().is_err());
+        assert!(Plan { read_rows: 10, ..plan() }.check().is_err());
         assert!(Plan { grown_rows: 10, ..plan() }.check().is_err());
         assert!(Plan { rounds: 0, ..plan() }.check().is_err());
         assert!(Plan { lanes: 0, ..plan() }.check().is_err());

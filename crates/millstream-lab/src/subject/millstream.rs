@@ -13,11 +13,13 @@ pub(crate) const SUBJECT: Subject = Subject {
     few: false,
     encoded: false,
     accounts: true,
+    published: false,
     tools: &[],
-    run: |trial, phase, table| Box::pin(run(trial, phase, table)),
+    run: |trial, phase, table| Box::pin(load(trial, phase, table)),
 };
 
-async fn run(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {
+/// Loads the documents of a phase.
+pub(super) async fn load(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {
     let (file, _) = trial.input(&SUBJECT, phase);
     let lanes = trial.lanes.to_string();
     let mut more = vec!["--lanes", &lanes];

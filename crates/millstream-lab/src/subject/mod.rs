@@ -1,11 +1,14 @@
 //! Subjects: what is measured, one file each.
 
 mod compact;
+mod concurrently;
 mod copy;
+mod indexes;
 mod millstream;
 mod mongo;
 mod psql;
 mod psycopg;
+mod published;
 
 use crate::bench::Bench;
 use crate::data_set::DataSet;
@@ -38,6 +41,8 @@ pub struct Subject {
     encoded: bool,
     /// It prints a receipt.
     accounts: bool,
+    /// A read model is made of its table.
+    published: bool,
     /// Programs that it needs.
     pub(crate) tools: &'static [&'static Tool],
     run: Run,
@@ -61,6 +66,10 @@ pub const SUBJECTS: &[Subject] = &[
     copy::SUBJECT,
     compact::SUBJECT,
     millstream::SUBJECT,
+    published::LISTENING,
+    indexes::SUBJECT,
+    published::REFRESHED,
+    concurrently::SUBJECT,
     psycopg::RECIPE,
     psycopg::PIPELINED,
     psycopg::EXECUTEMANY,
@@ -176,7 +185,10 @@ impl Trial<'_> {
         if subject.store == Store::Mongo {
             return self.bench.drop_mongo().await;
         }
-        let drop = format!("drop table if exists {}", self.bench.quoted(table));
+        if subject.published {
+            published::unpublish(self, table).await?;
+        }
+        let drop = format!("drop table if exists {} cascade", self.bench.quoted(table));
         Ok(self.control.client.batch_execute(&drop).await?)
     }
 
@@ -218,6 +230,18 @@ impl Trial<'_> {
         let documents = expected.documents;
         check_receipt(measures.timing.receipt.as_ref(), phase, subject.accounts, documents)?;
         Ok(measures)
+    }
+
+    /// Proves that a relation that is derived from the table shows what the table must hold after the phase.
+    async fn verify(&self, subject: &Subject, phase: &Phase, relation: &str) -> Result<(), Error> {
+        self.bench.state(self.control, relation).await?.verify(&self.input(subject, phase).1)
+    }
+
+    /// Makes a collection without documents, for what has to be there before the clock starts.
+    async fn make_collection(&self, table: &str) -> Result<(), Error> {
+        let none = self.bench.script("none.ndjson", "")?;
+        self.bench.load(&none, table, &[], None).await?;
+        Ok(())
     }
 
     /// Seconds of a checkpoint, where the server makes one for us.

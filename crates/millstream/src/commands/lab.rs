@@ -74,17 +74,21 @@ struct RunArgs {
     #[arg(value_name = "EXPERIMENT", required = true, value_parser = experiments(true))]
     experiments: Vec<String>,
 
-    /// Experiments to leave out of all; growth takes minutes, rivals tens of them
+    /// Experiments to leave out of all; growth takes minutes, refresh and rivals tens of them
     #[arg(long, value_name = "EXPERIMENT", value_delimiter = ',', value_parser = experiments(false), hide_possible_values = true)]
     without: Vec<String>,
 
-    /// Documents of the smallest size; of larger ones fewer, about the same bytes
+    /// Documents of 150 bytes; of larger ones fewer, about the same bytes
     #[arg(long, value_name = "N", default_value_t = 1_000_000, conflicts_with = "quick")]
     docs: u64,
 
     /// Rows to which the table of growth grows
     #[arg(long, value_name = "N", default_value_t = 20_000_000, conflicts_with = "quick")]
     grow_to: u64,
+
+    /// Rows of the read models of refresh
+    #[arg(long, value_name = "N", default_value_t = 5_000_000, conflicts_with = "quick")]
+    read_rows: u64,
 
     /// Samples of each subject
     #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "quick")]
@@ -227,6 +231,7 @@ fn plan(args: &RunArgs) -> Plan {
     let lanes = u16::try_from(cores).unwrap_or(LANES_DEFAULT_MAX).min(LANES_DEFAULT_MAX);
     Plan {
         documents: if args.quick { QUICK_DOCUMENTS } else { args.docs },
+        read_rows: if args.quick { QUICK_ROWS } else { args.read_rows },
         grown_rows: if args.quick { QUICK_ROWS } else { args.grow_to },
         rounds: if args.quick { 1 } else { args.rounds },
         sizes: args.sizes.clone(),

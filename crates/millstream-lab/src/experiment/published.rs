@@ -1,0 +1,18 @@
+//! `published`: what a load pays for a read model, which is the change record, and for indexes on the table itself.
+
+use super::{Comparison, Experiment, Phase};
+use crate::column;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "published",
+    about: "how fast documents come in while a read model with 8 indexes listens, and with these on the table",
+    subjects: &["millstream", "published", "indexed"],
+    phases: &[Phase::FRESH, Phase::CHANGED],
+    comparison: Some(Comparison::beside("millstream", "OF NO MODEL")),
+    columns: &[column::RATIO, column::CPU, column::WAL],
+    legend: &[
+        "of no model: the rate divided by that of millstream without model and indexes in the same round and phase, \
+         median (min-max). The model is not refreshed meanwhile.",
+    ],
+    ..Experiment::PLAIN
+};

@@ -1,0 +1,28 @@
+//! `refresh`: how long a read model takes to be brought up to date, beside a materialized view.
+
+use super::{Comparison, Experiment, Phase, Scale};
+use crate::column;
+use crate::stream::Stream;
+
+/// One row of so many is changed before the incremental refresh.
+const CHANGED_ONE_OF: u64 = 100;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "refresh",
+    about: "how long a read model takes to show 1 % and all rows changed, beside a materialized view",
+    subjects: &["model", "concurrently"],
+    phases: &[
+        Phase::FRESH,
+        Phase::new("1 %", Stream::changed_one_of(2, CHANGED_ONE_OF), &[]).by("incremental"),
+        Phase::new("all", Stream::wave(3), &[]).by("swap"),
+    ],
+    scale: Scale::Read,
+    comparison: Some(Comparison::beside("concurrently", "TIMES AS FAST")),
+    columns: &[column::RATIO, column::WAL],
+    legend: &[
+        "rows/s: rows changed by the time of the refresh; of the load before it nothing counts but its log. fresh: the \
+         model or the view is made. 1 %: one row of 100 was changed. all: every row was.",
+        "times as fast: the rate divided by that of concurrently in the same round and phase, median (min-max).",
+    ],
+    ..Experiment::PLAIN
+};
