@@ -1,8 +1,10 @@
 //! Read models by the command.
 
-use crate::process::millstream;
+use crate::process::{command, millstream};
 use millstream_testkit::each_build;
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_is_published_refreshed_listed_and_removed() {
@@ -97,6 +99,52 @@ async fn a_load_refreshes_the_models_it_is_told_to() {
         assert!(failed.stderr.contains("bring them up to date: millstream refresh fragile"), "{failed:?}");
         assert!(failed.stderr.contains("error: ") && failed.stderr.contains("division by zero"), "{failed:?}");
         assert_eq!((rows("public.offers").await, rows("public.fragile").await), (4, 3));
+    })
+    .await;
+}
+
+fn interrupt(running: &mut Child) -> Option<i32> {
+    let kill = Command::new("kill").args(["-s", "INT", &running.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+    running.wait().unwrap().code()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_process_keeps_a_model_up_until_it_is_stopped() {
+    each_build(async |db| {
+        let dir = tempfile::tempdir().unwrap();
+        let (url, file) = (db.url(), dir.path().join("a.ndjson"));
+        std::fs::write(&file, "{\"id\":1}\n").unwrap();
+        let file = file.to_str().unwrap();
+        millstream(&["load", file, "--into", "public.offers", "--key", "id:bigint", "--db", &url]).ends(0);
+        let publish = ["publish", "offers", "--as", "offers_read", "--every", "1h", "--db", &url];
+        let start = || command(&publish).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut first = start();
+        let mut line = String::new();
+        BufReader::new(first.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("offers_read: 1 row by swap"), "{line}");
+        let client = db.client().await;
+        let runner = format!("select pid from pg_locks where locktype = 'advisory' and classid = {}", 0x6d73_6c72);
+        let pid: i32 = client.query_one(&runner, &[]).await.unwrap().get(0);
+        let second = millstream(&publish).ends(2);
+        assert!(second.stderr.contains(&format!("is kept up by another session: pid {pid} ")), "{second:?}");
+        assert_eq!(interrupt(&mut first), Some(130), "between two refreshes");
+
+        // In the middle of its first refresh, which waits for the collection.
+        client.batch_execute("insert into public.offers values (2, '{}')").await.unwrap();
+        let owner = db.client().await;
+        owner.batch_execute("begin; lock table public.offers in access exclusive mode").await.unwrap();
+        let mut third = start();
+        let waiting = "select count(*) from pg_locks where relation = 'public.offers'::regclass and not granted";
+        while client.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+            assert!(third.try_wait().unwrap().is_none(), "it is not at its end");
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        assert_eq!(interrupt(&mut third), Some(130), "in the middle of a refresh");
+        owner.batch_execute("commit").await.unwrap();
+        millstream(&["refresh", "offers_read", "--db", &url]).ends(0);
+        let rows = client.query_one("select count(*) from public.offers_read", &[]).await.unwrap();
+        assert_eq!(rows.get::<_, i64>(0), 2);
     })
     .await;
 }

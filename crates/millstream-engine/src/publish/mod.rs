@@ -6,6 +6,7 @@ mod derived;
 mod incremental;
 mod record;
 mod refresh;
+mod runner;
 mod storage;
 mod swap;
 mod uncast;
@@ -14,6 +15,7 @@ pub use definition::{Column, Definition};
 pub(crate) use derived::{derived_tables, hold_models};
 pub(crate) use record::TRIGGER_PREFIX;
 pub use refresh::{Estimate, RefreshRequest, Refreshed, estimate, refresh};
+pub use runner::become_runner;
 
 use crate::error::Error;
 use crate::failpoint;

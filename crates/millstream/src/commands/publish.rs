@@ -8,8 +8,9 @@ use crate::output::{Output, note};
 use crate::quantity;
 use crate::signal::Signals;
 use crate::target::{Database, Purpose, resolve};
-use millstream_engine::{Column, Definition, PublishRequest, Published, publish};
+use millstream_engine::{Column, Definition, PublishRequest, Published, Refreshed, become_runner, publish};
 use millstream_model::CollectionName;
+use millstream_pg::ConnInfo;
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -58,6 +59,9 @@ pub struct PublishArgs {
     select: Option<String>,
 
     /// Refresh again and again, so long after each end, until stopped
+    ///
+    /// A refresh that fails is told and tried again the next time. One process at a time does this for a
+    /// model; a signal breaks a running refresh off, and the model shows what it showed.
     #[arg(long, value_name = "TIME", value_parser = pause)]
     every: Option<Duration>,
 
@@ -110,18 +114,37 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
         let (made, dropped) = (quantity::things(made as u64, "index"), quantity::things(dropped as u64, "index"));
         note(&format!("{}: {made} made, {dropped} dropped", args.model));
     }
+    let Some(pause) = args.every else {
+        let refreshed = refreshed_now(&conninfo, &database.schema, std::slice::from_ref(&args.model)).await?;
+        return show(output, &refreshed).map(|()| Exit::Done);
+    };
+    become_runner(&database.connection.client, &database.schema, &args.model).await?;
     loop {
-        let refreshed = refreshed_now(&conninfo, &database.schema, std::slice::from_ref(&args.model)).await;
-        match (refreshed, args.every) {
-            (Ok(refreshed), _) => show(output, &refreshed)?,
-            (Err(failure), None) => return Err(failure),
-            // The next one may find the server back, or the readers gone.
-            (Err(failure), Some(_)) => failure.print(),
+        tokio::select! {
+            exit = signals.stop_asked() => return Ok(exit),
+            refreshed = next_round(args, &conninfo, &mut database) => match refreshed {
+                Ok(refreshed) => show(output, &refreshed)?,
+                // The next one may find the server back, or the readers gone.
+                Err(failure) => failure.print(),
+            },
         }
-        let Some(pause) = args.every else { return Ok(Exit::Done) };
         tokio::select! {
             exit = signals.stop_asked() => return Ok(exit),
             () = tokio::time::sleep(pause) => {}
         }
     }
+}
+
+/// One refresh of the runner, which has to be the only one again where its session was lost.
+async fn next_round(
+    args: &PublishArgs,
+    conninfo: &ConnInfo,
+    database: &mut Database,
+) -> Result<Vec<Refreshed>, Failure> {
+    if database.connection.client.is_closed() {
+        let again = Database::connect(&args.target, conninfo).await?;
+        become_runner(&again.connection.client, &again.schema, &args.model).await?;
+        *database = again;
+    }
+    refreshed_now(conninfo, &database.schema, std::slice::from_ref(&args.model)).await
 }
