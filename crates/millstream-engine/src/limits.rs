@@ -192,6 +192,10 @@ pub const ARRAYS_BYTES_MAX: usize = 1 << 20;
 /// Keys of a batch that are looked at to tell whether its documents are worth comparing.
 pub const COMPARED_SAMPLE: usize = 64;
 
+/// Longest document that is compared before it is sent: that takes copies of it in memory, and on the
+/// server the detoasting of the stored one. A longer one is compared by the server when it has come.
+pub const COMPARED_BYTES_MAX: usize = 1 << 20;
+
 /// Percent of a batch's keys with unchanged documents from which on comparing is worth it: asking for
 /// a document takes about half the time of writing it.
 pub const COMPARED_PERCENT_MIN: u64 = 60;

@@ -129,6 +129,29 @@ async fn comparing_begins_when_it_is_worth_it_and_ends_when_it_is_not() {
 }
 
 #[tokio::test]
+async fn large_documents_are_compared_by_the_server() {
+    each_build(async |db| {
+        let files = Files::new();
+        let document =
+            |n: usize, end: &str| format!("{{\"id\":{n},\"text\":\"{}{end}\"}}\n", "0123456789".repeat(150_000));
+        let mut wanted =
+            request("large", "id:bigint", &[files.write("1", (0..6).map(|n| document(n, "")).collect::<String>())]);
+        wanted.lanes = Some(1);
+        run(&db.url(), &wanted).await;
+        let before = traces(&db, "large").await;
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert_eq!((receipt.counters.unchanged, receipt.counters.updated), (6, 0), "{receipt:?}");
+        assert_eq!(receipt.writers.keys().collect::<Vec<_>>(), ["compared"]);
+        assert_eq!(traces(&db, "large").await, before);
+        let changed: String = (0..9).map(|n| document(n, if n % 3 == 0 { "!" } else { "" })).collect();
+        wanted.sources = vec![files.write("2", changed)];
+        let counters = run(&db.url(), &wanted).await.receipt.counters;
+        assert_eq!((counters.unchanged, counters.updated, counters.inserted), (4, 2, 3), "{counters:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_row_that_another_session_is_changing_is_not_waited_for() {
     each_build(async |db| {
         let files = Files::new();

@@ -1,7 +1,7 @@
 //! A batch: parts folded by key and sorted in the database's key order.
 
 use super::part::{Part, RejectedDocument, Row};
-use crate::limits::{CACHE_LINE_BYTES, WARMED_GROUPS, WARMED_LINES};
+use crate::limits::{CACHE_LINE_BYTES, COMPARED_BYTES_MAX, WARMED_GROUPS, WARMED_LINES};
 use crate::merge::{Folded, Member, Mode, Written};
 use millstream_model::Counters;
 use std::hint::black_box;
@@ -18,6 +18,8 @@ pub(crate) struct Batch {
     /// One entry per distinct key, in key order.
     groups: Vec<Group>,
     tombstones: bool,
+    /// Bytes of the longest document.
+    longest: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +68,8 @@ impl Batch {
             }
         }
         let tombstones = parts.iter().any(|part| part.rows.iter().any(|row| row.tombstone));
-        let batch = Self { parts, order, groups, tombstones };
+        let longest = parts.iter().flat_map(|part| &part.rows).map(|row| row.doc_len).max().unwrap_or(0);
+        let batch = Self { parts, order, groups, tombstones, longest };
         assert_eq!(
             batch.groups.iter().map(Group::len).sum::<usize>(),
             rows,
@@ -93,6 +96,11 @@ impl Batch {
             _ => mode.fold(&self.list(group)),
         };
         (part.key(row), folded)
+    }
+
+    /// Whether a document of it is too long to be compared before it is sent.
+    pub(crate) fn has_large(&self) -> bool {
+        self.longest as usize > COMPARED_BYTES_MAX
     }
 
     /// Key and [`winner`](Self::winner) of each group. In key order every document is in another place of

@@ -23,14 +23,17 @@ pub(super) static WRITER: Writer = Writer { name: "compared", write };
 
 fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
     async move {
-        let equal = equal(session, batch, groups).await?;
-        let different = |equal: &bool| !equal;
-        let rest: Vec<Group> =
-            groups.iter().zip(&equal).filter(|(_, equal)| different(equal)).map(|(group, _)| group.clone()).collect();
+        let (session, rest) = match batch.has_large() {
+            true => (session, groups.to_vec()),
+            false => {
+                let equal = equal(session, batch, groups).await?;
+                let different = groups.iter().zip(equal).filter(|(_, equal)| !equal);
+                (Session { opening: "", ..session }, different.map(|(group, _)| group.clone()).collect())
+            }
+        };
         let written = batch.written(groups, &session.target.mode);
         let (mut inserted, mut updated) = (0, 0);
         if !rest.is_empty() {
-            let session = Session { opening: "", ..session };
             if arrays::fit(session, batch, &rest) {
                 let arrays::Upserted { inserted, updated, equal } = arrays::upsert(session, batch, &rest).await?;
                 let unchanged = written.keys - rest.len() as u64 + equal;

@@ -89,9 +89,17 @@ impl<'a> Session<'a> {
         Ok(tokio::try_join!(biased; opening, statement)?.1)
     }
 
-    /// The writer of a batch that is meant for another one, which writes no tombstones.
+    /// The writer of a batch that is meant for another one: that writes no tombstones, and large documents are
+    /// not sampled, so that unchanged ones are left alone only by the writer that looks at all of them.
     pub(crate) fn writer(&self, meant: &'static Writer, batch: &Batch) -> &'static Writer {
-        if self.target.guarded || batch.has_tombstones() { &deleting::WRITER } else { meant }
+        let stored = [staged::WRITER.name, staged_update::WRITER.name].contains(&meant.name);
+        match () {
+            () if self.target.guarded || batch.has_tombstones() => &deleting::WRITER,
+            () if stored && batch.has_large() && self.target.skip_unchanged != SkipUnchanged::Off => {
+                &comparison::WRITER
+            }
+            () => meant,
+        }
     }
 
     /// Whether a writer finds out which documents are unchanged.
