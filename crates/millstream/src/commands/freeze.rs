@@ -21,6 +21,8 @@ Examples:
 /// Its table is written anew with its indexes, and with it what read models keep: nobody can read or write them
 /// until that is done. Unfinished loads go on afterwards, without --durability unlogged. Refused while a load into
 /// the collection runs or a read model of it is refreshed, and when others do not let go of the table for 5 s.
+/// A repeatable-read transaction that began before and reads the table only afterwards finds it empty, as after
+/// every `alter table` that rewrites.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct FreezeArgs {
