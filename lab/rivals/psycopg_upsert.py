@@ -12,6 +12,7 @@ import itertools
 import json
 import multiprocessing
 import os
+import select
 import sys
 import time
 
@@ -50,6 +51,15 @@ def upsert(table, rows):
     return f"insert into {table} (id, doc) values {values} on conflict (id) do update set doc = excluded.doc"
 
 
+def send(pgconn):
+    """Sends what is queued, as libpq's manual asks for. The driver leaves what the socket does not take at once, and
+    when it later waits for answers only, the server waits for the rest of a large statement: both for ever."""
+    while pgconn.flush():
+        readable, _, _ = select.select([pgconn.socket], [pgconn.socket], [])
+        if readable:
+            pgconn.consume_input()
+
+
 def recipe(table, rows, pipeline=False):
     """Statements of many rows, each its own transaction; pipelined, none waits for the answer of the one before."""
     read = 0
@@ -62,6 +72,7 @@ def recipe(table, rows, pipeline=False):
                 statement = whole if len(batch) == BATCH_ROWS else upsert(table, len(batch))
                 cursor.execute(statement, list(itertools.chain.from_iterable(batch)), prepare=True)
                 if pipe:
+                    send(connection.pgconn)
                     # Ends the transaction. It does not wait for the answer.
                     pipe.sync()
     return read
