@@ -90,6 +90,11 @@ async fn a_model_equals_what_it_is_derived_from() {
         let first = refresh_on(&db, &["model"], None).await.unwrap();
         assert_eq!(first[0].way, "swap");
         assert_eq!(differences(&client).await, 0);
+        let swap = asked(&["model"], Some("swap"));
+        let needed = estimate(&surroundings(&url).0.db, &schema(), &swap).await.unwrap()[0].bytes;
+        let taken = "select pg_total_relation_size('millstream.model_1_2')";
+        let taken: i64 = client.query_one(taken, &[]).await.unwrap().get(0);
+        assert_eq!(i64::try_from(needed), Ok(taken), "rows and indexes");
         let oid = "select 'public.model'::regclass::oid";
         let before: u32 = client.query_one(oid, &[]).await.unwrap().get(0);
 

@@ -67,7 +67,8 @@ pub struct Estimate {
     pub changed_keys: Option<u64>,
     /// Rows of the collection, by its statistics.
     pub collection_rows: u64,
-    /// Bytes on disk that it needs beside what is there.
+    /// Bytes on disk that it needs beside what is there, indexes too: what the rows shown take, or the
+    /// collection's table where nothing is shown yet.
     pub bytes: u64,
 }
 
@@ -106,6 +107,21 @@ impl<'a> Subject<'a> {
             problem: "has a collection that was just renamed".into(),
             hint: "refresh again".into(),
         })
+    }
+
+    /// Bytes that its rows take when they are built anew.
+    async fn size(&self, client: &Client) -> Result<u64, Error> {
+        let row = match self.model.shows {
+            Some(_) => {
+                let sql = "select pg_catalog.pg_total_relation_size($1::text::pg_catalog.regclass)";
+                client.query_one(sql, &[&self.storage().part(self.model.serving)]).await?
+            }
+            None => {
+                let sql = "select pg_catalog.pg_table_size($1::pg_catalog.oid::pg_catalog.regclass)";
+                client.query_one(sql, &[&self.model.table_oid]).await?
+            }
+        };
+        Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))
     }
 
     /// The cheapest way that is right, and why.
@@ -147,7 +163,7 @@ pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
     for subject in subjects(client, schema, request, connection.server.version_num).await? {
         let (way, pending, reason) = subject.choose(client, request.way.as_deref()).await?;
         let bytes = match way.name {
-            "swap" => size(client, subject.model.table_oid).await?,
+            "swap" => subject.size(client).await?,
             _ => 0,
         };
         estimates.push(Estimate {
@@ -401,7 +417,3 @@ async fn rows_estimate(client: &Client, table_oid: u32) -> Result<u64, Error> {
     Ok(u64::try_from(client.query_one(sql, &[&table_oid]).await?.get::<_, i64>(0)).unwrap_or(0))
 }
 
-async fn size(client: &Client, table_oid: u32) -> Result<u64, Error> {
-    let sql = "select pg_catalog.pg_table_size($1::pg_catalog.oid::pg_catalog.regclass)";
-    Ok(u64::try_from(client.query_one(sql, &[&table_oid]).await?.get::<_, i64>(0)).unwrap_or(0))
-}
