@@ -319,8 +319,10 @@ async fn two_models(db: &TestDatabase) {
     let files = Files::new();
     for name in ["things", "others"] {
         run(&db.url(), &request(name, "id", &[files.write(name, "{\"id\":\"a\",\"value\":1}\n")])).await;
-        publish_on(db, &wanted(name, &format!("{name}_read"), &["value:int=value"], &["value"], None)).await.unwrap();
-        refresh_on(db, &[&format!("{name}_read")], None).await.unwrap();
+        publish_on(db, &wanted(name, &format!("{name}_read"), &["value:int=value"], &["value"], None))
+            .await
+            .expect("the server answers");
+        refresh_on(db, &[&format!("{name}_read")], None).await.expect("the server answers");
     }
 }
 

@@ -416,4 +416,3 @@ async fn rows_estimate(client: &Client, table_oid: u32) -> Result<u64, Error> {
     let sql = "select greatest(reltuples, 0)::bigint from pg_catalog.pg_class where oid = $1";
     Ok(u64::try_from(client.query_one(sql, &[&table_oid]).await?.get::<_, i64>(0)).unwrap_or(0))
 }
-
