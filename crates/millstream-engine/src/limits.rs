@@ -257,6 +257,9 @@ pub const CHANGE_BYTES_MAX: u64 = 256 << 20;
 /// Share of a collection's rows up to which a model derives again only what was changed.
 pub const INCREMENTAL_SHARE_MAX: f64 = 0.2;
 
+/// Share of dead rows in a model from which on a refresh cleans it itself; half of autovacuum's own share.
+pub const LITTER_SHARE_MAX: f64 = 0.1;
+
 /// Tries of a refresh to find its way: each fails only when everything changes meanwhile.
 pub const REFRESH_TRIES_MAX: u32 = 3;
 

@@ -63,8 +63,10 @@ async fn freeze_at(url: &str) -> Result<Frozen, Error> {
 async fn estimated(url: &str) -> (u64, u64) {
     let connection = connection(url).await;
     let client = &connection.client;
-    let found = collections::find(client, &schema(), &"sums".parse().expect("a name")).await.unwrap();
-    let estimate = freeze_estimate(client, &schema(), &found.expect("it was loaded into")).await.unwrap();
+    let found =
+        collections::find(client, &schema(), &"sums".parse().expect("a name")).await.expect("the server answers");
+    let estimate =
+        freeze_estimate(client, &schema(), &found.expect("it was loaded into")).await.expect("the server answers");
     assert!(["replica", "minimal"].contains(&estimate.wal_level.as_str()), "{estimate:?}");
     (estimate.wal_bytes, estimate.bytes)
 }
@@ -75,12 +77,12 @@ async fn publish_at(url: &str) {
         model: "model".parse().expect("a name"),
         definition: Definition { columns: vec!["n:bigint=n".parse().expect("a column")], ..Definition::default() },
     };
-    publish(&mut connection(url).await, &schema(), &request).await.unwrap();
+    publish(&mut connection(url).await, &schema(), &request).await.expect("the server answers");
 }
 
 async fn refresh_at(url: &str) -> Vec<Refreshed> {
     let request = RefreshRequest { models: vec!["model".parse().expect("a name")], way: None, workers: Some(1) };
-    Box::pin(refresh(&surroundings(url).0.db, &schema(), &request)).await.unwrap()
+    Box::pin(refresh(&surroundings(url).0.db, &schema(), &request)).await.expect("the server answers")
 }
 
 async fn number(client: &Client, sql: &str) -> i64 {

@@ -10,8 +10,8 @@ use super::{Applied, Refresh, WAYS, Way, derivation, find, incremental, is_unlog
 use crate::error::Error;
 use crate::failpoint;
 use crate::limits::{
-    BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, CLEAR_BEFORE_PATIENCE, INCREMENTAL_SHARE_MAX, LOAD_LOCK_POLL,
-    LOAD_LOCK_WAIT, REFRESH_TRIES_MAX,
+    BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, CLEAR_BEFORE_PATIENCE, INCREMENTAL_SHARE_MAX, LITTER_SHARE_MAX,
+    LOAD_LOCK_POLL, LOAD_LOCK_WAIT, REFRESH_TRIES_MAX,
 };
 use crate::store::collections::Collection;
 use crate::store::models::{self, Model};
@@ -20,7 +20,7 @@ use millstream_model::CollectionName;
 use millstream_pg::{ConnInfo, quote_qualified};
 use serde::Serialize;
 use std::time::{Duration, Instant};
-use tokio_postgres::{Client, GenericClient};
+use tokio_postgres::{Client, GenericClient, SimpleQueryMessage};
 
 /// What is to be brought up to date.
 #[derive(Debug, Clone)]
@@ -321,7 +321,7 @@ async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed)
         // Not sooner: the snapshot of the build kept anything from being frozen.
         client.batch_execute(&format!("vacuum (freeze) {shown}")).await?;
         refreshed.uncast = uncast(client, &subject.derivation(&storage), &shown, "true").await?;
-    } else if refreshed.rows > 0 {
+    } else if is_littered(client, &shown, refreshed.rows).await? {
         client.batch_execute(&format!("vacuum (analyze) {shown}")).await?;
     }
     let sql = "select pg_catalog.pg_total_relation_size($1::text::pg_catalog.regclass)";
@@ -412,7 +412,24 @@ fn held(model: &CollectionName, waited: Duration) -> Error {
     }
 }
 
+/// Rows of a table, as the planner sees them: by its statistics and size, or by its size alone.
 async fn rows_estimate(client: &Client, table_oid: u32) -> Result<u64, Error> {
-    let sql = "select greatest(reltuples, 0)::bigint from pg_catalog.pg_class where oid = $1";
-    Ok(u64::try_from(client.query_one(sql, &[&table_oid]).await?.get::<_, i64>(0)).unwrap_or(0))
+    let sql = "select $1::pg_catalog.oid::pg_catalog.regclass::text";
+    let table: String = client.query_one(sql, &[&table_oid]).await?.get(0);
+    let lines = client.simple_query(&format!("explain (format json) select from {table}")).await?;
+    let plan = lines.iter().find_map(|line| match line {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    let plan: Option<serde_json::Value> = plan.and_then(|plan| serde_json::from_str(plan).ok());
+    Ok(plan.and_then(|plan| plan.pointer("/0/Plan/Plan Rows")?.as_u64()).unwrap_or(0))
+}
+
+/// Whether so many of a table's rows are dead that it is cleaned now, and not when the server comes to it: that
+/// takes a pass over every index, which few changes are not worth.
+async fn is_littered(client: &Client, table: &str, just_changed: u64) -> Result<bool, Error> {
+    let sql = "select (pg_catalog.pg_stat_get_dead_tuples(oid) + $2)::float8, greatest(reltuples, 0)::float8 \
+               from pg_catalog.pg_class where oid = $1::text::pg_catalog.regclass";
+    let row = client.query_one(sql, &[&table, &i64::try_from(just_changed).unwrap_or(i64::MAX)]).await?;
+    Ok(row.get::<_, f64>(0) > LITTER_SHARE_MAX * row.get::<_, f64>(1))
 }

@@ -242,7 +242,7 @@ async fn publish(
     if args.publish.is_empty() {
         return Ok(Exit::Done);
     }
-    let names: Vec<String> = args.publish.iter().map(|name| shell_word(name)).collect();
+    let names: Vec<String> = args.publish.iter().map(shell_word).collect();
     let later = format!("bring them up to date: millstream refresh {}", names.join(" "));
     if outcome.stopped.is_some() {
         note(&format!("the load ended early, so that no model was refreshed; {later}"));

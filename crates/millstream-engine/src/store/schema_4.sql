@@ -1,0 +1,80 @@
+-- The statement that walks the distinct values of a column of a table's primary key: one descent of its index
+-- for each value, however many rows have it, and each value as soon as it is found. `prefix` gives the values of
+-- all columns of the key before it.
+create function {schema}.distinct_walk(collection regclass, key_column text, prefix text[])
+returns text
+language plpgsql stable set search_path = pg_catalog, pg_temp
+as $distinct_walk$
+declare
+    place constant integer := coalesce(cardinality(prefix), 0) + 1;
+    names text[];
+    types text[];
+    foreign_type text;
+    among text;
+begin
+    select array_agg(a.attname order by k.nth),
+           array_agg(format('%I.%I', n.nspname, t.typname) order by k.nth),
+           min(a.attname) filter (where k.nth <= place and n.nspname <> 'pg_catalog')
+    into names, types, foreign_type
+    from pg_index i
+    cross join unnest(i.indkey::int2[]) with ordinality as k (attnum, nth)
+    join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum
+    join pg_type t on t.oid = a.atttypid
+    join pg_namespace n on n.oid = t.typnamespace
+    where i.indrelid = collection and i.indisprimary and k.nth <= i.indnkeyatts;
+    if names is null then
+        raise exception using
+            errcode = 'invalid_parameter_value', message = format('%s has no primary key', collection);
+    end if;
+    if key_column is distinct from names[place] then
+        raise exception using
+            errcode = 'invalid_parameter_value',
+            message = format('%s is not column %s of the key of %s (%s), before which %s values are given',
+                             quote_nullable(key_column), place, collection, array_to_string(names, ', '), place - 1),
+            hint = 'prefix gives a value for each column of the key before the one to be walked';
+    end if;
+    if foreign_type is not null then
+        raise exception using
+            errcode = 'feature_not_supported',
+            message = format('the key column %s of %s is of a type that is not PostgreSQL''s own',
+                             quote_ident(foreign_type), collection),
+            hint = 'such a type may compare by operators of its own: use select distinct';
+    end if;
+    select coalesce(string_agg(format('stored.%I operator(pg_catalog.=) %L::%s', names[n], prefix[n], types[n]),
+                               ' and ' order by n), 'true')
+    into among
+    from generate_series(1, place - 1) as n;
+    return format(
+        $walk$
+        with recursive walk as (
+            (select stored.%1$I as value from %2$s as stored where %3$s order by stored.%1$I limit 1)
+            union all
+            select next.value
+            from walk
+            cross join lateral (
+                select stored.%1$I as value
+                from %2$s as stored
+                where %3$s and stored.%1$I operator(pg_catalog.>) walk.value
+                order by stored.%1$I
+                limit 1
+            ) as next
+        )
+        select value from walk
+        $walk$,
+        key_column, collection, among);
+end
+$distinct_walk$;
+
+-- The distinct values themselves, in the order of the key. The settings leave the planner the index in its
+-- order and nothing else, whatever the statistics say.
+create function {schema}.distinct_values(
+    collection regclass, key_column text, prefix text[] default '{}', at_most bigint default null)
+returns setof text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+as $distinct_values$
+begin
+    return query execute format('select value::text from (%s) as walked limit %L',
+                                {schema}.distinct_walk(collection, key_column, prefix), at_most);
+end
+$distinct_values$;
