@@ -4,6 +4,7 @@
 
 mod args;
 mod commands;
+mod confirmation;
 mod demo;
 mod exit;
 mod failure;

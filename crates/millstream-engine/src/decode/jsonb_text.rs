@@ -31,16 +31,19 @@ struct Member {
     value: Range<usize>,
 }
 
+/// Bytes of a name that decide most comparisons: those of a `u64`.
+const RANK_BYTES: usize = 8;
+
 impl Member {
     fn new(name: Range<usize>, escaped: bool, text: &[u8], value: Range<usize>) -> Self {
         // Names of one length have their first bytes in the same places.
-        let first = text[name.clone()].iter().take(8).fold(0, |first, &byte| first << 8 | u64::from(byte));
+        let first = text[name.clone()].iter().take(RANK_BYTES).fold(0, |first, &byte| first << 8 | u64::from(byte));
         Self { rank: (name.len(), first), name, escaped, value }
     }
 
     /// Whether a name of the same rank may be another.
     fn is_longer_than_rank(&self) -> bool {
-        self.rank.0 > 8
+        self.rank.0 > RANK_BYTES
     }
 }
 

@@ -1,8 +1,7 @@
 //! Emptying a generation that is not shown any more, as soon as nobody can see it.
 
-use super::refresh::MODEL_LOCK_CLASS;
+use super::lock::{BUILD_LOCK_CLASS, MODEL_LOCK_CLASS};
 use super::storage::Storage;
-use super::swap::BUILD_LOCK_CLASS;
 use crate::error::Error;
 use crate::failpoint;
 use crate::limits::{CLEAR_BACKOFF_MAX, CLEAR_LOCK_BUDGET, CLEAR_POLL};

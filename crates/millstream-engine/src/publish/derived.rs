@@ -2,7 +2,7 @@
 
 use super::record::Listened;
 use super::storage::{GENERATIONS, Storage};
-use super::{PUBLISH_LOCK, refresh};
+use super::{PUBLISH_LOCK, lock};
 use crate::error::Error;
 use crate::store::Schema;
 use crate::store::models;
@@ -19,7 +19,7 @@ pub(crate) async fn hold_models(client: &impl GenericClient, schema: &Schema, ta
     // In the order of a refresh.
     models.sort_by_key(|model| model.model_id);
     for model in &models {
-        refresh::lock_for_transaction(client, model).await?;
+        lock::lock_for_transaction(client, model).await?;
     }
     Ok(())
 }

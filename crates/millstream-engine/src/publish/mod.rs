@@ -4,6 +4,7 @@ mod clear;
 mod definition;
 mod derived;
 mod incremental;
+mod lock;
 mod record;
 mod refresh;
 mod runner;
@@ -118,7 +119,7 @@ pub async fn publish(
     let version_num = connection.server.version_num;
     let collection = collection(&connection.client, schema, &request.collection).await?;
     if let Some(model) = models::find(&connection.client, schema, &request.model).await? {
-        refresh::lock_for_session(&connection.client, &model).await?;
+        lock::lock_for_session(&connection.client, &model).await?;
         drop_leftovers(&connection.client, schema, &model).await?;
     }
     let transaction = connection.client.transaction().await?;
@@ -128,16 +129,16 @@ pub async fn publish(
             return Err(taken(request, "is a model of another collection"));
         }
         if model.shows.is_some() {
-            refresh::lock_for_transaction(&transaction, &model).await?;
+            lock::lock_for_transaction(&transaction, &model).await?;
             let (clauses, gone) = reindex(&transaction, schema, &model, request).await?;
-            refresh::lock_for_session(&transaction, &model).await?;
+            lock::lock_for_session(&transaction, &model).await?;
             transaction.commit().await?;
             drop_leftovers(&connection.client, schema, &model).await?;
             let made = clauses.iter().filter(|clause| !model.definition.indexes.contains(clause)).count();
             return Ok(Published::Reindexed { made, dropped: gone.len() });
         }
         // An earlier attempt came no further, or another is still at it.
-        refresh::lock_for_transaction(&transaction, &model).await?;
+        lock::lock_for_transaction(&transaction, &model).await?;
         let storage = Storage { schema, model_id: model.model_id, unlogged: false };
         storage.drop(&transaction, &model).await?;
         models::forget(&transaction, schema, model.model_id).await?;
@@ -214,7 +215,7 @@ async fn drop_leftovers(client: &Client, schema: &Schema, model: &Model) -> Resu
         storage.drop_other_indexes(client, now.serving, &now.definition.indexes).await
     }
     .await;
-    let unlocked = refresh::unlock_session(client, model).await;
+    let unlocked = lock::unlock_session(client, model).await;
     dropped.and(unlocked)
 }
 
@@ -226,7 +227,7 @@ pub async fn unpublish(connection: &mut Connection, schema: &Schema, name: &Coll
     let model = find(&connection.client, schema, name).await?;
     let transaction = connection.client.transaction().await?;
     transaction.execute("select pg_advisory_xact_lock($1)", &[&PUBLISH_LOCK]).await?;
-    refresh::lock_for_transaction(&transaction, &model).await?;
+    lock::lock_for_transaction(&transaction, &model).await?;
     transaction.batch_execute(&format!("set local lock_timeout = {}", PUBLISH_LOCK_WAIT.as_millis())).await?;
     Storage { schema, model_id: model.model_id, unlogged: false }.drop(&transaction, &model).await?;
     models::forget(&transaction, schema, model.model_id).await?;

@@ -4,14 +4,15 @@ use super::clear::clear;
 use super::definition::Derivation;
 use super::record::{Listened, Pending};
 use super::storage::Storage;
-use super::swap::BUILD_LOCK_CLASS;
 use super::uncast::{Uncast, uncast};
-use super::{Applied, Refresh, WAYS, Way, derivation, find, incremental, is_unlogged, listened, refresh_session, swap};
+use super::{
+    Applied, Refresh, WAYS, Way, derivation, find, incremental, is_unlogged, listened, lock, refresh_session, swap,
+};
 use crate::error::Error;
 use crate::failpoint;
 use crate::limits::{
     BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, CLEAR_BEFORE_PATIENCE, INCREMENTAL_SHARE_MAX, LITTER_SHARE_MAX,
-    LOAD_LOCK_POLL, LOAD_LOCK_WAIT, REFRESH_TRIES_MAX,
+    REFRESH_TRIES_MAX,
 };
 use crate::store::collections::Collection;
 use crate::store::models::{self, Model};
@@ -20,7 +21,7 @@ use millstream_model::CollectionName;
 use millstream_pg::{ConnInfo, quote_qualified};
 use serde::Serialize;
 use std::time::{Duration, Instant};
-use tokio_postgres::{Client, GenericClient, SimpleQueryMessage};
+use tokio_postgres::{Client, SimpleQueryMessage};
 
 /// What is to be brought up to date.
 #[derive(Debug, Clone)]
@@ -190,7 +191,9 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
     connection.require_writable()?;
     let client = &connection.client;
     let mut subjects = subjects(client, schema, request, connection.server.version_num).await?;
-    lock(client, &subjects).await?;
+    for subject in &subjects {
+        lock::lock_for_refresh(client, &subject.model).await?;
+    }
     failpoint::hit("refresh-locked").await?;
     // What was read before the lock may be of the past.
     for subject in &mut subjects {
@@ -357,51 +360,6 @@ async fn subjects<'a>(
     subjects.sort_by_key(|subject| subject.model.model_id);
     subjects.dedup_by_key(|subject| subject.model.model_id);
     Ok(subjects)
-}
-
-/// First key of the advisory lock that a refresh of a model holds: `mslm`.
-pub(super) const MODEL_LOCK_CLASS: i32 = 0x6d73_6c6d;
-
-/// Takes the locks of the models, which end with the session. A refresh whose client was killed is waited
-/// for, and so are its builders: what they still write must not get among what the next ones do.
-async fn lock(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
-    for subject in subjects {
-        let model = &subject.model;
-        lock_for_session(client, model).await?;
-        client.execute("select pg_catalog.pg_advisory_lock($1, $2)", &[&BUILD_LOCK_CLASS, &model.lock_id]).await?;
-        client.execute("select pg_catalog.pg_advisory_unlock($1, $2)", &[&BUILD_LOCK_CLASS, &model.lock_id]).await?;
-    }
-    Ok(())
-}
-
-/// Keeps refreshes of a model away until the session ends or unlocks it.
-pub(super) async fn lock_for_session(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
-    wait_for(client, "select pg_catalog.pg_try_advisory_lock($1, $2)", model).await
-}
-
-/// Lets go of what [`lock_for_session`] took.
-pub(super) async fn unlock_session(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
-    let sql = "select pg_catalog.pg_advisory_unlock($1, $2)";
-    client.execute(sql, &[&MODEL_LOCK_CLASS, &model.lock_id]).await?;
-    Ok(())
-}
-
-/// Keeps refreshes of a model away until the transaction ends.
-pub(super) async fn lock_for_transaction(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
-    wait_for(client, "select pg_catalog.pg_try_advisory_xact_lock($1, $2)", model).await
-}
-
-/// Tries a lock of a model until it is had. A refresh that has just ended or was killed lets go of it when the
-/// server has noticed.
-async fn wait_for(client: &impl GenericClient, sql: &str, model: &Model) -> Result<(), Error> {
-    let deadline = Instant::now() + LOAD_LOCK_WAIT;
-    while !client.query_one(sql, &[&MODEL_LOCK_CLASS, &model.lock_id]).await?.get::<_, bool>(0) {
-        if Instant::now() > deadline {
-            return Err(Error::ModelBusy { model: model.name.clone() });
-        }
-        tokio::time::sleep(LOAD_LOCK_POLL).await;
-    }
-    Ok(())
 }
 
 fn held(model: &CollectionName, waited: Duration) -> Error {

@@ -1,5 +1,6 @@
 //! `swap`: builds the generation that is not shown from the whole collection, beside the readers.
 
+use super::lock::BUILD_LOCK_CLASS;
 use super::storage::Storage;
 use super::{Applied, Refresh, Way, Working, refresh_session};
 use crate::error::Error;
@@ -12,9 +13,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::task::JoinSet;
 
 pub(super) static WAY: Way = Way { name: "swap", apply };
-
-/// First key of the advisory lock that the sessions of a build share: `mslb`.
-pub(super) const BUILD_LOCK_CLASS: i32 = 0x6d73_6c62;
 
 fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
     async move { build(refresh).await }.boxed()

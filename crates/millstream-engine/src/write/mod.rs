@@ -92,13 +92,14 @@ impl<'a> Session<'a> {
     /// The writer of a batch that is meant for another one: that writes no tombstones, and large documents are
     /// not sampled, so that unchanged ones are left alone only by the writer that looks at all of them.
     pub(crate) fn writer(&self, meant: &'static Writer, batch: &Batch) -> &'static Writer {
-        let stored = [staged::WRITER.name, staged_update::WRITER.name].contains(&meant.name);
-        match () {
-            () if self.target.guarded || batch.has_tombstones() => &deleting::WRITER,
-            () if stored && batch.has_large() && self.target.skip_unchanged != SkipUnchanged::Off => {
-                &comparison::WRITER
-            }
-            () => meant,
+        let skips = self.target.skip_unchanged != SkipUnchanged::Off;
+        if self.target.guarded || batch.has_tombstones() {
+            &deleting::WRITER
+        } else if skips && batch.has_large() && [staged::WRITER.name, staged_update::WRITER.name].contains(&meant.name)
+        {
+            &comparison::WRITER
+        } else {
+            meant
         }
     }
 

@@ -24,7 +24,6 @@ pub(crate) const SUBJECT: Subject = Subject {
     few: false,
     encoded: true,
     accounts: false,
-    published: false,
     tools: &[],
     run: |trial, phase, table| Box::pin(run(trial, phase, table)),
 };

@@ -13,7 +13,6 @@ pub(crate) const SUBJECT: Subject = Subject {
     few: false,
     encoded: false,
     accounts: true,
-    published: false,
     tools: &[],
     run: |trial, phase, table| Box::pin(load(trial, phase, table)),
 };

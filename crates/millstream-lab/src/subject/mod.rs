@@ -41,8 +41,6 @@ pub struct Subject {
     encoded: bool,
     /// It prints a receipt.
     accounts: bool,
-    /// A read model is made of its table.
-    published: bool,
     /// Programs that it needs.
     pub(crate) tools: &'static [&'static Tool],
     run: Run,
@@ -185,9 +183,7 @@ impl Trial<'_> {
         if subject.store == Store::Mongo {
             return self.bench.drop_mongo().await;
         }
-        if subject.published {
-            published::unpublish(self, table).await?;
-        }
+        published::unpublish(self, table).await?;
         let drop = format!("drop table if exists {} cascade", self.bench.quoted(table));
         Ok(self.control.client.batch_execute(&drop).await?)
     }

@@ -22,7 +22,6 @@ pub(crate) const IMPORT: Subject = Subject {
     few: false,
     encoded: false,
     accounts: false,
-    published: false,
     tools: &[&PYMONGO, &MONGOIMPORT],
     run: |trial, phase, table| Box::pin(import(trial, phase, table)),
 };

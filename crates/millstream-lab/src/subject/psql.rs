@@ -17,7 +17,6 @@ pub(crate) const SUBJECT: Subject = Subject {
     few: false,
     encoded: false,
     accounts: false,
-    published: false,
     tools: &[&PSQL],
     run: |trial, phase, table| Box::pin(run(trial, phase, table)),
 };

@@ -17,7 +17,6 @@ pub(crate) const RECIPE: Subject = Subject {
     few: false,
     encoded: false,
     accounts: false,
-    published: false,
     tools: &[&PSYCOPG],
     run: |trial, phase, table| Box::pin(run(&RECIPE, trial, phase, table)),
 };

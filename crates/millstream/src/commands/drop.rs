@@ -1,6 +1,7 @@
 //! `drop`: removes a collection with all that is on record about it.
 
 use crate::args::TargetArgs;
+use crate::confirmation::confirmed;
 use crate::exit::Exit;
 use crate::failure::{Failure, shell_word};
 use crate::output::Output;
@@ -9,7 +10,6 @@ use crate::target::Database;
 use millstream_engine::store::collections::{self, Collection};
 use millstream_model::CollectionName;
 use serde_json::json;
-use std::io::{BufRead, IsTerminal, Write};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,7 +44,7 @@ pub struct DropArgs {
 pub async fn run(args: &DropArgs, output: Output) -> Result<Exit, Failure> {
     let (mut database, collection) = Database::open_at(&args.target, &args.name).await?;
     let with_table = collection.present && (args.table || !collection.adopted);
-    if !args.yes && !confirmed(&collection, with_table)? {
+    if !args.yes && !is_wanted(&collection, with_table)? {
         return Err(Failure::user("nothing was dropped"));
     }
     let dropped = collections::drop(&mut database.connection.client, &database.schema, &collection, with_table).await?;
@@ -67,21 +67,11 @@ pub async fn run(args: &DropArgs, output: Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn confirmed(collection: &Collection, with_table: bool) -> Result<bool, Failure> {
+fn is_wanted(collection: &Collection, with_table: bool) -> Result<bool, Failure> {
     let name = &collection.name;
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(Failure::user(format!("dropping {name} needs a yes, and nobody can be asked"))
-            .hint(format!("millstream drop {} --yes", shell_word(name))));
-    }
     let what = if with_table { "drop the table of" } else { "forget" };
-    let mut stderr = std::io::stderr();
-    // With stderr closed the answer is read all the same, and an empty one means no.
-    let _ = write!(stderr, "{what} {name} with its loads and rejects? [y/N] ");
-    let _ = stderr.flush();
-    let mut answer = String::new();
-    std::io::stdin()
-        .lock()
-        .read_line(&mut answer)
-        .map_err(|error| Failure::user("cannot read the answer").because(&error))?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    confirmed(&format!("{what} {name} with its loads and rejects?"), || {
+        Failure::user(format!("dropping {name} needs a yes, and nobody can be asked"))
+            .hint(format!("millstream drop {} --yes", shell_word(name)))
+    })
 }

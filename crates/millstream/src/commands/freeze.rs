@@ -1,6 +1,7 @@
 //! `freeze`: makes an unlogged collection survive crashes of the server.
 
 use crate::args::TargetArgs;
+use crate::confirmation::confirmed;
 use crate::exit::Exit;
 use crate::failure::{Failure, shell_word};
 use crate::output::Output;
@@ -9,7 +10,6 @@ use crate::target::Database;
 use millstream_engine::store::{FreezeEstimate, freeze, freeze_estimate};
 use millstream_model::CollectionName;
 use serde_json::json;
-use std::io::{BufRead, IsTerminal, Write};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -57,7 +57,7 @@ pub async fn run(args: &FreezeArgs, output: Output) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     // Without tables to write, only records are mended, which is nothing to ask about.
-    if estimate.tables > 0 && !args.yes && !confirmed(name, &estimate)? {
+    if estimate.tables > 0 && !args.yes && !is_wanted(name, &estimate)? {
         return Err(Failure::user("nothing was frozen"));
     }
     let frozen = freeze(client, &database.schema, &collection).await?;
@@ -99,22 +99,10 @@ fn announced(name: &CollectionName, estimate: &FreezeEstimate) -> String {
     )
 }
 
-fn confirmed(name: &CollectionName, estimate: &FreezeEstimate) -> Result<bool, Failure> {
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(Failure::user(format!("freezing {name} needs a yes, and nobody can be asked")).hint(format!(
-            "{}; millstream freeze {} --yes",
-            announced(name, estimate),
-            shell_word(name)
-        )));
-    }
-    let mut stderr = std::io::stderr();
-    // With stderr closed the answer is read all the same, and an empty one means no.
-    let _ = write!(stderr, "{}. Freeze it? [y/N] ", announced(name, estimate));
-    let _ = stderr.flush();
-    let mut answer = String::new();
-    std::io::stdin()
-        .lock()
-        .read_line(&mut answer)
-        .map_err(|error| Failure::user("cannot read the answer").because(&error))?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+fn is_wanted(name: &CollectionName, estimate: &FreezeEstimate) -> Result<bool, Failure> {
+    let announced = announced(name, estimate);
+    confirmed(&format!("{announced}. Freeze it?"), || {
+        Failure::user(format!("freezing {name} needs a yes, and nobody can be asked"))
+            .hint(format!("{announced}; millstream freeze {} --yes", shell_word(name)))
+    })
 }
