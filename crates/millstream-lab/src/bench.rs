@@ -139,8 +139,27 @@ impl Bench {
 
     /// Runs a command of the measured binary and returns what it took, with the JSON it printed.
     pub(crate) async fn millstream(&self, args: &[&str], proxy: Option<&Proxy>) -> Result<Timing, Error> {
+        let mut command = self.command(args, proxy);
+        self.run("millstream", command.args(["--output", "json"])).await
+    }
+
+    /// Runs a command of the measured binary that prints lines and returns what it took, with these lines.
+    pub(crate) async fn answer(&self, args: &[&str]) -> Result<(Timing, Vec<String>), Error> {
+        let failed = |why: String| Error::Subject { subject: "millstream", why };
+        let limit = Duration::from_secs(SAMPLE_SECONDS_MAX);
+        let answer = process::answer_within(limit, &mut self.command(args, None), self.dir.path()).await?;
+        let answer = answer.ok_or_else(|| failed(format!("killed, it had not ended after {SAMPLE_SECONDS_MAX} s")))?;
+        if !answer.status.success() {
+            return Err(failed(format!("{}: {}", answer.status, complaint(&answer.stderr))));
+        }
+        let timing = Timing { first_seconds: answer.first_seconds, ..Timing::of(answer.wall_seconds) };
+        Ok((timing, answer.stdout.lines().map(str::to_owned).collect()))
+    }
+
+    /// A command of the measured binary, for the database of the run.
+    fn command(&self, args: &[&str], proxy: Option<&Proxy>) -> Command {
         let mut command = Command::new(&self.ground.binary);
-        command.args(args).args(["--output", "json", "--schema", &self.store]);
+        command.args(args).args(["--schema", &self.store]);
         for name in VARIABLES {
             command.env_remove(name);
         }
@@ -155,7 +174,7 @@ impl Bench {
             }
             (None, None) => {}
         }
-        self.run("millstream", &mut command).await
+        command
     }
 
     /// Runs a subject's command to its good end. What it prints is its receipt.
@@ -171,6 +190,7 @@ impl Bench {
         let receipt = printed.map(serde_json::from_str).transpose();
         Ok(Timing {
             wall_seconds: ended.wall_seconds,
+            first_seconds: None,
             client_cpu_seconds: ended.cpu_seconds,
             client_peak_bytes: ended.peak_bytes,
             receipt: receipt.map_err(|error| failed(format!("no receipt: {error}")))?,
@@ -219,6 +239,11 @@ impl Bench {
             self.run("MongoDB", &mut self.mongo_script(python, "drop")?).await?;
         }
         Ok(())
+    }
+
+    /// The schema of Millstream's own tables and functions.
+    pub(crate) fn store(&self) -> &str {
+        &self.store
     }
 
     /// A table's name for the command line.

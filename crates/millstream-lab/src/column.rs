@@ -56,6 +56,15 @@ pub(crate) const SIZE: Column = Column {
     cell: |line| line.table_bytes_per_row.map(|spread| whole(&spread)),
 };
 
+pub(crate) const MILLISECONDS: Column =
+    Column { heading: "MS", legend: "ms: milliseconds until the end.", cell: |line| Some(short(line.milliseconds())) };
+
+pub(crate) const FIRST_ROW: Column = Column {
+    heading: "FIRST ROW",
+    legend: "first row: milliseconds until it was there, median (min-max).",
+    cell: |line| line.first_seconds.map(|spread| between(&spread, |seconds| short(seconds * 1e3))),
+};
+
 pub(crate) const VACUUMS: Column = Column {
     heading: "VAC",
     legend: "vac: how often the server had vacuumed the table by itself.",

@@ -153,6 +153,34 @@ const REFRESH: Goal = Goal {
     ..INGEST
 };
 
+const DISTINCT: Goal = Goal {
+    name: "distinct, SQL / select",
+    target: at_least(80.0, 120.0),
+    experiment: "distinct",
+    data_set: "sequential-150",
+    of: ("function", "large"),
+    by: Some(("select", "large", Durability::Durable)),
+    ..INGEST
+};
+
+const DISTINCT_COMMAND: Goal = Goal { name: "  the command", of: ("distinct", "large"), ..DISTINCT };
+
+const FIRST_ROW: Goal = Goal {
+    name: "  its first row, ms",
+    target: at_most(10.0, 5.0),
+    by: None,
+    value: first_milliseconds,
+    ..DISTINCT_COMMAND
+};
+
+const DISTINCT_LARGE: Goal = Goal {
+    name: "  SQL, large / small",
+    target: at_most(2.0, 1.5),
+    by: Some(("function", "small", Durability::Durable)),
+    value: seconds,
+    ..DISTINCT
+};
+
 /// Every goal, in the order of the report.
 const GOALS: &[Goal] = &[
     INGEST,
@@ -225,6 +253,17 @@ const GOALS: &[Goal] = &[
         by: Some(("concurrently", "all", Durability::Durable)),
         ..REFRESH
     },
+    DISTINCT,
+    DISTINCT_COMMAND,
+    FIRST_ROW,
+    Goal { name: "  SQL, first row, ms", of: ("function", "large"), ..FIRST_ROW },
+    DISTINCT_LARGE,
+    Goal {
+        name: "  command, large / small",
+        of: ("distinct", "large"),
+        by: Some(("distinct", "small", Durability::Durable)),
+        ..DISTINCT_LARGE
+    },
 ];
 
 /// What a record says of the goals that it says something of.
@@ -292,6 +331,10 @@ fn rate(one: &Sample, _: &DataSet) -> Option<f64> {
 
 fn seconds(one: &Sample, _: &DataSet) -> Option<f64> {
     Some(one.measures()?.timing.wall_seconds)
+}
+
+fn first_milliseconds(one: &Sample, _: &DataSet) -> Option<f64> {
+    Some(one.measures()?.timing.first_seconds? * 1e3)
 }
 
 fn total_bytes(one: &Sample, _: &DataSet) -> Option<f64> {

@@ -26,6 +26,7 @@ mod report;
 mod sample;
 mod server;
 mod spread;
+mod standing;
 mod stream;
 mod subject;
 mod text;

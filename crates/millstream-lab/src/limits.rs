@@ -69,11 +69,18 @@ pub(crate) const COMPLAINT_BYTES_MAX: usize = 2_000;
 /// usual run; one that hangs is killed, and the run goes on.
 pub(crate) const SAMPLE_SECONDS_MAX: u64 = 30 * 60;
 
+/// Values of the column that is walked.
+pub(crate) const VALUES: u64 = 1_000;
+
+/// Answers of which a sample is the median: each takes milliseconds, and the first on a session more.
+pub(crate) const ANSWERS: usize = 5;
+
 /// Names of a record's directory that are tried before giving up.
 pub(crate) const NAME_TRIES_MAX: u32 = 1_000;
 
 const _: () = assert!(DOCUMENT_BYTES_MIN < DOCUMENT_BYTES_MAX);
 const _: () = assert!(DOCUMENTS_MAX < u32::MAX as u64);
+const _: () = assert!(GROWN_ROWS_MIN >= VALUES && ANSWERS % 2 == 1);
 const _: () = assert!(LOOK_MS < CHILDREN_LOOK_MS);
 const _: () = assert!(DOCUMENTS_FEWEST < DOCUMENTS_MIN && DOCUMENTS_MIN < DOCUMENTS_FEW_MAX);
 const _: () = assert!(GROWN_ROWS_MIN * 2 < DOCUMENTS_MAX);

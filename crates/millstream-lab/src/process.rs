@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::limits::{CHILDREN_LOOK_MS, LOOK_MS};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::fs;
+use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -21,6 +22,21 @@ pub(crate) struct Ended {
     /// The largest resident memory, as seen at most [`LOOK_MS`] before its end. With children: its and their memory,
     /// shared pages counted once, looked at every [`CHILDREN_LOOK_MS`].
     pub(crate) peak_bytes: Option<u64>,
+    /// What it wrote to stdout.
+    pub(crate) stdout: String,
+    /// What it wrote to stderr.
+    pub(crate) stderr: String,
+}
+
+/// What a process took to answer, and the answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// How it ended.
+    pub(crate) status: ExitStatus,
+    /// From before its start to its exit.
+    pub(crate) wall_seconds: f64,
+    /// From before its start to the first byte of its answer.
+    pub(crate) first_seconds: Option<f64>,
     /// What it wrote to stdout.
     pub(crate) stdout: String,
     /// What it wrote to stderr.
@@ -79,6 +95,45 @@ pub(crate) async fn run(command: &mut Command, dir: &Path) -> Result<Ended, Erro
 /// The same with a bound on its time: `None` when it had not ended by then and was killed with its children.
 pub(crate) async fn run_within(limit: Duration, command: &mut Command, dir: &Path) -> Result<Option<Ended>, Error> {
     tokio::time::timeout(limit, run(command, dir)).await.ok().transpose()
+}
+
+/// Runs a command whose answer is read as it comes, at most for some time: `None` when that was over.
+pub(crate) async fn answer_within(limit: Duration, command: &mut Command, dir: &Path) -> Result<Option<Answer>, Error> {
+    tokio::time::timeout(limit, answer(command, dir)).await.ok().transpose()
+}
+
+async fn answer(command: &mut Command, dir: &Path) -> Result<Answer, Error> {
+    let program = Path::new(command.get_program()).to_owned();
+    let said = dir.join("stderr");
+    let stderr = fs::File::create(&said).map_err(Error::io("write", &said))?;
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
+    let start = Instant::now();
+    let mut running = Running(command.spawn().map_err(Error::io("start", &program))?);
+    let pid = Pid::from_child(&running.0);
+    let stdout = running.0.stdout.take();
+    let read = tokio::task::spawn_blocking(move || first_and_all(stdout));
+    let end = tokio::task::spawn_blocking(move || exit_time(pid)).await.unwrap_or_else(|_| Instant::now());
+    let status = running.0.wait().map_err(Error::io("wait for", &program))?;
+    let read = read.await.map_err(|error| std::io::Error::other(error.to_string())).flatten();
+    let (first, stdout) = read.map_err(Error::io("read what was printed by", &program))?;
+    let seconds = |then: Instant| then.duration_since(start).as_secs_f64();
+    Ok(Answer {
+        status,
+        wall_seconds: seconds(end),
+        first_seconds: first.map(seconds),
+        stdout: String::from_utf8_lossy(&stdout).into_owned(),
+        stderr: fs::read_to_string(&said).map_err(Error::io("read", &said))?,
+    })
+}
+
+/// When the first byte came, and all of them.
+fn first_and_all(from: Option<impl Read>) -> std::io::Result<(Option<Instant>, Vec<u8>)> {
+    let Some(mut from) = from else { return Ok((None, Vec::new())) };
+    let mut bytes = Vec::new();
+    from.by_ref().take(1).read_to_end(&mut bytes)?;
+    let first = (!bytes.is_empty()).then(Instant::now);
+    from.read_to_end(&mut bytes)?;
+    Ok((first, bytes))
 }
 
 /// Processor time of this process so far, in seconds.
@@ -157,6 +212,23 @@ mod tests {
         assert!(ended.wall_seconds > 0.0);
         assert!(ended.cpu_seconds.unwrap() > 0.0, "{ended:?}");
         assert!(ended.peak_bytes.unwrap() > 100 << 10, "{ended:?}");
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_timed_from_its_first_byte_to_its_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let limit = Duration::from_secs(1_000);
+        let ask = async |script: &str| {
+            let mut command = Command::new("/bin/sh");
+            answer_within(limit, command.args(["-c", script]), dir.path()).await.unwrap().unwrap()
+        };
+        let answer = ask("echo a; sleep 0.2; echo b; echo odd >&2; exit 3").await;
+        assert_eq!(
+            (answer.status.code(), answer.stdout.as_str(), answer.stderr.as_str()),
+            (Some(3), "a\nb\n", "odd\n")
+        );
+        assert!(answer.first_seconds.unwrap() < answer.wall_seconds, "{answer:?}");
+        assert_eq!(ask("true").await.first_seconds, None);
     }
 
     #[tokio::test]

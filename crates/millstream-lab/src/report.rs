@@ -64,6 +64,8 @@ pub struct Line {
     pub samples: usize,
     /// By the wall clock of the whole subject.
     pub rows_per_second: Spread,
+    /// Seconds until the first row of an answer was there, where that was asked.
+    pub first_seconds: Option<Spread>,
     /// By the subject's own account.
     pub receipt_rows_per_second: Option<Spread>,
     /// The experiment's ratio, of two samples of the same round.
@@ -161,6 +163,11 @@ fn failure(sample: &Sample) -> Option<String> {
 }
 
 impl Line {
+    /// The time of the median rate.
+    pub(crate) fn milliseconds(&self) -> f64 {
+        number(self.rows) / self.rows_per_second.median * 1e3
+    }
+
     /// `None` without a good sample.
     fn of(
         samples: &[&Sample],
@@ -185,6 +192,7 @@ impl Line {
             rows: own().map(|one| one.rows).next()?,
             samples: own().filter(|one| one.measures().is_some()).count(),
             rows_per_second: some(&Sample::rows_per_second)?,
+            first_seconds: some(&|one| one.measures()?.timing.first_seconds),
             receipt_rows_per_second: some(&|one| one.measures()?.timing.receipt_number("rows_per_second")),
             ratio: some(&|one| comparison?.ratio(one, samples)),
             cpu_seconds_per_million: some(&|one| {

@@ -71,6 +71,9 @@ pub struct Measures {
 pub struct Timing {
     /// From start to end. Of a process: from its start to its exit.
     pub wall_seconds: f64,
+    /// Until the first row of an answer was there, where that is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_seconds: Option<f64>,
     /// Processor time of the client, user and system, in seconds; `null` where the system does not tell.
     pub client_cpu_seconds: Option<f64>,
     /// Largest resident memory of the client's process with its children, in bytes; `null` where it is not a process
@@ -113,6 +116,11 @@ impl Sample {
 }
 
 impl Timing {
+    /// Of what is not a process of its own.
+    pub(crate) fn of(wall_seconds: f64) -> Self {
+        Self { wall_seconds, first_seconds: None, client_cpu_seconds: None, client_peak_bytes: None, receipt: None }
+    }
+
     /// A number of the receipt.
     pub fn receipt_number(&self, name: &str) -> Option<f64> {
         self.receipt.as_ref()?.get(name)?.as_f64()

@@ -14,8 +14,8 @@ use std::fmt::{Display, Formatter, Result, Write};
 const WIDTH: usize = 80;
 
 /// What holds for every table.
-const VERIFIED: &str =
-    "Every result was verified: rows, the sum of the numbers in all documents, each under its own key.";
+const VERIFIED: &str = "Every result was verified: rows, the sum of the numbers in all documents, each under its own key; of an answer, \
+     every value.";
 
 /// What the columns of the table of goals mean.
 const GOALS_LEGEND: &str = "must, aim: what is to be reached, + the aim is, = what must be is, - it is not. measured: \

@@ -132,7 +132,8 @@ async fn every_experiment_runs_small_and_says_something_of_every_goal() {
         let run = run(&mut lab.command_of("all", &["--without", "rivals", "--quick", "--lanes", "2"])).ends(0);
         assert!(run.stdout.lines().all(|line| line.chars().count() <= 80), "{run:?}");
         let record = lab.record();
-        let names = ["ingest", "durability", "hot", "wal", "memory", "latency", "growth", "published", "refresh"];
+        let names =
+            ["ingest", "durability", "hot", "wal", "memory", "latency", "growth", "published", "refresh", "distinct"];
         assert_eq!(record.experiments, names);
         for sample in &record.samples {
             let Outcome::Measured(measures) = &sample.outcome else { panic!("{sample:?}") };
@@ -146,6 +147,8 @@ async fn every_experiment_runs_small_and_says_something_of_every_goal() {
             assert_eq!(measures.page_image_bytes.is_some(), looked, "{sample:?}");
             let ends_with_checkpoint = sample.phase.starts_with("small,") || sample.phase.starts_with("large,");
             assert_eq!(measures.checkpoint_seconds.is_some(), ends_with_checkpoint, "{sample:?}");
+            let answers = sample.experiment == "distinct";
+            assert_eq!(measures.timing.first_seconds.is_some(), answers, "{sample:?}");
         }
         let report = Report::of(&record);
         let reached: Vec<&str> = report.goals.iter().map(|goal| goal.goal).collect();
@@ -163,6 +166,9 @@ async fn every_experiment_runs_small_and_says_something_of_every_goal() {
             "  stored keys",
             "8 read indexes / 0, new",
             "refresh 1 % / matview",
+            "distinct, SQL / select",
+            "  its first row, ms",
+            "  command, large / small",
         ] {
             assert!(reached.contains(&goal), "{goal}: {reached:?}");
         }

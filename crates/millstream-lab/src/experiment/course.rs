@@ -12,6 +12,7 @@ use crate::network::Proxy;
 use crate::record::{self, FORMAT, Record};
 use crate::sample::{Outcome, Sample};
 use crate::server::{self, Server};
+use crate::standing;
 use crate::stream::{Expected, Ledger, Stream};
 use crate::subject::{Prepared, Subject, TABLE, Trial};
 use crate::text::mark;
@@ -49,8 +50,13 @@ pub(super) async fn run(
     let dir = record::new_dir(plan.out.as_deref(), &record.date, &record.machine)?;
     for (experiment, subjects) in &cast.parts {
         for data_set in plan.data_sets(experiment) {
-            told(&format!("{} {}: writing documents of {} keys", experiment.name, data_set.name, data_set.documents));
-            let prepared = prepare(data_set, experiment, subjects, plan.lanes, bench.dir.path())?;
+            let standing = subjects.iter().all(|subject| subject.only_reads());
+            let task = if standing { "making a table" } else { "writing documents" };
+            told(&format!("{} {}: {task} of {} keys", experiment.name, data_set.name, data_set.documents));
+            let prepared = match standing {
+                true => stand(data_set, experiment, bench, &control).await?,
+                false => prepare(data_set, experiment, subjects, plan.lanes, bench.dir.path())?,
+            };
             for round in 1..=plan.rounds {
                 let trial = Trial {
                     experiment,
@@ -71,7 +77,11 @@ pub(super) async fn run(
                 // After every round, so that a run given up or killed keeps what it has measured.
                 record.write(&dir)?;
             }
-            remove(&prepared)?;
+            if standing {
+                standing::remove(bench, &control, experiment).await?;
+            } else {
+                remove(&prepared)?;
+            }
         }
     }
     control.close().await;
@@ -196,6 +206,22 @@ fn prepare(
         false => Vec::new(),
     };
     Ok(Prepared { data_set, phases, few, streams })
+}
+
+/// The tables of an experiment whose subjects only read.
+async fn stand(
+    data_set: DataSet,
+    experiment: &Experiment,
+    bench: &Bench,
+    control: &Connection,
+) -> Result<Prepared, Error> {
+    let mut phases = Vec::new();
+    for phase in experiment.phases {
+        standing::make(bench, control, &data_set, phase).await?;
+        let rows = phase.stream.documents(&data_set);
+        phases.push((PathBuf::new(), Expected { documents: rows, rows, sum: 0 }));
+    }
+    Ok(Prepared { data_set, phases, few: Vec::new(), streams: Vec::new() })
 }
 
 /// Refuses what does not fit the disk, before it is full. A little more than this is written for slow subjects.

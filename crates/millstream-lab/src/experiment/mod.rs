@@ -2,6 +2,7 @@
 
 mod comparison;
 mod course;
+mod distinct;
 mod durability;
 mod growth;
 mod hot;
@@ -70,6 +71,8 @@ pub enum Scale {
     Grown,
     /// The rows of a read model.
     Read,
+    /// The rows of a table whose distinct values are looked for.
+    Walked,
 }
 
 /// Takes lines about what is going on.
@@ -86,6 +89,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     growth::EXPERIMENT,
     published::EXPERIMENT,
     refresh::EXPERIMENT,
+    distinct::EXPERIMENT,
     rivals::EXPERIMENT,
 ];
 

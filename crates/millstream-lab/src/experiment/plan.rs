@@ -16,6 +16,8 @@ pub struct Plan {
     pub grown_rows: u64,
     /// Rows of the read models of `refresh`.
     pub read_rows: u64,
+    /// Rows of the larger table of `distinct`.
+    pub walked_rows: u64,
     /// Rounds: samples of each subject and phase.
     pub rounds: u32,
     /// Lengths of documents in bytes. Empty: those of the experiment.
@@ -48,6 +50,7 @@ impl Plan {
         range("the number of documents", self.documents, 1, DOCUMENTS_MAX)?;
         range("the number of rows to grow to", self.grown_rows, GROWN_ROWS_MIN, DOCUMENTS_MAX / 2)?;
         range("the number of rows of a read model", self.read_rows, GROWN_ROWS_MIN, DOCUMENTS_MAX)?;
+        range("the number of rows to walk", self.walked_rows, GROWN_ROWS_MIN, DOCUMENTS_MAX)?;
         range("the number of rounds", self.rounds.into(), 1, ROUNDS_MAX.into())?;
         range("the number of lanes", self.lanes.into(), 1, LANES_MAX.into())?;
         for size in &self.sizes {
@@ -67,6 +70,7 @@ impl Plan {
         let documents = match experiment.scale {
             Scale::Documents => self.documents,
             Scale::Read => self.read_rows,
+            Scale::Walked => self.walked_rows,
             Scale::Grown => self.grown_rows * growth::PIECES / growth::GROWN,
         };
         let make = |keys, bytes| DataSet::new(experiment.name, keys, bytes, documents, DOCUMENT_BYTES_MIN, self.seed);
@@ -86,6 +90,7 @@ mod tests {
             documents: 1_000_000,
             grown_rows: 20_000_000,
             read_rows: 5_000_000,
+            walked_rows: 10_000_000,
             rounds: 1,
             sizes: Vec::new(),
             keys: Vec::new(),
@@ -132,6 +137,7 @@ mod tests {
         assert_eq!(error, format!("a document's size must be from 150 to {DOCUMENT_BYTES_MAX}, not 20"));
         assert!(Plan { documents: 0, ..plan() }.check().is_err());
         assert!(Plan { read_rows: 10, ..plan() }.check().is_err());
+        assert!(Plan { walked_rows: 10, ..plan() }.check().is_err());
         assert!(Plan { grown_rows: 10, ..plan() }.check().is_err());
         assert!(Plan { rounds: 0, ..plan() }.check().is_err());
         assert!(Plan { lanes: 0, ..plan() }.check().is_err());

@@ -29,7 +29,7 @@ async fn run(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Er
     } else {
         client.batch_execute(&format!("refresh materialized view concurrently {name}")).await?;
     }
-    let wall_seconds = start.elapsed().as_secs_f64();
+    let timing = Timing::of(start.elapsed().as_secs_f64());
     trial.verify(&SUBJECT, phase, &view).await?;
-    Ok(Timing { wall_seconds, client_cpu_seconds: None, client_peak_bytes: None, receipt: None })
+    Ok(timing)
 }

@@ -3,6 +3,7 @@
 mod compact;
 mod concurrently;
 mod copy;
+mod distinct;
 mod indexes;
 mod millstream;
 mod mongo;
@@ -17,6 +18,7 @@ use crate::error::Error;
 use crate::experiment::{Experiment, Phase};
 use crate::network::Proxy;
 use crate::sample::{Measures, Outcome, Sample, Timing};
+use crate::standing;
 use crate::stream::Expected;
 use crate::tool::{Tool, Tools};
 use crate::wal;
@@ -53,6 +55,8 @@ enum Store {
     Postgres,
     /// A collection of the run's database.
     Mongo,
+    /// Nowhere: it reads a table that stands.
+    Standing,
 }
 
 /// Loads a phase's wave into a table and says what that took.
@@ -68,6 +72,9 @@ pub const SUBJECTS: &[Subject] = &[
     indexes::SUBJECT,
     published::REFRESHED,
     concurrently::SUBJECT,
+    distinct::SELECT,
+    distinct::FUNCTION,
+    distinct::COMMAND,
     psycopg::RECIPE,
     psycopg::PIPELINED,
     psycopg::EXECUTEMANY,
@@ -123,6 +130,11 @@ impl Subject {
         self.store == Store::Mongo
     }
 
+    /// It changes nothing and reads the tables of `standing.rs`.
+    pub(crate) fn only_reads(&self) -> bool {
+        self.store == Store::Standing
+    }
+
     /// It gets few documents.
     pub(crate) fn is_slow(&self) -> bool {
         self.few
@@ -147,6 +159,7 @@ impl Trial<'_> {
         let mut samples = Vec::new();
         let mut failed = None;
         for phase in self.experiment.phases.iter().filter(|phase| subject.takes(phase)) {
+            let table = if subject.only_reads() { standing::name(phase) } else { table.clone() };
             if phase.anew {
                 self.drop(subject, &table).await?;
             }
@@ -180,8 +193,10 @@ impl Trial<'_> {
     }
 
     async fn drop(&self, subject: &Subject, table: &str) -> Result<(), Error> {
-        if subject.store == Store::Mongo {
-            return self.bench.drop_mongo().await;
+        match subject.store {
+            Store::Mongo => return self.bench.drop_mongo().await,
+            Store::Standing => return Ok(()),
+            Store::Postgres => {}
         }
         published::unpublish(self, table).await?;
         let drop = format!("drop table if exists {} cascade", self.bench.quoted(table));
@@ -221,6 +236,8 @@ impl Trial<'_> {
                 self.bench.state(self.control, table).await?
             }
             Store::Mongo => mongo::state(self, table).await?,
+            // It has compared its answer itself.
+            Store::Standing => return Ok(measures),
         };
         state.verify(expected)?;
         let documents = expected.documents;

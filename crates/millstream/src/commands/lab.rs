@@ -74,7 +74,8 @@ struct RunArgs {
     #[arg(value_name = "EXPERIMENT", required = true, value_parser = experiments(true))]
     experiments: Vec<String>,
 
-    /// Experiments to leave out of all; growth takes minutes, refresh and rivals tens of them
+    /// Experiments to leave out of all; growth and distinct take
+    /// minutes, refresh and rivals tens of them
     #[arg(long, value_name = "EXPERIMENT", value_delimiter = ',', value_parser = experiments(false), hide_possible_values = true)]
     without: Vec<String>,
 
@@ -89,6 +90,10 @@ struct RunArgs {
     /// Rows of the read models of refresh
     #[arg(long, value_name = "N", default_value_t = 5_000_000, conflicts_with = "quick")]
     read_rows: u64,
+
+    /// Rows of the larger table of distinct
+    #[arg(long, value_name = "N", default_value_t = 10_000_000, conflicts_with = "quick")]
+    distinct_rows: u64,
 
     /// Samples of each subject
     #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "quick")]
@@ -232,6 +237,7 @@ fn plan(args: &RunArgs) -> Plan {
     Plan {
         documents: if args.quick { QUICK_DOCUMENTS } else { args.docs },
         read_rows: if args.quick { QUICK_ROWS } else { args.read_rows },
+        walked_rows: if args.quick { QUICK_ROWS } else { args.distinct_rows },
         grown_rows: if args.quick { QUICK_ROWS } else { args.grow_to },
         rounds: if args.quick { 1 } else { args.rounds },
         sizes: args.sizes.clone(),
