@@ -196,6 +196,12 @@ impl Error {
             || matches!(self, Self::Postgres(e) if e.sqlstate().is_some_and(|code| REFUSALS.contains(&code)))
     }
 
+    /// The CHECK constraint of a table that was broken.
+    pub(crate) fn broken_check(&self) -> Option<&str> {
+        let Self::Postgres(error) = self else { return None };
+        error.constraint().filter(|_| error.sqlstate() == Some("23514"))
+    }
+
     /// Whether a key was there already.
     pub(crate) fn is_duplicate(&self) -> bool {
         matches!(self, Self::Postgres(e) if e.sqlstate() == Some("23505"))

@@ -30,7 +30,7 @@ mod stream;
 mod verify;
 mod write;
 
-pub use collection::{Collection, FILLFACTOR, Plan, definition};
+pub use collection::{Check, Collection, FILLFACTOR, Plan, definition};
 pub use distinct::{DistinctRequest, distinct};
 pub use durability::{DURABILITIES, Durability};
 pub use error::Error;
@@ -40,8 +40,8 @@ pub use flow::{Outcome, Surroundings, load};
 pub use merge::{Effect, Folded, MODES, Member, Mode, ModeError, Tombstone};
 pub use observe::{Event, Observer, Silent, Tally};
 pub use publish::{
-    Column, Definition, Estimate, PublishRequest, Published, RefreshRequest, Refreshed, Uncast, become_runner,
-    estimate, publish, refresh, unpublish,
+    Column, Definition, Estimate, ExplainedIndexes, PublishRequest, Published, RefreshRequest, Refreshed, Uncast,
+    become_runner, estimate, explain_index, publish, refresh, unpublish,
 };
 pub use rehearsal::{DryReject, DryRun, dry_run};
 pub use request::{LoadRequest, SkipUnchanged};

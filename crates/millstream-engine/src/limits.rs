@@ -241,6 +241,10 @@ pub const DROP_LOCK_WAIT: Duration = Duration::from_secs(5);
 /// How long freezing a collection waits for others to let go of its tables, for each.
 pub const FREEZE_LOCK_WAIT: Duration = Duration::from_secs(5);
 
+/// How long a load that adds a check waits for others to let go of the table, and for them to let it look
+/// at the rows.
+pub const CHECK_LOCK_WAIT: Duration = Duration::from_secs(5);
+
 /// How long publishing and unpublishing wait for writers to let go of the collection's table.
 pub const PUBLISH_LOCK_WAIT: Duration = Duration::from_secs(5);
 
@@ -285,18 +289,24 @@ pub const REFRESH_SETTINGS: &[(&str, &str)] = &[
 pub const DISTINCT_SETTINGS: &str = "set local enable_seqscan = off; set local enable_bitmapscan = off; \
      set local enable_sort = off; set local client_connection_check_interval = '1s'";
 
-/// How long emptying the rows that are not shown may hold up new readers behind running ones.
-pub const CLEAR_LOCK_BUDGET: Duration = Duration::from_millis(50);
+/// How long one try to lock what readers have open may hold up new ones behind running ones.
+pub const READERS_HELD_MAX: Duration = Duration::from_millis(50);
+
+/// After how long the server ends a session that has such locks and sends nothing: its client has vanished.
+pub const LOCKED_IDLE_MAX: Duration = Duration::from_secs(2);
 
 /// Time between two looks whether old transactions have ended, and first wait after a lock was not to
 /// be had.
-pub const CLEAR_POLL: Duration = Duration::from_millis(20);
+pub const LOCK_PAUSE_MIN: Duration = Duration::from_millis(20);
 
 /// Longest wait between two tries to lock.
-pub const CLEAR_BACKOFF_MAX: Duration = Duration::from_secs(2);
+pub const LOCK_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// How long a refresh waits for readers of the rows that it is to replace.
 pub const CLEAR_BEFORE_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long it tries to show what it has built.
+pub const SWITCH_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long it waits for readers of the rows that it has replaced; the next refresh tries again.
 pub const CLEAR_AFTER_PATIENCE: Duration = Duration::from_millis(500);

@@ -25,6 +25,8 @@ pub struct DryRun {
     pub version: Option<String>,
     /// The statement that would make the table; `null` when it is there and fits.
     pub ddl: Option<String>,
+    /// What the table would be made to check, as the server spells it.
+    pub checks: Vec<String>,
     /// Nothing wrong, but worth a line.
     pub warnings: Vec<String>,
     /// Documents read.
@@ -62,6 +64,9 @@ pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Err
     let mut feed = Feed::open(request, Arc::new(Tally::default()))?;
     let plan = collection::plan(&control, &Schema::new(&request.schema), request, &mut feed).await?;
     warnings.extend(plan.warnings);
+    if !plan.checks.is_empty() {
+        warnings.push("documents were not tried against --check: the server judges them, in a load".into());
+    }
     let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
     let mut decoder = Decoder::for_mode(&plan.key, &plan.mode, limits);
     let mut dry = DryRun {
@@ -69,6 +74,7 @@ pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Err
         reasons: plan.reasons,
         version: plan.version,
         ddl: plan.ddl,
+        checks: plan.checks,
         warnings,
         read: 0,
         rejected: 0,

@@ -45,6 +45,8 @@ pub struct LoadRequest {
     pub durability: &'static Durability,
     /// Whether equal documents are left alone.
     pub skip_unchanged: SkipUnchanged,
+    /// SQL expressions that must not be false for a document; the table checks them from now on.
+    pub checks: Vec<String>,
     /// Whether an existing table that no load has made may be used.
     pub adopt: bool,
     /// Go on with an unfinished load of the same identity.
@@ -84,6 +86,7 @@ impl LoadRequest {
             forget_deletes: None,
             durability: DURABILITIES[0],
             skip_unchanged: SkipUnchanged::default(),
+            checks: Vec::new(),
             adopt: false,
             resume: true,
             lanes: None,

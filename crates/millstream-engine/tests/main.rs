@@ -1,6 +1,7 @@
 //! Tests of the engine against real servers.
 
 mod change_record;
+mod checks;
 mod decode;
 mod distinct;
 mod durability;
@@ -14,6 +15,7 @@ mod producers;
 mod publish;
 mod refusals;
 mod refused;
+mod republish;
 mod resume;
 mod round_trips;
 mod scene;

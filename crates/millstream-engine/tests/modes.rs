@@ -7,7 +7,7 @@ use crate::scene::{Files, request, run, surroundings};
 use fastrand::Rng;
 use millstream_engine::{LoadRequest, StopReason, load};
 use millstream_testkit::{Cases, TestDatabase, each_build};
-use oracle::{Oracle, REFUSED};
+use oracle::{CHECKED, Oracle};
 use std::fmt::Write;
 use std::time::Duration;
 use value::{Json, Object};
@@ -28,14 +28,15 @@ async fn every_mode_equals_one_document_after_the_other() {
     .await;
 }
 
-/// A table, perhaps with rows and a constraint, and loads into it that may be stopped and run again.
+/// A table, perhaps with rows and a constraint, made here or by the first load, and loads into it that may be stopped and run again.
 async fn case(db: &TestDatabase, rng: &mut Rng, mode: &str) {
     // Qualified: the role of the tests has the name of our own schema.
     let table = format!("public.modes{}", rng.u32(..));
-    let (refuses, deletes) = (rng.u8(..4) == 0, rng.bool());
+    let (refuses, adopts, deletes) = (rng.u8(..4) == 0, rng.bool(), rng.bool());
     let mut oracle = Oracle::default();
-    if refuses {
-        let made = format!("create table {table} (id text collate \"C\" primary key, doc jsonb not null, {REFUSED})");
+    if refuses && adopts {
+        let made =
+            format!("create table {table} (id text collate \"C\" primary key, doc jsonb not null, check ({CHECKED}))");
         db.client().await.batch_execute(&made).await.expect("the server answers");
     }
     for _ in 0..rng.usize(1..4) {
@@ -51,7 +52,8 @@ async fn case(db: &TestDatabase, rng: &mut Rng, mode: &str) {
         wanted.mode =
             if mode.ends_with(":v") { format!("{mode}:bigint") } else { mode.to_owned() }.parse().expect("a mode");
         wanted.mode = wanted.mode.with_tombstone(deletes.then(|| "op=d".parse().expect("a path and a value")));
-        wanted.adopt = refuses;
+        wanted.adopt = refuses && adopts;
+        wanted.checks.extend((refuses && !adopts).then(|| CHECKED.to_owned()));
         wanted.batch_rows = rng.usize(1..60);
         wanted.arrays_rows_max = [0, 10, 500][rng.usize(..3)];
         wanted.lanes = Some(rng.u16(1..5));
@@ -89,7 +91,7 @@ async fn stopped(url: &str, wanted: &LoadRequest, rng: &mut Rng) {
 
 /// What the server said of documents that it refused.
 async fn refusals(db: &TestDatabase) -> Vec<String> {
-    let sql = "select distinct detail from millstream.reject where reason = 'refused_by_server' ";
+    let sql = "select distinct detail from millstream.reject where reason in ('breaks_check', 'refused_by_server')";
     let rows = db.client().await.query(sql, &[]).await.expect("it answers");
     rows.iter().map(|row| row.get(0)).collect()
 }

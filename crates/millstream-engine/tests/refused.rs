@@ -88,6 +88,12 @@ async fn stored(client: &Client, table: &str) -> BTreeMap<String, i64> {
     rows.expect("the table can be read").iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
+/// What a constraint checks.
+async fn expression(client: &Client, table: &str, name: &str) -> String {
+    let sql = "select pg_get_expr(conbin, conrelid) from pg_constraint where conrelid = $1::text::regclass and conname = $2";
+    client.query_one(sql, &[&table, &name]).await.expect("the constraint is there").get(0)
+}
+
 #[tokio::test]
 async fn what_is_refused_is_what_a_single_insert_refuses() {
     each_build(async |db| {
@@ -122,7 +128,10 @@ async fn new_keys(db: &TestDatabase, client: &Client, rng: &mut Rng, obstacle: &
             let alone = format!("insert into {table} (id, doc) values ($1::text::jsonb ->> 'id', $1::text::jsonb)");
             let error = client.execute(&alone, &[&document]).await.expect_err("the server refuses it");
             let said = error.as_db_error().expect("the server says so");
-            let mut expected = format!("{} (SQLSTATE {})", said.message(), said.code().code());
+            let mut expected = match said.constraint().filter(|_| said.code().code() == "23514") {
+                Some(name) => format!("check {name}: {}", expression(client, &table, name).await),
+                None => format!("{} (SQLSTATE {})", said.message(), said.code().code()),
+            };
             expected.truncate(500);
             assert_eq!(detail, expected, "line {line}, {obstacle}");
         }

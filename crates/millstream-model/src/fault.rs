@@ -39,6 +39,8 @@ pub enum Reason {
     CsvFields,
     /// The source is damaged here; where the next document begins is unknown.
     DamagedSource,
+    /// A check of the collection is false for it.
+    BreaksCheck,
     /// PostgreSQL refused the document (a constraint, a trigger, a limit only it knows).
     RefusedByServer,
 }
@@ -62,6 +64,7 @@ pub const REASONS: &[Reason] = &[
     Reason::TooLarge,
     Reason::CsvFields,
     Reason::DamagedSource,
+    Reason::BreaksCheck,
     Reason::RefusedByServer,
 ];
 
@@ -86,6 +89,7 @@ impl Reason {
             Self::TooLarge => "too_large",
             Self::CsvFields => "csv_fields",
             Self::DamagedSource => "damaged_source",
+            Self::BreaksCheck => "breaks_check",
             Self::RefusedByServer => "refused_by_server",
         }
     }

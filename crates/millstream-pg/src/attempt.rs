@@ -258,7 +258,7 @@ fn failed(host: &Host, kind: ErrorKind, message: String, hint: Option<String>) -
 /// A failure after the login, while settings are made.
 fn in_opening(error: Error, host: &Host) -> Error {
     match error {
-        Error::Server { kind, sqlstate, message } => Error::Connect {
+        Error::Server { kind, sqlstate, message, .. } => Error::Connect {
             target: host.to_string(),
             kind,
             hint: kind.hint().map(str::to_owned),

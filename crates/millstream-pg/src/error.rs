@@ -42,6 +42,8 @@ pub enum Error {
         sqlstate: String,
         /// The server's primary message.
         message: String,
+        /// The constraint of a table that was broken.
+        constraint: Option<String>,
     },
     /// The connection broke; what was in flight may or may not have happened.
     #[error("the connection to PostgreSQL was lost: {message}")]
@@ -58,6 +60,14 @@ pub enum Error {
         message: String,
         /// What to do.
         hint: Option<String>,
+    },
+    /// A query that cannot be explained.
+    #[error("{message}")]
+    Query {
+        /// Why.
+        message: String,
+        /// What to give instead.
+        hint: String,
     },
     /// We used the driver wrongly: a value of the wrong type, a column that is not there.
     #[error("unexpected answer from the PostgreSQL driver: {message}")]
@@ -155,7 +165,7 @@ impl Error {
     /// What the failure means for the program.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::Settings { .. } => ErrorKind::Config,
+            Error::Settings { .. } | Error::Query { .. } => ErrorKind::Config,
             Error::Connect { kind, .. } | Error::Server { kind, .. } | Error::Unusable { kind, .. } => *kind,
             Error::Lost { .. } => ErrorKind::Transient,
             Error::Driver { .. } => ErrorKind::Bug,
@@ -171,10 +181,19 @@ impl Error {
         }
     }
 
+    /// The constraint of a table that was broken, where the server named one.
+    pub fn constraint(&self) -> Option<&str> {
+        match self {
+            Error::Server { constraint, .. } => constraint.as_deref(),
+            _ => None,
+        }
+    }
+
     /// What to do next, where we know it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Settings { hint, .. } | Error::Connect { hint, .. } | Error::Unusable { hint, .. } => hint.clone(),
+            Error::Query { hint, .. } => Some(hint.clone()),
             Error::Server { sqlstate, .. } if sqlstate == "3F000" => {
                 Some("create it with `create schema NAME`, or name one that is there".to_owned())
             }
@@ -213,6 +232,8 @@ impl From<tokio_postgres::Error> for Error {
                 kind: sqlstate::classify(&error),
                 sqlstate: db.code().code().to_owned(),
                 message: db.message().to_owned(),
+                // A domain's constraint comes without a table.
+                constraint: db.table().and(db.constraint()).map(str::to_owned),
             };
         }
         let message = driver_text(&error);
@@ -260,6 +281,7 @@ mod tests {
             kind: ErrorKind::Rights,
             sqlstate: "42501".into(),
             message: "permission denied for table t".into(),
+            constraint: None,
         };
         assert_eq!(error.to_string(), "permission denied for table t (SQLSTATE 42501)");
         assert_eq!(error.kind(), ErrorKind::Rights);

@@ -12,7 +12,10 @@ pub fn text(dry: &DryRun, request: &LoadRequest) -> String {
     lines.extend(dry.version.iter().map(|version| format!("version: {version}")));
     match &dry.ddl {
         Some(ddl) => lines.push(format!("would create:\n{ddl};")),
-        None => lines.push(format!("{} is there and fits", request.collection)),
+        None => {
+            lines.push(format!("{} is there and fits", request.collection));
+            lines.extend(dry.checks.iter().map(|check| format!("would check: {check}")));
+        }
     }
     lines.extend(dry.warnings.iter().map(|warning| format!("warning: {warning}")));
     lines.push(format!(

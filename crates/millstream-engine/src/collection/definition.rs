@@ -13,15 +13,22 @@ use millstream_pg::{quote_identifier, quote_qualified};
 /// In another order 90 lets the table grow by a tenth in all, 75 not at all and is 5 to 10 % faster.
 pub const FILLFACTOR: u8 = 90;
 
-/// `create table` for a collection: key columns, `doc jsonb not null`, a primary key, nothing else.
-/// `lz4` compresses long documents faster than the default where the server has it.
-pub fn definition(name: &CollectionName, key: &KeySpec, durability: &Durability, lz4: bool) -> String {
+/// `create table` for a collection: key columns, `doc jsonb not null`, a primary key, what is checked,
+/// nothing else. `lz4` compresses long documents faster than the default where the server has it.
+pub fn definition(
+    name: &CollectionName,
+    key: &KeySpec,
+    durability: &Durability,
+    lz4: bool,
+    checks: &[String],
+) -> String {
     let mut lines = key_columns(key);
     let compression = if lz4 { " compression lz4" } else { "" };
     lines.push(format!("doc jsonb{compression} not null"));
     let kind = if durability.unlogged { "unlogged table" } else { "table" };
     let key_list: Vec<String> = key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
     lines.push(format!("primary key ({})", key_list.join(", ")));
+    lines.extend(checks.iter().map(|expression| format!("check ({expression})")));
     format!(
         "create {kind} {} (\n    {}\n) with (fillfactor = {FILLFACTOR})",
         quote_qualified(&name.schema, &name.table),
@@ -48,17 +55,17 @@ mod tests {
         let column = |name: &str, key_type| KeyColumn { name: name.into(), path: vec![name.into()], key_type };
         let key = KeySpec { columns: vec![column("De vice", KeyType::Text), column("ts", KeyType::Timestamptz)] };
         let name = CollectionName { schema: "public".into(), table: "Events".into() };
-        let ddl = definition(&name, &key, DURABILITIES[0], true);
+        let ddl = definition(&name, &key, DURABILITIES[0], true, &["true".into()]);
         for part in [
             "\"Events\"",
             "\"De vice\" text collate \"C\" not null",
             "doc jsonb compression lz4 not null",
-            "primary key (\"De vice\", \"ts\")",
+            "primary key (\"De vice\", \"ts\"),\n    check (true)\n)",
         ] {
             assert!(ddl.contains(part), "{ddl}");
         }
         for durability in DURABILITIES {
-            let ddl = definition(&name, &key, durability, false);
+            let ddl = definition(&name, &key, durability, false, &[]);
             assert_eq!(ddl.starts_with("create unlogged table "), durability.unlogged, "{ddl}");
         }
     }

@@ -1,8 +1,10 @@
 //! The table behind a collection: made when missing, checked when present.
 
+mod check;
 mod definition;
 mod fitness;
 
+pub use check::Check;
 pub(crate) use definition::key_columns;
 pub use definition::{FILLFACTOR, definition};
 
@@ -15,7 +17,8 @@ use crate::publish::TRIGGER_PREFIX;
 use crate::request::LoadRequest;
 use crate::store::{self, Schema};
 use millstream_model::{CollectionName, KeyColumn, KeySpec};
-use millstream_pg::{Connection, catalog};
+use millstream_pg::catalog::{self, Table};
+use millstream_pg::{Connection, quote_qualified};
 use tokio_postgres::GenericClient;
 
 /// A collection ready to be loaded into.
@@ -31,6 +34,8 @@ pub struct Collection {
     pub joins: bool,
     /// Whether constraints or triggers judge what is stored.
     pub judges: bool,
+    /// Its CHECK constraints.
+    pub checks: Vec<Check>,
     /// Whether older documents than a tombstone of the collection may come.
     pub guarded: bool,
     /// The mode that was asked for, the type of its version settled.
@@ -48,6 +53,8 @@ pub struct Plan {
     pub ddl: Option<String>,
     /// Nothing wrong, but worth a line.
     pub warnings: Vec<String>,
+    /// What the table is to check besides, as the server spells it.
+    pub checks: Vec<String>,
     /// The type of the version that the mode compares, and why.
     pub version: Option<String>,
     pub(crate) joins: bool,
@@ -69,17 +76,46 @@ pub(crate) async fn plan(
             // A change record's triggers change nothing and refuse nothing.
             table.triggers.retain(|trigger| !trigger.name.starts_with(TRIGGER_PREFIX));
             let known = store::known_collection(&control.client, schema, table.oid).await?;
-            let (key, warnings) = fitness::check(request, &table, known.as_ref())?;
+            let (key, mut warnings) = fitness::check(request, &table, known.as_ref())?;
             let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
-            let (joins, judges) = (fitness::joins(&table), fitness::judges(&table));
-            Ok(Plan { key, reasons, ddl: None, warnings, version, joins, judges, mode })
+            let checks = table_checks(control, request, &table, &mut warnings).await?;
+            let (joins, judges) = (fitness::joins(&table), fitness::judges(&table) || !checks.is_empty());
+            Ok(Plan { key, reasons, ddl: None, warnings, checks, version, joins, judges, mode })
         }
         None => {
             let (key, reasons) = infer(request, feed).await?;
-            let ddl = definition(name, &key, request.durability, control.server.lz4);
-            Ok(Plan { key, reasons, ddl: Some(ddl), warnings: Vec::new(), version, joins: true, judges: false, mode })
+            let columns = format!("{}, doc jsonb not null", key_columns(&key).join(", "));
+            let checks = check::spell(&control.client, name, &columns, &request.checks).await?;
+            let ddl = definition(name, &key, request.durability, control.server.lz4, &checks);
+            let (warnings, judges) = (Vec::new(), !checks.is_empty());
+            Ok(Plan { key, reasons, ddl: Some(ddl), warnings, checks, version, joins: true, judges, mode })
         }
     }
+}
+
+/// The checks asked for, as the server spells them; the table's other ones are worth a warning.
+async fn table_checks(
+    control: &Connection,
+    request: &LoadRequest,
+    table: &Table,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<String>, Error> {
+    let name = &request.collection;
+    let columns = format!("like {}", quote_qualified(&name.schema, &name.table));
+    let asked = check::spell(&control.client, name, &columns, &request.checks).await?;
+    let present = check::checks(&control.client, table.oid).await?;
+    if let Some(missing) = check::missing(&asked, &present).first()
+        && !table.privileges.own
+    {
+        return Err(Error::Collection {
+            collection: name.clone(),
+            problem: "only its owner may add a check".into(),
+            hint: format!("ask {} to: alter table {name} add check ({missing}) not valid", table.owner),
+        });
+    }
+    let others = present.iter().filter(|check| !asked.contains(&check.expression));
+    warnings.extend(others.map(|check| format!("documents that break this become rejects: {check}")));
+    Ok(asked)
 }
 
 /// Makes or checks the collection's table and settles its key.
@@ -117,13 +153,16 @@ pub(crate) async fn prepare(
     }
     let table = made(&control.client, name).await?;
     store::remember_collection(&control.client, schema, table, name, &plan.key, true).await?;
-    let exists = format!("select exists (select from {})", millstream_pg::quote_qualified(&name.schema, &name.table));
+    check::enforce(control, name, table, &plan.checks, observer).await?;
+    let checks = check::checks(&control.client, table).await?;
+    let exists = format!("select exists (select from {})", quote_qualified(&name.schema, &name.table));
     let filled: bool = control.client.query_one(&exists, &[]).await?.get(0);
     let guarded = guarded(control, schema, table, request, &plan.mode).await?;
     Ok(Collection {
         table_oid: table,
         guarded,
         key: plan.key,
+        checks,
         empty: !filled,
         joins: plan.joins,
         judges: plan.judges,

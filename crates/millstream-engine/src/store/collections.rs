@@ -3,10 +3,11 @@
 use super::loads::lock_unfinished;
 use super::models;
 use super::schema::Schema;
+use crate::collection::Check;
 use crate::error::Error;
 use crate::limits::DROP_LOCK_WAIT;
 use millstream_model::{CollectionName, KeyColumn};
-use millstream_pg::{quote_identifier, quote_qualified};
+use millstream_pg::quote_qualified;
 use serde::Serialize;
 use tokio_postgres::{Client, Row};
 
@@ -30,6 +31,8 @@ pub struct CollectionSummary {
     pub rows_estimate: Option<u64>,
     /// Bytes on disk with indexes and TOAST; `null` when the table is gone.
     pub bytes: Option<u64>,
+    /// What its table checks.
+    pub checks: Vec<Check>,
     /// Loads on record.
     pub loads: u64,
     /// When the last load ended, or began if it has not ended: UTC, RFC 3339.
@@ -74,6 +77,8 @@ pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSumm
                 unlogged: row.get("unlogged"),
                 rows_estimate: optional_count(row, "rows_estimate"),
                 bytes: optional_count(row, "bytes"),
+                checks: serde_json::from_str(row.get("checks"))
+                    .map_err(|_| Error::Ledger("the constraints of a collection cannot be read"))?,
                 loads: optional_count(row, "loads").unwrap_or(0),
                 last_load_at: row.get("last_load_at"),
             })
@@ -104,28 +109,6 @@ fn collection(row: &Row) -> Result<Collection, Error> {
         adopted: row.get("adopted"),
         present: row.get("present"),
     })
-}
-
-/// The document of a key as jsonb text, `None` when there is none. One part for each column of
-/// the key, spelled as for a cast to the column's type.
-///
-/// # Errors
-/// The server's, also when a part does not fit its type.
-pub async fn document(client: &Client, collection: &Collection, parts: &[String]) -> Result<Option<String>, Error> {
-    assert_eq!(parts.len(), collection.key.len(), "a part for each column");
-    let conditions: Vec<String> = collection
-        .key
-        .iter()
-        .enumerate()
-        .map(|(n, column)| {
-            let name = quote_identifier(&column.name);
-            format!("{name} = (${}::text)::{}", n + 1, column.key_type.sql_name())
-        })
-        .collect();
-    let sql = format!("select doc::text from {} where {} limit 1", table(&collection.name), conditions.join(" and "));
-    let parts: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = parts.iter().map(|part| part as _).collect();
-    let row = client.query_opt(&sql, &parts).await?;
-    Ok(row.map(|row| row.get(0)))
 }
 
 /// Forgets a collection with its loads and rejects and, if asked, drops its table, in one

@@ -10,11 +10,21 @@ select
     t.relpersistence = 'u' as unlogged,
     case when t.reltuples >= 0 then t.reltuples::bigint end as rows_estimate,
     case when t.oid is not null then pg_total_relation_size(t.oid) end as bytes,
+    coalesce(c.checks, '[]')::text as checks,
     l.loads,
     to_char(l.last_load_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as last_load_at
 from {schema}.collection k
 left join pg_class t on t.oid = k.table_oid
 left join pg_namespace n on n.oid = t.relnamespace
+left join lateral (
+    select json_agg(
+        json_build_object(
+            'name', conname, 'expression', pg_get_expr(conbin, conrelid), 'validated', convalidated
+        ) order by conname
+    ) as checks
+    from pg_constraint
+    where conrelid = k.table_oid and contype = 'c'
+) c on true
 left join lateral (
     select count(*) as loads, max(coalesce(ended_at, started_at)) as last_load_at
     from {schema}.load

@@ -1,4 +1,4 @@
-//! Which writer a lane uses next, from what its last batches met.
+//! Which writer a lane uses next, and whether it walks the next batch at once, from what its last batches met.
 
 use super::comparison::Sample;
 use super::{Writer, arrays, comparison, copy, staged, staged_update};
@@ -151,9 +151,74 @@ impl Choice {
     }
 }
 
+/// Whether a lane walks its next batch at once, because a refused one costs a try that comes to nothing.
+#[derive(Debug)]
+pub(super) struct Caution {
+    /// Batches of which nothing is refused, still to be walked.
+    left: u32,
+    penalty: u32,
+}
+
+impl Default for Caution {
+    fn default() -> Self {
+        Self { left: 0, penalty: WRITER_PENALTY }
+    }
+}
+
+impl Caution {
+    pub(super) fn walks(&self) -> bool {
+        self.left > 0
+    }
+
+    /// The server refused something in a batch that was not walked at once.
+    pub(super) fn surprised(&mut self) {
+        self.left = self.penalty;
+        self.penalty = (self.penalty * 2).min(WRITER_PENALTY_MAX);
+    }
+
+    /// A batch of so many keys was written without a walk.
+    pub(super) fn wrote(&mut self, keys: usize) {
+        if keys > 0 {
+            self.penalty = WRITER_PENALTY;
+        }
+    }
+
+    /// A batch was walked.
+    pub(super) fn walked(&mut self, refused: bool) {
+        self.left = if refused { self.left.max(1) } else { self.left.saturating_sub(1) };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lane_that_every_second_batch_surprises_comes_to_walk_all_of_them() {
+        let mut caution = Caution::default();
+        let mut surprises = 0;
+        for n in 0..1_000 {
+            let refused = n % 2 == 0;
+            if caution.walks() || refused {
+                if !caution.walks() {
+                    surprises += 1;
+                    caution.surprised();
+                }
+                caution.walked(refused);
+            } else {
+                caution.wrote(1);
+            }
+        }
+        assert!(surprises < 20, "{surprises}");
+        while caution.walks() {
+            caution.walked(false);
+        }
+        caution.wrote(1);
+        caution.surprised();
+        caution.walked(true);
+        caution.walked(false);
+        assert!(!caution.walks(), "a batch that was written ends the penalty");
+    }
 
     fn written(keys: u64, inserted: u64) -> Written {
         Written { documents: keys, keys, inserted, updated: keys - inserted, ..Written::default() }

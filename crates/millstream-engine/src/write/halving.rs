@@ -35,13 +35,13 @@ async fn write_singles(
 ) -> Result<(), Error> {
     let documents = batch.singles(group);
     if let [single] = documents.as_slice() {
-        outcome.rejects.push(reject(batch, single, refusal));
+        outcome.rejects.push(reject(session.target, batch, single, refusal));
         return Ok(());
     }
     for single in &documents {
         match write_part(session, batch, std::slice::from_ref(single)).await? {
             Ok(written) => outcome.written += written,
-            Err(refusal) => outcome.rejects.push(reject(batch, single, &refusal)),
+            Err(refusal) => outcome.rejects.push(reject(session.target, batch, single, &refusal)),
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! A lane: one connection that commits the batches of its slots, in order, through every error
 //! that passes.
 
-use super::choice::Choice;
+use super::choice::{Caution, Choice};
 use super::comparison::{self, Sample};
 use super::kept::Kept;
 use super::replay::{self, Refused};
@@ -69,8 +69,7 @@ pub(crate) struct Lane {
     flushing: bool,
     /// How a transaction begins, and one whose commit waits for the disk.
     openings: [String; 2],
-    /// Whether the server refused something in the last batch, so that the next one is walked at once.
-    wary: bool,
+    caution: Caution,
     report: LaneReport,
     reconnected: bool,
 }
@@ -112,7 +111,7 @@ impl Lane {
             kept,
             flushing,
             openings,
-            wary: false,
+            caution: Caution::default(),
             report,
             reconnected: false,
         })
@@ -312,7 +311,7 @@ impl Lane {
     /// One try at a batch, in one transaction; `None` when it is to be halved.
     async fn attempt(&mut self, batch: &Batch) -> Result<Option<Counters>, Error> {
         failpoint::hit("batch-collected").await?;
-        if self.wary && !batch.groups().is_empty() {
+        if self.caution.walks() && !batch.groups().is_empty() {
             return self.replay(batch).await;
         }
         let (sample, written) = match self.write_sampled(batch).await {
@@ -324,6 +323,7 @@ impl Lane {
             }
             Err(error) if error.refuses_data() => {
                 self.link.connection.client.batch_execute("rollback").await?;
+                self.caution.surprised();
                 return self.replay(batch).await;
             }
             Err(error) => return Err(error),
@@ -334,6 +334,7 @@ impl Lane {
         counters += self.setup.target.mode.count(written);
         self.finish(batch, counters, &[]).await?;
         self.choice.wrote(self.session("").compares(writer), written);
+        self.caution.wrote(batch.groups().len());
         if let Some(sample) = sample {
             self.choice.compared(sample);
         }
@@ -381,7 +382,9 @@ impl Lane {
         };
         let session = self.session(self.opening());
         let refused = replay::replay(session, &mut walker, batch, self.choice.expects_new(), documents_max).await;
-        self.wary = walker.usable();
+        if !walker.usable() {
+            self.caution = Caution::default();
+        }
         self.link.walker = Some(walker);
         let Some(Refused { written, rejects }) = refused? else { return Ok(None) };
         if batch.parts() > 1 && rejects.iter().map(|r| r.bytes.len() as u64).sum::<u64>() > bytes_max {
@@ -397,7 +400,7 @@ impl Lane {
             self.setup.tally.refused(rejects.len() as u64, rejects.iter().map(|r| r.bytes.len() as u64).sum());
         }
         self.choice.walked(written);
-        self.wary &= !rejects.is_empty();
+        self.caution.walked(!rejects.is_empty());
         *self.report.writers.entry("replay".to_owned()).or_default() += 1;
         Ok(Some(counters))
     }

@@ -1,7 +1,7 @@
 //! A refused batch again, so that only what the server refuses in it is rejected.
 
 use super::walk::{self, Walker};
-use super::{Session, halving};
+use super::{Session, Target, halving};
 use crate::batch::{Batch, Group, RejectedDocument, kept_bytes};
 use crate::error::Error;
 use crate::limits::{REFUSAL_BYTES_MAX, WALK_REFUSED_MAX};
@@ -56,15 +56,19 @@ pub(super) async fn replay(
 }
 
 /// A document that the server refuses on its own.
-pub(super) fn reject(batch: &Batch, single: &Group, refusal: &Error) -> RejectedDocument {
-    let mut detail = refusal.to_string();
+pub(super) fn reject(target: &Target, batch: &Batch, single: &Group, refusal: &Error) -> RejectedDocument {
+    let check = refusal.broken_check().and_then(|name| target.checks.iter().find(|check| check.name == name));
+    let (reason, mut detail) = match check {
+        Some(check) => (Reason::BreaksCheck, check.to_string()),
+        None => (Reason::RefusedByServer, refusal.to_string()),
+    };
     detail.truncate(detail.floor_char_boundary(REFUSAL_BYTES_MAX));
     let (part, row) = batch.members(single).next().expect("it holds one document");
     let start = row.doc_start as usize;
     RejectedDocument {
         position: part.position(row),
         line: row.line,
-        fault: Fault::new(Reason::RefusedByServer, detail),
+        fault: Fault::new(reason, detail),
         bytes: kept_bytes(part.bytes.slice(start..start + row.doc_len as usize)),
         whole_bytes: u64::from(row.doc_len),
     }

@@ -1,7 +1,7 @@
 //! The statements of a collection under a mode, as text and prepared on a connection.
 
 use super::{comparison, deleting, walk};
-use crate::collection::{Collection, key_columns};
+use crate::collection::{Check, Collection, key_columns};
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::limits::{SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
@@ -18,6 +18,8 @@ pub(crate) struct Target {
     pub(crate) mode: Mode,
     /// Whether the documents of a key may be written as one.
     pub(crate) folds: bool,
+    /// What the collection's constraints check, as far as it was known when the load began.
+    pub(crate) checks: Vec<Check>,
     /// Whether every document is to be compared with the tombstones of its key.
     pub(crate) guarded: bool,
     pub(crate) durability: &'static Durability,
@@ -74,11 +76,12 @@ impl Target {
             (Some(set), Some(condition)) => format!("update set doc = {set} where {condition}"),
         };
         let join: Vec<String> = keys.iter().map(|key| format!("stored.{key} = staged.{key}")).collect();
-        let fill = |sql: &str| {
-            sql.replace("{table}", &table).replace("{key}", &key_list).replace("{join}", &join.join(" and "))
-        };
+        let join = join.join(" and ");
+        let fill = |sql: &str| sql.replace("{table}", &table).replace("{key}", &key_list).replace("{join}", &join);
+        // An upsert judges a document by itself before it is merged into a stored one, an update does not.
+        let folds = mode.stores_documents() || !collection.judges;
         let update = set("staged.doc")
-            .filter(|_| collection.joins && condition.is_none())
+            .filter(|_| collection.joins && condition.is_none() && folds)
             .map(|set| fill(include_str!("update.sql")).replace("{set}", &set));
         let upsert = |filter: &str, action: &str| {
             fill(include_str!("upsert.sql")).replace("{filter}", filter).replace("{action}", action)
@@ -92,6 +95,9 @@ impl Target {
             false => (String::new(), String::new()),
         };
         let tries = |run: &str, plain: &dyn Fn() -> String| deleting_of(run).map_or_else(plain, |sql| sql.try_run());
+        // Where tombstones guard every key, one writer writes every batch.
+        let comparable = mode.replaces() && collection.joins && !collection.guarded;
+        let skips = request.skip_unchanged != SkipUnchanged::Off && comparable;
         let walk = walk::Sql::new(
             collection,
             &walk::Tries {
@@ -101,22 +107,21 @@ impl Target {
                 lock: deleting
                     .as_ref()
                     .map_or_else(String::new, |sql| include_str!("walk_lock.sql").replace("{lock}", sql.lock())),
+                compares: skips,
                 pages: tries(walk::PAGES, &|| {
                     format!("{}into walk.added, walk.changed;", upsert(&format!("where {}", walk::PAGES), &action))
                 }),
                 one: tries(walk::ONE, &|| fill(include_str!("upsert_one.sql")).replace("{action}", &action)),
             },
         );
-        // Where tombstones guard every key, one writer writes every batch.
-        let comparable = mode.replaces() && collection.joins && !collection.guarded;
-        let skips = request.skip_unchanged != SkipUnchanged::Off && comparable;
         let compared = skips.then(|| Compared {
             compare: compare(&table, &keys, collection),
             upsert: upsert(&format!("as staged {}", fill(include_str!("changed_filter.sql"))), &action),
         });
         Self {
             mode: mode.clone(),
-            folds: mode.stores_documents() || !collection.judges,
+            folds,
+            checks: collection.checks.clone(),
             guarded: collection.guarded,
             durability: request.durability,
             key_types: key.columns.iter().map(|c| c.key_type).collect(),

@@ -31,6 +31,8 @@ pub(super) struct Sql {
     copy: String,
     /// Whether documents that break a constraint may be told by its expression.
     screens: bool,
+    /// Whether documents that equal the stored one are left alone.
+    compares: bool,
 }
 
 /// What differs between collections and modes.
@@ -42,6 +44,8 @@ pub(super) struct Tries<'a> {
     pub(super) stage: (&'a str, &'a str),
     /// What comes before the first try.
     pub(super) lock: String,
+    /// Whether documents that equal the stored one are to be left alone.
+    pub(super) compares: bool,
     /// Writes what [`PAGES`] and [`ONE`] name.
     pub(super) pages: String,
     pub(super) one: String,
@@ -49,15 +53,24 @@ pub(super) struct Tries<'a> {
 
 impl Sql {
     pub(super) fn new(collection: &Collection, tries: &Tries<'_>) -> Self {
-        let Tries { table, keys, stage: (columns, names), lock, pages, one } = tries;
+        let Tries { table, keys, stage: (columns, names), lock, compares, pages, one } = tries;
         let key = keys.join(", ");
         let values: Vec<String> = keys.iter().map(|key| format!("r.{key}")).collect();
+        let join = |new: &str| {
+            let columns = keys.iter().map(|key| format!("stored.{key} = {new}.{key}"));
+            columns.collect::<Vec<_>>().join(" and ")
+        };
         let deletes = !names.is_empty();
         let body = include_str!("walk.sql")
             .replace("{lock}", lock)
             .replace("{write_pages}", pages)
             .replace("{write_one}", one)
+            .replace("{screen}", include_str!("walk_screen.sql"))
             .replace("{breaches}", include_str!("walk_breaches.sql"))
+            .replace("{unchanged}", if *compares { include_str!("walk_unchanged.sql") } else { "" })
+            .replace("{unchanged_one}", if *compares { include_str!("walk_unchanged_one.sql") } else { "" })
+            .replace("{join}", &join("staged"))
+            .replace("{join_one}", &join("r"))
             .replace("pg_temp.millstream_stage", "pg_temp.millstream_replay")
             .replace("{puts}", if deletes { "millstream_effect <> 2" } else { "true" })
             .replace("{pages}", PAGES)
@@ -79,7 +92,8 @@ impl Sql {
              from stdin (format binary)"
         );
         // What is older than a tombstone is stale, whatever else is wrong with it.
-        Self { create, copy, screens: !deletes || collection.mode.version().is_none() }
+        let screens = !deletes || collection.mode.version().is_none();
+        Self { create, copy, screens, compares: *compares }
     }
 }
 
@@ -106,7 +120,7 @@ impl Walker {
         let statements = match client.batch_execute(&sql.create).await.map_err(Error::from) {
             Ok(()) => Some(Statements {
                 copy: client.prepare(&sql.copy).await?,
-                walk: client.prepare("select * from pg_temp.millstream_walk($1, $2, $3, $4, $5, $6)").await?,
+                walk: client.prepare("select * from pg_temp.millstream_walk($1, $2, $3, $4, $5, $6, $7)").await?,
             }),
             Err(error) if is_final(error.kind()) => None,
             Err(error) => return Err(error),
@@ -168,8 +182,9 @@ pub(super) async fn walk(
     let tombstones = batch.has_tombstones();
     let fresh = fresh && !target.guarded && !tombstones;
     let walked = async {
+        let Sql { screens, compares, .. } = target.walk();
         let values: &[&(dyn ToSql + Sync)] =
-            &[&walker.refusing, &refused_max, &target.mode.leaves(), &fresh, &tombstones, &target.walk().screens];
+            &[&walker.refusing, &refused_max, &target.mode.leaves(), &fresh, &tombstones, screens, compares];
         Ok(client.query(&statements.walk, values).await?)
     };
     let (rows, mut walked) = copy_groups(session, to, batch, &groups, walked).await?;
@@ -214,8 +229,8 @@ fn refusal(row: &Row) -> (usize, Error) {
     if sqlstate == DROPPED {
         return (place, Error::RowsDropped { rows: 1 });
     }
-    let message = row.get("message");
-    let error = millstream_pg::Error::Server { kind: ErrorKind::DataRefused, sqlstate, message };
+    let (message, constraint) = (row.get("message"), row.get("breach"));
+    let error = millstream_pg::Error::Server { kind: ErrorKind::DataRefused, sqlstate, message, constraint };
     (place, Error::Postgres(error))
 }
 
@@ -238,7 +253,7 @@ fn account(
         match refused.get(&place) {
             None => stored.push(group.clone()),
             Some(_) if *fold > 0 => parted = true,
-            Some(refusal) => rejects.push(reject(batch, group, refusal)),
+            Some(refusal) => rejects.push(reject(session.target, batch, group, refusal)),
         }
     }
     let count = |name| u64::try_from(counts.get::<_, i64>(name)).expect("a count is not negative");

@@ -6,8 +6,8 @@
 -- uses up to one for each document it stores; and of more than 64 in one transaction the server keeps
 -- count on disk, which other sessions have to read until it commits.
 --
--- Documents that break a CHECK constraint need not all be tried: once the server has refused one for it,
--- the others are found by the constraint's own expression, and get what the server has said of the first.
+-- Documents that break a CHECK constraint need not be tried: they are found by the constraint's own
+-- expression first, all at once.
 #variable_conflict use_column
 <<walk>>
 declare
@@ -17,8 +17,10 @@ declare
         / pg_catalog.current_setting('block_size')::bigint;
     span bigint := 1;
     one_by_one boolean := false;
-    -- Whether the last row that stands for several documents was refused, so that they come one by one.
+    -- Whether documents of a refused row that stands for several may be left to be tried one by one, and the
+    -- place of the last of them.
     parted boolean := false;
+    parted_to integer := 0;
     first tid;
     beyond tid;
     tried bigint;
@@ -33,11 +35,8 @@ declare
     more_changed bigint;
     -- The constraint that a document breaks, as SQL; null where something else may refuse it before.
     breaches text;
-    breach text;
-    -- Constraints by which the server has refused a document, and what it said.
-    known text[] := '{}';
-    messages text[] := '{}';
-    news text;
+    -- The table of a constraint that was broken.
+    owner text;
 begin
     inserted := 0;
     updated := 0;
@@ -45,8 +44,15 @@ begin
     unchanged := 0;
     lock table {table} in row exclusive mode;
     {lock}
+    if screening then
+        {screen}
+    end if;
     while page < pages and refused <= refused_max loop
         first := pg_catalog.format('(%s,0)', page)::tid;
+        if comparing and not fresh then
+            {unchanged}
+            comparing := false;
+        end if;
         beyond := pg_catalog.format('(%s,0)', page + span)::tid;
         added := 0;
         changed := 0;
@@ -97,16 +103,16 @@ begin
         end if;
         tried := 0;
         refused_here := 0;
-        news := null;
         for r in
             select {key}, doc, ctid as millstream_tid, millstream_place, millstream_fold
             from pg_temp.millstream_replay
             where ctid >= walk.first and ctid < walk.beyond
         loop
-            continue when r.millstream_fold < 0 and not parted;
+            continue when r.millstream_fold < 0 and r.millstream_place > parted_to;
             exit when refused + refused_here > refused_max;
             parted := parted and r.millstream_fold < 0;
             tried := tried + 1;
+            {unchanged_one}
             loop
                 begin
                     added := 0;
@@ -129,7 +135,7 @@ begin
                     exit;
                 exception when others or assert_failure then
                     get stacked diagnostics
-                        code = returned_sqlstate, message = message_text, breach = constraint_name;
+                        code = returned_sqlstate, message = message_text, breach = constraint_name, owner = table_name;
                     if code = '23505' and fresh then
                         fresh := false;
                         continue;
@@ -137,15 +143,14 @@ begin
                         raise;
                     end if;
                     message := pg_catalog.left(message, {message_max});
+                    -- A domain's constraint comes without a table.
+                    breach := case when owner <> '' then nullif(breach, '') end;
                     place := r.millstream_place;
                     return next;
                     refused_here := refused_here + 1;
-                    parted := parted or r.millstream_fold > 0;
-                    if screening and code = '23514' and r.millstream_fold = 0 and breach <> all (known) then
-                        known := known || breach;
-                        messages := messages || message;
-                        news := breach;
-                        first := r.millstream_tid;
+                    if r.millstream_fold > 0 then
+                        parted := true;
+                        parted_to := r.millstream_place + r.millstream_fold;
                     end if;
                     exit;
                 end;
@@ -153,47 +158,12 @@ begin
         end loop;
         refused := refused + refused_here;
         page := page + span;
-        one_by_one := news is null and refused_here * {share} > tried;
+        one_by_one := refused_here * {share} > tried;
         span := case when one_by_one then {span_one_by_one} else 1 end;
-        continue when news is null or refused > refused_max;
-        begin
-            if breaches is null then
-                {breaches}
-            end if;
-            breach := null;
-            if breaches is not null then
-                execute pg_catalog.format('select %s from pg_temp.millstream_replay where ctid = $1', breaches)
-                into walk.breach
-                using first;
-            end if;
-            -- The constraint must be found where the server has found it.
-            screening := breach is not null and breach = news;
-            continue when not screening;
-            beyond := pg_catalog.format('(%s,0)', page)::tid;
-            for r in execute pg_catalog.format(
-                'delete from pg_temp.millstream_replay
-                 where ctid >= $1 and millstream_fold = 0 and {puts} and %1$s = any ($2)
-                 returning millstream_place, %1$s as breach',
-                breaches
-            ) using beyond, known
-            loop
-                place := r.millstream_place;
-                code := '23514';
-                message := messages[pg_catalog.array_position(known, r.breach)];
-                refused := refused + 1;
-                return next;
-            end loop;
-        exception when others or assert_failure then
-            -- An expression that fails for some other document tells nothing of this one.
-            get stacked diagnostics code = returned_sqlstate;
-            if code <> all (refusing) then
-                raise;
-            end if;
-            screening := false;
-        end;
     end loop;
     place := 0;
     code := null;
     message := null;
+    breach := null;
     return next;
 end

@@ -59,8 +59,8 @@ fn refused(document: &Object) -> bool {
     document.get("bad") == Some(&Json::Text("bad"))
 }
 
-/// The constraint by which a table refuses documents.
-pub(crate) const REFUSED: &str = "check (doc ->> 'bad' is distinct from 'bad')";
+/// What a table checks that refuses documents.
+pub(crate) const CHECKED: &str = "doc ->> 'bad' is distinct from 'bad'";
 
 /// A version, whose numbers have one digit, so that texts and numbers have one order.
 fn version(document: &Object, texts: bool) -> Option<String> {

@@ -7,6 +7,7 @@ use crate::output::{Output, note};
 use crate::quantity;
 use crate::table::{Align, Table};
 use crate::target::Database;
+use millstream_engine::Check;
 use millstream_engine::store::collections::{self, CollectionSummary};
 
 const EXAMPLES: &str = "\
@@ -14,7 +15,7 @@ Examples:
   millstream collections
   millstream collections --db postgres://me@db.example/shop --output json";
 
-/// List the collections: key, rows, size, loads
+/// List the collections: key, rows, size, loads, checks
 ///
 /// Rows are an estimate from the table's statistics. The size counts indexes and TOAST. A crash of
 /// the server empties a table that is not logged.
@@ -42,18 +43,22 @@ pub async fn run(args: &CollectionsArgs, output: Output) -> Result<Exit, Failure
 }
 
 fn table(found: &[CollectionSummary]) -> Table {
-    let mut table = Table::new(&[
+    let checks = found.iter().any(|c| !c.checks.is_empty());
+    let mut columns = vec![
         ("name", Align::Left),
         ("rows", Align::Right),
         ("size", Align::Right),
         ("logged", Align::Left),
         ("loads", Align::Right),
         ("last load (utc)", Align::Left),
-        ("key", Align::Wrap),
-    ]);
+        ("key", if checks { Align::Left } else { Align::Wrap }),
+    ];
+    columns.extend(checks.then_some(("checks", Align::Wrap)));
+    let mut table = Table::new(&columns);
     for c in found {
         let key: Vec<&str> = c.key.iter().map(|column| column.name.as_str()).collect();
-        table.row([
+        let listed: Vec<String> = c.checks.iter().map(listed).collect();
+        let cells = [
             c.name.to_string(),
             c.rows_estimate.map_or_else(|| "?".to_owned(), |n| format!("~{}", quantity::count(n))),
             c.bytes.map_or_else(|| "no table".to_owned(), quantity::bytes),
@@ -61,7 +66,13 @@ fn table(found: &[CollectionSummary]) -> Table {
             quantity::count(c.loads),
             c.last_load_at.as_deref().map(quantity::minute).unwrap_or_default(),
             key.join(", "),
-        ]);
+        ];
+        table.row(cells.into_iter().chain(checks.then(|| listed.join(", "))));
     }
     table
+}
+
+fn listed(check: &Check) -> String {
+    let validated = if check.validated { "" } else { " not valid" };
+    format!("{} {}{validated}", check.name, check.expression)
 }

@@ -27,6 +27,7 @@ Examples:
   millstream load events.ndjson.gz --into events --key id
   millstream load *.csv --into cities --key country,id=name:text
   zstdcat day.zst | millstream load - --into raw.day --key device,ts:timestamptz
+  millstream load macs.csv --into macs --key mac --check \"mac ~ '^[0-9a-f]{12}$'\"
   millstream load events.ndjson --into events --key id --dry-run
   millstream load events.ndjson --into events --key id --publish events_read
 
@@ -80,6 +81,14 @@ pub struct LoadArgs {
     /// What a committed batch survives
     #[arg(long, value_name = "PROMISE", default_value = DURABILITIES[0].name, value_parser = durabilities())]
     durability: String,
+
+    /// Reject documents for which this SQL expression is false; may be given several times
+    ///
+    /// It names columns of the key and doc, and the table gets it as a CHECK constraint, so that it also holds
+    /// for later loads and for plain SQL; what is null passes. Stored rows that break it are told, and stay.
+    /// `millstream collections` lists the constraints, `alter table .. drop constraint ..` removes one.
+    #[arg(long, value_name = "SQL")]
+    check: Vec<String>,
 
     /// Leave a stored document alone that equals the new one: no lock, no write
     #[arg(long, value_name = "WHETHER", default_value = "auto")]
@@ -354,6 +363,7 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
         Skip::On => SkipUnchanged::On,
         Skip::Off => SkipUnchanged::Off,
     };
+    request.checks.clone_from(&args.check);
     request.adopt = args.adopt;
     request.resume = args.resume == Resume::Auto;
     request.lanes = args.lanes;

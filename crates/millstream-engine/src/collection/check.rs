@@ -1,0 +1,175 @@
+//! CHECK constraints of a collection: as they are asked for, and as its table has them.
+
+use crate::error::Error;
+use crate::limits::CHECK_LOCK_WAIT;
+use crate::observe::{Event, Observer};
+use millstream_model::CollectionName;
+use millstream_pg::{Connection, ErrorKind, quote_identifier, quote_qualified};
+use serde::{Deserialize, Serialize};
+use tokio_postgres::{Client, GenericClient};
+
+/// A CHECK constraint of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Its name.
+    pub name: String,
+    /// What must not be false, as the server spells it.
+    pub expression: String,
+    /// Whether every stored row keeps it, and not only what was written since it is there.
+    pub validated: bool,
+}
+
+impl std::fmt::Display for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "check {}: {}", self.name, self.expression)
+    }
+}
+
+/// The constraints of a table that are enforced, in the order in which the server looks at them.
+pub(crate) async fn checks(client: &impl GenericClient, table_oid: u32) -> Result<Vec<Check>, Error> {
+    let rows = client.query(include_str!("checks.sql"), &[&table_oid]).await?;
+    let check = |row: &tokio_postgres::Row| Check { name: row.get(0), expression: row.get(1), validated: row.get(2) };
+    Ok(rows.iter().map(check).collect())
+}
+
+/// The expressions of checks as the server spells them, each once. They are tried on a temporary table
+/// of the same columns and name, which is gone afterwards. `columns` is what that is made of.
+///
+/// What is given back was printed by the server from one parsed expression: whatever was typed, it can be
+/// put into a statement.
+///
+/// # Errors
+/// [`Error::Request`] for what is no expression that a table can check.
+pub(super) async fn spell(
+    client: &Client,
+    name: &CollectionName,
+    columns: &str,
+    asked: &[String],
+) -> Result<Vec<String>, Error> {
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let table = quote_qualified("pg_temp", &name.table);
+    client
+        .batch_execute(&format!("begin; create temporary table {} ({columns})", quote_identifier(&name.table)))
+        .await?;
+    let spelled = spell_all(client, &table, asked).await;
+    let ended = client.batch_execute("rollback").await;
+    let spelled = spelled?;
+    ended?;
+    Ok(spelled)
+}
+
+async fn spell_all(client: &Client, table: &str, asked: &[String]) -> Result<Vec<String>, Error> {
+    let mut spelled = Vec::new();
+    for text in asked {
+        let expression = spell_one(client, table, text).await?;
+        if !spelled.contains(&expression) {
+            spelled.push(expression);
+        }
+    }
+    Ok(spelled)
+}
+
+async fn spell_one(client: &Client, table: &str, text: &str) -> Result<String, Error> {
+    let refuse = |error: Error| match error.kind() {
+        _ if client.is_closed() => error,
+        ErrorKind::Cancelled | ErrorKind::OutOfMemory | ErrorKind::ServerFault => error,
+        _ => Error::Request {
+            problem: format!("--check \"{text}\": {error}"),
+            hint: "give one expression over the key's columns and doc that is true or false, as CHECK takes it".into(),
+        },
+    };
+    // One statement with one column, and behind it one constraint: nothing else gets through both.
+    let one = client.prepare(&format!("select ({text}\n) from {table}")).await.map_err(|e| refuse(e.into()))?;
+    if one.columns().len() != 1 {
+        let problem = format!("--check \"{text}\": this is more than one expression");
+        return Err(Error::Request { problem, hint: "give --check once for each".into() });
+    }
+    // The server spells some expressions in another way when it has read its own spelling once.
+    let once = spelled(client, table, text).await.map_err(refuse)?;
+    spelled(client, table, &once).await
+}
+
+/// Makes a constraint of an expression, reads it back and drops it.
+async fn spelled(client: &Client, table: &str, text: &str) -> Result<String, Error> {
+    client.execute(&format!("alter table {table} add constraint millstream_check check ({text}\n)"), &[]).await?;
+    let sql = "select pg_catalog.pg_get_expr(conbin, conrelid) from pg_catalog.pg_constraint \
+               where conrelid = $1::text::pg_catalog.regclass and conname = 'millstream_check'";
+    let expression = client.query_one(sql, &[&table]).await?.get(0);
+    client.batch_execute(&format!("alter table {table} drop constraint millstream_check")).await?;
+    Ok(expression)
+}
+
+/// Adds what a table does not check yet, and looks whether the stored rows keep it. Those that do not are
+/// told and stay: what is wrong with them is not for a load to say, and new documents are judged either way.
+///
+/// # Errors
+/// [`Error::InUse`] when the table cannot be locked for [`CHECK_LOCK_WAIT`].
+pub(super) async fn enforce(
+    control: &mut Connection,
+    name: &CollectionName,
+    table_oid: u32,
+    asked: &[String],
+    observer: &dyn Observer,
+) -> Result<(), Error> {
+    if asked.is_empty() {
+        return Ok(());
+    }
+    if !missing(asked, &checks(&control.client, table_oid).await?).is_empty() {
+        add(control, name, table_oid, asked).await.map_err(|error| match error.kind() {
+            ErrorKind::Busy => Error::InUse { collection: name.clone(), seconds: CHECK_LOCK_WAIT.as_secs() },
+            _ => error,
+        })?;
+    }
+    for check in checks(&control.client, table_oid).await?.iter().filter(|check| asked.contains(&check.expression)) {
+        if !check.validated
+            && let Some(told) = validate(&control.client, name, check).await?
+        {
+            observer.event(Event::Warning(told));
+        }
+    }
+    Ok(())
+}
+
+/// Those asked for that a table does not have.
+pub(super) fn missing<'a>(asked: &'a [String], present: &[Check]) -> Vec<&'a String> {
+    asked.iter().filter(|asked| present.iter().all(|check| check.expression != **asked)).collect()
+}
+
+/// Adds what is missing once nobody else can, without a look at the rows, so that the lock is short.
+async fn add(control: &mut Connection, name: &CollectionName, table_oid: u32, asked: &[String]) -> Result<(), Error> {
+    let table = quote_qualified(&name.schema, &name.table);
+    let transaction = control.client.transaction().await?;
+    let wait_ms = CHECK_LOCK_WAIT.as_millis();
+    let lock = format!("set local lock_timeout = {wait_ms}; lock table {table} in access exclusive mode");
+    transaction.batch_execute(&lock).await?;
+    for expression in missing(asked, &checks(&transaction, table_oid).await?) {
+        let sql = format!("alter table {table} add check ({expression}) not valid");
+        transaction.batch_execute(&sql).await?;
+    }
+    Ok(transaction.commit().await?)
+}
+
+/// Looks whether all rows keep a check; what to tell where they do not, or where that cannot be told.
+async fn validate(client: &Client, name: &CollectionName, check: &Check) -> Result<Option<String>, Error> {
+    let table = quote_qualified(&name.schema, &name.table);
+    let Check { name: constraint, expression, .. } = check;
+    let sql = format!("alter table {table} validate constraint {}", quote_identifier(constraint));
+    let wait_ms = CHECK_LOCK_WAIT.as_millis();
+    let tried = client.batch_execute(&format!("begin; set local lock_timeout = {wait_ms}; {sql}; commit")).await;
+    let Err(error) = tried.map_err(Error::from) else { return Ok(None) };
+    if client.is_closed() {
+        return Err(error);
+    }
+    client.batch_execute("rollback").await?;
+    if error.broken_check().is_none() {
+        return Ok(Some(format!("stored documents were not tried against {check}: {error}; later: {sql}")));
+    }
+    let broken = format!("from {table} where not ({expression})");
+    let count: i64 = client.query_one(&format!("select pg_catalog.count(*) {broken}"), &[]).await?.get(0);
+    Ok(Some(format!(
+        "stored documents that break {check}: {count}; they stay, see them with: select * {broken}; \
+         once mended: {sql}"
+    )))
+}
