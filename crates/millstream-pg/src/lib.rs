@@ -7,6 +7,7 @@ mod conninfo;
 mod error;
 mod hash;
 mod identifier;
+pub mod index;
 pub mod limits;
 mod pooler;
 mod retry;

@@ -3,6 +3,7 @@
 mod catalog;
 mod errors;
 mod hash;
+mod index;
 mod login;
 mod pooler;
 mod session;

@@ -1,0 +1,84 @@
+//! What is found about a query and the indexes of a table.
+
+use serde::Serialize;
+
+/// What is found about a query.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Explanation {
+    /// Rows of the table, as the planner estimates.
+    pub rows: f64,
+    /// Each time that the query reads the table.
+    pub readings: Vec<Reading>,
+    /// Why repairs could not be tried, in the server's words.
+    pub untried: Option<String>,
+}
+
+/// One reading of the table in the plan of the query.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Reading {
+    /// Whether it goes through an index.
+    pub verdict: Verdict,
+    /// The indexes, by name.
+    pub indexes: Vec<String>,
+    /// What it checks row by row, where no index can be used.
+    pub missed: Vec<Missed>,
+}
+
+/// Whether an index is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The plan goes through an index.
+    Used,
+    /// An index fits; the planner estimates that reading the table from end to end is cheaper now.
+    Usable,
+    /// No index fits.
+    Unusable,
+}
+
+/// A condition or an order that no index serves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Missed {
+    /// The condition as the server spells it, or `order by ..`.
+    pub condition: String,
+    /// It is one side of an `or`, of which every side needs an index.
+    pub side_of_or: bool,
+    /// Indexes that nearly serve it.
+    pub near: Vec<Mismatch>,
+    /// An index that would serve it as it is.
+    pub new_index: NewIndex,
+}
+
+/// Why an index that is there is missed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Mismatch {
+    /// The kind's name.
+    pub kind: &'static str,
+    /// The index's name.
+    pub index: String,
+    /// What does not fit, a sentence.
+    pub reason: String,
+    /// What to write so that it fits.
+    pub rewrite: Option<Rewrite>,
+}
+
+/// Another spelling of a condition or an order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Rewrite {
+    /// As SQL.
+    pub sql: String,
+    /// How the rows that it finds can differ; `None` where they do not as long as the types say the same.
+    pub caution: Option<&'static str>,
+}
+
+/// An index for a condition as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NewIndex {
+    /// What follows the table's name in `create index`.
+    Clause(String),
+    /// The server refuses one, in its words.
+    Refused(String),
+    /// None that we know.
+    Unknown,
+}

@@ -1,0 +1,335 @@
+//! Why a condition and an index that look alike do not meet: [`KINDS`], one function each.
+//!
+//! A kind only suspects. Whether the condition it would rather have finds the index is asked of the server.
+
+use super::condition::Condition;
+use super::definition::{Definition, Key};
+use super::json_path::JsonPath;
+use super::sql::Sql;
+
+/// A way to miss an index.
+pub(super) struct Kind {
+    pub(super) name: &'static str,
+    pub(super) suspect: fn(&Pair<'_>) -> Option<Suspicion>,
+}
+
+/// Every kind; of several that suspect, the first counts whose rewritten condition the server proves.
+pub(super) static KINDS: &[Kind] = &[
+    Kind { name: "predicate", suspect: predicate },
+    Kind { name: "collation", suspect: collation },
+    Kind { name: "pattern", suspect: pattern },
+    Kind { name: "leading", suspect: leading },
+    Kind { name: "operator", suspect: operator },
+    Kind { name: "path", suspect: path },
+    Kind { name: "day", suspect: day },
+    Kind { name: "cast", suspect: cast },
+    Kind { name: "wrapped", suspect: wrapped },
+    Kind { name: "unwrapped", suspect: unwrapped },
+    Kind { name: "containment", suspect: containment },
+];
+
+/// A condition and an index that does not serve it.
+#[derive(Debug)]
+pub(super) struct Pair<'p> {
+    pub(super) condition: &'p Condition,
+    pub(super) index: &'p Definition,
+    /// The right side looks at the row, too.
+    pub(super) compares_columns: bool,
+    /// A parameter that stands for a value that the query does not give.
+    pub(super) missing_value: &'p str,
+}
+
+/// What a kind thinks.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Suspicion {
+    pub(super) reason: String,
+    /// Conditions that should find the index, the best first.
+    pub(super) rewrites: Vec<String>,
+    /// How the rows that they find can differ.
+    pub(super) caution: Option<&'static str>,
+    /// True whether or not another condition finds the index: both speak of the same expression.
+    pub(super) certain: bool,
+}
+
+/// Operators of patterns.
+const PATTERNS: &[&str] = &["~~", "~~*", "~", "~*"];
+
+/// Operators of what is not equal.
+const NEGATIONS: &[&str] = &["<>", "!~~", "!~~*", "!~", "!~*"];
+
+impl Pair<'_> {
+    fn first_key(&self) -> Option<&Key> {
+        self.index.keys.first()
+    }
+
+    fn is_same(&self) -> bool {
+        self.first_key().is_some_and(|key| key.expression.same(&self.condition.left))
+    }
+
+    /// `left OPERATOR right` with another left and right side.
+    fn compared(&self, left: &str, right: &str) -> String {
+        format!("{left} {} {right}", self.condition.operator)
+    }
+
+    /// The index's expression compared with the same value, in the spellings that may suit its type.
+    fn same_value(&self, key: &Key) -> Vec<String> {
+        let (Some(right), left) = (&self.condition.right, key.expression.text()) else { return Vec::new() };
+        let left = operand(&key.expression, left);
+        let mut values = Vec::new();
+        if let Some(literal) = right.literal() {
+            let text = serde_json::from_str::<String>(&literal).ok().filter(|_| right.text().ends_with("jsonb"));
+            values.push(crate::quote_literal(&text.unwrap_or(literal)).trim_start().to_owned());
+        }
+        values.push(right.text().to_owned());
+        if self.index.is_ordered() {
+            let cast = format!("({})::{}", right.text(), key.type_name);
+            // Whoever binds a parameter of another type does so again.
+            let place = if right.text().starts_with('$') && self.condition.left.has_cast() { 0 } else { values.len() };
+            values.insert(place, cast);
+        }
+        values.iter().map(|value| self.compared(&left, value)).collect()
+    }
+}
+
+/// An expression as one side of an operator.
+fn operand(sql: &Sql, text: &str) -> String {
+    if sql.has_operator() { format!("({text})") } else { text.to_owned() }
+}
+
+fn predicate(pair: &Pair<'_>) -> Option<Suspicion> {
+    let predicate = pair.index.predicate.as_ref().filter(|_| pair.is_same())?;
+    Some(Suspicion {
+        reason: format!(
+            "the index holds only the rows where {}, and the query does not say that it wants no others",
+            predicate.text()
+        ),
+        rewrites: vec![format!("{} and {}", pair.condition.sql.bare().text(), operand_of_and(predicate))],
+        caution: Some("finds only the rows that the index holds"),
+        ..Suspicion::default()
+    })
+}
+
+fn operand_of_and(sql: &Sql) -> String {
+    if sql.split("OR").len() > 1 { format!("({})", sql.text()) } else { sql.text().to_owned() }
+}
+
+fn collation(pair: &Pair<'_>) -> Option<Suspicion> {
+    let key = pair.first_key()?;
+    let collation = key.collation.as_ref()?;
+    let right = pair.condition.right.as_ref()?;
+    let parts = [&pair.condition.left, right].map(Sql::without_collation);
+    if !parts[0].same(&key.expression) {
+        return None;
+    }
+    let left = operand(&key.expression, key.expression.text());
+    Some(Suspicion {
+        reason: format!("the index is in the order of collation {collation}, the query compares in another"),
+        rewrites: vec![
+            pair.compared(&left, parts[1].text()),
+            pair.compared(&format!("{left} collate {collation}"), parts[1].text()),
+        ],
+        ..Suspicion::default()
+    })
+}
+
+fn pattern(pair: &Pair<'_>) -> Option<Suspicion> {
+    let Condition { operator, right, .. } = pair.condition;
+    if !(PATTERNS.contains(&operator.as_str()) && pair.is_same() && pair.index.is_ordered()) {
+        return None;
+    }
+    let literal = right.as_ref().and_then(Sql::literal);
+    let is_like = operator.starts_with("~~");
+    let reason = match literal {
+        _ if operator.ends_with('*') => "the pattern ignores case, an ordered index does not".to_owned(),
+        None => "the pattern is known only when the query runs; the plan has to do for any".to_owned(),
+        Some(text) if is_like && text.starts_with(['%', '_']) => {
+            "the pattern begins with a wildcard; only an index of trigrams (extension pg_trgm) finds such".to_owned()
+        }
+        Some(text) if !is_like && !text.starts_with('^') => {
+            "the pattern is not bound to the beginning; only an index of trigrams (extension pg_trgm) finds such"
+                .to_owned()
+        }
+        Some(_) => {
+            let key = pair.first_key()?;
+            let collation = key.collation.as_deref().unwrap_or("the database");
+            format!("a beginning cannot be looked up in an index in the order of {collation} ({})", key.class)
+        }
+    };
+    Some(Suspicion { reason, certain: true, ..Suspicion::default() })
+}
+
+fn leading(pair: &Pair<'_>) -> Option<Suspicion> {
+    let later = pair.index.keys.iter().skip(1).any(|key| key.expression.same(&pair.condition.left));
+    let first = pair.first_key().filter(|_| later && pair.index.is_ordered())?;
+    let left = operand(&first.expression, first.expression.text());
+    Some(Suspicion {
+        reason: format!("the index is ordered by {} first, which the query does not compare", first.expression.text()),
+        rewrites: vec![format!("{left} = {} and {}", pair.missing_value, pair.condition.sql.bare().text())],
+        caution: Some("finds only the rows with that value"),
+        ..Suspicion::default()
+    })
+}
+
+fn operator(pair: &Pair<'_>) -> Option<Suspicion> {
+    let operator = pair.condition.operator.as_str();
+    let key = pair.first_key().filter(|_| pair.is_same())?;
+    let reason = if NEGATIONS.contains(&operator) {
+        format!("an index finds what is equal, not what differs ({operator})")
+    } else if pair.compares_columns {
+        "both sides of the condition change from row to row".to_owned()
+    } else {
+        let like =
+            if operator.is_empty() { "a condition like this".to_owned() } else { format!("the operator {operator}") };
+        format!("an index by {} ({}) does not serve {like} with such a value", pair.index.method, key.class)
+    };
+    Some(Suspicion { reason, certain: true, ..Suspicion::default() })
+}
+
+fn path(pair: &Pair<'_>) -> Option<Suspicion> {
+    let key = pair.first_key()?;
+    let (asked, held) = (JsonPath::read(&pair.condition.left)?, JsonPath::read(&key.expression)?);
+    if asked.root != held.root || asked.steps != held.steps || pair.condition.left.same_uncast(&key.expression) {
+        return None;
+    }
+    Some(Suspicion {
+        reason: format!(
+            "the query reads {}, the index holds the same value spelled {}",
+            pair.condition.left.text(),
+            key.expression.text()
+        ),
+        rewrites: pair.same_value(key),
+        ..Suspicion::default()
+    })
+}
+
+/// A day of a time: the most frequent cast that a range says as well.
+fn day(pair: &Pair<'_>) -> Option<Suspicion> {
+    let Condition { left, operator, right: Some(right), .. } = pair.condition else { return None };
+    let key = pair.first_key().filter(|key| operator == "=" && left.same_uncast(&key.expression))?;
+    if !left.text().ends_with("::date") || !key.type_name.starts_with("timestamp") {
+        return None;
+    }
+    let (held, right) = (key.expression.text(), right.text());
+    Some(Suspicion {
+        reason: format!("the query compares the day of {held}, the index holds the time"),
+        rewrites: vec![format!("{held} >= {right} and {held} < ({right} + 1)")],
+        ..Suspicion::default()
+    })
+}
+
+fn cast(pair: &Pair<'_>) -> Option<Suspicion> {
+    let key = pair.first_key()?;
+    let left = &pair.condition.left;
+    if left.same(&key.expression) || !left.same_uncast(&key.expression) {
+        return None;
+    }
+    Some(Suspicion {
+        reason: format!(
+            "the query compares {}, the index holds {} ({})",
+            left.text(),
+            key.expression.text(),
+            key.type_name
+        ),
+        rewrites: pair.same_value(key),
+        caution: Some("compares values of the index's type"),
+        ..Suspicion::default()
+    })
+}
+
+fn wrapped(pair: &Pair<'_>) -> Option<Suspicion> {
+    let key = pair.first_key()?;
+    let left = &pair.condition.left;
+    if left.same(&key.expression) || !key.expression.contains(left) {
+        return None;
+    }
+    let right = pair.condition.right.as_ref()?;
+    let mut rewrites = Vec::new();
+    let (plain, array) = (&key.expression, right.pieces().next().is_some_and(|word| matches!(word, "ANY" | "ALL")));
+    if !array && let Some(value) = plain.replaced(left, right.text()) {
+        rewrites.push(pair.compared(&operand(plain, plain.text()), &operand(&value, value.text())));
+    }
+    rewrites.extend(pair.same_value(key));
+    Some(Suspicion {
+        reason: format!("the query compares {}, the index holds {}", left.text(), key.expression.text()),
+        rewrites,
+        caution: Some("finds every row where the index's expression is the same"),
+        ..Suspicion::default()
+    })
+}
+
+fn unwrapped(pair: &Pair<'_>) -> Option<Suspicion> {
+    let key = pair.first_key()?;
+    let left = &pair.condition.left;
+    let reads_json = left.pieces().any(|piece| piece.starts_with("->") || piece.starts_with("#>"));
+    if left.same(&key.expression)
+        || !left.contains(&key.expression)
+        || (reads_json && JsonPath::read(&key.expression).is_none())
+    {
+        return None;
+    }
+    Some(Suspicion {
+        reason: format!("the query compares {}, the index holds {} itself", left.text(), key.expression.text()),
+        rewrites: pair.same_value(key),
+        caution: Some("finds only the values that are stored as they are written here"),
+        ..Suspicion::default()
+    })
+}
+
+fn containment(pair: &Pair<'_>) -> Option<Suspicion> {
+    let key = pair.first_key().filter(|_| pair.index.method == "gin" && pair.condition.operator == "=")?;
+    let asked = JsonPath::read(&pair.condition.left)?;
+    let literal = pair.condition.right.as_ref()?.literal()?;
+    if key.expression.text() != asked.root {
+        return None;
+    }
+    let is_number = !asked.is_text && serde_json::from_str::<serde_json::Number>(&literal).is_ok();
+    let value = if is_number { literal } else { serde_json::Value::String(literal).to_string() };
+    let document = asked
+        .steps
+        .iter()
+        .rev()
+        .fold(value, |inner, step| format!("{{{}: {inner}}}", serde_json::Value::String(step.clone())));
+    Some(Suspicion {
+        reason: format!("the query compares one value of {}, the index is asked what a document contains", asked.root),
+        rewrites: vec![format!("{} @> {}", asked.root, crate::quote_literal(&document).trim_start())],
+        caution: Some("a number in a document and its text are not the same"),
+        ..Suspicion::default()
+    })
+}
+
+/// Clauses of new indexes that may serve a condition, the simplest first.
+pub(super) fn new_indexes(condition: &Condition) -> Vec<String> {
+    let left = condition.left.bare();
+    let text = left.text();
+    let expression =
+        if left.pieces().count() == 1 || left.is_one_call() { text.to_owned() } else { format!("({text})") };
+    let mut clauses = vec![format!("({expression})")];
+    if let Some(collation) = condition.right.as_ref().and_then(Sql::collation) {
+        clauses.push(format!("({expression} collate {collation})"));
+    }
+    let operator = condition.operator.as_str();
+    if PATTERNS.contains(&operator) {
+        clauses.push(format!("({expression} text_pattern_ops)"));
+        clauses.push(format!("using gin ({expression} gin_trgm_ops)"));
+    } else if NEGATIONS.contains(&operator) {
+        clauses.push(format!("({expression}) where {}", condition.sql.bare().text()));
+    } else if !operator.is_empty() {
+        clauses.push(format!("using gin ({expression})"));
+        clauses.push(format!("using gist ({expression})"));
+    } else {
+        clauses.push(format!("({expression}) where {}", condition.sql.bare().text()));
+    }
+    clauses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_kind_has_a_name_of_its_own() {
+        let names: BTreeSet<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        assert_eq!(names.len(), KINDS.len());
+    }
+}

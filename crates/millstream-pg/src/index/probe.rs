@@ -1,0 +1,135 @@
+//! What would be: whether the planner uses an index for a condition, asked on an empty copy of the table.
+//!
+//! The copy is a temporary table in a transaction that is rolled back, with one index at a time, and the
+//! planner is told to avoid reading tables from end to end. So that an index is used is the server's own
+//! answer, whatever the table holds. Nothing is executed.
+
+use super::definition::Definition;
+use super::plan::Use;
+use super::sql::Sql;
+use super::statement::{Statement, USABLE};
+use crate::error::Error;
+use crate::identifier::quote_qualified;
+use tokio_postgres::{Client, Transaction};
+
+/// The copy: its own name, so that nothing of the user's is hidden by it.
+const COPY: &str = "pg_temp.millstream_copy";
+
+/// An empty copy of a table.
+pub(super) struct Probe<'a> {
+    transaction: Transaction<'a>,
+}
+
+/// What the server says to an index and a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answer {
+    Used,
+    NotUsed,
+    /// It takes one of both not at all.
+    Refused(String),
+}
+
+/// What is asked of an index.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Question<'q> {
+    /// To find the rows for which all of this is true.
+    Find(&'q [&'q str]),
+    /// To give the rows in this order.
+    Order(&'q str),
+}
+
+impl<'a> Probe<'a> {
+    /// Makes the copy. `Err` within says why this server or role does not allow it.
+    pub(super) async fn open(client: &'a mut Client, schema: &str, table: &str) -> Result<Result<Self, String>, Error> {
+        let transaction = client.transaction().await?;
+        let like = format!("create temporary table millstream_copy (like {})", quote_qualified(schema, table));
+        match told(transaction.execute(&like, &[]).await)? {
+            Ok(_) => {}
+            Err(message) => return Ok(Err(message)),
+        }
+        for (name, value) in USABLE {
+            transaction.execute(&format!("set local {name} = {value}"), &[]).await?;
+        }
+        Ok(Ok(Self { transaction }))
+    }
+
+    /// Whether an index, by what follows the table's name, serves a question.
+    pub(super) async fn ask(&self, clause: &str, question: Question<'_>) -> Result<Answer, Error> {
+        self.transaction.batch_execute("savepoint probe").await?;
+        let answer = self.answer(clause, question).await;
+        self.transaction.batch_execute("rollback to probe; release probe").await?;
+        answer
+    }
+
+    async fn answer(&self, clause: &str, question: Question<'_>) -> Result<Answer, Error> {
+        let create = format!("create index millstream_probe on {COPY} {clause}");
+        if let Err(message) = told(self.transaction.execute(&create, &[]).await)? {
+            return Ok(Answer::Refused(message));
+        }
+        let (sql, is_order) = match question {
+            Question::Find(conditions) => (format!("select from {COPY} where ({})", conditions.join(") and (")), false),
+            Question::Order(keys) => (format!("select from {COPY} order by {keys} limit 1"), true),
+        };
+        let plan = match (Statement { sql: &numbered(&sql) }).plan(&self.transaction).await {
+            Ok(plan) => plan,
+            Err(Error::Server { message, .. }) => return Ok(Answer::Refused(message)),
+            Err(error) => return Err(error),
+        };
+        let indexes = Definition::list(&self.transaction, self.copy_oid().await?).await?;
+        let used = plan.scans().iter().flat_map(|scan| &scan.uses).any(|one| serves(one, &indexes));
+        let is_used = if is_order { plan.sorts() == 0 } else { used };
+        Ok(if is_used { Answer::Used } else { Answer::NotUsed })
+    }
+
+    async fn copy_oid(&self) -> Result<u32, Error> {
+        let sql = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
+        Ok(self.transaction.query_one(sql, &[&COPY]).await?.try_get(0)?)
+    }
+}
+
+/// Whether an index that is gone through narrows what is read: by its first key where it is ordered, by its
+/// predicate, or by distance. One that is read from end to end serves nobody but as an order.
+pub(super) fn serves(one: &Use, indexes: &[Definition]) -> bool {
+    let Some(index) = indexes.iter().find(|index| index.name == one.index) else { return false };
+    let narrows = one.condition.as_ref().is_some_and(|condition| {
+        let condition = Sql::new(condition).map_qualified(|_, column| Some(column.to_owned()));
+        let first = index.keys.first();
+        !index.is_ordered() || first.is_some_and(|key| condition.contains(&key.expression))
+    });
+    narrows || index.predicate.is_some() || one.by_distance
+}
+
+/// Parameters numbered from one on, as a statement must have them.
+fn numbered(sql: &str) -> String {
+    let mut known = Vec::new();
+    let numbered = Sql::new(sql).map_parameters(|n| {
+        let place = known.iter().position(|one| *one == n).unwrap_or_else(|| {
+            known.push(n);
+            known.len() - 1
+        });
+        format!("${}", place + 1)
+    });
+    numbered.text().to_owned()
+}
+
+/// What the server refuses is an answer; a broken connection is not.
+fn told<T>(result: Result<T, tokio_postgres::Error>) -> Result<Result<T, String>, Error> {
+    match result.map_err(Error::from) {
+        Ok(value) => Ok(Ok(value)),
+        Err(Error::Server { message, .. }) => Ok(Err(message)),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_numbered_from_one_on() {
+        assert_eq!(
+            numbered("a = $1003 and b = $7 and c = $1003 and d = '$9'"),
+            "a = $1 and b = $2 and c = $1 and d = '$9'"
+        );
+    }
+}

@@ -1,0 +1,455 @@
+//! SQL as the server spells it back, cut into tokens: enough to compare, split and replace, no parser.
+
+use std::ops::Range;
+
+/// A piece of SQL and its tokens.
+#[derive(Debug, Clone)]
+pub(super) struct Sql {
+    text: String,
+    tokens: Vec<Token>,
+}
+
+#[derive(Debug, Clone)]
+struct Token {
+    kind: Kind,
+    span: Range<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A name, a key word or a number.
+    Word,
+    /// A name in quotes.
+    Quoted,
+    /// A string literal.
+    Literal,
+    /// `$1`
+    Parameter,
+    Operator,
+    /// `::`
+    Cast,
+    /// A bracket, a comma, a dot, a semicolon, ..
+    Mark,
+}
+
+/// Words that go on with a type's name.
+const TYPE_WORDS: &[&str] = &["precision", "varying", "with", "without", "time", "zone"];
+
+const OPERATOR_CHARS: &str = "+-*/<>=~!@#%^&|`?";
+
+impl Sql {
+    pub(super) fn new(text: &str) -> Self {
+        let mut tokens = Vec::new();
+        let mut at = 0;
+        while let Some(first) = text[at..].chars().next() {
+            let (kind, len) = token(&text[at..], first);
+            if let Some(kind) = kind {
+                tokens.push(Token { kind, span: at..at + len });
+            }
+            at += len;
+        }
+        Self { text: text.to_owned(), tokens }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        self.text.trim()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// The texts of its tokens.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = &str> {
+        (0..self.tokens.len()).map(|n| self.piece(n))
+    }
+
+    fn piece(&self, n: usize) -> &str {
+        self.tokens.get(n).map_or("", |token| &self.text[token.span.clone()])
+    }
+
+    fn kind(&self, n: usize) -> Option<Kind> {
+        self.tokens.get(n).map(|token| token.kind)
+    }
+
+    /// The tokens of a range, spaced as they stand.
+    fn slice(&self, range: Range<usize>) -> Self {
+        let span = match (self.tokens.get(range.start), self.tokens.get(range.end.wrapping_sub(1))) {
+            (Some(first), Some(last)) if range.start < range.end => first.span.start..last.span.end,
+            _ => 0..0,
+        };
+        Self::new(&self.text[span])
+    }
+
+    /// Without brackets around the whole.
+    pub(super) fn bare(&self) -> Self {
+        let mut range = 0..self.tokens.len();
+        while range.len() >= 2 && self.piece(range.start) == "(" && self.closing(range.start) == Some(range.end - 1) {
+            range = range.start + 1..range.end - 1;
+        }
+        self.slice(range)
+    }
+
+    /// The bracket that closes the one at `open`.
+    fn closing(&self, open: usize) -> Option<usize> {
+        let mut depth = 0_usize;
+        for n in open..self.tokens.len() {
+            match self.piece(n) {
+                "(" | "[" => depth += 1,
+                ")" | "]" => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth == 0 {
+                return Some(n);
+            }
+        }
+        None
+    }
+
+    /// Places of the tokens that stand outside of all brackets.
+    fn outer(&self) -> Vec<usize> {
+        let mut places = Vec::new();
+        let mut n = 0;
+        while n < self.tokens.len() {
+            match self.piece(n) {
+                "(" | "[" => n = self.closing(n).unwrap_or(n),
+                _ => places.push(n),
+            }
+            n += 1;
+        }
+        places
+    }
+
+    /// The parts between a key word, brackets around the whole and around each part left out.
+    pub(super) fn split(&self, word: &str) -> Vec<Self> {
+        let whole = self.bare();
+        let mut parts = Vec::new();
+        let mut start = 0;
+        for n in whole.outer() {
+            if whole.kind(n) == Some(Kind::Word) && whole.piece(n) == word {
+                parts.push(whole.slice(start..n).bare());
+                start = n + 1;
+            }
+        }
+        parts.push(whole.slice(start..whole.tokens.len()).bare());
+        parts
+    }
+
+    /// The text from a key word on.
+    pub(super) fn from_word(&self, word: &str) -> Option<String> {
+        let place = (0..self.tokens.len()).find(|&n| self.kind(n) == Some(Kind::Word) && self.piece(n) == word)?;
+        Some(self.slice(place..self.tokens.len()).text)
+    }
+
+    /// Left side, operator and right side, where one operator is the outermost.
+    pub(super) fn comparison(&self) -> Option<(Self, String, Self)> {
+        let whole = self.bare();
+        let is_operator = |n: &usize| {
+            whole.kind(*n) == Some(Kind::Operator) || (whole.kind(*n) == Some(Kind::Word) && whole.piece(*n) == "IS")
+        };
+        let found: Vec<usize> = whole.outer().into_iter().filter(is_operator).collect();
+        let [n] = found[..] else { return None };
+        let (left, right) = (whole.slice(0..n).bare(), whole.slice(n + 1..whole.tokens.len()).bare());
+        (n > 0 && !right.is_empty()).then(|| (left, whole.piece(n).to_owned(), right))
+    }
+
+    /// Whether it is made of two sides, so that as a side itself it needs brackets.
+    pub(super) fn has_operator(&self) -> bool {
+        self.outer().into_iter().any(|n| self.kind(n) == Some(Kind::Operator))
+    }
+
+    /// Whether a cast stands in it.
+    pub(super) fn has_cast(&self) -> bool {
+        self.tokens.iter().any(|token| token.kind == Kind::Cast)
+    }
+
+    /// The collation that it is given, as SQL.
+    pub(super) fn collation(&self) -> Option<String> {
+        let n = self.pieces().position(|piece| piece == "COLLATE")? + 1;
+        let len = if self.piece(n + 1) == "." { 3 } else { 1 };
+        Some(self.slice(n..n + len).text)
+    }
+
+    /// The same tokens, brackets around the whole apart.
+    pub(super) fn same(&self, other: &Self) -> bool {
+        self.bare().pieces().eq(other.bare().pieces())
+    }
+
+    /// The same tokens but for casts and brackets.
+    pub(super) fn same_uncast(&self, other: &Self) -> bool {
+        let core = |sql: &Self| {
+            let uncast = sql.without_casts();
+            uncast.pieces().filter(|piece| !matches!(*piece, "(" | ")")).map(str::to_owned).collect::<Vec<_>>()
+        };
+        core(self) == core(other)
+    }
+
+    /// Where the tokens of `part` stand in this; a name does not stand where a function has it.
+    fn find(&self, part: &Self) -> Option<Range<usize>> {
+        let part: Vec<&str> = part.pieces().collect();
+        let pieces: Vec<&str> = self.pieces().collect();
+        let found = (0..=pieces.len().checked_sub(part.len())?)
+            .find(|&n| pieces[n..n + part.len()] == part[..] && (part.len() > 1 || pieces.get(n + 1) != Some(&"(")))?;
+        (!part.is_empty()).then_some(found..found + part.len())
+    }
+
+    pub(super) fn contains(&self, part: &Self) -> bool {
+        self.find(&part.bare()).is_some()
+    }
+
+    /// With `by` in the place of `part`.
+    pub(super) fn replaced(&self, part: &Self, by: &str) -> Option<Self> {
+        let range = self.find(&part.bare())?;
+        let (first, last) = (self.tokens.get(range.start)?, self.tokens.get(range.end - 1)?);
+        let (before, after) = (&self.text[..first.span.start], &self.text[last.span.end..]);
+        Some(Self::new(&format!("{before}{by}{after}")))
+    }
+
+    /// The names that stand in it, unquoted: those of functions, types and key words, too.
+    pub(super) fn names(&self) -> impl Iterator<Item = String> {
+        (0..self.tokens.len()).filter_map(|n| match self.kind(n)? {
+            Kind::Word => Some(self.piece(n).to_owned()),
+            Kind::Quoted => Some(unquoted(self.piece(n))),
+            _ => None,
+        })
+    }
+
+    /// Each `a.b` that `change` has another text for.
+    pub(super) fn map_qualified(&self, mut change: impl FnMut(&str, &str) -> Option<String>) -> Self {
+        let is_name = |n: usize| matches!(self.kind(n), Some(Kind::Word | Kind::Quoted));
+        self.edited(|n| {
+            let qualified = is_name(n) && self.piece(n + 1) == "." && is_name(n + 2) && self.piece(n + 3) != "(";
+            let first = n == 0 || self.piece(n - 1) != ".";
+            if !(qualified && first && self.kind(n.wrapping_sub(1)) != Some(Kind::Cast)) {
+                return None;
+            }
+            change(&unquoted(self.piece(n)), self.piece(n + 2)).map(|text| (3, text))
+        })
+    }
+
+    /// Each parameter by its number, as `change` says.
+    pub(super) fn map_parameters(&self, mut change: impl FnMut(usize) -> String) -> Self {
+        self.edited(|n| {
+            let number = self.piece(n).strip_prefix('$').filter(|_| self.kind(n) == Some(Kind::Parameter))?;
+            Some((1, change(number.parse().ok()?)))
+        })
+    }
+
+    /// Each `(InitPlan 1).col1` (since PostgreSQL 17), as `change` says.
+    pub(super) fn map_subqueries(&self, mut change: impl FnMut(&str) -> String) -> Self {
+        self.edited(|n| {
+            let found = self.piece(n) == "(" && self.piece(n + 1) == "InitPlan" && self.piece(n + 3) == ")";
+            let len = if self.piece(n + 4) == "." { 6 } else { 4 };
+            found.then(|| (len, change(self.slice(n..n + len).text())))
+        })
+    }
+
+    pub(super) fn without_casts(&self) -> Self {
+        self.edited(|n| (self.kind(n) == Some(Kind::Cast)).then(|| (1 + self.type_len(n + 1), String::new())))
+    }
+
+    /// Without `COLLATE x`.
+    pub(super) fn without_collation(&self) -> Self {
+        self.edited(|n| {
+            let named = self.kind(n) == Some(Kind::Word) && self.piece(n).eq_ignore_ascii_case("collate");
+            named.then(|| (if self.piece(n + 2) == "." { 4 } else { 2 }, String::new()))
+        })
+        .bare()
+    }
+
+    /// `name(..)` and nothing behind it.
+    pub(super) fn is_one_call(&self) -> bool {
+        self.kind(0) == Some(Kind::Word) && self.piece(1) == "(" && self.closing(1) == Some(self.tokens.len() - 1)
+    }
+
+    /// Tokens of the type that begins here.
+    fn type_len(&self, start: usize) -> usize {
+        let mut n = start + 1;
+        while self.piece(n) == "." {
+            n += 2;
+        }
+        loop {
+            match self.piece(n) {
+                "(" | "[" => n = self.closing(n).map_or(n, |end| end) + 1,
+                word if TYPE_WORDS.contains(&word) => n += 1,
+                _ => return n - start,
+            }
+        }
+    }
+
+    /// The value of a literal and its casts, without these.
+    pub(super) fn literal(&self) -> Option<String> {
+        let uncast = self.without_casts().bare();
+        let [Token { kind: Kind::Literal, .. }] = uncast.tokens[..] else { return None };
+        let text = uncast.text().strip_prefix('\'')?.strip_suffix('\'')?;
+        Some(text.replace("''", "'"))
+    }
+
+    /// Its text where `edit`, asked for the token at each place, says how many to replace and by what.
+    fn edited(&self, mut edit: impl FnMut(usize) -> Option<(usize, String)>) -> Self {
+        let mut text = String::with_capacity(self.text.len());
+        let (mut n, mut copied) = (0, 0);
+        while n < self.tokens.len() {
+            let Some((len, by)) = edit(n) else {
+                n += 1;
+                continue;
+            };
+            let last = (n + len.max(1) - 1).min(self.tokens.len() - 1);
+            text.push_str(&self.text[copied..self.tokens[n].span.start]);
+            text.push_str(&by);
+            copied = self.tokens[last].span.end;
+            n = last + 1;
+        }
+        text.push_str(&self.text[copied..]);
+        Self::new(&text)
+    }
+}
+
+/// Kind and length of the first token; no kind for what separates.
+fn token(text: &str, first: char) -> (Option<Kind>, usize) {
+    let run = |wanted: &dyn Fn(char) -> bool| text.find(|c| !wanted(c)).unwrap_or(text.len());
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+    match first {
+        _ if first.is_whitespace() => (None, first.len_utf8()),
+        '\'' => (Some(Kind::Literal), quoted_len(text, '\'', false)),
+        'E' | 'e' if text[1..].starts_with('\'') => (Some(Kind::Literal), 1 + quoted_len(&text[1..], '\'', true)),
+        '"' => (Some(Kind::Quoted), quoted_len(text, '"', false)),
+        '$' if dollar_quoted_len(text).is_some() => (Some(Kind::Literal), dollar_quoted_len(text).unwrap_or(1)),
+        '$' => (Some(Kind::Parameter), 1 + text[1..].find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len() - 1)),
+        _ if text.starts_with("::") => (Some(Kind::Cast), 2),
+        _ if first.is_ascii_digit() => (Some(Kind::Word), run(&|c| is_word(c) || c == '.')),
+        _ if is_word(first) => (Some(Kind::Word), run(&is_word)),
+        _ if text.starts_with("--") => (None, text.find('\n').unwrap_or(text.len())),
+        _ if text.starts_with("/*") => (None, comment_len(text)),
+        _ if OPERATOR_CHARS.contains(first) => (Some(Kind::Operator), run(&|c| OPERATOR_CHARS.contains(c))),
+        _ => (Some(Kind::Mark), first.len_utf8()),
+    }
+}
+
+/// Bytes of what is quoted; to the end where no quote closes it.
+fn quoted_len(text: &str, quote: char, escapes: bool) -> usize {
+    let mut chars = text.char_indices().skip(1).peekable();
+    while let Some((at, c)) = chars.next() {
+        if escapes && c == '\\' {
+            chars.next();
+        } else if c == quote && chars.next_if(|(_, next)| *next == quote).is_none() {
+            return at + quote.len_utf8();
+        }
+    }
+    text.len()
+}
+
+/// Bytes of `$tag$ .. $tag$`; `None` where it is something else.
+fn dollar_quoted_len(text: &str) -> Option<usize> {
+    let tag_len = text[1..].find('$')? + 2;
+    let tag = &text[..tag_len];
+    let is_tag = |(n, c): (usize, char)| c == '_' || c.is_alphabetic() || (n > 0 && c.is_alphanumeric());
+    if !tag[1..tag_len - 1].chars().enumerate().all(is_tag) {
+        return None;
+    }
+    Some(text[tag_len..].find(tag).map_or(text.len(), |end| tag_len + end + tag_len))
+}
+
+/// Bytes of a comment, which may hold others.
+fn comment_len(text: &str) -> usize {
+    let (mut at, mut depth) = (0, 0_usize);
+    while at < text.len() {
+        let rest = &text.as_bytes()[at..];
+        let step = if rest.starts_with(b"/*") || rest.starts_with(b"*/") { 2 } else { 1 };
+        match (rest.starts_with(b"/*"), step) {
+            (true, _) => depth += 1,
+            (false, 2) => depth -= 1,
+            _ => {}
+        }
+        at += step;
+        if depth == 0 {
+            return at;
+        }
+    }
+    text.len()
+}
+
+fn unquoted(name: &str) -> String {
+    match name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(inner) => inner.replace("\"\"", "\""),
+        None => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(parts: &[Sql]) -> Vec<&str> {
+        parts.iter().map(Sql::text).collect()
+    }
+
+    #[test]
+    fn conditions_are_split_where_no_bracket_or_quote_holds_them() {
+        let sql = Sql::new("((a = 'x AND y'::text) AND (\"AND\" = 1) AND ((b = 1) OR (c = 2)))");
+        assert_eq!(texts(&sql.split("AND")), ["a = 'x AND y'::text", "\"AND\" = 1", "(b = 1) OR (c = 2)"]);
+        assert_eq!(texts(&Sql::new("(a)").split("AND")), ["a"]);
+        assert_eq!(texts(&Sql::new("(a) + (b)").split("AND")), ["(a) + (b)"]);
+    }
+
+    #[test]
+    fn a_comparison_has_one_outermost_operator() {
+        let sides = |text| Sql::new(text).comparison().map(|(l, op, r)| format!("{} {op} {}", l.text(), r.text()));
+        for (text, found) in [
+            ("((doc ->> 'p'::text) = 'x'::text)", Some("doc ->> 'p'::text = 'x'::text")),
+            ("(((doc ->> 'p'::text))::numeric > '3'::numeric)", Some("((doc ->> 'p'::text))::numeric > '3'::numeric")),
+            ("(a IS NOT NULL)", Some("a IS NOT NULL")),
+            ("(a = ANY ('{x,y}'::text[]))", Some("a = ANY ('{x,y}'::text[])")),
+            ("active", None),
+            ("(- 5)", None),
+            ("a = b = c", None),
+        ] {
+            assert_eq!(sides(text).as_deref(), found, "{text}");
+        }
+    }
+
+    #[test]
+    fn casts_are_left_out_with_their_types() {
+        for (text, bare) in [
+            ("('x'::text = a)", "('x' = a)"),
+            ("a::double precision > '3'::numeric(10,2)", "a > '3'"),
+            ("x::timestamp with time zone", "x"),
+            ("x::text[] = y::\"S\".\"T\"", "x = y"),
+        ] {
+            assert_eq!(Sql::new(text).without_casts().text(), bare);
+        }
+        assert_eq!(Sql::new("'it''s'::text").literal().as_deref(), Some("it's"));
+        assert!(Sql::new("lower('a')").literal().is_none());
+        assert!(Sql::new("((doc ->> 'p'::text))::integer").same_uncast(&Sql::new("(doc ->> 'p'::text)")));
+    }
+
+    #[test]
+    fn parts_are_found_and_replaced() {
+        let lower = Sql::new("lower(mac)");
+        assert_eq!(lower.replaced(&Sql::new("mac"), "'A'").unwrap().text(), "lower('A')");
+        assert!(!lower.contains(&Sql::new("lower")), "the name of a function is no column");
+        assert!(!Sql::new("'mac'").contains(&Sql::new("mac")));
+        assert!(Sql::new("(a)").contains(&Sql::new("a")) && !Sql::new("a").contains(&Sql::new("")));
+    }
+
+    #[test]
+    fn qualified_names_and_parameters_are_mapped() {
+        let sql = Sql::new("((\"O\".mac = t.\"m.c\") AND (f.g(1) > $2) AND (x = 'o.mac'))");
+        let own = sql.map_qualified(|left, right| (left == "O").then(|| right.to_owned()));
+        assert_eq!(own.text(), "((mac = t.\"m.c\") AND (f.g(1) > $2) AND (x = 'o.mac'))");
+        assert_eq!(own.map_parameters(|n| format!("${}", n + 1)).pieces().filter(|p| *p == "$3").count(), 1);
+        let later = Sql::new("(a = (InitPlan 1).col1)").map_subqueries(|text| format!("[{text}]"));
+        assert_eq!(later.text(), "(a = [(InitPlan 1).col1])");
+    }
+
+    #[test]
+    fn nothing_it_is_given_is_too_odd() {
+        for text in
+            ["", "'", "\"", "E'\\", "/* /*", "--", "$", "$x", "(", ")", "((", "a::", "é'é", "::", "a.", "1.", "e"]
+        {
+            let sql = Sql::new(text);
+            let _ = (sql.bare(), sql.split("AND"), sql.comparison(), sql.without_casts(), sql.literal());
+            let _ = (sql.map_qualified(|_, _| None), sql.map_subqueries(str::to_owned), sql.same_uncast(&sql));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A query that is planned and never executed.
+
+use super::plan::Node;
+use super::sql::Sql;
+use crate::error::Error;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokio_postgres::{GenericClient, Row};
+
+/// The names under which queries are prepared while they are planned; each a new one, for a plan that fails
+/// leaves its name behind.
+static PREPARED: AtomicU32 = AtomicU32::new(0);
+
+/// Settings under which an index is used wherever one can be.
+pub(super) const USABLE: &[(&str, &str)] = &[("enable_seqscan", "off")];
+
+/// The same for the conditions of joins.
+pub(super) const USABLE_BY_JOINS: &[(&str, &str)] =
+    &[("enable_seqscan", "off"), ("enable_hashjoin", "off"), ("enable_mergejoin", "off")];
+
+/// First words of what can be planned and changes nothing.
+const QUERIES: &[&str] = &["select", "with", "table", "values", "("];
+
+/// A query.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Statement<'a> {
+    pub(super) sql: &'a str,
+}
+
+impl Statement<'_> {
+    /// Refuses what is no single query.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let sql = Sql::new(self.sql);
+        let mut pieces = sql.pieces();
+        let first = pieces.next().unwrap_or_default().to_ascii_lowercase();
+        let refused =
+            |message: &str, hint: &str| Err(Error::Query { message: message.to_owned(), hint: hint.to_owned() });
+        match first.as_str() {
+            "" => refused("the query is empty", "give one select, in quotes"),
+            "explain" => refused("the query begins with explain", "give the query that is to be explained"),
+            _ if !QUERIES.contains(&first.as_str()) => refused(
+                &format!("only a query can be explained, and this begins with \"{first}\""),
+                "give the select, or a select with the same conditions",
+            ),
+            _ if pieces.skip_while(|piece| *piece != ";").any(|piece| piece != ";") => {
+                refused("this is more than one statement", "give one select, in quotes")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The plan in the transaction that is open, for parameters of any value.
+    pub(super) async fn plan(&self, client: &impl GenericClient) -> Result<Node, Error> {
+        // As a prepared statement of the protocol, text that holds two statements is refused, and so is
+        // anything but a query or a change of rows.
+        let name = format!("millstream_explained_{}", PREPARED.fetch_add(1, Ordering::Relaxed));
+        client.execute(&format!("prepare {name} as {}", self.sql), &[]).await?;
+        let json = explained(client, &name).await?;
+        client.execute(&format!("deallocate {name}"), &[]).await?;
+        Node::read(&json).map_err(|error| Error::Driver { message: format!("a plan that cannot be read: {error}") })
+    }
+}
+
+/// The plan of what is prepared.
+async fn explained(client: &impl GenericClient, name: &str) -> Result<String, Error> {
+    let nulls = vec!["null"; parameters(client, name).await?].join(", ");
+    let given = if nulls.is_empty() { String::new() } else { format!("({nulls})") };
+    client.batch_execute("set local plan_cache_mode = force_generic_plan").await?;
+    // The answer is of type json, which the driver hands over as text in the simple protocol only.
+    let answer = client.simple_query(&format!("explain (format json, verbose) execute {name}{given}")).await?;
+    let rows = answer.iter().filter_map(|message| match message {
+        tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    Ok(rows.collect::<Vec<_>>().join("\n"))
+}
+
+/// How many parameters the prepared query has.
+async fn parameters(client: &impl GenericClient, name: &str) -> Result<usize, Error> {
+    let sql = "select coalesce(pg_catalog.cardinality(parameter_types), 0) \
+               from pg_catalog.pg_prepared_statements where name = $1";
+    let row: Row = client.query_one(sql, &[&name]).await?;
+    Ok(usize::try_from(row.try_get::<_, i32>(0)?).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_query_is_taken() {
+        for sql in
+            ["select 1", " /* a; b */ SELECT ';' ; ", "(select 1) union (select 2);;", "with a as (select 1) table a"]
+        {
+            assert!(Statement { sql }.check().is_ok(), "{sql}");
+        }
+        for (sql, told) in [
+            ("", "empty"),
+            ("-- nothing", "empty"),
+            ("delete from t", "begins with \"delete\""),
+            ("explain analyze select 1", "begins with explain"),
+            ("select 1; drop table t", "more than one"),
+            ("select 1;; -- x\n commit", "more than one"),
+        ] {
+            let error = Statement { sql }.check().unwrap_err();
+            assert!(error.to_string().contains(told) && error.hint().is_some(), "{sql}: {error}");
+        }
+    }
+}

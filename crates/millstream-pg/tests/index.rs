@@ -1,0 +1,204 @@
+//! What is told about a query and the indexes of a table, against real planners.
+
+use crate::connected;
+use millstream_pg::index::{Explanation, Missed, NewIndex, Subject, Verdict, explain};
+use millstream_testkit as testkit;
+use tokio_postgres::Client;
+
+/// What a query finds with some indexes.
+enum Found {
+    /// An index is used, or would be if the table were large.
+    Usable,
+    /// No index fits: condition, kind of mismatch, rewritten condition, clause of a new index; `""` for none.
+    Missed(&'static str, &'static str, &'static str, &'static str),
+}
+use Found::{Missed as Lost, Usable};
+
+/// Clauses of indexes, a condition or what follows `from seen`, and what is found.
+const CASES: &[(&[&str], &str, Found)] = &[
+    (&["(lower(mac))"], "where lower(mac) = 'a'", Usable),
+    (
+        &["(lower(mac))"],
+        "where mac = 'A'",
+        Lost("mac = 'A'::text", "wrapped", "lower(mac) = lower('A'::text)", "(mac)"),
+    ),
+    (&["(mac)"], "where lower(mac) = $1", Lost("lower(mac) = $1", "unwrapped", "mac = $1", "(lower(mac))")),
+    (
+        &["(mac)"],
+        "where upper(trim(mac)) = 'A'",
+        Lost("upper(TRIM(BOTH FROM mac)) = 'A'::text", "unwrapped", "mac = 'A'", "(upper(TRIM(BOTH FROM mac)))"),
+    ),
+    (
+        &["(lower(mac))"],
+        "where mac in ('A', 'B')",
+        Lost("mac = ANY ('{A,B}'::text[])", "wrapped", "lower(mac) = ANY ('{A,B}'::text[])", "(mac)"),
+    ),
+    (&[], "where n = 5::numeric", Lost("(n)::numeric = '5'::numeric", "", "", "(((n)::numeric))")),
+    (&["(n)"], "where n = 5::numeric", Lost("(n)::numeric = '5'::numeric", "cast", "n = '5'", "(((n)::numeric))")),
+    (&["(n)"], "where n = $1::numeric", Lost("(n)::numeric = $1", "cast", "n = ($1)::integer", "(((n)::numeric))")),
+    (
+        &["(((doc->>'price')::numeric))"],
+        "where doc->>'price' = '3'",
+        Lost(
+            "(doc ->> 'price'::text) = '3'::text",
+            "cast",
+            "((doc ->> 'price'::text))::numeric = '3'",
+            "((doc ->> 'price'::text))",
+        ),
+    ),
+    (
+        &["(((doc->>'price')::numeric))"],
+        "where (doc->>'price')::int > 3",
+        Lost(
+            "((doc ->> 'price'::text))::integer > 3",
+            "cast",
+            "((doc ->> 'price'::text))::numeric > 3",
+            "((((doc ->> 'price'::text))::integer))",
+        ),
+    ),
+    (
+        &["((doc->'offer'->>'price'))"],
+        "where doc#>>'{offer,price}' = 'x'",
+        Lost(
+            "(doc #>> '{offer,price}'::text[]) = 'x'::text",
+            "path",
+            "((doc -> 'offer'::text) ->> 'price'::text) = 'x'",
+            "((doc #>> '{offer,price}'::text[]))",
+        ),
+    ),
+    (
+        &["((doc->>'mac'))"],
+        "where doc->'mac' = '\"x\"'",
+        Lost("(doc -> 'mac'::text) = '\"x\"'::jsonb", "path", "(doc ->> 'mac'::text) = 'x'", "((doc -> 'mac'::text))"),
+    ),
+    (&["using gin (doc)"], "where doc ? 'mac'", Usable),
+    (
+        &["using gin (doc jsonb_path_ops)"],
+        "where doc ? 'mac'",
+        Lost("doc ? 'mac'::text", "operator", "", "using gin (doc)"),
+    ),
+    (
+        &["using gin (doc)"],
+        "where doc->>'mac' = 'x'",
+        Lost(
+            "(doc ->> 'mac'::text) = 'x'::text",
+            "containment",
+            "doc @> '{\"mac\": \"x\"}'",
+            "((doc ->> 'mac'::text))",
+        ),
+    ),
+    (&["(n, mac)"], "where mac = 'x'", Lost("mac = 'x'::text", "leading", "n = .. and mac = 'x'::text", "(mac)")),
+    (&["(mac) where active"], "where mac = 'x' and active", Usable),
+    (
+        &["(mac) where n > 3"],
+        "where mac = 'x'",
+        Lost("mac = 'x'::text", "predicate", "mac = 'x'::text and n > 3", "(mac)"),
+    ),
+    (
+        &["(lower(mac)) where n > 3"],
+        "where mac = 'A'",
+        Lost("mac = 'A'::text", "wrapped", "lower(mac) = lower('A'::text) and (n > 3)", "(mac)"),
+    ),
+    (&["(site)"], "where site like 'x%'", Usable),
+    (&["(site)"], "where site like '%x'", Lost("site ~~ '%x'::text", "pattern", "", "")),
+    (&["(site)"], "where site like $1", Lost("site ~~ $1", "pattern", "", "")),
+    (
+        &["(site)"],
+        "where site = 'x' collate \"POSIX\"",
+        Lost("site = 'x'::text COLLATE \"POSIX\"", "collation", "site = 'x'::text", "(site collate \"POSIX\")"),
+    ),
+    (&["(lower(mac))"], "where lower(mac) = 'a' or n = 3", Lost("n = 3", "", "", "(n)")),
+    (&["(mac)", "(n)"], "where mac = 'a' or n = 3", Usable),
+    (&["(n)"], "where n <> 3", Lost("n <> 3", "operator", "", "(n) where n <> 3")),
+    (&[], "where active", Lost("active", "", "", "(active)")),
+    (&[], "where plans.noisy(mac) = 'a'", Lost("plans.noisy(mac) = 'a'::text", "", "", "refused")),
+    (&["(n)"], "where n = id", Lost("n = id", "operator", "", "")),
+    (
+        &["(at)"],
+        "where at::date = '2026-01-01'",
+        Lost(
+            "(at)::date = '2026-01-01'::date",
+            "day",
+            "at >= '2026-01-01'::date and at < ('2026-01-01'::date + 1)",
+            "refused",
+        ),
+    ),
+    (&["(at)"], "where at > now() - interval '1 day'", Usable),
+    (&["(n)"], "order by n limit 3", Usable),
+    (
+        &["(n)"],
+        "order by n nulls first limit 3",
+        Lost("order by n nulls first", "order", "order by n", "((n) nulls first)"),
+    ),
+    (&["(n)"], "order by lower(mac) desc limit 3", Lost("order by lower(mac) desc", "", "", "((lower(mac)) desc)")),
+    (
+        &["(lower(mac))"],
+        "as s join plans.other as o on s.mac = o.mac",
+        Lost("mac = o.mac", "wrapped", "lower(mac) = lower(o.mac)", "(mac)"),
+    ),
+    (&["(mac)"], "as s join plans.other as o on s.mac = o.mac", Usable),
+    (&["(mac)"], "where mac = (select max(o.mac) from plans.other o)", Usable),
+];
+
+fn subject() -> Subject {
+    Subject { schema: "plans".into(), table: "seen".into(), hidden_column: None }
+}
+
+async fn explained(client: &mut Client, indexes: &[&str], rest: &str) -> Explanation {
+    for (n, clause) in indexes.iter().enumerate() {
+        client.batch_execute(&format!("create index case_{n} on plans.seen {clause}")).await.expect(clause);
+    }
+    let query = format!("select s.doc from plans.seen as s {}", rest.strip_prefix("as s ").unwrap_or(rest));
+    let found = explain(client, &subject(), &query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
+    for n in 0..indexes.len() {
+        client.batch_execute(&format!("drop index plans.case_{n}")).await.expect("dropped");
+    }
+    found
+}
+
+fn told(missed: &Missed) -> (String, String, String, String) {
+    let near = missed.near.first();
+    let rewrite = near.and_then(|near| near.rewrite.as_ref());
+    let clause = match &missed.new_index {
+        NewIndex::Clause(clause) => clause.clone(),
+        NewIndex::Refused(_) => "refused".into(),
+        NewIndex::Unknown => String::new(),
+    };
+    (
+        missed.condition.clone(),
+        near.map_or(String::new(), |near| near.kind.to_owned()),
+        rewrite.map_or(String::new(), |rewrite| rewrite.sql.clone()),
+        clause,
+    )
+}
+
+#[tokio::test]
+async fn a_missed_index_is_told_with_both_repairs() {
+    testkit::each_build(async |database| {
+        let mut connection = connected(&database.url()).await;
+        let client = &mut connection.client;
+        client.batch_execute(include_str!("index.sql")).await.expect("made");
+        let mut wrong = Vec::new();
+        for (indexes, rest, expected) in CASES {
+            let found = explained(client, indexes, rest).await;
+            assert_eq!((found.readings.len(), found.untried.as_deref()), (1, None), "{rest}");
+            let reading = &found.readings[0];
+            let got = reading.missed.first().map(told);
+            let right = match expected {
+                Usable => reading.verdict < Verdict::Unusable && !reading.indexes.is_empty() && got.is_none(),
+                Lost(condition, kind, rewrite, clause) => {
+                    let expected = (condition, kind, rewrite, clause);
+                    reading.verdict == Verdict::Unusable
+                        && got.as_ref().is_some_and(|got| {
+                            (&got.0.as_str(), &got.1.as_str(), &got.2.as_str(), &got.3.as_str()) == expected
+                        })
+                }
+            };
+            if !right {
+                wrong.push(format!("{indexes:?} {rest}\n    {:?} {got:?}\n    {:?}", reading.verdict, reading.missed));
+            }
+        }
+        assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    })
+    .await;
+}
