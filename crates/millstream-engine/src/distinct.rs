@@ -7,6 +7,7 @@ use crate::store::collections::Collection;
 use futures_util::{Stream, StreamExt, TryStreamExt};
 use millstream_pg::quote_qualified;
 use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
 
 /// Which values are asked for.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +16,8 @@ pub struct DistinctRequest {
     pub column: String,
     /// A value for each column of the key before it, spelled as for a cast to the column's type.
     pub prefix: Vec<String>,
+    /// Each with the number of its rows.
+    pub count: bool,
     /// Values as JSON, not as text.
     pub json: bool,
     /// At most so many values, the first in the key's order.
@@ -22,7 +25,8 @@ pub struct DistinctRequest {
 }
 
 /// Streams the distinct values in the key's order, each once. A value costs one descent of the index, however
-/// many rows have it, and the first one does not wait for the others.
+/// many rows have it, and the first one does not wait for the others. Counted, it also costs the part of the index
+/// that its rows have, and is its count, a tab and the value; as JSON an object of `value` and `count`.
 ///
 /// # Errors
 /// [`Error::Request`] when the column is not the one that comes after the prefix; the server's, also when a
@@ -37,9 +41,15 @@ pub async fn distinct(
     let transaction = client.build_transaction().read_only(true).start().await?;
     transaction.batch_execute(DISTINCT_SETTINGS).await?;
     let table = quote_qualified(&collection.name.schema, &collection.name.table);
-    let walk = schema.sql("select {schema}.distinct_walk($1::text::pg_catalog.regclass, $2, $3)");
-    let walk: String = transaction.query_one(&walk, &[&table, &request.column, &request.prefix]).await?.get(0);
-    let spelled = if request.json { "pg_catalog.to_jsonb(value)" } else { "value" };
+    let walk = schema.sql("select {schema}.distinct_walk($1::text::pg_catalog.regclass, $2, $3, $4)");
+    let asked: [&(dyn ToSql + Sync); 4] = [&table, &request.column, &request.prefix, &request.count];
+    let walk: String = transaction.query_one(&walk, &asked).await?.get(0);
+    let spelled = match (request.json, request.count) {
+        (false, false) => "value",
+        (false, true) => r"pg_catalog.concat(rows, e'\t', value)",
+        (true, false) => "pg_catalog.to_jsonb(value)",
+        (true, true) => "pg_catalog.jsonb_build_object('value', value, 'count', rows)",
+    };
     let limit = request.limit.map_or_else(String::new, |limit| format!(" limit {limit}"));
     let portal = transaction.bind(&format!("select {spelled}::text from ({walk}) as walked{limit}"), &[]).await?;
     // The server sends rows when its buffer is full or a request is answered, so that the first row is a request of

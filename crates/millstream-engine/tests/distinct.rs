@@ -87,6 +87,15 @@ async fn the_function_gives_what_select_distinct_gives() {
                 let expected = &expected[..expected.len().min(count)];
                 assert_eq!(found, expected, "{table} {columns:?} {prefix:?} {at_most:?}");
             }
+            let statement = "select millstream.distinct_walk($1::text::regclass, $2, $3, true)";
+            let counting = &texts(&client, statement, &[table, &column, prefix]).await[0];
+            let counted = texts(&client, &format!("select rows || ' ' || value::text from ({counting}) w"), &[]).await;
+            let sql = format!(
+                "select count(*) || ' ' || {0}::text from {table} where {1} group by {0} order by {0}",
+                quoted[columns.len() - 1],
+                conditions.join(" and ")
+            );
+            assert_eq!(counted, texts(&client, &sql, &[]).await, "{table} {columns:?} {prefix:?}");
         }
     })
     .await;
@@ -184,6 +193,7 @@ async fn the_values_of_a_collection_are_streamed() {
             prefix: prefix.iter().map(|&value| value.into()).collect(),
             json,
             limit,
+            ..DistinctRequest::default()
         };
         let mut walk = async |request: DistinctRequest| -> Result<Vec<String>, Error> {
             distinct(&mut client, &schema, &collection, &request).await?.try_collect().await
@@ -193,6 +203,10 @@ async fn the_values_of_a_collection_are_streamed() {
         assert_eq!(walk(asked("device", &[], true, Some(2))).await.unwrap(), ["\"d000\"", "\"d001\""]);
         assert_eq!(walk(asked("device", &[], false, Some(0))).await.unwrap(), [""; 0]);
         assert_eq!(walk(asked("n", &["d699"], true, None)).await.unwrap(), ["699", "1399", "2099", "2799"]);
+        let counted = DistinctRequest { count: true, ..asked("device", &[], false, Some(1)) };
+        assert_eq!(walk(counted).await.unwrap(), ["5\td000"]);
+        let counted = DistinctRequest { count: true, ..asked("n", &["d001"], true, Some(1)) };
+        assert_eq!(walk(counted).await.unwrap(), [r#"{"count": 1, "value": 1}"#]);
         assert!(matches!(walk(asked("n", &[], false, None)).await, Err(Error::Request { .. })));
         // The session is as it was before.
         let seqscan = texts(&client, "show enable_seqscan", &[]).await;

@@ -37,11 +37,24 @@ async fn columns_of_a_key_are_walked_in_its_order() {
             (&["day", "--prefix", r"b\, c,3"], "2026-01-01\n"),
             (&["day", "--prefix", r#"["b, c", 3]"#], "2026-01-01\n"),
             (&["n", "--prefix", "nobody"], ""),
+            (&["device", "--count"], "3\ta\n1\tb, c\n"),
+            (&["n", "--prefix", "a", "--count", "--limit", "1"], "2\t-2\n"),
+            (&["n", "--prefix", "b, c", "--count", "--output", "json"], "[\n  {\"count\": 1, \"value\": 3}\n]\n"),
             (&["n", "--prefix", "nobody", "--output", "json"], "[]\n"),
         ] {
             let (stdout, _) = run(&[&["distinct", "pings"], args].concat(), 0);
             assert_eq!(stdout, printed, "{args:?}");
         }
+        for (keys, printed, code) in [
+            (&["a", r"b\, c", "a,-2"][..], "3\ta\n1\tb\\, c\n2\ta,-2\n", 0),
+            (&["a,-2,2026-01-02", "nobody"], "1\ta,-2,2026-01-02\n0\tnobody\n", 1),
+        ] {
+            assert_eq!(run(&[&["get", "pings", "--count"], keys].concat(), code).0, printed, "{keys:?}");
+        }
+        let counts = millstream(&["get", "pings", "a", "--count", "--output", "json", "--db", &url]).ends(0).json();
+        assert_eq!(counts, serde_json::json!([{"key": ["a"], "count": 3}]));
+        let (_, many) = run(&["get", "pings", "a,b,c,d", "--count"], 2);
+        assert!(many.contains("hint: give the values as device,n,day, or the first of them"), "{many}");
         for (args, told) in [
             (&["pings", "doc"][..], "hint: device can be walked, and n, day with the values of those before it"),
             (&["pings", "n"], "hint: give them as --prefix device, or walk device"),

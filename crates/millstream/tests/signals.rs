@@ -1,9 +1,40 @@
 //! Ctrl-C and SIGTERM while a command waits.
 
-use crate::process::command;
+use crate::process::{command, millstream};
+use millstream_testkit::database;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// More distinct values than fit between the server and a reader who does not read.
+const VALUES: &str = "insert into public.pings select 'device-' || n, '{}' from generate_series(1, 300000) n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signals_end_a_walk_of_distinct_values_and_its_session() {
+    let db = database().await;
+    let url = db.url();
+    millstream(&["load", "-", "--into", "public.pings", "--key", "device:text", "--db", &url]).ends(0);
+    let client = db.client().await;
+    client.batch_execute(VALUES).await.unwrap();
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let mut walking = command(&["distinct", "pings", "device", "--db", &url]);
+        let mut walking = walking.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut printed = BufReader::new(walking.stdout.take().unwrap());
+        let mut line = String::new();
+        printed.read_line(&mut line).unwrap();
+        assert_eq!(line, "device-1\n");
+        let kill = Command::new("kill").args(["-s", signal, &walking.id().to_string()]).status();
+        assert!(kill.unwrap().success());
+        assert_eq!(walking.wait().unwrap().code(), Some(code));
+        assert!(printed.lines().map_while(Result::ok).count() < 299_999, "it was stopped");
+        let walks = "select count(*) from pg_stat_activity
+                     where datname = current_database() and query like '%walked%' and pid <> pg_backend_pid()";
+        while client.query_one(walks, &[]).await.unwrap().get::<_, i64>(0) > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
 
 #[test]
 fn signals_end_a_waiting_command_with_their_code() {

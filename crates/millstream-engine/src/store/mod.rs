@@ -1,6 +1,7 @@
 //! Our own tables: collections, loads, lanes and rejects.
 
 pub mod collections;
+pub mod documents;
 mod finished;
 mod freeze;
 mod lane;

@@ -1,7 +1,9 @@
 -- The statement that walks the distinct values of a column of a table's primary key: one descent of its index
 -- for each value, however many rows have it, and each value as soon as it is found. `prefix` gives the values of
--- all columns of the key before it.
-create function {schema}.distinct_walk(collection regclass, key_column text, prefix text[])
+-- all columns of the key before it. Counted, each value comes with the number of its rows, which is read from
+-- their part of the index.
+create function {schema}.distinct_walk(
+    collection regclass, key_column text, prefix text[], counted boolean default false)
 returns text
 language plpgsql stable set search_path = pg_catalog, pg_temp
 as $distinct_walk$
@@ -59,9 +61,12 @@ begin
                 limit 1
             ) as next
         )
-        select value from walk
+        select value%4$s from walk
         $walk$,
-        key_column, collection, among);
+        key_column, collection, among,
+        case when counted then format(
+            ', (select count(*) from %s as stored where %s and stored.%I operator(pg_catalog.=) value) as rows',
+            collection, among, key_column) end);
 end
 $distinct_walk$;
 
@@ -78,3 +83,6 @@ begin
                                 {schema}.distinct_walk(collection, key_column, prefix), at_most);
 end
 $distinct_values$;
+
+-- What the next refresh is to make of a model, where that is something else than `definition`.
+alter table {schema}.model add column wanted jsonb;

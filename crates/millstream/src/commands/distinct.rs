@@ -15,14 +15,15 @@ use millstream_model::CollectionName;
 const EXAMPLES: &str = "\
 Examples:
   millstream distinct telemetry device
-  millstream distinct telemetry at --prefix device-7 --limit 10";
+  millstream distinct telemetry at --prefix device-7 --limit 10
+  millstream distinct telemetry device --count | sort -rn | head";
 
 /// Print the distinct values of a column of the key, without reading every row
 ///
 /// A walk along the key's index finds them, in its order: the time it takes grows with the
 /// number of values, not of rows. COLUMN is the first column of the key, or a later one after the
 /// values of all columns before it, which --prefix gives. With --output json the answer is an
-/// array of values.
+/// array of values, or of {value, count}.
 ///
 /// In SQL the same is millstream.distinct_values('NAME', 'COLUMN', '{PREFIX,..}').
 #[derive(Debug, clap::Args)]
@@ -40,6 +41,11 @@ pub struct DistinctArgs {
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     prefix: Option<String>,
 
+    /// Print before each value, with a tab, how many documents have it, which takes the time to read
+    /// their part of the index
+    #[arg(long)]
+    count: bool,
+
     /// Print at most this many
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
@@ -54,6 +60,7 @@ pub async fn run(args: &DistinctArgs, output: Output) -> Result<Exit, Failure> {
     let request = DistinctRequest {
         column: args.column.clone(),
         prefix: args.prefix.as_deref().map(|text| values(text, &args.column, &collection)).unwrap_or_default(),
+        count: args.count,
         json: output.is_json(),
         limit: args.limit,
     };

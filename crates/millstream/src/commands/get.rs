@@ -6,7 +6,8 @@ use crate::failure::Failure;
 use crate::key_values;
 use crate::output::{Output, note};
 use crate::target::Database;
-use millstream_engine::store::collections::{self, Collection};
+use millstream_engine::store::collections::Collection;
+use millstream_engine::store::documents;
 use millstream_model::CollectionName;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -15,7 +16,8 @@ const EXAMPLES: &str = "\
 Examples:
   millstream get cities 2950159
   millstream get telemetry device-7,2026-01-01T00:00:00Z
-  millstream get telemetry '[\"device, the 7th\", \"2026-01-01T00:00:00Z\"]'";
+  millstream get telemetry '[\"device, the 7th\", \"2026-01-01T00:00:00Z\"]'
+  millstream get telemetry device-7 device-8 --count";
 
 /// Print documents by key, one line of JSON each
 ///
@@ -23,6 +25,9 @@ Examples:
 /// several, KEY holds their values in order, with commas between (\, is a comma inside a value,
 /// \\ a backslash), or is a JSON array of them. Values are spelled as PostgreSQL reads the
 /// column's type. With --output json the answer is an array of {key, found, doc}.
+///
+/// With --count KEY may also be the first values of a key. Printed is how many documents begin with
+/// them, a tab and KEY; as JSON {key, count}.
 ///
 /// Exit code 1 when a key has no document.
 #[derive(Debug, clap::Args)]
@@ -36,6 +41,10 @@ pub struct GetArgs {
     #[arg(value_name = "KEY", required = true)]
     keys: Vec<String>,
 
+    /// Count the documents whose keys begin so, instead of printing them
+    #[arg(long)]
+    count: bool,
+
     #[command(flatten)]
     target: TargetArgs,
 }
@@ -47,14 +56,24 @@ struct Answer {
     doc: Option<Box<RawValue>>,
 }
 
+#[derive(Debug, Serialize)]
+struct Count {
+    key: Vec<String>,
+    count: u64,
+}
+
 /// Runs the command.
 pub async fn run(args: &GetArgs, output: Output) -> Result<Exit, Failure> {
     let (database, collection) = Database::open_table(&args.target, &args.name).await?;
-    let keys: Vec<Vec<String>> = args.keys.iter().map(|key| parts(key, &collection)).collect::<Result<_, _>>()?;
+    let parts = |key: &String| parts(key, &collection, args.count);
+    let keys: Vec<Vec<String>> = args.keys.iter().map(parts).collect::<Result<_, _>>()?;
+    if args.count {
+        return count(&database, &collection, &args.keys, keys, output).await;
+    }
     let mut answers = Vec::new();
     let mut missing = 0;
     for (text, key) in args.keys.iter().zip(keys) {
-        let found = collections::document(&database.connection.client, &collection, &key).await?;
+        let found = documents::document(&database.connection.client, &collection, &key).await?;
         if found.is_none() {
             note(&format!("missing: {text}"));
             missing += 1;
@@ -71,6 +90,28 @@ pub async fn run(args: &GetArgs, output: Output) -> Result<Exit, Failure> {
     Ok(if missing == 0 { Exit::Done } else { Exit::Findings })
 }
 
+/// Prints how many documents begin with each key.
+async fn count(
+    database: &Database,
+    collection: &Collection,
+    texts: &[String],
+    keys: Vec<Vec<String>>,
+    output: Output,
+) -> Result<Exit, Failure> {
+    let mut counts = Vec::new();
+    for (text, key) in texts.iter().zip(keys) {
+        let count = documents::count(&database.connection.client, collection, &key).await?;
+        if !output.is_json() {
+            output.line(&format!("{count}\t{text}"))?;
+        }
+        counts.push(Count { key, count });
+    }
+    if output.is_json() {
+        output.json(&counts)?;
+    }
+    Ok(if counts.iter().all(|one| one.count > 0) { Exit::Done } else { Exit::Findings })
+}
+
 fn answer(key: Vec<String>, doc: Option<String>) -> Result<Answer, Failure> {
     let doc = doc
         .map(RawValue::from_string)
@@ -79,21 +120,18 @@ fn answer(key: Vec<String>, doc: Option<String>) -> Result<Answer, Failure> {
     Ok(Answer { key, found: doc.is_some(), doc })
 }
 
-/// The values of the key's columns.
-fn parts(text: &str, collection: &Collection) -> Result<Vec<String>, Failure> {
+/// The values of the key's columns, of all of them or, where that is enough, of the first.
+fn parts(text: &str, collection: &Collection, some: bool) -> Result<Vec<String>, Failure> {
     let columns: Vec<&str> = collection.key.iter().map(|column| column.name.as_str()).collect();
     if columns.len() == 1 {
         return Ok(vec![text.to_owned()]);
     }
     let parts = key_values::parse(text);
-    if parts.len() == columns.len() {
+    if parts.len() == columns.len() || (some && (1..columns.len()).contains(&parts.len())) {
         return Ok(parts);
     }
-    Err(Failure::user(format!(
-        "\"{text}\" has {} of the {} values of a key of {}",
-        parts.len(),
-        columns.len(),
-        collection.name
-    ))
-    .hint(format!("give the values as {}", columns.join(","))))
+    let (given, all, name) = (parts.len(), columns.len(), &collection.name);
+    let first = if some { ", or the first of them" } else { "" };
+    Err(Failure::user(format!("\"{text}\" has {given} of the {all} values of a key of {name}"))
+        .hint(format!("give the values as {}{first}", columns.join(","))))
 }
