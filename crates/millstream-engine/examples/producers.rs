@@ -1,123 +1,80 @@
-//! Prints how many documents a second eight tasks hand over at once, onto one hot key, a hundred and as many as there are documents.
+//! Loads a file of documents, one a line, from eight tasks that send at once, and prints the receipt.
 //!
-//! `cargo run --release -p millstream-engine --example producers -- URL [DOCUMENTS]`. It makes, fills and
-//! drops tables named `producers_*` in that database. The time is that of a whole stream, from opening to the
-//! receipt; the documents are made before.
+//! `cargo run --release -p millstream-engine --example producers -- FILE TABLE KEY [LANES [SCHEMA]]`, with KEY
+//! such as `id:text`, and the database in `DATABASE_URL` or libpq's variables. It shows how a program uses
+//! [`Stream`], and `millstream lab run hot` measures it: documents of one task take effect in their order, those
+//! of different tasks in any.
 
-#![expect(clippy::print_stdout, reason = "printing is what it is for")]
+#![expect(clippy::print_stdout, reason = "the receipt is its result")]
 
 use bytes::Bytes;
-use millstream_engine::{Error, LoadRequest, Stream, Surroundings};
+use millstream_engine::{Error, LoadRequest, Producer, Stream, Surroundings};
 use millstream_model::KeyRequest;
-use millstream_pg::{ConnInfo, Environment, SessionSettings};
-use std::fmt::Write as _;
-use std::time::Instant;
+use millstream_pg::{ConnInfo, Environment};
 use tokio::task::JoinSet;
 
 /// Tasks that send at once.
 const PRODUCERS: usize = 8;
 
-/// Documents of all of them together, unless the command line says otherwise.
-const DOCUMENTS: usize = 1_000_000;
+/// Bytes of one send, unless a document is longer: some thousand small documents.
+const LOT_BYTES: usize = 150_000;
 
-/// Rounds, each of every case; the median is printed.
-const ROUNDS: usize = 5;
-
-/// Documents of one send.
-const LOTS: [usize; 2] = [1_000, 1];
-
-/// A name, and the number of keys for so many documents.
-type Case = (&'static str, fn(usize) -> usize);
-
-const CASES: [Case; 3] = [("uniform", |documents| documents), ("hundred", |_| 100), ("one", |_| 1)];
+const USAGE: &str = "usage: producers FILE TABLE KEY [LANES [SCHEMA]]";
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let url = arguments.next().ok_or("name a database: postgres://..")?;
-    let documents = arguments.next().map_or(Ok(DOCUMENTS), |text| text.parse())?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [file, table, key, more @ ..] = &arguments[..] else { return Err(USAGE.into()) };
+    let mut request = LoadRequest::new(table.parse()?, KeyRequest::parse_list(key)?, Vec::new());
+    request.lanes = more.first().map(|lanes| lanes.parse()).transpose()?;
+    if let Some(schema) = more.get(1) {
+        request.schema.clone_from(schema);
+    }
+    let url = std::env::var("DATABASE_URL").unwrap_or_default();
     let db = ConnInfo::parse(&url, &Environment::from_process())?;
-    println!("{PRODUCERS} producers, {documents} documents of about 150 bytes, median of {ROUNDS} rounds");
-    println!("{:<12}{:>18}{:>16}{:>12}", "keys", "documents a send", "documents/s", "of uniform");
-    for lot in LOTS {
-        let mut rates = [const { Vec::new() }; CASES.len()];
-        for round in 0..ROUNDS {
-            for (rates, (name, keys)) in rates.iter_mut().zip(CASES) {
-                let sends = sends(documents, keys(documents), lot, round);
-                rates.push(Box::pin(measure(&db, name, sends, documents)).await?);
-            }
-        }
-        let medians = rates.map(|mut rates: Vec<f64>| {
-            rates.sort_by(f64::total_cmp);
-            rates[ROUNDS / 2]
-        });
-        for (median, (name, _)) in medians.iter().zip(CASES) {
-            println!("{name:<12}{lot:>18}{median:>16.0}{:>12.2}", median / medians[0]);
-        }
-    }
-    Ok(())
-}
+    let documents = Bytes::from(std::fs::read(file)?);
 
-/// What each producer sends, drawn at random over the keys.
-fn sends(documents: usize, keys: usize, lot: usize, round: usize) -> Vec<Vec<Bytes>> {
-    let mut rng = fastrand::Rng::with_seed(round as u64);
-    let mut number = 0;
-    let share = documents.div_ceil(PRODUCERS);
-    let mut producers = Vec::new();
-    while number < documents {
-        let (end, mut sends) = ((number + share).min(documents), Vec::new());
-        while number < end {
-            let mut text = String::with_capacity(lot * 160);
-            for n in number..(number + lot).min(end) {
-                let key = rng.usize(0..keys);
-                let _ = writeln!(
-                    text,
-                    r#"{{"id":"device-{key:09}","n":{n},"value":{},"unit":"celsius","note":"measured by one of many devices, as they do","ok":true}}"#,
-                    rng.u32(..)
-                );
-            }
-            number = (number + lot).min(end);
-            sends.push(text.into());
-        }
-        producers.push(sends);
-    }
-    producers
-}
-
-/// Documents a second of one stream into a table of its own.
-async fn measure(
-    db: &ConnInfo,
-    name: &str,
-    sends: Vec<Vec<Bytes>>,
-    documents: usize,
-) -> Result<f64, Box<dyn std::error::Error>> {
-    let drop_table = format!("drop table if exists public.producers_{name}; checkpoint");
-    let control = millstream_pg::connect(db, &SessionSettings::control()).await?;
-    control.client.batch_execute(&drop_table).await?;
-    let into = format!("public.producers_{name}").parse()?;
-    let request = LoadRequest::new(into, KeyRequest::parse_list("id:text")?, Vec::new());
-    let began = Instant::now();
-    let stream = Stream::open(&request, &Surroundings::new(db.clone())).await?;
+    let stream = Stream::open(&request, &Surroundings::new(db)).await?;
     let mut tasks = JoinSet::new();
-    for sends in sends {
-        let producer = stream.producer();
-        tasks.spawn(async move {
-            for send in sends {
-                producer.send(send).await?;
-            }
-            Ok::<_, Error>(())
-        });
+    for task in 0..PRODUCERS {
+        let share = lots(&documents).skip(task).step_by(PRODUCERS).collect();
+        tasks.spawn(produce(stream.producer(), share));
     }
+    let mut rejected = 0;
     while let Some(ended) = tasks.join_next().await {
-        ended??;
+        rejected += ended??;
     }
+    // Everything is committed; the receipt sums it up.
     let outcome = stream.close().await?;
-    let seconds = began.elapsed().as_secs_f64();
     if let Some(error) = outcome.error {
         return Err(error.into());
     }
-    assert_eq!(outcome.receipt.counters.read, documents as u64, "every document is accounted for");
-    control.client.batch_execute(&drop_table).await?;
-    #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
-    Ok(documents as f64 / seconds)
+    assert_eq!(outcome.receipt.counters.rejected, rejected, "the commits have told of every reject");
+    println!("{}", serde_json::to_string_pretty(&outcome.receipt)?);
+    Ok(())
+}
+
+/// Sends a task's share and waits for its commits. Returns how many of its documents were rejected.
+async fn produce(producer: Producer, share: Vec<Bytes>) -> Result<u64, Error> {
+    let mut commits = Vec::new();
+    for lot in share {
+        // Waits while too many bytes are on their way.
+        commits.push(producer.send(lot).await?);
+    }
+    let mut rejected = 0;
+    for commit in commits {
+        rejected += commit.committed().await?.rejected;
+    }
+    Ok(rejected)
+}
+
+/// The documents in lots, which share the bytes of the file.
+fn lots(documents: &Bytes) -> impl Iterator<Item = Bytes> {
+    let mut rest = documents.clone();
+    std::iter::from_fn(move || {
+        let first = &rest[..rest.len().min(LOT_BYTES)];
+        let last_line = memchr::memrchr(b'\n', first).or_else(|| memchr::memchr(b'\n', &rest));
+        let end = last_line.map_or(rest.len(), |at| at + 1);
+        (end > 0).then(|| rest.split_to(end))
+    })
 }

@@ -24,6 +24,7 @@ mod python;
 mod record;
 mod report;
 mod sample;
+mod sent;
 mod server;
 mod spread;
 mod standing;

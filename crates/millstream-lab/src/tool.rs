@@ -41,6 +41,10 @@ pub(crate) const PYMONGO: Tool = Tool { name: "pymongo", find: |bench, told| Box
 pub(crate) const MONGOIMPORT: Tool =
     Tool { name: "mongoimport", find: |bench, _| Box::pin(installed(bench, "mongoimport", "mongoimport")) };
 
+/// The example of the library's call that is built beside the measured binary.
+pub(crate) const PRODUCERS: Tool =
+    Tool { name: "producers", find: |bench, _| Box::pin(std::future::ready(example(bench, "producers"))) };
+
 /// The programs that were found, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Tools(BTreeMap<&'static str, Found>);
@@ -75,6 +79,16 @@ async fn mongo(bench: &Bench, told: &mut dyn FnMut(&str)) -> Result<Found, Error
         Ok(()) => Ok(found),
         Err(error) => Err(Error::missing("MongoDB", error.chain(), hint())),
     }
+}
+
+/// An example in the directory where cargo puts those of the measured binary.
+fn example(bench: &Bench, name: &'static str) -> Result<Found, Error> {
+    let program = bench.ground.binary.with_file_name("examples").join(name);
+    if program.is_file() {
+        return Ok(Found { program, version: format!("{name}, built beside the measured binary") });
+    }
+    let hint = format!("cargo build --release -p millstream-engine --example {name}");
+    Err(Error::missing(name, "it was not built beside the measured binary".to_owned(), hint))
 }
 
 async fn psql(bench: &Bench) -> Result<Found, Error> {

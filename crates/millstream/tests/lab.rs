@@ -132,8 +132,19 @@ async fn every_experiment_runs_small_and_says_something_of_every_goal() {
         let run = run(&mut lab.command_of("all", &["--without", "rivals", "--quick", "--lanes", "2"])).ends(0);
         assert!(run.stdout.lines().all(|line| line.chars().count() <= 80), "{run:?}");
         let record = lab.record();
-        let names =
-            ["ingest", "durability", "hot", "wal", "memory", "latency", "growth", "published", "refresh", "distinct"];
+        let names = [
+            "ingest",
+            "durability",
+            "hot",
+            "wal",
+            "memory",
+            "latency",
+            "growth",
+            "refused",
+            "published",
+            "refresh",
+            "distinct",
+        ];
         assert_eq!(record.experiments, names);
         for sample in &record.samples {
             let Outcome::Measured(measures) = &sample.outcome else { panic!("{sample:?}") };
@@ -158,6 +169,9 @@ async fn every_experiment_runs_small_and_says_something_of_every_goal() {
             "unchanged / COPY",
             "durable / unlogged, new",
             "100 hot keys / all keys",
+            "1 of 10 breaks a CHECK",
+            "  a trigger",
+            "  --check",
             "WAL / input, direct COPY",
             "WAL / input, staged",
             "client CPU s per 1M, new",
@@ -172,6 +186,8 @@ async fn every_experiment_runs_small_and_says_something_of_every_goal() {
         ] {
             assert!(reached.contains(&goal), "{goal}: {reached:?}");
         }
+        let example = Path::new(env!("CARGO_BIN_EXE_millstream")).with_file_name("examples").join("producers");
+        assert_eq!(reached.contains(&"  8 producers, 1 hot key"), example.is_file(), "{reached:?}");
         assert!(report.goals[0].at_2_kb.is_some() && report.goals[0].at_5_ms.is_some(), "{:?}", report.goals[0]);
         let path = lab.out().join(FILE_NAME);
         let again = crate::process::millstream(&["lab", "report", path.to_str().unwrap()]).ends(0);
@@ -214,6 +230,17 @@ async fn a_subject_that_loses_a_document_is_an_error_and_no_number() {
     let report = Report::of(&lab.record());
     let measured: Vec<&str> = report.sections[0].lines.iter().map(|line| line.subject.as_str()).collect();
     assert_eq!(measured, ["copy", "compact"]);
+    lab.assert_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn producers_that_were_not_built_are_said_to_be_absent() {
+    let lab = Laboratory::new().await;
+    let other = lab.dir.path().join("other");
+    script(&other, &format!("#!/bin/sh\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_millstream")));
+    let run = run(&mut lab.command_of("hot", &["--quick", "--millstream-bin", other.to_str().unwrap()])).ends(0);
+    assert!(run.stdout.contains("not measured: producers: cannot measure what needs producers"), "{run:?}");
+    assert!(lab.record().samples.iter().all(|one| one.subject == "millstream"));
     lab.assert_clean().await;
 }
 

@@ -90,7 +90,7 @@ pub(super) async fn run(
 }
 
 /// Finds out who takes part, before anything is measured. What was asked for and cannot be measured is an error;
-/// only what nothing but a MongoDB brings in may be absent.
+/// only what an installation brings in that few have may be absent.
 async fn cast(
     experiments: &[&'static Experiment],
     plan: &Plan,
@@ -110,7 +110,7 @@ async fn cast(
             }
             match tools(subject, &mut cast.tools, bench, told).await {
                 Ok(()) => subjects.push(subject),
-                Err(error @ Error::Missing { .. }) if subject.is_mongo() => {
+                Err(error @ Error::Missing { .. }) if subject.may_be_absent() => {
                     let line = format!("{}: {}", subject.name, error.chain());
                     told(&line);
                     cast.absent.push(line);
@@ -197,15 +197,15 @@ fn prepare(
     let encoded = subjects.iter().any(|subject| subject.is_encoded());
     check_room(&data_set, experiment, encoded, dir)?;
     let streams = if encoded { data_set.write_copy_streams(lanes, dir)? } else { Vec::new() };
-    let phases = write_phases(&data_set, experiment, &dir.join("phase"))?;
+    let (phases, refused) = write_phases(&data_set, experiment, &dir.join("phase"))?;
     let few = match subjects.iter().any(|subject| subject.is_slow()) {
         true => {
             let few = DataSet { documents: data_set.documents.min(DOCUMENTS_FEW_MAX), ..data_set.clone() };
-            write_phases(&few, experiment, &dir.join("few"))?
+            write_phases(&few, experiment, &dir.join("few"))?.0
         }
         false => Vec::new(),
     };
-    Ok(Prepared { data_set, phases, few, streams })
+    Ok(Prepared { data_set, phases, few, refused, streams })
 }
 
 /// The tables of an experiment whose subjects only read.
@@ -221,7 +221,7 @@ async fn stand(
         let rows = phase.stream.documents(&data_set);
         phases.push((PathBuf::new(), Expected { documents: rows, rows, sum: 0 }));
     }
-    Ok(Prepared { data_set, phases, few: Vec::new(), streams: Vec::new() })
+    Ok(Prepared { data_set, phases, few: Vec::new(), refused: Vec::new(), streams: Vec::new() })
 }
 
 /// Refuses what does not fit the disk, before it is full. A little more than this is written for slow subjects.
@@ -237,18 +237,23 @@ fn check_room(data_set: &DataSet, experiment: &Experiment, encoded: bool, dir: &
     }
 }
 
-fn write_phases(data_set: &DataSet, experiment: &Experiment, name: &Path) -> Result<Vec<(PathBuf, Expected)>, Error> {
+/// The file of each phase and what a table holds after it.
+type Inputs = Vec<(PathBuf, Expected)>;
+
+/// The phases, and the same for tables that refuse documents.
+fn write_phases(data_set: &DataSet, experiment: &Experiment, name: &Path) -> Result<(Inputs, Inputs), Error> {
     let mut ledger = Ledger::default();
-    let mut inputs = Vec::new();
+    let (mut inputs, mut refused) = (Vec::new(), Vec::new());
     for (n, phase) in experiment.phases.iter().enumerate() {
         if phase.anew {
             ledger = Ledger::default();
         }
         let path = name.with_added_extension(format!("{n}.ndjson"));
         let expected = phase.stream.write(data_set, &mut ledger, &path)?;
+        refused.push((path.clone(), ledger.accepted(expected.documents)));
         inputs.push((path, expected));
     }
-    Ok(inputs)
+    Ok((inputs, refused))
 }
 
 fn remove(prepared: &Prepared) -> Result<(), Error> {

@@ -7,12 +7,10 @@ use crate::stream::Stream;
 /// Of documents of one key in a batch one is written and the others are superseded.
 const COUNTERS: &[&str] = &["updated", "superseded"];
 
-/// What another subject needs to be measured here is to load these phases' files: many producers of a library's
-/// call, for instance.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "hot",
     about: "how fast documents come in that all hit one key or 100 keys, beside as many over all keys of the table",
-    subjects: &["millstream"],
+    subjects: &["millstream", "producers"],
     phases: &[
         Phase::FRESH,
         Phase::CHANGED,
@@ -24,6 +22,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     legend: &[
         "of changed: the rate divided by that of a wave over all keys of the same table in the same round, median \
          (min-max). 100 keys, 1 key: as many documents, all of the first 100 keys or of the first one.",
+        "producers: 8 tasks of one program send the documents through the library. Which of theirs is the last of a \
+         hot key nobody knows, so that any that was sent is right.",
     ],
     ..Experiment::PLAIN
 };

@@ -13,6 +13,7 @@ mod phase;
 mod plan;
 mod published;
 mod refresh;
+mod refused;
 mod rivals;
 mod wal;
 
@@ -87,6 +88,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     memory::EXPERIMENT,
     latency::EXPERIMENT,
     growth::EXPERIMENT,
+    refused::EXPERIMENT,
     published::EXPERIMENT,
     refresh::EXPERIMENT,
     distinct::EXPERIMENT,

@@ -22,6 +22,8 @@ pub(crate) const SUBJECT: Subject = Subject {
     about: "binary COPY, encoded beforehand, one transaction a connection: no key, no check, no account",
     store: Store::Postgres,
     few: false,
+    ordered: true,
+    refuses: false,
     encoded: true,
     accounts: false,
     tools: &[],

@@ -16,6 +16,8 @@ pub(crate) const SELECT: Subject = Subject {
     about: "`select distinct` on an open session, the faster of the server's own plan and one with parallel workers",
     store: Store::Standing,
     few: false,
+    ordered: true,
+    refuses: false,
     encoded: false,
     accounts: false,
     tools: &[],

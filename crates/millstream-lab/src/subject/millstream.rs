@@ -11,6 +11,8 @@ pub(crate) const SUBJECT: Subject = Subject {
     about: "`millstream load` as a process: it finds the key, checks and accounts for every document, can be resumed",
     store: Store::Postgres,
     few: false,
+    ordered: true,
+    refuses: false,
     encoded: false,
     accounts: true,
     tools: &[],
@@ -19,9 +21,19 @@ pub(crate) const SUBJECT: Subject = Subject {
 
 /// Loads the documents of a phase.
 pub(super) async fn load(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {
+    load_with(trial, phase, table, &[]).await
+}
+
+/// The same with more options.
+pub(super) async fn load_with(
+    trial: &Trial<'_>,
+    phase: &Phase,
+    table: &str,
+    options: &[&str],
+) -> Result<Timing, Error> {
     let (file, _) = trial.input(&SUBJECT, phase);
     let lanes = trial.lanes.to_string();
-    let mut more = vec!["--lanes", &lanes];
+    let mut more = [&["--lanes", &lanes], options].concat();
     // The default is not named, so that binaries from before the option can be measured.
     if trial.durability != Durability::default() {
         more.extend(["--durability", trial.durability.name()]);

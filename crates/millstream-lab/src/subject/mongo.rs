@@ -20,6 +20,8 @@ pub(crate) const IMPORT: Subject = Subject {
     about: "mongoimport --mode upsert: one worker, batches of 1000",
     store: Store::Mongo,
     few: false,
+    ordered: true,
+    refuses: false,
     encoded: false,
     accounts: false,
     tools: &[&PYMONGO, &MONGOIMPORT],

@@ -15,6 +15,8 @@ pub(crate) const SUBJECT: Subject = Subject {
     about: "psql: \\copy into a temporary table, then one insert .. select distinct on .. on conflict do update",
     store: Store::Postgres,
     few: false,
+    ordered: true,
+    refuses: false,
     encoded: false,
     accounts: false,
     tools: &[&PSQL],

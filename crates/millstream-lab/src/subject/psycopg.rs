@@ -15,6 +15,8 @@ pub(crate) const RECIPE: Subject = Subject {
     about: "Python, psycopg 3: upserts of 1000 rows each, prepared, 8 processes with a connection each",
     store: Store::Postgres,
     few: false,
+    ordered: true,
+    refuses: false,
     encoded: false,
     accounts: false,
     tools: &[&PSYCOPG],
@@ -40,6 +42,8 @@ pub(crate) const SINGLE: Subject = Subject {
     about: "Python, psycopg 3: one row a transaction, prepared, 8 processes with a connection each; fewer documents, \
             so that it ends",
     few: true,
+    ordered: true,
+    refuses: false,
     run: |trial, phase, table| Box::pin(run(&SINGLE, trial, phase, table)),
     ..RECIPE
 };

@@ -1,0 +1,19 @@
+//! `refused`: how fast documents come in of which the table refuses some.
+
+use super::{Comparison, Experiment, Phase};
+use crate::column;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "refused",
+    about: "how fast documents come in of which the table refuses one of ten, beside the same without refusal",
+    subjects: &["millstream", "constraint", "trigger", "check"],
+    phases: &[Phase::FRESH],
+    comparison: Some(Comparison::beside("millstream", "OF CLEAN")),
+    columns: &[column::RATIO, column::CPU, column::WAL],
+    legend: &[
+        "of clean: the rate divided by that of the same documents into a table that refuses none, in the same round, \
+         median (min-max). constraint: a CHECK on the table. trigger: one that raises an error. check: load --check. \
+         The receipt counts each refused document as rejected.",
+    ],
+    ..Experiment::PLAIN
+};
