@@ -44,14 +44,15 @@ begin
     unchanged := 0;
     lock table {table} in row exclusive mode;
     {lock}
-    if screening then
-        {screen}
-    end if;
     while page < pages and refused <= refused_max loop
         first := pg_catalog.format('(%s,0)', page)::tid;
         if comparing and not fresh then
             {unchanged}
             comparing := false;
+        end if;
+        if screening then
+            {screen}
+            screening := false;
         end if;
         beyond := pg_catalog.format('(%s,0)', page + span)::tid;
         added := 0;

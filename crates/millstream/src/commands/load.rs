@@ -27,7 +27,7 @@ Examples:
   millstream load events.ndjson.gz --into events --key id
   millstream load *.csv --into cities --key country,id=name:text
   zstdcat day.zst | millstream load - --into raw.day --key device,ts:timestamptz
-  millstream load macs.csv --into macs --key mac --check \"mac ~ '^[0-9a-f]{12}$'\"
+  millstream load macs.csv --into macs --key mac --check \"mac ~ '^[0-9a-f]+$'\"
   millstream load events.ndjson --into events --key id --dry-run
   millstream load events.ndjson --into events --key id --publish events_read
 
