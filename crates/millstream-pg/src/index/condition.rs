@@ -118,7 +118,8 @@ impl<'a> Scope<'a> {
     /// The text as a person reads it.
     pub(super) fn shown(&self, sql: &Sql) -> String {
         let named = |n: usize| n.checked_sub(FOREIGN).and_then(|place| self.foreign.get(place)).cloned();
-        sql.bare().map_parameters(|n| named(n).unwrap_or_else(|| format!("${n}"))).text().to_owned()
+        let tidy = sql.bare().tidy();
+        tidy.map_parameters(|n| named(n).unwrap_or_else(|| format!("${n}"))).text().to_owned()
     }
 }
 

@@ -29,6 +29,13 @@ pub(super) struct Key {
     pub(super) nulls_first: bool,
 }
 
+impl Key {
+    /// Its expression as it is told.
+    pub(super) fn told(&self) -> String {
+        self.expression.tidy().text().to_owned()
+    }
+}
+
 impl Definition {
     /// The indexes of a table.
     pub(super) async fn list(client: &impl GenericClient, table_oid: u32) -> Result<Vec<Self>, Error> {
@@ -74,7 +81,7 @@ impl Definition {
                 (true, false) => " nulls last",
                 _ => "",
             };
-            format!("{}{direction}{nulls}", key.expression.text())
+            format!("{}{direction}{nulls}", key.told())
         };
         self.keys.iter().take(keys).map(one).collect::<Vec<_>>().join(", ")
     }

@@ -144,9 +144,11 @@ impl<'a> Examination<'a> {
         index: &Definition,
         others: &[&str],
     ) -> Result<Option<String>, Error> {
-        for rewrite in &suspicion.rewrites {
-            let narrowed = index.predicate.as_ref().map(|predicate| format!("{rewrite} and ({})", predicate.text()));
-            for sql in std::iter::once(rewrite.clone()).chain(narrowed) {
+        // What is tried is what is told.
+        for rewrite in suspicion.rewrites.iter().map(|rewrite| Sql::new(rewrite).tidy().text().to_owned()) {
+            let narrowed =
+                index.predicate.as_ref().map(|predicate| format!("{rewrite} and ({})", predicate.tidy().text()));
+            for sql in std::iter::once(rewrite).chain(narrowed) {
                 if self.holds(&index.clause, &[&[sql.as_str()], others].concat()).await? {
                     return Ok(Some(sql));
                 }
@@ -173,13 +175,13 @@ impl<'a> Examination<'a> {
         for text in &self.scan.sort_keys {
             let (expression, direction) = direction(text);
             let Some(own) = self.scope.own_sql(&Sql::new(expression)) else { return Ok(None) };
-            keys.push((own.bare(), direction));
+            keys.push((own.bare().tidy(), direction));
         }
         let spelled = |(key, direction): &(Sql, &str)| format!("({}){}", key.text(), direction.to_lowercase());
         let wanted = keys.iter().map(spelled).collect::<Vec<_>>().join(", ");
         let mut near = Vec::new();
         for index in self.facts.indexes.iter().filter(|index| index.is_ordered() && index.keys.len() >= keys.len()) {
-            let is_same = index.keys.iter().zip(&keys).all(|(held, (key, _))| held.expression.same(key));
+            let is_same = index.keys.iter().zip(&keys).all(|(held, (key, _))| held.expression.tidy().same(key));
             let order = index.order(keys.len());
             if is_same && self.orders(&index.clause, &order).await? {
                 near.push(Mismatch {

@@ -5,8 +5,8 @@ use serde::Serialize;
 /// What is found about a query.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explanation {
-    /// Rows of the table, as the planner estimates.
-    pub rows: f64,
+    /// Rows of the table, as the planner estimates; `None` where nobody has counted.
+    pub rows: Option<f64>,
     /// Each time that the query reads the table.
     pub readings: Vec<Reading>,
     /// Why repairs could not be tried, in the server's words.

@@ -58,6 +58,11 @@ const PATTERNS: &[&str] = &["~~", "~~*", "~", "~*"];
 const NEGATIONS: &[&str] = &["<>", "!~~", "!~~*", "!~", "!~*"];
 
 impl Pair<'_> {
+    /// What the query compares, as it is told.
+    fn asked(&self) -> String {
+        self.condition.left.tidy().text().to_owned()
+    }
+
     fn first_key(&self) -> Option<&Key> {
         self.index.keys.first()
     }
@@ -163,7 +168,7 @@ fn leading(pair: &Pair<'_>) -> Option<Suspicion> {
     let first = pair.first_key().filter(|_| later && pair.index.is_ordered())?;
     let left = operand(&first.expression, first.expression.text());
     Some(Suspicion {
-        reason: format!("the index is ordered by {} first, which the query does not compare", first.expression.text()),
+        reason: format!("the index is ordered by {} first, which the query does not compare", first.told()),
         rewrites: vec![format!("{left} = {} and {}", pair.missing_value, pair.condition.sql.bare().text())],
         caution: Some("finds only the rows with that value"),
         ..Suspicion::default()
@@ -192,11 +197,7 @@ fn path(pair: &Pair<'_>) -> Option<Suspicion> {
         return None;
     }
     Some(Suspicion {
-        reason: format!(
-            "the query reads {}, the index holds the same value spelled {}",
-            pair.condition.left.text(),
-            key.expression.text()
-        ),
+        reason: format!("the query reads {}, the index holds the same value spelled {}", pair.asked(), key.told()),
         rewrites: pair.same_value(key),
         ..Suspicion::default()
     })
@@ -250,7 +251,7 @@ fn wrapped(pair: &Pair<'_>) -> Option<Suspicion> {
     }
     rewrites.extend(pair.same_value(key));
     Some(Suspicion {
-        reason: format!("the query compares {}, the index holds {}", left.text(), key.expression.text()),
+        reason: format!("the query compares {}, the index holds {}", pair.asked(), key.told()),
         rewrites,
         caution: Some("finds every row where the index's expression is the same"),
         ..Suspicion::default()
@@ -268,7 +269,7 @@ fn unwrapped(pair: &Pair<'_>) -> Option<Suspicion> {
         return None;
     }
     Some(Suspicion {
-        reason: format!("the query compares {}, the index holds {} itself", left.text(), key.expression.text()),
+        reason: format!("the query compares {}, the index holds {} itself", pair.asked(), key.told()),
         rewrites: pair.same_value(key),
         caution: Some("finds only the values that are stored as they are written here"),
         ..Suspicion::default()
@@ -299,7 +300,7 @@ fn containment(pair: &Pair<'_>) -> Option<Suspicion> {
 
 /// Clauses of new indexes that may serve a condition, the simplest first.
 pub(super) fn new_indexes(condition: &Condition) -> Vec<String> {
-    let left = condition.left.bare();
+    let left = condition.left.bare().tidy();
     let text = left.text();
     let expression =
         if left.pieces().count() == 1 || left.is_one_call() { text.to_owned() } else { format!("({text})") };
@@ -312,12 +313,12 @@ pub(super) fn new_indexes(condition: &Condition) -> Vec<String> {
         clauses.push(format!("({expression} text_pattern_ops)"));
         clauses.push(format!("using gin ({expression} gin_trgm_ops)"));
     } else if NEGATIONS.contains(&operator) {
-        clauses.push(format!("({expression}) where {}", condition.sql.bare().text()));
+        clauses.push(format!("({expression}) where {}", condition.sql.bare().tidy().text()));
     } else if !operator.is_empty() {
         clauses.push(format!("using gin ({expression})"));
         clauses.push(format!("using gist ({expression})"));
     } else {
-        clauses.push(format!("({expression}) where {}", condition.sql.bare().text()));
+        clauses.push(format!("({expression}) where {}", condition.sql.bare().tidy().text()));
     }
     clauses
 }

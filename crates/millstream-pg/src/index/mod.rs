@@ -94,7 +94,7 @@ pub async fn explain(client: &mut Client, subject: &Subject, query: &str) -> Res
         };
         readings.push(Reading { verdict, indexes: indexes(scan, verdict, &plans), missed });
     }
-    Ok(Explanation { rows: facts.rows.max(0.0).into(), readings, untried })
+    Ok(Explanation { rows: (facts.rows >= 0.0).then(|| facts.rows.into()), readings, untried })
 }
 
 async fn plans(client: &mut Client, statement: &Statement<'_>) -> Result<Plans, Error> {

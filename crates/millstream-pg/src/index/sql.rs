@@ -248,6 +248,24 @@ impl Sql {
         self.edited(|n| (self.kind(n) == Some(Kind::Cast)).then(|| (1 + self.type_len(n + 1), String::new())))
     }
 
+    /// As a person would write it: without brackets in brackets, and without `::text` behind a literal.
+    pub(super) fn tidy(&self) -> Self {
+        let closings: Vec<usize> = (0..self.tokens.len())
+            .filter(|&n| self.piece(n) == "(" && self.piece(n + 1) == "(")
+            .filter_map(|n| self.closing(n + 1).filter(|end| self.closing(n) == Some(end + 1)))
+            .collect();
+        let is_inner = |n: usize| n > 0 && self.piece(n) == "(" && self.piece(n - 1) == "(";
+        self.edited(|n| {
+            let doubled =
+                closings.contains(&n) || (is_inner(n) && self.closing(n).is_some_and(|end| closings.contains(&end)));
+            if doubled {
+                return Some((1, String::new()));
+            }
+            let cast = self.kind(n) == Some(Kind::Cast) && self.piece(n + 1) == "text" && self.piece(n + 2) != "[";
+            (cast && n > 0 && self.kind(n - 1) == Some(Kind::Literal)).then(|| (2, String::new()))
+        })
+    }
+
     /// Without `COLLATE x`.
     pub(super) fn without_collation(&self) -> Self {
         self.edited(|n| {
@@ -420,6 +438,13 @@ mod tests {
         }
         assert_eq!(Sql::new("'it''s'::text").literal().as_deref(), Some("it's"));
         assert!(Sql::new("lower('a')").literal().is_none());
+        for (text, tidy) in [
+            ("lower((doc ->> 'p'::text)) = lower(('A'::text))", "lower(doc ->> 'p') = lower('A')"),
+            ("(((a)) = 1) AND ((b) OR (c))", "((a) = 1) AND ((b) OR (c))"),
+            ("a = ANY ('{x}'::text[])", "a = ANY ('{x}'::text[])"),
+        ] {
+            assert_eq!(Sql::new(text).tidy().text(), tidy);
+        }
         assert!(Sql::new("((doc ->> 'p'::text))::integer").same_uncast(&Sql::new("(doc ->> 'p'::text)")));
     }
 
@@ -449,7 +474,8 @@ mod tests {
         {
             let sql = Sql::new(text);
             let _ = (sql.bare(), sql.split("AND"), sql.comparison(), sql.without_casts(), sql.literal());
-            let _ = (sql.map_qualified(|_, _| None), sql.map_subqueries(str::to_owned), sql.same_uncast(&sql));
+            let _ =
+                (sql.map_qualified(|_, _| None), sql.map_subqueries(str::to_owned), sql.same_uncast(&sql), sql.tidy());
         }
     }
 }
