@@ -35,7 +35,7 @@ pub(crate) fn wanted(
             columns: columns.iter().map(|column| column.parse().expect("it is written so in the test")).collect(),
             indexes: indexes.iter().map(|index| (*index).to_owned()).collect(),
             condition: condition.map(str::to_owned),
-            select: None,
+            ..Definition::default()
         },
     }
 }
@@ -267,7 +267,8 @@ async fn wrong_definitions_are_refused_before_anything_is_built() {
             publish_on(&db, &wanted("things", "m", &["value:int=value"], &["lower(doc->>'x')"], None)).await;
         assert_eq!(reindexed.unwrap(), Published::Reindexed { made: 1, dropped: 1 });
         let other = publish_on(&db, &wanted("things", "m", &["value:text=value"], &[], None)).await;
-        assert!(other.expect_err("other columns").to_string().contains("made of other columns"));
+        let told = "keeps its column value of type integer: it cannot become text";
+        assert!(other.expect_err("another type").to_string().contains(told));
     })
     .await;
 }

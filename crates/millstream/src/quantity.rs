@@ -28,6 +28,14 @@ impl std::str::FromStr for Age {
     }
 }
 
+/// Seconds in the longest unit of which there are at least two, such as `95s`, `12m` or `30h`.
+pub fn age(seconds: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
+    let seconds = seconds as u64;
+    let (name, unit) = AGE_UNITS.iter().rfind(|(_, unit)| seconds >= 2 * unit).unwrap_or(&AGE_UNITS[0]);
+    format!("{}{name}", seconds / unit)
+}
+
 /// Units of a size with their bytes; a bare number is bytes.
 const SIZE_UNITS: &[(&str, usize)] = &[
     ("", 1),
@@ -115,6 +123,14 @@ pub fn minute(time: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_age_is_told_in_the_unit_that_fits() {
+        let ages = [(-1.0, "0s"), (0.4, "0s"), (119.9, "119s"), (120.0, "2m"), (7_300.0, "2h"), (1e9, "1653w")];
+        for (seconds, told) in ages {
+            assert_eq!(age(seconds), told);
+        }
+    }
 
     #[test]
     fn ages_have_units() {

@@ -21,6 +21,7 @@ mod models;
 mod process;
 mod records;
 mod refresh_kill;
+mod refresh_plan;
 mod refusals;
 mod signals;
 mod stream;

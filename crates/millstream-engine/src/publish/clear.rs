@@ -1,54 +1,45 @@
-//! Emptying a generation that is not shown any more, as soon as nobody can see it.
+//! Removing a generation that is not shown any more, as soon as nobody can see it.
 
-use super::lock::{BUILD_LOCK_CLASS, MODEL_LOCK_CLASS};
+use super::lock::{BUILD_LOCK_CLASS, MODEL_LOCK_CLASS, lock_exclusively};
 use super::storage::Storage;
 use crate::error::Error;
 use crate::failpoint;
-use crate::limits::{CLEAR_BACKOFF_MAX, CLEAR_LOCK_BUDGET, CLEAR_POLL};
-use std::time::Duration;
-use tokio::time::Instant;
+use crate::limits::LOCK_PAUSE_MIN;
+use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
-/// Empties generations and drops their indexes, so that they can be built. All are locked at once, for
-/// at most [`CLEAR_LOCK_BUDGET`] behind running readers, again and again until `patience` is over.
-/// Returns false when readers never let it.
+/// Removes generations, so that they can be built. All that readers know of are locked at once, again and again
+/// until `patience` is over. Returns false when readers never let it.
 ///
 /// The client must not be in a transaction.
 pub(super) async fn clear(client: &Client, stale: &[(&Storage<'_>, i16)], patience: Duration) -> Result<bool, Error> {
-    let parts: Vec<String> = stale.iter().map(|(storage, generation)| storage.part(*generation)).collect();
     let deadline = Instant::now() + patience;
-    let (mut filled, mut indexes) = (false, Vec::new());
-    for part in &parts {
-        let row = client.query_one(include_str!("stale.sql"), &[part]).await?;
-        filled |= row.get::<_, bool>(0);
-        indexes.extend(row.get::<_, Vec<String>>(1));
+    let (mut there, mut attached, mut filled) = (Vec::new(), Vec::new(), false);
+    for (storage, generation) in stale {
+        let part = storage.part(*generation);
+        let row = client.query_one(include_str!("stale.sql"), &[&part]).await?;
+        if row.get(1) {
+            filled |= row.get::<_, bool>(2);
+            attached.push((storage.parts(), part.clone()));
+        }
+        if row.get(0) {
+            there.push(part);
+        }
     }
-    if !filled && indexes.is_empty() {
+    if there.is_empty() {
         return Ok(true);
     }
     if filled && !older_are_gone(client, deadline).await? {
         return Ok(false);
     }
     failpoint::hit("stale-unseen").await?;
-    let mut backoff = CLEAR_POLL;
-    loop {
-        match empty(client, &parts, &indexes).await {
-            Ok(()) => {
-                failpoint::hit("stale-cleared").await?;
-                return Ok(true);
-            }
-            // Query canceled, by the statement timeout.
-            Err(Error::Postgres(error)) if error.sqlstate() == Some("57014") => {
-                client.batch_execute("rollback").await?;
-            }
-            Err(error) => return Err(error),
-        }
-        if Instant::now() + backoff > deadline {
-            return Ok(false);
-        }
-        tokio::time::sleep(backoff).await;
-        backoff = (backoff * 2).min(CLEAR_BACKOFF_MAX);
+    if !attached.is_empty() && !detach(client, &attached, deadline).await? {
+        return Ok(false);
     }
+    // Nobody knows of them now.
+    client.batch_execute(&format!("drop table {}", there.join(", "))).await?;
+    failpoint::hit("stale-cleared").await?;
+    Ok(true)
 }
 
 /// Waits until every transaction that has a snapshot now has ended: a later snapshot does not show the
@@ -65,23 +56,24 @@ async fn older_are_gone(client: &Client, deadline: Instant) -> Result<bool, Erro
         if Instant::now() > deadline {
             return Ok(false);
         }
-        tokio::time::sleep(CLEAR_POLL).await;
+        tokio::time::sleep(LOCK_PAUSE_MIN).await;
     }
     Ok(true)
 }
 
-/// All that the lock is held for is one flight, whose commit does not wait for the disk: the rows are not shown,
-/// and a crash that brings them back does no harm.
-async fn empty(client: &Client, parts: &[String], indexes: &[String]) -> Result<(), Error> {
-    let all = parts.join(", ");
-    let budget_ms = CLEAR_LOCK_BUDGET.as_millis();
-    let drops: String = indexes.iter().map(|index| format!("drop index {index}; ")).collect();
-    client
-        .batch_execute(&format!("begin; set local lock_timeout = 0; set local statement_timeout = {budget_ms}"))
-        .await?;
-    client.batch_execute(&format!("lock table {all} in access exclusive mode")).await?;
+/// Takes tables out of those that readers open. All that the locks are held for is one flight, whose commit does not
+/// wait for the disk: what a crash attaches again is not shown.
+async fn detach(client: &Client, attached: &[(String, String)], deadline: Instant) -> Result<bool, Error> {
+    let locked: Vec<String> = attached.iter().map(|(parts, part)| format!("only {parts}, only {part}")).collect();
+    let lock = format!("lock table {} in access exclusive mode", locked.join(", "));
+    client.batch_execute("begin").await?;
+    if !lock_exclusively(client, &lock, deadline).await? {
+        client.batch_execute("rollback").await?;
+        return Ok(false);
+    }
     failpoint::hit("stale-locked").await?;
-    let truncate =
-        format!("set local statement_timeout = 0; set local synchronous_commit = off; truncate {all}; {drops}commit");
-    Ok(client.batch_execute(&truncate).await?)
+    let detach: String =
+        attached.iter().map(|(parts, part)| format!("alter table {parts} detach partition {part}; ")).collect();
+    client.batch_execute(&format!("set local synchronous_commit = off; {detach}commit")).await?;
+    Ok(true)
 }

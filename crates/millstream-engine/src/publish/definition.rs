@@ -16,6 +16,21 @@ pub struct Definition {
     pub condition: Option<String>,
     /// A SQL select list in place of `doc`.
     pub select: Option<String>,
+    /// Whether it is a materialized view of PostgreSQL's own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub materialized: bool,
+}
+
+impl Definition {
+    /// Whether both give the same rows and columns, whatever the indexes.
+    pub(super) fn has_rows_of(&self, other: &Self) -> bool {
+        let columns = |definition: &Self| {
+            let mut columns = definition.columns.clone();
+            columns.sort_by(|a, b| a.name.cmp(&b.name));
+            columns
+        };
+        (columns(self), &self.condition, &self.select) == (columns(other), &other.condition, &other.select)
+    }
 }
 
 /// A value of the documents as a column of a type.
@@ -88,13 +103,13 @@ impl Derivation {
         key: &[KeyColumn],
         definition: &Definition,
         version_num: i32,
-        caster: impl Fn(usize) -> String,
+        caster: impl Fn(&str) -> String,
     ) -> Self {
-        let columns = definition.columns.iter().enumerate();
+        let typed = |column: &Column| (column.clone(), column.value(version_num, &caster(&column.type_name)));
         Self {
             table,
             key: key.iter().map(|column| quote_identifier(&column.name)).collect(),
-            columns: columns.map(|(n, column)| (column.clone(), column.value(version_num, &caster(n)))).collect(),
+            columns: definition.columns.iter().map(typed).collect(),
             rest: definition.select.clone().unwrap_or_else(|| "doc".into()),
             condition: definition.condition.clone().unwrap_or_else(|| "true".into()),
         }
@@ -179,15 +194,31 @@ mod tests {
             ..Definition::default()
         };
         let derivation =
-            Derivation::new("t".into(), &[key("id"), key("at")], &definition, 150_000, |n| format!("f{n}"));
+            Derivation::new("t".into(), &[key("id"), key("at")], &definition, 150_000, |kind| format!("to_{kind}"));
         assert_eq!(
             derivation.rows("where true"),
-            "select \"id\", \"at\", \"price\", doc from (select f0((stored.doc operator(pg_catalog.#>>) \
+            "select \"id\", \"at\", \"price\", doc from (select to_numeric((stored.doc operator(pg_catalog.#>>) \
              array['p']::text[])) as \"price\", stored.* from t as stored where true) as stored where (price > 3)"
         );
         assert_eq!(derivation.join("a", "b"), "a.\"id\" = b.\"id\" and a.\"at\" = b.\"at\"");
-        let newer = Derivation::new("t".into(), &[key("id")], &definition, 160_000, |n| format!("f{n}"));
+        let newer = Derivation::new("t".into(), &[key("id")], &definition, 160_000, str::to_owned);
         assert!(newer.rows("").contains("pg_input_is_valid"), "{}", newer.rows(""));
+    }
+
+    #[test]
+    fn the_order_of_columns_and_the_indexes_do_not_change_the_rows() {
+        let made = |columns: &[&str], condition: Option<&str>, indexes: &[&str]| Definition {
+            columns: columns.iter().map(|column| column.parse().unwrap()).collect(),
+            condition: condition.map(str::to_owned),
+            indexes: indexes.iter().map(|index| (*index).to_owned()).collect(),
+            ..Definition::default()
+        };
+        let one = made(&["a:int=a", "b:text=b"], None, &["a"]);
+        assert!(one.has_rows_of(&made(&["b:text=b", "a:int=a"], None, &[])));
+        for other in [made(&["a:int=a"], None, &["a"]), made(&["a:int=c", "b:text=b"], None, &["a"])] {
+            assert!(!one.has_rows_of(&other), "{other:?}");
+        }
+        assert!(!one.has_rows_of(&made(&["a:int=a", "b:text=b"], Some("a > 1"), &["a"])));
     }
 
     #[test]

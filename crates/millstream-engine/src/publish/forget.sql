@@ -1,9 +1,14 @@
--- Forgets the changes that every model of the collection shows.
+-- Forgets the changes that every model of the collection shows, but those that are not being built, which will see
+-- all of them.
 delete from {record} as change
 where (change.keys > 0 or change.everything)
   and not exists (
       select
       from {schema}.model m
       where m.table_oid = $1
-        and (m.shows is null or not pg_catalog.pg_visible_in_snapshot(change.xid, m.shows))
+        and not coalesce((m.definition ->> 'materialized')::boolean, false)
+        and case
+                when m.shows is null then m.model_id <> all ($2)
+                else not pg_catalog.pg_visible_in_snapshot(change.xid, m.shows)
+            end
   )

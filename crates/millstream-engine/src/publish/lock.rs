@@ -1,10 +1,12 @@
-//! The advisory locks of a model: one of its refresh, one of the sessions that build its rows.
+//! The locks of a model: the advisory one of its refresh, that of the sessions that build, and those that readers meet.
 
 use crate::error::Error;
-use crate::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
+use crate::limits::{
+    LOAD_LOCK_POLL, LOAD_LOCK_WAIT, LOCK_PAUSE_MAX, LOCK_PAUSE_MIN, LOCKED_IDLE_MAX, READERS_HELD_MAX,
+};
 use crate::store::models::Model;
 use std::time::Instant;
-use tokio_postgres::GenericClient;
+use tokio_postgres::{Client, GenericClient};
 
 /// First key of the lock that a refresh of a model holds: `mslm`.
 pub(super) const MODEL_LOCK_CLASS: i32 = 0x6d73_6c6d;
@@ -36,6 +38,46 @@ pub(super) async fn unlock_session(client: &impl GenericClient, model: &Model) -
 /// Keeps refreshes of a model away until the transaction ends.
 pub(super) async fn lock_for_transaction(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
     wait_for(client, "select pg_catalog.pg_try_advisory_xact_lock($1, $2)", model).await
+}
+
+/// The same, when nobody has it now.
+pub(super) async fn try_lock_for_transaction(client: &impl GenericClient, model: &Model) -> Result<bool, Error> {
+    let sql = "select pg_catalog.pg_try_advisory_xact_lock($1, $2)";
+    Ok(client.query_one(sql, &[&MODEL_LOCK_CLASS, &model.lock_id]).await?.get(0))
+}
+
+/// Runs a statement that locks tables, in an open transaction, until it has all of them or `deadline` has passed;
+/// then it returns false and holds none. Each try holds up new readers behind running ones for at most
+/// [`READERS_HELD_MAX`].
+///
+/// What is to be done under the locks is to be sent at once: a client that vanishes under them holds up all readers
+/// until the server ends its session, after [`LOCKED_IDLE_MAX`].
+pub(super) async fn lock_exclusively(client: &Client, statement: &str, deadline: Instant) -> Result<bool, Error> {
+    let (held_ms, idle_ms) = (READERS_HELD_MAX.as_millis(), LOCKED_IDLE_MAX.as_millis());
+    let begin = format!(
+        "savepoint locked; set local lock_timeout = 0; set local statement_timeout = {held_ms}; \
+         set local idle_in_transaction_session_timeout = {idle_ms}"
+    );
+    let mut pause = LOCK_PAUSE_MIN;
+    loop {
+        client.batch_execute(&begin).await?;
+        match client.batch_execute(statement).await.map_err(Error::from) {
+            Ok(()) => {
+                client.batch_execute("set local statement_timeout = 0").await?;
+                return Ok(true);
+            }
+            // Query canceled, by the statement timeout.
+            Err(Error::Postgres(error)) if error.sqlstate() == Some("57014") => {
+                client.batch_execute("rollback to locked; release locked").await?;
+            }
+            Err(error) => return Err(error),
+        }
+        if Instant::now() + pause > deadline {
+            return Ok(false);
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LOCK_PAUSE_MAX);
+    }
 }
 
 /// Tries a lock of a model until it is had. A refresh that has just ended or was killed lets go of it when the

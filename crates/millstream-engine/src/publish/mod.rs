@@ -3,17 +3,25 @@
 mod clear;
 mod definition;
 mod derived;
+mod explain;
+mod figures;
 mod incremental;
 mod lock;
+mod materialized;
 mod record;
 mod refresh;
+mod republish;
 mod runner;
+mod shape;
 mod storage;
 mod swap;
+mod switch;
 mod uncast;
 
 pub use definition::{Column, Definition};
 pub(crate) use derived::{derived_tables, hold_models};
+pub use explain::{ExplainedIndexes, THE_KEY, explain_index};
+pub use figures::{Figures, figures};
 pub(crate) use record::TRIGGER_PREFIX;
 pub use refresh::{Estimate, RefreshRequest, Refreshed, estimate, refresh};
 pub use runner::become_runner;
@@ -24,7 +32,7 @@ use crate::limits::{PUBLISH_LOCK_WAIT, REFRESH_SETTINGS};
 use crate::store::collections::Collection;
 use crate::store::models::{self, Model};
 use crate::store::{Schema, collections};
-use definition::{Derivation, index_clauses};
+use definition::Derivation;
 use futures_util::future::BoxFuture;
 use millstream_model::CollectionName;
 use millstream_pg::{ConnInfo, Connection, SessionSettings, quote_qualified};
@@ -42,7 +50,7 @@ pub(crate) struct Way {
 type Working<'a> = BoxFuture<'a, Result<Applied, Error>>;
 
 /// Every way to refresh.
-pub(crate) static WAYS: &[&Way] = &[&incremental::WAY, &swap::WAY];
+pub(crate) static WAYS: &[&Way] = &[&incremental::WAY, &swap::WAY, &materialized::WAY];
 
 /// One model being refreshed, in the transaction of the coordinator.
 struct Refresh<'a> {
@@ -102,14 +110,16 @@ pub enum Published {
         /// Indexes dropped.
         dropped: usize,
     },
+    /// It is made of other rows or columns: its next refresh builds it anew, and it is what it was until then.
+    Redefined,
 }
 
-/// Makes a model, empty, and turns the collection's change record on; or changes the indexes of one that
-/// is there. A new model is shown from its first refresh on.
+/// Makes a model, empty, and turns the collection's change record on; or changes what one that is there is made of.
+/// A new model is shown from its first refresh on, other rows and columns from the next one on.
 ///
 /// # Errors
-/// [`Error::Request`] when the definition is refused, [`Error::Model`] when the name is taken or the model
-/// is made of other columns.
+/// [`Error::Request`] when the definition is refused, [`Error::Model`] when the name is taken or the model would lose
+/// a column.
 pub async fn publish(
     connection: &mut Connection,
     schema: &Schema,
@@ -120,7 +130,7 @@ pub async fn publish(
     let collection = collection(&connection.client, schema, &request.collection).await?;
     if let Some(model) = models::find(&connection.client, schema, &request.model).await? {
         lock::lock_for_session(&connection.client, &model).await?;
-        drop_leftovers(&connection.client, schema, &model).await?;
+        republish::drop_leftovers(&connection.client, schema, &model).await?;
     }
     let transaction = connection.client.transaction().await?;
     transaction.execute("select pg_advisory_xact_lock($1)", &[&PUBLISH_LOCK]).await?;
@@ -130,12 +140,13 @@ pub async fn publish(
         }
         if model.shows.is_some() {
             lock::lock_for_transaction(&transaction, &model).await?;
-            let (clauses, gone) = reindex(&transaction, schema, &model, request).await?;
+            check_types(&transaction, &request.definition).await?;
+            let subject = (&model, &collection);
+            let published = republish::republish(&transaction, schema, subject, request, version_num).await?;
             lock::lock_for_session(&transaction, &model).await?;
             transaction.commit().await?;
-            drop_leftovers(&connection.client, schema, &model).await?;
-            let made = clauses.iter().filter(|clause| !model.definition.indexes.contains(clause)).count();
-            return Ok(Published::Reindexed { made, dropped: gone.len() });
+            republish::drop_leftovers(&connection.client, schema, &model).await?;
+            return Ok(published);
         }
         // An earlier attempt came no further, or another is still at it.
         lock::lock_for_transaction(&transaction, &model).await?;
@@ -159,64 +170,40 @@ pub async fn publish(
         storage.make_casters(&transaction, &types).await?;
     }
     let derivation = derivation(&collection, definition, version_num, &storage);
-    let indexes = storage.make(&transaction, &derivation, &definition.indexes).await?;
+    let listened = listened(schema, &collection, unlogged);
+    let indexes = make(&transaction, &storage, &derivation, request, &listened).await?;
     models::redefine(&transaction, schema, model_id, &Definition { indexes, ..definition.clone() }).await?;
-    // The view comes with the first rows, but what is wrong with its name shows before they are built.
-    transaction.batch_execute("savepoint view").await?;
-    storage.make_view(&transaction, &request.model).await?;
-    transaction.batch_execute("rollback to view; release view").await?;
-    listened(schema, &collection, unlogged).turn_on(&transaction).await?;
     failpoint::hit("model-made").await?;
     transaction.commit().await?;
     failpoint::hit("model-published").await?;
     Ok(Published::Made)
 }
 
-/// Makes the indexes that are missing on a model that is shown; returns the clauses of all, and of those
-/// no longer asked for.
-async fn reindex(
+/// What a new model needs before its first refresh; returns the clause that each index is made by. The view comes with
+/// the first rows, but what is wrong with it shows before they are built.
+async fn make(
     client: &impl GenericClient,
-    schema: &Schema,
-    model: &Model,
+    storage: &Storage<'_>,
+    derivation: &Derivation,
     request: &PublishRequest,
-) -> Result<(Vec<String>, Vec<String>), Error> {
-    let (old, new) = (&model.definition, &request.definition);
-    if *new == Definition::default() {
-        return Ok((old.indexes.clone(), Vec::new()));
+    listened: &Listened<'_>,
+) -> Result<Vec<String>, Error> {
+    let (name, definition) = (&request.model, &request.definition);
+    let mut indexes = Vec::new();
+    if !definition.materialized {
+        indexes = storage.make(client, derivation, &definition.indexes).await?;
     }
-    if (&old.columns, &old.condition, &old.select) != (&new.columns, &new.condition, &new.select) {
-        return Err(taken(request, "is made of other columns or rows"));
+    client.batch_execute("savepoint view").await?;
+    if definition.materialized {
+        indexes = materialized::try_definition(client, storage, derivation, name, &definition.indexes).await?;
+    } else {
+        storage.make_view(client, name).await?;
     }
-    let storage = Storage { schema, model_id: model.model_id, unlogged: false };
-    let mut clauses: Vec<String> = Vec::with_capacity(new.indexes.len());
-    for index in &new.indexes {
-        let known = index_clauses(index).into_iter().find(|clause| old.indexes.contains(clause));
-        let clause = match known {
-            Some(clause) => clause,
-            None => storage.try_index(client, model.serving, index).await?,
-        };
-        if !clauses.contains(&clause) {
-            clauses.push(clause);
-        }
+    client.batch_execute("rollback to view; release view").await?;
+    if !definition.materialized {
+        listened.turn_on(client).await?;
     }
-    let gone = old.indexes.iter().filter(|clause| !clauses.contains(clause)).cloned().collect();
-    let definition = Definition { indexes: clauses.clone(), ..old.clone() };
-    models::redefine(client, schema, model.model_id, &definition).await?;
-    Ok((clauses, gone))
-}
-
-/// Drops the indexes that a model's definition does not name, also those of an earlier drop that was broken off;
-/// then lets go of the session's lock of the model.
-async fn drop_leftovers(client: &Client, schema: &Schema, model: &Model) -> Result<(), Error> {
-    let dropped = async {
-        let present = models::list(client, schema).await?.into_iter().find(|now| now.model_id == model.model_id);
-        let Some(now) = present else { return Ok(()) };
-        let storage = Storage { schema, model_id: now.model_id, unlogged: false };
-        storage.drop_other_indexes(client, now.serving, &now.definition.indexes).await
-    }
-    .await;
-    let unlocked = lock::unlock_session(client, model).await;
-    dropped.and(unlocked)
+    Ok(indexes)
 }
 
 /// Removes a model, and the change record when it was the collection's last.
@@ -232,7 +219,7 @@ pub async fn unpublish(connection: &mut Connection, schema: &Schema, name: &Coll
     Storage { schema, model_id: model.model_id, unlogged: false }.drop(&transaction, &model).await?;
     models::forget(&transaction, schema, model.model_id).await?;
     let others = models::list(&transaction, schema).await?;
-    if !others.iter().any(|other| other.table_oid == model.table_oid) {
+    if !others.iter().any(|other| other.table_oid == model.table_oid && !other.definition.materialized) {
         Listened { schema, table_oid: model.table_oid, table: String::new(), key: &[], unlogged: false }
             .turn_off(&transaction)
             .await?;
@@ -271,7 +258,7 @@ fn listened<'a>(schema: &'a Schema, collection: &'a Collection, unlogged: bool) 
 
 fn derivation(collection: &Collection, definition: &Definition, version_num: i32, storage: &Storage<'_>) -> Derivation {
     let table = quote_qualified(&collection.name.schema, &collection.name.table);
-    Derivation::new(table, &collection.key, definition, version_num, |n| storage.caster(n))
+    Derivation::new(table, &collection.key, definition, version_num, |type_name| storage.caster(type_name))
 }
 
 async fn is_unlogged(client: &impl GenericClient, table_oid: u32) -> Result<bool, Error> {

@@ -1,5 +1,5 @@
--- Indexes of a generation that are made from a definition, but not from this one.
-select c.relname::text
+-- Indexes of a table that are made from a definition, but not from this one.
+select i.indexrelid::pg_catalog.regclass::text
 from pg_catalog.pg_index i
 join pg_catalog.pg_class c on c.oid = i.indexrelid
 where i.indrelid = $1::text::pg_catalog.regclass

@@ -4,10 +4,11 @@
 //! lanes, a `psql`, another loader. That a record is visible means that the change is, so that a late
 //! commit is a late record, which the next refresh sees.
 
+use super::lock;
 use crate::error::Error;
 use crate::limits::{CHANGE_BYTES_MAX, CHANGE_KEYS_MAX, CHANGE_ROW_KEYS, PUBLISH_LOCK_WAIT};
 use crate::store::Schema;
-use crate::store::models::Model;
+use crate::store::models::{self, Model};
 use millstream_model::KeyColumn;
 use millstream_pg::{quote_identifier, quote_literal};
 use tokio_postgres::{Client, GenericClient};
@@ -54,17 +55,25 @@ impl Listened<'_> {
         }
         let wait_ms = PUBLISH_LOCK_WAIT.as_millis();
         client.batch_execute(&format!("set local lock_timeout = {wait_ms}")).await?;
-        Ok(client.batch_execute(&self.definition()).await?)
+        // A model in another schema may listen to the same table.
+        let oid = "select oid from pg_catalog.pg_namespace where nspname = $1";
+        let oid: u32 = client.query_one(oid, &[&self.schema.name()]).await?.get(0);
+        Ok(client.batch_execute(&self.definition(&format!("{TRIGGER_PREFIX}{oid}_"))).await?)
     }
 
-    fn definition(&self) -> String {
+    /// A function of the record's triggers.
+    fn function(&self, what: &str) -> String {
+        self.schema.sql(&format!("{{schema}}.change_{}_{what}", self.table_oid))
+    }
+
+    fn definition(&self, trigger_prefix: &str) -> String {
         let all = |piece: &dyn Fn(usize, &str, &KeyColumn) -> String, between: &str| {
             let pieces = self.key.iter().enumerate().map(|(n, k)| piece(n + 1, &quote_identifier(&k.name), k));
             pieces.collect::<Vec<_>>().join(between)
         };
         let record = self.record();
-        let function = |what| self.schema.sql(&format!("{{schema}}.change_{}_{what}", self.table_oid));
         include_str!("record.sql")
+            .replace("{trigger}", trigger_prefix)
             .replace("{persistence}", if self.unlogged { "unlogged" } else { "" })
             .replace("{columns}", &all(&|n, _, k| format!("key{n} {}[]", k.key_type.sql_name()), ",\n    "))
             .replace(
@@ -81,8 +90,8 @@ impl Listened<'_> {
             .replace("{row_keys}", &CHANGE_ROW_KEYS.to_string())
             .replace("{bytes_max}", &CHANGE_BYTES_MAX.to_string())
             .replace("{record_literal}", &quote_literal(&record))
-            .replace("{record_function}", &function("record"))
-            .replace("{key_function}", &function("key"))
+            .replace("{record_function}", &self.function("record"))
+            .replace("{key_function}", &self.function("key"))
             .replace("{record}", &record)
             .replace("{table}", &self.table)
     }
@@ -90,13 +99,12 @@ impl Listened<'_> {
     /// Turns the record off; nothing where it is off.
     pub(super) async fn turn_off(&self, client: &impl GenericClient) -> Result<(), Error> {
         let wait_ms = PUBLISH_LOCK_WAIT.as_millis();
-        let function = |what| self.schema.sql(&format!("{{schema}}.change_{}_{what}", self.table_oid));
         // With the functions go their triggers, where the table is still there.
         let sql = format!(
             "set local lock_timeout = {wait_ms}; drop function if exists {}() cascade; \
              drop function if exists {}() cascade; drop table if exists {}",
-            function("record"),
-            function("key"),
+            self.function("record"),
+            self.function("key"),
             self.record()
         );
         Ok(client.batch_execute(&sql).await?)
@@ -109,7 +117,9 @@ impl Listened<'_> {
         };
         let sql = include_str!("pending.sql").replace("{record}", &self.record());
         let row = client.query_one(&sql, &[shows]).await?;
-        let heard = client.query_one(include_str!("heard.sql"), &[&self.table_oid, &self.record()]).await?;
+        let functions = ["record", "key"].map(|what| format!("{}()", self.function(what)));
+        let heard = include_str!("heard.sql");
+        let heard = client.query_one(heard, &[&self.table_oid, &self.record(), &functions[0], &functions[1]]).await?;
         Ok(Pending {
             keys: u64::try_from(row.get::<_, i64>("keys")).unwrap_or(0),
             everything: row.get::<_, bool>("everything") || !heard.get::<_, bool>(0),
@@ -128,10 +138,22 @@ impl Listened<'_> {
         Ok(())
     }
 
-    /// Forgets what every model of the collection shows.
+    /// Forgets what every model of the collection shows. A model that was never built keeps nothing back, unless it is
+    /// being built: then its snapshot may be older than what the others show.
     pub(super) async fn forget(&self, client: &Client) -> Result<(), Error> {
+        client.batch_execute("begin").await?;
+        let mut unbuilt = Vec::new();
+        for model in models::list(client, self.schema).await? {
+            let is_free = model.table_oid == self.table_oid
+                && model.shows.is_none()
+                && lock::try_lock_for_transaction(client, &model).await?;
+            if is_free {
+                unbuilt.push(model.model_id);
+            }
+        }
         let sql = self.schema.sql(include_str!("forget.sql")).replace("{record}", &self.record());
-        let forgotten = client.execute(&sql, &[&self.table_oid]).await?;
+        let forgotten = client.execute(&sql, &[&self.table_oid, &unbuilt]).await?;
+        client.batch_execute("commit").await?;
         if forgotten > 0 {
             // So that its bytes, which are limited, are those of what is left.
             client.batch_execute(&format!("vacuum {}", self.record())).await?;

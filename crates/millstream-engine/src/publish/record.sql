@@ -50,13 +50,13 @@ begin
 end
 $key$;
 
-create trigger millstream_changed_insert after insert on {table}
+create trigger {trigger}insert after insert on {table}
 referencing new table as changed for each statement execute function {record_function}();
-create trigger millstream_changed_update after update on {table}
+create trigger {trigger}update after update on {table}
 referencing new table as changed for each statement execute function {record_function}();
-create trigger millstream_changed_delete after delete on {table}
+create trigger {trigger}delete after delete on {table}
 referencing old table as changed for each statement execute function {record_function}();
-create trigger millstream_changed_truncate after truncate on {table}
+create trigger {trigger}truncate after truncate on {table}
 for each statement execute function {record_function}();
-create trigger millstream_changed_key after update of {key} on {table}
+create trigger {trigger}key after update of {key} on {table}
 for each row when ({key_changes}) execute function {key_function}();

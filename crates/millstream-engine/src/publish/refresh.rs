@@ -3,16 +3,19 @@
 use super::clear::clear;
 use super::definition::Derivation;
 use super::record::{Listened, Pending};
+use super::republish::indexed;
 use super::storage::Storage;
+use super::switch::Switch;
 use super::uncast::{Uncast, uncast};
 use super::{
-    Applied, Refresh, WAYS, Way, derivation, find, incremental, is_unlogged, listened, lock, refresh_session, swap,
+    Applied, Refresh, WAYS, Way, derivation, find, incremental, is_unlogged, listened, lock, materialized,
+    refresh_session, swap,
 };
 use crate::error::Error;
 use crate::failpoint;
 use crate::limits::{
     BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, CLEAR_BEFORE_PATIENCE, INCREMENTAL_SHARE_MAX, LITTER_SHARE_MAX,
-    REFRESH_TRIES_MAX,
+    REFRESH_TRIES_MAX, SWITCH_PATIENCE,
 };
 use crate::store::collections::Collection;
 use crate::store::models::{self, Model};
@@ -39,7 +42,7 @@ pub struct RefreshRequest {
 pub struct Refreshed {
     /// Schema and name.
     pub model: CollectionName,
-    /// How: `incremental` or `swap`.
+    /// How: `incremental`, `swap` or `materialized`.
     pub way: &'static str,
     /// Rows written and deleted.
     pub rows: u64,
@@ -60,7 +63,7 @@ pub struct Refreshed {
 pub struct Estimate {
     /// Schema and name.
     pub model: CollectionName,
-    /// How: `incremental` or `swap`.
+    /// How: `incremental`, `swap` or `materialized`.
     pub way: &'static str,
     /// Why, as a clause.
     pub reason: String,
@@ -92,7 +95,7 @@ impl<'a> Subject<'a> {
     }
 
     fn derivation(&self, storage: &Storage<'_>) -> Derivation {
-        derivation(&self.collection, &self.model.definition, self.version_num, storage)
+        derivation(&self.collection, self.model.aim(), self.version_num, storage)
     }
 
     /// Keeps the collection's table as it is until the transaction ends, and makes sure that its name is still its.
@@ -112,29 +115,51 @@ impl<'a> Subject<'a> {
 
     /// Bytes that its rows take when they are built anew.
     async fn size(&self, client: &Client) -> Result<u64, Error> {
-        let row = match self.model.shows {
-            Some(_) => {
-                let sql = "select pg_catalog.pg_total_relation_size($1::text::pg_catalog.regclass)";
-                client.query_one(sql, &[&self.storage().part(self.model.serving)]).await?
-            }
-            None => {
-                let sql = "select pg_catalog.pg_table_size($1::pg_catalog.oid::pg_catalog.regclass)";
-                client.query_one(sql, &[&self.model.table_oid]).await?
-            }
+        let sql = "select pg_catalog.pg_total_relation_size($1::text::pg_catalog.regclass)";
+        let row = if self.model.shows.is_some() && self.model.view_present {
+            client.query_one(sql, &[&indexed(&self.storage(), &self.model).0]).await?
+        } else {
+            let sql = "select pg_catalog.pg_table_size($1::pg_catalog.oid::pg_catalog.regclass)";
+            client.query_one(sql, &[&self.model.table_oid]).await?
         };
         Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))
     }
 
-    /// The cheapest way that is right, and why.
-    async fn choose(&self, client: &Client, forced: Option<&str>) -> Result<(&'static Way, Pending, String), Error> {
-        let pending = self.listened().pending(client, &self.model).await?;
-        let rows = rows_estimate(client, self.model.table_oid).await?;
+    /// What the snapshot at hand sees and the model does not show.
+    async fn pending(&self, client: &Client) -> Result<Pending, Error> {
+        match self.model.definition.materialized {
+            true => Ok(Pending { keys: 0, everything: true, newest_age: None }),
+            false => self.listened().pending(client, &self.model).await,
+        }
+    }
+
+    /// The cheapest way that is right, and why; anew where `anew` says so.
+    async fn choose(
+        &self,
+        client: &Client,
+        asked: Option<&str>,
+        anew: bool,
+    ) -> Result<(&'static Way, Pending, String), Error> {
+        let (pending, model) = (self.pending(client).await?, &self.model);
+        let asked = asked.map(way).transpose()?;
+        if let Some(asked) = asked
+            && model.definition.materialized != (asked.name == materialized::WAY.name)
+        {
+            let kind = if model.definition.materialized { "is a materialized view" } else { "is no materialized view" };
+            return Err(Error::Model {
+                model: model.name.clone(),
+                problem: format!("{kind}: it cannot be refreshed by {}", asked.name),
+                hint: "leave --way out; the kind is chosen with `millstream publish --materialized`".into(),
+            });
+        }
+        let rows = rows_estimate(client, model.table_oid).await?;
         #[expect(clippy::cast_precision_loss, reason = "a share needs no 53 bits")]
         let share = pending.keys as f64 / rows.max(1) as f64;
-        let forced = forced.map(way).transpose()?;
-        let (way, reason) = match forced {
-            _ if pending.everything && self.model.shows.is_none() => (&swap::WAY, "it was never built".to_owned()),
-            _ if pending.everything => (&swap::WAY, "everything may have changed".to_owned()),
+        let (way, reason) = match asked {
+            _ if model.definition.materialized => (&materialized::WAY, "it is a materialized view".to_owned()),
+            _ if model.shows.is_none() => (&swap::WAY, "it was never built".to_owned()),
+            _ if model.wanted.is_some() => (&swap::WAY, "it is to be made of something else".to_owned()),
+            _ if pending.everything || anew => (&swap::WAY, "everything may have changed".to_owned()),
             Some(way) => (way, "it was asked for".to_owned()),
             None => {
                 let way = if share <= INCREMENTAL_SHARE_MAX { &incremental::WAY } else { &swap::WAY };
@@ -162,10 +187,10 @@ pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
     let client = &connection.client;
     let mut estimates = Vec::new();
     for subject in subjects(client, schema, request, connection.server.version_num).await? {
-        let (way, pending, reason) = subject.choose(client, request.way.as_deref()).await?;
+        let (way, pending, reason) = subject.choose(client, request.way.as_deref(), false).await?;
         let bytes = match way.name {
-            "swap" => subject.size(client).await?,
-            _ => 0,
+            "incremental" => 0,
+            _ => subject.size(client).await?,
         };
         estimates.push(Estimate {
             model: subject.model.name.clone(),
@@ -198,6 +223,7 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
     // What was read before the lock may be of the past.
     for subject in &mut subjects {
         subject.model = find(client, schema, &subject.model.name).await?;
+        subject.unlogged = is_unlogged(client, subject.model.table_oid).await?;
     }
     let mut tries = 0;
     let done = loop {
@@ -225,8 +251,7 @@ async fn attempt(
 ) -> Result<Option<Vec<(&'static str, Applied)>>, Error> {
     let mut ways = Vec::new();
     for subject in subjects {
-        let forced = if last { Some("swap") } else { request.way.as_deref() };
-        ways.push(subject.choose(client, forced).await?.0);
+        ways.push(subject.choose(client, request.way.as_deref(), last).await?.0);
     }
     let storages: Vec<Storage<'_>> = subjects.iter().map(Subject::storage).collect();
     let swaps = |n: &usize| ways[*n].name == "swap";
@@ -234,6 +259,10 @@ async fn attempt(
         (0..subjects.len()).filter(swaps).map(|n| (&storages[n], Storage::other(subjects[n].model.serving))).collect();
     if !stale.is_empty() && !clear(client, &stale, CLEAR_BEFORE_PATIENCE).await? {
         return Err(held(&subjects[0].model.name, CLEAR_BEFORE_PATIENCE));
+    }
+    for n in (0..subjects.len()).filter(swaps) {
+        let (subject, storage) = (&subjects[n], &storages[n]);
+        swap::prepare(client, storage, &subject.derivation(storage), Storage::other(subject.model.serving)).await?;
     }
     client.batch_execute("begin isolation level repeatable read").await?;
     // Before the snapshot, which a lock does not take: whatever rewrites or empties a table comes before both or
@@ -244,15 +273,14 @@ async fn attempt(
     let snapshot: String = client.query_one("select pg_catalog.pg_export_snapshot()", &[]).await?.get(0);
     failpoint::hit("snapshot-exported").await?;
     for (subject, way) in subjects.iter().zip(&ways) {
-        let pending = subject.listened().pending(client, &subject.model).await?;
-        if pending.everything && way.name != "swap" {
+        if way.name == "incremental" && subject.pending(client).await?.everything {
             client.batch_execute("rollback").await?;
             return Ok(None);
         }
     }
     let workers = request.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let workers = workers.clamp(1, BUILD_WORKERS_MAX);
-    let mut done = Vec::new();
+    let (mut done, mut switch) = (Vec::new(), Switch::default());
     for ((subject, way), storage) in subjects.iter().zip(&ways).zip(&storages) {
         let (derivation, listened) = (subject.derivation(storage), subject.listened());
         let refresh = Refresh {
@@ -267,13 +295,18 @@ async fn attempt(
         };
         let applied = (way.apply)(&refresh).await?;
         models::show(client, subject.schema, subject.model.model_id, applied.generation, way.name).await?;
-        if !subject.model.view_present {
+        if way.name == "swap" {
+            switch.add(client, storage, &subject.model, applied.generation).await?;
+        }
+        if !subject.model.view_present && !subject.model.definition.materialized {
             storage.make_view(client, &subject.model.name).await?;
         }
         done.push((way.name, applied));
     }
-    failpoint::hit("refresh-committing").await?;
-    client.batch_execute("commit").await?;
+    if !switch.commit(client).await? {
+        clear(client, &stale, CLEAR_AFTER_PATIENCE).await?;
+        return Err(held(&subjects[0].model.name, SWITCH_PATIENCE));
+    }
     failpoint::hit("refresh-committed").await?;
     Ok(Some(done))
 }
@@ -311,31 +344,29 @@ async fn tidied(
 /// What is left to do when the new rows are shown: forget the changes, empty what is not shown any more,
 /// vacuum what was changed in place.
 async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed) -> Result<(), Error> {
-    let listened = subject.listened();
-    listened.restore(client).await?;
-    listened.forget(client).await?;
-    failpoint::hit("changes-forgotten").await?;
+    let (storage, listened) = (subject.storage(), subject.listened());
     let model = find(client, subject.schema, &subject.model.name).await?;
-    refreshed.lag_seconds = listened.pending(client, &model).await?.newest_age;
-    let storage = subject.storage();
-    let (shown, stale) = (storage.part(model.serving), storage.part(Storage::other(model.serving)));
+    if !model.definition.materialized {
+        listened.restore(client).await?;
+        listened.forget(client).await?;
+        refreshed.lag_seconds = listened.pending(client, &model).await?.newest_age;
+    }
+    failpoint::hit("changes-forgotten").await?;
+    let shown = indexed(&storage, &model).0;
     if refreshed.way == "swap" {
         clear(client, &[(&storage, Storage::other(model.serving))], CLEAR_AFTER_PATIENCE).await?;
-        // Not sooner: the snapshot of the build kept anything from being frozen.
+        // Not sooner: the snapshot of the build kept anything from being frozen, and the lock that statistics of the
+        // whole need is not held beside a build.
         client.batch_execute(&format!("vacuum (freeze) {shown}")).await?;
+        client.batch_execute(&format!("analyze {}", storage.parts())).await?;
         refreshed.uncast = uncast(client, &subject.derivation(&storage), &shown, "true").await?;
     } else if is_littered(client, &shown, refreshed.rows).await? {
         client.batch_execute(&format!("vacuum (analyze) {shown}")).await?;
     }
-    let sql = "select pg_catalog.pg_total_relation_size($1::text::pg_catalog.regclass)";
-    if client.query_one(&format!("select {} > 0", rows_size(&stale)), &[]).await?.get(0) {
-        refreshed.bloat_bytes = u64::try_from(client.query_one(sql, &[&stale]).await?.get::<_, i64>(0)).unwrap_or(0);
-    }
+    let stale = storage.part(Storage::other(model.serving));
+    let sql = "select coalesce(pg_catalog.pg_total_relation_size(pg_catalog.to_regclass($1)), 0)";
+    refreshed.bloat_bytes = u64::try_from(client.query_one(sql, &[&stale]).await?.get::<_, i64>(0)).unwrap_or(0);
     Ok(())
-}
-
-fn rows_size(part: &str) -> String {
-    format!("pg_catalog.pg_relation_size({}::pg_catalog.regclass)", millstream_pg::quote_literal(part))
 }
 
 async fn subjects<'a>(
@@ -365,7 +396,7 @@ async fn subjects<'a>(
 fn held(model: &CollectionName, waited: Duration) -> Error {
     Error::Model {
         model: model.clone(),
-        problem: format!("is still read where it is to be built: readers did not let go for {} s", waited.as_secs()),
+        problem: format!("is read all the time: its readers did not let go for {} s", waited.as_secs()),
         hint: "end the transactions that have it open (see pg_stat_activity), then refresh again".into(),
     }
 }

@@ -1,8 +1,7 @@
--- Whether a generation holds rows, and its indexes.
+-- Whether a generation is there, readers know of it, and it holds rows.
 select
-    pg_catalog.pg_relation_size($1::text::pg_catalog.regclass) > 0,
-    array(
-        select indexrelid::pg_catalog.regclass::text
-        from pg_catalog.pg_index
-        where indrelid = $1::text::pg_catalog.regclass
-    )
+    c.oid is not null,
+    coalesce(c.relispartition, false),
+    coalesce(pg_catalog.pg_relation_size(c.oid) > 0, false)
+from (select pg_catalog.to_regclass($1) as oid) as named
+left join pg_catalog.pg_class c on c.oid = named.oid

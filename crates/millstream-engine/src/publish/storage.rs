@@ -1,20 +1,24 @@
 //! The tables and the view of a read model.
 //!
-//! Rows are kept in two partitions, one for each generation. The view shows the one that the model's line
-//! in our tables names, read in the reader's own snapshot: a refresh that builds the other and then
-//! changes that line is seen whole or not at all, by every statement and for the life of every
-//! repeatable-read transaction, without any lock; the view itself never changes.
+//! Rows are kept in partitions, one for each generation. The view shows the one that the model's line in our
+//! tables names, read in the reader's own snapshot: a refresh that builds another and then changes that line is
+//! seen whole or not at all, by every statement and for the life of every repeatable-read transaction; the view
+//! itself never changes. A generation is built as a table of its own and attached when it is whole, so that no
+//! reader's plan meets one that is half filled or has no indexes.
 
 use super::definition::{Derivation, index_clauses};
 use crate::error::Error;
 use crate::store::Schema;
 use crate::store::models::Model;
 use millstream_model::CollectionName;
-use millstream_pg::{quote_identifier, quote_literal, quote_qualified};
+use millstream_pg::{quote_identifier, quote_qualified};
 use tokio_postgres::{Client, GenericClient};
 
 /// Generations that take turns.
 pub(super) const GENERATIONS: [i16; 2] = [1, 2];
+
+/// The generation on which a definition is tried, and which is never shown.
+pub(super) const TRIAL: i16 = 0;
 
 /// Names of a model's tables.
 #[derive(Debug, Clone)]
@@ -30,7 +34,7 @@ impl Storage<'_> {
         if serving == GENERATIONS[0] { GENERATIONS[1] } else { GENERATIONS[0] }
     }
 
-    /// Both generations.
+    /// All that is attached.
     pub(super) fn parts(&self) -> String {
         self.schema.sql(&format!("{{schema}}.model_{}", self.model_id))
     }
@@ -40,62 +44,106 @@ impl Storage<'_> {
         self.schema.sql(&format!("{{schema}}.model_{}_{generation}", self.model_id))
     }
 
-    /// The function that casts a typed column before PostgreSQL 16.
-    pub(super) fn caster(&self, column: usize) -> String {
-        self.schema.sql(&format!("{{schema}}.model_{}_cast_{column}", self.model_id))
+    /// The function that casts to a type before PostgreSQL 16.
+    pub(super) fn caster(&self, type_name: &str) -> String {
+        let hash = xxhash_rust::xxh3::xxh3_64(type_name.as_bytes());
+        self.schema.sql(&format!("{{schema}}.model_{}_cast_{hash:016x}", self.model_id))
     }
 
     /// Makes the functions that casts need.
     pub(super) async fn make_casters(&self, client: &impl GenericClient, types: &[&str]) -> Result<(), Error> {
-        for (n, type_name) in types.iter().enumerate() {
-            let sql = include_str!("caster.sql").replace("{caster}", &self.caster(n)).replace("{type}", type_name);
-            client.batch_execute(&sql).await?;
+        for type_name in types {
+            let (caster, sql) = (self.caster(type_name), include_str!("caster.sql"));
+            client.batch_execute(&sql.replace("{caster}", &caster).replace("{type}", type_name)).await?;
         }
         Ok(())
     }
 
-    /// Makes the tables, empty, with their indexes: whatever is wrong with a definition shows here.
-    /// Returns the clause that each index was made by.
+    /// Makes the table that generations are attached to.
     ///
     /// # Errors
-    /// [`Error::Request`] names the index or says that the server refuses the definition.
+    /// As [`Storage::try_definition`].
     pub(super) async fn make(
         &self,
         client: &impl GenericClient,
         derivation: &Derivation,
         indexes: &[String],
     ) -> Result<Vec<String>, Error> {
-        let persistence = if self.unlogged { "unlogged" } else { "" };
-        let [first, second] = GENERATIONS.map(|generation| self.part(generation));
-        let sql = include_str!("storage.sql")
-            .replace("{persistence}", persistence)
-            .replace("{first}", &first)
-            .replace("{second}", &second)
-            .replace("{parts}", &self.parts())
-            .replace("{key}", &derivation.key())
-            .replace("{rows}", &derivation.rows(""));
-        client.batch_execute(&sql).await.map_err(|error| refused("the model", error))?;
+        let clauses = self.try_definition(client, derivation, indexes).await?;
+        let (parts, trial) = (self.parts(), self.part(TRIAL));
+        let make = format!("create table {parts} (like {trial}) partition by list (millstream_generation)");
+        client.batch_execute(&format!("{make}; drop table {trial}")).await?;
+        Ok(clauses)
+    }
+
+    /// Makes the trial generation, empty: whatever is wrong with a definition shows here. Returns the clause that each
+    /// index is made by.
+    ///
+    /// # Errors
+    /// [`Error::Request`] names the index or says that the server refuses the definition.
+    pub(super) async fn try_definition(
+        &self,
+        client: &impl GenericClient,
+        derivation: &Derivation,
+        indexes: &[String],
+    ) -> Result<Vec<String>, Error> {
+        let made = client.batch_execute(&self.make_part(TRIAL, derivation)).await;
+        made.map_err(|error| refused("the model", error))?;
+        self.try_indexes(client, &self.part(TRIAL), TRIAL, indexes).await
+    }
+
+    /// Makes indexes on an empty table; returns the clause that each is made by.
+    pub(super) async fn try_indexes(
+        &self,
+        client: &impl GenericClient,
+        table: &str,
+        generation: i16,
+        indexes: &[String],
+    ) -> Result<Vec<String>, Error> {
         let mut clauses = Vec::with_capacity(indexes.len());
         for index in indexes {
             let known = index_clauses(index).into_iter().any(|clause| clauses.contains(&clause));
             if !known {
-                clauses.push(self.try_index(client, GENERATIONS[0], index).await?);
+                clauses.push(self.try_index(client, table, generation, index).await?);
             }
         }
         Ok(clauses)
     }
 
-    /// Makes an index on a generation, as the first reading of its text that the server takes.
+    /// The statements that make the table of a generation, empty and detached.
+    pub(super) fn make_part(&self, generation: i16, derivation: &Derivation) -> String {
+        include_str!("part.sql")
+            .replace("{persistence}", if self.unlogged { "unlogged" } else { "" })
+            .replace("{part}", &self.part(generation))
+            .replace("{generation}", &generation.to_string())
+            .replace("{rows}", &derivation.rows(""))
+    }
+
+    /// The statement that attaches a generation that was built.
+    pub(super) fn attach(&self, generation: i16) -> String {
+        format!("alter table {} attach partition {} for values in ({generation})", self.parts(), self.part(generation))
+    }
+
+    /// The statement that gives the table of a generation to the owner of the others, whoever refreshes.
+    pub(super) async fn give_part(&self, client: &impl GenericClient, generation: i16) -> Result<String, Error> {
+        let sql = "select pg_catalog.pg_get_userbyid(relowner)::text from pg_catalog.pg_class \
+                   where oid = $1::text::pg_catalog.regclass";
+        let owner: String = client.query_one(sql, &[&self.parts()]).await?.get(0);
+        Ok(format!("alter table {} owner to {}", self.part(generation), quote_identifier(&owner)))
+    }
+
+    /// Makes an index on the table of a generation, as the first reading of its text that the server takes.
     pub(super) async fn try_index(
         &self,
         client: &impl GenericClient,
+        table: &str,
         generation: i16,
         index: &str,
     ) -> Result<String, Error> {
         let mut first_error = None;
         for clause in index_clauses(index) {
             client.batch_execute("savepoint index").await?;
-            match client.batch_execute(&self.index(generation, &clause)).await {
+            match client.batch_execute(&self.index(table, generation, &clause)).await {
                 Ok(()) => {
                     client.batch_execute("release index").await?;
                     return Ok(clause);
@@ -110,31 +158,31 @@ impl Storage<'_> {
         Err(refused(&format!("index \"{index}\""), error))
     }
 
-    /// The statement that makes an index on one generation.
-    pub(super) fn index(&self, generation: i16, clause: &str) -> String {
-        format!("create index {} on {} {clause}", self.index_name(generation, clause), self.part(generation))
+    /// The statement that makes an index on the table of a generation.
+    pub(super) fn index(&self, table: &str, generation: i16, clause: &str) -> String {
+        format!("create index {} on {table} {clause}", self.index_name(generation, clause))
     }
 
     /// Known by its clause, so that it can be found again.
-    fn index_name(&self, generation: i16, clause: &str) -> String {
+    pub(super) fn index_name(&self, generation: i16, clause: &str) -> String {
         let hash = xxhash_rust::xxh3::xxh3_64(clause.as_bytes());
         format!("model_{}_{generation}_{hash:016x}", self.model_id)
     }
 
-    /// Drops the indexes of a generation that no clause names; no reader is in its way.
+    /// Drops the indexes of a generation's table that no clause names; no reader is in its way.
     pub(super) async fn drop_other_indexes(
         &self,
         client: &Client,
+        table: &str,
         generation: i16,
         clauses: &[String],
     ) -> Result<(), Error> {
         let named: Vec<String> = clauses.iter().map(|clause| self.index_name(generation, clause)).collect();
         let pattern = format!("^model_{}_{generation}_[0-9a-f]{{16}}$", self.model_id);
-        let rows = client.query(include_str!("other_indexes.sql"), &[&self.part(generation), &pattern, &named]).await?;
+        let rows = client.query(include_str!("other_indexes.sql"), &[&table, &pattern, &named]).await?;
         for row in &rows {
-            let name: String = row.get(0);
-            let sql = format!("drop index concurrently if exists {{schema}}.{}", quote_identifier(&name));
-            client.batch_execute(&self.schema.sql(&sql)).await?;
+            let sql = format!("drop index concurrently if exists {}", row.get::<_, String>(0));
+            client.batch_execute(&sql).await?;
         }
         Ok(())
     }
@@ -150,41 +198,83 @@ impl Storage<'_> {
     /// Makes the model's view, which then stays.
     pub(super) async fn make_view(&self, client: &impl GenericClient, name: &CollectionName) -> Result<(), Error> {
         let columns = self.columns(client).await?;
-        let view = quote_qualified(&name.schema, &name.table);
-        let sql = include_str!("view.sql")
-            .replace("{view_literal}", &quote_literal(&view))
-            .replace("{view}", &view)
-            .replace("{columns}", &columns.join(", "))
-            .replace("{parts}", &self.parts())
-            .replace("{model_id}", &self.model_id.to_string());
-        let made = client.batch_execute(&self.schema.sql(&sql)).await;
+        let made = client.batch_execute(&format!("create {}", self.view(name, &columns, ""))).await;
         made.map_err(|error| match error.code().is_some_and(|code| code.code() == "42P07") {
             true => Error::Model {
                 model: name.clone(),
                 problem: "has no view any more, and something else has its name".into(),
                 hint: "rename that, or remove the model: millstream unpublish".into(),
             },
-            false => error.into(),
-        })
+            false => Error::from(error),
+        })?;
+        self.remember_view(client, name).await
+    }
+
+    /// The statements that give the view more columns, quoted, behind those it has; the first one locks it. Grants,
+    /// options and the views over it stay.
+    pub(super) async fn widen_view(
+        &self,
+        client: &impl GenericClient,
+        name: &CollectionName,
+        added: Vec<String>,
+    ) -> Result<[String; 2], Error> {
+        let view = quote_qualified(&name.schema, &name.table);
+        let sql = "select pg_catalog.pg_get_userbyid(relowner)::text, coalesce(pg_catalog.array_to_string(reloptions, ', '), '') \
+                   from pg_catalog.pg_class where oid = $1::text::pg_catalog.regclass";
+        let row = client.query_one(sql, &[&view]).await?;
+        let (owner, options): (String, String) = (row.get(0), row.get(1));
+        let columns: Vec<String> = self.columns(client).await?.into_iter().chain(added).collect();
+        let options = if options.is_empty() { String::new() } else { format!("with ({options})") };
+        // There is no statement that locks a view and not all that it is made of; this one changes nothing.
+        let lock = format!("alter view {view} owner to {}", quote_identifier(&owner));
+        Ok([lock, format!("create or replace {}", self.view(name, &columns, &options))])
+    }
+
+    fn view(&self, name: &CollectionName, columns: &[String], options: &str) -> String {
+        let sql = include_str!("view.sql")
+            .replace("{view}", &quote_qualified(&name.schema, &name.table))
+            .replace("{options}", options)
+            .replace("{columns}", &columns.join(", "))
+            .replace("{parts}", &self.parts())
+            .replace("{model_id}", &self.model_id.to_string());
+        self.schema.sql(&sql)
+    }
+
+    /// Puts on record which view is the model's.
+    pub(super) async fn remember_view(&self, client: &impl GenericClient, name: &CollectionName) -> Result<(), Error> {
+        let sql = "update {schema}.model set view_oid = $1::text::pg_catalog.regclass where model_id = $2";
+        let view = quote_qualified(&name.schema, &name.table);
+        client.execute(&self.schema.sql(sql), &[&view, &self.model_id]).await?;
+        Ok(())
     }
 
     /// Drops all of it, the view too.
     pub(super) async fn drop(&self, client: &impl GenericClient, model: &Model) -> Result<(), Error> {
-        let view = quote_qualified(&model.name.schema, &model.name.table);
         let mut sql = String::new();
         if model.view_present {
-            sql.push_str(&format!("drop view if exists {view}; "));
+            let kind = if model.definition.materialized { "materialized view" } else { "view" };
+            sql.push_str(&format!(
+                "drop {kind} if exists {}; ",
+                quote_qualified(&model.name.schema, &model.name.table)
+            ));
         }
-        sql.push_str(&format!("drop table if exists {}; ", self.parts()));
-        for n in 0..model.definition.columns.len() {
-            sql.push_str(&format!("drop function if exists {}(text); ", self.caster(n)));
+        for generation in GENERATIONS {
+            // One that was being built is not attached.
+            sql.push_str(&format!("drop table if exists {}; ", self.part(generation)));
         }
-        Ok(client.batch_execute(&sql).await?)
+        sql.push_str(&format!("drop table if exists {}", self.parts()));
+        client.batch_execute(&sql).await?;
+        let pattern = format!("^model_{}_cast_", self.model_id);
+        let casters = client.query(include_str!("casters.sql"), &[&self.schema.name(), &pattern]).await?;
+        for caster in &casters {
+            client.batch_execute(&format!("drop function {}", caster.get::<_, String>(0))).await?;
+        }
+        Ok(())
     }
 }
 
 /// A definition that the server does not take is a wrong request.
-fn refused(what: &str, error: tokio_postgres::Error) -> Error {
+pub(super) fn refused(what: &str, error: tokio_postgres::Error) -> Error {
     let Some(told) = error.as_db_error() else { return error.into() };
     let code = told.code().code();
     // Classes: syntax error or access rule, feature not supported, data exception, invalid name.

@@ -1,5 +1,6 @@
-//! `swap`: builds the generation that is not shown from the whole collection, beside the readers.
+//! `swap`: builds a new generation from the whole collection, beside the readers.
 
+use super::definition::Derivation;
 use super::lock::BUILD_LOCK_CLASS;
 use super::storage::Storage;
 use super::{Applied, Refresh, Way, Working, refresh_session};
@@ -11,6 +12,7 @@ use millstream_pg::ConnInfo;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::task::JoinSet;
+use tokio_postgres::Client;
 
 pub(super) static WAY: Way = Way { name: "swap", apply };
 
@@ -18,9 +20,20 @@ fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
     async move { build(refresh).await }.boxed()
 }
 
+/// Makes the table that is to be built. Before the snapshot, which would not see of what columns it is.
+pub(super) async fn prepare(
+    client: &Client,
+    storage: &Storage<'_>,
+    derivation: &Derivation,
+    generation: i16,
+) -> Result<(), Error> {
+    let give = storage.give_part(client, generation).await?;
+    Ok(client.batch_execute(&format!("{}; {give}", storage.make_part(generation, derivation))).await?)
+}
+
 /// Every worker reads in the coordinator's snapshot and commits rows that nobody is shown yet.
 async fn build(refresh: &Refresh<'_>) -> Result<Applied, Error> {
-    let Refresh { coordinator, snapshot, model, derivation, storage, workers, .. } = refresh;
+    let Refresh { snapshot, model, derivation, storage, workers, .. } = refresh;
     let generation = Storage::other(model.serving);
     let part = storage.part(generation);
     let ranges = ranges(refresh.blocks().await?, *workers);
@@ -32,13 +45,11 @@ async fn build(refresh: &Refresh<'_>) -> Result<Applied, Error> {
         .collect();
     let rows = run(refresh, *workers, fill, Some(snapshot)).await?;
     failpoint::hit("rows-built").await?;
-    // Locks that readers do not mind, unlike those of a primary key.
     let mut finish = vec![format!("create unique index on {part} ({})", derivation.key())];
-    finish.extend(model.definition.indexes.iter().map(|clause| storage.index(generation, clause)));
+    finish.extend(model.aim().indexes.iter().map(|clause| storage.index(&part, generation, clause)));
     run(refresh, *workers, finish, None).await?;
     failpoint::hit("indexes-built").await?;
     run(refresh, 1, vec![format!("analyze {part}")], None).await?;
-    coordinator.batch_execute(&format!("analyze {}", storage.parts())).await?;
     // The coordinator does not see what the workers wrote.
     Ok(Applied { generation, rows, uncast: Vec::new() })
 }

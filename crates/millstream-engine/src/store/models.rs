@@ -23,6 +23,8 @@ pub struct Model {
     pub collection: Option<CollectionName>,
     /// What it is made of.
     pub definition: Definition,
+    /// What it is to be made of by the next refresh, where that is something else.
+    pub wanted: Option<Definition>,
     /// The generation that is shown.
     pub serving: i16,
     /// The snapshot of the collection that the rows are equal to; `None` before they are built.
@@ -34,6 +36,13 @@ pub struct Model {
     pub way: Option<String>,
     /// When: UTC, RFC 3339.
     pub refreshed_at: Option<String>,
+}
+
+impl Model {
+    /// What the next refresh is to make it of.
+    pub(crate) fn aim(&self) -> &Definition {
+        self.wanted.as_ref().unwrap_or(&self.definition)
+    }
 }
 
 /// Every model, by name.
@@ -61,20 +70,32 @@ pub(crate) async fn insert(
     Ok(row.get(0))
 }
 
-/// Another definition for a model.
+/// Another definition for a model, of the same rows.
 pub(crate) async fn redefine(
     client: &impl GenericClient,
     schema: &Schema,
     model_id: i32,
     definition: &Definition,
 ) -> Result<(), Error> {
-    let sql = schema.sql("update {schema}.model set definition = ($2::text)::jsonb where model_id = $1");
+    let sql = schema.sql("update {schema}.model set definition = ($2::text)::jsonb, wanted = null where model_id = $1");
+    client.execute(&sql, &[&model_id, &json(definition)]).await?;
+    Ok(())
+}
+
+/// What the next refresh is to make of a model; until it ends, the model is what it is.
+pub(crate) async fn want(
+    client: &impl GenericClient,
+    schema: &Schema,
+    model_id: i32,
+    definition: &Definition,
+) -> Result<(), Error> {
+    let sql = schema.sql("update {schema}.model set wanted = ($2::text)::jsonb where model_id = $1");
     client.execute(&sql, &[&model_id, &json(definition)]).await?;
     Ok(())
 }
 
 /// What a model shows from the end of the transaction on: `generation`, equal to the transaction's
-/// snapshot of the collection.
+/// snapshot of the collection, made of what was wanted.
 pub(crate) async fn show(
     client: &impl GenericClient,
     schema: &Schema,
@@ -84,7 +105,7 @@ pub(crate) async fn show(
 ) -> Result<(), Error> {
     let sql = schema.sql(
         "update {schema}.model set serving = $2, way = $3, refreshed_at = pg_catalog.now(), \
-         shows = pg_catalog.pg_current_snapshot() where model_id = $1",
+         shows = pg_catalog.pg_current_snapshot(), definition = coalesce(wanted, definition), wanted = null where model_id = $1",
     );
     client.execute(&sql, &[&model_id, &generation, &way]).await?;
     Ok(())
@@ -101,7 +122,10 @@ fn json(definition: &Definition) -> String {
 }
 
 fn model(row: &Row) -> Result<Model, Error> {
-    let definition: String = row.get("definition");
+    let read = |text: String| {
+        let unreadable = Error::Ledger("a model's record holds a definition that cannot be read");
+        serde_json::from_str(&text).map_err(|_| unreadable)
+    };
     Ok(Model {
         model_id: row.get("model_id"),
         lock_id: row.get("lock_id"),
@@ -110,8 +134,8 @@ fn model(row: &Row) -> Result<Model, Error> {
         collection: row
             .get::<_, Option<String>>("collection_schema")
             .map(|schema| CollectionName { schema, table: row.get("collection_table") }),
-        definition: serde_json::from_str(&definition)
-            .map_err(|_| Error::Ledger("a model's record holds a definition that cannot be read"))?,
+        definition: read(row.get("definition"))?,
+        wanted: row.get::<_, Option<String>>("wanted").map(read).transpose()?,
         serving: row.get("serving"),
         shows: row.get("shows"),
         view_present: row.get("view_present"),

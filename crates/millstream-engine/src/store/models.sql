@@ -8,6 +8,7 @@ select
     cn.nspname::text as collection_schema,
     c.relname::text as collection_table,
     m.definition::text as definition,
+    m.wanted::text as wanted,
     m.serving,
     m.shows::text as shows,
     v.oid is not null as view_present,

@@ -7,14 +7,19 @@ use crate::output::{Output, note};
 use crate::quantity;
 use crate::table::{Align, Table};
 use crate::target::Database;
-use millstream_engine::store::models;
+use millstream_engine::store::models::{self, Model};
+use millstream_engine::{Figures, figures};
+use serde::Serialize;
 
 const EXAMPLES: &str = "\
 Examples:
   millstream models
   millstream models --output json";
 
-/// List the read models: collection, last refresh, indexes
+/// List the read models: collection, last refresh, how far they are behind, indexes
+///
+/// `waiting` counts the changes that a refresh would bring, by key, `lag` is the age of the newest of them. `litter` are
+/// the bytes of dead rows, and of rows that were replaced or are being built.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ModelsArgs {
@@ -22,36 +27,76 @@ pub struct ModelsArgs {
     target: TargetArgs,
 }
 
+/// A model and its figures, as one object.
+#[derive(Debug, Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    model: Model,
+    #[serde(flatten)]
+    figures: Figures,
+}
+
 /// Runs the command.
 pub async fn run(args: &ModelsArgs, output: Output) -> Result<Exit, Failure> {
-    let found = match Database::open(&args.target).await? {
-        Some(database) => models::list(&database.connection.client, &database.schema).await?,
-        None => Vec::new(),
-    };
+    let mut listed = Vec::new();
+    if let Some(database) = Database::open(&args.target).await? {
+        let (client, schema) = (&database.connection.client, &database.schema);
+        for model in models::list(client, schema).await? {
+            let figures = figures(client, schema, &model).await?;
+            listed.push(Listed { model, figures });
+        }
+    }
     if output.is_json() {
-        output.json(&found)?;
+        output.json(&listed)?;
         return Ok(Exit::Done);
     }
-    if found.is_empty() {
+    if listed.is_empty() {
         note("no models yet");
         return Ok(Exit::Done);
     }
+    output.table(&states(&listed))?;
+    if listed.iter().any(|one| !one.model.definition.indexes.is_empty()) {
+        output.line("")?;
+        output.table(&indexes(&listed))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn states(listed: &[Listed]) -> Table {
     let mut table = Table::new(&[
         ("model", Align::Left),
         ("collection", Align::Left),
         ("refreshed (utc)", Align::Left),
         ("way", Align::Left),
-        ("indexes", Align::Wrap),
+        ("waiting", Align::Right),
+        ("lag", Align::Right),
+        ("litter", Align::Right),
     ]);
-    for model in &found {
+    for Listed { model, figures } in listed {
+        let waiting = match figures.waiting_changes {
+            Some(changes) => quantity::count(changes),
+            None if model.shows.is_none() || model.wanted.is_some() => "all".to_owned(),
+            None => "?".to_owned(),
+        };
         table.row([
             model.name.to_string(),
             model.collection.as_ref().map_or_else(|| "gone".to_owned(), ToString::to_string),
             model.refreshed_at.as_deref().map_or_else(|| "never".to_owned(), quantity::minute),
             model.way.clone().unwrap_or_default(),
-            model.definition.indexes.join(", "),
+            waiting,
+            figures.lag_seconds.map_or_else(String::new, quantity::age),
+            figures.bloat_bytes.map_or_else(|| "?".to_owned(), quantity::bytes),
         ]);
     }
-    output.table(&table)?;
-    Ok(Exit::Done)
+    table
+}
+
+fn indexes(listed: &[Listed]) -> Table {
+    let mut table = Table::new(&[("model", Align::Left), ("index", Align::Wrap)]);
+    for Listed { model, .. } in listed {
+        for index in &model.definition.indexes {
+            table.row([model.name.to_string(), index.clone()]);
+        }
+    }
+    table
 }

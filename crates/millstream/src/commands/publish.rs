@@ -27,8 +27,9 @@ Examples:
 /// up to date from what was changed; until then it shows what it showed, all of one moment. From the
 /// first model on, every change of the collection is put on record, whoever makes it.
 ///
-/// Publishing a model again changes its indexes, without a rebuild, and refreshes it; without any --index,
-/// --column, --where or --select it stays what it is.
+/// Publishing a model again changes it: its indexes at once, its rows by building them anew, and it may get more
+/// columns, behind those it has, but lose none. Readers see what it was until all is there; grants and your views over it
+/// stay. Without any --index, --column, --where or --select it stays what it is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PublishArgs {
@@ -57,6 +58,11 @@ pub struct PublishArgs {
     /// SQL select list in place of doc
     #[arg(long, value_name = "SQL")]
     select: Option<String>,
+
+    /// Make it a materialized view of PostgreSQL's own, of which every refresh derives all rows and writes what
+    /// differs; needs no record of the changes, so that loads do not pay for it
+    #[arg(long)]
+    materialized: bool,
 
     /// Refresh again and again, so long after each end, until stopped
     ///
@@ -105,14 +111,17 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
             indexes: args.index.clone(),
             condition: args.condition.clone(),
             select: args.select.clone(),
+            materialized: args.materialized,
         },
     };
     let published = Box::pin(publish(&mut database.connection, &database.schema, &request)).await?;
-    if let Published::Reindexed { made, dropped } = published
-        && made + dropped > 0
-    {
-        let (made, dropped) = (quantity::things(made as u64, "index"), quantity::things(dropped as u64, "index"));
-        note(&format!("{}: {made} made, {dropped} dropped", args.model));
+    match published {
+        Published::Reindexed { made, dropped } if made + dropped > 0 => {
+            let (made, dropped) = (quantity::things(made as u64, "index"), quantity::things(dropped as u64, "index"));
+            note(&format!("{}: {made} made, {dropped} dropped", args.model));
+        }
+        Published::Redefined => note(&format!("{}: is what it was until it is built anew", args.model)),
+        Published::Made | Published::Reindexed { .. } => {}
     }
     let Some(pause) = args.every else {
         let refreshed = refreshed_now(&conninfo, &database.schema, std::slice::from_ref(&args.model)).await?;

@@ -21,8 +21,9 @@ Examples:
 /// Bring read models up to date: from what was changed, or anew
 ///
 /// `incremental` derives again what was changed since, `swap` builds all anew beside the rows that are
-/// shown. The cheaper is chosen. Several models show one moment afterwards. Readers see each refresh whole,
-/// and are held up for 50 ms at most when replaced rows are removed. Needs the rights of the collection's owner.
+/// shown. The cheaper is chosen. A materialized view is refreshed by `materialized`, concurrently. Several models show
+/// one moment afterwards. Readers see each refresh whole, and are held up for 50 ms at most when a swap is shown and when
+/// replaced rows are removed. Needs the rights of the collection's owner and of the model's.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RefreshArgs {
@@ -30,7 +31,7 @@ pub struct RefreshArgs {
     #[arg(value_name = "[SCHEMA.]MODEL", required = true)]
     models: Vec<CollectionName>,
 
-    /// How: incremental or swap; by cost where it is not said
+    /// How: incremental or swap, or materialized; by cost where it is not said
     #[arg(long, value_name = "WAY")]
     way: Option<String>,
 

@@ -1,0 +1,55 @@
+//! How far a model is behind its collection, and what it keeps for nothing.
+
+use super::record::Listened;
+use super::republish::indexed;
+use super::storage::Storage;
+use crate::error::Error;
+use crate::store::Schema;
+use crate::store::models::Model;
+use serde::Serialize;
+use tokio_postgres::Client;
+
+/// What a model costs and misses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Figures {
+    /// Changes on record that it does not show, by key; `None` where they are not known: all may have changed, it is
+    /// a materialized view, its collection is gone, or the role may not read the record.
+    pub waiting_changes: Option<u64>,
+    /// Age in seconds of the newest of them; `None` where there is none.
+    pub lag_seconds: Option<f64>,
+    /// Bytes of dead rows, and of rows that were replaced or are being built; `None` where the role may not see them.
+    pub bloat_bytes: Option<u64>,
+}
+
+/// The figures of a model.
+///
+/// # Errors
+/// The server's, but not that the role lacks a right.
+pub async fn figures(client: &Client, schema: &Schema, model: &Model) -> Result<Figures, Error> {
+    let mut figures = Figures::default();
+    let storage = Storage { schema, model_id: model.model_id, unlogged: false };
+    let (shown, _) = indexed(&storage, model);
+    let sql = include_str!("figures.sql");
+    let bloat = client.query_one(sql, &[&shown, &storage.part(Storage::other(model.serving))]).await;
+    if let Some(row) = allowed(bloat.map_err(Error::from))? {
+        figures.bloat_bytes = u64::try_from(row.get::<_, i64>(0)).ok();
+    }
+    if model.collection.is_none() || model.definition.materialized {
+        return Ok(figures);
+    }
+    let listened = Listened { schema, table_oid: model.table_oid, table: String::new(), key: &[], unlogged: false };
+    if let Some(pending) = allowed(listened.pending(client, model).await)? {
+        figures.waiting_changes = (!pending.everything).then_some(pending.keys);
+        figures.lag_seconds = pending.newest_age;
+    }
+    Ok(figures)
+}
+
+/// `None` where the role lacks a right, or the table was removed meanwhile.
+fn allowed<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Error::Postgres(error)) if matches!(error.sqlstate(), Some("42501" | "42P01")) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,10 @@
+-- Bytes that are kept for nothing: dead rows, by their share of the rows, and a generation that is not shown.
+select coalesce(sum(
+    case
+        when c.oid = pg_catalog.to_regclass($1)
+        then pg_catalog.pg_total_relation_size(c.oid) * pg_catalog.pg_stat_get_dead_tuples(c.oid)::float8
+            / greatest(pg_catalog.pg_stat_get_dead_tuples(c.oid) + pg_catalog.pg_stat_get_live_tuples(c.oid), 1)
+        else pg_catalog.pg_total_relation_size(c.oid)
+    end), 0)::bigint
+from pg_catalog.pg_class c
+where c.oid in (pg_catalog.to_regclass($1), pg_catalog.to_regclass($2))

@@ -1,0 +1,71 @@
+//! `materialized`: PostgreSQL's own materialized view, which derives everything and writes what differs.
+
+use super::definition::Derivation;
+use super::storage::{Storage, refused};
+use super::uncast::uncast;
+use super::{Applied, Refresh, Way, Working};
+use crate::error::Error;
+use crate::failpoint;
+use futures_util::FutureExt;
+use millstream_model::CollectionName;
+use millstream_pg::quote_qualified;
+use tokio_postgres::GenericClient;
+
+pub(super) static WAY: Way = Way { name: "materialized", apply };
+
+/// In the names of its indexes: it has no generations.
+pub(super) const GENERATION: i16 = 0;
+
+fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
+    async move { again(refresh).await }.boxed()
+}
+
+/// Readers see what they saw until the transaction commits, and nobody is locked out: of one that is there the rows
+/// are compared, one that is new is known to nobody.
+async fn again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
+    let Refresh { coordinator, model, derivation, storage, .. } = refresh;
+    let view = quote_qualified(&model.name.schema, &model.name.table);
+    let counted = if model.view_present {
+        coordinator.batch_execute(&format!("refresh materialized view concurrently {view}")).await?;
+        "select pg_catalog.pg_stat_get_xact_tuples_inserted(oid) + pg_catalog.pg_stat_get_xact_tuples_deleted(oid) \
+         from pg_catalog.pg_class where oid = $1::text::pg_catalog.regclass"
+            .to_owned()
+    } else {
+        make(*coordinator, derivation, &view).await?;
+        for clause in &model.definition.indexes {
+            coordinator.batch_execute(&storage.index(&view, GENERATION, clause)).await?;
+        }
+        coordinator.batch_execute(&format!("refresh materialized view {view}")).await?;
+        storage.remember_view(*coordinator, &model.name).await?;
+        format!("select count(*) from {view} where $1::text is not null")
+    };
+    coordinator.batch_execute(&format!("analyze {view}")).await?;
+    failpoint::hit("changes-applied").await?;
+    let rows = u64::try_from(coordinator.query_one(&counted, &[&view]).await?.get::<_, i64>(0)).unwrap_or(0);
+    let uncast = uncast(*coordinator, derivation, &view, "true").await?;
+    Ok(Applied { generation: model.serving, rows, uncast })
+}
+
+/// Makes the materialized view, without rows, to see whether the server takes it; returns the clause that each index is
+/// made by.
+///
+/// # Errors
+/// [`Error::Request`] names the index or says that the server refuses the definition.
+pub(super) async fn try_definition(
+    client: &impl GenericClient,
+    storage: &Storage<'_>,
+    derivation: &Derivation,
+    name: &CollectionName,
+    indexes: &[String],
+) -> Result<Vec<String>, Error> {
+    let view = quote_qualified(&name.schema, &name.table);
+    make(client, derivation, &view).await.map_err(|error| refused("the model", error))?;
+    storage.try_indexes(client, &view, GENERATION, indexes).await
+}
+
+/// Its refreshes need to know rows by the key.
+async fn make(client: &impl GenericClient, derivation: &Derivation, view: &str) -> Result<(), tokio_postgres::Error> {
+    let (rows, key) = (derivation.rows(""), derivation.key());
+    let sql = format!("create materialized view {view} as {rows} with no data; create unique index on {view} ({key})");
+    client.batch_execute(&sql).await
+}

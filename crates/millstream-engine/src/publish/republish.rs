@@ -1,0 +1,118 @@
+//! A model that is shown and published again: other indexes at once, other rows and columns by its next refresh.
+
+use super::definition::{Definition, index_clauses};
+use super::shape::Shape;
+use super::storage::{Storage, TRIAL};
+use super::{PublishRequest, Published, derivation, lock, materialized};
+use crate::error::Error;
+use crate::store::Schema;
+use crate::store::collections::Collection;
+use crate::store::models::{self, Model};
+use millstream_pg::quote_qualified;
+use tokio_postgres::{Client, GenericClient};
+
+/// Changes what a model that is shown is made of, in a transaction that has its lock.
+///
+/// # Errors
+/// [`Error::Request`] when the definition is refused, [`Error::Model`] when the model cannot become it.
+pub(super) async fn republish(
+    client: &impl GenericClient,
+    schema: &Schema,
+    (model, collection): (&Model, &Collection),
+    request: &PublishRequest,
+    version_num: i32,
+) -> Result<Published, Error> {
+    let (old, new) = (&model.definition, &request.definition);
+    if *new == Definition::default() || *new == (Definition { materialized: true, ..Definition::default() }) {
+        return refuse_kind(model, new.materialized && !old.materialized)
+            .map(|()| Published::Reindexed { made: 0, dropped: 0 });
+    }
+    refuse_kind(model, old.materialized != new.materialized)?;
+    if old.has_rows_of(new) {
+        return reindex(client, schema, model, new).await;
+    }
+    if old.materialized {
+        return Err(Error::Model {
+            model: model.name.clone(),
+            problem: "is a materialized view, of which only the indexes can change".into(),
+            hint: format!("remove it first, with the grants on it: millstream unpublish {}", model.name),
+        });
+    }
+    let storage = Storage { schema, model_id: model.model_id, unlogged: false };
+    if version_num < 160_000 {
+        let types: Vec<&str> = new.columns.iter().map(|column| column.type_name.as_str()).collect();
+        storage.make_casters(client, &types).await?;
+    }
+    let derivation = derivation(collection, new, version_num, &storage);
+    let indexes = storage.try_definition(client, &derivation, &new.indexes).await?;
+    Shape::of(client, &storage, TRIAL, model).await?;
+    client.batch_execute(&format!("drop table {}", storage.part(TRIAL))).await?;
+    models::want(client, schema, model.model_id, &Definition { indexes, ..new.clone() }).await?;
+    Ok(Published::Redefined)
+}
+
+fn refuse_kind(model: &Model, is_other: bool) -> Result<(), Error> {
+    if !is_other {
+        return Ok(());
+    }
+    let kind = if model.definition.materialized { "is a materialized view" } else { "is no materialized view" };
+    Err(Error::Model {
+        model: model.name.clone(),
+        problem: format!("{kind}, and stays what it is"),
+        hint: format!("choose another name, or remove it: millstream unpublish {}", model.name),
+    })
+}
+
+/// The table that a model's indexes are on.
+pub(super) fn indexed(storage: &Storage<'_>, model: &Model) -> (String, i16) {
+    if model.definition.materialized {
+        (quote_qualified(&model.name.schema, &model.name.table), materialized::GENERATION)
+    } else {
+        (storage.part(model.serving), model.serving)
+    }
+}
+
+/// Makes the indexes that are missing; those that are asked for no more are dropped after the transaction.
+async fn reindex(
+    client: &impl GenericClient,
+    schema: &Schema,
+    model: &Model,
+    new: &Definition,
+) -> Result<Published, Error> {
+    let old = &model.definition;
+    let storage = Storage { schema, model_id: model.model_id, unlogged: false };
+    let (table, generation) = indexed(&storage, model);
+    let mut clauses: Vec<String> = Vec::with_capacity(new.indexes.len());
+    for index in &new.indexes {
+        let known = index_clauses(index).into_iter().find(|clause| old.indexes.contains(clause));
+        let clause = match known {
+            Some(clause) => clause,
+            None => storage.try_index(client, &table, generation, index).await?,
+        };
+        if !clauses.contains(&clause) {
+            clauses.push(clause);
+        }
+    }
+    let made = clauses.iter().filter(|clause| !old.indexes.contains(clause)).count();
+    let dropped = old.indexes.iter().filter(|clause| !clauses.contains(clause)).count();
+    models::redefine(client, schema, model.model_id, &Definition { indexes: clauses, ..old.clone() }).await?;
+    Ok(Published::Reindexed { made, dropped })
+}
+
+/// Drops the indexes that a model's definition does not name, also those of an earlier drop that was broken off;
+/// then lets go of the session's lock of the model.
+pub(super) async fn drop_leftovers(client: &Client, schema: &Schema, model: &Model) -> Result<(), Error> {
+    let dropped = async {
+        let present = models::list(client, schema).await?.into_iter().find(|now| now.model_id == model.model_id);
+        let Some(now) = present.filter(|now| now.shows.is_some() && (now.view_present || !now.definition.materialized))
+        else {
+            return Ok(());
+        };
+        let storage = Storage { schema, model_id: now.model_id, unlogged: false };
+        let (table, generation) = indexed(&storage, &now);
+        storage.drop_other_indexes(client, &table, generation, &now.definition.indexes).await
+    }
+    .await;
+    let unlocked = lock::unlock_session(client, model).await;
+    dropped.and(unlocked)
+}

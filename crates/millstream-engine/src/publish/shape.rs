@@ -1,0 +1,68 @@
+//! The columns that a model gets when its definition changes.
+
+use super::storage::Storage;
+use crate::error::Error;
+use crate::store::models::Model;
+use millstream_pg::quote_identifier;
+use tokio_postgres::GenericClient;
+
+/// Columns that a generation has and the model does not have yet.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Names, quoted, and types as in SQL.
+    added: Vec<(String, String)>,
+}
+
+impl Shape {
+    /// What is new about a generation that is to be attached.
+    ///
+    /// # Errors
+    /// [`Error::Model`] when a column is gone or of another type: what is selected from the model, by views too,
+    /// relies on it.
+    pub(super) async fn of(
+        client: &impl GenericClient,
+        storage: &Storage<'_>,
+        generation: i16,
+        model: &Model,
+    ) -> Result<Self, Error> {
+        let rows = client.query(include_str!("shape.sql"), &[&storage.part(generation), &storage.parts()]).await?;
+        let mut shape = Self::default();
+        for row in &rows {
+            let name: String = row.get("name");
+            match (row.get::<_, Option<String>>("declared"), row.get::<_, Option<String>>("before")) {
+                (Some(declared), None) => shape.added.push((quote_identifier(&name), declared)),
+                (declared, before) => return Err(lost(model, &name, declared, before)),
+            }
+        }
+        Ok(shape)
+    }
+
+    pub(super) fn is_same(&self) -> bool {
+        self.added.is_empty()
+    }
+
+    /// Names of the new columns, quoted.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.added.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The statement that gives them to all that is attached, null there.
+    pub(super) fn add(&self, storage: &Storage<'_>) -> String {
+        let columns: Vec<String> = self.added.iter().map(|(name, kind)| format!("add column {name} {kind}")).collect();
+        format!("alter table {} {}", storage.parts(), columns.join(", "))
+    }
+}
+
+fn lost(model: &Model, column: &str, declared: Option<String>, before: Option<String>) -> Error {
+    let before = before.unwrap_or_default();
+    let problem = match declared {
+        Some(declared) => format!("keeps its column {column} of type {before}: it cannot become {declared}"),
+        None => format!("keeps its column {column}: a view can only get more columns"),
+    };
+    let hint = format!(
+        "publish it under another name, or remove it first, with the grants on it and your views over it: \
+         millstream unpublish {}",
+        model.name
+    );
+    Error::Model { model: model.name.clone(), problem, hint }
+}

@@ -1,0 +1,23 @@
+-- Columns of a table that those of a model do not have, or have otherwise; and those that it lacks.
+with columns as (
+    select
+        a.attrelid,
+        a.attnum,
+        a.attname,
+        pg_catalog.format_type(a.atttypid, a.atttypmod)
+        || case
+               when a.attcollation <> t.typcollation
+               then ' collate ' || a.attcollation::pg_catalog.regcollation::text
+               else ''
+           end as declared
+    from pg_catalog.pg_attribute a
+    join pg_catalog.pg_type t on t.oid = a.atttypid
+    where a.attrelid in ($1::text::pg_catalog.regclass, $2::text::pg_catalog.regclass)
+      and a.attnum > 0
+      and not a.attisdropped
+)
+select coalesce(new.attname, old.attname)::text as name, new.declared as declared, old.declared as before
+from (select * from columns where attrelid = $1::text::pg_catalog.regclass) as new
+full join (select * from columns where attrelid = $2::text::pg_catalog.regclass) as old using (attname)
+where new.declared is distinct from old.declared
+order by new.attnum nulls last, old.attnum

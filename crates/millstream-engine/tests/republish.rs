@@ -1,0 +1,330 @@
+//! Models that are published again as something else, materialized ones, and what several schemas and roles make of them.
+
+use crate::publish::{asked, publish_on, refresh_on, schema, wanted};
+use crate::scene::{Files, request, run, surroundings};
+use millstream_engine::store::{Schema, models};
+use millstream_engine::{Figures, PublishRequest, Published, estimate, figures, publish, refresh, unpublish};
+use millstream_pg::{ConnInfo, Connection, SessionSettings};
+use millstream_testkit::{TestDatabase, each_build};
+use tokio_postgres::Client;
+
+/// Documents `{"id":"kN","a":N,"b":"N"}` in the collection `things`.
+const DOCUMENTS: i64 = 300;
+
+async fn things(db: &TestDatabase) -> Client {
+    let line = |n: i64| format!("{{\"id\":\"k{n}\",\"a\":{n},\"b\":\"{n}\"}}\n");
+    let files = Files::new();
+    run(&db.url(), &request("things", "id", &[files.write("a", (0..DOCUMENTS).map(line).collect::<String>())])).await;
+    let client = db.client().await;
+    client.batch_execute("analyze public.things").await.expect("the server answers");
+    client
+}
+
+async fn session(db: &TestDatabase) -> (ConnInfo, Connection) {
+    let conninfo = surroundings(&db.url()).0.db;
+    let connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.expect("a session");
+    (conninfo, connection)
+}
+
+async fn number(client: &Client, sql: &str) -> i64 {
+    client.query_one(sql, &[]).await.expect("the server answers").get(0)
+}
+
+async fn figures_of(client: &Client, schema: &Schema, name: &str) -> Figures {
+    let name = name.parse().expect("a name");
+    let model = models::find(client, schema, &name).await.expect("the server answers").expect("a model");
+    figures(client, schema, &model).await.expect("the server answers")
+}
+
+fn materialized(mut request: PublishRequest) -> PublishRequest {
+    request.definition.materialized = true;
+    request
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_gets_columns_and_other_rows_by_its_next_refresh_and_stays_one_object() {
+    each_build(async |db| {
+        let client = things(&db).await;
+        publish_on(&db, &wanted("things", "model", &["a:int=a"], &["a"], None)).await.unwrap();
+        refresh_on(&db, &["model"], None).await.unwrap();
+        client
+            .batch_execute(
+                "create view public.mine as select id, a from public.model;
+                 alter view public.model set (security_barrier = true);
+                 grant select on public.model to public",
+            )
+            .await
+            .unwrap();
+        let about =
+            "select oid::bigint, relacl::text, reloptions::text from pg_class where oid = 'public.model'::regclass";
+        let about = async || {
+            let row = client.query_one(about, &[]).await.unwrap();
+            (row.get::<_, i64>(0), row.get::<_, Option<String>>(1), row.get::<_, Option<String>>(2))
+        };
+        let before = about().await;
+
+        // The same rows: at once, whatever the order of the columns.
+        let same = publish_on(&db, &wanted("things", "model", &["a:int=a"], &[], None)).await.unwrap();
+        assert_eq!(same, Published::Reindexed { made: 0, dropped: 1 });
+        // Another condition and one column more: by the next refresh, whatever way is asked for.
+        let other = wanted("things", "model", &["b:text=b", "a:int=a"], &["b"], Some("a >= 100"));
+        assert_eq!(publish_on(&db, &other).await.unwrap(), Published::Redefined);
+        assert_eq!(number(&client, "select count(*) from public.model").await, DOCUMENTS, "it is what it was");
+        let conninfo = surroundings(&db.url()).0.db;
+        let told = estimate(&conninfo, &schema(), &asked(&["model"], Some("incremental"))).await.unwrap();
+        assert_eq!((told[0].way, told[0].reason.as_str()), ("swap", "it is to be made of something else"));
+        let reader = db.client().await;
+        reader.batch_execute("begin isolation level repeatable read").await.unwrap();
+        assert_eq!(number(&reader, "select 1::bigint").await, 1, "it has its snapshot");
+        // A refresh that is broken off leaves what it was, and the next one makes what was asked for.
+        let hasty = "create function public.no() returns event_trigger language plpgsql as
+                         'begin if tg_tag = ''CREATE VIEW'' then raise exception ''no''; end if; end';
+                     create event trigger no on ddl_command_end execute function public.no()";
+        client.batch_execute(hasty).await.unwrap();
+        refresh_on(&db, &["model"], None).await.expect_err("the view cannot be replaced");
+        client.batch_execute("drop event trigger no").await.unwrap();
+        assert_eq!(number(&client, "select count(*) from public.model").await, DOCUMENTS, "it is what it was");
+        let done = tokio::spawn({
+            let conninfo = conninfo.clone();
+            async move { Box::pin(refresh(&conninfo, &schema(), &asked(&["model"], None))).await }
+        });
+        let wide = "select count(*) from pg_attribute where attrelid = 'public.model'::regclass and attname = 'b'";
+        while number(&client, wide).await == 0 {
+            assert!(!done.is_finished(), "it has the column at its end");
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+        // The definition is new, the snapshot is not: the rows of then, which have no such column.
+        let then = "select count(*) + count(b) from public.model";
+        assert_eq!(number(&reader, then).await, DOCUMENTS, "a transaction sees one refresh");
+        reader.batch_execute("commit").await.unwrap();
+        assert_eq!(done.await.unwrap().unwrap()[0].way, "swap");
+        let now = "select count(*) from public.model where b = a::text and a >= 100";
+        assert_eq!(number(&client, now).await, DOCUMENTS - 100);
+        assert_eq!(number(&client, "select count(*) from public.mine").await, DOCUMENTS - 100);
+        assert_eq!(about().await, before, "identity, grants and options stay");
+        let columns = "select string_agg(attname, ' ' order by attnum) from pg_attribute
+                       where attrelid = 'public.model'::regclass and attnum > 0";
+        let columns: String = client.query_one(columns, &[]).await.unwrap().get(0);
+        assert_eq!(columns, "id a doc b");
+        client.batch_execute("update public.things set doc = doc || '{\"b\": \"x\"}' where id = 'k200'").await.unwrap();
+        let changed = refresh_on(&db, &["model"], None).await.unwrap();
+        assert_eq!((changed[0].way, changed[0].rows), ("incremental", 1));
+        assert_eq!(number(&client, "select count(*) from public.model where b = 'x' and a = 200").await, 1);
+
+        // What would break those who read it is refused, and nothing is left of the try.
+        for (columns, told) in [
+            (&["a:text=a", "b:text=b"][..], "keeps its column a of type integer: it cannot become text"),
+            (&["a:int=a"], "keeps its column b: a view can only get more columns"),
+        ] {
+            let error = publish_on(&db, &wanted("things", "model", columns, &[], None)).await.expect_err(told);
+            assert!(error.to_string().contains(told) && error.hint().is_some(), "{error}");
+        }
+        let error = publish_on(&db, &materialized(other)).await.expect_err("another kind");
+        assert!(error.to_string().contains("is no materialized view"), "{error}");
+        assert_eq!(refresh_on(&db, &["model"], None).await.unwrap()[0].way, "incremental");
+        let left = "select count(*) from pg_class where relname ~ '^model_[0-9]+_0'";
+        assert_eq!(number(&client, left).await, 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_materialized_model_is_refreshed_with_others_to_one_moment() {
+    each_build(async |db| {
+        let client = things(&db).await;
+        client.batch_execute("insert into public.things values ('odd', '{\"a\": \"odd\"}')").await.unwrap();
+        let kept = materialized(wanted("things", "kept", &["a:int=a"], &["a", "using gin (doc)"], None));
+        assert_eq!(publish_on(&db, &kept).await.unwrap(), Published::Made);
+        let triggers = "select count(*) from pg_trigger where tgname like 'millstream%'";
+        assert_eq!(number(&client, triggers).await, 0, "no changes are recorded for it");
+        assert!(client.query("select from public.kept", &[]).await.is_err(), "nothing is shown before it is built");
+        let built = refresh_on(&db, &["kept"], None).await.unwrap();
+        assert_eq!((built[0].way, built[0].rows), ("materialized", DOCUMENTS as u64 + 1));
+        assert_eq!((built[0].uncast[0].documents, built[0].uncast[0].keys.clone()), (1, vec!["odd".to_owned()]));
+
+        publish_on(&db, &wanted("things", "model", &["a:int=a"], &["a"], None)).await.unwrap();
+        refresh_on(&db, &["kept", "model"], None).await.unwrap();
+        let change =
+            "update public.things set doc = '{\"a\": -1}' where id = 'k7'; delete from public.things where id = 'k8'";
+        client.batch_execute(change).await.unwrap();
+        let reader = db.client().await;
+        reader.batch_execute("begin isolation level repeatable read").await.unwrap();
+        assert_eq!(number(&reader, "select count(*) from public.kept where a = 7").await, 1);
+        let both = refresh_on(&db, &["kept", "model"], None).await.unwrap();
+        assert_eq!((both[0].way, both[0].rows), ("materialized", 3), "a row deleted, a row replaced");
+        assert_eq!(both[1].way, "incremental");
+        let differ = "select count(*) from ((table public.kept except table public.model)
+                      union all (table public.model except table public.kept)) as d";
+        assert_eq!(number(&client, differ).await, 0);
+        assert_eq!(number(&client, "select count(*) from public.kept where a = -1").await, 1);
+        assert_eq!(number(&reader, "select count(*) from public.kept where a in (7, 8)").await, 2, "one refresh");
+        reader.batch_execute("commit").await.unwrap();
+
+        let conninfo = surroundings(&db.url()).0.db;
+        let told = estimate(&conninfo, &schema(), &asked(&["kept"], None)).await.unwrap();
+        assert_eq!((told[0].way, told[0].reason.as_str()), ("materialized", "it is a materialized view"));
+        for (model, way) in [("kept", "swap"), ("model", "materialized")] {
+            let error = refresh_on(&db, &[model], Some(way)).await.expect_err(way);
+            assert!(error.to_string().contains(&format!("cannot be refreshed by {way}")), "{error}");
+        }
+        let again = materialized(wanted("things", "kept", &["a:int=a"], &["a", "lower(doc->>'a')"], None));
+        assert_eq!(publish_on(&db, &again).await.unwrap(), Published::Reindexed { made: 1, dropped: 1 });
+        assert_eq!(number(&client, "select count(*) from pg_index where indrelid = 'public.kept'::regclass").await, 3);
+        let other = materialized(wanted("things", "kept", &[], &[], Some("a > 1")));
+        let error = publish_on(&db, &other).await.expect_err("other rows");
+        assert!(error.to_string().contains("only the indexes can change"), "{error}");
+        let wrong = materialized(wanted("things", "bad", &[], &["no_such"], None));
+        let error = publish_on(&db, &wrong).await.expect_err("a wrong index");
+        assert!(error.to_string().contains("index \"no_such\""), "{error}");
+
+        // The record ends with the last model that needs it.
+        let (_, mut connection) = session(&db).await;
+        unpublish(&mut connection, &schema(), &"model".parse().unwrap()).await.unwrap();
+        assert_eq!(number(&client, triggers).await, 0);
+        assert_eq!(refresh_on(&db, &["kept"], None).await.unwrap()[0].rows, 0);
+        client.batch_execute("drop materialized view public.kept").await.unwrap();
+        assert!(refresh_on(&db, &["kept"], None).await.unwrap()[0].warnings[0].starts_with("its view was gone"));
+        unpublish(&mut connection, &schema(), &"kept".parse().unwrap()).await.unwrap();
+        let left = "select count(*) from pg_class where relname ~ '^(kept|model_[0-9]|change_[0-9])'";
+        assert_eq!(number(&client, left).await, 0);
+        let left = "select count(*) from pg_proc where proname ~ '^model_[0-9]+_cast'";
+        assert_eq!(number(&client, left).await, 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn models_of_two_schemas_listen_to_one_collection() {
+    each_build(async |db| {
+        let client = things(&db).await;
+        let files = Files::new();
+        let mut more = request("things", "id", &[files.write("b", "{\"id\":\"more\",\"a\":1}\n")]);
+        (more.schema, more.adopt) = ("second".into(), true);
+        run(&db.url(), &more).await;
+        let second = Schema::new("second");
+        let (conninfo, mut connection) = session(&db).await;
+        publish_on(&db, &wanted("things", "first_read", &[], &[], None)).await.unwrap();
+        publish(&mut connection, &second, &wanted("things", "second_read", &[], &[], None)).await.unwrap();
+        refresh_on(&db, &["first_read"], None).await.unwrap();
+        refresh(&conninfo, &second, &asked(&["second_read"], None)).await.unwrap();
+        client.batch_execute("delete from public.things where id in ('k1', 'k2')").await.unwrap();
+        for (schema, model) in [(&schema(), "first_read"), (&second, "second_read")] {
+            assert_eq!(figures_of(&client, schema, model).await.waiting_changes, Some(2), "{model}");
+            let done = refresh(&conninfo, schema, &asked(&[model], None)).await.unwrap();
+            assert_eq!((done[0].way, done[0].rows), ("incremental", 2), "{model}");
+        }
+        let triggers = "select count(*) from pg_trigger where tgname like 'millstream\\_changed\\_%'";
+        assert_eq!(number(&client, triggers).await, 10);
+        unpublish(&mut connection, &second, &"second_read".parse().unwrap()).await.unwrap();
+        assert_eq!(number(&client, triggers).await, 5);
+        client.batch_execute("delete from public.things where id = 'k3'").await.unwrap();
+        assert_eq!(refresh_on(&db, &["first_read"], None).await.unwrap()[0].way, "incremental");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_was_never_built_keeps_no_changes_back_unless_it_is_being_built() {
+    each_build(async |db| {
+        let client = things(&db).await;
+        for model in ["built", "never"] {
+            publish_on(&db, &wanted("things", model, &[], &[], None)).await.unwrap();
+        }
+        refresh_on(&db, &["built"], None).await.unwrap();
+        let oid = number(&client, "select 'public.things'::regclass::oid::bigint").await;
+        let kept = format!("select coalesce(sum(keys), 0)::bigint from millstream.change_{oid}");
+        // As a refresh does that builds it: first this lock, then its snapshot.
+        let builder = db.client().await;
+        let class = 0x6d73_6c6d;
+        let lock = format!(
+            "select pg_advisory_lock({class}, hashoid(tableoid) # model_id) from millstream.model where model_name = 'never'"
+        );
+        builder.batch_execute(&lock).await.unwrap();
+        client.batch_execute("delete from public.things where id = 'k1'").await.unwrap();
+        refresh_on(&db, &["built"], Some("incremental")).await.unwrap();
+        assert_eq!(number(&client, &kept).await, 1, "its snapshot may be older");
+        builder.batch_execute("select pg_advisory_unlock_all()").await.unwrap();
+        client.batch_execute("delete from public.things where id = 'k2'").await.unwrap();
+        refresh_on(&db, &["built"], Some("incremental")).await.unwrap();
+        assert_eq!(number(&client, &kept).await, 0);
+        client.batch_execute("delete from public.things where id = 'k3'").await.unwrap();
+        refresh_on(&db, &["never"], None).await.unwrap();
+        assert_eq!(number(&client, "select count(*) from public.never").await, DOCUMENTS - 3);
+        assert_eq!(number(&client, &kept).await, 1, "the other one does not show it yet");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn figures_tell_what_waits_and_what_is_kept_for_nothing() {
+    each_build(async |db| {
+        let client = things(&db).await;
+        publish_on(&db, &wanted("things", "model", &[], &[], None)).await.unwrap();
+        let figures = async || figures_of(&client, &schema(), "model").await;
+        assert_eq!(figures().await, Figures { bloat_bytes: Some(0), ..Figures::default() }, "all of it waits");
+        refresh_on(&db, &["model"], None).await.unwrap();
+        assert_eq!((figures().await.waiting_changes, figures().await.lag_seconds), (Some(0), None));
+        client.batch_execute("update public.things set doc = '{}' where id like 'k1%'").await.unwrap();
+        let changed = number(&client, "select count(*) from public.things where id like 'k1%'").await;
+        assert_eq!(figures().await.waiting_changes, u64::try_from(changed).ok());
+        assert!(figures().await.lag_seconds.is_some_and(|age| age >= 0.0));
+        // A reader that does not let go of what is replaced.
+        let reader = db.client().await;
+        reader.batch_execute("begin isolation level repeatable read; select 1").await.unwrap();
+        let swapped = refresh_on(&db, &["model"], Some("swap")).await.unwrap();
+        let taken = number(&client, "select pg_total_relation_size('millstream.model_1_2')").await;
+        assert_eq!(i64::try_from(swapped[0].bloat_bytes), Ok(taken), "the replaced rows are there");
+        assert!(
+            figures().await.bloat_bytes.is_some_and(|bytes| i64::try_from(bytes).is_ok_and(|bytes| bytes >= taken))
+        );
+        assert_eq!(number(&reader, "select count(*) from public.model where doc <> '{}'").await, DOCUMENTS);
+        reader.batch_execute("commit").await.unwrap();
+        refresh_on(&db, &["model"], Some("swap")).await.unwrap();
+        assert_eq!(figures().await.bloat_bytes, Some(0));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_need_the_view_alone_and_the_owner_refreshes_also_after_a_superuser() {
+    each_build(async |db| {
+        let client = things(&db).await;
+        let name: String = client.query_one("select current_database()::text", &[]).await.unwrap().get(0);
+        let (reader_role, owner) = (format!("{name}_reader"), format!("{name}_owner"));
+        client
+            .batch_execute(&format!(
+                "create role {reader_role}; create role {owner} login password 'one';
+                 grant usage on schema public to {reader_role}; grant all on schema public, millstream to {owner};
+                 grant all on all tables in schema millstream to {owner};
+                 grant all on all sequences in schema millstream to {owner};
+                 alter table public.things owner to {owner}"
+            ))
+            .await
+            .unwrap();
+        let url = db.url();
+        let address = url.rsplit_once('@').expect("it names a user").1;
+        let owned = surroundings(&format!("postgres://{owner}:one@{address}")).0.db;
+        let mut connection = millstream_pg::connect(&owned, &SessionSettings::control()).await.unwrap();
+        publish(&mut connection, &schema(), &wanted("things", "model", &["a:int=a"], &["a"], None)).await.unwrap();
+        let swap = asked(&["model"], Some("swap"));
+        Box::pin(refresh(&owned, &schema(), &swap)).await.unwrap();
+        client.batch_execute(&format!("grant select on public.model to {reader_role}")).await.unwrap();
+
+        let reader = db.client().await;
+        reader.batch_execute(&format!("set role {reader_role}")).await.unwrap();
+        for hidden in ["public.things", "millstream.model", "millstream.model_1"] {
+            let error = reader.query(&format!("select from {hidden}"), &[]).await.expect_err(hidden);
+            assert_eq!(error.code().map(|code| code.code()), Some("42501"), "{hidden}");
+        }
+        // Whoever builds the rows, they belong to the owner and are shown to the reader.
+        for refresher in [&surroundings(&db.url()).0.db, &owned, &owned] {
+            let done = Box::pin(refresh(refresher, &schema(), &swap)).await.unwrap();
+            assert!(done[0].way == "swap" && done[0].warnings.is_empty() && done[0].bloat_bytes == 0, "{done:?}");
+            assert_eq!(number(&reader, "select count(*) from public.model where a = 7").await, 1);
+        }
+        drop(connection);
+        let roles = format!("drop owned by {reader_role}, {owner} cascade; drop role {reader_role}, {owner}");
+        client.batch_execute(&roles).await.unwrap();
+    })
+    .await;
+}
