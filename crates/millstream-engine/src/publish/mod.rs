@@ -14,6 +14,7 @@ mod republish;
 mod runner;
 mod shape;
 mod storage;
+mod subject;
 mod swap;
 mod switch;
 mod uncast;
@@ -50,7 +51,7 @@ pub(crate) struct Way {
 type Working<'a> = BoxFuture<'a, Result<Applied, Error>>;
 
 /// Every way to refresh.
-pub(crate) static WAYS: &[&Way] = &[&incremental::WAY, &swap::WAY, &materialized::WAY];
+pub(crate) static WAYS: &[&Way] = &[&incremental::WAY, &materialized::WAY, &swap::WAY];
 
 /// One model being refreshed, in the transaction of the coordinator.
 struct Refresh<'a> {

@@ -1,30 +1,24 @@
 //! Models brought up to date, all of a call in one transaction.
 
 use super::clear::clear;
-use super::definition::Derivation;
-use super::record::{Listened, Pending};
 use super::republish::indexed;
 use super::storage::Storage;
+use super::subject::{Subject, rows_estimate, subjects};
 use super::switch::Switch;
 use super::uncast::{Uncast, uncast};
-use super::{
-    Applied, Refresh, WAYS, Way, derivation, find, incremental, is_unlogged, listened, lock, materialized,
-    refresh_session, swap,
-};
+use super::{Applied, Refresh, find, is_unlogged, lock, refresh_session, swap};
 use crate::error::Error;
 use crate::failpoint;
 use crate::limits::{
-    BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, CLEAR_BEFORE_PATIENCE, INCREMENTAL_SHARE_MAX, LITTER_SHARE_MAX,
-    REFRESH_TRIES_MAX, SWITCH_PATIENCE,
+    BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, CLEAR_BEFORE_PATIENCE, LITTER_SHARE_MAX, REFRESH_TRIES_MAX,
+    SWITCH_PATIENCE,
 };
-use crate::store::collections::Collection;
-use crate::store::models::{self, Model};
-use crate::store::{Schema, collections};
+use crate::store::{Schema, models};
 use millstream_model::CollectionName;
-use millstream_pg::{ConnInfo, quote_qualified};
+use millstream_pg::ConnInfo;
 use serde::Serialize;
 use std::time::{Duration, Instant};
-use tokio_postgres::{Client, SimpleQueryMessage};
+use tokio_postgres::Client;
 
 /// What is to be brought up to date.
 #[derive(Debug, Clone)]
@@ -76,108 +70,6 @@ pub struct Estimate {
     pub bytes: u64,
 }
 
-/// A model with all that its refresh needs.
-struct Subject<'a> {
-    model: Model,
-    collection: Collection,
-    schema: &'a Schema,
-    unlogged: bool,
-    version_num: i32,
-}
-
-impl<'a> Subject<'a> {
-    fn storage(&self) -> Storage<'a> {
-        Storage { schema: self.schema, model_id: self.model.model_id, unlogged: self.unlogged }
-    }
-
-    fn listened(&self) -> Listened<'_> {
-        listened(self.schema, &self.collection, self.unlogged)
-    }
-
-    fn derivation(&self, storage: &Storage<'_>) -> Derivation {
-        derivation(&self.collection, self.model.aim(), self.version_num, storage)
-    }
-
-    /// Keeps the collection's table as it is until the transaction ends, and makes sure that its name is still its.
-    async fn lock_collection(&self, client: &Client) -> Result<(), Error> {
-        let table = quote_qualified(&self.collection.name.schema, &self.collection.name.table);
-        client.batch_execute(&format!("lock table {table} in access share mode")).await?;
-        let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
-        if client.query_one(oid, &[&table]).await?.get::<_, u32>(0) == self.model.table_oid {
-            return Ok(());
-        }
-        Err(Error::Model {
-            model: self.model.name.clone(),
-            problem: "has a collection that was just renamed".into(),
-            hint: "refresh again".into(),
-        })
-    }
-
-    /// Bytes that its rows take when they are built anew.
-    async fn size(&self, client: &Client) -> Result<u64, Error> {
-        let sql = "select pg_catalog.pg_total_relation_size($1::text::pg_catalog.regclass)";
-        let row = if self.model.shows.is_some() && self.model.view_present {
-            client.query_one(sql, &[&indexed(&self.storage(), &self.model).0]).await?
-        } else {
-            let sql = "select pg_catalog.pg_table_size($1::pg_catalog.oid::pg_catalog.regclass)";
-            client.query_one(sql, &[&self.model.table_oid]).await?
-        };
-        Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))
-    }
-
-    /// What the snapshot at hand sees and the model does not show.
-    async fn pending(&self, client: &Client) -> Result<Pending, Error> {
-        match self.model.definition.materialized {
-            true => Ok(Pending { keys: 0, everything: true, newest_age: None }),
-            false => self.listened().pending(client, &self.model).await,
-        }
-    }
-
-    /// The cheapest way that is right, and why; anew where `anew` says so.
-    async fn choose(
-        &self,
-        client: &Client,
-        asked: Option<&str>,
-        anew: bool,
-    ) -> Result<(&'static Way, Pending, String), Error> {
-        let (pending, model) = (self.pending(client).await?, &self.model);
-        let asked = asked.map(way).transpose()?;
-        if let Some(asked) = asked
-            && model.definition.materialized != (asked.name == materialized::WAY.name)
-        {
-            let kind = if model.definition.materialized { "is a materialized view" } else { "is no materialized view" };
-            return Err(Error::Model {
-                model: model.name.clone(),
-                problem: format!("{kind}: it cannot be refreshed by {}", asked.name),
-                hint: "leave --way out; the kind is chosen with `millstream publish --materialized`".into(),
-            });
-        }
-        let rows = rows_estimate(client, model.table_oid).await?;
-        #[expect(clippy::cast_precision_loss, reason = "a share needs no 53 bits")]
-        let share = pending.keys as f64 / rows.max(1) as f64;
-        let (way, reason) = match asked {
-            _ if model.definition.materialized => (&materialized::WAY, "it is a materialized view".to_owned()),
-            _ if model.shows.is_none() => (&swap::WAY, "it was never built".to_owned()),
-            _ if model.wanted.is_some() => (&swap::WAY, "it is to be made of something else".to_owned()),
-            _ if pending.everything || anew => (&swap::WAY, "everything may have changed".to_owned()),
-            Some(way) => (way, "it was asked for".to_owned()),
-            None => {
-                let way = if share <= INCREMENTAL_SHARE_MAX { &incremental::WAY } else { &swap::WAY };
-                (way, format!("{} changes for about {rows} rows", pending.keys))
-            }
-        };
-        Ok((way, pending, reason))
-    }
-}
-
-/// The way of a name.
-fn way(name: &str) -> Result<&'static Way, Error> {
-    WAYS.iter().copied().find(|way| way.name == name).ok_or_else(|| Error::Request {
-        problem: format!("there is no way {name} to refresh"),
-        hint: format!("one of {}", WAYS.iter().map(|way| way.name).collect::<Vec<_>>().join(", ")),
-    })
-}
-
 /// What a refresh would do, without doing it.
 ///
 /// # Errors
@@ -186,7 +78,7 @@ pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
     let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
     let client = &connection.client;
     let mut estimates = Vec::new();
-    for subject in subjects(client, schema, request, connection.server.version_num).await? {
+    for subject in subjects(client, schema, &request.models, connection.server.version_num).await? {
         let (way, pending, reason) = subject.choose(client, request.way.as_deref(), false).await?;
         let bytes = match way.name {
             "incremental" => 0,
@@ -215,7 +107,7 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
     let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
     connection.require_writable()?;
     let client = &connection.client;
-    let mut subjects = subjects(client, schema, request, connection.server.version_num).await?;
+    let mut subjects = subjects(client, schema, &request.models, connection.server.version_num).await?;
     for subject in &subjects {
         lock::lock_for_refresh(client, &subject.model).await?;
     }
@@ -369,49 +261,12 @@ async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed)
     Ok(())
 }
 
-async fn subjects<'a>(
-    client: &Client,
-    schema: &'a Schema,
-    request: &RefreshRequest,
-    version_num: i32,
-) -> Result<Vec<Subject<'a>>, Error> {
-    let mut subjects = Vec::new();
-    for name in &request.models {
-        let model = find(client, schema, name).await?;
-        let all = collections::by_oid(client, schema, model.table_oid).await?;
-        let collection = all.filter(|collection| collection.present).ok_or_else(|| Error::Model {
-            model: name.clone(),
-            problem: "has lost its collection: the table is gone".into(),
-            hint: format!("remove it: millstream unpublish {name}"),
-        })?;
-        let unlogged = is_unlogged(client, model.table_oid).await?;
-        subjects.push(Subject { model, collection, schema, unlogged, version_num });
-    }
-    // Always locked in one order, and each once.
-    subjects.sort_by_key(|subject| subject.model.model_id);
-    subjects.dedup_by_key(|subject| subject.model.model_id);
-    Ok(subjects)
-}
-
 fn held(model: &CollectionName, waited: Duration) -> Error {
     Error::Model {
         model: model.clone(),
         problem: format!("is read all the time: its readers did not let go for {} s", waited.as_secs()),
         hint: "end the transactions that have it open (see pg_stat_activity), then refresh again".into(),
     }
-}
-
-/// Rows of a table, as the planner sees them: by its statistics and size, or by its size alone.
-async fn rows_estimate(client: &Client, table_oid: u32) -> Result<u64, Error> {
-    let sql = "select $1::pg_catalog.oid::pg_catalog.regclass::text";
-    let table: String = client.query_one(sql, &[&table_oid]).await?.get(0);
-    let lines = client.simple_query(&format!("explain (format json) select from {table}")).await?;
-    let plan = lines.iter().find_map(|line| match line {
-        SimpleQueryMessage::Row(row) => row.get(0),
-        _ => None,
-    });
-    let plan: Option<serde_json::Value> = plan.and_then(|plan| serde_json::from_str(plan).ok());
-    Ok(plan.and_then(|plan| plan.pointer("/0/Plan/Plan Rows")?.as_u64()).unwrap_or(0))
 }
 
 /// Whether so many of a table's rows are dead that it is cleaned now, and not when the server comes to it: that

@@ -55,12 +55,12 @@ fn refuse_kind(model: &Model, is_other: bool) -> Result<(), Error> {
     if !is_other {
         return Ok(());
     }
-    let kind = if model.definition.materialized { "is a materialized view" } else { "is no materialized view" };
-    Err(Error::Model {
-        model: model.name.clone(),
-        problem: format!("{kind}, and stays what it is"),
-        hint: format!("choose another name, or remove it: millstream unpublish {}", model.name),
-    })
+    let (problem, hint) = match model.definition.materialized {
+        true => ("is a materialized view, and stays what it is", "say --materialized again to change its indexes"),
+        false => ("is no materialized view, and stays what it is", "leave --materialized out to change it"),
+    };
+    let hint = format!("{hint}; or choose another name, or remove it: millstream unpublish {}", model.name);
+    Err(Error::Model { model: model.name.clone(), problem: problem.into(), hint })
 }
 
 /// The table that a model's indexes are on.

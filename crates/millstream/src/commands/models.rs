@@ -16,7 +16,7 @@ Examples:
   millstream models
   millstream models --output json";
 
-/// List the read models: collection, last refresh, how far they are behind, indexes
+/// List the read models: last refresh, what waits, indexes
 ///
 /// `waiting` counts the changes that a refresh would bring, by key, `lag` is the age of the newest of them. `litter` are
 /// the bytes of dead rows, and of rows that were replaced or are being built.
@@ -78,11 +78,12 @@ fn states(listed: &[Listed]) -> Table {
             None if model.shows.is_none() || model.wanted.is_some() => "all".to_owned(),
             None => "?".to_owned(),
         };
+        let kind = if model.definition.materialized { "materialized" } else { "" };
         table.row([
             model.name.to_string(),
             model.collection.as_ref().map_or_else(|| "gone".to_owned(), ToString::to_string),
             model.refreshed_at.as_deref().map_or_else(|| "never".to_owned(), quantity::minute),
-            model.way.clone().unwrap_or_default(),
+            model.way.clone().unwrap_or_else(|| kind.to_owned()),
             waiting,
             figures.lag_seconds.map_or_else(String::new, quantity::age),
             figures.bloat_bytes.map_or_else(|| "?".to_owned(), quantity::bytes),

@@ -1,0 +1,158 @@
+//! A model with its collection, as a refresh finds them, and the way that is chosen for it.
+
+use super::definition::Derivation;
+use super::record::{Listened, Pending};
+use super::republish::indexed;
+use super::storage::Storage;
+use super::{WAYS, Way, derivation, find, incremental, is_unlogged, listened, materialized, swap};
+use crate::error::Error;
+use crate::limits::INCREMENTAL_SHARE_MAX;
+use crate::store::collections::Collection;
+use crate::store::models::Model;
+use crate::store::{Schema, collections};
+use millstream_model::CollectionName;
+use millstream_pg::quote_qualified;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+/// A model with all that its refresh needs.
+#[derive(Debug)]
+pub(super) struct Subject<'a> {
+    pub(super) model: Model,
+    collection: Collection,
+    pub(super) schema: &'a Schema,
+    pub(super) unlogged: bool,
+    version_num: i32,
+}
+
+impl<'a> Subject<'a> {
+    pub(super) fn storage(&self) -> Storage<'a> {
+        Storage { schema: self.schema, model_id: self.model.model_id, unlogged: self.unlogged }
+    }
+
+    pub(super) fn listened(&self) -> Listened<'_> {
+        listened(self.schema, &self.collection, self.unlogged)
+    }
+
+    pub(super) fn derivation(&self, storage: &Storage<'_>) -> Derivation {
+        derivation(&self.collection, self.model.aim(), self.version_num, storage)
+    }
+
+    /// Keeps the collection's table as it is until the transaction ends, and makes sure that its name is still its.
+    pub(super) async fn lock_collection(&self, client: &Client) -> Result<(), Error> {
+        let table = quote_qualified(&self.collection.name.schema, &self.collection.name.table);
+        client.batch_execute(&format!("lock table {table} in access share mode")).await?;
+        let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
+        if client.query_one(oid, &[&table]).await?.get::<_, u32>(0) == self.model.table_oid {
+            return Ok(());
+        }
+        Err(Error::Model {
+            model: self.model.name.clone(),
+            problem: "has a collection that was just renamed".into(),
+            hint: "refresh again".into(),
+        })
+    }
+
+    /// Bytes that its rows take when they are built anew.
+    pub(super) async fn size(&self, client: &Client) -> Result<u64, Error> {
+        let sql = "select pg_catalog.pg_total_relation_size($1::text::pg_catalog.regclass)";
+        let row = if self.model.shows.is_some() && self.model.view_present {
+            client.query_one(sql, &[&indexed(&self.storage(), &self.model).0]).await?
+        } else {
+            let sql = "select pg_catalog.pg_table_size($1::pg_catalog.oid::pg_catalog.regclass)";
+            client.query_one(sql, &[&self.model.table_oid]).await?
+        };
+        Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))
+    }
+
+    /// What the snapshot at hand sees and the model does not show.
+    pub(super) async fn pending(&self, client: &Client) -> Result<Pending, Error> {
+        match self.model.definition.materialized {
+            true => Ok(Pending { keys: 0, everything: true, newest_age: None }),
+            false => self.listened().pending(client, &self.model).await,
+        }
+    }
+
+    /// The cheapest way that is right, and why; anew where `anew` says so.
+    pub(super) async fn choose(
+        &self,
+        client: &Client,
+        asked: Option<&str>,
+        anew: bool,
+    ) -> Result<(&'static Way, Pending, String), Error> {
+        let (pending, model) = (self.pending(client).await?, &self.model);
+        let asked = asked.map(way).transpose()?;
+        if let Some(asked) = asked
+            && model.definition.materialized != (asked.name == materialized::WAY.name)
+        {
+            let kind = if model.definition.materialized { "is a materialized view" } else { "is no materialized view" };
+            return Err(Error::Model {
+                model: model.name.clone(),
+                problem: format!("{kind}: it cannot be refreshed by {}", asked.name),
+                hint: "leave --way out; the kind is chosen with `millstream publish --materialized`".into(),
+            });
+        }
+        let rows = rows_estimate(client, model.table_oid).await?;
+        #[expect(clippy::cast_precision_loss, reason = "a share needs no 53 bits")]
+        let share = pending.keys as f64 / rows.max(1) as f64;
+        let (way, reason) = match asked {
+            _ if model.definition.materialized => (&materialized::WAY, "it is a materialized view".to_owned()),
+            _ if model.shows.is_none() => (&swap::WAY, "it was never built".to_owned()),
+            _ if model.wanted.is_some() => (&swap::WAY, "it is to be made of something else".to_owned()),
+            _ if pending.everything || anew => (&swap::WAY, "everything may have changed".to_owned()),
+            Some(way) => (way, "it was asked for".to_owned()),
+            None => {
+                let way = if share <= INCREMENTAL_SHARE_MAX { &incremental::WAY } else { &swap::WAY };
+                (way, format!("{} changes for about {rows} rows", pending.keys))
+            }
+        };
+        Ok((way, pending, reason))
+    }
+}
+
+/// The way of a name.
+fn way(name: &str) -> Result<&'static Way, Error> {
+    WAYS.iter().copied().find(|way| way.name == name).ok_or_else(|| Error::Request {
+        problem: format!("there is no way {name} to refresh"),
+        hint: format!("one of {}", WAYS.iter().map(|way| way.name).collect::<Vec<_>>().join(", ")),
+    })
+}
+
+/// The models of these names, each once, in the order in which all lock them.
+///
+/// # Errors
+/// [`Error::Model`] for a name that is no model, or one whose collection is gone.
+pub(super) async fn subjects<'a>(
+    client: &Client,
+    schema: &'a Schema,
+    names: &[CollectionName],
+    version_num: i32,
+) -> Result<Vec<Subject<'a>>, Error> {
+    let mut subjects = Vec::new();
+    for name in names {
+        let model = find(client, schema, name).await?;
+        let all = collections::by_oid(client, schema, model.table_oid).await?;
+        let collection = all.filter(|collection| collection.present).ok_or_else(|| Error::Model {
+            model: name.clone(),
+            problem: "has lost its collection: the table is gone".into(),
+            hint: format!("remove it: millstream unpublish {name}"),
+        })?;
+        let unlogged = is_unlogged(client, model.table_oid).await?;
+        subjects.push(Subject { model, collection, schema, unlogged, version_num });
+    }
+    subjects.sort_by_key(|subject| subject.model.model_id);
+    subjects.dedup_by_key(|subject| subject.model.model_id);
+    Ok(subjects)
+}
+
+/// Rows of a table, as the planner sees them: by its statistics and size, or by its size alone.
+pub(super) async fn rows_estimate(client: &Client, table_oid: u32) -> Result<u64, Error> {
+    let sql = "select $1::pg_catalog.oid::pg_catalog.regclass::text";
+    let table: String = client.query_one(sql, &[&table_oid]).await?.get(0);
+    let lines = client.simple_query(&format!("explain (format json) select from {table}")).await?;
+    let plan = lines.iter().find_map(|line| match line {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    let plan: Option<serde_json::Value> = plan.and_then(|plan| serde_json::from_str(plan).ok());
+    Ok(plan.and_then(|plan| plan.pointer("/0/Plan/Plan Rows")?.as_u64()).unwrap_or(0))
+}
