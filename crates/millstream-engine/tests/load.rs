@@ -398,6 +398,38 @@ async fn two_loads_over_the_same_keys_in_opposite_orders_do_not_deadlock() {
 }
 
 #[tokio::test]
+async fn keys_that_another_session_is_inserting_are_waited_for() {
+    each_build(async |db| {
+        let files = Files::new();
+        let mut stream = Stream::default();
+        (0..1_000).for_each(|n| stream.push(&format!("{n:04}"), 1));
+        let mut wanted = request("public.contended", "id:text", &[files.write("1", &stream.text)]);
+        (wanted.lanes, wanted.arrays_rows_max) = (Some(1), 0);
+        run(&db.url(), &wanted).await;
+        (500..1_500).for_each(|n| stream.push(&format!("{n:04}"), 2));
+        wanted.sources = vec![files.write("2", &stream.text)];
+        let (mut other, watch, url) = (db.client().await, db.client().await, db.url());
+        let transaction = other.transaction().await.unwrap();
+        let insert = "insert into public.contended select '1200', '{\"id\": \"1200\", \"value\": 0}'";
+        transaction.execute(insert, &[]).await.unwrap();
+        let commit = async {
+            let waits = "select exists (select from pg_stat_activity where wait_event = 'transactionid' \
+                         and application_name like 'millstream lane%')";
+            while !watch.query_one(waits, &[]).await.unwrap().get::<_, bool>(0) {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+            transaction.commit().await.unwrap();
+        };
+        let (outcome, ()) = tokio::join!(run(&url, &wanted), commit);
+        let receipt = outcome.receipt;
+        assert_eq!((receipt.counters.inserted, receipt.counters.updated), (499, 1_001), "{receipt:?}");
+        assert_eq!((receipt.writers["upsert"], receipt.retries), (1, 0), "{receipt:?}");
+        assert_eq!(stored(&db, "public.contended").await, stream.last);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_table_that_does_not_fit_is_refused_with_the_way_out() {
     let db = database().await;
     let client = db.client().await;

@@ -66,7 +66,7 @@ const CASES: &[Case] = &[
     },
     // The sample that tells whether to compare goes along.
     Case {
-        writer: "update",
+        writer: "staged",
         turns: &[OPEN, STAGE, END],
         rows: &[20, 1_500],
         stored: CHANGED,

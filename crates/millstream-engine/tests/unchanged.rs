@@ -117,7 +117,7 @@ async fn comparing_begins_when_it_is_worth_it_and_ends_when_it_is_not() {
         (15_000..30_000).for_each(|n| changed.push(&format!("{n:06}"), -n));
         wanted.sources = vec![files.write("2", &changed.text)];
         let receipt = run(&db.url(), &wanted).await.receipt;
-        assert!(receipt.writers.contains_key("compared") && receipt.writers.contains_key("update"), "{receipt:?}");
+        assert!(receipt.writers.contains_key("compared") && receipt.writers.contains_key("staged"), "{receipt:?}");
         assert_eq!(receipt.counters.unchanged + receipt.counters.updated, 30_000);
         assert!(receipt.counters.unchanged > 1_000 && receipt.counters.updated >= 15_000, "{receipt:?}");
         assert_eq!(stored(&db, "adaptive").await, changed.last);

@@ -1,21 +1,21 @@
 //! Which writer a lane uses next, and whether it walks the next batch at once, from what its last batches met.
 
 use super::comparison::Sample;
-use super::{Writer, arrays, comparison, copy, staged, staged_update};
+use super::{Writer, arrays, comparison, copy, staged, upsert};
 use crate::limits::{COMPARED_PERCENT_MIN, FIRST_BATCH_ROWS, WRITER_PENALTY, WRITER_PENALTY_MAX};
 use crate::merge::Written;
 use crate::request::SkipUnchanged;
 
-/// A writer for batches of one kind is taken up after a batch of that kind, and left for a while when
-/// it met a key of the other kind.
+/// The writer for new keys is taken up after a batch of them, and left for a while when it met a stored one;
+/// the one for any keys is left for a while when another session wrote the same at the same time.
 #[derive(Debug)]
 pub(super) struct Choice {
     keys: Keys,
     /// Whether no batch has told anything yet.
     blind: bool,
-    /// Whether there is a writer for stored keys.
-    updates: bool,
-    /// Batches of one kind still to see before its writer is taken.
+    /// Whether rows can be joined with staged keys.
+    merges: bool,
+    /// Batches still to see before the better writer is taken: any where keys are contended, else of new keys.
     wait: u32,
     penalty: u32,
     compares: Compares,
@@ -34,20 +34,21 @@ enum Compares {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keys {
     New,
-    Stored,
     Any,
+    /// Any, which other sessions write too.
+    Contended,
 }
 
 impl Choice {
     /// Begins with direct COPY where it cannot meet a stored key.
-    pub(super) fn new(table_empty: bool, updates: bool, skip: SkipUnchanged) -> Self {
+    pub(super) fn new(table_empty: bool, merges: bool, skip: SkipUnchanged) -> Self {
         let keys = if table_empty { Keys::New } else { Keys::Any };
         let compares = match skip {
             SkipUnchanged::Off => Compares::Never,
             SkipUnchanged::On => Compares::Always,
             SkipUnchanged::Auto => Compares::Now(false),
         };
-        Self { compares, keys, blind: !table_empty, updates, wait: 1, penalty: WRITER_PENALTY }
+        Self { compares, keys, blind: !table_empty, merges, wait: 1, penalty: WRITER_PENALTY }
     }
 
     /// The writer of the next batch, which may be small enough to go as arrays.
@@ -56,8 +57,8 @@ impl Choice {
             _ if small => &arrays::WRITER,
             Keys::New => &copy::WRITER,
             _ if matches!(self.compares, Compares::Always | Compares::Now(true)) => &comparison::WRITER,
-            Keys::Stored => &staged_update::WRITER,
-            Keys::Any => &staged::WRITER,
+            Keys::Any if self.merges => &staged::WRITER,
+            Keys::Any | Keys::Contended => &upsert::WRITER,
         }
     }
 
@@ -85,8 +86,11 @@ impl Choice {
 
     /// The writer met a key that it cannot write.
     pub(super) fn missed(&mut self) {
-        assert_ne!(self.keys, Keys::Any, "the staged writer writes any key");
-        self.keys = Keys::Any;
+        self.keys = match self.keys {
+            Keys::New => Keys::Any,
+            Keys::Any => Keys::Contended,
+            Keys::Contended => unreachable!("the upsert writes any key"),
+        };
         self.wait = self.penalty;
         self.penalty = (self.penalty * 2).min(WRITER_PENALTY_MAX);
     }
@@ -97,19 +101,7 @@ impl Choice {
         if compared {
             self.compared(Sample { unchanged: written.unchanged, keys: written.keys });
         }
-        let met = match self.keys {
-            Keys::New => written.inserted == written.keys,
-            Keys::Stored => written.inserted == 0,
-            Keys::Any => true,
-        };
-        if !met {
-            self.keys = Keys::Any;
-        }
-        if self.keys == Keys::Any {
-            self.learn(written);
-        } else {
-            self.penalty = WRITER_PENALTY;
-        }
+        self.met(written);
     }
 
     /// Whether the next batch is believed to hold new keys only.
@@ -120,32 +112,28 @@ impl Choice {
     /// A batch was written by a walk, which writes any key.
     pub(super) fn walked(&mut self, written: Written) {
         self.blind &= written.keys == 0;
-        let other = match self.keys {
-            Keys::New => written.inserted < written.keys,
-            Keys::Stored => written.inserted > 0,
-            Keys::Any => false,
-        };
-        if other {
+        if self.keys == Keys::New && written.inserted < written.keys {
             self.missed();
-        } else if self.keys == Keys::Any {
-            self.learn(written);
+        } else {
+            self.met(written);
         }
     }
 
-    /// Takes up a writer for batches of this one's kind, when it has seen enough of them.
-    fn learn(&mut self, written: Written) {
-        let kind = match written.inserted {
-            _ if written.keys == 0 => return,
-            0 if self.updates => Keys::Stored,
-            n if n == written.keys => Keys::New,
-            _ => Keys::Any,
-        };
-        if kind == Keys::Any {
-            self.wait = self.wait.max(1);
-        } else {
-            self.wait = self.wait.saturating_sub(1);
-            if self.wait == 0 {
-                self.keys = kind;
+    /// What is believed after a batch.
+    fn met(&mut self, written: Written) {
+        if written.keys == 0 {
+            return;
+        }
+        let all_new = written.inserted == written.keys;
+        match self.keys {
+            Keys::New if all_new => self.penalty = WRITER_PENALTY,
+            Keys::New => self.keys = Keys::Any,
+            Keys::Any if !all_new => self.wait = self.wait.max(1),
+            Keys::Any | Keys::Contended => {
+                self.wait = self.wait.saturating_sub(1);
+                if self.wait == 0 {
+                    self.keys = if self.keys == Keys::Any { Keys::New } else { Keys::Any };
+                }
             }
         }
     }
@@ -227,15 +215,14 @@ mod tests {
     #[test]
     fn a_writer_is_taken_after_a_batch_of_its_kind() {
         assert_eq!(Choice::new(true, true, SkipUnchanged::Off).writer(false).name, "copy");
-        for (inserted, next) in [(5, "copy"), (4, "staged"), (0, "update")] {
-            let mut choice = Choice::new(false, true, SkipUnchanged::Off);
-            assert_eq!(choice.writer(false).name, "staged");
-            choice.wrote(false, written(5, inserted));
-            assert_eq!(choice.writer(false).name, next);
+        for (merges, any) in [(true, "staged"), (false, "upsert")] {
+            for (inserted, next) in [(5, "copy"), (4, any), (0, any)] {
+                let mut choice = Choice::new(false, merges, SkipUnchanged::Off);
+                assert_eq!(choice.writer(false).name, any);
+                choice.wrote(false, written(5, inserted));
+                assert_eq!(choice.writer(false).name, next);
+            }
         }
-        let mut choice = Choice::new(false, false, SkipUnchanged::Off);
-        choice.wrote(false, written(5, 0));
-        assert_eq!(choice.writer(false).name, "staged", "rows of this table cannot be joined");
     }
 
     #[test]
@@ -257,12 +244,12 @@ mod tests {
         choice.wrote(true, Written { documents: 5, keys: 5, unchanged: 5, ..Written::default() });
         assert_eq!((choice.writer(true).name, choice.writer(false).name), ("arrays", "compared"));
         choice.wrote(true, written(5, 0));
-        assert_eq!(choice.writer(false).name, "update");
+        assert_eq!(choice.writer(false).name, "staged");
     }
 
     #[test]
     fn each_miss_keeps_the_writer_away_for_longer_up_to_the_limit() {
-        for (inserted, name) in [(5, "copy"), (0, "update")] {
+        for (inserted, name) in [(5, "copy"), (4, "staged")] {
             let mut choice = Choice::new(false, true, SkipUnchanged::Off);
             choice.wrote(false, written(5, inserted));
             let mut waits = Vec::new();
@@ -275,12 +262,29 @@ mod tests {
                 }
                 waits.push(batches);
             }
-            assert_eq!(waits[..3], [WRITER_PENALTY, 2 * WRITER_PENALTY, 4 * WRITER_PENALTY]);
-            assert_eq!(waits[9], WRITER_PENALTY_MAX);
-            choice.wrote(false, written(5, inserted));
-            choice.missed();
-            choice.wrote(false, written(5, inserted));
-            assert_eq!(choice.writer(false).name, name, "a batch that it wrote ends the penalty");
+            assert_eq!(waits[..3], [WRITER_PENALTY, 2 * WRITER_PENALTY, 4 * WRITER_PENALTY], "{name}");
+            assert_eq!(waits[9], WRITER_PENALTY_MAX, "{name}");
         }
+        let mut choice = Choice::new(true, true, SkipUnchanged::Off);
+        choice.missed();
+        choice.wrote(false, written(5, 5));
+        choice.wrote(false, written(5, 5));
+        choice.missed();
+        choice.wrote(false, written(5, 5));
+        assert_eq!(choice.writer(false).name, "copy", "a batch that it wrote ends the penalty");
+    }
+
+    #[test]
+    fn keys_that_another_session_inserts_are_upserted_for_a_while() {
+        let mut choice = Choice::new(true, true, SkipUnchanged::Off);
+        choice.missed();
+        assert_eq!(choice.writer(false).name, "staged");
+        choice.missed();
+        let mut names = Vec::new();
+        for _ in 0..4 {
+            names.push(choice.writer(false).name);
+            choice.wrote(false, written(5, 5));
+        }
+        assert_eq!(names, ["upsert", "upsert", "staged", "copy"]);
     }
 }

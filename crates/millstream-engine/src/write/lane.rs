@@ -99,7 +99,7 @@ impl Lane {
     /// Connects and takes the lane's row over.
     pub(crate) async fn open(setup: LaneSetup) -> Result<Self, Error> {
         let (link, epoch, batches) = attach(&setup, false).await?;
-        let choice = Choice::new(setup.table_empty, setup.target.has_update(), setup.target.skip_unchanged);
+        let choice = Choice::new(setup.table_empty, setup.target.merges(), setup.target.skip_unchanged);
         let (kept, report) = (Kept::default(), LaneReport::default());
         let (openings, flushing) = (openings(&setup), false);
         Ok(Self {

@@ -12,8 +12,8 @@ mod kept;
 mod lane;
 mod replay;
 mod staged;
-mod staged_update;
 mod statement;
+mod upsert;
 mod walk;
 
 pub(crate) use lane::{Lane, LaneReport, LaneSetup};
@@ -51,7 +51,7 @@ pub(crate) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Writes groups with a writer; `None` when it cannot, and the caller is to roll back and take [`staged`].
+    /// Writes groups with a writer; `None` when it cannot, and the caller is to roll back and take [`upsert`].
     ///
     /// # Errors
     /// [`Error::RowsDropped`] when the server neither stored nor kept a row, as a trigger can make it do.
@@ -68,7 +68,7 @@ impl<'a> Session<'a> {
         for (n, groups) in rounds.iter().enumerate() {
             let session =
                 if n == 0 { self } else { Session { opening: "delete from pg_temp.millstream_stage", ..self } };
-            let meant = if arrays::fit(self, batch, groups) { &arrays::WRITER } else { &staged::WRITER };
+            let meant = if arrays::fit(self, batch, groups) { &arrays::WRITER } else { &upsert::WRITER };
             let written = Box::pin(session.write_round(self.writer(meant, batch), batch, groups)).await?;
             sum += written.expect("both writers write any key");
         }
@@ -95,8 +95,7 @@ impl<'a> Session<'a> {
         let skips = self.target.skip_unchanged != SkipUnchanged::Off;
         if self.target.guarded || batch.has_tombstones() {
             &deleting::WRITER
-        } else if skips && batch.has_large() && [staged::WRITER.name, staged_update::WRITER.name].contains(&meant.name)
-        {
+        } else if skips && batch.has_large() && [staged::WRITER.name, upsert::WRITER.name].contains(&meant.name) {
             &comparison::WRITER
         } else {
             meant
@@ -133,7 +132,7 @@ fn count(row: &Row, column: usize) -> u64 {
 /// Every writer. A lane's [`choice::Choice`] names the one it wants.
 #[cfg(test)]
 static WRITERS: &[&Writer] =
-    &[&arrays::WRITER, &comparison::WRITER, &copy::WRITER, &deleting::WRITER, &staged::WRITER, &staged_update::WRITER];
+    &[&arrays::WRITER, &comparison::WRITER, &copy::WRITER, &deleting::WRITER, &staged::WRITER, &upsert::WRITER];
 
 #[cfg(test)]
 mod tests {

@@ -1,18 +1,60 @@
-//! `staged`: binary COPY into the connection's staging table, then one upsert in key order.
+//! `staged`: binary COPY into the staging table, then one merge in key order, for batches of any keys.
+//!
+//! An upsert confirms each row that it inserts, and locks each that it updates, with a WAL record of its own; a
+//! merge does neither. Measured with 150-byte documents it writes 50 bytes less of WAL for each, in a fifth less
+//! time for new keys and in a tenth less for stored ones. What it cannot do is wait for another session that is
+//! inserting a key of the batch: it fails on the duplicate then, and the batch is [upserted](super::upsert).
 
 use super::copy_stream::{Destination, copy_groups};
-use super::{Session, Writer, Writing, counts};
+use super::{Session, Writer, Writing, count};
 use crate::batch::{Batch, Group};
+use crate::error::Error;
 use crate::merge::Written;
 use futures_util::FutureExt;
+use tokio_postgres::{Client, Statement};
 
 pub(super) static WRITER: Writer = Writer { name: "staged", write };
 
+/// Counts the rows that the merge inserts: of PostgreSQL 15 and 16 it tells only how many rows it wrote.
+pub(super) const CREATE_COUNTER: &str = "create temporary sequence millstream_inserted cache 1000000";
+
+/// The statements of this writer on one connection.
+pub(crate) struct Statements {
+    begin: Statement,
+    merge: Statement,
+    inserted: Statement,
+}
+
+impl Statements {
+    pub(super) async fn prepare(client: &Client, merge: &str) -> Result<Self, tokio_postgres::Error> {
+        let (begin, merge, inserted) = tokio::try_join!(
+            client.prepare("select pg_catalog.setval('pg_temp.millstream_inserted', 1, false)"),
+            client.prepare(merge),
+            client.prepare("select pg_catalog.nextval('pg_temp.millstream_inserted') - 1"),
+        )?;
+        Ok(Self { begin, merge, inserted })
+    }
+}
+
 fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
     async move {
-        let upsert = counts(session.client, &session.prepared.upsert, &[]);
-        let (staged, (inserted, updated)) = copy_groups(session, Destination::Stage, batch, groups, upsert).await?;
+        let client = session.client;
+        let Statements { begin, merge, inserted } =
+            session.prepared.merge.as_ref().expect("it is chosen only where rows can be joined");
+        let merge = async {
+            let begin = async { client.execute(begin, &[]).await };
+            let merge = async { client.execute(merge, &[]).await };
+            let inserted = async { client.query_one(inserted, &[]).await };
+            let (_, merged, inserted) = tokio::try_join!(biased; begin, merge, inserted)?;
+            Ok::<_, Error>((merged, count(&inserted, 0)))
+        };
+        let (staged, (merged, inserted)) = match copy_groups(session, Destination::Stage, batch, groups, merge).await {
+            Err(error) if error.is_duplicate() => return Ok(None),
+            copied => copied?,
+        };
         assert_eq!(staged, groups.len() as u64, "the staging table takes every row");
+        // A trigger that was made in mid-load can drop rows.
+        let updated = merged.checked_sub(inserted).ok_or_else(|| Error::RowsDropped { rows: inserted - merged })?;
         Ok(Some(Written { inserted, updated, ..batch.written(groups, &session.target.mode) }))
     }
     .boxed()

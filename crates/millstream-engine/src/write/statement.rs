@@ -1,6 +1,6 @@
 //! The statements of a collection under a mode, as text and prepared on a connection.
 
-use super::{comparison, deleting, walk};
+use super::{comparison, deleting, staged, walk};
 use crate::collection::{Check, Collection, key_columns};
 use crate::durability::Durability;
 use crate::error::Error;
@@ -35,7 +35,7 @@ pub(crate) struct Target {
     /// Keys up to which a batch goes as arrays.
     pub(crate) arrays_rows_max: usize,
     /// Where rows can be joined with staged keys.
-    update: Option<String>,
+    merge: Option<String>,
     /// Where stored documents can be compared with new ones before those are sent.
     compared: Option<Compared>,
     /// Where documents delete, or may be older than what has deleted.
@@ -55,7 +55,7 @@ pub(crate) struct Prepared {
     pub(crate) copy_stage: Statement,
     pub(crate) upsert: Statement,
     pub(crate) arrays: Statement,
-    pub(crate) update: Option<Statement>,
+    pub(crate) merge: Option<staged::Statements>,
     pub(crate) compared: Option<comparison::Statements>,
     pub(crate) deleting: Option<deleting::Statements>,
     pub(crate) advance: Statement,
@@ -78,11 +78,17 @@ impl Target {
         let join: Vec<String> = keys.iter().map(|key| format!("stored.{key} = staged.{key}")).collect();
         let join = join.join(" and ");
         let fill = |sql: &str| sql.replace("{table}", &table).replace("{key}", &key_list).replace("{join}", &join);
-        // An upsert judges a document by itself before it is merged into a stored one, an update does not.
+        let values: Vec<String> = keys.iter().map(|key| format!("staged.{key}")).collect();
+        let matched = set("staged.doc").map_or_else(String::new, |set| {
+            let condition = mode.condition("staged.doc", "stored.doc");
+            let condition = condition.map_or_else(String::new, |condition| format!(" and ({condition})"));
+            format!("when matched{condition} then\n    update set doc = {set}")
+        });
+        // An upsert judges a document by itself before it is merged into a stored one, a merge does not.
         let folds = mode.stores_documents() || !collection.judges;
-        let update = set("staged.doc")
-            .filter(|_| collection.joins && condition.is_none() && folds)
-            .map(|set| fill(include_str!("update.sql")).replace("{set}", &set));
+        let merge = (collection.joins && folds).then(|| {
+            fill(include_str!("merge.sql")).replace("{values}", &values.join(", ")).replace("{matched}", &matched)
+        });
         let upsert = |filter: &str, action: &str| {
             fill(include_str!("upsert.sql")).replace("{filter}", filter).replace("{action}", action)
         };
@@ -140,7 +146,7 @@ impl Target {
                 .replace("{filter}", &if skips { fill(include_str!("changed_filter.sql")) } else { String::new() })
                 .replace("{action}", &action),
             arrays_rows_max: request.arrays_rows_max,
-            update,
+            merge,
             skip_unchanged: if compared.is_some() { request.skip_unchanged } else { SkipUnchanged::Off },
             compared,
             deleting,
@@ -157,9 +163,9 @@ impl Target {
         self.deleting.is_some()
     }
 
-    /// Whether there is a statement for batches whose keys are all stored.
-    pub(crate) fn has_update(&self) -> bool {
-        self.update.is_some()
+    /// Whether rows can be joined with staged keys.
+    pub(crate) fn merges(&self) -> bool {
+        self.merge.is_some()
     }
 
     /// The settings of a lane's session.
@@ -170,18 +176,18 @@ impl Target {
         let others = ["enable_hashjoin", "enable_mergejoin", "enable_seqscan", "enable_bitmapscan"];
         others
             .into_iter()
-            .filter(|_| self.has_update() || self.deletes())
+            .filter(|_| self.merges() || self.deletes())
             .fold(session, |session, name| session.with(name, "off"))
     }
 
     /// Makes the connection's staging table and prepares the statements.
     pub(crate) async fn prepare(&self, client: &Client) -> Result<Prepared, Error> {
-        client.batch_execute(&self.create_stage).await?;
+        client.batch_execute(&format!("{}; {}", self.create_stage, staged::CREATE_COUNTER)).await?;
         let advance = self.schema.sql(include_str!("../store/lane_advance.sql"));
         let reject = self.schema.sql(include_str!("../store/reject_insert.sql"));
-        let update = async {
-            match &self.update {
-                Some(update) => client.prepare(update).await.map(Some),
+        let merge = async {
+            match &self.merge {
+                Some(merge) => staged::Statements::prepare(client, merge).await.map(Some),
                 None => Ok(None),
             }
         };
@@ -194,17 +200,17 @@ impl Target {
             Some(deleting) => Some(deleting.prepare(client).await?),
             None => None,
         };
-        let (copy_table, copy_stage, upsert, arrays, update, compared, advance, reject) = tokio::try_join!(
+        let (copy_table, copy_stage, upsert, arrays, merge, compared, advance, reject) = tokio::try_join!(
             client.prepare(&self.copy_table),
             client.prepare(&self.copy_stage),
             client.prepare(&self.upsert),
             client.prepare(&self.arrays),
-            update,
+            merge,
             compared,
             client.prepare(&advance),
             client.prepare(&reject),
         )?;
-        Ok(Prepared { copy_table, copy_stage, upsert, arrays, update, compared, deleting, advance, reject })
+        Ok(Prepared { copy_table, copy_stage, upsert, arrays, merge, compared, deleting, advance, reject })
     }
 }
 

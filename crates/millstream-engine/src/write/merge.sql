@@ -1,0 +1,9 @@
+-- Visits the keys in the same order as the upsert. The lane's settings leave the planner nothing but
+-- to look every staged key up in the key's index; any other join would visit rows in another order.
+merge into {table} as stored
+using (select {key}, doc from pg_temp.millstream_stage order by {key}) as staged
+on {join}
+{matched}
+when not matched then
+    insert ({key}, doc)
+    values ({values}, case when pg_catalog.nextval('pg_temp.millstream_inserted') > 0 then staged.doc end)

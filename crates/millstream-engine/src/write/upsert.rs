@@ -1,0 +1,20 @@
+//! `upsert`: binary COPY into the connection's staging table, then one upsert in key order, where another
+//! session inserts the same keys at the same time, or rows cannot be joined with staged keys.
+
+use super::copy_stream::{Destination, copy_groups};
+use super::{Session, Writer, Writing, counts};
+use crate::batch::{Batch, Group};
+use crate::merge::Written;
+use futures_util::FutureExt;
+
+pub(super) static WRITER: Writer = Writer { name: "upsert", write };
+
+fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
+    async move {
+        let upsert = counts(session.client, &session.prepared.upsert, &[]);
+        let (staged, (inserted, updated)) = copy_groups(session, Destination::Stage, batch, groups, upsert).await?;
+        assert_eq!(staged, groups.len() as u64, "the staging table takes every row");
+        Ok(Some(Written { inserted, updated, ..batch.written(groups, &session.target.mode) }))
+    }
+    .boxed()
+}
