@@ -24,6 +24,7 @@ pub(crate) struct Batch {
 
 #[derive(Debug, Clone, Copy)]
 struct Ordered {
+    /// Bytes of the key, big-endian, from the first that is not the same in all keys: decides most comparisons.
     prefix: u64,
     part: u32,
     row: u32,
@@ -48,8 +49,10 @@ impl Batch {
     pub(crate) fn new(parts: Vec<Part>) -> Self {
         let rows = parts.iter().map(|p| p.rows.len()).sum();
         let mut order = Vec::with_capacity(rows);
+        let same = same_in_all(&parts);
         for (p, part) in (0u32..).zip(&parts) {
-            order.extend((0u32..).zip(&part.rows).map(|(row, r)| Ordered { prefix: r.prefix, part: p, row }));
+            let prefixes = part.rows.iter().map(|row| prefix(&part.key(row)[same..]));
+            order.extend((0u32..).zip(prefixes).map(|(row, prefix)| Ordered { prefix, part: p, row }));
         }
         let key = |o: &Ordered| {
             let part = &parts[o.part as usize];
@@ -246,5 +249,38 @@ impl Batch {
     /// What the batch was made of.
     pub(crate) fn into_parts(self) -> Vec<Part> {
         self.parts
+    }
+}
+
+/// Length of what all keys begin with.
+fn same_in_all(parts: &[Part]) -> usize {
+    let mut keys = parts.iter().flat_map(|part| part.rows.iter().map(|row| part.key(row)));
+    let Some(first) = keys.next() else { return 0 };
+    keys.fold(first.len(), |same, key| match key.starts_with(&first[..same]) {
+        true => same,
+        false => first.iter().zip(key).take_while(|(a, b)| a == b).count(),
+    })
+}
+
+/// The first eight bytes as a number that is in the order of the bytes.
+fn prefix(bytes: &[u8]) -> u64 {
+    let head = bytes.first_chunk().copied().unwrap_or_else(|| {
+        let mut head = [0; 8];
+        head[..bytes.len()].copy_from_slice(bytes);
+        head
+    });
+    u64::from_be_bytes(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_in_the_order_of_the_bytes() {
+        let sorted: [&[u8]; 8] = [b"", b"\0", b"a", b"a\0", b"aaaaaaa", b"aaaaaaaa", b"aaaaaaab", b"b"];
+        assert!(sorted.is_sorted());
+        assert!(sorted.iter().map(|bytes| prefix(bytes)).is_sorted());
+        assert_eq!(prefix(b"12345678"), prefix(b"123456789"), "the rest decides");
     }
 }

@@ -11,8 +11,6 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 /// One document of a lane, pointing into its part.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
-    /// First eight bytes of the key, big-endian: decides most comparisons.
-    pub(crate) prefix: u64,
     pub(crate) offset: u64,
     pub(crate) line: u64,
     pub(crate) key_start: u32,

@@ -89,11 +89,7 @@ impl Splitter {
 }
 
 fn push_row(part: &mut Part, frame: &Frame, key: &[u8], version: &[u8], tombstone: bool) {
-    let mut head = [0u8; 8];
-    let n = key.len().min(8);
-    head[..n].copy_from_slice(&key[..n]);
     part.rows.push(Row {
-        prefix: u64::from_be_bytes(head),
         offset: frame.offset,
         line: frame.line,
         key_start: u32::try_from(part.keys.len()).expect("keys of a chunk fit 4 GiB"),

@@ -1,7 +1,8 @@
--- Visits the keys in the same order as the upsert. The lane's settings leave the planner nothing but
--- to look every staged key up in the key's index; any other join would visit rows in another order.
+-- Visits the keys in the same order as the upsert: that in which they were staged. The lane's settings
+-- leave the planner nothing but to read the staging table from its beginning and to look every key up in
+-- the key's index; any other join would visit rows in another order.
 merge into {table} as stored
-using (select {key}, doc from pg_temp.millstream_stage order by {key}) as staged
+using pg_temp.millstream_stage as staged
 on {join}
 {matched}
 when not matched then
