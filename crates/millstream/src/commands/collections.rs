@@ -18,7 +18,8 @@ Examples:
 /// List the collections: key, rows, size, loads, checks
 ///
 /// Rows are an estimate from the table's statistics. The size counts indexes and TOAST. A crash of
-/// the server empties a table that is not logged.
+/// the server empties a table that is not logged. A check that is not valid may be broken by rows that
+/// were stored before it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CollectionsArgs {
