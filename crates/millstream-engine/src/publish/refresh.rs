@@ -252,7 +252,7 @@ async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed)
         client.batch_execute(&format!("vacuum (freeze) {shown}")).await?;
         client.batch_execute(&format!("analyze {}", storage.parts())).await?;
         refreshed.uncast = uncast(client, &subject.derivation(&storage), &shown, "true").await?;
-    } else if is_littered(client, &shown, refreshed.rows).await? {
+    } else if is_littered(client, &shown).await? {
         client.batch_execute(&format!("vacuum (analyze) {shown}")).await?;
     }
     let stale = storage.part(Storage::other(model.serving));
@@ -271,9 +271,11 @@ fn held(model: &CollectionName, waited: Duration) -> Error {
 
 /// Whether so many of a table's rows are dead that it is cleaned now, and not when the server comes to it: that
 /// takes a pass over every index, which few changes are not worth.
-async fn is_littered(client: &Client, table: &str, just_changed: u64) -> Result<bool, Error> {
-    let sql = "select (pg_catalog.pg_stat_get_dead_tuples(oid) + $2)::float8, greatest(reltuples, 0)::float8 \
+async fn is_littered(client: &Client, table: &str) -> Result<bool, Error> {
+    // Otherwise what this session did is counted only later, and then also where a vacuum has removed it.
+    client.batch_execute("select pg_catalog.pg_stat_force_next_flush()").await?;
+    let sql = "select pg_catalog.pg_stat_get_dead_tuples(oid)::float8, greatest(reltuples, 0)::float8 \
                from pg_catalog.pg_class where oid = $1::text::pg_catalog.regclass";
-    let row = client.query_one(sql, &[&table, &i64::try_from(just_changed).unwrap_or(i64::MAX)]).await?;
+    let row = client.query_one(sql, &[&table]).await?;
     Ok(row.get::<_, f64>(0) > LITTER_SHARE_MAX * row.get::<_, f64>(1))
 }
