@@ -2,7 +2,10 @@
 
 use crate::publish::{asked, publish_on, refresh_on, schema, wanted};
 use crate::scene::{Files, Stream, request, run, surroundings};
+use bytes::Bytes;
 use fastrand::Rng;
+use futures_util::SinkExt;
+use millstream_engine::limits::CHANGE_KEYS_MAX;
 use millstream_engine::{Estimate, LoadRequest, Mode, SkipUnchanged, estimate};
 use millstream_testkit::{Cases, TestDatabase, each_build};
 use std::fmt::Write;
@@ -170,6 +173,59 @@ async fn a_rewritten_table_has_not_changed() {
         client.batch_execute("update public.things set doc = '{\"value\": 5}' where id < 'k00010'").await.unwrap();
         assert_eq!(estimated(&db, "public.model").await.changed_keys, Some(10));
         assert_eq!(refresh_on(&db, &["model"], None).await.unwrap()[0].way, "incremental");
+        assert_eq!(differences(&client, "public.things", "public.model").await, 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn copies_and_merges_by_plain_sql_reach_the_model() {
+    each_build(async |db| {
+        let client = db.client().await;
+        published(&db, "public.things", "public.model").await;
+        let sink = client.copy_in("copy public.things (id, doc) from stdin").await.unwrap();
+        let mut sink = std::pin::pin!(sink);
+        sink.send(Bytes::from_static(b"copied\t{\"value\": 3}\nanother\t{\"value\": 4}\n")).await.unwrap();
+        assert_eq!(sink.finish().await.unwrap(), 2);
+        assert_eq!(estimated(&db, "public.model").await.changed_keys, Some(2));
+        refresh_on(&db, &["model"], Some("incremental")).await.unwrap();
+        assert_eq!(differences(&client, "public.things", "public.model").await, 0);
+        let merged = client.execute(MERGE, &[]).await.unwrap();
+        assert_eq!((merged, differences(&client, "public.things", "public.model").await), (15, 20));
+        refresh_on(&db, &["model"], Some("incremental")).await.unwrap();
+        assert_eq!(differences(&client, "public.things", "public.model").await, 0);
+    })
+    .await;
+}
+
+/// Deletes five rows, updates five and inserts five.
+const MERGE: &str = "
+    merge into public.things as stored
+    using (select 'k' || lpad(n::text, 5, '0') as id, n from generate_series(590, 604) as n) as new
+    on stored.id = new.id
+    when matched and new.n < 595 then delete
+    when matched then update set doc = '{\"value\": 30}'
+    when not matched then insert (id, doc) values (new.id, '{\"value\": 40}')";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_past_its_limit_means_that_everything_changed() {
+    each_build(async |db| {
+        let client = db.client().await;
+        published(&db, "public.things", "public.model").await;
+        // The trigger's own function with another number in it: nothing else knows the limit.
+        let limit = CHANGE_KEYS_MAX.to_string();
+        let function = "select pg_get_functiondef(oid) from pg_proc
+                        where oid = (select max(oid) from pg_proc where prosrc like '%' || $1 || '%')";
+        let function: String = client.query_one(function, &[&limit]).await.unwrap().get(0);
+        client.batch_execute(&function.replace(&limit, "20")).await.unwrap();
+        let change = async |keys: &str| {
+            let update = format!("update public.things set doc = jsonb_build_object('value', 50) where id {keys}");
+            client.batch_execute(&update).await.unwrap();
+            estimated(&db, "public.model").await.changed_keys
+        };
+        assert!(change("< 'k00020'").await.is_some());
+        assert_eq!(change("< 'k00021'").await, None);
+        assert_eq!(refresh_on(&db, &["public.model"], None).await.unwrap()[0].way, "swap");
         assert_eq!(differences(&client, "public.things", "public.model").await, 0);
     })
     .await;
