@@ -21,7 +21,7 @@ Examples:
 
 Exit codes:
   0    done
-  1    done, but there is something to look at: rejects, a missing key
+  1    done, but there is something to look at: rejects, a missed index
   2    the user, the configuration or the database stood in the way
   70   a bug in millstream
   130  Ctrl-C

@@ -5,7 +5,7 @@
 pub enum Exit {
     /// Everything asked for was done.
     Done,
-    /// Done, and there is something to look at: rejects, a missing key.
+    /// Done, and there is something to look at: rejects, a missing key, a missed index.
     Findings,
     /// The user, the configuration or the database stood in the way.
     Error,

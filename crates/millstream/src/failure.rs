@@ -176,11 +176,17 @@ pub fn report_panics() {
 }
 
 /// A value as a word of a command that is shown for typing: in quotes where a shell would read it
-/// in another way.
+/// in another way, of the kind that needs no escapes where there is one.
 pub fn shell_word(value: &impl std::fmt::Display) -> String {
     let text = value.to_string();
     let plain = |c: char| c.is_alphanumeric() || "_-./:,@%+=".contains(c);
-    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if !text.is_empty() && text.chars().all(plain) {
+        text
+    } else if text.contains('\'') && !text.contains(['"', '$', '`', '\\', '!']) {
+        format!("\"{text}\"")
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 fn bug_hint() -> String {
@@ -226,7 +232,8 @@ mod tests {
             ("día", "día"),
             ("a b", "'a b'"),
             ("\"a.b\"", "'\"a.b\"'"),
-            ("it's", r"'it'\''s'"),
+            ("it's", "\"it's\""),
+            ("it's $1", r"'it'\''s $1'"),
             ("", "''"),
         ] {
             assert_eq!(shell_word(&value), word);

@@ -10,6 +10,7 @@ mod client;
 mod crash;
 mod demo;
 mod distinct;
+mod explain_index;
 mod help;
 mod hostile;
 mod kill;

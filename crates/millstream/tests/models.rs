@@ -148,3 +148,48 @@ async fn one_process_keeps_a_model_up_until_it_is_stopped() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_ends_when_its_model_is_unpublished() {
+    each_build(async |db| {
+        let dir = tempfile::tempdir().unwrap();
+        let (url, file) = (db.url(), dir.path().join("a.ndjson"));
+        std::fs::write(&file, "{\"id\":1}\n").unwrap();
+        millstream(&["load", file.to_str().unwrap(), "--into", "offers", "--key", "id:bigint", "--db", &url]).ends(0);
+        let publish = ["publish", "offers", "--as", "offers_read", "--every", "50ms", "--db", &url];
+        let mut runner = command(&publish).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(runner.stdout.take().unwrap());
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        assert!(line.starts_with("offers_read: 1 row by"), "{line}");
+        millstream(&["unpublish", "offers_read", "--db", &url]).ends(0);
+        std::io::copy(&mut lines, &mut std::io::sink()).unwrap();
+        let ended = runner.wait_with_output().unwrap();
+        let told = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{told}");
+        assert!(told.contains("error: offers_read is no model"), "{told}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_is_wrong_with_a_value_makes_its_column_null() {
+    each_build(async |db| {
+        let dir = tempfile::tempdir().unwrap();
+        let (url, file) = (db.url(), dir.path().join("a.ndjson"));
+        std::fs::write(&file, "{\"id\":1,\"n\":5}\n{\"id\":2,\"n\":-5}\n{\"id\":3,\"n\":\"x\"}\n").unwrap();
+        let load = ["load", file.to_str().unwrap(), "--into", "offers", "--key", "id:bigint", "--db", &url];
+        millstream(&load).ends(0);
+        let client = db.client().await;
+        client.batch_execute(include_str!("models.sql")).await.unwrap();
+        let publish = |column: &str, code: i32| {
+            let model = column.split(':').next().unwrap();
+            millstream(&["publish", "offers", "--as", model, "--column", column, "--db", &url]).ends(code)
+        };
+        let told = publish("few:public.positive=n", 0).stdout;
+        assert!(told.contains("few: null for 2 documents"), "{told}");
+        let failed = publish("none:public.greedy=n", 2).stderr;
+        assert!(failed.contains("no memory for this"), "{failed}");
+    })
+    .await;
+}

@@ -5,6 +5,7 @@ mod db;
 mod demo;
 mod distinct;
 mod drop;
+mod explain_index;
 mod freeze;
 mod get;
 mod lab;
@@ -38,6 +39,7 @@ pub enum Command {
     Verify(verify::VerifyArgs),
     Publish(publish::PublishArgs),
     Refresh(refresh::RefreshArgs),
+    ExplainIndex(explain_index::ExplainIndexArgs),
     Models(models::ModelsArgs),
     Unpublish(unpublish::UnpublishArgs),
     Lab(lab::LabArgs),
@@ -60,6 +62,7 @@ pub async fn run(args: Args, signals: Signals) -> Result<Exit, Failure> {
         Command::Verify(args) => verify::run(&args, output).await,
         Command::Publish(args) => publish::run(&args, output, signals).await,
         Command::Refresh(args) => refresh::run(&args, output).await,
+        Command::ExplainIndex(args) => explain_index::run(&args, output).await,
         Command::Models(args) => models::run(&args, output).await,
         Command::Unpublish(args) => unpublish::run(&args, output).await,
         Command::Lab(args) => lab::run(&args, output, signals).await,

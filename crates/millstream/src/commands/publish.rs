@@ -8,6 +8,7 @@ use crate::output::{Output, note};
 use crate::quantity;
 use crate::signal::Signals;
 use crate::target::{Database, Purpose, resolve};
+use millstream_engine::store::models;
 use millstream_engine::{Column, Definition, PublishRequest, Published, Refreshed, become_runner, publish};
 use millstream_model::CollectionName;
 use millstream_pg::ConnInfo;
@@ -128,13 +129,19 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
         return show(output, &refreshed).map(|()| Exit::Done);
     };
     become_runner(&database.connection.client, &database.schema, &args.model).await?;
+    let kept_up = model_now(args, &database).await?;
     loop {
         tokio::select! {
             exit = signals.stop_asked() => return Ok(exit),
             refreshed = next_round(args, &conninfo, &mut database) => match refreshed {
                 Ok(refreshed) => show(output, &refreshed)?,
-                // The next one may find the server back, or the readers gone.
-                Err(failure) => failure.print(),
+                Err(failure) => {
+                    if model_now(args, &database).await.is_ok_and(|now| now != kept_up) {
+                        return Err(failure);
+                    }
+                    // The next one may find the server back, or the readers gone.
+                    failure.print();
+                }
             },
         }
         tokio::select! {
@@ -142,6 +149,12 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
             () = tokio::time::sleep(pause) => {}
         }
     }
+}
+
+/// The number of the model that has the name now: another, or none, once it was unpublished.
+async fn model_now(args: &PublishArgs, database: &Database) -> Result<Option<i32>, Failure> {
+    let found = models::find(&database.connection.client, &database.schema, &args.model).await?;
+    Ok(found.map(|model| model.model_id))
 }
 
 /// One refresh of the runner, which has to be the only one again where its session was lost.

@@ -1,0 +1,193 @@
+//! `explain-index`: tells whether a query uses an index of a model or a collection, and how it misses one.
+
+use crate::args::TargetArgs;
+use crate::exit::Exit;
+use crate::failure::{Failure, shell_word};
+use crate::output::{Output, note};
+use crate::quantity::count;
+use crate::table::visible;
+use crate::target::{Database, Purpose, resolve};
+use millstream_engine::store::models::Model;
+use millstream_engine::{ExplainedIndexes, THE_KEY, explain_index};
+use millstream_model::{CollectionName, KeyRequest};
+use millstream_pg::index::{Explanation, Mismatch, Missed, NewIndex, Reading, Verdict};
+use millstream_pg::quote_qualified;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream explain-index events_read \\
+      \"select * from events_read where doc->>'mac' = 'a1'\"
+  millstream explain-index events_read 'select from events_read where id = $1'
+
+Exit code 0 when an index serves each reading of MODEL in the query, 1 when none
+does for one of them.";
+
+/// Tell whether a query uses an index of a read model, and how it misses one
+///
+/// The query is planned, never executed; parameters such as $1 stand for any value. Where no index serves it, each
+/// condition is compared with the indexes, and both repairs are told: another condition, another index. They were
+/// tried on an empty copy of the table in a transaction that is rolled back: the planner uses the index.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ExplainIndexArgs {
+    /// Model, or a collection
+    #[arg(value_name = "[SCHEMA.]MODEL")]
+    name: CollectionName,
+
+    /// One select that reads it
+    #[arg(value_name = "SQL")]
+    query: String,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// Runs the command.
+pub async fn run(args: &ExplainIndexArgs, output: Output) -> Result<Exit, Failure> {
+    let conninfo = resolve(&args.target, Purpose::Work).await?;
+    let mut database = Database::connect(&args.target, &conninfo).await?;
+    let (client, schema) = (&mut database.connection.client, &database.schema);
+    let found = Box::pin(explain_index(client, schema, &args.name, &args.query)).await?;
+    let explanation = &found.explanation;
+    let Some(worst) = explanation.readings.iter().map(|reading| reading.verdict).max() else {
+        return Err(Failure::user(format!("the plan of this query reads no row of {}", args.name))
+            .hint(format!("name {} in the query; a condition that is never true needs no rows either", args.name)));
+    };
+    if output.is_json() {
+        output.json(explanation)?;
+    } else {
+        for line in text(args, &found) {
+            output.line(&visible(&line))?;
+        }
+    }
+    if let Some(message) = &explanation.untried {
+        note(&format!("warning: the repairs could not be tried, for an empty temporary copy is refused: {message}"));
+    }
+    Ok(if worst == Verdict::Unusable { Exit::Findings } else { Exit::Done })
+}
+
+fn text(args: &ExplainIndexArgs, found: &ExplainedIndexes) -> Vec<String> {
+    let explanation = &found.explanation;
+    let mut lines = Vec::new();
+    let readings = explanation.readings.len();
+    for (n, reading) in explanation.readings.iter().enumerate() {
+        let which = if readings > 1 { format!(", reading {} of {readings}", n + 1) } else { String::new() };
+        lines.push(format!("{}{which}: {}", args.name, verdict(reading, explanation)));
+        for missed in &reading.missed {
+            lines.extend(missed_lines(&args.name, found.model.as_ref(), missed));
+        }
+        if reading.verdict == Verdict::Unusable && reading.missed.is_empty() {
+            lines
+                .push("  nothing that an index could look up: the query asks no condition or order of its rows".into());
+        }
+    }
+    let repaired = explanation.readings.iter().flat_map(|reading| &reading.missed).any(has_repair);
+    if repaired && explanation.untried.is_none() {
+        lines.push("each repair was tried on an empty copy of the table: the planner uses the index".into());
+    }
+    lines
+}
+
+fn verdict(reading: &Reading, explanation: &Explanation) -> String {
+    #[expect(clippy::cast_possible_truncation, reason = "an estimate, never negative")]
+    let rows = explanation
+        .rows
+        .map_or_else(|| "all rows".to_owned(), |rows| format!("all of some {} rows", count(rows as u64)));
+    let indexes = reading.indexes.iter().map(|index| named(index)).collect::<Vec<_>>().join(", ");
+    match reading.verdict {
+        Verdict::Used => format!("uses {indexes}"),
+        Verdict::Usable => format!("can use {indexes}, and the planner thinks that reading {rows} is cheaper"),
+        Verdict::Unusable => format!("no index serves the query, which reads {rows}"),
+    }
+}
+
+fn named(index: &str) -> String {
+    if index == THE_KEY { index.to_owned() } else { format!("index {index}") }
+}
+
+fn has_repair(missed: &Missed) -> bool {
+    missed.near.iter().any(|near| near.rewrite.is_some()) || matches!(missed.new_index, NewIndex::Clause(_))
+}
+
+fn missed_lines(name: &CollectionName, model: Option<&Model>, missed: &Missed) -> Vec<String> {
+    let side = if missed.side_of_or { " (every side of an or needs an index)" } else { "" };
+    let what = if missed.condition.starts_with("order by ") { "" } else { "condition " };
+    let mut lines = vec![format!("{what}{}{side}", missed.condition)];
+    for Mismatch { index, reason, rewrite, .. } in &missed.near {
+        lines.push(format!("  {}: {reason}", named(index)));
+        if let Some(rewrite) = rewrite {
+            lines.push(format!("    change the query: {}", rewrite.sql));
+            lines.extend(rewrite.caution.map(|caution| format!("      which {caution}")));
+        }
+    }
+    if missed.near.is_empty() {
+        lines.push("  no index is about it".into());
+    }
+    match &missed.new_index {
+        NewIndex::Clause(clause) => {
+            lines.push("  make an index:".into());
+            lines.push(format!("    {}", make(name, model, clause)));
+        }
+        NewIndex::Refused(message) => lines.push(format!("  no index can be made of it: {message}")),
+        NewIndex::Unknown => lines.push("  no other index is known to serve it as it is".into()),
+    }
+    lines
+}
+
+/// What makes an index: the command that publishes the model again, with all that it is, or SQL.
+fn make(name: &CollectionName, model: Option<&Model>, clause: &str) -> String {
+    let Some(model) = model else {
+        return format!("create index on {} {clause};", quote_qualified(&name.schema, &name.table));
+    };
+    let mut words = vec!["millstream publish".to_owned()];
+    words.push(model.collection.as_ref().map_or_else(|| "COLLECTION".into(), shell_word));
+    let mut option = |flag: &str, value: &str| words.extend([flag.to_owned(), shell_word(&value)]);
+    option("--as", &model.name.to_string());
+    let definition = model.wanted.as_ref().unwrap_or(&model.definition);
+    for column in &definition.columns {
+        let path = KeyRequest { column: String::new(), path: column.path.clone(), key_type: None }.path_text();
+        option("--column", &format!("{}:{}={path}", column.name, column.type_name));
+    }
+    for (flag, value) in [("--where", &definition.condition), ("--select", &definition.select)] {
+        if let Some(value) = value {
+            option(flag, value);
+        }
+    }
+    for index in definition.indexes.iter().map(String::as_str).chain([listed(clause)]) {
+        option("--index", index);
+    }
+    if definition.materialized {
+        words.push("--materialized".into());
+    }
+    words.join(" ")
+}
+
+/// What stands in the brackets of a clause that is nothing but a list, as `--index` takes it.
+fn listed(clause: &str) -> &str {
+    let mut depth = 0;
+    let closes = clause.char_indices().find(|(_, c)| {
+        depth += i32::from(*c == '(') - i32::from(*c == ')');
+        depth == 0
+    });
+    match clause.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
+        Some(inner) if closes.is_some_and(|(place, _)| place + 1 == clause.len()) => inner,
+        _ => clause,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::listed;
+
+    #[test]
+    fn a_list_is_told_without_its_brackets() {
+        for (clause, told) in [
+            ("(mac)", "mac"),
+            ("((doc ->> 'a'))", "(doc ->> 'a')"),
+            ("(a) where (b)", "(a) where (b)"),
+            ("using gin (doc)", "using gin (doc)"),
+        ] {
+            assert_eq!(listed(clause), told);
+        }
+    }
+}
