@@ -25,7 +25,7 @@ async fn a_missed_index_is_told_and_the_printed_command_makes_it() {
 
         for (query, told) in [
             ("select * from seen where price > 1990", "seen: uses index (price)\n"),
-            ("select * from seen where price > $1 limit 1", "seen: uses index (price)\n"),
+            ("select * from seen where price = $1", "seen: uses index (price)\n"),
             ("select * from seen where id = 3", "seen: uses the key\n"),
             (
                 "select * from seen where price > 0",

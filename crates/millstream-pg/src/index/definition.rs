@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_clause_is_what_follows_the_tables_name() {
-        let text = "CREATE INDEX \"a USING b\" ON ONLY s.\"USING\" USING btree (lower(\"USING\")) WHERE (a > 1)";
+        let text = "\"a USING b\" ON ONLY s.\"USING\" USING btree (lower(\"USING\")) WHERE (a > 1)";
         assert_eq!(clause(&Sql::new(text)), "USING btree (lower(\"USING\")) WHERE (a > 1)");
     }
 }
