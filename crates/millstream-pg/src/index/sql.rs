@@ -288,7 +288,7 @@ impl Sql {
         }
         loop {
             match self.piece(n) {
-                "(" | "[" => n = self.closing(n).map_or(n, |end| end) + 1,
+                "(" | "[" => n = self.closing(n).unwrap_or(n) + 1,
                 word if TYPE_WORDS.contains(&word) => n += 1,
                 _ => return n - start,
             }
