@@ -7,7 +7,7 @@ use crate::failpoint;
 use crate::limits::{DECODE_QUEUE_BYTES, FRAME_BYTES, LANE_QUEUE, LARGE_CHUNK_BYTES, LARGE_COPIES, PART_BYTES};
 use crate::observe::Tally;
 use crate::stop::StopReason;
-use crate::write::{Lane, LaneReport, LaneSetup};
+use crate::write::{LaneReport, LaneSetup, OpenLane};
 use std::sync::Arc;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -151,7 +151,7 @@ impl Engine {
         let mut queues = Vec::with_capacity(lanes.len());
         let mut opening = JoinSet::new();
         for setup in lanes {
-            opening.spawn(async move { (setup.lane, Lane::open(setup).await) });
+            opening.spawn(async move { (setup.lane, OpenLane::new(setup).await) });
         }
         let mut open = Vec::new();
         while let Some(joined) = opening.join_next().await {

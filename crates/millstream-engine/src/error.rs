@@ -71,6 +71,20 @@ pub enum Error {
         /// The collection.
         collection: String,
     },
+    /// A collection's newest documents are in segments, behind its table.
+    #[error("documents of {collection} wait in {segments} segments to be merged into its table")]
+    Appended {
+        /// The collection.
+        collection: String,
+        /// How many.
+        segments: usize,
+    },
+    /// Segments of a collection are being merged elsewhere.
+    #[error("{collection} is being compacted by another process")]
+    CompactionBusy {
+        /// The collection.
+        collection: CollectionName,
+    },
     /// Sorted documents cannot be kept on disk.
     #[error("cannot keep sorted documents in {}", directory.display())]
     Runs {
@@ -179,7 +193,9 @@ impl Error {
             Self::Postgres(e) => e.kind(),
             Self::RowsDropped { .. } => ErrorKind::DataRefused,
             Self::Fenced { .. } => ErrorKind::Fenced,
-            Self::LoadRunning { .. } | Self::ModelBusy { .. } | Self::InUse { .. } => ErrorKind::Busy,
+            Self::LoadRunning { .. } | Self::ModelBusy { .. } | Self::CompactionBusy { .. } | Self::InUse { .. } => {
+                ErrorKind::Busy
+            }
             Self::StreamEnded(_) => ErrorKind::Cancelled,
             Self::Ledger(_) | Self::BrokenOff(_) => ErrorKind::Bug,
             Self::CommitsLost { .. } | Self::Emptied { .. } => ErrorKind::ServerFault,
@@ -221,6 +237,10 @@ impl Error {
             Self::InUse { .. } => {
                 Some("end the transactions that have it open (see pg_stat_activity), or wait for them".into())
             }
+            Self::Appended { collection, .. } => {
+                Some(format!("merge them: millstream compact {collection}; or append to them: --layout log"))
+            }
+            Self::CompactionBusy { .. } => Some("wait for it, and run the same command again".into()),
             Self::Frozen { .. } => Some("load again when that is done, without --durability unlogged".into()),
             Self::Runs { .. } => Some(
                 "it takes about as much room as the documents, at most twice; TMPDIR names another directory".into(),

@@ -11,7 +11,7 @@
 //! | `error` | an error that passes, as a lost connection is |
 
 #[cfg(feature = "failpoints")]
-pub use armed::{FAILPOINTS, REFRESH_FAILPOINTS};
+pub use armed::{COMPACTION_FAILPOINTS, FAILPOINTS, REFRESH_FAILPOINTS, SEGMENT_FAILPOINTS};
 #[cfg(feature = "failpoints")]
 pub(crate) use armed::{hit, hit_on_thread};
 
@@ -75,8 +75,21 @@ mod armed {
         "refresh-tidied",
     ];
 
+    /// Points that only a load in the log layout passes, in order.
+    pub const SEGMENT_FAILPOINTS: &[&str] =
+        &["segment-opened", "segment-filled", "segment-advancing", "segment-commit-sent", "segment-committed"];
+
+    /// Every point of a compaction, in order.
+    pub const COMPACTION_FAILPOINTS: &[&str] =
+        &["compaction-begun", "range-merged", "range-committed", "segments-dropping", "segments-dropped"];
+
+    /// Every point there is.
+    fn points() -> impl Iterator<Item = &'static str> {
+        [FAILPOINTS, SEGMENT_FAILPOINTS, COMPACTION_FAILPOINTS, REFRESH_FAILPOINTS].into_iter().flatten().copied()
+    }
+
     fn known(point: &str) -> Option<&'static str> {
-        FAILPOINTS.iter().chain(REFRESH_FAILPOINTS).find(|known| **known == point).copied()
+        points().find(|known| *known == point)
     }
 
     const VARIABLE: &str = "MILLSTREAM_FAILPOINTS";
@@ -177,8 +190,8 @@ mod armed {
 
         #[test]
         fn points_have_names_of_their_own() {
-            let names: std::collections::BTreeSet<_> = FAILPOINTS.iter().chain(REFRESH_FAILPOINTS).collect();
-            assert_eq!(names.len(), FAILPOINTS.len() + REFRESH_FAILPOINTS.len());
+            let names: std::collections::BTreeSet<_> = points().collect();
+            assert_eq!(names.len(), points().count());
         }
 
         #[test]

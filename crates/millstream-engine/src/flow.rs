@@ -12,8 +12,7 @@ use crate::run::{Begun, Run};
 use crate::source;
 use crate::stop::{Stop, StopReason};
 use millstream_model::Receipt;
-use millstream_pg::ConnInfo;
-use std::path::Path;
+use millstream_pg::{ConnInfo, retry_delay};
 use std::sync::Arc;
 
 /// How a load ended. The receipt is right in every case.
@@ -55,20 +54,72 @@ impl Surroundings {
 /// can be had, and with [`Error::Emptied`] when a stream cannot be read again; every other failure
 /// is part of the [`Outcome`].
 pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcome, Error> {
-    let (mut request, mut tries) = (request.clone(), 0);
+    let mut request = request.clone();
+    let (mut emptied, mut broken) = (0, Broken::default());
     loop {
-        tries += 1;
-        let error = match Box::pin(load_once(&request, around)).await {
-            Err(Error::Emptied { documents }) => Error::Emptied { documents: documents.max(around.tally.documents()) },
-            ended => return ended,
-        };
-        around.tally.clear();
-        if tries > EMPTIED_MAX || !request.sources.iter().all(|source| Path::new(source).is_file()) {
-            return Err(error);
+        let ended = Box::pin(load_once(&request, around)).await;
+        if let Err(Error::Emptied { documents }) = ended {
+            emptied += 1;
+            let error = Error::Emptied { documents: documents.max(around.tally.documents()) };
+            if emptied > EMPTIED_MAX || !request.is_repeatable() {
+                return Err(error);
+            }
+            around.observer.event(Event::Warning(error.to_string()));
+        } else if request.layout.appends && request.is_repeatable() {
+            if let Some(ended) = broken.wait(ended, around).await {
+                return ended;
+            }
+        } else {
+            return ended;
         }
-        around.observer.event(Event::Warning(error.to_string()));
+        around.tally.clear();
         // Also where this load was not to go on with an earlier one: it is its own earlier one now.
         request.resume = true;
+    }
+}
+
+/// Runs that broke off. A segment keeps no bytes of its documents, so that another run has to read them again.
+#[derive(Default)]
+struct Broken {
+    /// Runs in a row that came no further.
+    attempt: u32,
+    read: u64,
+    runs: u64,
+}
+
+impl Broken {
+    /// Waits before the next run where the error may pass; gives back how the load ended where it will not, or has
+    /// not for too long.
+    async fn wait(&mut self, ended: Result<Outcome, Error>, around: &Surroundings) -> Option<Result<Outcome, Error>> {
+        let error = match &ended {
+            Ok(Outcome { error: Some(error), receipt, .. }) => {
+                if receipt.counters.read > self.read {
+                    (self.read, self.attempt) = (receipt.counters.read, 0);
+                }
+                error
+            }
+            Ok(_) => return Some(self.counted(ended)),
+            // Before its first run has begun a load fails at once.
+            Err(error) if self.runs > 0 => error,
+            Err(_) => return Some(ended),
+        };
+        let Some(after) = retry_delay(self.attempt + 1, error.kind()) else { return Some(self.counted(ended)) };
+        self.attempt += 1;
+        self.runs += 1;
+        around.observer.event(Event::Again { attempt: self.attempt, after, error: error.to_string() });
+        tokio::select! {
+            biased;
+            _ = around.stop.wait() => Some(self.counted(ended)),
+            () = tokio::time::sleep(after) => None,
+        }
+    }
+
+    /// The runs that were begun again count as retries.
+    fn counted(&self, ended: Result<Outcome, Error>) -> Result<Outcome, Error> {
+        ended.map(|mut outcome| {
+            outcome.receipt.retries += self.runs;
+            outcome
+        })
     }
 }
 

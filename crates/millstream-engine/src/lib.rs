@@ -8,6 +8,7 @@
 mod batch;
 pub mod chunk;
 mod collection;
+mod compaction;
 pub mod decode;
 mod distinct;
 mod durability;
@@ -16,6 +17,7 @@ mod error;
 mod failpoint;
 mod feed;
 mod flow;
+mod layout;
 pub mod limits;
 mod merge;
 mod observe;
@@ -31,12 +33,14 @@ mod verify;
 mod write;
 
 pub use collection::{Check, Collection, FILLFACTOR, Plan, definition};
+pub use compaction::{Compacted, compact};
 pub use distinct::{DistinctRequest, distinct};
 pub use durability::{DURABILITIES, Durability};
 pub use error::Error;
 #[cfg(feature = "failpoints")]
-pub use failpoint::{FAILPOINTS, REFRESH_FAILPOINTS};
+pub use failpoint::{COMPACTION_FAILPOINTS, FAILPOINTS, REFRESH_FAILPOINTS, SEGMENT_FAILPOINTS};
 pub use flow::{Outcome, Surroundings, load};
+pub use layout::{LAYOUTS, Layout};
 pub use merge::{Effect, Folded, MODES, Member, Mode, ModeError, Tombstone};
 pub use observe::{Event, Observer, Silent, Tally};
 pub use publish::{

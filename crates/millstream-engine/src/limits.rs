@@ -62,6 +62,32 @@ pub const BATCH_ROWS_MAX: usize = 1_000_000;
 /// Bytes of documents a lane commits at once, by default.
 pub const BATCH_BYTES_MAX: usize = 16 << 20;
 
+/// Bytes of documents after which a segment of the log layout is committed: one table and one commit for
+/// hundreds of thousands of documents, and so much is read again after a failure.
+pub const SEGMENT_BYTES: usize = 64 << 20;
+
+/// Longest time a document of a stream waits for its segment to fill: each is a table, so they are to be few.
+pub const SEGMENT_FLUSH_AFTER: Duration = Duration::from_secs(5);
+
+/// Tries to look at segments that a compaction drops at the same moment.
+pub const SEGMENT_HOLD_TRIES_MAX: u32 = 10;
+
+/// Bytes of segments that are merged into the table at once: a failure costs no more than one such group, and
+/// until it is merged its segments take room.
+pub const COMPACTION_BYTES: u64 = 1 << 30;
+
+/// Most connections that merge segments.
+pub const COMPACTION_WORKERS_MAX: usize = 8;
+
+/// Documents of a group that are looked at to part it into ranges of keys, about.
+pub const COMPACTION_SAMPLE: u64 = 10_000;
+
+/// `work_mem` of each of them, in MiB: its share of a group is sorted in it, or on disk.
+pub const COMPACTION_MEMORY_MIB: usize = 128;
+
+/// How long a compaction waits for another of the same collection, which does what it would do.
+pub const COMPACTION_LOCK_WAIT: Duration = Duration::from_secs(60);
+
 /// Longest time a document waits for its batch to fill.
 pub const FLUSH_AFTER: Duration = Duration::from_millis(200);
 
@@ -323,6 +349,7 @@ const _: () = assert!((LANES_MAX as usize) <= SLOTS, "each lane owns at least on
 const _: () = assert!(BATCH_ROWS <= BATCH_ROWS_MAX);
 const _: () = assert!(BATCH_ROWS_MAX as u64 <= CHANGE_KEYS_MAX, "the keys of a batch are recorded");
 const _: () = assert!(CHUNK_BYTES <= BATCH_BYTES_MAX);
+const _: () = assert!(BATCH_BYTES_MAX <= SEGMENT_BYTES && SEGMENT_BYTES as u64 <= COMPACTION_BYTES);
 const _: () = assert!(MEMORY_BYTES >= MEMORY_BYTES_MIN);
 const _: () = assert!(VERIFY_MEMORY_BYTES >= VERIFY_MEMORY_BYTES_MIN && FINDINGS_LISTED <= FINDINGS_MAX);
 const _: () = assert!(VERIFY_MEMORY_BYTES_MIN >= 4 * RUN_BUFFER_BYTES, "several runs are merged at once");

@@ -16,6 +16,8 @@ pub enum Event {
     Created(String),
     /// Nothing wrong, but worth a line.
     Warning(String),
+    /// The server writes no WAL for the documents: `wal_level` is `minimal`, and segments are flushed as a whole.
+    WalFree,
     /// The load goes on where earlier runs stopped.
     Resumed {
         /// The load's number.
@@ -36,6 +38,15 @@ pub enum Event {
         lane: u16,
         /// How many.
         batches: usize,
+    },
+    /// A load in the log layout goes on in another run after an error that passes, for it keeps nothing to send again.
+    Again {
+        /// Runs in a row that came no further.
+        attempt: u32,
+        /// Wait before the next one.
+        after: Duration,
+        /// The error.
+        error: String,
     },
     /// A batch is sent again after an error that passes.
     Retry {

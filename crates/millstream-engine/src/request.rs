@@ -2,13 +2,15 @@
 
 use crate::durability::{DURABILITIES, Durability};
 use crate::error::Error;
+use crate::layout::{LAYOUTS, Layout};
 use crate::limits::{
     ARRAYS_ROWS_MAX, BATCH_BYTES_MAX, BATCH_ROWS, BATCH_ROWS_MAX, LANE_AGE_MAX, LANES_MAX, MEMORY_BYTES,
-    MEMORY_BYTES_MIN, REJECT_BYTES_TOTAL_MAX, REJECTS_MAX,
+    MEMORY_BYTES_MIN, REJECT_BYTES_TOTAL_MAX, REJECTS_MAX, SEGMENT_BYTES,
 };
 use crate::merge::Mode;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
 use millstream_model::{CollectionName, KeyRequest};
+use std::path::Path;
 use std::time::Duration;
 
 /// Whether stored documents are compared with new ones before those are sent.
@@ -43,6 +45,8 @@ pub struct LoadRequest {
     pub forget_deletes: Option<Duration>,
     /// What an acknowledged batch survives.
     pub durability: &'static Durability,
+    /// Where documents go.
+    pub layout: &'static Layout,
     /// Whether equal documents are left alone.
     pub skip_unchanged: SkipUnchanged,
     /// SQL expressions that must not be false for a document; the table checks them from now on.
@@ -59,6 +63,10 @@ pub struct LoadRequest {
     pub arrays_rows_max: usize,
     /// Bytes of documents a lane commits at once.
     pub batch_bytes_max: usize,
+    /// Documents after which a segment of the log layout is committed, and their bytes: whichever comes first.
+    pub segment_rows_max: usize,
+    /// The bytes; fewer for a stream, whose documents are held in memory until then.
+    pub segment_bytes: usize,
     /// Bytes of source data in flight.
     pub memory_bytes: usize,
     /// Age at which a lane's connection is replaced.
@@ -85,6 +93,7 @@ impl LoadRequest {
             mode: Mode::default(),
             forget_deletes: None,
             durability: DURABILITIES[0],
+            layout: LAYOUTS[0],
             skip_unchanged: SkipUnchanged::default(),
             checks: Vec::new(),
             adopt: false,
@@ -93,6 +102,8 @@ impl LoadRequest {
             batch_rows: BATCH_ROWS,
             arrays_rows_max: ARRAYS_ROWS_MAX,
             batch_bytes_max: BATCH_BYTES_MAX,
+            segment_rows_max: usize::MAX,
+            segment_bytes: SEGMENT_BYTES,
             memory_bytes: MEMORY_BYTES,
             lane_age_max: LANE_AGE_MAX,
             document_bytes_max: DOCUMENT_BYTES_MAX,
@@ -127,7 +138,15 @@ impl LoadRequest {
         self.check_options()
     }
 
+    /// Whether the sources can be read again from their start.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        !self.sources.is_empty() && self.sources.iter().all(|source| Path::new(source).is_file())
+    }
+
     fn check_options(&self) -> Result<(), Error> {
+        if self.layout.appends {
+            self.check_appending()?;
+        }
         if self.skip_unchanged == SkipUnchanged::On && !self.mode.replaces() {
             return refuse(
                 format!("--skip-unchanged on does not go with --mode {}", self.mode),
@@ -158,6 +177,30 @@ impl LoadRequest {
             return refuse(
                 format!("--memory takes {} MiB to 4 GiB", MEMORY_BYTES_MIN >> 20),
                 "leave it out for the default of 128 MiB",
+            );
+        }
+        Ok(())
+    }
+
+    /// Nobody looks at what is stored before a compaction does, which puts the newest document in its place.
+    fn check_appending(&self) -> Result<(), Error> {
+        let layout = self.layout.name;
+        if !self.mode.replaces() {
+            return refuse(
+                format!("--layout {layout} does not go with --mode {}", self.mode.name()),
+                "load with --mode replace, with or without --delete-when, or leave out --layout",
+            );
+        }
+        if !self.checks.is_empty() {
+            return refuse(
+                format!("--check does not go with --layout {layout}"),
+                "leave out one of them: nothing judges documents while they are appended",
+            );
+        }
+        if self.skip_unchanged == SkipUnchanged::On {
+            return refuse(
+                format!("--skip-unchanged on does not go with --layout {layout}"),
+                "leave it out: nothing is looked up while documents are appended",
             );
         }
         Ok(())

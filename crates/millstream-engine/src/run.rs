@@ -13,7 +13,7 @@ use crate::observe::{Event, Observer};
 use crate::request::LoadRequest;
 use crate::stop::StopReason;
 use crate::store::{self, Identity, Opened, OwnedLoad, Schema};
-use crate::write::{LaneReport, LaneSetup, Target};
+use crate::write::{LaneReport, LaneSetup, SegmentPlan, Target};
 use millstream_model::limits::SLOTS;
 use millstream_model::{Counters, Receipt, WalScope};
 use millstream_pg::{ConnInfo, Connection, SessionSettings, retry_delay};
@@ -86,6 +86,12 @@ impl Run {
         let Self { request, around, collection, facts: Facts { owned, lanes, .. }, .. } = self;
         let (lanes, rejects) = (*lanes, reject_limits(request, owned));
         let target = Arc::new(Target::new(request, collection, self.schema.clone()));
+        let batch_bytes_max = request.memory_bytes / (MEMORY_BATCHES * usize::from(lanes));
+        let segments = request.layout.appends.then(|| {
+            // What a stream has said it says once.
+            let held = (!request.is_repeatable()).then_some(batch_bytes_max);
+            Arc::new(SegmentPlan::new(request, collection, self.schema.clone(), self.control.server.lz4, held))
+        });
         let setups = (0..lanes)
             .map(|lane| LaneSetup {
                 db: around.db.clone(),
@@ -94,11 +100,10 @@ impl Run {
                 lane,
                 run: owned.run,
                 batch_rows: request.batch_rows,
-                batch_bytes_max: request
-                    .batch_bytes_max
-                    .min(request.memory_bytes / (MEMORY_BATCHES * usize::from(lanes))),
+                batch_bytes_max: request.batch_bytes_max.min(batch_bytes_max),
                 flush_after: FLUSH_AFTER,
                 age_max: request.lane_age_max,
+                segments: segments.clone(),
                 rejects,
                 table_empty: collection.empty,
                 observer: Arc::clone(&around.observer),
@@ -164,7 +169,7 @@ impl Facts {
             rows_per_second,
             lanes: *lanes,
             durability: identity.durability.name.into(),
-            layout: "table".into(),
+            layout: identity.layout.name.into(),
             writers,
             retries: finish.reports.iter().map(|r| r.retries).sum(),
             deadlocks: finish.reports.iter().map(|r| r.deadlocks).sum(),
@@ -189,7 +194,11 @@ impl Facts {
 async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Result<(Connection, Schema), Error> {
     let mut control = connect_control(&around.db).await?;
     millstream_pg::ensure_session_pooling(&control, &connect_control(&around.db).await?).await?;
-    require_staging(&control).await?;
+    if request.layout.appends {
+        tell_of_wal(&control, request, &*around.observer).await?;
+    } else {
+        require_staging(&control).await?;
+    }
     for warning in request.durability.check(&control).await? {
         around.observer.event(Event::Warning(warning));
     }
@@ -202,6 +211,15 @@ async fn connect_control(db: &ConnInfo) -> Result<Connection, Error> {
     let control = millstream_pg::connect(db, &SessionSettings::control()).await?;
     control.client.batch_execute(include_str!("write/durable.sql")).await?;
     Ok(control)
+}
+
+/// A table that is filled in the transaction that made it is not written twice where nobody needs the WAL.
+async fn tell_of_wal(control: &Connection, request: &LoadRequest, observer: &dyn Observer) -> Result<(), Error> {
+    let minimal = "select pg_catalog.current_setting('wal_level') = 'minimal'";
+    if !request.durability.unlogged && control.client.query_one(minimal, &[]).await?.get(0) {
+        observer.event(Event::WalFree);
+    }
+    Ok(())
 }
 
 /// Every lane stages its batches in a temporary table.
@@ -241,6 +259,7 @@ fn identity(request: &LoadRequest, collection: &Collection, feed: &Feed) -> Iden
         key: collection.key.clone(),
         format: request.format.clone(),
         durability: request.durability,
+        layout: request.layout,
         sources: feed.source_names(),
         resumable: feed.resumable(),
         once: feed.resumable() && collection.mode.adds_up(),

@@ -8,6 +8,7 @@ mod durability;
 mod faults;
 mod freeze;
 mod load;
+mod log;
 mod modes;
 mod obstacles;
 mod plan;

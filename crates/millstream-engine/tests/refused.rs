@@ -90,7 +90,8 @@ async fn stored(client: &Client, table: &str) -> BTreeMap<String, i64> {
 
 /// What a constraint checks.
 async fn expression(client: &Client, table: &str, name: &str) -> String {
-    let sql = "select pg_get_expr(conbin, conrelid) from pg_constraint where conrelid = $1::text::regclass and conname = $2";
+    let sql =
+        "select pg_get_expr(conbin, conrelid) from pg_constraint where conrelid = $1::text::regclass and conname = $2";
     client.query_one(sql, &[&table, &name]).await.expect("the constraint is there").get(0)
 }
 

@@ -145,6 +145,7 @@ fn told(event: Event) -> Vec<String> {
             vec![format!("created: {}", ddl.split_whitespace().collect::<Vec<_>>().join(" "))]
         }
         Event::Warning(text) => vec![format!("warning: {text}")],
+        Event::WalFree => vec!["no WAL is written for documents: wal_level is minimal".to_owned()],
         Event::Resumed { load_id, documents } => {
             vec![format!("resuming load {load_id} after {}", quantity::things(documents, "document"))]
         }
@@ -155,7 +156,10 @@ fn told(event: Event) -> Vec<String> {
             vec![format!("the server crashed and lost batches of lane {lane}, which are written again: {batches}")]
         }
         // A server that is gone for minutes is tried a hundred times.
-        Event::Retry { attempt, .. } if !attempt.is_power_of_two() => Vec::new(),
+        Event::Retry { attempt, .. } | Event::Again { attempt, .. } if !attempt.is_power_of_two() => Vec::new(),
+        Event::Again { after, error, .. } => {
+            vec![format!("the load broke off and goes on in {:.1} s: {error}", after.as_secs_f64())]
+        }
         Event::Retry { lane, attempt, after, error } => {
             vec![format!("retry {attempt} of lane {lane} in {:.1} s: {error}", after.as_secs_f64())]
         }

@@ -15,7 +15,7 @@ fn meaning(counter: &str) -> &'static str {
         "stale" => "older than the stored version",
         "kept" => "existing keys, left as they were",
         "deleted" => "keys removed",
-        "appended" => "appended",
+        "appended" => "for `millstream compact` to merge",
         "rejected" => "could not be stored",
         _ => "",
     }

@@ -16,6 +16,7 @@ mod hostile;
 mod kill;
 mod lab;
 mod local;
+mod log_kill;
 mod mending;
 mod mix;
 mod models;

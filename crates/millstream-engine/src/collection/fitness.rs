@@ -65,6 +65,17 @@ fn no_deletes(table: &Table) -> Option<(String, String)> {
     ))
 }
 
+/// Why segments cannot be merged into a table that has more to say of a document than its key.
+pub(super) fn not_appendable(request: &LoadRequest) -> Error {
+    Error::Collection {
+        collection: request.collection.clone(),
+        problem: "documents are appended only where nothing but the key decides: it has a trigger, a constraint, a \
+                  generated column, an index beside the key's, or a key that is not in collation \"C\""
+            .into(),
+        hint: "leave out --layout log".into(),
+    }
+}
+
 /// Whether an update may find the table's rows by a join with staged keys: they compare as those do,
 /// and no trigger can drop a row or would be planned under the settings that keep the join in order.
 pub(super) fn joins(table: &Table) -> bool {

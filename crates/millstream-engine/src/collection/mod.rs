@@ -80,6 +80,9 @@ pub(crate) async fn plan(
             let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
             let checks = table_checks(control, request, &table, &mut warnings).await?;
             let (joins, judges) = (fitness::joins(&table), fitness::judges(&table) || !checks.is_empty());
+            if request.layout.appends && (judges || !joins) {
+                return Err(fitness::not_appendable(request));
+            }
             Ok(Plan { key, reasons, ddl: None, warnings, checks, version, joins, judges, mode })
         }
         None => {

@@ -7,12 +7,14 @@ use super::subject::{Subject, rows_estimate, subjects};
 use super::switch::Switch;
 use super::uncast::{Uncast, uncast};
 use super::{Applied, Refresh, find, is_unlogged, lock, refresh_session, swap};
+use crate::compaction::{Compacted, compact};
 use crate::error::Error;
 use crate::failpoint;
 use crate::limits::{
     BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, CLEAR_BEFORE_PATIENCE, LITTER_SHARE_MAX, REFRESH_TRIES_MAX,
     SWITCH_PATIENCE,
 };
+use crate::store::collections::Collection;
 use crate::store::{Schema, models};
 use millstream_model::CollectionName;
 use millstream_pg::ConnInfo;
@@ -108,6 +110,7 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
     connection.require_writable()?;
     let client = &connection.client;
     let mut subjects = subjects(client, schema, &request.models, connection.server.version_num).await?;
+    let waiting = compacted(db, schema, &subjects, request.workers).await?;
     for subject in &subjects {
         lock::lock_for_refresh(client, &subject.model).await?;
     }
@@ -127,10 +130,34 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
     let seconds = started.elapsed().as_secs_f64();
     let mut refreshed = Vec::new();
     for (subject, (way, applied)) in subjects.iter().zip(done) {
-        refreshed.push(tidied(client, subject, way, applied, seconds).await);
+        let mut one = tidied(client, subject, way, applied, seconds).await;
+        one.warnings.extend(waiting.iter().find(|(oid, _)| *oid == subject.model.table_oid).map(|(_, w)| w.clone()));
+        refreshed.push(one);
     }
     failpoint::hit("refresh-tidied").await?;
     Ok(refreshed)
+}
+
+/// Merges what waits in segments of the collections, for models are made from tables; what is left waiting, by
+/// collection.
+async fn compacted(
+    db: &ConnInfo,
+    schema: &Schema,
+    subjects: &[Subject<'_>],
+    workers: Option<usize>,
+) -> Result<Vec<(u32, String)>, Error> {
+    let mut collections: Vec<&Collection> = subjects.iter().map(|subject| &subject.collection).collect();
+    collections.sort_by_key(|collection| collection.table_oid);
+    collections.dedup_by_key(|collection| collection.table_oid);
+    let mut waiting = Vec::new();
+    for collection in collections {
+        let Compacted { left, waits_for, .. } = compact(db, schema, collection, workers).await?;
+        if left > 0 {
+            let until = waits_for.map_or_else(String::new, |load_id| format!(" until load {load_id} has ended"));
+            waiting.push((collection.table_oid, format!("{left} segments were left to the next refresh{until}")));
+        }
+    }
+    Ok(waiting)
 }
 
 /// One try; `None` when everything changed after the ways were chosen.

@@ -18,7 +18,7 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 #[derive(Debug)]
 pub(super) struct Subject<'a> {
     pub(super) model: Model,
-    collection: Collection,
+    pub(super) collection: Collection,
     pub(super) schema: &'a Schema,
     pub(super) unlogged: bool,
     version_num: i32,

@@ -3,6 +3,7 @@
 use super::loads::lock_unfinished;
 use super::models;
 use super::schema::Schema;
+use super::segments;
 use crate::collection::Check;
 use crate::error::Error;
 use crate::limits::DROP_LOCK_WAIT;
@@ -19,7 +20,7 @@ pub struct CollectionSummary {
     pub name: CollectionName,
     /// Columns of the key, in index order.
     pub key: Vec<KeyColumn>,
-    /// `table` or `log`.
+    /// `log` while documents wait in segments, else `table`.
     pub layout: String,
     /// Whether the table was there before Millstream.
     pub adopted: bool,
@@ -33,6 +34,10 @@ pub struct CollectionSummary {
     pub bytes: Option<u64>,
     /// What its table checks.
     pub checks: Vec<Check>,
+    /// Segments of the log layout that wait to be merged into the table.
+    pub segments: u64,
+    /// Bytes of their documents.
+    pub segment_bytes: u64,
     /// Loads on record.
     pub loads: u64,
     /// When the last load ended, or began if it has not ended: UTC, RFC 3339.
@@ -79,6 +84,8 @@ pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSumm
                 bytes: optional_count(row, "bytes"),
                 checks: serde_json::from_str(row.get("checks"))
                     .map_err(|_| Error::Ledger("the constraints of a collection cannot be read"))?,
+                segments: optional_count(row, "segments").unwrap_or(0),
+                segment_bytes: optional_count(row, "segment_bytes").unwrap_or(0),
                 loads: optional_count(row, "loads").unwrap_or(0),
                 last_load_at: row.get("last_load_at"),
             })
@@ -131,6 +138,10 @@ pub async fn drop(
         let hint = format!("remove it first: millstream unpublish {}", model.name);
         return Err(Error::Model { model: model.name, problem: "is derived from it".into(), hint });
     }
+    if !segments::try_lock(&transaction, oid, true).await? {
+        return Err(Error::CompactionBusy { collection: collection.name.clone() });
+    }
+    segments::drop(&transaction, schema, &segments::list(&transaction, schema, oid).await?).await?;
     let loads = transaction.execute(&schema.sql("delete from {schema}.load where table_oid = $1"), &[&oid]).await?;
     transaction.execute(&schema.sql("delete from {schema}.collection where table_oid = $1"), &[&oid]).await?;
     transaction.execute(&schema.sql("delete from {schema}.tombstone where table_oid = $1"), &[&oid]).await?;

@@ -4,13 +4,15 @@ select
     coalesce(n.nspname, k.schema_name)::text as schema_name,
     coalesce(t.relname, k.table_name)::text as table_name,
     k.key::text as key,
-    k.layout,
+    case when s.segments > 0 then 'log' else k.layout end as layout,
     k.adopted,
     t.oid is not null as present,
     t.relpersistence = 'u' as unlogged,
     case when t.reltuples >= 0 then t.reltuples::bigint end as rows_estimate,
     case when t.oid is not null then pg_total_relation_size(t.oid) end as bytes,
     coalesce(c.checks, '[]')::text as checks,
+    s.segments,
+    s.segment_bytes,
     l.loads,
     to_char(l.last_load_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as last_load_at
 from {schema}.collection k
@@ -30,4 +32,9 @@ left join lateral (
     from {schema}.load
     where table_oid = k.table_oid
 ) l on true
+left join lateral (
+    select count(*) as segments, coalesce(sum(bytes), 0)::bigint as segment_bytes
+    from {schema}.segment
+    where table_oid = k.table_oid
+) s on true
 order by 2, 3, k.created_at

@@ -4,6 +4,7 @@ use super::collections::Collection;
 use super::load::await_openings;
 use super::loads::lock_unfinished;
 use super::schema::Schema;
+use super::segments;
 use super::unlogged;
 use crate::error::Error;
 use crate::limits::FREEZE_LOCK_WAIT;
@@ -141,6 +142,7 @@ async fn unlogged_tables(
         return Err(gone(collection));
     }
     let mut names = vec![table(collection)];
+    names.extend(segments::list(client, schema, collection.table_oid).await?.iter().map(|s| s.table(schema)));
     names.extend(derived_tables(client, schema, collection.table_oid).await?);
     let rows = client.query(include_str!("freeze_tables.sql"), &[&names]).await?;
     Ok(rows.iter().map(|row| (row.get(0), u64::try_from(row.get::<_, i64>(1)).unwrap_or(0))).collect())

@@ -4,10 +4,12 @@ use super::finished::finished;
 use super::freeze::refuse_frozen;
 use super::lock::load_lock_keys;
 use super::schema::Schema;
+use super::segments::refuse_appended;
 use super::unlogged;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::failpoint;
+use crate::layout::Layout;
 use crate::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
 use crate::source::Prefix;
 use millstream_model::limits::SLOTS;
@@ -33,6 +35,8 @@ pub(crate) struct Identity {
     pub format: String,
     /// What this run promises; another run may promise otherwise.
     pub durability: &'static Durability,
+    /// Where the documents go.
+    pub layout: &'static Layout,
     /// Names of the sources in order.
     pub sources: Vec<String>,
     /// Whether a later run can be given the same sources.
@@ -106,6 +110,9 @@ pub(crate) async fn open(
             unfinished => break unfinished?,
         }
     };
+    if !identity.layout.appends {
+        refuse_appended(client, schema, identity.table_oid, &identity.collection).await?;
+    }
     if identity.durability.unlogged {
         refuse_frozen(client, identity.table_oid, &identity.collection).await?;
     }
@@ -121,6 +128,7 @@ pub(crate) async fn open(
         Some(load_id) => load_id,
         None => insert(client, schema, identity, lanes).await?,
     };
+    client.execute(&schema.sql(include_str!("load_order.sql")), &[&load_id]).await?;
     client.execute("select pg_advisory_unlock($1)", &[&OPEN_LOCK]).await?;
     failpoint::hit("load-recorded").await?;
     let transaction = client.transaction().await?;
@@ -209,6 +217,7 @@ async fn find_unfinished(client: &Client, schema: &Schema, identity: &Identity) 
         (row.get::<_, &str>("mode") != identity.mode, "in another mode"),
         (!row.get::<_, bool>("same_key"), "by another key"),
         (row.get::<_, &str>("format") != identity.format, "in another format"),
+        (row.get::<_, &str>("layout") != identity.layout.name, "in another layout"),
         (!identity.sources.starts_with(&sources), "together with other sources or in another order"),
         (row.get::<_, i16>("slot_hash_version") != SLOT_HASH_VERSION, "with another version of millstream"),
     ];
@@ -238,6 +247,7 @@ async fn insert(client: &Client, schema: &Schema, identity: &Identity, lanes: u1
                 &i16::try_from(lanes).expect("lanes are few"),
                 &identity.durability.name,
                 &identity.resumable,
+                &identity.layout.name,
             ],
         )
         .await?;

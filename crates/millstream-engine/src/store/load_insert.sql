@@ -5,7 +5,7 @@ insert into {schema}.load (
 )
 values (
     $1, $2, $3, ($4::text)::jsonb, $5, $6, $7, $8,
-    'running', 0, $9, 'table', $10,
+    'running', 0, $9, $11, $10,
     pg_catalog.array_fill(0, array[256]), pg_catalog.array_fill(0::bigint, array[256])
 )
 returning load_id

@@ -12,6 +12,7 @@ pub mod models;
 mod registry;
 pub mod rejects;
 mod schema;
+pub mod segments;
 mod unlogged;
 
 pub use freeze::{FreezeEstimate, Frozen, freeze, freeze_estimate};

@@ -86,3 +86,33 @@ $distinct_values$;
 
 -- What the next refresh is to make of a model, where that is something else than `definition`.
 alter table {schema}.model add column wanted jsonb;
+
+-- The place of a load's newest run among all: of two documents of a key that wait in segments, the one of the
+-- later run counts. Drawn when a run begins, one run at a time.
+create sequence {schema}.run_number;
+alter table {schema}.load add column run_order bigint not null default 0;
+
+-- A segment of the log layout: documents of one lane, in their order, in the table {schema}.segment_ID (the key's
+-- columns and doc, null where a document deletes), committed at once. `compaction` is the group with which it is
+-- being merged into the collection's table, in ranges of keys between the `bounds`; see `merged_range`.
+create sequence {schema}.segment_number;
+create table {schema}.segment (
+    segment_id bigint primary key,
+    table_oid oid not null,
+    load_id bigint not null,
+    run_order bigint not null,
+    documents bigint not null,
+    deletes bigint not null,
+    bytes bigint not null,
+    compaction bigint,
+    bounds text[],
+    committed_at timestamptz not null default now()
+);
+create index segment_table_oid on {schema}.segment (table_oid);
+
+-- A range of a compaction that is merged, written in the transaction that merged it.
+create table {schema}.merged_range (
+    compaction bigint not null,
+    range smallint not null,
+    primary key (compaction, range)
+);

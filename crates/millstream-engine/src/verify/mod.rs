@@ -24,6 +24,7 @@ use crate::limits::{FINDINGS_LISTED, FINDINGS_MAX, SORT_MEMORY_MIB, VERIFY_MEMOR
 use crate::merge::Mode;
 use crate::observe::Tally;
 use crate::request::LoadRequest;
+use crate::store::Schema;
 use comparison::{Comparison, Terms};
 use fold::Folding;
 use millstream_model::Counters;
@@ -149,7 +150,8 @@ pub async fn verify(request: &VerifyRequest, db: &ConnInfo, tally: Arc<Tally>) -
     };
     // A new one: sorting may have taken longer than an idle connection lives.
     let connection = connect(db).await?;
-    let stored = Stored::open(&connection.client, &reading).await?;
+    let schema = Schema::new(&request.load.schema);
+    let stored = Stored::open(&connection.client, &schema, &reading).await?;
     let found = comparison::compare(folding, stored, &terms).await?;
     Ok(Verification { seconds: started.elapsed().as_secs_f64(), warnings, ..verification(request, counts, found) })
 }

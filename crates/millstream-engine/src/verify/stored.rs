@@ -1,6 +1,7 @@
 //! The rows of a table in the order of their keys, through one statement that needs only `select`.
 
 use crate::error::Error;
+use crate::store::{Schema, segments};
 use futures_util::TryStreamExt;
 use millstream_model::key_bytes::{key_texts, put_bool, put_i32, put_i64, put_text, put_uuid};
 use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, KeyType};
@@ -31,7 +32,10 @@ const READABLE: &[char] = &['r', 'p', 'v', 'm', 'f'];
 pub(super) struct Reading {
     /// The key with the types of the table's columns, in the order of its index where it has one.
     pub(super) key: KeySpec,
-    sql: String,
+    table_oid: u32,
+    table: String,
+    selected: String,
+    order: String,
 }
 
 impl Reading {
@@ -60,8 +64,7 @@ impl Reading {
         }
         let (selected, order) = (selected.join(", "), order.join(", "));
         let relation = quote_qualified(&name.schema, &name.table);
-        let sql = format!("select {selected}, doc from {relation} order by {order}");
-        Ok(Self { key: KeySpec { columns }, sql })
+        Ok(Self { key: KeySpec { columns }, table_oid: table.oid, table: relation, selected, order })
     }
 }
 
@@ -153,10 +156,16 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// Begins to read; what is read is one snapshot, as of any single statement.
-    pub(super) async fn open(client: &Client, reading: &Reading) -> Result<Self, Error> {
+    /// Begins to read, over segments and table; what is read is one snapshot, as of any single statement.
+    pub(super) async fn open(client: &Client, schema: &Schema, reading: &Reading) -> Result<Self, Error> {
+        let Reading { key, table_oid, table, selected, order } = reading;
+        client.batch_execute("begin").await?;
+        let segments = segments::hold(client, schema, *table_oid).await?;
+        let keys: Vec<String> = key.columns.iter().map(|column| quote_identifier(&column.name)).collect();
+        let relation = segments::newest(schema, table, &keys, &segments);
         let none: [&str; 0] = [];
-        let rows = Box::pin(client.query_raw(&reading.sql, none).await?);
+        let sql = format!("select {selected}, doc from {relation} as newest order by {order}");
+        let rows = Box::pin(client.query_raw(&sql, none).await?);
         Ok(Self { rows, types: reading.key.types(), last: Vec::new() })
     }
 

@@ -10,7 +10,7 @@ use millstream_model::key_bytes::put_copy_fields;
 use tokio_postgres::{CopyInSink, Statement};
 
 /// Signature, flags and extension length (PostgreSQL manual, COPY, "Binary Format").
-const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+pub(super) const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 /// Version byte in front of the JSON text of a binary jsonb value (`jsonb_recv`).
 pub(super) const JSONB_VERSION: u8 = 1;
 

@@ -5,6 +5,7 @@ use super::choice::{Caution, Choice};
 use super::comparison::{self, Sample};
 use super::kept::Kept;
 use super::replay::{self, Refused};
+use super::segment::SegmentPlan;
 use super::statement::{Prepared, Target};
 use super::walk::Walker;
 use super::{Session, Writer, arrays};
@@ -37,6 +38,8 @@ pub(crate) struct LaneSetup {
     pub(crate) flush_after: Duration,
     /// Age at which the connection is replaced.
     pub(crate) age_max: Duration,
+    /// How documents are appended, in the log layout.
+    pub(crate) segments: Option<Arc<SegmentPlan>>,
     /// Under which it stops.
     pub(crate) rejects: RejectLimits,
     /// Whether the table was empty when the run began.
@@ -465,9 +468,16 @@ fn openings(setup: &LaneSetup) -> [String; 2] {
     [OPENING, include_str!("flushing.sql")].map(|opening| format!("{opening};\n{turn}"))
 }
 
+/// A connection that owns the lane, with all that its batches need.
+async fn attach(setup: &LaneSetup, again: bool) -> Result<(Link, i32, i64), Error> {
+    let (connection, epoch, batches) = take_over(setup, again).await?;
+    let prepared = setup.target.prepare(&connection.client).await?;
+    Ok((Link { opened: Instant::now(), connection, prepared, walker: None }, epoch, batches))
+}
+
 /// A connection for the lane: ends the recorded backend, raises the epoch on a reconnect (which
 /// waits for a commit in flight) and reads how many batches are committed.
-async fn attach(setup: &LaneSetup, again: bool) -> Result<(Link, i32, i64), Error> {
+pub(super) async fn take_over(setup: &LaneSetup, again: bool) -> Result<(Connection, i32, i64), Error> {
     let connection = millstream_pg::connect(&setup.db, &setup.target.session(setup.lane)).await?;
     let client = &connection.client;
     setup.target.durability.begin(client).await?;
@@ -485,12 +495,11 @@ async fn attach(setup: &LaneSetup, again: bool) -> Result<(Link, i32, i64), Erro
     }
     failpoint::hit(if again { "lane-reattached" } else { "lane-attached" }).await?;
     let (epoch, batches) = (row.get(0), row.get(1));
-    let prepared = setup.target.prepare(client).await?;
-    Ok((Link { opened: Instant::now(), connection, prepared, walker: None }, epoch, batches))
+    Ok((connection, epoch, batches))
 }
 
 /// WAL written by this backend so far (PostgreSQL 18 and later).
-async fn own_wal_bytes(connection: &Connection) -> Option<u64> {
+pub(super) async fn own_wal_bytes(connection: &Connection) -> Option<u64> {
     if connection.server.version_num < 180_000 {
         return None;
     }

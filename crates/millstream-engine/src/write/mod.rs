@@ -11,22 +11,51 @@ mod halving;
 mod kept;
 mod lane;
 mod replay;
+mod segment;
 mod staged;
 mod statement;
 mod upsert;
 mod walk;
 
-pub(crate) use lane::{Lane, LaneReport, LaneSetup};
+pub(crate) use lane::{LaneReport, LaneSetup};
+pub(crate) use segment::SegmentPlan;
 pub(crate) use statement::Target;
 
-use crate::batch::{Batch, Group};
+use crate::batch::{Batch, Group, Part};
 use crate::error::Error;
 use crate::merge::Written;
 use crate::request::SkipUnchanged;
 use futures_util::future::BoxFuture;
+use lane::Lane;
+use segment::Appender;
 use statement::Prepared;
+use tokio::sync::mpsc;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
+
+/// A lane that owns its row, of either layout.
+pub(crate) enum OpenLane {
+    Batches(Box<Lane>),
+    Segments(Box<Appender>),
+}
+
+impl OpenLane {
+    /// Connects and takes the lane's row over.
+    pub(crate) async fn new(setup: LaneSetup) -> Result<Self, Error> {
+        Ok(match setup.segments {
+            None => Self::Batches(Box::new(Lane::open(setup).await?)),
+            Some(_) => Self::Segments(Box::new(Appender::open(setup).await?)),
+        })
+    }
+
+    /// Commits what comes through the queue until it ends.
+    pub(crate) async fn run(self, queue: mpsc::Receiver<Part>) -> Result<LaneReport, Error> {
+        match self {
+            Self::Batches(lane) => lane.run(queue).await,
+            Self::Segments(appender) => appender.run(queue).await,
+        }
+    }
+}
 
 /// A way of writing. It runs inside an open transaction and leaves that open; after an error the
 /// caller rolls back.

@@ -19,13 +19,17 @@ Examples:
 ///
 /// Rows are an estimate from the table's statistics. The size counts indexes and TOAST. A crash of
 /// the server empties a table that is not logged. A check that is not valid may be broken by rows that
-/// were stored before it.
+/// were stored before it. What was loaded with --layout log waits, in so many segments, for
+/// `millstream compact`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CollectionsArgs {
     #[command(flatten)]
     target: TargetArgs,
 }
+
+/// Place of the column for what waits, where anything does.
+const WAITING_PLACE: usize = 3;
 
 /// Runs the command.
 pub async fn run(args: &CollectionsArgs, output: Output) -> Result<Exit, Failure> {
@@ -45,6 +49,7 @@ pub async fn run(args: &CollectionsArgs, output: Output) -> Result<Exit, Failure
 
 fn table(found: &[CollectionSummary]) -> Table {
     let checks = found.iter().any(|c| !c.checks.is_empty());
+    let waits = found.iter().any(|c| c.segments > 0);
     let mut columns = vec![
         ("name", Align::Left),
         ("rows", Align::Right),
@@ -55,11 +60,14 @@ fn table(found: &[CollectionSummary]) -> Table {
         ("key", if checks { Align::Left } else { Align::Wrap }),
     ];
     columns.extend(checks.then_some(("checks", Align::Wrap)));
+    if waits {
+        columns.insert(WAITING_PLACE, ("waiting", Align::Right));
+    }
     let mut table = Table::new(&columns);
     for c in found {
         let key: Vec<&str> = c.key.iter().map(|column| column.name.as_str()).collect();
         let listed: Vec<String> = c.checks.iter().map(listed).collect();
-        let cells = [
+        let mut cells = vec![
             c.name.to_string(),
             c.rows_estimate.map_or_else(|| "?".to_owned(), |n| format!("~{}", quantity::count(n))),
             c.bytes.map_or_else(|| "no table".to_owned(), quantity::bytes),
@@ -68,7 +76,11 @@ fn table(found: &[CollectionSummary]) -> Table {
             c.last_load_at.as_deref().map(quantity::minute).unwrap_or_default(),
             key.join(", "),
         ];
-        table.row(cells.into_iter().chain(checks.then(|| listed.join(", "))));
+        if waits {
+            cells.insert(WAITING_PLACE, waiting(c));
+        }
+        cells.extend(checks.then(|| listed.join(", ")));
+        table.row(cells);
     }
     table
 }
@@ -76,4 +88,11 @@ fn table(found: &[CollectionSummary]) -> Table {
 fn listed(check: &Check) -> String {
     let validated = if check.validated { "" } else { " not valid" };
     format!("{} {}{validated}", check.name, check.expression)
+}
+
+fn waiting(collection: &CollectionSummary) -> String {
+    match collection.segments {
+        0 => String::new(),
+        segments => format!("{} in {}", quantity::bytes(collection.segment_bytes), quantity::count(segments)),
+    }
 }

@@ -2,13 +2,15 @@
 
 use crate::args::TargetArgs;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, shell_word};
 use crate::key_values;
 use crate::limits::DISTINCT_LINES_MAX;
-use crate::output::Output;
+use crate::output::{Output, note};
+use crate::quantity;
 use crate::target::Database;
 use futures_util::StreamExt;
 use millstream_engine::store::collections::Collection;
+use millstream_engine::store::segments;
 use millstream_engine::{DistinctRequest, distinct};
 use millstream_model::CollectionName;
 
@@ -57,6 +59,15 @@ pub struct DistinctArgs {
 /// Runs the command.
 pub async fn run(args: &DistinctArgs, output: Output) -> Result<Exit, Failure> {
     let (mut database, collection) = Database::open_table(&args.target, &args.name).await?;
+    let waiting = segments::count(&database.connection.client, &database.schema, &collection).await?;
+    if waiting > 0 {
+        let name = &collection.name;
+        note(&format!(
+            "{} of {name} are not looked at, for they have no index: millstream compact {}",
+            quantity::things(waiting as u64, "segment"),
+            shell_word(name)
+        ));
+    }
     let request = DistinctRequest {
         column: args.column.clone(),
         prefix: args.prefix.as_deref().map(|text| values(text, &args.column, &collection)).unwrap_or_default(),

@@ -64,16 +64,16 @@ struct Count {
 
 /// Runs the command.
 pub async fn run(args: &GetArgs, output: Output) -> Result<Exit, Failure> {
-    let (database, collection) = Database::open_table(&args.target, &args.name).await?;
+    let (mut database, collection) = Database::open_table(&args.target, &args.name).await?;
     let parts = |key: &String| parts(key, &collection, args.count);
     let keys: Vec<Vec<String>> = args.keys.iter().map(parts).collect::<Result<_, _>>()?;
     if args.count {
-        return count(&database, &collection, &args.keys, keys, output).await;
+        return count(&mut database, &collection, &args.keys, keys, output).await;
     }
     let mut answers = Vec::new();
     let mut missing = 0;
     for (text, key) in args.keys.iter().zip(keys) {
-        let found = documents::document(&database.connection.client, &collection, &key).await?;
+        let found = documents::document(&mut database.connection.client, &database.schema, &collection, &key).await?;
         if found.is_none() {
             note(&format!("missing: {text}"));
             missing += 1;
@@ -92,7 +92,7 @@ pub async fn run(args: &GetArgs, output: Output) -> Result<Exit, Failure> {
 
 /// Prints how many documents begin with each key.
 async fn count(
-    database: &Database,
+    database: &mut Database,
     collection: &Collection,
     texts: &[String],
     keys: Vec<Vec<String>>,
@@ -100,7 +100,7 @@ async fn count(
 ) -> Result<Exit, Failure> {
     let mut counts = Vec::new();
     for (text, key) in texts.iter().zip(keys) {
-        let count = documents::count(&database.connection.client, collection, &key).await?;
+        let count = documents::count(&mut database.connection.client, &database.schema, collection, &key).await?;
         if !output.is_json() {
             output.line(&format!("{count}\t{text}"))?;
         }

@@ -14,8 +14,8 @@ use crate::{preview, receipt};
 use millstream_engine::source::SourceError;
 use millstream_engine::store::rejects::RejectFilter;
 use millstream_engine::{
-    DURABILITIES, DryRun, Durability, LoadRequest, MODES, Mode, Outcome, RefreshRequest, SkipUnchanged, Stop,
-    StopReason, Surroundings, Tally, Tombstone, estimate,
+    DURABILITIES, DryRun, Durability, LAYOUTS, Layout, LoadRequest, MODES, Mode, Outcome, RefreshRequest,
+    SkipUnchanged, Stop, StopReason, Surroundings, Tally, Tombstone, estimate,
 };
 use millstream_model::{CollectionName, KeyRequest};
 use millstream_pg::ConnInfo;
@@ -90,6 +90,10 @@ pub struct LoadArgs {
     #[arg(long, value_name = "SQL")]
     check: Vec<String>,
 
+    /// Where documents go
+    #[arg(long, value_name = "LAYOUT", default_value = LAYOUTS[0].name, value_parser = layouts())]
+    layout: String,
+
     /// Leave a stored document alone that equals the new one: no lock, no write
     #[arg(long, value_name = "WHETHER", default_value = "auto")]
     skip_unchanged: Skip,
@@ -102,9 +106,10 @@ pub struct LoadArgs {
     #[arg(long, value_name = "N")]
     lanes: Option<u16>,
 
-    /// Documents committed at once by a connection, 1,000,000 at most
-    #[arg(long, value_name = "N", default_value_t = millstream_engine::limits::BATCH_ROWS)]
-    batch_rows: usize,
+    /// Documents committed at once by a connection, 1,000,000 at most [default: 100,000; with --layout log as many
+    /// as fill 64 MiB]
+    #[arg(long, value_name = "N")]
+    batch_rows: Option<usize>,
 
     /// Source data in flight at most, 32MiB to 4GiB; a plain number counts bytes
     #[arg(long, value_name = "SIZE", default_value = "128MiB")]
@@ -183,6 +188,10 @@ pub(super) fn formats() -> clap::builder::PossibleValuesParser {
 pub(super) fn modes() -> String {
     let modes = MODES.iter().map(|m| format!("\n- {}{}: {}", m.name, m.arguments, m.about));
     std::iter::once("What a new document does to the stored one of its key\n".to_owned()).chain(modes).collect()
+}
+
+fn layouts() -> clap::builder::PossibleValuesParser {
+    LAYOUTS.iter().map(|l| clap::builder::PossibleValue::new(l.name).help(l.about)).collect::<Vec<_>>().into()
 }
 
 fn durabilities() -> clap::builder::PossibleValuesParser {
@@ -358,6 +367,7 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     request.forget_deletes = args.forget_deletes.map(|age| std::time::Duration::from_secs(age.seconds));
     request.durability =
         Durability::by_name(&args.durability).ok_or_else(|| Failure::bug("a promise that was listed is gone"))?;
+    request.layout = Layout::by_name(&args.layout).ok_or_else(|| Failure::bug("a layout that was listed is gone"))?;
     request.skip_unchanged = match args.skip_unchanged {
         Skip::Auto => SkipUnchanged::Auto,
         Skip::On => SkipUnchanged::On,
@@ -367,7 +377,9 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     request.adopt = args.adopt;
     request.resume = args.resume == Resume::Auto;
     request.lanes = args.lanes;
-    request.batch_rows = args.batch_rows;
+    if let Some(rows) = args.batch_rows {
+        (request.batch_rows, request.segment_rows_max) = (rows, rows);
+    }
     request.memory_bytes = args.memory.bytes;
     request.rejects_max = args.max_rejects;
     target::schema(&args.target).name().clone_into(&mut request.schema);

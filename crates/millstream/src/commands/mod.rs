@@ -1,6 +1,7 @@
 //! The commands: one file each, joined here.
 
 mod collections;
+mod compact;
 mod db;
 mod demo;
 mod distinct;
@@ -32,6 +33,7 @@ pub enum Command {
     Loads(loads::LoadsArgs),
     Collections(collections::CollectionsArgs),
     Drop(drop::DropArgs),
+    Compact(compact::CompactArgs),
     Freeze(freeze::FreezeArgs),
     Get(get::GetArgs),
     Distinct(distinct::DistinctArgs),
@@ -55,6 +57,7 @@ pub async fn run(args: Args, signals: Signals) -> Result<Exit, Failure> {
         Command::Loads(args) => loads::run(&args, output).await,
         Command::Collections(args) => collections::run(&args, output).await,
         Command::Drop(args) => drop::run(&args, output).await,
+        Command::Compact(args) => compact::run(&args, output).await,
         Command::Freeze(args) => freeze::run(&args, output).await,
         Command::Get(args) => get::run(&args, output).await,
         Command::Distinct(args) => distinct::run(&args, output).await,

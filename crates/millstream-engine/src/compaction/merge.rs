@@ -1,0 +1,129 @@
+//! One range of keys of a group of segments, merged into the table in one transaction.
+
+use super::{range, session};
+use crate::error::Error;
+use crate::failpoint;
+use crate::limits::COMPACTION_MEMORY_MIB;
+use crate::store::Schema;
+use crate::store::collections::Collection;
+use crate::store::segments::{self, Segment};
+use millstream_model::KeyColumn;
+use millstream_pg::{ConnInfo, quote_qualified, retry_delay};
+use tokio_postgres::Client;
+
+/// How a group is merged.
+pub(super) struct Merge {
+    schema: Schema,
+    table: String,
+    table_oid: u32,
+    compaction: i64,
+    key: Vec<KeyColumn>,
+    bounds: Vec<String>,
+    /// The newest row of each key of a range, in key order; `{range}` stands for its condition.
+    latest: String,
+    key_list: String,
+    join: String,
+    deletes: bool,
+    /// Whether the table held no row, so that every key is new.
+    empty: bool,
+}
+
+impl Merge {
+    pub(super) async fn new(
+        client: &Client,
+        schema: &Schema,
+        collection: &Collection,
+        group: &[Segment],
+    ) -> Result<Self, Error> {
+        let begun = group.first().and_then(|segment| segment.compaction.clone());
+        let (compaction, bounds) = begun.ok_or(Error::Ledger("a group of segments has no number"))?;
+        let keys = segments::key_names(collection);
+        let key_list = keys.join(", ");
+        let table = quote_qualified(&collection.name.schema, &collection.name.table);
+        let exists = format!("select exists (select from {table})");
+        let empty = !client.query_one(&exists, &[]).await?.get::<_, bool>(0);
+        let latest = include_str!("latest.sql")
+            .replace("{key}", &key_list)
+            .replace("{appended}", &segments::appended(schema, &key_list, group));
+        let join: Vec<String> = keys.iter().map(|key| format!("stored.{key} = latest.{key}")).collect();
+        Ok(Self {
+            schema: schema.clone(),
+            table,
+            table_oid: collection.table_oid,
+            compaction,
+            key: collection.key.clone(),
+            bounds,
+            latest,
+            key_list,
+            join: join.join(" and "),
+            deletes: group.iter().any(|segment| segment.deletes > 0),
+            empty,
+        })
+    }
+
+    /// How many ranges there are.
+    pub(super) fn ranges(&self) -> usize {
+        range::count(&self.key, &self.bounds)
+    }
+
+    /// Merges one range and returns the keys written, not those deleted; none where that is done already. Errors that
+    /// pass are waited for: an answer that was lost shows by the range's line.
+    pub(super) async fn run(&self, db: &ConnInfo, range: usize) -> Result<u64, Error> {
+        let (mut attempt, mut empty) = (1, self.empty);
+        loop {
+            let error = match self.attempt(db, range, empty).await {
+                Ok(keys) => return Ok(keys),
+                // Somebody has inserted since.
+                Err(error) if empty && error.is_duplicate() => {
+                    empty = false;
+                    continue;
+                }
+                Err(error) => error,
+            };
+            let Some(after) = retry_delay(attempt, error.kind()) else { return Err(error) };
+            attempt += 1;
+            tokio::time::sleep(after).await;
+        }
+    }
+
+    async fn attempt(&self, db: &ConnInfo, range: usize, empty: bool) -> Result<u64, Error> {
+        let settings = session("millstream compact")
+            .with("work_mem", &format!("{COMPACTION_MEMORY_MIB}MB"))
+            .with("max_parallel_workers_per_gather", "0");
+        let connection = millstream_pg::connect(db, &settings).await?;
+        let client = &connection.client;
+        client.batch_execute(include_str!("../write/durable.sql")).await?;
+        client.batch_execute("begin").await?;
+        // Waits for the backend of a compaction that was killed, if that still merges this range.
+        let line = "insert into {schema}.merged_range (compaction, range) values ($1, $2) on conflict do nothing";
+        let number = i16::try_from(range).expect("workers are few");
+        if client.execute(&self.schema.sql(line), &[&self.compaction, &number]).await? == 0 {
+            return Ok(0);
+        }
+        client.batch_execute(&format!("lock table {} in row exclusive mode", self.table)).await?;
+        let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
+        if client.query_one(oid, &[&self.table]).await?.get::<_, u32>(0) != self.table_oid {
+            return Err(Error::BrokenOff("the collection was renamed just now"));
+        }
+        let keys = client.execute(&self.sql(range, empty), &[]).await?;
+        failpoint::hit("range-merged").await?;
+        client.batch_execute("commit").await?;
+        failpoint::hit("range-committed").await?;
+        connection.close().await;
+        Ok(keys)
+    }
+
+    /// The statement that merges a range.
+    fn sql(&self, range: usize, empty: bool) -> String {
+        let sql = match (empty, self.deletes) {
+            (true, _) => include_str!("merge_new.sql"),
+            (false, false) => include_str!("merge.sql"),
+            (false, true) => include_str!("merge_deleting.sql"),
+        };
+        sql.replace("{latest}", &self.latest)
+            .replace("{range}", &range::condition(&self.key, &self.bounds, range))
+            .replace("{table}", &self.table)
+            .replace("{key}", &self.key_list)
+            .replace("{join}", &self.join)
+    }
+}

@@ -1,0 +1,169 @@
+//! Compaction: the segments of a collection merged into its table, group after group, and dropped.
+
+mod merge;
+mod range;
+
+use crate::error::Error;
+use crate::failpoint;
+use crate::limits::{
+    COMPACTION_BYTES, COMPACTION_LOCK_WAIT, COMPACTION_WORKERS_MAX, DROP_LOCK_WAIT, LOAD_LOCK_POLL, REFRESH_SETTINGS,
+};
+use crate::store::Schema;
+use crate::store::collections::Collection;
+use crate::store::segments::{self, Segment};
+use merge::Merge;
+use millstream_pg::{ConnInfo, SessionSettings};
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::task::JoinSet;
+use tokio_postgres::Client;
+
+/// What a compaction did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Compacted {
+    /// Segments merged and dropped.
+    pub segments: usize,
+    /// Documents in them.
+    pub documents: u64,
+    /// Keys written, those deleted left out; an earlier compaction that was broken off may have written some.
+    pub keys: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// Segments that are left for the next one.
+    pub left: usize,
+    /// The load for whose end they wait: it began before theirs, and what it brings takes effect before.
+    pub waits_for: Option<i64>,
+}
+
+/// Merges the segments of a collection that are there now into its table and drops them. A load into the collection
+/// may run: what it commits meanwhile is left for the next time. Broken off at any moment, it is gone on with by the
+/// next call.
+///
+/// # Errors
+/// [`Error::CompactionBusy`] when another process compacts the collection and does not end,
+/// [`Error::InUse`] when readers do not let go of what is to be dropped; it is merged then.
+pub async fn compact(
+    db: &ConnInfo,
+    schema: &Schema,
+    collection: &Collection,
+    workers: Option<usize>,
+) -> Result<Compacted, Error> {
+    let started = Instant::now();
+    let connection = millstream_pg::connect(db, &session("millstream compact")).await?;
+    connection.require_writable()?;
+    let client = &connection.client;
+    let table_oid = collection.table_oid;
+    let mut done = Compacted::default();
+    let Some(last) = segments::list(client, schema, table_oid).await?.iter().map(|s| s.segment_id).max() else {
+        return Ok(done);
+    };
+    lock(client, collection).await?;
+    let workers = workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let workers = workers.clamp(1, COMPACTION_WORKERS_MAX);
+    while let Some(group) = group(client, schema, collection, last, workers).await? {
+        failpoint::hit("compaction-begun").await?;
+        done.keys += merge_all(db, client, schema, collection, &group).await?;
+        drop_group(client, schema, collection, &group).await?;
+        done.segments += group.len();
+        done.documents += group.iter().map(|segment| segment.documents).sum::<u64>();
+        failpoint::hit("segments-dropped").await?;
+    }
+    done.left = segments::list(client, schema, table_oid).await?.len();
+    if done.left > 0 {
+        let oldest = segments::runs_at_work(client, schema, table_oid).await?.into_iter().next();
+        done.waits_for = oldest.map(|run| run.load_id);
+    }
+    done.seconds = started.elapsed().as_secs_f64();
+    Ok(done)
+}
+
+fn session(name: &str) -> SessionSettings {
+    REFRESH_SETTINGS.iter().fold(SessionSettings::named(name), |session, (name, value)| session.with(name, value))
+}
+
+/// Keeps other compactions of the collection away until the session ends.
+async fn lock(client: &Client, collection: &Collection) -> Result<(), Error> {
+    let deadline = Instant::now() + COMPACTION_LOCK_WAIT;
+    while !segments::try_lock(client, collection.table_oid, false).await? {
+        if Instant::now() > deadline {
+            return Err(Error::CompactionBusy { collection: collection.name.clone() });
+        }
+        tokio::time::sleep(LOAD_LOCK_POLL).await;
+    }
+    Ok(())
+}
+
+/// The segments to merge next: those of a compaction that was broken off, or the first of those that no run at work
+/// can come before any more. The group and its ranges are on record before anything is merged.
+async fn group(
+    client: &Client,
+    schema: &Schema,
+    collection: &Collection,
+    last: i64,
+    ranges: usize,
+) -> Result<Option<Vec<Segment>>, Error> {
+    let table_oid = collection.table_oid;
+    // First, so that what a run committed that has ended meanwhile is in the list.
+    let oldest = segments::runs_at_work(client, schema, table_oid).await?.into_iter().next();
+    let mut all = segments::list(client, schema, table_oid).await?;
+    if let Some(begun) = all.iter().find_map(|segment| segment.compaction.clone()) {
+        all.retain(|segment| segment.compaction.as_ref() == Some(&begun));
+        return Ok(Some(all));
+    }
+    let mut bytes = 0;
+    let group: Vec<Segment> = all
+        .into_iter()
+        .take_while(|segment| oldest.as_ref().is_none_or(|run| segment.run_order <= run.run_order))
+        .filter(|segment| segment.segment_id <= last)
+        .take_while(|segment| {
+            let fits = bytes == 0 || bytes + segment.bytes <= COMPACTION_BYTES;
+            bytes += segment.bytes.max(1);
+            fits
+        })
+        .collect();
+    let Some(first) = group.first() else { return Ok(None) };
+    let begun = (first.segment_id, range::bounds(client, schema, collection, &group, ranges).await?);
+    let ids: Vec<i64> = group.iter().map(|segment| segment.segment_id).collect();
+    let sql = "update {schema}.segment set compaction = $1, bounds = $2 where segment_id = any ($3)";
+    client.execute(&schema.sql(sql), &[&begun.0, &begun.1, &ids]).await?;
+    Ok(Some(group.into_iter().map(|segment| Segment { compaction: Some(begun.clone()), ..segment }).collect()))
+}
+
+/// Merges every range of a group that is not merged, each over a connection of its own. Returns the keys written.
+async fn merge_all(
+    db: &ConnInfo,
+    client: &Client,
+    schema: &Schema,
+    collection: &Collection,
+    group: &[Segment],
+) -> Result<u64, Error> {
+    let merge = Arc::new(Merge::new(client, schema, collection, group).await?);
+    let mut tasks = JoinSet::new();
+    for range in 0..merge.ranges() {
+        let (merge, db) = (Arc::clone(&merge), db.clone());
+        tasks.spawn(async move { merge.run(&db, range).await });
+    }
+    let mut keys = 0;
+    while let Some(joined) = tasks.join_next().await {
+        keys += joined.map_err(|_| Error::BrokenOff("a worker of the compaction could not run"))??;
+    }
+    Ok(keys)
+}
+
+/// Drops the segments of a group, all ranges of which are merged.
+async fn drop_group(client: &Client, schema: &Schema, collection: &Collection, group: &[Segment]) -> Result<(), Error> {
+    let begin = format!("begin; set local lock_timeout = {}", DROP_LOCK_WAIT.as_millis());
+    client.batch_execute(&begin).await?;
+    let dropped = async {
+        segments::drop(client, schema, group).await?;
+        failpoint::hit("segments-dropping").await?;
+        Ok(client.batch_execute("commit").await?)
+    };
+    dropped.await.map_err(|error| match error {
+        Error::Postgres(busy) if busy.sqlstate() == Some("55P03") => {
+            Error::InUse { collection: collection.name.clone(), seconds: DROP_LOCK_WAIT.as_secs() }
+        }
+        other => other,
+    })
+}

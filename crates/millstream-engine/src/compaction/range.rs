@@ -1,0 +1,91 @@
+//! Ranges of keys that share the documents of a group about evenly, so that each worker has its part of the index.
+
+use crate::error::Error;
+use crate::limits::COMPACTION_SAMPLE;
+use crate::store::Schema;
+use crate::store::collections::Collection;
+use crate::store::segments::{self, Segment};
+use millstream_model::KeyColumn;
+use millstream_pg::{quote_identifier, quote_literal};
+use tokio_postgres::Client;
+
+/// Keys between the ranges, in order: the values of the columns as text, key after key. A sample tells them; there
+/// are fewer ranges where it holds fewer keys.
+pub(super) async fn bounds(
+    client: &Client,
+    schema: &Schema,
+    collection: &Collection,
+    group: &[Segment],
+    ranges: usize,
+) -> Result<Vec<String>, Error> {
+    let documents: u64 = group.iter().map(|segment| segment.documents).sum();
+    let percent = (100 * COMPACTION_SAMPLE / documents.max(1)).clamp(1, 100);
+    let keys = segments::key_names(collection);
+    let list = |form: &dyn Fn(&String) -> String| keys.iter().map(form).collect::<Vec<_>>().join(", ");
+    let sample: Vec<String> = group
+        .iter()
+        .map(|segment| {
+            let (keys, table) = (keys.join(", "), segment.table(schema));
+            format!("select {keys} from {table} tablesample system ({percent})")
+        })
+        .collect();
+    // The order is that of the values, not of their texts.
+    let sql = format!(
+        "select {} from ({}) as sample order by {}",
+        list(&|key| format!("sample.{key}::text")),
+        sample.join(" union all "),
+        list(&|key| format!("sample.{key}"))
+    );
+    let rows = client.query(&sql, &[]).await?;
+    let mut bounds: Vec<Vec<String>> = (1..ranges)
+        .filter_map(|n| rows.get(n * rows.len() / ranges))
+        .map(|row| (0..keys.len()).map(|column| row.get(column)).collect())
+        .collect();
+    bounds.dedup();
+    Ok(bounds.concat())
+}
+
+/// How many ranges these bounds make.
+pub(super) fn count(key: &[KeyColumn], bounds: &[String]) -> usize {
+    bounds.len() / key.len() + 1
+}
+
+/// The keys of a range, as a condition.
+pub(super) fn condition(key: &[KeyColumn], bounds: &[String], range: usize) -> String {
+    let names: Vec<String> = key.iter().map(|column| quote_identifier(&column.name)).collect();
+    let compared = |comparison: &str, bound: &[String]| {
+        let values = key.iter().zip(bound);
+        let values: Vec<String> =
+            values.map(|(column, value)| format!("{}::{}", quote_literal(value), column.key_type.sql_name())).collect();
+        format!("({}) {comparison} ({})", names.join(", "), values.join(", "))
+    };
+    let mut bounds = bounds.chunks(key.len());
+    // The bound before the first range is none, and so is the one after the last.
+    let before = range.checked_sub(1).and_then(|n| bounds.clone().nth(n)).map(|bound| compared(">=", bound));
+    let after = bounds.nth(range).map(|bound| compared("<", bound));
+    let conditions: Vec<String> = before.into_iter().chain(after).collect();
+    if conditions.is_empty() { "true".into() } else { conditions.join(" and ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_model::KeyType;
+
+    #[test]
+    fn ranges_meet_every_key_once() {
+        let column = |name: &str, key_type| KeyColumn { name: name.into(), path: vec![name.into()], key_type };
+        let key = [column("id", KeyType::Text), column("n", KeyType::Bigint)];
+        assert_eq!((count(&key, &[]), condition(&key, &[], 0)), (1, "true".to_owned()));
+        let bounds = ["b'", "1", "c", "2"].map(str::to_owned);
+        let (b, c) = ("('b'''::text, '1'::bigint)", "('c'::text, '2'::bigint)");
+        assert_eq!(count(&key, &bounds), 3);
+        let ranges = [0, 1, 2].map(|range| condition(&key, &bounds, range));
+        let expected = [
+            format!("(\"id\", \"n\") < {b}"),
+            format!("(\"id\", \"n\") >= {b} and (\"id\", \"n\") < {c}"),
+            format!("(\"id\", \"n\") >= {c}"),
+        ];
+        assert_eq!(ranges, expected);
+    }
+}

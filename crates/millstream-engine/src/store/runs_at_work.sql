@@ -1,0 +1,26 @@
+-- Runs into a table that may still commit, the oldest first: a process holds the load's lock, or a backend of one
+-- of its lanes lives. Where the role may not see when a backend was started, its number has to do.
+select l.load_id, l.run_order, l.layout
+from {schema}.load l
+where l.table_oid = $1
+  and l.state <> 'finished'
+  and (
+      exists (
+          select
+          from pg_catalog.pg_locks
+          where locktype = 'advisory'
+            and granted
+            and database = (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database())
+            and classid = $2::int::oid
+            and objid = (l.load_id & 2147483647)::int::oid
+            and objsubid = 2
+      )
+      or exists (
+          select
+          from {schema}.lane n
+          join pg_catalog.pg_stat_activity a on a.pid = n.backend_pid
+          where n.load_id = l.load_id
+            and coalesce(a.backend_start = n.backend_start, true)
+      )
+  )
+order by l.run_order

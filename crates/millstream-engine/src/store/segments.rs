@@ -1,0 +1,187 @@
+//! The segments of collections in the log layout: which there are, which may be merged, what they and the table hold.
+
+use super::collections::Collection;
+use super::lock::LOAD_LOCK_CLASS;
+use super::schema::Schema;
+use crate::error::Error;
+use crate::limits::SEGMENT_HOLD_TRIES_MAX;
+use millstream_pg::quote_identifier;
+use tokio_postgres::{Client, GenericClient, Row};
+
+/// First key of the advisory lock that a compaction holds: `mslc`. The second is its table's OID.
+const COMPACTION_LOCK_CLASS: i32 = 0x6d73_6c63;
+
+/// A segment on record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) segment_id: i64,
+    /// Its run's place among all.
+    pub(crate) run_order: i64,
+    pub(crate) documents: u64,
+    /// Those that delete.
+    pub(crate) deletes: u64,
+    /// Bytes of its documents.
+    pub(crate) bytes: u64,
+    /// The group with which it is being merged, and the keys between the ranges in which that is done.
+    pub(crate) compaction: Option<(i64, Vec<String>)>,
+}
+
+/// A run of a load that may still commit.
+pub(crate) struct RunAtWork {
+    pub(crate) load_id: i64,
+    pub(crate) run_order: i64,
+    appends: bool,
+}
+
+impl Segment {
+    /// Its table, quoted.
+    pub(crate) fn table(&self, schema: &Schema) -> String {
+        table(schema, self.segment_id)
+    }
+}
+
+/// The table of a segment, quoted.
+pub(crate) fn table(schema: &Schema, segment_id: i64) -> String {
+    schema.sql(&format!("{{schema}}.segment_{segment_id}"))
+}
+
+/// Segments of a table in the order in which their documents take effect.
+pub(crate) async fn list(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<Vec<Segment>, Error> {
+    let rows = client.query(&schema.sql(include_str!("segments.sql")), &[&table_oid]).await?;
+    Ok(rows.iter().map(segment).collect())
+}
+
+/// How many segments of a table wait to be merged.
+///
+/// # Errors
+/// The server's.
+pub async fn count(client: &Client, schema: &Schema, collection: &Collection) -> Result<usize, Error> {
+    Ok(list(client, schema, collection.table_oid).await?.len())
+}
+
+/// The same as [`list`], for a reader: inside a transaction, which keeps them from being merged and dropped. None
+/// where this role may not see them.
+pub(crate) async fn hold(client: &Client, schema: &Schema, table_oid: u32) -> Result<Vec<Segment>, Error> {
+    let readable = client.query_one(include_str!("segments_readable.sql"), &[&schema.name()]).await?;
+    if !readable.get::<_, bool>(0) {
+        return Ok(Vec::new());
+    }
+    for _ in 0..SEGMENT_HOLD_TRIES_MAX {
+        let segments = list(client, schema, table_oid).await?;
+        let tables: Vec<String> = segments.iter().map(|segment| segment.table(schema)).collect();
+        if tables.is_empty() {
+            return Ok(segments);
+        }
+        client.batch_execute("savepoint held").await?;
+        match client.batch_execute(&format!("lock table {} in access share mode", tables.join(", "))).await {
+            // Merged and dropped since it was listed.
+            Err(gone) if gone.code().is_some_and(|code| code.code() == "42P01") => {
+                client.batch_execute("rollback to held").await?;
+            }
+            locked => return Ok(locked.map(|()| segments)?),
+        }
+    }
+    Err(Error::BrokenOff("segments are merged faster than they can be looked at"))
+}
+
+/// What a reader is to take for the collection's table: of each key the newest row of the segments, else the
+/// table's; the table itself where there are no segments.
+pub(crate) fn newest(schema: &Schema, table: &str, keys: &[String], segments: &[Segment]) -> String {
+    if segments.is_empty() {
+        return table.to_owned();
+    }
+    let keys = keys.join(", ");
+    let stored = format!("select {keys}, doc, -1 as place, ctid as at from {table}");
+    let appended = appended(schema, &keys, segments);
+    format!(
+        "(select {keys}, doc from (select distinct on ({keys}) {keys}, doc from ({stored} union all {appended}) as every \
+         order by {keys}, place desc, at desc) as newest where doc is not null)"
+    )
+}
+
+/// Every row of some segments, with its place among those of its key.
+pub(crate) fn appended(schema: &Schema, keys: &str, segments: &[Segment]) -> String {
+    let rows = segments.iter().enumerate();
+    let rows = rows.map(|(place, segment)| {
+        format!("select {keys}, doc, {place} as place, ctid as at from {}", segment.table(schema))
+    });
+    rows.collect::<Vec<_>>().join(" union all ")
+}
+
+/// Runs into a table that may still commit, the oldest first.
+pub(crate) async fn runs_at_work(
+    client: &impl GenericClient,
+    schema: &Schema,
+    table_oid: u32,
+) -> Result<Vec<RunAtWork>, Error> {
+    let rows = client.query(&schema.sql(include_str!("runs_at_work.sql")), &[&table_oid, &LOAD_LOCK_CLASS]).await?;
+    let run = |row: &Row| RunAtWork {
+        load_id: row.get("load_id"),
+        run_order: row.get("run_order"),
+        appends: row.get::<_, &str>("layout") == "log",
+    };
+    Ok(rows.iter().map(run).collect())
+}
+
+/// Refuses to write into the table of a collection whose newest documents are, or are coming, in segments. To be
+/// asked under the lock that every load takes when it begins.
+///
+/// # Errors
+/// [`Error::LoadRunning`], [`Error::Appended`].
+pub(super) async fn refuse_appended(
+    client: &Client,
+    schema: &Schema,
+    table_oid: u32,
+    collection: &str,
+) -> Result<(), Error> {
+    // First, because what they commit until they end is in the list then.
+    let runs = runs_at_work(client, schema, table_oid).await?;
+    if let Some(run) = runs.into_iter().find(|run| run.appends) {
+        return Err(Error::LoadRunning { load_id: run.load_id });
+    }
+    match list(client, schema, table_oid).await?.len() {
+        0 => Ok(()),
+        segments => Err(Error::Appended { collection: collection.to_owned(), segments }),
+    }
+}
+
+/// Tries to keep compactions of a table away, until the session ends or, with `transaction`, that does.
+pub(crate) async fn try_lock(client: &impl GenericClient, table_oid: u32, transaction: bool) -> Result<bool, Error> {
+    let sql = if transaction {
+        "select pg_catalog.pg_try_advisory_xact_lock($1, $2)"
+    } else {
+        "select pg_catalog.pg_try_advisory_lock($1, $2)"
+    };
+    Ok(client.query_one(sql, &[&COMPACTION_LOCK_CLASS, &table_oid.cast_signed()]).await?.get(0))
+}
+
+/// Removes segments, their tables and what is on record of them.
+pub(crate) async fn drop(client: &impl GenericClient, schema: &Schema, segments: &[Segment]) -> Result<(), Error> {
+    for segment in segments {
+        client.batch_execute(&format!("drop table if exists {}", segment.table(schema))).await?;
+    }
+    let ids: Vec<i64> = segments.iter().map(|segment| segment.segment_id).collect();
+    client.execute(&schema.sql("delete from {schema}.segment where segment_id = any ($1)"), &[&ids]).await?;
+    let mut groups: Vec<i64> = segments.iter().filter_map(|segment| Some(segment.compaction.as_ref()?.0)).collect();
+    groups.dedup();
+    client.execute(&schema.sql("delete from {schema}.merged_range where compaction = any ($1)"), &[&groups]).await?;
+    Ok(())
+}
+
+/// Names of key columns, quoted.
+pub(crate) fn key_names(collection: &Collection) -> Vec<String> {
+    collection.key.iter().map(|column| quote_identifier(&column.name)).collect()
+}
+
+fn segment(row: &Row) -> Segment {
+    let count = |column: &str| u64::try_from(row.get::<_, i64>(column)).unwrap_or(0);
+    let compaction = row.get::<_, Option<i64>>("compaction").zip(row.get("bounds"));
+    Segment {
+        segment_id: row.get("segment_id"),
+        run_order: row.get("run_order"),
+        documents: count("documents"),
+        deletes: count("deletes"),
+        bytes: count("bytes"),
+        compaction,
+    }
+}

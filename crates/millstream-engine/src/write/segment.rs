@@ -1,0 +1,368 @@
+//! A lane of the log layout: one connection that appends documents to segments, each one table, one COPY and one
+//! commit with its watermark.
+
+use super::copy_stream::{HEADER, JSONB_VERSION};
+use super::lane::{LaneReport, LaneSetup, own_wal_bytes, take_over};
+use crate::batch::{Part, RejectedDocument};
+use crate::collection::{Collection, key_columns};
+use crate::error::Error;
+use crate::failpoint;
+use crate::limits::{COPY_MESSAGE_BYTES, HELD_BATCHES_MAX, REJECT_ROWS, SEGMENT_FLUSH_AFTER};
+use crate::observe::Event;
+use crate::request::LoadRequest;
+use crate::store::{Advance, Schema, insert_rejects, segments};
+use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::SinkExt;
+use millstream_model::key_bytes::put_copy_fields;
+use millstream_model::{Counters, KeyType, Position};
+use millstream_pg::{Connection, ErrorKind, quote_identifier, retry_delay};
+use std::pin::Pin;
+use std::sync::atomic::Ordering::Relaxed;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_postgres::{CopyInSink, Statement};
+
+/// The name in the receipt.
+const WRITER: &str = "segment";
+
+/// How segments of a collection are made and cut.
+#[derive(Debug)]
+pub(crate) struct SegmentPlan {
+    schema: Schema,
+    key_types: Vec<KeyType>,
+    key_list: String,
+    columns: String,
+    unlogged: bool,
+    rows_max: usize,
+    bytes_max: usize,
+    /// Bytes of chunks that a segment may hold in memory; `None` where the source can be read again and nothing is.
+    held_bytes_max: Option<usize>,
+}
+
+impl SegmentPlan {
+    /// `lz4` says whether the server compresses by it; `held` is how many bytes a segment may have where its documents
+    /// have to stay in memory until it is committed.
+    pub(crate) fn new(
+        request: &LoadRequest,
+        collection: &Collection,
+        schema: Schema,
+        lz4: bool,
+        held: Option<usize>,
+    ) -> Self {
+        let names: Vec<String> = collection.key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
+        let compression = if lz4 { " compression lz4" } else { "" };
+        Self {
+            schema,
+            key_types: collection.key.types(),
+            key_list: names.join(", "),
+            columns: format!("{}, doc jsonb{compression}", key_columns(&collection.key).join(", ")),
+            unlogged: request.durability.unlogged,
+            rows_max: request.segment_rows_max,
+            bytes_max: held.unwrap_or(usize::MAX).min(request.segment_bytes),
+            held_bytes_max: held.map(|bytes| HELD_BATCHES_MAX * bytes),
+        }
+    }
+
+    /// Whether documents stay in memory until their segment is committed.
+    fn holds(&self) -> bool {
+        self.held_bytes_max.is_some()
+    }
+
+    /// A table of our own needs no cleaning: it is written once, frozen, and dropped.
+    fn create(&self, segment_id: i64) -> String {
+        let kind = if self.unlogged { "unlogged table" } else { "table" };
+        format!(
+            "create {kind} {} ({}) with (autovacuum_enabled = off, toast.autovacuum_enabled = off)",
+            segments::table(&self.schema, segment_id),
+            self.columns
+        )
+    }
+
+    fn copy(&self, segment_id: i64) -> String {
+        let table = segments::table(&self.schema, segment_id);
+        format!("copy {table} ({}, doc) from stdin (format binary, freeze)", self.key_list)
+    }
+}
+
+/// A lane at work.
+pub(crate) struct Appender {
+    setup: LaneSetup,
+    connection: Connection,
+    advance: Statement,
+    reject: Statement,
+    epoch: i32,
+    /// Segments that the lane's row says are committed.
+    committed: i64,
+    report: LaneReport,
+    reconnected: bool,
+}
+
+/// A segment on its way.
+#[derive(Default)]
+struct Segment {
+    /// Number and stream of its table, made for its first document.
+    stream: Option<(i64, Pin<Box<CopyInSink<Bytes>>>)>,
+    buffer: BytesMut,
+    counters: Counters,
+    deletes: u64,
+    rejects: Vec<RejectedDocument>,
+    held_bytes: usize,
+    /// Up to where it holds all of the lane's documents, and the hash of the source up to there.
+    mark: Position,
+    prefix_hash: u128,
+}
+
+impl Appender {
+    /// Connects and takes the lane's row over.
+    pub(crate) async fn open(setup: LaneSetup) -> Result<Self, Error> {
+        let (connection, epoch, committed) = take_over(&setup, false).await?;
+        let (advance, reject) = prepare(&setup, &connection).await?;
+        let (report, reconnected) = (LaneReport::default(), false);
+        Ok(Self { setup, connection, advance, reject, epoch, committed, report, reconnected })
+    }
+
+    /// Commits segments until the queue ends.
+    ///
+    /// # Errors
+    /// The first error where documents are not held in memory, for another run reads them again; else the first that
+    /// retrying does not mend. Everything before it is committed.
+    pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Part>) -> Result<LaneReport, Error> {
+        while let Some(first) = queue.recv().await {
+            let (mut parts, mut attempt) = (vec![first], 1);
+            let counters = loop {
+                let error = match self.segment(&mut parts, &mut queue).await {
+                    Ok(counters) => break counters,
+                    Err(error) => error,
+                };
+                if !self.plan().holds() {
+                    return Err(error);
+                }
+                self.pause(&mut attempt, error).await?;
+                if self.recover(&mut attempt).await? {
+                    break counted(&parts);
+                }
+            };
+            failpoint::hit("segment-committed").await?;
+            self.setup.tally.committed(counters);
+            for part in parts {
+                if let Some(hold) = part.hold.as_ref().filter(|_| part.documents() > 0) {
+                    hold.part_committed(part.rejects.len() as u64 + part.refused.load(Relaxed));
+                }
+            }
+        }
+        if !self.reconnected {
+            self.report.wal_bytes = own_wal_bytes(&self.connection).await;
+        }
+        Ok(self.report)
+    }
+
+    /// One segment, from its beginning to its commit: first the parts that are there, then those of the queue. Where
+    /// documents are held all of them are in `parts` afterwards, else none.
+    async fn segment(&mut self, parts: &mut Vec<Part>, queue: &mut mpsc::Receiver<Part>) -> Result<Counters, Error> {
+        let mut segment = Segment::default();
+        self.connection.client.batch_execute(include_str!("flushing.sql")).await?;
+        for part in parts.iter() {
+            self.append(&mut segment, part).await?;
+        }
+        let holds = self.plan().holds();
+        if !holds {
+            parts.clear();
+        }
+        let deadline = Instant::now() + SEGMENT_FLUSH_AFTER;
+        while !self.is_full(&segment) {
+            let next = match holds {
+                true => tokio::time::timeout_at(deadline, queue.recv()).await.unwrap_or(None),
+                false => queue.recv().await,
+            };
+            let Some(part) = next else { break };
+            self.append(&mut segment, &part).await?;
+            if holds {
+                parts.push(part);
+            }
+        }
+        self.commit(segment).await
+    }
+
+    fn plan(&self) -> &SegmentPlan {
+        self.setup.segments.as_deref().expect("an appender is opened with a plan of its segments")
+    }
+
+    fn is_full(&self, segment: &Segment) -> bool {
+        let plan = self.plan();
+        segment.counters.read >= plan.rows_max as u64
+            || segment.counters.bytes_read >= plan.bytes_max as u64
+            || plan.held_bytes_max.is_some_and(|most| segment.held_bytes >= most)
+    }
+
+    /// Sends the documents of a part and keeps its rejects.
+    async fn append(&self, segment: &mut Segment, part: &Part) -> Result<(), Error> {
+        segment.mark = part.mark();
+        segment.prefix_hash = part.prefix_hash;
+        segment.held_bytes += part.held_bytes();
+        segment.counters += counted(std::slice::from_ref(part));
+        segment.rejects.extend(part.rejects.iter().cloned());
+        if part.rows.is_empty() {
+            return Ok(());
+        }
+        if segment.stream.is_none() {
+            segment.stream = Some(self.create().await?);
+            segment.buffer.put_slice(HEADER);
+        }
+        let Segment { stream: Some((_, stream)), buffer, deletes, .. } = segment else { return Ok(()) };
+        match send(stream, buffer, deletes, &self.plan().key_types, part).await {
+            // The server has refused; why, only the end of the COPY tells.
+            Err(error) => Err(stream.as_mut().finish().await.err().map_or(error, Error::from)),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Makes the table of a segment and opens the stream into it.
+    async fn create(&self) -> Result<(i64, Pin<Box<CopyInSink<Bytes>>>), Error> {
+        let (client, plan) = (&self.connection.client, self.plan());
+        let next = plan.schema.sql("select pg_catalog.nextval('{schema}.segment_number')");
+        let segment_id: i64 = client.query_one(&next, &[]).await?.get(0);
+        client.batch_execute(&plan.create(segment_id)).await?;
+        let stream = client.copy_in(&plan.copy(segment_id)).await?;
+        failpoint::hit("segment-opened").await?;
+        Ok((segment_id, Box::pin(stream)))
+    }
+
+    /// Ends the stream; then rejects, the segment's line, watermark and counters, and the commit.
+    async fn commit(&mut self, mut segment: Segment) -> Result<Counters, Error> {
+        let counters = segment.counters;
+        assert_eq!(counters.read, counters.accounted(), "every document of a segment is in exactly one column");
+        let client = &self.connection.client;
+        if let Some((segment_id, mut stream)) = segment.stream.take() {
+            segment.buffer.put_i16(-1);
+            // What the feed meets, the end of the COPY tells.
+            let _ = stream.feed(segment.buffer.split().freeze()).await;
+            let rows = stream.as_mut().finish().await?;
+            assert_eq!(rows, counters.appended, "the server has taken every row of the segment");
+            failpoint::hit("segment-filled").await?;
+            let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+            let line = self.plan().schema.sql(include_str!("../store/segment_insert.sql"));
+            let (rows, deletes, bytes) = (int(rows), int(segment.deletes), int(counters.bytes_read));
+            client.execute(&line, &[&segment_id, &self.setup.load_id, &rows, &deletes, &bytes]).await?;
+            *self.report.writers.entry(WRITER.to_owned()).or_default() += 1;
+        }
+        let rejects: Vec<&RejectedDocument> = segment.rejects.iter().collect();
+        for some in rejects.chunks(REJECT_ROWS) {
+            insert_rejects(client, &self.reject, self.setup.load_id, some).await?;
+        }
+        let advance = Advance {
+            load_id: self.setup.load_id,
+            lane: self.setup.lane,
+            epoch: self.epoch,
+            source: segment.mark.source,
+            offset: segment.mark.offset,
+            prefix_hash: segment.prefix_hash,
+            counters,
+            reject_bytes: rejects.iter().map(|r| r.bytes.len() as u64).sum(),
+        };
+        failpoint::hit("segment-advancing").await?;
+        let commit = async { client.batch_execute("commit").await.map_err(Error::from) };
+        tokio::try_join!(
+            biased;
+            advance.execute(client, &self.advance),
+            commit,
+            failpoint::hit("segment-commit-sent"),
+        )?;
+        self.committed += 1;
+        Ok(counters)
+    }
+
+    /// Tells of an error that may pass and waits; gives it back when it will not, or has not for too long.
+    async fn pause(&mut self, attempt: &mut u32, error: Error) -> Result<(), Error> {
+        let kind = error.kind();
+        let Some(after) = retry_delay(*attempt, kind) else { return Err(error) };
+        self.report.retries += 1;
+        self.report.deadlocks += u64::from(kind == ErrorKind::Deadlock);
+        let retry = Event::Retry { lane: self.setup.lane, attempt: *attempt, after, error: error.to_string() };
+        self.setup.observer.event(retry);
+        *attempt += 1;
+        tokio::time::sleep(after).await;
+        Ok(())
+    }
+
+    /// A new connection, since a COPY may be open on the old one; whether the segment on its way was committed.
+    async fn recover(&mut self, attempt: &mut u32) -> Result<bool, Error> {
+        loop {
+            match self.reconnect().await {
+                Ok(committed) => {
+                    let before = std::mem::replace(&mut self.committed, committed);
+                    return match committed - before {
+                        0 => Ok(false),
+                        1 => Ok(true),
+                        less if less < 0 => Err(Error::CommitsLost { lane: self.setup.lane, batches: -less }),
+                        _ => Err(Error::Ledger("a lane's row counts segments that the lane did not send")),
+                    };
+                }
+                Err(error) => self.pause(attempt, error).await?,
+            }
+        }
+    }
+
+    async fn reconnect(&mut self) -> Result<i64, Error> {
+        let (connection, epoch, committed) = take_over(&self.setup, true).await?;
+        (self.advance, self.reject) = prepare(&self.setup, &connection).await?;
+        (self.connection, self.epoch, self.reconnected) = (connection, epoch, true);
+        Ok(committed)
+    }
+}
+
+async fn prepare(setup: &LaneSetup, connection: &Connection) -> Result<(Statement, Statement), Error> {
+    let sql = |template| setup.target.schema.sql(template);
+    let (advance, reject) =
+        (sql(include_str!("../store/lane_advance.sql")), sql(include_str!("../store/reject_insert.sql")));
+    Ok(tokio::try_join!(connection.client.prepare(&advance), connection.client.prepare(&reject))?)
+}
+
+/// The account of parts: every document is appended or rejected.
+fn counted(parts: &[Part]) -> Counters {
+    let mut counters = Counters::default();
+    for part in parts {
+        counters.read += part.documents() as u64;
+        counters.appended += part.rows.len() as u64;
+        counters.rejected += part.rejects.len() as u64;
+        counters.bytes_read += part.bytes_read;
+    }
+    counters
+}
+
+/// Sends the rows of a part in the order of their documents; one that deletes has no document.
+async fn send(
+    stream: &mut Pin<Box<CopyInSink<Bytes>>>,
+    buffer: &mut BytesMut,
+    deletes: &mut u64,
+    key_types: &[KeyType],
+    part: &Part,
+) -> Result<(), Error> {
+    let columns = i16::try_from(key_types.len() + 1).expect("keys have few columns");
+    for row in &part.rows {
+        buffer.put_i16(columns);
+        put_copy_fields(key_types, part.key(row), buffer);
+        if row.tombstone {
+            buffer.put_i32(-1);
+            *deletes += 1;
+        } else {
+            let document = part.document(row);
+            buffer.put_i32(i32::try_from(document.len() + 1).expect("a document is below 2 GiB"));
+            buffer.put_u8(JSONB_VERSION);
+            // A large document in pieces, so that it is not held once more as a whole, here and in the driver.
+            for piece in document.chunks(COPY_MESSAGE_BYTES) {
+                buffer.put_slice(piece);
+                flush(stream, buffer).await?;
+            }
+        }
+        flush(stream, buffer).await?;
+    }
+    Ok(())
+}
+
+async fn flush(stream: &mut Pin<Box<CopyInSink<Bytes>>>, buffer: &mut BytesMut) -> Result<(), Error> {
+    if buffer.len() >= COPY_MESSAGE_BYTES {
+        stream.feed(buffer.split().freeze()).await?;
+        buffer.reserve(2 * COPY_MESSAGE_BYTES);
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! `compact`: merges what was loaded in the log layout into the collection's table.
+
+use crate::args::TargetArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use crate::quantity;
+use crate::target::{Purpose, resolve};
+use millstream_engine::{Compacted, compact};
+use millstream_model::CollectionName;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream compact events
+  millstream compact raw.day --workers 4";
+
+/// Merge what was loaded with --layout log into the table
+///
+/// Of each key the newest document is written, and the segments are dropped. Stopped or killed, it is gone on with
+/// by the next call. Loads in the log layout may run meanwhile: what they commit is left for the next time.
+/// `millstream refresh` compacts first. Needs the rights of the role that loaded.
+///
+/// Exit code 1 when segments are left for which a load that began before has to end.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct CompactArgs {
+    /// Collection, as listed
+    #[arg(value_name = "[SCHEMA.]NAME")]
+    name: CollectionName,
+
+    /// Connections that merge; one for each core where it is not said
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// Runs the command.
+pub async fn run(args: &CompactArgs, output: Output) -> Result<Exit, Failure> {
+    let conninfo = resolve(&args.target, Purpose::Work).await?;
+    let (database, collection) = crate::target::Database::open_table(&args.target, &args.name).await?;
+    let done = compact(&conninfo, &database.schema, &collection, args.workers).await?;
+    if output.is_json() {
+        output.json(&done)?;
+    } else {
+        output.line(&text(&collection.name, &done))?;
+    }
+    let Some(load_id) = done.waits_for.filter(|_| done.left > 0) else { return Ok(Exit::Done) };
+    note(&format!(
+        "{} left: load {load_id} runs, and what it brings takes effect before; see `millstream loads`",
+        quantity::things(done.left as u64, "segment")
+    ));
+    Ok(Exit::Findings)
+}
+
+fn text(name: &CollectionName, done: &Compacted) -> String {
+    if done.segments == 0 {
+        return format!("{name}: nothing to merge");
+    }
+    format!(
+        "{name}: merged {} of {}, {} written, in {:.2} s",
+        quantity::things(done.documents, "document"),
+        quantity::things(done.segments as u64, "segment"),
+        quantity::things(done.keys, "key"),
+        done.seconds
+    )
+}

@@ -1,0 +1,228 @@
+//! The log layout killed at every point and at random moments, and the server under it: load and compaction go on.
+
+use crate::kill::{is_killed, until};
+use crate::process::command;
+use fastrand::Rng;
+use millstream_engine::{COMPACTION_FAILPOINTS, SEGMENT_FAILPOINTS};
+use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+/// Documents of one load: several segments for each lane.
+const DOCUMENTS: i64 = 6_000;
+/// Latest moment of a random kill; most runs have ended by then.
+const LATEST: Duration = Duration::from_millis(400);
+/// Random kills on every build.
+const KILLS: usize = 20;
+/// Loads that run at once, each into keys of its own.
+const LOADS: i64 = 3;
+
+/// Loads into a collection that is compacted meanwhile, and what they leave.
+struct Scene {
+    dir: tempfile::TempDir,
+    url: String,
+    table: String,
+    expected: BTreeMap<String, i64>,
+}
+
+impl Scene {
+    async fn new(server: &Server, rng: &mut Rng) -> Self {
+        let table = format!("public.log_{}", rng.u64(..));
+        let dir = tempfile::tempdir().unwrap();
+        Self { dir, url: server.url("postgres"), table, expected: BTreeMap::new() }
+    }
+
+    /// Writes the documents of a load, a file, into keys that begin with a word: one hot, some deleted again.
+    fn write(&mut self, rng: &mut Rng, word: &str, name: &str) {
+        let (mut text, padding) = (String::new(), "x".repeat(200));
+        for value in 0..DOCUMENTS {
+            let id = if rng.u8(..5) == 0 { format!("{word}-hot") } else { format!("{word}-{:05}", rng.u32(..4_000)) };
+            if rng.u8(..10) == 0 {
+                writeln!(text, "{{\"id\":\"{id}\",\"op\":\"d\"}}").unwrap();
+                self.expected.remove(&id);
+            } else {
+                writeln!(text, "{{\"id\":\"{id}\",\"value\":{value},\"padding\":\"{padding}\"}}").unwrap();
+                self.expected.insert(id, value);
+            }
+        }
+        std::fs::write(self.dir.path().join(name), text).unwrap();
+    }
+
+    /// The load of what was written under a name, always by the same command but for the number of lanes.
+    fn load(&self, name: &str, lanes: u16, streamed: bool) -> Command {
+        let file = self.dir.path().join(name);
+        let source = if streamed { "-" } else { file.to_str().unwrap() };
+        let mut load = command(&["load", source, "--into", &self.table, "--key", "id:text", "--layout", "log"]);
+        if streamed {
+            load.args(["--source-name", name]).stdin(std::fs::File::open(&file).unwrap());
+        }
+        load.args(["--delete-when", "op=d", "--lanes", &lanes.to_string(), "--batch-rows", "300", "--db", &self.url]);
+        load.args(["--output", "json", "--progress", "none"]);
+        load
+    }
+
+    /// Whether there is a collection to compact.
+    async fn collected(&self) -> bool {
+        let client = connect(&self.url).await;
+        let sql = "select to_regclass('millstream.segment') is not null and to_regclass($1) is not null";
+        client.query_one(sql, &[&self.table]).await.unwrap().get(0)
+    }
+
+    fn compact(&self) -> Command {
+        command(&["compact", &self.table, "--workers", "2", "--db", &self.url, "--output", "json"])
+    }
+
+    /// Compacts to the end, then compares the table with what was loaded.
+    async fn check(&self) {
+        ends(&mut self.compact());
+        let client = connect(&self.url).await;
+        let rows =
+            client.query(&format!("select id, (doc ->> 'value')::bigint from {}", self.table), &[]).await.unwrap();
+        let found: BTreeMap<String, i64> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+        let differs = found.iter().filter(|(id, value)| self.expected.get(*id) != Some(value)).count();
+        let missing = self.expected.keys().filter(|id| !found.contains_key(*id)).count();
+        assert_eq!((differs, missing, found.len()), (0, 0, self.expected.len()), "differ, missing, rows");
+        let left = "select (select count(*) from millstream.segment where table_oid = to_regclass($1)),
+                           (select count(*) from millstream.merged_range)";
+        let row = client.query_one(left, &[&self.table]).await.unwrap();
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (0, 0), "segments and merged ranges that are left");
+    }
+}
+
+/// Runs a command to its end, which is good.
+fn ends(command: &mut Command) -> serde_json::Value {
+    crate::process::run(command).ends(0).json()
+}
+
+/// Runs a command that is killed at a point.
+fn killed(mut command: Command, failpoint: &str) {
+    let output: Output = command.env("MILLSTREAM_FAILPOINTS", failpoint).output().unwrap();
+    assert!(is_killed(output.status), "{failpoint} is passed: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_killed_at_any_point_of_a_segment_goes_on_and_ends_right() {
+    let mut rng = Rng::new();
+    for build in builds().await {
+        println!("on {}", build.installation);
+        let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
+        for point in SEGMENT_FAILPOINTS {
+            let mut scene = Scene::new(&server, &mut rng).await;
+            scene.write(&mut rng, "key", "a");
+            let streamed = rng.bool();
+            for nth in [1, rng.u32(2..5)] {
+                killed(scene.load("a", rng.u16(1..4), streamed), &format!("{point}=kill@{nth}"));
+            }
+            let receipt = ends(&mut scene.load("a", rng.u16(1..4), streamed));
+            assert_eq!((&receipt["read"], &receipt["appended"]), (&DOCUMENTS.into(), &DOCUMENTS.into()), "{receipt}");
+            scene.check().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_compaction_killed_at_any_point_is_gone_on_with() {
+    let mut rng = Rng::new();
+    for build in builds().await {
+        println!("on {}", build.installation);
+        let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
+        for point in COMPACTION_FAILPOINTS {
+            let mut scene = Scene::new(&server, &mut rng).await;
+            // Each wave changes and deletes what the one before left, the second meets a table with rows.
+            for wave in ["first", "second"] {
+                scene.write(&mut rng, "key", wave);
+                ends(&mut scene.load(wave, 2, false));
+                killed(scene.compact(), &format!("{point}=kill"));
+                let more = format!("{wave}-more");
+                scene.write(&mut rng, "key", &more);
+                ends(&mut scene.load(&more, 3, false));
+                if rng.bool() {
+                    scene.check().await;
+                }
+            }
+            scene.check().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn loads_and_compactions_killed_at_any_moment_end_right() {
+    for build in builds().await {
+        println!("on {}", build.installation);
+        let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
+        let (mut kills, seed) = (0, fastrand::u64(..));
+        println!("seed {seed}");
+        let mut rng = Rng::with_seed(seed);
+        while kills < cases(KILLS) {
+            let mut scene = Scene::new(&server, &mut rng).await;
+            let names: Vec<String> = (0..LOADS).map(|n| format!("load{n}")).collect();
+            names.iter().for_each(|name| scene.write(&mut rng, name, name));
+            let mut open: Vec<String> = names.clone();
+            while !open.is_empty() {
+                let mut running = Vec::new();
+                for name in &open {
+                    let mut load = scene.load(name, rng.u16(1..3), false);
+                    running.push((
+                        Some(name.clone()),
+                        load.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap(),
+                    ));
+                }
+                if scene.collected().await {
+                    let mut compact = scene.compact();
+                    running.push((None, compact.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()));
+                }
+                for (name, mut child) in running {
+                    tokio::time::sleep(LATEST.mul_f64(rng.f64() / 2.0)).await;
+                    child.kill().unwrap();
+                    let output = child.wait_with_output().unwrap();
+                    if is_killed(output.status) {
+                        kills += 1;
+                    } else if let Some(name) = name {
+                        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+                        open.retain(|other| *other != name);
+                    }
+                }
+            }
+            scene.check().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_of_the_server_costs_a_load_what_was_not_committed_and_a_compaction_a_range() {
+    let mut rng = Rng::new();
+    for build in builds().await {
+        println!("on {}", build.installation);
+        for (mode, level) in [(StopMode::Kill, "replica"), (StopMode::Immediate, "minimal")] {
+            let conf = vec![format!("wal_level = {level}"), "max_wal_senders = 0".to_owned()];
+            let server = Server::start(build, Settings { durable: true, conf, ..Settings::default() }).await;
+            let mut scene = Scene::new(&server, &mut rng).await;
+            scene.write(&mut rng, "key", "a");
+            let held = scene.dir.path().join("held");
+            let mut load = scene.load("a", 2, false);
+            load.env("MILLSTREAM_FAILPOINTS", format!("segment-advancing=wait:{}@4", held.display()));
+            let child = load.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            until("a segment is held", async || held.exists()).await;
+            server.restart(mode).await;
+            std::fs::remove_file(&held).unwrap();
+            let output = child.wait_with_output().unwrap();
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(0), "{told}");
+            assert!(told.contains("the load broke off and goes on"), "{told}");
+            assert_eq!(told.contains("no WAL is written"), level == "minimal", "{told}");
+            let receipt: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(receipt["read"], DOCUMENTS, "{receipt}");
+            let mut compact = scene.compact();
+            compact.env("MILLSTREAM_FAILPOINTS", format!("range-merged=wait:{}", held.display()));
+            let child = compact.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            until("a range is held", async || held.exists()).await;
+            server.restart(mode).await;
+            std::fs::remove_file(&held).unwrap();
+            // It may have lost its own connection, or only that of its workers.
+            child.wait_with_output().unwrap();
+            scene.check().await;
+        }
+    }
+}
