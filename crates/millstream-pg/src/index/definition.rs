@@ -89,7 +89,7 @@ impl Definition {
 
 /// What follows the table's name.
 fn clause(definition: &Sql) -> String {
-    definition.from_word("USING").unwrap_or_default()
+    definition.since_word("USING").unwrap_or_default()
 }
 
 #[cfg(test)]

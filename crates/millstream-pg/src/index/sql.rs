@@ -136,7 +136,7 @@ impl Sql {
     }
 
     /// The text from a key word on.
-    pub(super) fn from_word(&self, word: &str) -> Option<String> {
+    pub(super) fn since_word(&self, word: &str) -> Option<String> {
         let place = (0..self.tokens.len()).find(|&n| self.kind(n) == Some(Kind::Word) && self.piece(n) == word)?;
         Some(self.slice(place..self.tokens.len()).text)
     }
