@@ -8,7 +8,7 @@ use crate::store::Schema;
 use crate::store::collections::Collection;
 use crate::store::segments::{self, Segment};
 use millstream_model::KeyColumn;
-use millstream_pg::{ConnInfo, quote_qualified, retry_delay};
+use millstream_pg::{ConnInfo, ErrorKind, quote_qualified, retry_delay};
 use tokio_postgres::Client;
 
 /// How a group is merged.
@@ -23,7 +23,7 @@ pub(super) struct Merge {
     latest: String,
     key_list: String,
     join: String,
-    deletes: bool,
+    values: String,
     /// Whether the table held no row, so that every key is new.
     empty: bool,
 }
@@ -45,6 +45,7 @@ impl Merge {
         let latest = include_str!("latest.sql")
             .replace("{key}", &key_list)
             .replace("{appended}", &segments::appended(schema, &key_list, group));
+        let values: Vec<String> = keys.iter().map(|key| format!("latest.{key}")).collect();
         let join: Vec<String> = keys.iter().map(|key| format!("stored.{key} = latest.{key}")).collect();
         Ok(Self {
             schema: schema.clone(),
@@ -56,7 +57,7 @@ impl Merge {
             latest,
             key_list,
             join: join.join(" and "),
-            deletes: group.iter().any(|segment| segment.deletes > 0),
+            values: values.join(", "),
             empty,
         })
     }
@@ -66,21 +67,19 @@ impl Merge {
         range::count(&self.key, &self.bounds)
     }
 
-    /// Merges one range and returns the keys written, not those deleted; none where that is done already. Errors that
+    /// Merges one range and returns the keys written or deleted; none where that is done already. Errors that
     /// pass are waited for: an answer that was lost shows by the range's line.
     pub(super) async fn run(&self, db: &ConnInfo, range: usize) -> Result<u64, Error> {
         let (mut attempt, mut empty) = (1, self.empty);
         loop {
             let error = match self.attempt(db, range, empty).await {
                 Ok(keys) => return Ok(keys),
-                // Somebody has inserted since.
-                Err(error) if empty && error.is_duplicate() => {
-                    empty = false;
-                    continue;
-                }
                 Err(error) => error,
             };
-            let Some(after) = retry_delay(attempt, error.kind()) else { return Err(error) };
+            // Somebody has inserted since.
+            let kind = if error.is_duplicate() { ErrorKind::Serialization } else { error.kind() };
+            empty = false;
+            let Some(after) = retry_delay(attempt, kind) else { return Err(error) };
             attempt += 1;
             tokio::time::sleep(after).await;
         }
@@ -115,15 +114,12 @@ impl Merge {
 
     /// The statement that merges a range.
     fn sql(&self, range: usize, empty: bool) -> String {
-        let sql = match (empty, self.deletes) {
-            (true, _) => include_str!("merge_new.sql"),
-            (false, false) => include_str!("merge.sql"),
-            (false, true) => include_str!("merge_deleting.sql"),
-        };
+        let sql = if empty { include_str!("merge_new.sql") } else { include_str!("merge.sql") };
         sql.replace("{latest}", &self.latest)
             .replace("{range}", &range::condition(&self.key, &self.bounds, range))
             .replace("{table}", &self.table)
             .replace("{key}", &self.key_list)
             .replace("{join}", &self.join)
+            .replace("{values}", &self.values)
     }
 }

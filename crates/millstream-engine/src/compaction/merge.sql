@@ -1,5 +1,11 @@
--- A range of a group, in which no document deletes.
-insert into {table} ({key}, doc)
-select {key}, doc
-from ({latest}) as latest
-on conflict ({key}) do update set doc = excluded.doc
+-- A range of a group.
+merge into {table} as stored
+using ({latest}) as latest
+on {join}
+when matched and latest.doc is null then
+    delete
+when matched then
+    update set doc = latest.doc
+when not matched and latest.doc is not null then
+    insert ({key}, doc)
+    values ({values}, latest.doc)

@@ -26,7 +26,7 @@ pub struct Compacted {
     pub segments: usize,
     /// Documents in them.
     pub documents: u64,
-    /// Keys written, those deleted left out; an earlier compaction that was broken off may have written some.
+    /// Keys written or deleted; an earlier compaction that was broken off may have done others.
     pub keys: u64,
     /// How long it took.
     pub seconds: f64,

@@ -102,7 +102,6 @@ create table {schema}.segment (
     load_id bigint not null,
     run_order bigint not null,
     documents bigint not null,
-    deletes bigint not null,
     bytes bigint not null,
     compaction bigint,
     bounds text[],

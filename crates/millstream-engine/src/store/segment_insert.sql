@@ -1,5 +1,5 @@
 -- A segment's line, in the transaction that fills it.
-insert into {schema}.segment (segment_id, table_oid, load_id, run_order, documents, deletes, bytes)
-select $1, table_oid, load_id, run_order, $3, $4, $5
+insert into {schema}.segment (segment_id, table_oid, load_id, run_order, documents, bytes)
+select $1, table_oid, load_id, run_order, $3, $4
 from {schema}.load
 where load_id = $2

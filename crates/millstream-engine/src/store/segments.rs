@@ -18,8 +18,6 @@ pub(crate) struct Segment {
     /// Its run's place among all.
     pub(crate) run_order: i64,
     pub(crate) documents: u64,
-    /// Those that delete.
-    pub(crate) deletes: u64,
     /// Bytes of its documents.
     pub(crate) bytes: u64,
     /// The group with which it is being merged, and the keys between the ranges in which that is done.
@@ -180,7 +178,6 @@ fn segment(row: &Row) -> Segment {
         segment_id: row.get("segment_id"),
         run_order: row.get("run_order"),
         documents: count("documents"),
-        deletes: count("deletes"),
         bytes: count("bytes"),
         compaction,
     }

@@ -104,7 +104,6 @@ struct Segment {
     stream: Option<(i64, Pin<Box<CopyInSink<Bytes>>>)>,
     buffer: BytesMut,
     counters: Counters,
-    deletes: u64,
     rejects: Vec<RejectedDocument>,
     held_bytes: usize,
     /// Up to where it holds all of the lane's documents, and the hash of the source up to there.
@@ -208,8 +207,8 @@ impl Appender {
             segment.stream = Some(self.create().await?);
             segment.buffer.put_slice(HEADER);
         }
-        let Segment { stream: Some((_, stream)), buffer, deletes, .. } = segment else { return Ok(()) };
-        match send(stream, buffer, deletes, &self.plan().key_types, part).await {
+        let Segment { stream: Some((_, stream)), buffer, .. } = segment else { return Ok(()) };
+        match send(stream, buffer, &self.plan().key_types, part).await {
             // The server has refused; why, only the end of the COPY tells.
             Err(error) => Err(stream.as_mut().finish().await.err().map_or(error, Error::from)),
             Ok(()) => Ok(()),
@@ -241,8 +240,8 @@ impl Appender {
             failpoint::hit("segment-filled").await?;
             let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
             let line = self.plan().schema.sql(include_str!("../store/segment_insert.sql"));
-            let (rows, deletes, bytes) = (int(rows), int(segment.deletes), int(counters.bytes_read));
-            client.execute(&line, &[&segment_id, &self.setup.load_id, &rows, &deletes, &bytes]).await?;
+            let (rows, bytes) = (int(rows), int(counters.bytes_read));
+            client.execute(&line, &[&segment_id, &self.setup.load_id, &rows, &bytes]).await?;
             *self.report.writers.entry(WRITER.to_owned()).or_default() += 1;
         }
         let rejects: Vec<&RejectedDocument> = segment.rejects.iter().collect();
@@ -333,7 +332,6 @@ fn counted(parts: &[Part]) -> Counters {
 async fn send(
     stream: &mut Pin<Box<CopyInSink<Bytes>>>,
     buffer: &mut BytesMut,
-    deletes: &mut u64,
     key_types: &[KeyType],
     part: &Part,
 ) -> Result<(), Error> {
@@ -343,7 +341,6 @@ async fn send(
         put_copy_fields(key_types, part.key(row), buffer);
         if row.tombstone {
             buffer.put_i32(-1);
-            *deletes += 1;
         } else {
             let document = part.document(row);
             buffer.put_i32(i32::try_from(document.len() + 1).expect("a document is below 2 GiB"));
