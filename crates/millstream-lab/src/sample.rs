@@ -121,6 +121,16 @@ impl Timing {
         Self { wall_seconds, first_seconds: None, client_cpu_seconds: None, client_peak_bytes: None, receipt: None }
     }
 
+    /// Of two processes, one after the other. Each has an account of its own, which this has not.
+    pub(crate) fn then(&self, next: &Self) -> Self {
+        let cpu = self.client_cpu_seconds.zip(next.client_cpu_seconds);
+        Self {
+            client_cpu_seconds: cpu.map(|(own, next)| own + next),
+            client_peak_bytes: self.client_peak_bytes.max(next.client_peak_bytes),
+            ..Self::of(self.wall_seconds + next.wall_seconds)
+        }
+    }
+
     /// A number of the receipt.
     pub fn receipt_number(&self, name: &str) -> Option<f64> {
         self.receipt.as_ref()?.get(name)?.as_f64()
@@ -138,4 +148,23 @@ impl TableSize {
 #[expect(clippy::cast_precision_loss, reason = "counts of a benchmark are far below 2^53")]
 pub(crate) fn number(count: u64) -> f64 {
     count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_two_processes_are_added_and_the_larger_one_is_the_peak() {
+        let timing = |wall, cpu, peak| Timing {
+            client_cpu_seconds: cpu,
+            client_peak_bytes: peak,
+            receipt: Some(true.into()),
+            ..Timing::of(wall)
+        };
+        let both = timing(1.5, Some(0.5), Some(9)).then(&timing(2.0, Some(0.25), Some(7)));
+        assert_eq!(both, Timing { receipt: None, ..timing(3.5, Some(0.75), Some(9)) });
+        let unknown = timing(1.5, Some(0.5), Some(9)).then(&timing(2.0, None, None));
+        assert_eq!(unknown.client_cpu_seconds, None, "half of it would be a wrong number");
+    }
 }

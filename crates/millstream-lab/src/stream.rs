@@ -30,6 +30,8 @@ enum Picks {
     Part(Part),
     /// Any of the keys below the part, at random, as many documents as the part has.
     Below(Part),
+    /// As many documents as there are keys: in turn the next new key, in order of arrival, and any that came before.
+    Repeating,
 }
 
 /// Part of a data set's keys: from one of `of` equal pieces up to another.
@@ -91,6 +93,11 @@ impl Stream {
         Self { version, picks: Picks::Below(part) }
     }
 
+    /// As many documents as a wave has, of which every second one has the key of an earlier one.
+    pub(crate) const fn repeating(version: u32) -> Self {
+        Self { version, picks: Picks::Repeating }
+    }
+
     /// Whether it is the first wave, which yardsticks have encoded.
     pub(crate) fn is_first_wave(self) -> bool {
         self == Self::wave(1)
@@ -100,7 +107,7 @@ impl Stream {
     pub(crate) fn documents(self, set: &DataSet) -> u64 {
         let keys = set.documents;
         match self.picks {
-            Picks::Each { .. } | Picks::Hot(_) => keys,
+            Picks::Each { .. } | Picks::Hot(_) | Picks::Repeating => keys,
             Picks::OneOf(every) => keys.div_ceil(every),
             Picks::Part(part) | Picks::Below(part) => part.end(keys) - part.first(keys),
         }
@@ -139,6 +146,10 @@ impl Stream {
                 let (first, documents) = (part.first(keys), part.end(keys) - part.first(keys));
                 let mut rng = set.rng(self.version);
                 Box::new((0..documents).map(move |n| (rng.u64(..first.max(1)), n)))
+            }
+            Picks::Repeating => {
+                let mut rng = set.rng(self.version);
+                Box::new((0..keys).map(move |n| (if n % 2 == 0 { n / 2 } else { rng.u64(..=n / 2) }, n)))
             }
         }
     }
@@ -267,6 +278,18 @@ mod tests {
         assert_eq!(all[1].1.rows, 500, "no key of the part was there");
         let before: BTreeSet<String> = ids(&all[0].0).into_iter().collect();
         assert!(ids(&all[2].0).iter().all(|id| before.contains(id)));
+    }
+
+    #[test]
+    fn every_second_document_repeats_an_earlier_key() {
+        let set = DataSet::new("x", Keys::Random, 150, 1_001, 150, 3);
+        let (lines, expected) = written(&set, &[Stream::repeating(2)]).remove(0);
+        assert_eq!((expected.documents, expected.rows), (1_001, 501));
+        let mut seen = BTreeSet::new();
+        for (n, id) in ids(&lines).into_iter().enumerate() {
+            assert_eq!(seen.insert(id), n % 2 == 0, "document {n}");
+        }
+        assert_eq!(lines.iter().collect::<BTreeSet<_>>().len(), 1_001, "never the same document");
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod growth;
 mod hot;
 mod ingest;
 mod latency;
+mod log;
 mod memory;
 mod phase;
 mod plan;
@@ -89,6 +90,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     latency::EXPERIMENT,
     growth::EXPERIMENT,
     refused::EXPERIMENT,
+    log::EXPERIMENT,
     published::EXPERIMENT,
     refresh::EXPERIMENT,
     distinct::EXPERIMENT,

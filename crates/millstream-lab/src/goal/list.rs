@@ -102,6 +102,22 @@ const GROWTH: Goal = Goal {
     ..INGEST
 };
 
+const APPENDED: Goal = Goal {
+    name: "log layout / COPY, new",
+    target: at_least(2.0, 2.8),
+    experiment: "log",
+    of: ("log", "fresh"),
+    ..INGEST
+};
+
+const MERGED: Goal = Goal {
+    name: "  merged / table, repeated",
+    target: at_least(1.0, 1.6),
+    of: ("merged", "repeated"),
+    by: Some(("millstream", "repeated", Durability::Durable)),
+    ..APPENDED
+};
+
 const PUBLISHED: Goal = Goal {
     name: "8 read indexes / 0, new",
     target: at_least(0.9, 0.97),
@@ -203,6 +219,8 @@ pub(super) const GOALS: &[Goal] = &[
         by: Some(("millstream", "small, stored", Durability::Durable)),
         ..GROWTH
     },
+    APPENDED,
+    MERGED,
     PUBLISHED,
     Goal {
         name: "  changed",

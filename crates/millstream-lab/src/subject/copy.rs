@@ -26,6 +26,7 @@ pub(crate) const SUBJECT: Subject = Subject {
     refuses: false,
     encoded: true,
     accounts: false,
+    appends: false,
     tools: &[],
     run: |trial, phase, table| Box::pin(run(trial, phase, table)),
 };

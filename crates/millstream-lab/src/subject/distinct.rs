@@ -20,6 +20,7 @@ pub(crate) const SELECT: Subject = Subject {
     refuses: false,
     encoded: false,
     accounts: false,
+    appends: false,
     tools: &[],
     run: |trial, phase, table| Box::pin(select(trial, phase, table)),
 };

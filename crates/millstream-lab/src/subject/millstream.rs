@@ -15,6 +15,7 @@ pub(crate) const SUBJECT: Subject = Subject {
     refuses: false,
     encoded: false,
     accounts: true,
+    appends: false,
     tools: &[],
     run: |trial, phase, table| Box::pin(load(trial, phase, table)),
 };

@@ -5,6 +5,7 @@ mod concurrently;
 mod copy;
 mod distinct;
 mod indexes;
+mod log;
 mod millstream;
 mod mongo;
 mod producers;
@@ -50,6 +51,8 @@ pub struct Subject {
     encoded: bool,
     /// It prints a receipt.
     accounts: bool,
+    /// Its documents wait in segments, and are merged beside the clock before the table is looked at.
+    appends: bool,
     /// Programs that it needs.
     pub(crate) tools: &'static [&'static Tool],
     run: Run,
@@ -83,6 +86,8 @@ pub const SUBJECTS: &[Subject] = &[
     indexes::SUBJECT,
     published::REFRESHED,
     concurrently::SUBJECT,
+    log::APPENDED,
+    log::MERGED,
     distinct::SELECT,
     distinct::FUNCTION,
     distinct::COMMAND,
@@ -240,6 +245,9 @@ impl Trial<'_> {
         };
         if phase.checkpoint {
             measures.checkpoint_seconds = self.checkpoint().await?;
+        }
+        if subject.appends {
+            log::merge(self, table).await?;
         }
         let (file, expected) = self.input(subject, phase);
         let state = match subject.store {

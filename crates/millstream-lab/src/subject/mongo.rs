@@ -24,6 +24,7 @@ pub(crate) const IMPORT: Subject = Subject {
     refuses: false,
     encoded: false,
     accounts: false,
+    appends: false,
     tools: &[&PYMONGO, &MONGOIMPORT],
     run: |trial, phase, table| Box::pin(import(trial, phase, table)),
 };

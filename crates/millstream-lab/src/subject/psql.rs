@@ -19,6 +19,7 @@ pub(crate) const SUBJECT: Subject = Subject {
     refuses: false,
     encoded: false,
     accounts: false,
+    appends: false,
     tools: &[&PSQL],
     run: |trial, phase, table| Box::pin(run(trial, phase, table)),
 };

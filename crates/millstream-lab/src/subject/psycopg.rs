@@ -19,6 +19,7 @@ pub(crate) const RECIPE: Subject = Subject {
     refuses: false,
     encoded: false,
     accounts: false,
+    appends: false,
     tools: &[&PSYCOPG],
     run: |trial, phase, table| Box::pin(run(&RECIPE, trial, phase, table)),
 };

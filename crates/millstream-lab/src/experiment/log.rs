@@ -1,0 +1,25 @@
+//! `log`: how fast documents come in that are appended, and what is left of that when they are merged into the table.
+
+use super::{Comparison, Experiment, Phase};
+use crate::column;
+use crate::stream::Stream;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "log",
+    about: "how fast documents are appended in the log layout, and appended and merged, beside COPY and a load",
+    subjects: &["copy", "millstream", "log", "merged"],
+    phases: &[
+        Phase::FRESH,
+        Phase::new("repeated", Stream::repeating(2), &["inserted", "updated", "superseded"]).anew(),
+    ],
+    comparison: Some(Comparison::beside("millstream", "OF TABLE")),
+    columns: &[column::RATIO, column::CPU, column::MEMORY, column::WAL],
+    legend: &[
+        "of table: the rate divided by that of millstream, which loads the same documents into the table, in the same \
+         round and phase, median (min-max). Both phases find no table. repeated: of two documents one has a new key, \
+         and one that of any before.",
+        "log: appended only; its segments are merged after the clock, and then verified. merged: load and compaction, \
+         two processes whose times are added.",
+    ],
+    ..Experiment::PLAIN
+};
