@@ -125,7 +125,7 @@ impl Run {
     /// # Errors
     /// When no receipt can be had: the server is gone for good, or has lost the collection.
     pub(crate) async fn end(self, finish: Finish) -> Result<Outcome, Error> {
-        let Self { around, mut control, schema, facts, .. } = self;
+        let Self { request, around, mut control, schema, facts, .. } = self;
         failpoint::hit("lanes-ended").await?;
         let reason = finish.stopped.as_ref().map(ToString::to_string);
         let mut attempt = 1;
@@ -137,7 +137,9 @@ impl Run {
                     Ok(receipt) => return Ok(Outcome { receipt, stopped: finish.stopped, error: finish.error }),
                     Err(failure) => failure,
                 };
-            let given_up = finish.stopped == Some(StopReason::Failed) && attempt >= SETTLE_FAILED_TRIES_MAX;
+            // A lane that is made again by another run has not waited for the server.
+            let waited = !(request.layout.appends && request.is_repeatable());
+            let given_up = waited && finish.stopped == Some(StopReason::Failed) && attempt >= SETTLE_FAILED_TRIES_MAX;
             let Some(delay) = retry_delay(attempt, failure.kind()).filter(|_| !given_up) else { return Err(failure) };
             attempt += 1;
             tokio::time::sleep(delay).await;

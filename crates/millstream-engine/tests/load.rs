@@ -229,7 +229,7 @@ async fn what_only_the_server_refuses_never_costs_a_good_document() {
         assert_eq!(stored(&db, "guarded").await, expected);
         assert!(receipt.counters.rejected > 0 && receipt.counters.rejected <= 31);
         let reasons: i64 = client
-            .query_one("select count(*) from millstream.reject where reason = 'refused_by_server'", &[])
+            .query_one("select count(*) from millstream.reject where reason = 'breaks_check'", &[])
             .await
             .unwrap()
             .get(0);

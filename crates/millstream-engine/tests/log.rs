@@ -200,31 +200,44 @@ async fn what_would_have_to_look_at_stored_documents_is_refused_by_name() {
     assert!(matches!(refused, Error::Collection { .. }), "{refused}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_lane_that_is_cut_off_is_begun_again_from_what_is_committed() {
     each_build(async |db| {
         let mut rng = fastrand::Rng::with_seed(31);
         let files = Files::new();
         let stream = Stream::random(&mut rng, 150_000, 60_000);
-        let mut wanted = appending("cut", &[files.write("a", &stream.text)], 2_000);
-        wanted.lanes = Some(2);
-        let ender = connect(&db.url()).await;
-        let cutting = tokio::spawn(async move {
-            let sql = "select count(pg_terminate_backend(pid)) from pg_stat_activity
-                       where application_name like 'millstream lane%' and datname = current_database()
-                         and exists (select from pg_class where relname ~ '^segment_\\d+$')";
-            let mut cut = 0;
-            while cut < 3 {
-                cut += ender.query_one(sql, &[]).await.unwrap().get::<_, i64>(0);
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            }
-        });
-        let receipt = run(&db.url(), &wanted).await.receipt;
-        cutting.await.unwrap();
-        assert!(receipt.finished && receipt.retries > 0, "{receipt:?}");
-        assert_eq!(receipt.counters.read, stream.documents);
-        compacted(&db, "cut", 2).await.unwrap();
-        assert!(stored(&db, "cut").await == stream.last);
+        let file = files.write("a", &stream.text);
+        // What comes through a pipe comes once, so that its segments are held in memory.
+        let pipe = format!("{file}.pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for (table, source) in [("cut", &file), ("held", &pipe)] {
+            let mut wanted = appending(table, std::slice::from_ref(source), 2_000);
+            (wanted.lanes, wanted.resume) = (Some(2), table == "cut");
+            let (text, into) = (stream.text.clone(), pipe.clone());
+            let writing = tokio::task::spawn_blocking(move || {
+                if table == "held" {
+                    std::fs::write(into, text).unwrap()
+                }
+            });
+            let (ender, cuts_min) = (connect(&db.url()).await, if table == "held" { 20 } else { 3 });
+            let cutting = tokio::spawn(async move {
+                let sql = "select count(pg_terminate_backend(pid)) from pg_stat_activity
+                           where application_name like 'millstream lane%' and datname = current_database()
+                             and (query like 'COPY%' or query like 'copy%')";
+                let mut cut = 0;
+                while cut < cuts_min {
+                    cut += ender.query_one(sql, &[]).await.unwrap().get::<_, i64>(0);
+                    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                }
+            });
+            let receipt = run(&db.url(), &wanted).await.receipt;
+            assert!(cutting.is_finished(), "{table}: it ended before its lanes were cut off");
+            writing.await.unwrap();
+            assert!(receipt.finished && receipt.retries > 0, "{receipt:?}");
+            assert_eq!(receipt.counters.read, stream.documents, "{table}");
+            compacted(&db, table, 2).await.unwrap();
+            assert!(stored(&db, table).await == stream.last, "{table}");
+        }
     })
     .await;
 }

@@ -128,7 +128,8 @@ pub(crate) async fn open(
         Some(load_id) => load_id,
         None => insert(client, schema, identity, lanes).await?,
     };
-    client.execute(&schema.sql(include_str!("load_order.sql")), &[&load_id]).await?;
+    let order = schema.sql("select pg_catalog.nextval('{schema}.run_number')");
+    let order: i64 = client.query_one(&order, &[]).await?.get(0);
     client.execute("select pg_advisory_unlock($1)", &[&OPEN_LOCK]).await?;
     failpoint::hit("load-recorded").await?;
     let transaction = client.transaction().await?;
@@ -142,6 +143,7 @@ pub(crate) async fn open(
         unlogged::remember(&transaction, schema, load_id).await?;
     }
     settle(&transaction, schema, load_id).await?;
+    transaction.execute(&schema.sql(include_str!("load_order.sql")), &[&load_id, &order]).await?;
     transaction.execute(&schema.sql(include_str!("damage_forget.sql")), &[&load_id]).await?;
     let run = begin_run(&transaction, schema, load_id, identity, lanes, resumed).await?;
     let Marks { floors, prefix } = read_marks(&transaction, schema, load_id).await?;

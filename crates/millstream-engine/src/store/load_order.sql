@@ -1,4 +1,5 @@
--- A run's place among all, drawn under the lock of beginning, so that a run that is seen here began before.
+-- A run's place among all, which is drawn under the lock of beginning, so that a run that is seen here began before.
+-- Until what an earlier run of the load may still commit is settled, the load has the place of that run.
 update {schema}.load
-set run_order = pg_catalog.nextval('{schema}.run_number')
+set run_order = $2
 where load_id = $1

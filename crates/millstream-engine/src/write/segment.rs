@@ -97,6 +97,10 @@ pub(crate) struct Appender {
     reconnected: bool,
 }
 
+/// The begin of a segment's transaction: not before there is something to send, so that a lane whose keys are rare
+/// does not keep one open.
+const BEGIN: &str = include_str!("flushing.sql");
+
 /// A segment on its way.
 #[derive(Default)]
 struct Segment {
@@ -159,7 +163,6 @@ impl Appender {
     /// documents are held all of them are in `parts` afterwards, else none.
     async fn segment(&mut self, parts: &mut Vec<Part>, queue: &mut mpsc::Receiver<Part>) -> Result<Counters, Error> {
         let mut segment = Segment::default();
-        self.connection.client.batch_execute(include_str!("flushing.sql")).await?;
         for part in parts.iter() {
             self.append(&mut segment, part).await?;
         }
@@ -174,9 +177,11 @@ impl Appender {
                 false => queue.recv().await,
             };
             let Some(part) = next else { break };
-            self.append(&mut segment, &part).await?;
-            if holds {
-                parts.push(part);
+            // Held before it is sent: a try that breaks off here is made again with it.
+            parts.push(part);
+            self.append(&mut segment, parts.last().expect("it is there")).await?;
+            if !holds {
+                parts.clear();
             }
         }
         self.commit(segment).await
@@ -219,6 +224,7 @@ impl Appender {
     async fn create(&self) -> Result<(i64, Pin<Box<CopyInSink<Bytes>>>), Error> {
         let (client, plan) = (&self.connection.client, self.plan());
         let next = plan.schema.sql("select pg_catalog.nextval('{schema}.segment_number')");
+        client.batch_execute(BEGIN).await?;
         let segment_id: i64 = client.query_one(&next, &[]).await?.get(0);
         client.batch_execute(&plan.create(segment_id)).await?;
         let stream = client.copy_in(&plan.copy(segment_id)).await?;
@@ -243,6 +249,8 @@ impl Appender {
             let (rows, bytes) = (int(rows), int(counters.bytes_read));
             client.execute(&line, &[&segment_id, &self.setup.load_id, &rows, &bytes]).await?;
             *self.report.writers.entry(WRITER.to_owned()).or_default() += 1;
+        } else {
+            client.batch_execute(BEGIN).await?;
         }
         let rejects: Vec<&RejectedDocument> = segment.rejects.iter().collect();
         for some in rejects.chunks(REJECT_ROWS) {
