@@ -408,6 +408,49 @@ async fn a_view_that_was_dropped_by_hand_is_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_is_rewritten_while_a_refresh_waits_for_it_is_shown_whole() {
+    each_build(async |db| {
+        two_models(&db).await;
+        let (client, gate, writer) = (db.client().await, db.client().await, db.client().await);
+        // Stops the refresh of both where it has made the second table that it will fill: before its transaction.
+        client
+            .batch_execute(
+                "create function public.stop() returns event_trigger language plpgsql as $$ begin
+                     if exists (select from pg_catalog.pg_event_trigger_ddl_commands()
+                                where object_identity like 'millstream.model_2\\_%') then
+                         perform pg_catalog.pg_advisory_xact_lock_shared(7);
+                     end if; end $$;
+                 create event trigger stop on ddl_command_end when tag in ('CREATE TABLE AS') execute function public.stop()",
+            )
+            .await
+            .unwrap();
+        gate.batch_execute("select pg_advisory_lock(7)").await.unwrap();
+        let waits = async |what: &str| {
+            let sql = format!("select count(*) from pg_locks where not granted and {what}");
+            while client.query_one(&sql, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let conninfo = surroundings(&db.url()).0.db;
+        let both = asked(&["things_read", "others_read"], Some("swap"));
+        let refreshing = tokio::spawn(async move { Box::pin(refresh(&conninfo, &schema(), &both)).await });
+        waits("locktype = 'advisory' and objid = 7 and database = (select oid from pg_database where datname = current_database())").await;
+        let rewriting = tokio::spawn(async move {
+            let rewrite = "begin; alter table public.others add column n float8 default random()";
+            writer.batch_execute(rewrite).await.map(|()| writer)
+        });
+        waits("relation = 'public.others'::regclass").await;
+        gate.batch_execute("select pg_advisory_unlock(7)").await.unwrap();
+        let writer = rewriting.await.unwrap().unwrap();
+        waits("relation = 'public.others'::regclass").await;
+        writer.batch_execute("commit").await.unwrap();
+        refreshing.await.unwrap().unwrap();
+        assert_eq!((rows(&client, "public.things_read").await, rows(&client, "public.others_read").await), (1, 1));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn models_of_two_schemas_do_not_wait_for_each_other() {
     each_build(async |db| {
         two_models(&db).await;

@@ -3,7 +3,7 @@
 use super::clear::clear;
 use super::republish::indexed;
 use super::storage::Storage;
-use super::subject::{Subject, rows_estimate, subjects};
+use super::subject::{Subject, lock_collections, rows_estimate, subjects};
 use super::switch::Switch;
 use super::uncast::{Uncast, uncast};
 use super::{Applied, Refresh, find, is_unlogged, lock, refresh_session, swap};
@@ -184,11 +184,7 @@ async fn attempt(
         swap::prepare(client, storage, &subject.derivation(storage), Storage::other(subject.model.serving)).await?;
     }
     client.batch_execute("begin isolation level repeatable read").await?;
-    // Before the snapshot, which a lock does not take: whatever rewrites or empties a table comes before both or
-    // waits for the end.
-    for subject in subjects {
-        subject.lock_collection(client).await?;
-    }
+    lock_collections(client, subjects).await?;
     let snapshot: String = client.query_one("select pg_catalog.pg_export_snapshot()", &[]).await?.get(0);
     failpoint::hit("snapshot-exported").await?;
     for (subject, way) in subjects.iter().zip(&ways) {

@@ -37,19 +37,9 @@ impl<'a> Subject<'a> {
         derivation(&self.collection, self.model.aim(), self.version_num, storage)
     }
 
-    /// Keeps the collection's table as it is until the transaction ends, and makes sure that its name is still its.
-    pub(super) async fn lock_collection(&self, client: &Client) -> Result<(), Error> {
-        let table = quote_qualified(&self.collection.name.schema, &self.collection.name.table);
-        client.batch_execute(&format!("lock table {table} in access share mode")).await?;
-        let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
-        if client.query_one(oid, &[&table]).await?.get::<_, u32>(0) == self.model.table_oid {
-            return Ok(());
-        }
-        Err(Error::Model {
-            model: self.model.name.clone(),
-            problem: "has a collection that was just renamed".into(),
-            hint: "refresh again".into(),
-        })
+    /// The collection's table, qualified and quoted.
+    fn table(&self) -> String {
+        quote_qualified(&self.collection.name.schema, &self.collection.name.table)
     }
 
     /// Bytes that its rows take when they are built anew.
@@ -142,6 +132,25 @@ pub(super) async fn subjects<'a>(
     subjects.sort_by_key(|subject| subject.model.model_id);
     subjects.dedup_by_key(|subject| subject.model.model_id);
     Ok(subjects)
+}
+
+/// Keeps the tables of the collections as they are until the transaction ends, and makes sure that their names are
+/// still theirs. A lock takes no snapshot, the first look does: whoever rewrites or empties one of the tables comes
+/// before it or waits for the end.
+pub(super) async fn lock_collections(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
+    let tables: Vec<String> = subjects.iter().map(Subject::table).collect();
+    client.batch_execute(&format!("lock table {} in access share mode", tables.join(", "))).await?;
+    let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
+    for (subject, table) in subjects.iter().zip(&tables) {
+        if client.query_one(oid, &[table]).await?.get::<_, u32>(0) != subject.model.table_oid {
+            return Err(Error::Model {
+                model: subject.model.name.clone(),
+                problem: "has a collection that was just renamed".into(),
+                hint: "refresh again".into(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Rows of a table, as the planner sees them: by its statistics and size, or by its size alone.
