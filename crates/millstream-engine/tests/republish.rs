@@ -129,6 +129,32 @@ async fn a_model_gets_columns_and_other_rows_by_its_next_refresh_and_stays_one_o
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_was_never_built_stays_what_was_asked_for() {
+    each_build(async |db| {
+        let client = things(&db).await;
+        let first = wanted("things", "model", &["a:int=a"], &["a"], Some("a >= 100"));
+        let plain = wanted("things", "model", &[], &[], None);
+        for request in [&first, &plain] {
+            assert_eq!(publish_on(&db, request).await.unwrap(), Published::Made);
+        }
+        let error = publish_on(&db, &materialized(plain)).await.expect_err("another kind");
+        assert!(error.to_string().contains("is no materialized view"), "{error}");
+        refresh_on(&db, &["model"], None).await.unwrap();
+        assert_eq!(number(&client, "select count(a) from public.model").await, DOCUMENTS - 100);
+        let indexes = "select count(*) from pg_index where indrelid = 'millstream.model_1_2'::regclass";
+        assert_eq!(number(&client, indexes).await, 2, "the key's and its own");
+
+        // What is asked for otherwise is made of that.
+        publish_on(&db, &wanted("things", "other", &["a:int=a"], &[], None)).await.unwrap();
+        let text = wanted("things", "other", &["a:text=a"], &[], None);
+        assert_eq!(publish_on(&db, &text).await.unwrap(), Published::Made);
+        refresh_on(&db, &["other"], None).await.unwrap();
+        assert_eq!(number(&client, "select count(*) from public.other where a = '7'::text").await, 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_materialized_model_is_refreshed_with_others_to_one_moment() {
     each_build(async |db| {
         let client = things(&db).await;

@@ -151,6 +151,10 @@ pub async fn publish(
         }
         // An earlier attempt came no further, or another is still at it.
         lock::lock_for_transaction(&transaction, &model).await?;
+        if republish::keeps(&model, &request.definition)? {
+            transaction.commit().await?;
+            return Ok(Published::Made);
+        }
         let storage = Storage { schema, model_id: model.model_id, unlogged: false };
         storage.drop(&transaction, &model).await?;
         models::forget(&transaction, schema, model.model_id).await?;

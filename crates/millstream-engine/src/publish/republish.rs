@@ -23,9 +23,8 @@ pub(super) async fn republish(
     version_num: i32,
 ) -> Result<Published, Error> {
     let (old, new) = (&model.definition, &request.definition);
-    if *new == Definition::default() || *new == (Definition { materialized: true, ..Definition::default() }) {
-        return refuse_kind(model, new.materialized && !old.materialized)
-            .map(|()| Published::Reindexed { made: 0, dropped: 0 });
+    if keeps(model, new)? {
+        return Ok(Published::Reindexed { made: 0, dropped: 0 });
     }
     refuse_kind(model, old.materialized != new.materialized)?;
     if old.has_rows_of(new) {
@@ -49,6 +48,18 @@ pub(super) async fn republish(
     client.batch_execute(&format!("drop table {}", storage.part(TRIAL))).await?;
     models::want(client, schema, model.model_id, &Definition { indexes, ..new.clone() }).await?;
     Ok(Published::Redefined)
+}
+
+/// Whether a request leaves a model as it is defined: it asks for nothing of its own.
+///
+/// # Errors
+/// [`Error::Model`] when it asks for another kind alone.
+pub(super) fn keeps(model: &Model, new: &Definition) -> Result<bool, Error> {
+    let asks_nothing = Definition { materialized: false, ..new.clone() } == Definition::default();
+    if asks_nothing {
+        refuse_kind(model, new.materialized && !model.definition.materialized)?;
+    }
+    Ok(asks_nothing)
 }
 
 fn refuse_kind(model: &Model, is_other: bool) -> Result<(), Error> {
