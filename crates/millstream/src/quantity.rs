@@ -109,9 +109,13 @@ pub fn rate(per_second: f64) -> String {
     count(whole)
 }
 
-/// A count with its noun: `1 load`, `2,000 loads`.
+/// A count with its noun: `1 load`, `2,000 loads`, `0 indexes`.
 pub fn things(n: u64, noun: &str) -> String {
-    let plural = if n == 1 { "" } else { "s" };
+    let plural = match n {
+        1 => "",
+        _ if noun.ends_with('x') => "es",
+        _ => "s",
+    };
     format!("{} {noun}{plural}", count(n))
 }
 
@@ -171,6 +175,7 @@ mod tests {
     fn nouns_follow_their_count() {
         assert_eq!(things(1, "load"), "1 load");
         assert_eq!(things(2_000, "load"), "2,000 loads");
+        assert_eq!((things(0, "index"), things(1, "index")), ("0 indexes".into(), "1 index".into()));
     }
 
     #[test]
