@@ -1,6 +1,7 @@
 //! The log layout: documents appended to segments, read behind the table, and merged into it.
 
 use crate::scene::{Files, Stream, request, run, stored, surroundings};
+use millstream_engine::limits::COMPACTION_SEGMENTS_MAX;
 use millstream_engine::store::collections::{self, Collection};
 use millstream_engine::store::{Schema, documents, segments};
 use millstream_engine::{
@@ -210,8 +211,8 @@ async fn a_lane_that_is_cut_off_is_begun_again_from_what_is_committed() {
         // What comes through a pipe comes once, so that its segments are held in memory.
         let pipe = format!("{file}.pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        for (table, source) in [("cut", &file), ("held", &pipe)] {
-            let mut wanted = appending(table, std::slice::from_ref(source), 2_000);
+        for (table, source, rows_max) in [("cut", &file, 2_000), ("held", &pipe, 40_000)] {
+            let mut wanted = appending(table, std::slice::from_ref(source), rows_max);
             (wanted.lanes, wanted.resume) = (Some(2), table == "cut");
             let (text, into) = (stream.text.clone(), pipe.clone());
             let writing = tokio::task::spawn_blocking(move || {
@@ -219,7 +220,7 @@ async fn a_lane_that_is_cut_off_is_begun_again_from_what_is_committed() {
                     std::fs::write(into, text).unwrap()
                 }
             });
-            let (ender, cuts_min) = (connect(&db.url()).await, if table == "held" { 20 } else { 3 });
+            let (ender, cuts_min) = (connect(&db.url()).await, if table == "held" { 10 } else { 3 });
             let cutting = tokio::spawn(async move {
                 let sql = "select count(pg_terminate_backend(pid)) from pg_stat_activity
                            where application_name like 'millstream lane%' and datname = current_database()
@@ -346,4 +347,148 @@ async fn keys_of_every_type_are_parted_into_ranges() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn key_columns_may_be_named_as_what_orders_rows() {
+    each_build(async |db| {
+        let files = Files::new();
+        let lines = |from: i64| -> String {
+            (0..300)
+                .map(|n| format!("{{\"at\":{},\"place\":\"p{}\",\"value\":{}}}\n", n % 100, n % 100, from + n))
+                .collect()
+        };
+        let (mut last, mut wanted) = (String::new(), appending("placed", &[], 50));
+        for from in [0, 1_000] {
+            let (all, keys) = (lines(from), request("placed", "at:bigint,place:text", &[]).key);
+            last = all.lines().skip(200).map(|line| format!("{line}\n")).collect();
+            wanted = LoadRequest { key: keys, sources: vec![files.write(&from.to_string(), all)], ..wanted };
+            run(&db.url(), &wanted).await;
+            let mut client = db.client().await;
+            let found = collection(&client, "placed").await;
+            let key = ["7", "p7"].map(str::to_owned);
+            let document = documents::document(&mut client, &schema(), &found, &key).await.expect("it is looked up");
+            assert!(document.expect("it waits").contains(&(from + 207).to_string()));
+            let file = files.write("last", &last);
+            let directory = tempfile::tempdir().expect("a directory");
+            let compared = request("placed", "at:bigint,place:text", &[file]);
+            let compared = VerifyRequest { exact: true, ..VerifyRequest::new(compared, directory.path().to_owned()) };
+            let found =
+                Box::pin(verify(&compared, &surroundings(&db.url()).0.db, Arc::default())).await.expect("compared");
+            assert_eq!((found.differences(), found.equal), (0, 100), "{found:?}");
+            let done = compacted(&db, "placed", 3).await.expect("it is merged");
+            assert_eq!((done.documents, done.keys, done.left), (300, 100, 0));
+        }
+        let sql = "select count(*), sum((doc ->> 'value')::bigint)::bigint from placed";
+        let row = db.client().await.query_one(sql, &[]).await.unwrap();
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (100, (1_200..1_300).sum::<i64>()), "{last}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn any_number_of_segments_is_merged_in_groups() {
+    each_build(async |db| {
+        let files = Files::new();
+        let mut stream = Stream::default();
+        let segments = 2 * COMPACTION_SEGMENTS_MAX + 3;
+        for n in 0..segments {
+            stream.push(&format!("key-{}", n % 7), i64::try_from(n).expect("few"));
+        }
+        let mut wanted = appending("short", &[files.write("a", &stream.text)], 1);
+        wanted.lanes = Some(1);
+        run(&db.url(), &wanted).await;
+        assert_eq!(waiting(&db, "short").await, segments);
+        let client = db.client().await;
+        // Each transaction that drops segments deletes the lines of a group by one statement.
+        let sql = "create table dropped (segments bigint);
+                   create function counts() returns trigger language plpgsql as
+                   $$ begin insert into public.dropped select count(*) from gone; return null; end $$;
+                   create trigger counts after delete on millstream.segment referencing old table as gone
+                   for each statement execute function counts()";
+        client.batch_execute(sql).await.unwrap();
+        assert_eq!(compacted(&db, "short", 2).await.unwrap().segments, segments);
+        let rows = client.query("select segments from dropped order by 1 desc", &[]).await.unwrap();
+        let most = i64::try_from(COMPACTION_SEGMENTS_MAX).expect("few");
+        assert_eq!(rows.iter().map(|row| row.get(0)).collect::<Vec<i64>>(), [most, most, 3]);
+        assert!(stored(&db, "short").await == stream.last);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_refused_load_adds_no_check_and_a_table_that_refuses_says_the_way_out() {
+    each_build(async |db| {
+        let files = Files::new();
+        let file = files.write("a", "{\"id\":\"a\",\"value\":1}\n");
+        run(&db.url(), &appending("judging", &[file], 10)).await;
+        let mut wanted = request("judging", "id", &[files.write("b", "{\"id\":\"b\",\"value\":9}\n")]);
+        wanted.checks = vec!["(doc ->> 'value')::bigint > 5".into()];
+        let refused = Box::pin(load(&wanted, &surroundings(&db.url()).0)).await.expect_err("documents wait");
+        assert!(matches!(refused, Error::Appended { segments: 1, .. }), "{refused}");
+        let client = db.client().await;
+        let sql = "select count(*) from pg_constraint where conrelid = 'judging'::regclass and contype = 'c'";
+        assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), 0, "nothing is changed");
+        let sql = "alter table judging add constraint large check ((doc ->> 'value')::bigint > 5)";
+        client.batch_execute(sql).await.unwrap();
+        let refused = compacted(&db, "judging", 2).await.expect_err("the document is refused");
+        let (told, hint) = (refused.to_string(), refused.hint().unwrap_or_default());
+        assert!(matches!(refused, Error::Request { .. }) && told.contains("\"large\""), "{told}");
+        assert!(hint.contains("drop the constraint") && hint.contains("millstream compact"), "{hint}");
+        client.batch_execute("alter table judging drop constraint large").await.unwrap();
+        compacted(&db, "judging", 2).await.unwrap();
+        assert_eq!(stored(&db, "judging").await["a"], 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_adopted_table_is_not_forgotten_while_documents_wait_for_it() {
+    let db = database().await;
+    let files = Files::new();
+    let mut client = db.client().await;
+    client.batch_execute("create table own (id text collate \"C\" primary key, doc jsonb not null)").await.unwrap();
+    let mut wanted = appending("own", &[files.write("a", "{\"id\":\"a\",\"value\":1}\n")], 10);
+    wanted.adopt = true;
+    run(&db.url(), &wanted).await;
+    let found = collection(&client, "own").await;
+    let refused = collections::drop(&mut client, &schema(), &found, false).await.expect_err("it would be lost");
+    assert!(refused.to_string().contains("1 segment"), "{refused}");
+    assert!(refused.hint().is_some_and(|hint| hint.contains("millstream compact public.own")), "{refused:?}");
+    compacted(&db, "own", 1).await.unwrap();
+    assert!(!collections::drop(&mut client, &schema(), &found, false).await.unwrap().table);
+    assert_eq!(stored(&db, "own").await["a"], 1);
+}
+
+#[tokio::test]
+async fn what_a_running_load_commits_during_a_compaction_waits_for_no_load() {
+    let db = database().await;
+    let files = Files::new();
+    run(&db.url(), &appending("beside", &[files.write("a", "{\"id\":\"a\",\"value\":1}\n")], 10)).await;
+    let mut client = db.client().await;
+    let sql = "update millstream.load set state = 'running' returning load_id";
+    let load_id: i64 = client.query_one(sql, &[]).await.unwrap().get(0);
+    let (class, id) = millstream_engine::store::load_lock_keys(load_id);
+    client.execute("select pg_advisory_lock($1, $2)", &[&class, &id]).await.unwrap();
+    let holder = client.transaction().await.unwrap();
+    holder.batch_execute("lock table public.beside in exclusive mode").await.unwrap();
+    let meanwhile = async {
+        let client = db.client().await;
+        let sql = "select exists (select from pg_stat_activity where application_name = 'millstream compact'
+                                    and wait_event_type = 'Lock' and datname = current_database())";
+        while !client.query_one(sql, &[]).await.unwrap().get::<_, bool>(0) {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        let sql = "create table millstream.segment_1000 (id text, doc jsonb);
+                   insert into millstream.segment_1000 values ('a', '{\"id\": \"a\", \"value\": 2}');
+                   insert into millstream.segment (segment_id, table_oid, load_id, run_order, documents, bytes)
+                   select 1000, table_oid, load_id, run_order, 1, 30 from millstream.segment";
+        client.batch_execute(sql).await.unwrap();
+        holder.commit().await.unwrap();
+    };
+    let (done, ()) = tokio::join!(compacted(&db, "beside", 1), meanwhile);
+    let done = done.unwrap();
+    assert_eq!((done.segments, done.left, done.waits_for), (1, 1, None));
+    assert_eq!(compacted(&db, "beside", 1).await.unwrap().left, 0);
+    assert_eq!(stored(&db, "beside").await["a"], 2);
 }
