@@ -103,6 +103,10 @@ const CASES: &[(&[&str], &str, Found)] = &[
     ),
     (&["(at)"], "where at > now() - interval '1 day'", Usable),
     (&["(n)"], "order by n limit 3", Usable),
+    (&["(n)"], "where mac = 'A' order by n", Lost("mac = 'A'", "", "", "(mac)")),
+    (&["(n)"], "where mac = 'A' order by n limit 1", Lost("mac = 'A'", "", "", "(mac)")),
+    (&["(n)"], "where n > 3 order by n", Usable),
+    (&["(n)", "(mac)"], "where mac = 'A' order by n", Usable),
     (
         &["(n)"],
         "order by n nulls first limit 3",

@@ -128,22 +128,35 @@ async fn facts(client: &Client, subject: &Subject) -> Result<Facts, Error> {
 }
 
 fn verdict(scan: &Scan, plans: &Plans, facts: &Facts) -> Verdict {
-    // An order, or columns that are all in the index, is a reason to read one from end to end; a later key of it
-    // alone is none before PostgreSQL 18, which skips from value to value of the keys before.
+    // An order, or columns that are all in the index, is a reason to read one from end to end where no row is read
+    // in vain; a later key of it alone is none before PostgreSQL 18, which skips from value to value of the keys
+    // before.
     let skips = facts.version_num >= SKIPPING_VERSION_NUM && facts.rows > 0.0;
-    if scan.uses.iter().any(|one| one.condition.is_none() || skips || serves(one, &facts.indexes)) {
+    let is_used = |one: &plan::Use| match one.condition {
+        None => scan.filter.is_none(),
+        Some(_) => skips,
+    };
+    if scan.uses.iter().any(|one| is_used(one) || serves(one, &facts.indexes)) {
         return Verdict::Used;
     }
     let is_usable = plans.usable.iter().any(|plan| {
-        let orders = plan.sorts() < plans.actual.sorts();
-        used(plan, scan).iter().any(|one| orders || serves(one, &facts.indexes))
+        let sorts_less = plan.sorts() < plans.actual.sorts();
+        same(plan, scan).any(|other| {
+            let orders = sorts_less && other.filter.is_none();
+            other.uses.iter().any(|one| orders || serves(one, &facts.indexes))
+        })
     });
     if is_usable { Verdict::Usable } else { Verdict::Unusable }
 }
 
+/// The same scan in another plan.
+fn same<'a>(plan: &Node, scan: &'a Scan) -> impl Iterator<Item = Scan> + use<'a> {
+    plan.scans().into_iter().filter(|other| other.alias == scan.alias)
+}
+
 /// The indexes that the same scan goes through in another plan.
 fn used(plan: &Node, scan: &Scan) -> Vec<plan::Use> {
-    plan.scans().into_iter().filter(|other| other.alias == scan.alias).flat_map(|other| other.uses).collect()
+    same(plan, scan).flat_map(|other| other.uses).collect()
 }
 
 fn indexes(scan: &Scan, verdict: Verdict, plans: &Plans) -> Vec<String> {
