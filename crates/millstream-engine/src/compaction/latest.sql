@@ -1,4 +1,4 @@
 select distinct on ({key}) {key}, doc
 from ({appended}) as appended
 where {range}
-order by {key}, place desc, at desc
+order by {key}, millstream_place desc, millstream_at desc
