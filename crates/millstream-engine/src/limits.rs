@@ -76,6 +76,10 @@ pub const SEGMENT_HOLD_TRIES_MAX: u32 = 10;
 /// until it is merged its segments take room.
 pub const COMPACTION_BYTES: u64 = 1 << 30;
 
+/// Segments that are merged into the table at once: dropping one takes three of the locks for which a server has
+/// room, 64 for each connection by default, and all of a group are dropped in one transaction.
+pub const COMPACTION_SEGMENTS_MAX: usize = 128;
+
 /// Most connections that merge segments.
 pub const COMPACTION_WORKERS_MAX: usize = 8;
 

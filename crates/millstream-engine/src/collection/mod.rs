@@ -156,6 +156,10 @@ pub(crate) async fn prepare(
     }
     let table = made(&control.client, name).await?;
     store::remember_collection(&control.client, schema, table, name, &plan.key, true).await?;
+    if !plan.checks.is_empty() {
+        // Before the table judges what it is to be given: this load is refused for it in any case.
+        store::segments::refuse_appended(&control.client, schema, table, &name.to_string()).await?;
+    }
     check::enforce(control, name, table, &plan.checks, observer).await?;
     let checks = check::checks(&control.client, table).await?;
     let exists = format!("select exists (select from {})", quote_qualified(&name.schema, &name.table));

@@ -7,13 +7,14 @@ use crate::limits::COMPACTION_MEMORY_MIB;
 use crate::store::Schema;
 use crate::store::collections::Collection;
 use crate::store::segments::{self, Segment};
-use millstream_model::KeyColumn;
+use millstream_model::{CollectionName, KeyColumn};
 use millstream_pg::{ConnInfo, ErrorKind, quote_qualified, retry_delay};
 use tokio_postgres::Client;
 
 /// How a group is merged.
 pub(super) struct Merge {
     schema: Schema,
+    collection: CollectionName,
     table: String,
     table_oid: u32,
     compaction: i64,
@@ -49,6 +50,7 @@ impl Merge {
         let join: Vec<String> = keys.iter().map(|key| format!("stored.{key} = latest.{key}")).collect();
         Ok(Self {
             schema: schema.clone(),
+            collection: collection.name.clone(),
             table,
             table_oid: collection.table_oid,
             compaction,
@@ -79,9 +81,24 @@ impl Merge {
             // Somebody has inserted since.
             let kind = if error.is_duplicate() { ErrorKind::Serialization } else { error.kind() };
             empty = false;
-            let Some(after) = retry_delay(attempt, kind) else { return Err(error) };
+            let Some(after) = retry_delay(attempt, kind) else { return Err(self.told(error)) };
             attempt += 1;
             tokio::time::sleep(after).await;
+        }
+    }
+
+    /// What to say of an error: a table that refuses documents holds up all that wait.
+    fn told(&self, error: Error) -> Error {
+        if !error.refuses_data() {
+            return error;
+        }
+        let table = &self.collection;
+        Error::Request {
+            problem: format!("{table} refuses documents that wait to be merged into it: {error}"),
+            hint: format!(
+                "nothing is lost: drop the constraint, index or trigger that refuses them, then again: \
+                 millstream compact {table}"
+            ),
         }
     }
 

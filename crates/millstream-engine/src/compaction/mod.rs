@@ -6,7 +6,8 @@ mod range;
 use crate::error::Error;
 use crate::failpoint;
 use crate::limits::{
-    COMPACTION_BYTES, COMPACTION_LOCK_WAIT, COMPACTION_WORKERS_MAX, DROP_LOCK_WAIT, LOAD_LOCK_POLL, REFRESH_SETTINGS,
+    COMPACTION_BYTES, COMPACTION_LOCK_WAIT, COMPACTION_SEGMENTS_MAX, COMPACTION_WORKERS_MAX, DROP_LOCK_WAIT,
+    LOAD_LOCK_POLL, REFRESH_SETTINGS,
 };
 use crate::store::Schema;
 use crate::store::collections::Collection;
@@ -69,10 +70,12 @@ pub async fn compact(
         done.documents += group.iter().map(|segment| segment.documents).sum::<u64>();
         failpoint::hit("segments-dropped").await?;
     }
-    done.left = segments::list(client, schema, table_oid).await?.len();
-    if done.left > 0 {
+    let left = segments::list(client, schema, table_oid).await?;
+    done.left = left.len();
+    if let Some(newest) = left.last() {
         let oldest = segments::runs_at_work(client, schema, table_oid).await?.into_iter().next();
-        done.waits_for = oldest.map(|run| run.load_id);
+        // Those that the run itself has committed meanwhile wait for nothing but the next compaction.
+        done.waits_for = oldest.filter(|run| newest.run_order > run.run_order).map(|run| run.load_id);
     }
     done.seconds = started.elapsed().as_secs_f64();
     Ok(done)
@@ -116,6 +119,7 @@ async fn group(
         .into_iter()
         .take_while(|segment| oldest.as_ref().is_none_or(|run| segment.run_order <= run.run_order))
         .filter(|segment| segment.segment_id <= last)
+        .take(COMPACTION_SEGMENTS_MAX)
         .take_while(|segment| {
             let fits = bytes == 0 || bytes + segment.bytes <= COMPACTION_BYTES;
             bytes += segment.bytes.max(1);

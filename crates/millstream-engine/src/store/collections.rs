@@ -123,8 +123,8 @@ fn collection(row: &Row) -> Result<Collection, Error> {
 ///
 /// # Errors
 /// [`Error::LoadRunning`] when a load into it runs, [`Error::Model`] when a read model is derived from
-/// it; the server's when something else depends on
-/// the table or uses it for longer than [`DROP_LOCK_WAIT`].
+/// it; [`Error::Request`] when documents wait in segments that a table which stays would lack; the server's when
+/// something else depends on the table or uses it for longer than [`DROP_LOCK_WAIT`].
 pub async fn drop(
     client: &mut Client,
     schema: &Schema,
@@ -141,7 +141,11 @@ pub async fn drop(
     if !segments::try_lock(&transaction, oid, true).await? {
         return Err(Error::CompactionBusy { collection: collection.name.clone() });
     }
-    segments::drop(&transaction, schema, &segments::list(&transaction, schema, oid).await?).await?;
+    let segments = segments::list(&transaction, schema, oid).await?;
+    if collection.present && !with_table && !segments.is_empty() {
+        return Err(waiting(&collection.name, segments.len()));
+    }
+    segments::drop(&transaction, schema, &segments).await.map_err(segments::crowded)?;
     let loads = transaction.execute(&schema.sql("delete from {schema}.load where table_oid = $1"), &[&oid]).await?;
     transaction.execute(&schema.sql("delete from {schema}.collection where table_oid = $1"), &[&oid]).await?;
     transaction.execute(&schema.sql("delete from {schema}.tombstone where table_oid = $1"), &[&oid]).await?;
@@ -153,6 +157,13 @@ pub async fn drop(
     }
     transaction.commit().await?;
     Ok(Dropped { table: table_dropped, loads })
+}
+
+fn waiting(name: &CollectionName, segments: usize) -> Error {
+    Error::Request {
+        problem: format!("documents of {name} wait in {segments} segments and would be lost to its table, which stays"),
+        hint: format!("merge them first: millstream compact {name}; or drop the table with them: --table"),
+    }
 }
 
 fn table(name: &CollectionName) -> String {

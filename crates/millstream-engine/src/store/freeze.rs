@@ -70,7 +70,7 @@ pub async fn freeze(client: &mut Client, schema: &Schema, collection: &Collectio
         Error::Postgres(busy) if busy.sqlstate() == Some("55P03") => {
             Error::InUse { collection: collection.name.clone(), seconds: FREEZE_LOCK_WAIT.as_secs() }
         }
-        other => other,
+        other => segments::crowded(other),
     })
 }
 

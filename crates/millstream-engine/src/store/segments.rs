@@ -76,10 +76,22 @@ pub(crate) async fn hold(client: &Client, schema: &Schema, table_oid: u32) -> Re
             Err(gone) if gone.code().is_some_and(|code| code.code() == "42P01") => {
                 client.batch_execute("rollback to held").await?;
             }
-            locked => return Ok(locked.map(|()| segments)?),
+            locked => return locked.map(|()| segments).map_err(|error| crowded(error.into())),
         }
     }
     Err(Error::BrokenOff("segments are merged faster than they can be looked at"))
+}
+
+/// The way out where the server has no room for the locks of so many segments at once: it takes at most
+/// [`COMPACTION_SEGMENTS_MAX`](crate::limits::COMPACTION_SEGMENTS_MAX) to compact any number.
+pub(super) fn crowded(error: Error) -> Error {
+    match error {
+        Error::Postgres(full) if full.sqlstate() == Some("53200") => Error::Request {
+            problem: format!("the segments of the collection cannot all be locked: {full}"),
+            hint: "merge them first: millstream compact; it locks few at once".into(),
+        },
+        other => other,
+    }
 }
 
 /// What a reader is to take for the collection's table: of each key the newest row of the segments, else the
@@ -89,11 +101,11 @@ pub(crate) fn newest(schema: &Schema, table: &str, keys: &[String], segments: &[
         return table.to_owned();
     }
     let keys = keys.join(", ");
-    let stored = format!("select {keys}, doc, -1 as place, ctid as at from {table}");
+    let stored = format!("select {keys}, doc, -1 as millstream_place, ctid as millstream_at from {table}");
     let appended = appended(schema, &keys, segments);
     format!(
         "(select {keys}, doc from (select distinct on ({keys}) {keys}, doc from ({stored} union all {appended}) as every \
-         order by {keys}, place desc, at desc) as newest where doc is not null)"
+         order by {keys}, millstream_place desc, millstream_at desc) as newest where doc is not null)"
     )
 }
 
@@ -101,7 +113,7 @@ pub(crate) fn newest(schema: &Schema, table: &str, keys: &[String], segments: &[
 pub(crate) fn appended(schema: &Schema, keys: &str, segments: &[Segment]) -> String {
     let rows = segments.iter().enumerate();
     let rows = rows.map(|(place, segment)| {
-        format!("select {keys}, doc, {place} as place, ctid as at from {}", segment.table(schema))
+        format!("select {keys}, doc, {place} as millstream_place, ctid as millstream_at from {}", segment.table(schema))
     });
     rows.collect::<Vec<_>>().join(" union all ")
 }
@@ -121,12 +133,12 @@ pub(crate) async fn runs_at_work(
     Ok(rows.iter().map(run).collect())
 }
 
-/// Refuses to write into the table of a collection whose newest documents are, or are coming, in segments. To be
-/// asked under the lock that every load takes when it begins.
+/// Refuses to write into the table of a collection whose newest documents are, or are coming, in segments. Only
+/// under the lock that every load takes when it begins does that stay so.
 ///
 /// # Errors
 /// [`Error::LoadRunning`], [`Error::Appended`].
-pub(super) async fn refuse_appended(
+pub(crate) async fn refuse_appended(
     client: &Client,
     schema: &Schema,
     table_oid: u32,
