@@ -274,6 +274,112 @@ async fn wrong_definitions_are_refused_before_anything_is_built() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_definition_is_one_query_and_its_indexes_whatever_its_texts_hold() {
+    each_build(async |db| {
+        let client = db.client().await;
+        let files = Files::new();
+        run(&db.url(), &request("things", "id", &[files.write("a", "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\"}\n")])).await;
+        client.batch_execute("create table public.mine (n int)").await.unwrap();
+        let drop = "drop table public.mine";
+        let conditions = [
+            format!("true); {drop}; --"),
+            format!("true\n); {drop}; select (1"),
+            format!("true) with no data; {drop}; create table public.x as select (1"),
+            format!("true)) as derived with no data; {drop}; --"),
+            format!("true /* ); {drop}; */; {drop}"),
+            "true) as".to_owned(),
+            "true /*".to_owned(),
+        ];
+        let selects = [
+            format!("doc from public.things; {drop}; select doc"),
+            format!("doc from public.things as stored) as derived with no data; {drop}; --"),
+            "doc into public.taken".to_owned(),
+        ];
+        let indexes = [
+            format!("id); {drop}; --"),
+            format!("id)); {drop}; --"),
+            format!("(id); {drop}"),
+            format!("using gin (doc); {drop}"),
+        ];
+        let plain = wanted("things", "m", &["n:int=n"], &[], None);
+        let mut hostile = Vec::new();
+        for text in &conditions {
+            hostile.push(wanted("things", "m", &["n:int=n"], &[], Some(text)));
+        }
+        for text in selects {
+            let mut request = plain.clone();
+            request.definition.select = Some(text);
+            hostile.push(request);
+        }
+        for text in &indexes {
+            hostile.push(wanted("things", "m", &["n:int=n"], &[text], None));
+        }
+        hostile.push(wanted("things", "m", &[&format!("n:int); {drop}; --=n")], &[], None));
+        for request in hostile {
+            for materialized in [false, true] {
+                let mut request = request.clone();
+                request.definition.materialized = materialized;
+                let error = publish_on(&db, &request).await.expect_err(&format!("{request:?}"));
+                assert!(matches!(error, Error::Request { .. }), "{request:?}: {error}");
+            }
+        }
+        assert_eq!(rows(&client, "public.mine").await, 0, "it is there");
+        assert_eq!(rows(&client, "pg_class where relname in ('m', 'x', 'taken') or relname ~ '^model_[0-9]'").await, 0);
+
+        // A comment is one.
+        let mut commented =
+            wanted("things", "m", &["n:int=n"], &["n -- as asked", "lower(id) -- )"], Some("n > 0 -- )"));
+        commented.definition.select = Some("doc -- all of it".to_owned());
+        publish_on(&db, &commented).await.unwrap();
+        refresh_on(&db, &["m"], None).await.unwrap();
+        client.batch_execute("insert into public.things values ('c', '{\"n\": 1}')").await.unwrap();
+        assert_eq!(refresh_on(&db, &["m"], Some("incremental")).await.unwrap()[0].rows, 1);
+        assert_eq!(rows(&client, "public.m").await, 2);
+        // Of a model that is shown, too.
+        for text in &indexes {
+            publish_on(&db, &wanted("things", "m", &["n:int=n"], &[text], None)).await.expect_err(text);
+            let mut same = commented.clone();
+            same.definition.indexes = vec![text.clone()];
+            publish_on(&db, &same).await.expect_err(text);
+        }
+        assert_eq!(rows(&client, "public.mine").await, 0, "it is there");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_column_keeps_the_length_and_the_scale_of_its_type() {
+    each_build(async |db| {
+        let client = db.client().await;
+        let files = Files::new();
+        let text = "{\"id\":\"a\",\"price\":1.239,\"code\":\"abc\"}\n\
+                    {\"id\":\"b\",\"price\":123456789.5,\"code\":\"abcd\"}\n\
+                    {\"id\":\"c\",\"price\":\"x\"}\n";
+        run(&db.url(), &request("things", "id", &[files.write("a", text)])).await;
+        client.batch_execute("create domain public.short as varchar(3)").await.unwrap();
+        let columns = ["price:numeric(10,2)=price", "code:varchar(3)=code", "short:short=code"];
+        publish_on(&db, &wanted("things", "m", &columns, &[], None)).await.unwrap();
+        for way in ["swap", "incremental"] {
+            let built = refresh_on(&db, &["m"], Some(way)).await.unwrap();
+            let sorted =
+                |keys: &[String]| keys.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect::<String>();
+            let uncast: Vec<_> =
+                built[0].uncast.iter().map(|one| format!("{}: {}", one.column, sorted(&one.keys))).collect();
+            assert_eq!(uncast, ["price: bc", "code: b", "short: b"], "{way}");
+            let types = "select string_agg(format_type(atttypid, atttypmod), ' ' order by attnum) from pg_attribute
+                         where attrelid = 'public.m'::regclass and attnum > 1";
+            let types: String = client.query_one(types, &[]).await.unwrap().get(0);
+            assert_eq!(types, "numeric(10,2) character varying(3) short jsonb");
+            let shown =
+                "public.m where (id, price::text, code) = ('a', '1.24', 'abc') or code is null and price is null";
+            assert_eq!(rows(&client, shown).await, 3, "{way}");
+            client.batch_execute("update public.things set doc = doc || '{\"more\": 1}'").await.unwrap();
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_crash_that_empties_an_unlogged_collection_empties_the_model() {
     for build in builds().await {
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;

@@ -73,14 +73,15 @@ impl Column {
     }
 
     /// The value, null where its text is none of the type. Before PostgreSQL 16 only an exception tells,
-    /// which takes a function: the one named `caster`.
+    /// which takes a function: the one named `caster`. Neither it nor a `case` has the length of a type.
     fn value(&self, version_num: i32, caster: &str) -> String {
         let (text, type_name) = (self.text(), &self.type_name);
         if version_num >= 160_000 {
             let literal = quote_literal(type_name);
-            format!("case when pg_catalog.pg_input_is_valid({text}, {literal}) then {text}::{type_name} end")
+            let valid = format!("pg_catalog.pg_input_is_valid({text}, {literal})");
+            format!("(case when {valid} then {text}::{type_name} end)::{type_name}")
         } else {
-            format!("{caster}({text})")
+            format!("{caster}({text})::{type_name}")
         }
     }
 }
@@ -142,7 +143,7 @@ impl Derivation {
     }
 
     /// The model's rows, from those of the collection that `filter`, what follows `from TABLE as stored`,
-    /// leaves.
+    /// leaves. A comment in what was asked for ends with its line.
     pub(super) fn rows(&self, filter: &str) -> String {
         let list = |first: &[String], more: &[String], last: &str| {
             let all: Vec<&str> = first.iter().chain(more).map(String::as_str).chain([last]).collect();
@@ -153,7 +154,7 @@ impl Derivation {
         let values: Vec<String> = names.iter().zip(values).map(|(name, value)| format!("{value} as {name}")).collect();
         let inner = list(&[], &values, "stored.*");
         format!(
-            "select {} from (select {inner} from {} as stored {filter}) as stored where ({})",
+            "select {}\n from (select {inner} from {} as stored {filter}) as stored where ({}\n)",
             list(&self.key, &names, &self.rest),
             self.table,
             self.condition
@@ -164,7 +165,11 @@ impl Derivation {
 /// Ways in which an index may have been written: a whole clause, a list of columns, an expression.
 pub(super) fn index_clauses(text: &str) -> Vec<String> {
     let whole = text.trim_start().get(..6).is_some_and(|start| start.eq_ignore_ascii_case("using "));
-    if whole { vec![text.to_owned()] } else { vec![format!("({text})"), format!("(({text}))"), text.to_owned()] }
+    if whole {
+        return vec![text.to_owned()];
+    }
+    let end = if text.contains("--") { "\n" } else { "" };
+    vec![format!("({text}{end})"), format!("(({text}{end}))"), text.to_owned()]
 }
 
 #[cfg(test)]
@@ -197,8 +202,9 @@ mod tests {
             Derivation::new("t".into(), &[key("id"), key("at")], &definition, 150_000, |kind| format!("to_{kind}"));
         assert_eq!(
             derivation.rows("where true"),
-            "select \"id\", \"at\", \"price\", doc from (select to_numeric((stored.doc operator(pg_catalog.#>>) \
-             array['p']::text[])) as \"price\", stored.* from t as stored where true) as stored where (price > 3)"
+            "select \"id\", \"at\", \"price\", doc\n from (select to_numeric((stored.doc operator(pg_catalog.#>>) \
+             array['p']::text[]))::numeric as \"price\", stored.* from t as stored where true) as stored \
+             where (price > 3\n)"
         );
         assert_eq!(derivation.join("a", "b"), "a.\"id\" = b.\"id\" and a.\"at\" = b.\"at\"");
         let newer = Derivation::new("t".into(), &[key("id")], &definition, 160_000, str::to_owned);
@@ -225,5 +231,6 @@ mod tests {
     fn an_index_may_be_a_clause_a_list_or_an_expression() {
         assert_eq!(index_clauses("using gin (doc)"), ["using gin (doc)"]);
         assert_eq!(index_clauses("doc->>'a'")[..2], ["(doc->>'a')", "((doc->>'a'))"]);
+        assert_eq!(index_clauses("a -- b")[0], "(a -- b\n)", "a comment ends with its line");
     }
 }

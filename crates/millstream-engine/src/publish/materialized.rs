@@ -1,7 +1,7 @@
 //! `materialized`: PostgreSQL's own materialized view, which derives everything and writes what differs.
 
 use super::definition::Derivation;
-use super::storage::{Storage, refused};
+use super::storage::{Storage, check, refused};
 use super::uncast::uncast;
 use super::{Applied, Refresh, Way, Working};
 use crate::error::Error;
@@ -33,7 +33,7 @@ async fn again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     } else {
         make(*coordinator, derivation, &view).await?;
         for clause in &model.definition.indexes {
-            coordinator.batch_execute(&storage.index(&view, GENERATION, clause)).await?;
+            coordinator.execute(&storage.index(&view, GENERATION, clause), &[]).await?;
         }
         coordinator.batch_execute(&format!("refresh materialized view {view}")).await?;
         storage.remember_view(*coordinator, &model.name).await?;
@@ -59,6 +59,7 @@ pub(super) async fn try_definition(
     indexes: &[String],
 ) -> Result<Vec<String>, Error> {
     let view = quote_qualified(&name.schema, &name.table);
+    check(client, derivation).await?;
     make(client, derivation, &view).await.map_err(|error| refused("the model", error))?;
     storage.try_indexes(client, &view, GENERATION, indexes).await
 }

@@ -87,6 +87,7 @@ impl Storage<'_> {
         derivation: &Derivation,
         indexes: &[String],
     ) -> Result<Vec<String>, Error> {
+        check(client, derivation).await?;
         let made = client.batch_execute(&self.make_part(TRIAL, derivation)).await;
         made.map_err(|error| refused("the model", error))?;
         self.try_indexes(client, &self.part(TRIAL), TRIAL, indexes).await
@@ -143,8 +144,9 @@ impl Storage<'_> {
         let mut first_error = None;
         for clause in index_clauses(index) {
             client.batch_execute("savepoint index").await?;
-            match client.batch_execute(&self.index(table, generation, &clause)).await {
-                Ok(()) => {
+            // Not as a batch: one statement, whatever the text holds.
+            match client.execute(&self.index(table, generation, &clause), &[]).await {
+                Ok(_) => {
                     client.batch_execute("release index").await?;
                     return Ok(clause);
                 }
@@ -271,6 +273,13 @@ impl Storage<'_> {
         }
         Ok(())
     }
+}
+
+/// Makes sure that a model's rows are one query that stands alone, and so stay one wherever they are put into a
+/// statement: whatever the texts of the definition hold.
+pub(super) async fn check(client: &impl GenericClient, derivation: &Derivation) -> Result<(), Error> {
+    client.prepare(&derivation.rows("")).await.map_err(|error| refused("the model", error))?;
+    Ok(())
 }
 
 /// A definition that the server does not take is a wrong request.
