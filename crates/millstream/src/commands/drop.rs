@@ -19,8 +19,8 @@ Examples:
 /// Drop a collection: its table, and the record of its loads and rejects
 ///
 /// An adopted table, one that was there before Millstream, is only forgotten unless --table is
-/// given. Refused while a load into the collection runs, and when views or foreign keys depend
-/// on the table.
+/// given, and not while documents wait to be merged into it. Refused while a load into the
+/// collection runs, and when views or foreign keys depend on the table.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DropArgs {
