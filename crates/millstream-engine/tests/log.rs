@@ -6,7 +6,7 @@ use millstream_engine::store::collections::{self, Collection};
 use millstream_engine::store::{Schema, documents, segments};
 use millstream_engine::{
     Compacted, Definition, Durability, Error, Layout, LoadRequest, PublishRequest, RefreshRequest, SkipUnchanged,
-    VerifyRequest, compact, load, publish, refresh, verify,
+    VerifyRequest, compact, estimate, load, publish, refresh, verify,
 };
 use millstream_pg::SessionSettings;
 use millstream_testkit::{Cases, TestDatabase, connect, database, each_build};
@@ -287,8 +287,13 @@ async fn a_model_shows_what_waited_and_a_drop_leaves_nothing() {
             }
             let file = files.write(&format!("wave {wave}"), &stream.text);
             run(&db.url(), &appending("shown", &[file], 100)).await;
+            let reason = &estimate(&around.db, &schema(), &models).await.unwrap()[0].reason;
+            let told = format!("; {} segments are merged first", waiting(&db, "shown").await);
+            assert!(reason.ends_with(&told), "{reason}");
             Box::pin(refresh(&around.db, &schema(), &models)).await.unwrap();
             assert!(stored(&db, "shown_read").await == stream.last);
+            let reason = &estimate(&around.db, &schema(), &models).await.unwrap()[0].reason;
+            assert!(!reason.contains("segment"), "{reason}");
         }
         millstream_engine::unpublish(&mut connection, &schema(), &model).await.unwrap();
         run(&db.url(), &appending("shown", &[files.write("last", &stream.text)], 100)).await;

@@ -15,7 +15,7 @@ use crate::limits::{
     SWITCH_PATIENCE,
 };
 use crate::store::collections::Collection;
-use crate::store::{Schema, models};
+use crate::store::{Schema, models, segments};
 use millstream_model::CollectionName;
 use millstream_pg::ConnInfo;
 use serde::Serialize;
@@ -61,7 +61,7 @@ pub struct Estimate {
     pub model: CollectionName,
     /// How: `incremental`, `swap` or `materialized`.
     pub way: &'static str,
-    /// Why, as a clause.
+    /// Why, as a clause; with the segments that are merged first, of which nothing else here knows.
     pub reason: String,
     /// Changes on record that are not shown, by key; `None` where all is to be derived again.
     pub changed_keys: Option<u64>,
@@ -81,7 +81,12 @@ pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
     let client = &connection.client;
     let mut estimates = Vec::new();
     for subject in subjects(client, schema, &request.models, connection.server.version_num).await? {
-        let (way, pending, reason) = subject.choose(client, request.way.as_deref(), false).await?;
+        let (way, pending, mut reason) = subject.choose(client, request.way.as_deref(), false).await?;
+        match segments::count(client, schema, &subject.collection).await? {
+            0 => {}
+            1 => reason.push_str("; 1 segment is merged first"),
+            waiting => reason.push_str(&format!("; {waiting} segments are merged first")),
+        }
         let bytes = match way.name {
             "incremental" => 0,
             _ => subject.size(client).await?,
