@@ -138,7 +138,10 @@ async fn crashed_twice(server: &Server, crash: StopMode, promise: &str, round: u
         let orphans = "select from pg_stat_activity where application_name like 'millstream lane%'";
         let watch = connect(&url).await;
         until("nothing is on its way", async || watch.query(orphans, &[]).await.unwrap().is_empty()).await;
-        holds(&url, &table, look(&url, &table).await.committed).await;
+        // A load may be held before it has met the first crash, which has emptied an unlogged table.
+        if promise == "durable" {
+            holds(&url, &table, look(&url, &table).await.committed).await;
+        }
         server.restart(crash).await;
     }
 
