@@ -7,6 +7,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 fn signal(name: &str, pid: u32) {
     let status = Command::new("/bin/sh").args(["-c", "kill -s $0 $1", name, &pid.to_string()]).status();
@@ -71,13 +72,24 @@ async fn a_stale_pid_file_names_a_living_stranger() {
     stranger.wait().unwrap();
 }
 
+/// Listens on a port, which may be that of somebody's connection for a moment.
+async fn occupied(port: u16) -> TcpListener {
+    for _ in 0..100 {
+        if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
+            return listener;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("port {port} stays in use");
+}
+
 #[tokio::test]
 async fn a_busy_port_makes_the_server_move_and_stay_there() {
     let home = LocalHome::new();
     let options = options(&home).await;
     let first = start(&options).await.unwrap().port;
     assert!(stop(&options).await);
-    let busy = TcpListener::bind(("127.0.0.1", first)).unwrap();
+    let busy = occupied(first).await;
     let second = start(&options).await.unwrap().port;
     assert_ne!(second, first);
     drop(busy);
