@@ -4,59 +4,21 @@
 use super::choice::{Caution, Choice};
 use super::comparison::{self, Sample};
 use super::kept::Kept;
+use super::ownership::{LaneReport, LaneSetup, own_wal_bytes, take_over};
 use super::replay::{self, Refused};
-use super::segment::SegmentPlan;
-use super::statement::{Prepared, Target};
+use super::statement::Prepared;
 use super::walk::Walker;
 use super::{Session, Writer, arrays};
 use crate::batch::{Batch, Part, RejectedDocument};
-use crate::engine::RejectLimits;
 use crate::error::Error;
 use crate::failpoint;
 use crate::limits::{HELD_BATCHES_MAX, REJECT_ROWS};
 use crate::merge::Written;
-use crate::observe::{Event, Observer, Tally};
+use crate::observe::Event;
 use millstream_model::Counters;
-use millstream_pg::{ConnInfo, Connection, ErrorKind, retry_delay};
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
+use millstream_pg::{Connection, retry_delay};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-
-/// What a lane needs to know.
-#[derive(Clone)]
-pub(crate) struct LaneSetup {
-    pub(crate) db: ConnInfo,
-    pub(crate) target: Arc<Target>,
-    pub(crate) load_id: i64,
-    pub(crate) lane: u16,
-    /// The number of the run that owns the lane.
-    pub(crate) run: i32,
-    pub(crate) batch_rows: usize,
-    pub(crate) batch_bytes_max: usize,
-    pub(crate) flush_after: Duration,
-    /// Age at which the connection is replaced.
-    pub(crate) age_max: Duration,
-    /// How documents are appended, in the log layout.
-    pub(crate) segments: Option<Arc<SegmentPlan>>,
-    /// Under which it stops.
-    pub(crate) rejects: RejectLimits,
-    /// Whether the table was empty when the run began.
-    pub(crate) table_empty: bool,
-    pub(crate) observer: Arc<dyn Observer>,
-    pub(crate) tally: Arc<Tally>,
-}
-
-/// What a lane did in this run.
-#[derive(Debug, Default)]
-pub(crate) struct LaneReport {
-    pub(crate) writers: BTreeMap<String, u64>,
-    pub(crate) retries: u64,
-    pub(crate) deadlocks: u64,
-    /// WAL of the lane's backend, `None` where the server cannot tell or the backend was replaced.
-    pub(crate) wal_bytes: Option<u64>,
-}
 
 /// A lane at work.
 pub(crate) struct Lane {
@@ -169,7 +131,7 @@ impl Lane {
                 self.kept.clear();
                 return Ok(Vec::new());
             };
-            self.pause(&mut attempt, error).await?;
+            self.report.pause(&self.setup, &mut attempt, error).await?;
             if let Found::Lost(lost) = self.recover(&mut attempt, false).await? {
                 return Ok(lost);
             }
@@ -231,7 +193,7 @@ impl Lane {
                 Ok(None) => return Ok(batch.halves()),
                 Err(error) => error,
             };
-            self.pause(&mut attempt, error).await?;
+            self.report.pause(&self.setup, &mut attempt, error).await?;
             match self.recover(&mut attempt, true).await? {
                 Found::Same => {}
                 // The receipt takes its counts from the database; the tally only feeds the progress.
@@ -255,20 +217,6 @@ impl Lane {
         Ok(Vec::new())
     }
 
-    /// Tells of an error that may pass and waits before the next try; gives the error back when it
-    /// will not, or has not for too long.
-    async fn pause(&mut self, attempt: &mut u32, error: Error) -> Result<(), Error> {
-        let kind = error.kind();
-        let Some(after) = retry_delay(*attempt, kind) else { return Err(error) };
-        self.report.retries += 1;
-        self.report.deadlocks += u64::from(kind == ErrorKind::Deadlock);
-        let retry = Event::Retry { lane: self.setup.lane, attempt: *attempt, after, error: error.to_string() };
-        self.setup.observer.event(retry);
-        *attempt += 1;
-        tokio::time::sleep(after).await;
-        Ok(())
-    }
-
     /// Reconnects where needed and finds out what is committed; `sent` says whether a batch was on
     /// its way.
     async fn recover(&mut self, attempt: &mut u32, sent: bool) -> Result<Found, Error> {
@@ -280,7 +228,7 @@ impl Lane {
         loop {
             match self.reconnect(sent).await {
                 Ok(found) => return Ok(found),
-                Err(error) => self.pause(attempt, error).await?,
+                Err(error) => self.report.pause(&self.setup, attempt, error).await?,
             }
         }
     }
@@ -473,41 +421,4 @@ async fn attach(setup: &LaneSetup, again: bool) -> Result<(Link, i32, i64), Erro
     let (connection, epoch, batches) = take_over(setup, again).await?;
     let prepared = setup.target.prepare(&connection.client).await?;
     Ok((Link { opened: Instant::now(), connection, prepared, walker: None }, epoch, batches))
-}
-
-/// A connection for the lane: ends the recorded backend, raises the epoch on a reconnect (which
-/// waits for a commit in flight) and reads how many batches are committed.
-pub(super) async fn take_over(setup: &LaneSetup, again: bool) -> Result<(Connection, i32, i64), Error> {
-    let connection = millstream_pg::connect(&setup.db, &setup.target.session(setup.lane)).await?;
-    let client = &connection.client;
-    setup.target.durability.begin(client).await?;
-    let (load_id, lane) = (setup.load_id, i16::try_from(setup.lane).expect("lanes are few"));
-    let sql = |template| setup.target.schema.sql(template);
-    if again {
-        client.execute(&sql(include_str!("../store/lane_terminate_own.sql")), &[&load_id, &lane, &setup.run]).await?;
-    }
-    let row = client
-        .query_opt(&sql(include_str!("../store/lane_attach.sql")), &[&load_id, &lane, &setup.run, &i32::from(again)])
-        .await?
-        .ok_or(Error::Fenced { load_id })?;
-    if row.get("emptied") {
-        return Err(Error::Emptied { documents: setup.tally.documents() });
-    }
-    failpoint::hit(if again { "lane-reattached" } else { "lane-attached" }).await?;
-    let (epoch, batches) = (row.get(0), row.get(1));
-    Ok((connection, epoch, batches))
-}
-
-/// WAL written by this backend so far (PostgreSQL 18 and later).
-pub(super) async fn own_wal_bytes(connection: &Connection) -> Option<u64> {
-    if connection.server.version_num < 180_000 {
-        return None;
-    }
-    connection.client.batch_execute("select pg_catalog.pg_stat_force_next_flush()").await.ok()?;
-    let row = connection
-        .client
-        .query_one("select wal_bytes::bigint from pg_catalog.pg_stat_get_backend_wal(pg_catalog.pg_backend_pid())", &[])
-        .await
-        .ok()?;
-    u64::try_from(row.try_get::<_, i64>(0).ok()?).ok()
 }

@@ -10,6 +10,7 @@ mod elements;
 mod halving;
 mod kept;
 mod lane;
+mod ownership;
 mod replay;
 mod segment;
 mod staged;
@@ -17,7 +18,7 @@ mod statement;
 mod upsert;
 mod walk;
 
-pub(crate) use lane::{LaneReport, LaneSetup};
+pub(crate) use ownership::{LaneReport, LaneSetup};
 pub(crate) use segment::SegmentPlan;
 pub(crate) use statement::Target;
 

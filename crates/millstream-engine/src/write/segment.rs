@@ -2,20 +2,19 @@
 //! commit with its watermark.
 
 use super::copy_stream::{HEADER, JSONB_VERSION};
-use super::lane::{LaneReport, LaneSetup, own_wal_bytes, take_over};
+use super::ownership::{LaneReport, LaneSetup, own_wal_bytes, take_over};
 use crate::batch::{Part, RejectedDocument};
 use crate::collection::{Collection, key_columns};
 use crate::error::Error;
 use crate::failpoint;
 use crate::limits::{COPY_MESSAGE_BYTES, HELD_BATCHES_MAX, REJECT_ROWS, SEGMENT_FLUSH_AFTER};
-use crate::observe::Event;
 use crate::request::LoadRequest;
 use crate::store::{Advance, Schema, insert_rejects, segments};
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt;
 use millstream_model::key_bytes::put_copy_fields;
 use millstream_model::{Counters, KeyType, Position};
-use millstream_pg::{Connection, ErrorKind, quote_identifier, retry_delay};
+use millstream_pg::{Connection, quote_identifier};
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use tokio::sync::mpsc;
@@ -140,7 +139,7 @@ impl Appender {
                 if !self.plan().holds() {
                     return Err(error);
                 }
-                self.pause(&mut attempt, error).await?;
+                self.report.pause(&self.setup, &mut attempt, error).await?;
                 if self.recover(&mut attempt).await? {
                     break counted(&parts);
                 }
@@ -278,19 +277,6 @@ impl Appender {
         Ok(counters)
     }
 
-    /// Tells of an error that may pass and waits; gives it back when it will not, or has not for too long.
-    async fn pause(&mut self, attempt: &mut u32, error: Error) -> Result<(), Error> {
-        let kind = error.kind();
-        let Some(after) = retry_delay(*attempt, kind) else { return Err(error) };
-        self.report.retries += 1;
-        self.report.deadlocks += u64::from(kind == ErrorKind::Deadlock);
-        let retry = Event::Retry { lane: self.setup.lane, attempt: *attempt, after, error: error.to_string() };
-        self.setup.observer.event(retry);
-        *attempt += 1;
-        tokio::time::sleep(after).await;
-        Ok(())
-    }
-
     /// A new connection, since a COPY may be open on the old one; whether the segment on its way was committed.
     async fn recover(&mut self, attempt: &mut u32) -> Result<bool, Error> {
         loop {
@@ -304,7 +290,7 @@ impl Appender {
                         _ => Err(Error::Ledger("a lane's row counts segments that the lane did not send")),
                     };
                 }
-                Err(error) => self.pause(attempt, error).await?,
+                Err(error) => self.report.pause(&self.setup, attempt, error).await?,
             }
         }
     }

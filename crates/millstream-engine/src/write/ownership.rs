@@ -1,0 +1,99 @@
+//! What every lane has, whichever way it writes: its setup, its report, and the taking over of its row.
+
+use super::segment::SegmentPlan;
+use super::statement::Target;
+use crate::engine::RejectLimits;
+use crate::error::Error;
+use crate::failpoint;
+use crate::observe::{Event, Observer, Tally};
+use millstream_pg::{ConnInfo, Connection, ErrorKind, retry_delay};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a lane needs to know.
+#[derive(Clone)]
+pub(crate) struct LaneSetup {
+    pub(crate) db: ConnInfo,
+    pub(crate) target: Arc<Target>,
+    pub(crate) load_id: i64,
+    pub(crate) lane: u16,
+    /// The number of the run that owns the lane.
+    pub(crate) run: i32,
+    pub(crate) batch_rows: usize,
+    pub(crate) batch_bytes_max: usize,
+    pub(crate) flush_after: Duration,
+    /// Age at which the connection is replaced.
+    pub(crate) age_max: Duration,
+    /// How documents are appended, in the log layout.
+    pub(crate) segments: Option<Arc<SegmentPlan>>,
+    /// Under which it stops.
+    pub(crate) rejects: RejectLimits,
+    /// Whether the table was empty when the run began.
+    pub(crate) table_empty: bool,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) tally: Arc<Tally>,
+}
+
+/// What a lane did in this run.
+#[derive(Debug, Default)]
+pub(crate) struct LaneReport {
+    pub(crate) writers: BTreeMap<String, u64>,
+    pub(crate) retries: u64,
+    pub(crate) deadlocks: u64,
+    /// WAL of the lane's backend, `None` where the server cannot tell or the backend was replaced.
+    pub(crate) wal_bytes: Option<u64>,
+}
+
+impl LaneReport {
+    /// Tells of an error that may pass and waits before the next try; gives the error back when it
+    /// will not, or has not for too long.
+    pub(super) async fn pause(&mut self, setup: &LaneSetup, attempt: &mut u32, error: Error) -> Result<(), Error> {
+        let kind = error.kind();
+        let Some(after) = retry_delay(*attempt, kind) else { return Err(error) };
+        self.retries += 1;
+        self.deadlocks += u64::from(kind == ErrorKind::Deadlock);
+        let retry = Event::Retry { lane: setup.lane, attempt: *attempt, after, error: error.to_string() };
+        setup.observer.event(retry);
+        *attempt += 1;
+        tokio::time::sleep(after).await;
+        Ok(())
+    }
+}
+
+/// A connection for the lane: ends the recorded backend, raises the epoch on a reconnect (which
+/// waits for a commit in flight) and reads how many batches are committed.
+pub(super) async fn take_over(setup: &LaneSetup, again: bool) -> Result<(Connection, i32, i64), Error> {
+    let connection = millstream_pg::connect(&setup.db, &setup.target.session(setup.lane)).await?;
+    let client = &connection.client;
+    setup.target.durability.begin(client).await?;
+    let (load_id, lane) = (setup.load_id, i16::try_from(setup.lane).expect("lanes are few"));
+    let sql = |template| setup.target.schema.sql(template);
+    if again {
+        client.execute(&sql(include_str!("../store/lane_terminate_own.sql")), &[&load_id, &lane, &setup.run]).await?;
+    }
+    let row = client
+        .query_opt(&sql(include_str!("../store/lane_attach.sql")), &[&load_id, &lane, &setup.run, &i32::from(again)])
+        .await?
+        .ok_or(Error::Fenced { load_id })?;
+    if row.get("emptied") {
+        return Err(Error::Emptied { documents: setup.tally.documents() });
+    }
+    failpoint::hit(if again { "lane-reattached" } else { "lane-attached" }).await?;
+    let (epoch, batches) = (row.get(0), row.get(1));
+    Ok((connection, epoch, batches))
+}
+
+/// WAL written by this backend so far (PostgreSQL 18 and later).
+pub(super) async fn own_wal_bytes(connection: &Connection) -> Option<u64> {
+    if connection.server.version_num < 180_000 {
+        return None;
+    }
+    connection.client.batch_execute("select pg_catalog.pg_stat_force_next_flush()").await.ok()?;
+    let row = connection
+        .client
+        .query_one("select wal_bytes::bigint from pg_catalog.pg_stat_get_backend_wal(pg_catalog.pg_backend_pid())", &[])
+        .await
+        .ok()?;
+    u64::try_from(row.try_get::<_, i64>(0).ok()?).ok()
+}
