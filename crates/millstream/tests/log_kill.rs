@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// Documents of one load: several segments for each lane.
 const DOCUMENTS: i64 = 6_000;
+/// Documents of one key at the beginning of a stream: several chunks of them, however the first are cut.
+const HOT_FIRST: i64 = 8_000;
 /// Latest moment of a random kill; most runs have ended by then.
 const LATEST: Duration = Duration::from_millis(400);
 /// Random kills on every build.
@@ -117,6 +119,33 @@ async fn a_load_killed_at_any_point_of_a_segment_goes_on_and_ends_right() {
             }
             let receipt = ends(&mut scene.load("a", rng.u16(1..4), streamed));
             assert_eq!((&receipt["read"], &receipt["appended"]), (&DOCUMENTS.into(), &DOCUMENTS.into()), "{receipt}");
+            scene.check().await;
+        }
+    }
+}
+
+/// A lane whose first parts are empty opens its segment for a later one, which a stream gives only once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_streamed_segment_that_breaks_off_as_it_opens_loses_nothing() {
+    let mut rng = Rng::new();
+    for build in builds().await {
+        println!("on {}", build.installation);
+        let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
+        for nth in 1..=4 {
+            let mut scene = Scene::new(&server, &mut rng).await;
+            scene.write(&mut rng, "key", "a");
+            let (file, padding) = (scene.dir.path().join("a"), "x".repeat(200));
+            let mut text: String = (0..HOT_FIRST).fold(String::new(), |mut text, value| {
+                writeln!(text, "{{\"id\":\"first\",\"value\":{value},\"padding\":\"{padding}\"}}").unwrap();
+                text
+            });
+            text += &std::fs::read_to_string(&file).unwrap();
+            std::fs::write(&file, text).unwrap();
+            scene.expected.insert("first".to_owned(), HOT_FIRST - 1);
+            let mut load = scene.load("a", 2, true);
+            let receipt = ends(load.env("MILLSTREAM_FAILPOINTS", format!("segment-opened=error@{nth}")));
+            let documents = HOT_FIRST + DOCUMENTS;
+            assert_eq!((&receipt["read"], &receipt["retries"]), (&documents.into(), &1.into()), "{nth}: {receipt}");
             scene.check().await;
         }
     }
