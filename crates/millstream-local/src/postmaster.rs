@@ -4,7 +4,7 @@ use crate::account::Account;
 use crate::error::Error;
 use crate::home::Home;
 use crate::limits::{ORPHAN_SECONDS_MAX, POLL};
-use crate::process::{processes, signal};
+use crate::process::{is_seen, processes, signal};
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -22,6 +22,12 @@ pub(crate) struct PidFile {
     /// Directory of the unix socket, if there is one.
     pub(crate) socket_dir: Option<String>,
     pub(crate) phase: Phase,
+}
+
+impl PidFile {
+    pub(crate) fn is_ready(&self) -> bool {
+        self.phase == Phase::Ready
+    }
 }
 
 /// How far a living server is.
@@ -42,6 +48,11 @@ pub(crate) fn alive(account: &Account, data: &Path) -> Result<Option<PidFile>, E
     };
     let living = processes(account, data).contains(&file.pid);
     Ok(living.then_some(file))
+}
+
+/// The same without other processes, as far as we see it ourselves: `None` tells nothing.
+pub(crate) fn seen_alive(data: &Path) -> Option<PidFile> {
+    read(data).ok()?.filter(|file| is_seen(file.pid, data))
 }
 
 fn read(data: &Path) -> Result<Option<PidFile>, Error> {

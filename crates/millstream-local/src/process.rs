@@ -16,11 +16,18 @@ pub fn processes(account: &Account, data: &Path) -> Vec<u32> {
         return postmaster_by_ps(data).into_iter().collect();
     }
     // A person's shell may stand in the directory, too.
-    let is_postgres = |pid: &u32| {
-        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-        name.is_ok_and(|name| name.trim_end() == "postgres")
-    };
-    living_in(account, data).into_iter().filter(is_postgres).collect()
+    living_in(account, data).into_iter().filter(|pid| is_postgres(*pid)).collect()
+}
+
+/// Whether we see ourselves, without asking as the account, that a process is a living one of that server.
+pub(crate) fn is_seen(pid: u32, data: &Path) -> bool {
+    let dir = std::fs::read_link(format!("/proc/{pid}/cwd"));
+    dir.is_ok_and(|dir| data.canonicalize().is_ok_and(|data| dir == data)) && is_postgres(pid)
+}
+
+fn is_postgres(pid: u32) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+    name.is_ok_and(|name| name.trim_end() == "postgres")
 }
 
 /// The process that the pid file names, if it is a living server.
@@ -92,6 +99,7 @@ mod tests {
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
         assert_eq!(living_in(&account, dir.path()), [child.id()]);
         assert!(processes(&account, dir.path()).is_empty(), "sleep is no server");
+        assert!(!is_seen(child.id(), dir.path()), "nor here");
         signal(&account, "KILL", &[child.id()]);
         // Not waited for: the killed child is a zombie now, or about to be one.
         while !living_in(&account, dir.path()).is_empty() {

@@ -72,6 +72,9 @@ pub struct Status {
 /// See [`Error`]; no data directory is ever changed by a failure.
 pub async fn start(options: &LocalOptions, progress: &mut dyn FnMut(&str)) -> Result<Running, Error> {
     let home = Home::choose(options.home.as_deref())?;
+    if let Some(server) = postmaster::seen_alive(&home.data()).filter(PidFile::is_ready) {
+        return connected(&home, server);
+    }
     let account = account(&home)?;
     home.create(&account)?;
     account.reaches(&home.dir)?;
@@ -129,9 +132,12 @@ pub fn status(options: &LocalOptions) -> Result<Status, Error> {
     let mut status =
         Status { data: home.data(), log: home.log(), home: home.dir.clone(), major, phase: None, running: None };
     if status.major.is_some() {
-        let account = account(&home)?;
-        status.phase = postmaster::alive(&account, &home.data())?.map(|server| server.phase);
-        status.running = running(&home, &account)?;
+        let server = match postmaster::seen_alive(&home.data()) {
+            None => postmaster::alive(&account(&home)?, &home.data())?,
+            seen => seen,
+        };
+        status.phase = server.as_ref().map(|server| server.phase);
+        status.running = server.filter(PidFile::is_ready).map(|server| connected(&home, server)).transpose()?;
     }
     Ok(status)
 }
@@ -210,17 +216,16 @@ pub(crate) fn data_major(home: &Home) -> Result<Option<String>, Error> {
 
 /// The server, if it takes connections.
 fn running(home: &Home, account: &Account) -> Result<Option<Running>, Error> {
-    let data = home.data();
-    let Some(server) = postmaster::alive(account, &data)? else {
-        return Ok(None);
-    };
-    if server.phase != Phase::Ready {
-        return Ok(None);
-    }
+    let server = postmaster::alive(account, &home.data())?.filter(PidFile::is_ready);
+    server.map(|server| connected(home, server)).transpose()
+}
+
+/// How to connect to a server that takes connections.
+fn connected(home: &Home, server: PidFile) -> Result<Running, Error> {
+    let (data, path) = (home.data(), home.password());
     let PidFile { pid, port, socket_dir, .. } = server;
-    let path = home.password();
     let password = fs::read_to_string(&path).map_err(|source| Error::Password { path, source })?;
-    Ok(Some(Running {
+    Ok(Running {
         pid,
         port,
         socket_dir: socket_dir.map(PathBuf::from),
@@ -229,7 +234,7 @@ fn running(home: &Home, account: &Account) -> Result<Option<Running>, Error> {
         log: home.log(),
         password: password.trim().to_owned(),
         data,
-    }))
+    })
 }
 
 /// Directory of the programs that the server was started with: `postmaster.opts` is its command.
