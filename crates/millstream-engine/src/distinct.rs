@@ -2,10 +2,10 @@
 
 use crate::error::Error;
 use crate::limits::DISTINCT_SETTINGS;
-use crate::store::Schema;
+use crate::store::DISTINCT_WALK;
 use crate::store::collections::Collection;
 use futures_util::{Stream, StreamExt, TryStreamExt};
-use millstream_pg::quote_qualified;
+use millstream_pg::{quote_identifier, quote_qualified};
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 
@@ -33,17 +33,11 @@ pub struct DistinctRequest {
 /// value of the prefix does not fit its type.
 pub async fn distinct(
     client: &mut Client,
-    schema: &Schema,
     collection: &Collection,
     request: &DistinctRequest,
 ) -> Result<impl Stream<Item = Result<String, Error>> + use<>, Error> {
     check(collection, request)?;
     let transaction = client.build_transaction().read_only(true).start().await?;
-    transaction.batch_execute(DISTINCT_SETTINGS).await?;
-    let table = quote_qualified(&collection.name.schema, &collection.name.table);
-    let walk = schema.sql("select {schema}.distinct_walk($1::text::pg_catalog.regclass, $2, $3, $4)");
-    let asked: [&(dyn ToSql + Sync); 4] = [&table, &request.column, &request.prefix, &request.count];
-    let walk: String = transaction.query_one(&walk, &asked).await?.get(0);
     let spelled = match (request.json, request.count) {
         (false, false) => "value",
         (false, true) => r"pg_catalog.concat(rows, e'\t', value)",
@@ -51,12 +45,46 @@ pub async fn distinct(
         (true, true) => "pg_catalog.jsonb_build_object('value', value, 'count', rows)",
     };
     let limit = request.limit.map_or_else(String::new, |limit| format!(" limit {limit}"));
-    let portal = transaction.bind(&format!("select {spelled}::text from ({walk}) as walked{limit}"), &[]).await?;
+    let walk = format!("select {spelled}::text from ({}) as walked{limit}", walk(collection, request));
+    let settings = transaction.batch_execute(DISTINCT_SETTINGS);
+    let ((), walk) = tokio::try_join!(biased; settings, transaction.prepare(&walk))?;
+    let prefix: Vec<&(dyn ToSql + Sync)> = request.prefix.iter().map(|value| value as _).collect();
+    let portal = transaction.bind(&walk, &prefix).await?;
     // The server sends rows when its buffer is full or a request is answered, so that the first row is a request of
     // its own. Both are on their way before either is answered, and before the end of the transaction.
     let first = transaction.query_portal_raw(&portal, 1).await?;
     let others = transaction.query_portal_raw(&portal, 0).await?;
     Ok(first.chain(others).map_err(Error::from).map_ok(|row| row.get(0)))
+}
+
+/// The statement that walks the values; its parameters are the prefix.
+fn walk(collection: &Collection, request: &DistinctRequest) -> String {
+    let table = quote_qualified(&collection.name.schema, &collection.name.table);
+    let column = quote_identifier(&request.column);
+    let given = (1..).zip(&collection.key).take(request.prefix.len()).map(|(n, before)| {
+        let (name, key_type) = (quote_identifier(&before.name), before.key_type.sql_name());
+        format!("stored.{name} operator(pg_catalog.=) (${n}::text)::{key_type}")
+    });
+    let among = given.collect::<Vec<_>>().join(" and ");
+    let among = if among.is_empty() { "true" } else { &among };
+    let rows = format!(
+        ", (select pg_catalog.count(*) from {table} as stored \
+            where {among} and stored.{column} operator(pg_catalog.=) value) as rows"
+    );
+    filled(DISTINCT_WALK, &[&column, &table, among, if request.count { &rows } else { "" }])
+}
+
+/// What SQL's `format` makes of a text whose specifiers name their argument and do no quoting that is not done yet.
+fn filled(text: &str, arguments: &[&str]) -> String {
+    let mut pieces = text.split('%');
+    let mut filled = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (number, rest) = piece.split_once('$').expect("a specifier is like %1$I");
+        let number: usize = number.parse().expect("an argument is named by its number");
+        filled.push_str(arguments[number - 1]);
+        filled.push_str(&rest[1..]);
+    }
+    filled
 }
 
 /// Whether the column is the one that comes after the prefix.

@@ -196,7 +196,7 @@ async fn the_values_of_a_collection_are_streamed() {
             ..DistinctRequest::default()
         };
         let mut walk = async |request: DistinctRequest| -> Result<Vec<String>, Error> {
-            distinct(&mut client, &schema, &collection, &request).await?.try_collect().await
+            distinct(&mut client, &collection, &request).await?.try_collect().await
         };
         let all: Vec<String> = (0..700).map(|n| format!("d{n:03}")).collect();
         assert_eq!(walk(asked("device", &[], false, None)).await.unwrap(), all);

@@ -184,8 +184,10 @@ async fn every_experiment_runs_small_and_says_something_of_every_goal() {
             "8 read indexes / 0, new",
             "refresh 1 % / matview",
             "distinct, SQL / select",
-            "  its first row, ms",
-            "  command, large / small",
+            "  by its statement",
+            "  by the command",
+            "  first row, ms",
+            "  10M / 1M, time",
         ] {
             assert!(reached.contains(&goal), "{goal}: {reached:?}");
         }

@@ -21,4 +21,5 @@ pub use load::slots_of_lane;
 pub(crate) use load::{Identity, Opened, OwnedLoad, close, open};
 pub use lock::load_lock_keys;
 pub(crate) use registry::{known_collection, remember_collection};
+pub(crate) use schema::DISTINCT_WALK;
 pub use schema::{SCHEMA_VERSION, Schema};

@@ -3,9 +3,9 @@
 -- all columns of the key before it. Counted, each value comes with the number of its rows, which is read from
 -- their part of the index.
 create function {schema}.distinct_walk(
-    collection regclass, key_column text, prefix text[], counted boolean default false)
+    collection regclass, key_column text, prefix text[] default '{}', counted boolean default false)
 returns text
-language plpgsql stable set search_path = pg_catalog, pg_temp
+language plpgsql stable set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
 as $distinct_walk$
 declare
     place constant integer := coalesce(cardinality(prefix), 0) + 1;
@@ -47,22 +47,7 @@ begin
     into among
     from generate_series(1, place - 1) as n;
     return format(
-        $walk$
-        with recursive walk as (
-            (select stored.%1$I as value from %2$s as stored where %3$s order by stored.%1$I limit 1)
-            union all
-            select next.value
-            from walk
-            cross join lateral (
-                select stored.%1$I as value
-                from %2$s as stored
-                where %3$s and stored.%1$I operator(pg_catalog.>) walk.value
-                order by stored.%1$I
-                limit 1
-            ) as next
-        )
-        select value%4$s from walk
-        $walk$,
+        $walk${distinct_walk}$walk$,
         key_column, collection, among,
         case when counted then format(
             ', (select count(*) from %s as stored where %s and stored.%I operator(pg_catalog.=) value) as rows',

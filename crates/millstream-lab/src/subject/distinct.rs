@@ -32,6 +32,13 @@ pub(crate) const FUNCTION: Subject = Subject {
     ..SELECT
 };
 
+pub(crate) const WALK: Subject = Subject {
+    name: "walk",
+    about: "the statement that millstream.distinct_walk(..) gives, asked for and run on an open session",
+    run: |trial, phase, table| Box::pin(walk(trial, phase, table)),
+    ..SELECT
+};
+
 pub(crate) const COMMAND: Subject = Subject {
     name: "distinct",
     about: "`millstream distinct` as a process, from its start",
@@ -49,21 +56,34 @@ type Answer = (Timing, Vec<String>);
 async fn select(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {
     let sql = format!("select distinct {} from {}", standing::COLUMN, trial.bench.quoted(table));
     let session = trial.bench.connect().await?;
-    let own = ask(&session.client, &sql, trial, phase).await?;
+    let own = ask(&session.client, Asked::Itself(&sql), trial, phase).await?;
     session.client.batch_execute(PARALLEL).await?;
-    let parallel = ask(&session.client, &sql, trial, phase).await?;
+    let parallel = ask(&session.client, Asked::Itself(&sql), trial, phase).await?;
     session.close().await;
     Ok(if parallel.wall_seconds < own.wall_seconds { parallel } else { own })
 }
 
 async fn function(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {
-    let store = quote_identifier(trial.bench.store());
-    let name = trial.bench.quoted(table).replace('\'', "''");
-    let sql = format!("select * from {store}.distinct_values('{name}', '{}')", standing::COLUMN);
+    let sql = format!("select * from {}", called("distinct_values", trial, table));
     let session = trial.bench.connect().await?;
-    let timing = ask(&session.client, &sql, trial, phase).await?;
+    let timing = ask(&session.client, Asked::Itself(&sql), trial, phase).await?;
     session.close().await;
     Ok(timing)
+}
+
+async fn walk(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {
+    let sql = format!("select {}", called("distinct_walk", trial, table));
+    let session = trial.bench.connect().await?;
+    let timing = ask(&session.client, Asked::ForAStatement(&sql), trial, phase).await?;
+    session.close().await;
+    Ok(timing)
+}
+
+/// A call of a function of ours for the column of a table.
+fn called(function: &str, trial: &Trial<'_>, table: &str) -> String {
+    let store = quote_identifier(trial.bench.store());
+    let name = trial.bench.quoted(table).replace('\'', "''");
+    format!("{store}.{function}('{name}', '{}')", standing::COLUMN)
 }
 
 async fn command(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {
@@ -76,12 +96,26 @@ async fn command(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing
     Ok(median(timings))
 }
 
+/// Which query answers.
+#[derive(Clone, Copy)]
+enum Asked<'a> {
+    Itself(&'a str),
+    /// The one that this one gives.
+    ForAStatement(&'a str),
+}
+
 /// The answer of a query, row by row as it comes, several times.
-async fn ask(client: &Client, sql: &str, trial: &Trial<'_>, phase: &Phase) -> Result<Timing, Error> {
+async fn ask(client: &Client, asked: Asked<'_>, trial: &Trial<'_>, phase: &Phase) -> Result<Timing, Error> {
     let mut timings = Vec::new();
     for _ in 0..ANSWERS {
         let start = Instant::now();
-        let rows = client.query_raw(sql, [""; 0]).await?;
+        let rows = match asked {
+            Asked::Itself(sql) => client.query_raw(sql, [""; 0]).await?,
+            Asked::ForAStatement(sql) => {
+                let sql: String = client.query_one(sql, &[]).await?.try_get(0)?;
+                client.query_raw(&sql, [""; 0]).await?
+            }
+        };
         let mut rows = std::pin::pin!(rows);
         let (mut values, mut first_seconds) = (Vec::new(), None);
         while let Some(row) = rows.try_next().await? {

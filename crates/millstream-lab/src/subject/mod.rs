@@ -90,6 +90,7 @@ pub const SUBJECTS: &[Subject] = &[
     log::MERGED,
     distinct::SELECT,
     distinct::FUNCTION,
+    distinct::WALK,
     distinct::COMMAND,
     psycopg::RECIPE,
     psycopg::PIPELINED,

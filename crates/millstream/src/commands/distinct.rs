@@ -75,7 +75,7 @@ pub async fn run(args: &DistinctArgs, output: Output) -> Result<Exit, Failure> {
         json: output.is_json(),
         limit: args.limit,
     };
-    let found = distinct(&mut database.connection.client, &database.schema, &collection, &request).await?;
+    let found = distinct(&mut database.connection.client, &collection, &request).await?;
     // What is there goes out at once, so that nobody waits for values that are still looked for.
     let mut found = std::pin::pin!(found.ready_chunks(DISTINCT_LINES_MAX));
     let mut list = output.list();

@@ -1,0 +1,15 @@
+-- For format(): the column, the table, the condition for the columns before it, what else is selected.
+with recursive walk as (
+    (select stored.%1$I as value from %2$s as stored where %3$s order by stored.%1$I limit 1)
+    union all
+    select next.value
+    from walk
+    cross join lateral (
+        select stored.%1$I as value
+        from %2$s as stored
+        where %3$s and stored.%1$I operator(pg_catalog.>) walk.value
+        order by stored.%1$I
+        limit 1
+    ) as next
+)
+select value%4$s from walk
