@@ -18,6 +18,7 @@ mod refusals;
 mod refused;
 mod republish;
 mod resume;
+mod rights;
 mod round_trips;
 mod scene;
 mod unchanged;

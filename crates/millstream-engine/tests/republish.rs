@@ -1,4 +1,4 @@
-//! Models that are published again as something else, materialized ones, and what several schemas and roles make of them.
+//! Models that are published again as something else, materialized ones, and what several schemas make of them.
 
 use crate::publish::{asked, publish_on, refresh_on, schema, wanted};
 use crate::scene::{Files, request, run, surroundings};
@@ -9,9 +9,9 @@ use millstream_testkit::{TestDatabase, each_build};
 use tokio_postgres::Client;
 
 /// Documents `{"id":"kN","a":N,"b":"N"}` in the collection `things`.
-const DOCUMENTS: i64 = 300;
+pub(crate) const DOCUMENTS: i64 = 300;
 
-async fn things(db: &TestDatabase) -> Client {
+pub(crate) async fn things(db: &TestDatabase) -> Client {
     let line = |n: i64| format!("{{\"id\":\"k{n}\",\"a\":{n},\"b\":\"{n}\"}}\n");
     let files = Files::new();
     run(&db.url(), &request("things", "id", &[files.write("a", (0..DOCUMENTS).map(line).collect::<String>())])).await;
@@ -26,7 +26,7 @@ async fn session(db: &TestDatabase) -> (ConnInfo, Connection) {
     (conninfo, connection)
 }
 
-async fn number(client: &Client, sql: &str) -> i64 {
+pub(crate) async fn number(client: &Client, sql: &str) -> i64 {
     client.query_one(sql, &[]).await.expect("the server answers").get(0)
 }
 
@@ -36,7 +36,7 @@ async fn figures_of(client: &Client, schema: &Schema, name: &str) -> Figures {
     figures(client, schema, &model).await.expect("the server answers")
 }
 
-fn materialized(mut request: PublishRequest) -> PublishRequest {
+pub(crate) fn materialized(mut request: PublishRequest) -> PublishRequest {
     request.definition.materialized = true;
     request
 }
@@ -307,50 +307,6 @@ async fn figures_tell_what_waits_and_what_is_kept_for_nothing() {
         reader.batch_execute("commit").await.unwrap();
         refresh_on(&db, &["model"], Some("swap")).await.unwrap();
         assert_eq!(figures().await.bloat_bytes, Some(0));
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn readers_need_the_view_alone_and_the_owner_refreshes_also_after_a_superuser() {
-    each_build(async |db| {
-        let client = things(&db).await;
-        let name: String = client.query_one("select current_database()::text", &[]).await.unwrap().get(0);
-        let (reader_role, owner) = (format!("{name}_reader"), format!("{name}_owner"));
-        client
-            .batch_execute(&format!(
-                "create role {reader_role}; create role {owner} login password 'one';
-                 grant usage on schema public to {reader_role}; grant all on schema public, millstream to {owner};
-                 grant all on all tables in schema millstream to {owner};
-                 grant all on all sequences in schema millstream to {owner};
-                 alter table public.things owner to {owner}"
-            ))
-            .await
-            .unwrap();
-        let url = db.url();
-        let address = url.rsplit_once('@').expect("it names a user").1;
-        let owned = surroundings(&format!("postgres://{owner}:one@{address}")).0.db;
-        let mut connection = millstream_pg::connect(&owned, &SessionSettings::control()).await.unwrap();
-        publish(&mut connection, &schema(), &wanted("things", "model", &["a:int=a"], &["a"], None)).await.unwrap();
-        let swap = asked(&["model"], Some("swap"));
-        Box::pin(refresh(&owned, &schema(), &swap)).await.unwrap();
-        client.batch_execute(&format!("grant select on public.model to {reader_role}")).await.unwrap();
-
-        let reader = db.client().await;
-        reader.batch_execute(&format!("set role {reader_role}")).await.unwrap();
-        for hidden in ["public.things", "millstream.model", "millstream.model_1"] {
-            let error = reader.query(&format!("select from {hidden}"), &[]).await.expect_err(hidden);
-            assert_eq!(error.code().map(|code| code.code()), Some("42501"), "{hidden}");
-        }
-        // Whoever builds the rows, they belong to the owner and are shown to the reader.
-        for refresher in [&surroundings(&db.url()).0.db, &owned, &owned] {
-            let done = Box::pin(refresh(refresher, &schema(), &swap)).await.unwrap();
-            assert!(done[0].way == "swap" && done[0].warnings.is_empty() && done[0].bloat_bytes == 0, "{done:?}");
-            assert_eq!(number(&reader, "select count(*) from public.model where a = 7").await, 1);
-        }
-        drop(connection);
-        let roles = format!("drop owned by {reader_role}, {owner} cascade; drop role {reader_role}, {owner}");
-        client.batch_execute(&roles).await.unwrap();
     })
     .await;
 }

@@ -119,8 +119,8 @@ pub enum Published {
 /// A new model is shown from its first refresh on, other rows and columns from the next one on.
 ///
 /// # Errors
-/// [`Error::Request`] when the definition is refused, [`Error::Model`] when the name is taken or the model would lose
-/// a column.
+/// [`Error::Request`] when the definition is refused, [`Error::Model`] when the name is taken, or the model is another
+/// role's or would lose a column.
 pub async fn publish(
     connection: &mut Connection,
     schema: &Schema,
@@ -130,12 +130,14 @@ pub async fn publish(
     let version_num = connection.server.version_num;
     let collection = collection(&connection.client, schema, &request.collection).await?;
     if let Some(model) = models::find(&connection.client, schema, &request.model).await? {
+        model.require_own()?;
         lock::lock_for_session(&connection.client, &model).await?;
         republish::drop_leftovers(&connection.client, schema, &model).await?;
     }
     let transaction = connection.client.transaction().await?;
     transaction.execute("select pg_advisory_xact_lock($1)", &[&PUBLISH_LOCK]).await?;
     if let Some(model) = models::find(&transaction, schema, &request.model).await? {
+        model.require_own()?;
         if model.table_oid != collection.table_oid {
             return Err(taken(request, "is a model of another collection"));
         }
@@ -194,18 +196,17 @@ async fn make(
     listened: &Listened<'_>,
 ) -> Result<Vec<String>, Error> {
     let (name, definition) = (&request.model, &request.definition);
-    let mut indexes = Vec::new();
-    if !definition.materialized {
-        indexes = storage.make(client, derivation, &definition.indexes).await?;
-    }
-    client.batch_execute("savepoint view").await?;
+    let indexes;
     if definition.materialized {
+        storage.make_mark(client).await?;
+        client.batch_execute("savepoint view").await?;
         indexes = materialized::try_definition(client, storage, derivation, name, &definition.indexes).await?;
+        client.batch_execute("rollback to view; release view").await?;
     } else {
+        indexes = storage.make(client, derivation, &definition.indexes).await?;
+        client.batch_execute("savepoint view").await?;
         storage.make_view(client, name).await?;
-    }
-    client.batch_execute("rollback to view; release view").await?;
-    if !definition.materialized {
+        client.batch_execute("rollback to view; release view").await?;
         listened.turn_on(client).await?;
     }
     Ok(indexes)
@@ -241,11 +242,24 @@ const PUBLISH_LOCK: i64 = 0x6d73_6c70_7562_6c73;
 /// [`Error::Model`] when there is none.
 async fn find(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Model, Error> {
     let found = if schema.exists(client).await? { models::find(client, schema, name).await? } else { None };
-    found.ok_or_else(|| Error::Model {
+    found.ok_or_else(|| no_model(name))
+}
+
+fn no_model(name: &CollectionName) -> Error {
+    Error::Model {
         model: name.clone(),
         problem: "is no model".into(),
         hint: "see `millstream models`, or make it: millstream publish COLLECTION --as MODEL".into(),
-    })
+    }
+}
+
+/// A model that was found before, as it is now: by its number, for its view may have another name.
+///
+/// # Errors
+/// [`Error::Model`] when it was removed.
+async fn found_again(client: &Client, schema: &Schema, model: &Model) -> Result<Model, Error> {
+    let now = models::by_id(client, schema, model.model_id).await?;
+    now.ok_or_else(|| no_model(&model.name))
 }
 
 async fn collection(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Collection, Error> {

@@ -6,7 +6,7 @@ use super::storage::Storage;
 use super::subject::{Subject, lock_collections, rows_estimate, subjects};
 use super::switch::Switch;
 use super::uncast::{Uncast, uncast};
-use super::{Applied, Refresh, find, is_unlogged, lock, refresh_session, swap};
+use super::{Applied, Refresh, found_again, is_unlogged, lock, refresh_session, swap};
 use crate::compaction::{Compacted, compact};
 use crate::error::Error;
 use crate::failpoint;
@@ -106,7 +106,7 @@ pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
 /// Brings models up to date: all of them show one snapshot of their collections from one moment on.
 ///
 /// # Errors
-/// [`Error::Model`] for a name that is no model, one that is being refreshed by others, or one whose
+/// [`Error::Model`] for a name that is no model, one that is another role's or is being refreshed by others, or one whose
 /// readers never let go of the rows to be replaced: then the models show what they showed. What fails after the
 /// commit is a warning.
 pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Refreshed>, Error> {
@@ -122,7 +122,8 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
     failpoint::hit("refresh-locked").await?;
     // What was read before the lock may be of the past.
     for subject in &mut subjects {
-        subject.model = find(client, schema, &subject.model.name).await?;
+        subject.model = found_again(client, schema, &subject.model).await?;
+        subject.model.require_own()?;
         subject.unlogged = is_unlogged(client, subject.model.table_oid).await?;
     }
     let mut tries = 0;
@@ -265,7 +266,7 @@ async fn tidied(
 /// vacuum what was changed in place.
 async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed) -> Result<(), Error> {
     let (storage, listened) = (subject.storage(), subject.listened());
-    let model = find(client, subject.schema, &subject.model.name).await?;
+    let model = found_again(client, subject.schema, &subject.model).await?;
     if !model.definition.materialized {
         listened.restore(client).await?;
         listened.forget(client).await?;

@@ -34,7 +34,7 @@ impl Storage<'_> {
         if serving == GENERATIONS[0] { GENERATIONS[1] } else { GENERATIONS[0] }
     }
 
-    /// All that is attached.
+    /// All that is attached; its owner is the model's.
     pub(super) fn parts(&self) -> String {
         self.schema.sql(&format!("{{schema}}.model_{}", self.model_id))
     }
@@ -74,6 +74,12 @@ impl Storage<'_> {
         let make = format!("create table {parts} (like {trial}) partition by list (millstream_generation)");
         client.batch_execute(&format!("{make}; drop table {trial}")).await?;
         Ok(clauses)
+    }
+
+    /// Makes the table that only tells whose a materialized view is, also before it is there and when it was dropped
+    /// by hand.
+    pub(super) async fn make_mark(&self, client: &impl GenericClient) -> Result<(), Error> {
+        Ok(client.batch_execute(&format!("create table {} ()", self.parts())).await?)
     }
 
     /// Makes the trial generation, empty: whatever is wrong with a definition shows here. Returns the clause that each
@@ -123,14 +129,6 @@ impl Storage<'_> {
     /// The statement that attaches a generation that was built.
     pub(super) fn attach(&self, generation: i16) -> String {
         format!("alter table {} attach partition {} for values in ({generation})", self.parts(), self.part(generation))
-    }
-
-    /// The statement that gives the table of a generation to the owner of the others, whoever refreshes.
-    pub(super) async fn give_part(&self, client: &impl GenericClient, generation: i16) -> Result<String, Error> {
-        let sql = "select pg_catalog.pg_get_userbyid(relowner)::text from pg_catalog.pg_class \
-                   where oid = $1::text::pg_catalog.regclass";
-        let owner: String = client.query_one(sql, &[&self.parts()]).await?.get(0);
-        Ok(format!("alter table {} owner to {}", self.part(generation), quote_identifier(&owner)))
     }
 
     /// Makes an index on the table of a generation, as the first reading of its text that the server takes.

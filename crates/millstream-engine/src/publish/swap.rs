@@ -27,8 +27,7 @@ pub(super) async fn prepare(
     derivation: &Derivation,
     generation: i16,
 ) -> Result<(), Error> {
-    let give = storage.give_part(client, generation).await?;
-    Ok(client.batch_execute(&format!("{}; {give}", storage.make_part(generation, derivation))).await?)
+    Ok(client.batch_execute(&storage.make_part(generation, derivation)).await?)
 }
 
 /// Every worker reads in the coordinator's snapshot and commits rows that nobody is shown yet.

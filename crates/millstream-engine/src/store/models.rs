@@ -29,6 +29,11 @@ pub struct Model {
     pub serving: i16,
     /// The snapshot of the collection that the rows are equal to; `None` before they are built.
     pub shows: Option<String>,
+    /// The role whose it is; `None` where its table was dropped by hand.
+    pub owner: Option<String>,
+    /// Whether that is the role that asks.
+    #[serde(skip)]
+    pub(crate) is_own: bool,
     /// Whether its view is there.
     #[serde(skip)]
     pub(crate) view_present: bool,
@@ -43,6 +48,28 @@ impl Model {
     pub(crate) fn aim(&self) -> &Definition {
         self.wanted.as_ref().unwrap_or(&self.definition)
     }
+
+    /// Makes sure that the role is the model's owner. What a model is made of is evaluated with the rights of whoever
+    /// builds it, and `set role` would be no wall: what runs behind it can set the role back.
+    ///
+    /// # Errors
+    /// [`Error::Model`] names the owner.
+    pub(crate) fn require_own(&self) -> Result<(), Error> {
+        if self.is_own {
+            return Ok(());
+        }
+        let (problem, hint) = match &self.owner {
+            Some(owner) => (
+                format!("belongs to {owner}, and what it is made of may run with no other rights"),
+                format!("connect as {owner}"),
+            ),
+            None => (
+                "has lost its table".to_owned(),
+                format!("remove it and publish it again, with the grants on it: millstream unpublish {}", self.name),
+            ),
+        };
+        Err(Error::Model { model: self.name.clone(), problem, hint })
+    }
 }
 
 /// Every model, by name.
@@ -54,6 +81,11 @@ pub async fn list(client: &impl GenericClient, schema: &Schema) -> Result<Vec<Mo
 /// The model of a name, `None` when there is none.
 pub async fn find(client: &impl GenericClient, schema: &Schema, name: &CollectionName) -> Result<Option<Model>, Error> {
     Ok(list(client, schema).await?.into_iter().find(|model| model.name == *name))
+}
+
+/// The model of a number, `None` when there is none any more.
+pub(crate) async fn by_id(client: &impl GenericClient, schema: &Schema, model_id: i32) -> Result<Option<Model>, Error> {
+    Ok(list(client, schema).await?.into_iter().find(|model| model.model_id == model_id))
 }
 
 /// Records a new model and returns its number.
@@ -138,6 +170,8 @@ fn model(row: &Row) -> Result<Model, Error> {
         wanted: row.get::<_, Option<String>>("wanted").map(read).transpose()?,
         serving: row.get("serving"),
         shows: row.get("shows"),
+        owner: row.get("owner"),
+        is_own: row.get("is_own"),
         view_present: row.get("view_present"),
         way: row.get("way"),
         refreshed_at: row.get("refreshed_at"),

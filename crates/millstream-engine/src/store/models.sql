@@ -1,4 +1,4 @@
--- Read models, under the present names of their views.
+-- Read models, under the present names of their views. A model belongs to the owner of its table of the name model_ID.
 select
     m.model_id,
     pg_catalog.hashoid(m.tableoid) # m.model_id as lock_id,
@@ -12,11 +12,16 @@ select
     m.serving,
     m.shows::text as shows,
     v.oid is not null as view_present,
+    pg_catalog.pg_get_userbyid(kept.relowner)::text as owner,
+    coalesce(pg_catalog.pg_get_userbyid(kept.relowner) = current_user, false) as is_own,
     m.way,
     to_char(m.refreshed_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as refreshed_at
 from {schema}.model m
 left join pg_catalog.pg_class v on v.oid = m.view_oid
 left join pg_catalog.pg_namespace n on n.oid = v.relnamespace
+left join pg_catalog.pg_class ours on ours.oid = m.tableoid
+left join pg_catalog.pg_class kept
+    on kept.relnamespace = ours.relnamespace and kept.relname = 'model_' || m.model_id::text
 left join pg_catalog.pg_class c on c.oid = m.table_oid
 left join pg_catalog.pg_namespace cn on cn.oid = c.relnamespace
 order by 2, 3

@@ -23,7 +23,8 @@ Examples:
 /// `incremental` derives again what was changed since, `swap` builds all anew beside the rows that are
 /// shown. The cheaper is chosen. A materialized view is refreshed by `materialized`, concurrently. Several models show
 /// one moment afterwards. Readers see each refresh whole, and are held up for 50 ms at most when a swap is shown and when
-/// replaced rows are removed. Needs the rights of the collection's owner and of the model's.
+/// replaced rows are removed. Only the role that published a model can refresh it: what it is made of runs with that
+/// role's rights and no others.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RefreshArgs {

@@ -1,0 +1,156 @@
+//! Whose a model is, with whose rights it is built, and what its readers need.
+
+use crate::publish::{asked, schema, wanted};
+use crate::republish::{materialized, number, things};
+use crate::scene::surroundings;
+use millstream_engine::{Error, PublishRequest, Published, Refreshed, publish, refresh};
+use millstream_pg::SessionSettings;
+use millstream_testkit::{TestDatabase, each_build};
+use tokio_postgres::Client;
+
+/// Roles of a test and the collection `things`, which is one's own.
+struct Roles {
+    client: Client,
+    superuser: String,
+    reader: String,
+    owner: String,
+    /// How the owner connects.
+    owned: String,
+}
+
+impl Roles {
+    async fn new(db: &TestDatabase) -> Self {
+        let (client, superuser) = (things(db).await, db.url());
+        let name: String =
+            client.query_one("select current_database()::text", &[]).await.expect("the server answers").get(0);
+        let (reader, owner) = (format!("{name}_reader"), format!("{name}_owner"));
+        client
+            .batch_execute(&format!(
+                "create role {reader}; create role {owner} login password 'one';
+                 grant usage on schema public to {reader}; grant all on schema public, millstream to {owner};
+                 grant all on all tables in schema millstream to {owner};
+                 grant all on all sequences in schema millstream to {owner};
+                 alter table public.things owner to {owner}"
+            ))
+            .await
+            .expect("the server answers");
+        let address = superuser.rsplit_once('@').expect("it names a user").1;
+        let owned = format!("postgres://{owner}:one@{address}");
+        Self { client, superuser, reader, owner, owned }
+    }
+
+    /// Roles are the server's, and outlive the test's database.
+    async fn end(self) {
+        let Self { client, reader, owner, .. } = self;
+        let drop = format!("drop owned by {reader}, {owner} cascade; drop role {reader}, {owner}");
+        client.batch_execute(&drop).await.expect("the server answers");
+    }
+}
+
+async fn publish_as(url: &str, request: &PublishRequest) -> Result<Published, Error> {
+    let conninfo = surroundings(url).0.db;
+    let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.expect("a session");
+    let published = publish(&mut connection, &schema(), request).await;
+    connection.close().await;
+    published
+}
+
+async fn refresh_as(url: &str, model: &str, way: Option<&str>) -> Result<Vec<Refreshed>, Error> {
+    Box::pin(refresh(&surroundings(url).0.db, &schema(), &asked(&[model], way))).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_need_the_view_alone() {
+    each_build(async |db| {
+        let roles = Roles::new(&db).await;
+        let Roles { client, reader: reader_role, owned, .. } = &roles;
+        publish_as(owned, &wanted("things", "model", &["a:int=a"], &["a"], None)).await.unwrap();
+        refresh_as(owned, "model", Some("swap")).await.unwrap();
+        client.batch_execute(&format!("grant select on public.model to {reader_role}")).await.unwrap();
+
+        let reader = db.client().await;
+        reader.batch_execute(&format!("set role {reader_role}")).await.unwrap();
+        for hidden in ["public.things", "millstream.model", "millstream.model_1"] {
+            let error = reader.query(&format!("select from {hidden}"), &[]).await.expect_err(hidden);
+            assert_eq!(error.code().map(|code| code.code()), Some("42501"), "{hidden}");
+        }
+        for _ in 0..2 {
+            let done = refresh_as(owned, "model", Some("swap")).await.unwrap();
+            assert!(done[0].way == "swap" && done[0].warnings.is_empty() && done[0].bloat_bytes == 0, "{done:?}");
+            assert_eq!(number(&reader, "select count(*) from public.model where a = 7").await, 1);
+        }
+        drop(reader);
+        roles.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_a_model_runs_with_the_rights_of_another_than_its_owner() {
+    each_build(async |db| {
+        let roles = Roles::new(&db).await;
+        let Roles { client, superuser, owner, owned, .. } = &roles;
+        // Takes what it can get, where it gets it: also from behind a role that was set.
+        let grab = format!(
+            "create function public.take() returns void language plpgsql as $$
+             begin
+                 if (select rolsuper from pg_roles where rolname = session_user) then
+                     perform set_config('role', 'none', true);
+                     alter role {owner} superuser;
+                 end if;
+             end $$;
+             create function public.grab(text) returns text language plpgsql immutable as
+                 'begin perform public.take(); return $1; end';
+             alter function public.take() owner to {owner};
+             alter function public.grab(text) owner to {owner}"
+        );
+        client.batch_execute(&grab).await.unwrap();
+        let grabbing = |model: &str| {
+            let mut request =
+                wanted("things", model, &["a:int=a"], &["public.grab(id)"], Some("public.grab(id) is not null"));
+            request.definition.select = Some("doc, public.grab(id) as grabbed".into());
+            request
+        };
+        let (plain, kept) = (grabbing("plain"), materialized(grabbing("kept")));
+        let refused = |error: Error| {
+            assert!(error.to_string().contains(&format!("belongs to {owner}")), "{error}");
+            assert_eq!(error.hint(), Some(format!("connect as {owner}")));
+        };
+        for request in [&plain, &kept] {
+            let model = &request.model.table;
+            publish_as(owned, request).await.unwrap();
+            // Before it was ever built, and after; as it is and as something else.
+            for built in [false, true] {
+                refused(refresh_as(superuser, model, None).await.expect_err("a superuser"));
+                let mut other = request.clone();
+                other.definition.indexes.push("a".into());
+                for again in [request, &other] {
+                    refused(publish_as(superuser, again).await.expect_err("a superuser"));
+                }
+                if !built {
+                    refresh_as(owned, model, None).await.unwrap();
+                }
+            }
+        }
+        client.batch_execute("update public.things set doc = '{\"a\": -1}' where id = 'k7'").await.unwrap();
+        for (model, way) in [("plain", "incremental"), ("plain", "swap"), ("kept", "materialized")] {
+            refused(refresh_as(superuser, model, Some(way)).await.expect_err(way));
+            refresh_as(owned, model, Some(way)).await.unwrap();
+            assert_eq!(number(client, &format!("select count(*) from public.{model} where a = -1")).await, 1);
+        }
+        // A materialized view that was dropped by hand is still somebody's.
+        client.batch_execute("drop materialized view public.kept").await.unwrap();
+        refused(refresh_as(superuser, "kept", None).await.expect_err("a superuser"));
+        refresh_as(owned, "kept", None).await.unwrap();
+
+        let grown = format!("select count(*) from pg_roles where rolname = '{owner}' and rolsuper");
+        assert_eq!(number(client, &grown).await, 0);
+        let others = format!(
+            "select count(*) from pg_class where relowner <> '{owner}'::regrole
+                 and (relname ~ '^model_[0-9]' or relname in ('plain', 'kept'))"
+        );
+        assert_eq!(number(client, &others).await, 0, "all of it is the owner's");
+        roles.end().await;
+    })
+    .await;
+}
