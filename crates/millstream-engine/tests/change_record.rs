@@ -5,7 +5,7 @@ use crate::scene::{Files, Stream, request, run, surroundings};
 use bytes::Bytes;
 use fastrand::Rng;
 use futures_util::SinkExt;
-use millstream_engine::limits::CHANGE_KEYS_MAX;
+use millstream_engine::limits::{CHANGE_BYTES_MAX, CHANGE_KEYS_MAX};
 use millstream_engine::{Estimate, LoadRequest, Mode, SkipUnchanged, estimate};
 use millstream_testkit::{Cases, TestDatabase, each_build};
 use std::fmt::Write;
@@ -207,26 +207,64 @@ const MERGE: &str = "
     when matched then update set doc = '{\"value\": 30}'
     when not matched then insert (id, doc) values (new.id, '{\"value\": 40}')";
 
+/// Puts a lower number into the trigger's own function: nothing else knows the limit.
+async fn lower(client: &Client, limit: u64, to: u64) {
+    let limit = limit.to_string();
+    let function = "select pg_get_functiondef(oid) from pg_proc
+                    where oid = (select max(oid) from pg_proc where prosrc like '%' || $1 || '%')";
+    let function: String = client.query_one(function, &[&limit]).await.expect("the trigger has it").get(0);
+    client.batch_execute(&function.replace(&limit, &to.to_string())).await.expect("the server answers");
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_statement_past_its_limit_means_that_everything_changed() {
+async fn a_statement_and_a_record_past_their_limits_mean_that_everything_changed() {
+    each_build(async |db| {
+        let client = db.client().await;
+        for (n, (limit, to, some, many)) in [
+            (CHANGE_KEYS_MAX, 20, "< 'k00020'", "< 'k00021'"),
+            // The record takes more than that from the first change on.
+            (CHANGE_BYTES_MAX, 1, "", "= 'k00001'"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let (collection, model) = (format!("public.things_{n}"), format!("public.model_{n}"));
+            published(&db, &collection, &model).await;
+            let change = async |keys: &str| {
+                let update = format!("update {collection} set doc = jsonb_build_object('value', 50) where id {keys}");
+                client.batch_execute(&update).await.unwrap();
+                estimated(&db, &model).await.changed_keys
+            };
+            assert_eq!(change("< 'k00030'").await, Some(30), "{limit}");
+            lower(&client, limit, to).await;
+            if !some.is_empty() {
+                assert_eq!(change(some).await, Some(50), "{limit}");
+            }
+            assert_eq!(change(many).await, None, "{limit}");
+            assert_eq!(refresh_on(&db, &[&model], None).await.unwrap()[0].way, "swap");
+            assert_eq!(differences(&client, &collection, &model).await, 0, "{limit}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refresh_cleans_a_model_only_when_it_is_littered() {
     each_build(async |db| {
         let client = db.client().await;
         published(&db, "public.things", "public.model").await;
-        // The trigger's own function with another number in it: nothing else knows the limit.
-        let limit = CHANGE_KEYS_MAX.to_string();
-        let function = "select pg_get_functiondef(oid) from pg_proc
-                        where oid = (select max(oid) from pg_proc where prosrc like '%' || $1 || '%')";
-        let function: String = client.query_one(function, &[&limit]).await.unwrap().get(0);
-        client.batch_execute(&function.replace(&limit, "20")).await.unwrap();
-        let change = async |keys: &str| {
-            let update = format!("update public.things set doc = jsonb_build_object('value', 50) where id {keys}");
-            client.batch_execute(&update).await.unwrap();
-            estimated(&db, "public.model").await.changed_keys
+        let vacuums = async || -> i64 {
+            let sql = "select sum(vacuum_count)::bigint from pg_stat_all_tables
+                       where schemaname = 'millstream' and relname ~ '^model_[0-9]+_[12]$'";
+            client.query_one(sql, &[]).await.unwrap().get(0)
         };
-        assert!(change("< 'k00020'").await.is_some());
-        assert_eq!(change("< 'k00021'").await, None);
-        assert_eq!(refresh_on(&db, &["public.model"], None).await.unwrap()[0].way, "swap");
-        assert_eq!(differences(&client, "public.things", "public.model").await, 0);
+        for (keys, cleaned) in [("k00010", 0), ("k00100", 1), ("k00005", 0)] {
+            let before = vacuums().await;
+            let update = format!("update public.things set doc = '{{\"value\": 60}}' where id < '{keys}'");
+            client.batch_execute(&update).await.unwrap();
+            refresh_on(&db, &["model"], Some("incremental")).await.unwrap();
+            assert_eq!(vacuums().await, before + cleaned, "{keys}");
+        }
     })
     .await;
 }
