@@ -52,6 +52,13 @@ async fn a_missed_index_is_told_and_the_printed_command_makes_it() {
             let (_, stderr) = explain(query, 2);
             assert!(stderr.contains(told) && stderr.contains("error: "), "{query}: {stderr}");
         }
+        let client = db.client().await;
+        let part = "select format('millstream.model_%s_%s', model_id, serving) from millstream.model";
+        let part: String = client.query_one(part, &[]).await.unwrap().get(0);
+        client.batch_execute(&format!("create index by_hand on {part} ((doc->>'id'))")).await.unwrap();
+        let (by_hand, _) = explain("select * from seen where doc->>'id' = '7'", 0);
+        assert!(by_hand.starts_with("seen: uses index by_hand\n"), "{by_hand}");
+        client.batch_execute("drop index millstream.by_hand").await.unwrap();
         let (_, nothing) = run(&["explain-index", "nothing", "select 1"], 2);
         assert!(nothing.contains("nothing is neither a model nor a collection"), "{nothing}");
 

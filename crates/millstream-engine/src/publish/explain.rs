@@ -6,6 +6,7 @@ use crate::store::models::Model;
 use crate::store::{Schema, collections, models};
 use millstream_model::CollectionName;
 use millstream_pg::index::{Explanation, Subject};
+use millstream_pg::quote_qualified;
 use tokio_postgres::Client;
 
 /// How the index of a model's key is called, which no clause made.
@@ -51,10 +52,11 @@ pub async fn explain_index(
     }
     let subject = subject(&model, schema);
     let mut explanation = millstream_pg::index::explain(client, &subject, query).await?;
+    let key = key_index(client, &subject).await?;
     for reading in &mut explanation.readings {
         let near = reading.missed.iter_mut().flat_map(|missed| &mut missed.near).map(|near| &mut near.index);
         for index in reading.indexes.iter_mut().chain(near) {
-            *index = clause(&model, schema, index);
+            *index = if Some(&*index) == key.as_ref() { THE_KEY.to_owned() } else { clause(&model, schema, index) };
         }
     }
     Ok(ExplainedIndexes { model: Some(model), explanation })
@@ -72,14 +74,22 @@ fn subject(model: &Model, schema: &Schema) -> Subject {
     }
 }
 
-/// The clause that made an index.
+/// The index of a model's key: the first that its table gets, and the only unique one that is not made by hand.
+async fn key_index(client: &Client, subject: &Subject) -> Result<Option<String>, Error> {
+    let sql = "select c.relname::text from pg_catalog.pg_index i join pg_catalog.pg_class c on c.oid = i.indexrelid \
+               where i.indrelid = $1::text::pg_catalog.regclass and i.indisunique order by i.indexrelid limit 1";
+    let table = quote_qualified(&subject.schema, &subject.table);
+    Ok(client.query_opt(sql, &[&table]).await?.map(|row| row.get(0)))
+}
+
+/// The clause that made an index; the name of one that was made by hand.
 fn clause(model: &Model, schema: &Schema, index: &str) -> String {
     let storage = Storage { schema, model_id: model.model_id, unlogged: false };
     let generations = [super::materialized::GENERATION].into_iter().chain(GENERATIONS);
     let mut made =
         generations.flat_map(|generation| model.definition.indexes.iter().map(move |clause| (generation, clause)));
     let found = made.find(|(generation, clause)| storage.index_name(*generation, clause) == index);
-    found.map_or_else(|| THE_KEY.to_owned(), |(_, clause)| clause.clone())
+    found.map_or_else(|| index.to_owned(), |(_, clause)| clause.clone())
 }
 
 fn neither(name: &CollectionName) -> Error {
