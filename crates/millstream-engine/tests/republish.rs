@@ -287,9 +287,15 @@ async fn figures_tell_what_waits_and_what_is_kept_for_nothing() {
         let client = things(&db).await;
         publish_on(&db, &wanted("things", "model", &[], &[], None)).await.unwrap();
         let figures = async || figures_of(&client, &schema(), "model").await;
-        assert_eq!(figures().await, Figures { bloat_bytes: Some(0), ..Figures::default() }, "all of it waits");
+        let nothing = Figures {
+            bloat_bytes: Some(0),
+            waiting_segments: Some(0),
+            waiting_documents: Some(0),
+            ..Figures::default()
+        };
+        assert_eq!(figures().await, Figures { everything_waits: true, ..nothing });
         refresh_on(&db, &["model"], None).await.unwrap();
-        assert_eq!((figures().await.waiting_changes, figures().await.lag_seconds), (Some(0), None));
+        assert_eq!(figures().await, Figures { waiting_changes: Some(0), ..nothing });
         client.batch_execute("update public.things set doc = '{}' where id like 'k1%'").await.unwrap();
         let changed = number(&client, "select count(*) from public.things where id like 'k1%'").await;
         assert_eq!(figures().await.waiting_changes, u64::try_from(changed).ok());
@@ -307,6 +313,12 @@ async fn figures_tell_what_waits_and_what_is_kept_for_nothing() {
         reader.batch_execute("commit").await.unwrap();
         refresh_on(&db, &["model"], Some("swap")).await.unwrap();
         assert_eq!(figures().await.bloat_bytes, Some(0));
+        publish_on(&db, &wanted("things", "model", &[], &[], Some("id <> 'k5'"))).await.unwrap();
+        assert_eq!((figures().await.waiting_changes, figures().await.everything_waits), (Some(0), true));
+        refresh_on(&db, &["model"], None).await.unwrap();
+        assert!(!figures().await.everything_waits);
+        client.batch_execute("truncate public.things").await.unwrap();
+        assert_eq!((figures().await.waiting_changes, figures().await.everything_waits), (None, true));
     })
     .await;
 }

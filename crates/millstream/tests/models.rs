@@ -55,6 +55,62 @@ async fn a_model_is_published_refreshed_listed_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn models_tell_their_kind_and_what_waits() {
+    each_build(async |db| {
+        let dir = tempfile::tempdir().unwrap();
+        let (url, file) = (db.url(), dir.path().join("a.ndjson"));
+        let file = file.to_str().unwrap();
+        let run = |args: &[&str], code: i32| millstream(&[args, &["--db", &url]].concat()).ends(code);
+        let load = |text: &str, more: &[&str]| {
+            std::fs::write(file, text).unwrap();
+            run(&[&["load", file, "--into", "public.offers", "--key", "id:bigint"], more].concat(), 0);
+        };
+        load("{\"id\":1}\n{\"id\":2}\n{\"id\":3}\n", &[]);
+        run(&["publish", "offers", "--as", "plain"], 0);
+        let publish = ["publish", "offers", "--as", "kept", "--materialized", "--index", "doc->>'price'"];
+        let built = run(&publish, 0).stdout;
+        assert!(built.starts_with("kept: 3 rows by materialized in "), "{built}");
+        // The line of a model, word by word, and as JSON.
+        let line = |model: &str| {
+            let table = run(&["models"], 0).stdout;
+            let line = table.lines().find(|line| line.starts_with(model)).unwrap_or_else(|| panic!("{table}"));
+            line.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let json = |model: &str| -> Value {
+            let all: Vec<Value> = serde_json::from_str(&run(&["models", "--output", "json"], 0).stdout).unwrap();
+            all.into_iter().find(|one| one["name"]["table"] == model).unwrap()
+        };
+        assert!(line("plain").contains(" swap 0 0 B"), "{}", line("plain"));
+        assert!(line("kept").contains(" materialized ? 0 B"), "{}", line("kept"));
+        assert_eq!((&json("plain")["owner"], &json("kept")["owner"]), (&"millstream".into(), &"millstream".into()));
+        assert_eq!(json("kept")["definition"]["materialized"], true);
+
+        let client = db.client().await;
+        client.batch_execute("update public.offers set doc = '{\"price\": 9}' where id < 3").await.unwrap();
+        assert!(line("plain").contains(" swap 2 "), "{}", line("plain"));
+        assert!(json("plain")["lag_seconds"].is_number(), "{}", json("plain"));
+        load("{\"id\":4}\n{\"id\":5}\n", &["--layout", "log", "--lanes", "1"]);
+        for (model, waiting) in [("plain", " swap 2 + 2 in 1 segment "), ("kept", " materialized ? + 2 in 1 segment ")]
+        {
+            assert!(line(model).contains(waiting), "{}", line(model));
+        }
+        assert_eq!((&json("kept")["waiting_segments"], &json("kept")["waiting_documents"]), (&1.into(), &2.into()));
+        run(&["refresh", "plain", "kept"], 0);
+        for model in ["plain", "kept"] {
+            let rows = client.query_one(&format!("select count(*) from public.{model}"), &[]).await.unwrap();
+            assert_eq!(rows.get::<_, i64>(0), 5, "{model}");
+        }
+        client.batch_execute("truncate public.offers").await.unwrap();
+        assert!(line("plain").contains(" all "), "{}", line("plain"));
+        let other = run(&["publish", "offers", "--as", "kept", "--materialized", "--where", "id > 1"], 2).stderr;
+        assert!(other.contains("only the indexes can change") && other.contains("hint: "), "{other}");
+        let plain = run(&["publish", "offers", "--as", "kept", "--index", "id"], 2).stderr;
+        assert!(plain.contains("is a materialized view, and stays what it is"), "{plain}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_load_refreshes_the_models_it_is_told_to() {
     each_build(async |db| {
         let dir = tempfile::tempdir().unwrap();

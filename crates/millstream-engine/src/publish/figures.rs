@@ -4,8 +4,8 @@ use super::record::Listened;
 use super::republish::indexed;
 use super::storage::Storage;
 use crate::error::Error;
-use crate::store::Schema;
 use crate::store::models::Model;
+use crate::store::{Schema, segments};
 use serde::Serialize;
 use tokio_postgres::Client;
 
@@ -15,6 +15,14 @@ pub struct Figures {
     /// Changes on record that it does not show, by key; `None` where they are not known: all may have changed, it is
     /// a materialized view, its collection is gone, or the role may not read the record.
     pub waiting_changes: Option<u64>,
+    /// Whether the next refresh builds all of it anew: it was never built, is to be made of something else, or what changed
+    /// is not known.
+    pub everything_waits: bool,
+    /// Segments of the collection that a refresh merges first, and the documents in them; `None` where the role may not
+    /// see them.
+    pub waiting_segments: Option<u64>,
+    /// See `waiting_segments`.
+    pub waiting_documents: Option<u64>,
     /// Age in seconds of the newest of them; `None` where there is none.
     pub lag_seconds: Option<f64>,
     /// Bytes of dead rows, and of rows that were replaced or are being built; `None` where the role may not see them.
@@ -34,12 +42,21 @@ pub async fn figures(client: &Client, schema: &Schema, model: &Model) -> Result<
     if let Some(row) = allowed(bloat.map_err(Error::from))? {
         figures.bloat_bytes = u64::try_from(row.get::<_, i64>(0)).ok();
     }
-    if model.collection.is_none() || model.definition.materialized {
+    if model.collection.is_none() {
+        return Ok(figures);
+    }
+    if let Some(waiting) = allowed(segments::list(client, schema, model.table_oid).await)? {
+        figures.waiting_segments = Some(waiting.len() as u64);
+        figures.waiting_documents = Some(waiting.iter().map(|segment| segment.documents).sum());
+    }
+    figures.everything_waits = model.shows.is_none() || model.wanted.is_some();
+    if model.definition.materialized {
         return Ok(figures);
     }
     let listened = Listened { schema, table_oid: model.table_oid, table: String::new(), key: &[], unlogged: false };
     if let Some(pending) = allowed(listened.pending(client, model).await)? {
         figures.waiting_changes = (!pending.everything).then_some(pending.keys);
+        figures.everything_waits |= pending.everything;
         figures.lag_seconds = pending.newest_age;
     }
     Ok(figures)

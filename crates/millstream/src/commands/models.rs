@@ -18,8 +18,9 @@ Examples:
 
 /// List the read models: last refresh, what waits, indexes
 ///
-/// `waiting` counts the changes that a refresh would bring, by key, `lag` is the age of the newest of them. `litter` are
-/// the bytes of dead rows, and of rows that were replaced or are being built.
+/// `waiting` counts the changes that a refresh would bring, by key, and the documents of the log layout that it would
+/// merge first; of a materialized view the changes are not known. `lag` is the age of the newest change. `litter` are the
+/// bytes of dead rows, and of rows that were replaced or are being built.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ModelsArgs {
@@ -73,23 +74,31 @@ fn states(listed: &[Listed]) -> Table {
         ("litter", Align::Right),
     ]);
     for Listed { model, figures } in listed {
-        let waiting = match figures.waiting_changes {
-            Some(changes) => quantity::count(changes),
-            None if model.shows.is_none() || model.wanted.is_some() => "all".to_owned(),
-            None => "?".to_owned(),
-        };
         let kind = if model.definition.materialized { "materialized" } else { "" };
         table.row([
             model.name.to_string(),
             model.collection.as_ref().map_or_else(|| "gone".to_owned(), ToString::to_string),
             model.refreshed_at.as_deref().map_or_else(|| "never".to_owned(), quantity::minute),
             model.way.clone().unwrap_or_else(|| kind.to_owned()),
-            waiting,
+            waiting(figures),
             figures.lag_seconds.map_or_else(String::new, quantity::age),
             figures.bloat_bytes.map_or_else(|| "?".to_owned(), quantity::bytes),
         ]);
     }
     table
+}
+
+/// What a refresh would bring, beside it what it would merge first.
+fn waiting(figures: &Figures) -> String {
+    let mut waiting = match figures.waiting_changes {
+        _ if figures.everything_waits => "all".to_owned(),
+        Some(changes) => quantity::count(changes),
+        None => "?".to_owned(),
+    };
+    if let (Some(segments @ 1..), Some(documents)) = (figures.waiting_segments, figures.waiting_documents) {
+        waiting.push_str(&format!(" + {} in {}", quantity::count(documents), quantity::things(segments, "segment")));
+    }
+    waiting
 }
 
 fn indexes(listed: &[Listed]) -> Table {
