@@ -57,6 +57,9 @@ pub enum Error {
         /// Its name.
         model: CollectionName,
     },
+    /// Models are being made or removed elsewhere, or kept from it.
+    #[error("another process publishes or unpublishes a model, or freezes a collection")]
+    PublishBusy,
     /// Others do not let go of a collection's tables.
     #[error("{collection} could not be locked for {seconds} s: others use it")]
     InUse {
@@ -193,9 +196,11 @@ impl Error {
             Self::Postgres(e) => e.kind(),
             Self::RowsDropped { .. } => ErrorKind::DataRefused,
             Self::Fenced { .. } => ErrorKind::Fenced,
-            Self::LoadRunning { .. } | Self::ModelBusy { .. } | Self::CompactionBusy { .. } | Self::InUse { .. } => {
-                ErrorKind::Busy
-            }
+            Self::LoadRunning { .. }
+            | Self::ModelBusy { .. }
+            | Self::PublishBusy
+            | Self::CompactionBusy { .. }
+            | Self::InUse { .. } => ErrorKind::Busy,
             Self::StreamEnded(_) => ErrorKind::Cancelled,
             Self::Ledger(_) | Self::BrokenOff(_) => ErrorKind::Bug,
             Self::CommitsLost { .. } | Self::Emptied { .. } => ErrorKind::ServerFault,
@@ -240,7 +245,9 @@ impl Error {
             Self::Appended { collection, .. } => {
                 Some(format!("merge them: millstream compact {collection}; or append to them: --layout log"))
             }
-            Self::CompactionBusy { .. } => Some("wait for it, and run the same command again".into()),
+            Self::PublishBusy | Self::CompactionBusy { .. } => {
+                Some("wait for it, and run the same command again".into())
+            }
             Self::Frozen { .. } => Some("load again when that is done, without --durability unlogged".into()),
             Self::Runs { .. } => Some(
                 "it takes about as much room as the documents, at most twice; TMPDIR names another directory".into(),

@@ -45,7 +45,7 @@ pub use merge::{Effect, Folded, MODES, Member, Mode, ModeError, Tombstone};
 pub use observe::{Event, Observer, Silent, Tally};
 pub use publish::{
     Column, Definition, Estimate, ExplainedIndexes, Figures, PublishRequest, Published, RefreshRequest, Refreshed,
-    THE_KEY, Uncast, become_runner, estimate, explain_index, figures, publish, refresh, unpublish,
+    THE_KEY, Uncast, abandon, become_runner, estimate, explain_index, figures, publish, refresh, unpublish,
 };
 pub use rehearsal::{DryReject, DryRun, dry_run};
 pub use request::{LoadRequest, SkipUnchanged};

@@ -275,7 +275,8 @@ pub const FREEZE_LOCK_WAIT: Duration = Duration::from_secs(5);
 /// at the rows.
 pub const CHECK_LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// How long publishing and unpublishing wait for writers to let go of the collection's table.
+/// How long publishing and unpublishing wait for writers to let go of the collection's table, for others that publish, and
+/// for readers to let go of an index that is to be dropped.
 pub const PUBLISH_LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// Keys that one statement puts on record; beyond, everything counts as changed.

@@ -503,3 +503,33 @@ async fn what_a_running_load_commits_during_a_compaction_waits_for_no_load() {
     assert_eq!(compacted(&db, "beside", 1).await.unwrap().left, 0);
     assert_eq!(stored(&db, "beside").await["a"], 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refresh_goes_on_with_the_table_when_its_segments_are_in_use() {
+    each_build(async |db| {
+        let (files, client) = (Files::new(), db.client().await);
+        run(&db.url(), &appending("things", &[files.write("a", "{\"id\":\"a\"}\n")], 100)).await;
+        let request = PublishRequest {
+            collection: "things".parse().unwrap(),
+            model: "model".parse().unwrap(),
+            definition: Definition::default(),
+        };
+        let conninfo = surroundings(&db.url()).0.db;
+        let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.unwrap();
+        publish(&mut connection, &schema(), &request).await.unwrap();
+        let segment: String = client
+            .query_one("select 'millstream.segment_' || segment_id from millstream.segment", &[])
+            .await
+            .unwrap()
+            .get(0);
+        client.batch_execute(&format!("begin; lock table {segment} in access share mode")).await.unwrap();
+        let wanted = RefreshRequest { models: vec![request.model], way: None, workers: None };
+        let done = Box::pin(refresh(&conninfo, &schema(), &wanted)).await.unwrap();
+        assert_eq!((done[0].rows, done[0].warnings.len()), (1, 1), "{done:?}");
+        assert!(done[0].warnings[0].starts_with("segments were left to the next refresh: "), "{done:?}");
+        client.batch_execute("commit").await.unwrap();
+        let done = Box::pin(refresh(&conninfo, &schema(), &wanted)).await.unwrap();
+        assert!(done[0].warnings.is_empty() && waiting(&db, "things").await == 0, "{done:?}");
+    })
+    .await;
+}

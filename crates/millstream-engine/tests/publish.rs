@@ -265,7 +265,7 @@ async fn wrong_definitions_are_refused_before_anything_is_built() {
         assert_eq!(changed[0].uncast[0].keys, ["c"]);
         let reindexed =
             publish_on(&db, &wanted("things", "m", &["value:int=value"], &["lower(doc->>'x')"], None)).await;
-        assert_eq!(reindexed.unwrap(), Published::Reindexed { made: 1, dropped: 1 });
+        assert_eq!(reindexed.unwrap(), Published::Reindexed { made: 1, dropped: 1, in_use: 0 });
         let other = publish_on(&db, &wanted("things", "m", &["value:text=value"], &[], None)).await;
         let told = "keeps its column value of type integer: it cannot become text";
         assert!(other.expect_err("another type").to_string().contains(told));
@@ -434,16 +434,14 @@ async fn two_models(db: &TestDatabase) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_index_that_a_broken_off_drop_left_is_dropped() {
+async fn an_index_that_readers_hold_is_dropped_by_the_next_publish() {
     each_build(async |db| {
         two_models(&db).await;
         let reader = db.client().await;
         reader.batch_execute("begin; select * from public.things_read").await.unwrap();
-        let conninfo = surroundings(&db.url()).0.db;
-        let hasty = SessionSettings::control().with("statement_timeout", "300ms");
-        let mut connection = millstream_pg::connect(&conninfo, &hasty).await.unwrap();
-        let none = wanted("things", "things_read", &["value:int=value"], &["lower(doc->>'x')"], None);
-        publish(&mut connection, &schema(), &none).await.expect_err("the reader does not let go");
+        let other = wanted("things", "things_read", &["value:int=value"], &["lower(doc->>'x')"], None);
+        let done = publish_on(&db, &other).await.unwrap();
+        assert_eq!(done, Published::Reindexed { made: 1, dropped: 1, in_use: 1 }, "the reader does not let go");
         reader.batch_execute("commit").await.unwrap();
         let client = db.client().await;
         let indexes = "select count(*), count(*) filter (where not indisvalid) from pg_index where indrelid = \
@@ -453,9 +451,42 @@ async fn an_index_that_a_broken_off_drop_left_is_dropped() {
         assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (3, 1), "the drop was broken off");
         let again = wanted("things", "things_read", &["value:int=value"], &["value"], None);
         let done = publish_on(&db, &again).await.unwrap();
-        assert_eq!(done, Published::Reindexed { made: 1, dropped: 1 });
+        assert_eq!(done, Published::Reindexed { made: 1, dropped: 1, in_use: 0 });
         let row = client.query_one(indexes, &[]).await.unwrap();
         assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (2, 0));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn publishing_beside_another_publish_does_not_wait_for_ever() {
+    each_build(async |db| {
+        two_models(&db).await;
+        let other = db.client().await;
+        other.batch_execute(&format!("select pg_advisory_lock({})", 0x6d73_6c70_7562_6c73_i64)).await.unwrap();
+        let more = wanted("things", "more", &[], &[], None);
+        let error = publish_on(&db, &more).await.expect_err("the other one holds the lock");
+        assert!(matches!(error, Error::PublishBusy) && error.hint().is_some(), "{error}");
+        other.batch_execute("select pg_advisory_unlock_all()").await.unwrap();
+        assert_eq!(publish_on(&db, &more).await.unwrap(), Published::Made);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_that_fails_leaves_nothing() {
+    each_build(async |db| {
+        two_models(&db).await;
+        let client = db.client().await;
+        let fragile = wanted("things", "things_read", &["value:int=value"], &["value"], Some("1 / (value - 7) <> 5"));
+        assert_eq!(publish_on(&db, &fragile).await.unwrap(), Published::Redefined);
+        client.batch_execute("insert into public.things values ('bad', '{\"value\": 7}')").await.unwrap();
+        let error = refresh_on(&db, &["things_read", "others_read"], Some("swap")).await.expect_err("a division");
+        assert!(error.to_string().contains("division by zero"), "{error}");
+        let generations = "select count(*) from pg_class where relname ~ '^model_[0-9]+_[12]$'";
+        assert_eq!(client.query_one(generations, &[]).await.unwrap().get::<_, i64>(0), 2, "those that are shown");
+        client.batch_execute("delete from public.things where id = 'bad'").await.unwrap();
+        assert_eq!(refresh_on(&db, &["things_read"], None).await.unwrap()[0].way, "swap");
     })
     .await;
 }

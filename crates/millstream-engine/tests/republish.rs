@@ -65,7 +65,7 @@ async fn a_model_gets_columns_and_other_rows_by_its_next_refresh_and_stays_one_o
 
         // The same rows: at once, whatever the order of the columns.
         let same = publish_on(&db, &wanted("things", "model", &["a:int=a"], &[], None)).await.unwrap();
-        assert_eq!(same, Published::Reindexed { made: 0, dropped: 1 });
+        assert_eq!(same, Published::Reindexed { made: 0, dropped: 1, in_use: 0 });
         // Another condition and one column more: by the next refresh, whatever way is asked for.
         let other = wanted("things", "model", &["b:text=b", "a:int=a"], &["b"], Some("a >= 100"));
         assert_eq!(publish_on(&db, &other).await.unwrap(), Published::Redefined);
@@ -194,7 +194,7 @@ async fn a_materialized_model_is_refreshed_with_others_to_one_moment() {
             assert!(error.to_string().contains(&format!("cannot be refreshed by {way}")), "{error}");
         }
         let again = materialized(wanted("things", "kept", &["a:int=a"], &["a", "lower(doc->>'a')"], None));
-        assert_eq!(publish_on(&db, &again).await.unwrap(), Published::Reindexed { made: 1, dropped: 1 });
+        assert_eq!(publish_on(&db, &again).await.unwrap(), Published::Reindexed { made: 1, dropped: 1, in_use: 0 });
         assert_eq!(number(&client, "select count(*) from pg_index where indrelid = 'public.kept'::regclass").await, 3);
         let other = materialized(wanted("things", "kept", &[], &[], Some("a > 1")));
         let error = publish_on(&db, &other).await.expect_err("other rows");

@@ -1,8 +1,8 @@
 //! What the read models of a collection keep beside it, for whoever changes all of that at once.
 
+use super::lock;
 use super::record::Listened;
 use super::storage::{GENERATIONS, Storage};
-use super::{PUBLISH_LOCK, lock};
 use crate::error::Error;
 use crate::store::Schema;
 use crate::store::models;
@@ -11,9 +11,9 @@ use tokio_postgres::GenericClient;
 /// Keeps the collection's models from being made, removed and refreshed until the transaction ends.
 ///
 /// # Errors
-/// [`Error::ModelBusy`] names one that is being refreshed.
+/// [`Error::ModelBusy`] names one that is being refreshed; [`Error::PublishBusy`].
 pub(crate) async fn hold_models(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<(), Error> {
-    client.execute("select pg_catalog.pg_advisory_xact_lock($1)", &[&PUBLISH_LOCK]).await?;
+    lock::lock_publishing(client).await?;
     let mut models = models::list(client, schema).await?;
     models.retain(|model| model.table_oid == table_oid);
     // In the order of a refresh.

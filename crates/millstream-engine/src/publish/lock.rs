@@ -2,7 +2,8 @@
 
 use crate::error::Error;
 use crate::limits::{
-    LOAD_LOCK_POLL, LOAD_LOCK_WAIT, LOCK_PAUSE_MAX, LOCK_PAUSE_MIN, LOCKED_IDLE_MAX, READERS_HELD_MAX,
+    LOAD_LOCK_POLL, LOAD_LOCK_WAIT, LOCK_PAUSE_MAX, LOCK_PAUSE_MIN, LOCKED_IDLE_MAX, PUBLISH_LOCK_WAIT,
+    READERS_HELD_MAX,
 };
 use crate::store::models::Model;
 use std::time::Instant;
@@ -13,6 +14,25 @@ pub(super) const MODEL_LOCK_CLASS: i32 = 0x6d73_6c6d;
 
 /// First key of the advisory lock that the sessions of a build share: `mslb`.
 pub(super) const BUILD_LOCK_CLASS: i32 = 0x6d73_6c62;
+
+/// Advisory lock under which models are made and removed: `mslpubls`.
+const PUBLISH_LOCK: i64 = 0x6d73_6c70_7562_6c73;
+
+/// Keeps others from making and removing models until the transaction ends.
+///
+/// # Errors
+/// [`Error::PublishBusy`] when somebody does for longer than [`PUBLISH_LOCK_WAIT`].
+pub(super) async fn lock_publishing(client: &impl GenericClient) -> Result<(), Error> {
+    let deadline = Instant::now() + PUBLISH_LOCK_WAIT;
+    let sql = "select pg_catalog.pg_try_advisory_xact_lock($1)";
+    while !client.query_one(sql, &[&PUBLISH_LOCK]).await?.get::<_, bool>(0) {
+        if Instant::now() > deadline {
+            return Err(Error::PublishBusy);
+        }
+        tokio::time::sleep(LOAD_LOCK_POLL).await;
+    }
+    Ok(())
+}
 
 /// Takes the lock of a model until the session ends. A refresh whose client was killed is waited for, and so are
 /// its builders: what they still write must not get among what the next ones do.
@@ -48,7 +68,7 @@ pub(super) async fn try_lock_for_transaction(client: &impl GenericClient, model:
 
 /// Runs a statement that locks tables, in an open transaction, until it has all of them or `deadline` has passed;
 /// then it returns false and holds none. Each try holds up new readers behind running ones for at most
-/// [`READERS_HELD_MAX`].
+/// [`READERS_HELD_MAX`], and the one that has them for the turn in which the caller sends what is done under them.
 ///
 /// What is to be done under the locks is to be sent at once: a client that vanishes under them holds up all readers
 /// until the server ends its session, after [`LOCKED_IDLE_MAX`].
@@ -61,11 +81,9 @@ pub(super) async fn lock_exclusively(client: &Client, statement: &str, deadline:
     let mut pause = LOCK_PAUSE_MIN;
     loop {
         client.batch_execute(&begin).await?;
-        match client.batch_execute(statement).await.map_err(Error::from) {
-            Ok(()) => {
-                client.batch_execute("set local statement_timeout = 0").await?;
-                return Ok(true);
-            }
+        match client.batch_execute(&format!("{statement}; set local statement_timeout = 0")).await.map_err(Error::from)
+        {
+            Ok(()) => return Ok(true),
             // Query canceled, by the statement timeout.
             Err(Error::Postgres(error)) if error.sqlstate() == Some("57014") => {
                 client.batch_execute("rollback to locked; release locked").await?;

@@ -24,7 +24,7 @@ pub(crate) use derived::{derived_tables, hold_models};
 pub use explain::{ExplainedIndexes, THE_KEY, explain_index};
 pub use figures::{Figures, figures};
 pub(crate) use record::TRIGGER_PREFIX;
-pub use refresh::{Estimate, RefreshRequest, Refreshed, estimate, refresh};
+pub use refresh::{Estimate, RefreshRequest, Refreshed, abandon, estimate, refresh};
 pub use runner::become_runner;
 
 use crate::error::Error;
@@ -108,8 +108,11 @@ pub enum Published {
     Reindexed {
         /// Indexes made.
         made: usize,
-        /// Indexes dropped.
+        /// Indexes that it has no more.
         dropped: usize,
+        /// Indexes that could not be removed, because readers did not let go of them; publishing again, or a swap,
+        /// removes them.
+        in_use: usize,
     },
     /// It is made of other rows or columns: its next refresh builds it anew, and it is what it was until then.
     Redefined,
@@ -120,7 +123,7 @@ pub enum Published {
 ///
 /// # Errors
 /// [`Error::Request`] when the definition is refused, [`Error::Model`] when the name is taken, or the model is another
-/// role's or would lose a column.
+/// role's or would lose a column, [`Error::PublishBusy`] when others publish.
 pub async fn publish(
     connection: &mut Connection,
     schema: &Schema,
@@ -135,7 +138,7 @@ pub async fn publish(
         republish::drop_leftovers(&connection.client, schema, &model).await?;
     }
     let transaction = connection.client.transaction().await?;
-    transaction.execute("select pg_advisory_xact_lock($1)", &[&PUBLISH_LOCK]).await?;
+    lock::lock_publishing(&transaction).await?;
     if let Some(model) = models::find(&transaction, schema, &request.model).await? {
         model.require_own()?;
         if model.table_oid != collection.table_oid {
@@ -148,8 +151,11 @@ pub async fn publish(
             let published = republish::republish(&transaction, schema, subject, request, version_num).await?;
             lock::lock_for_session(&transaction, &model).await?;
             transaction.commit().await?;
-            republish::drop_leftovers(&connection.client, schema, &model).await?;
-            return Ok(published);
+            let left = republish::drop_leftovers(&connection.client, schema, &model).await?;
+            return Ok(match published {
+                Published::Reindexed { made, dropped, .. } => Published::Reindexed { made, dropped, in_use: left },
+                other => other,
+            });
         }
         // An earlier attempt came no further, or another is still at it.
         lock::lock_for_transaction(&transaction, &model).await?;
@@ -219,7 +225,7 @@ async fn make(
 pub async fn unpublish(connection: &mut Connection, schema: &Schema, name: &CollectionName) -> Result<(), Error> {
     let model = find(&connection.client, schema, name).await?;
     let transaction = connection.client.transaction().await?;
-    transaction.execute("select pg_advisory_xact_lock($1)", &[&PUBLISH_LOCK]).await?;
+    lock::lock_publishing(&transaction).await?;
     lock::lock_for_transaction(&transaction, &model).await?;
     transaction.batch_execute(&format!("set local lock_timeout = {}", PUBLISH_LOCK_WAIT.as_millis())).await?;
     Storage { schema, model_id: model.model_id, unlogged: false }.drop(&transaction, &model).await?;
@@ -232,9 +238,6 @@ pub async fn unpublish(connection: &mut Connection, schema: &Schema, name: &Coll
     }
     Ok(transaction.commit().await?)
 }
-
-/// Advisory lock under which models are made and removed: `mslpubls`.
-const PUBLISH_LOCK: i64 = 0x6d73_6c70_7562_6c73;
 
 /// The model of a name.
 ///

@@ -11,8 +11,8 @@ use crate::compaction::{Compacted, compact};
 use crate::error::Error;
 use crate::failpoint;
 use crate::limits::{
-    BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, CLEAR_BEFORE_PATIENCE, LITTER_SHARE_MAX, REFRESH_TRIES_MAX,
-    SWITCH_PATIENCE,
+    BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, CLEAR_BEFORE_PATIENCE, DROP_LOCK_WAIT, LITTER_SHARE_MAX,
+    REFRESH_TRIES_MAX, SWITCH_PATIENCE,
 };
 use crate::store::collections::Collection;
 use crate::store::{Schema, models, segments};
@@ -129,8 +129,14 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
     let mut tries = 0;
     let done = loop {
         tries += 1;
-        if let Some(done) = attempt(db, client, &subjects, request, tries == REFRESH_TRIES_MAX).await? {
-            break done;
+        match attempt(db, client, &subjects, request, tries == REFRESH_TRIES_MAX).await {
+            Ok(Some(done)) => break done,
+            Ok(None) => {}
+            Err(error) => {
+                // What cannot be removed now is by the next refresh, and the error tells what is wrong.
+                let _ = remove_unshown(client, &subjects).await;
+                return Err(error);
+            }
         }
     };
     let seconds = started.elapsed().as_secs_f64();
@@ -142,6 +148,33 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
     }
     failpoint::hit("refresh-tidied").await?;
     Ok(refreshed)
+}
+
+/// Removes what a refresh that was broken off has built of these models and nobody is shown: once its sessions have
+/// ended, for which it waits a while. The next refresh of them would do it as well.
+///
+/// # Errors
+/// [`Error::Model`] for a name that is no model; the server's.
+pub async fn abandon(db: &ConnInfo, schema: &Schema, names: &[CollectionName]) -> Result<(), Error> {
+    let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
+    let client = &connection.client;
+    let subjects = subjects(client, schema, names, connection.server.version_num).await?;
+    for subject in &subjects {
+        lock::lock_for_session(client, &subject.model).await?;
+    }
+    remove_unshown(client, &subjects).await
+}
+
+/// The same, in the session that has the models' locks.
+async fn remove_unshown(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
+    // Its builders have ended, or do so within a second, when the server looks for their client.
+    client.batch_execute(&format!("rollback; set lock_timeout = {}", DROP_LOCK_WAIT.as_millis())).await?;
+    for subject in subjects.iter().filter(|subject| !subject.model.definition.materialized) {
+        // It may be that all was committed, and the other generation is the one to go.
+        let serving = found_again(client, subject.schema, &subject.model).await?.serving;
+        clear(client, &[(&subject.storage(), Storage::other(serving))], CLEAR_AFTER_PATIENCE).await?;
+    }
+    Ok(())
 }
 
 /// Merges what waits in segments of the collections, for models are made from tables; what is left waiting, by
@@ -157,11 +190,19 @@ async fn compacted(
     collections.dedup_by_key(|collection| collection.table_oid);
     let mut waiting = Vec::new();
     for collection in collections {
-        let Compacted { left, waits_for, .. } = compact(db, schema, collection, workers).await?;
-        if left > 0 {
-            let until = waits_for.map_or_else(String::new, |load_id| format!(" until load {load_id} has ended"));
-            waiting.push((collection.table_oid, format!("{left} segments were left to the next refresh{until}")));
-        }
+        let warning = match compact(db, schema, collection, workers).await {
+            Ok(Compacted { left: 0, .. }) => continue,
+            Ok(Compacted { left, waits_for, .. }) => {
+                let until = waits_for.map_or_else(String::new, |load_id| format!(" until load {load_id} has ended"));
+                format!("{left} segments were left to the next refresh{until}")
+            }
+            // What is in the table can be shown all the same.
+            Err(busy @ (Error::CompactionBusy { .. } | Error::InUse { .. })) => {
+                format!("segments were left to the next refresh: {busy}")
+            }
+            Err(error) => return Err(error),
+        };
+        waiting.push((collection.table_oid, warning));
     }
     Ok(waiting)
 }
@@ -225,7 +266,6 @@ async fn attempt(
         done.push((way.name, applied));
     }
     if !switch.commit(client).await? {
-        clear(client, &stale, CLEAR_AFTER_PATIENCE).await?;
         return Err(held(&subjects[0].model.name, SWITCH_PATIENCE));
     }
     failpoint::hit("refresh-committed").await?;

@@ -24,7 +24,7 @@ pub(super) async fn republish(
 ) -> Result<Published, Error> {
     let (old, new) = (&model.definition, &request.definition);
     if keeps(model, new)? {
-        return Ok(Published::Reindexed { made: 0, dropped: 0 });
+        return Ok(Published::Reindexed { made: 0, dropped: 0, in_use: 0 });
     }
     refuse_kind(model, old.materialized != new.materialized)?;
     if old.has_rows_of(new) {
@@ -107,17 +107,17 @@ async fn reindex(
     let made = clauses.iter().filter(|clause| !old.indexes.contains(clause)).count();
     let dropped = old.indexes.iter().filter(|clause| !clauses.contains(clause)).count();
     models::redefine(client, schema, model.model_id, &Definition { indexes: clauses, ..old.clone() }).await?;
-    Ok(Published::Reindexed { made, dropped })
+    Ok(Published::Reindexed { made, dropped, in_use: 0 })
 }
 
 /// Drops the indexes that a model's definition does not name, also those of an earlier drop that was broken off;
-/// then lets go of the session's lock of the model.
-pub(super) async fn drop_leftovers(client: &Client, schema: &Schema, model: &Model) -> Result<(), Error> {
+/// then lets go of the session's lock of the model. Returns how many are left, because they are in use.
+pub(super) async fn drop_leftovers(client: &Client, schema: &Schema, model: &Model) -> Result<usize, Error> {
     let dropped = async {
-        let present = models::list(client, schema).await?.into_iter().find(|now| now.model_id == model.model_id);
+        let present = models::by_id(client, schema, model.model_id).await?;
         let Some(now) = present.filter(|now| now.shows.is_some() && (now.view_present || !now.definition.materialized))
         else {
-            return Ok(());
+            return Ok(0);
         };
         let storage = Storage { schema, model_id: now.model_id, unlogged: false };
         let (table, generation) = indexed(&storage, &now);
@@ -125,5 +125,6 @@ pub(super) async fn drop_leftovers(client: &Client, schema: &Schema, model: &Mod
     }
     .await;
     let unlocked = lock::unlock_session(client, model).await;
-    dropped.and(unlocked)
+    let left = dropped?;
+    unlocked.map(|()| left)
 }

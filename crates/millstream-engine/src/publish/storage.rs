@@ -8,6 +8,7 @@
 
 use super::definition::{Derivation, index_clauses};
 use crate::error::Error;
+use crate::limits::PUBLISH_LOCK_WAIT;
 use crate::store::Schema;
 use crate::store::models::Model;
 use millstream_model::CollectionName;
@@ -169,22 +170,33 @@ impl Storage<'_> {
         format!("model_{}_{generation}_{hash:016x}", self.model_id)
     }
 
-    /// Drops the indexes of a generation's table that no clause names; no reader is in its way.
+    /// Drops the indexes of a generation's table that no clause names, without holding up readers; returns how many are
+    /// left, because somebody did not let go of one for [`PUBLISH_LOCK_WAIT`].
     pub(super) async fn drop_other_indexes(
         &self,
         client: &Client,
         table: &str,
         generation: i16,
         clauses: &[String],
-    ) -> Result<(), Error> {
+    ) -> Result<usize, Error> {
         let named: Vec<String> = clauses.iter().map(|clause| self.index_name(generation, clause)).collect();
         let pattern = format!("^model_{}_{generation}_[0-9a-f]{{16}}$", self.model_id);
         let rows = client.query(include_str!("other_indexes.sql"), &[&table, &pattern, &named]).await?;
-        for row in &rows {
-            let sql = format!("drop index concurrently if exists {}", row.get::<_, String>(0));
-            client.batch_execute(&sql).await?;
+        client.batch_execute(&format!("set lock_timeout = {}", PUBLISH_LOCK_WAIT.as_millis())).await?;
+        let dropped = async {
+            for (n, row) in rows.iter().enumerate() {
+                let sql = format!("drop index concurrently if exists {}", row.get::<_, String>(0));
+                match client.batch_execute(&sql).await.map_err(Error::from) {
+                    // The others would be waited for as long.
+                    Err(Error::Postgres(busy)) if busy.sqlstate() == Some("55P03") => return Ok(rows.len() - n),
+                    dropped => dropped?,
+                }
+            }
+            Ok(0)
         }
-        Ok(())
+        .await;
+        client.batch_execute("reset lock_timeout").await?;
+        dropped
     }
 
     /// The model's columns, quoted.

@@ -1,6 +1,6 @@
 //! `load`: puts documents into a collection.
 
-use super::refresh::{refreshed_now, show};
+use super::refresh::{Ended, refresh_now, show};
 use super::rejects::export;
 use crate::args::TargetArgs;
 use crate::exit::Exit;
@@ -267,15 +267,12 @@ async fn publish(
         return Ok(Exit::Done);
     }
     let schema = target::schema(&args.target);
-    let refreshed = tokio::select! {
-        stopped = signals.stop_asked() => {
+    match refresh_now(db, &schema, &args.publish, signals).await {
+        Ok(Ended::Refreshed(refreshed)) => show(output, &refreshed).map(|()| Exit::Done),
+        Ok(Ended::Stopped(exit)) => {
             note(&format!("the load is committed, the refresh was broken off; {later}"));
-            return Ok(stopped);
+            Ok(exit)
         }
-        refreshed = refreshed_now(db, &schema, &args.publish) => refreshed,
-    };
-    match refreshed {
-        Ok(refreshed) => show(output, &refreshed).map(|()| Exit::Done),
         Err(failure) => {
             note(&format!("the load is committed, the refresh failed; {later}"));
             Err(failure)

@@ -64,7 +64,7 @@ pub async fn run(args: Args, signals: Signals) -> Result<Exit, Failure> {
         Command::Rejects(args) => rejects::run(&args, output).await,
         Command::Verify(args) => verify::run(&args, output).await,
         Command::Publish(args) => publish::run(&args, output, signals).await,
-        Command::Refresh(args) => refresh::run(&args, output).await,
+        Command::Refresh(args) => refresh::run(&args, output, signals).await,
         Command::ExplainIndex(args) => explain_index::run(&args, output).await,
         Command::Models(args) => models::run(&args, output).await,
         Command::Unpublish(args) => unpublish::run(&args, output).await,

@@ -1,6 +1,6 @@
 //! `publish`: makes a read model of a collection, or changes its indexes, and builds it.
 
-use super::refresh::{refreshed_now, show};
+use super::refresh::{Ended, refresh_now, show};
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -9,7 +9,7 @@ use crate::quantity;
 use crate::signal::Signals;
 use crate::target::{Database, Purpose, resolve};
 use millstream_engine::store::models;
-use millstream_engine::{Column, Definition, PublishRequest, Published, Refreshed, become_runner, publish};
+use millstream_engine::{Column, Definition, PublishRequest, Published, become_runner, publish};
 use millstream_model::CollectionName;
 use millstream_pg::ConnInfo;
 use std::time::Duration;
@@ -31,6 +31,10 @@ Examples:
 /// Publishing a model again changes it: its indexes at once, its rows by building them anew, and it may get more
 /// columns, behind those it has, but lose none. Readers see what it was until all is there; grants and your views over it
 /// stay. Without any --index, --column, --where or --select it stays what it is.
+///
+/// Changes of rows reach the model, nothing else: what an expression of --where or --select looks up elsewhere, and
+/// `alter type` of a type that it uses, change it only by `millstream refresh MODEL --way swap`. On a hot standby a
+/// repeatable-read transaction that is older than a swap, and reads the model only afterwards, finds it empty.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PublishArgs {
@@ -117,32 +121,39 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
     };
     let published = Box::pin(publish(&mut database.connection, &database.schema, &request)).await?;
     match published {
-        Published::Reindexed { made, dropped } if made + dropped > 0 => {
-            let (made, dropped) = (quantity::things(made as u64, "index"), quantity::things(dropped as u64, "index"));
-            note(&format!("{}: {made} made, {dropped} dropped", args.model));
+        Published::Reindexed { made, dropped, in_use } if made + dropped + in_use > 0 => {
+            let things = |count: usize| quantity::things(count as u64, "index");
+            note(&format!("{}: {} made, {} dropped", args.model, things(made), things(dropped)));
+            if in_use > 0 {
+                note(&format!(
+                    "warning: {}: {} could not be removed, because readers did not let go; the next publish does it",
+                    args.model,
+                    things(in_use)
+                ));
+            }
         }
         Published::Redefined => note(&format!("{}: is what it was until it is built anew", args.model)),
         Published::Made | Published::Reindexed { .. } => {}
     }
     let Some(pause) = args.every else {
-        let refreshed = refreshed_now(&conninfo, &database.schema, std::slice::from_ref(&args.model)).await?;
-        return show(output, &refreshed).map(|()| Exit::Done);
+        return match refresh_now(&conninfo, &database.schema, std::slice::from_ref(&args.model), &signals).await? {
+            Ended::Refreshed(refreshed) => show(output, &refreshed).map(|()| Exit::Done),
+            Ended::Stopped(exit) => Ok(exit),
+        };
     };
     become_runner(&database.connection.client, &database.schema, &args.model).await?;
     let kept_up = model_now(args, &database).await?;
     loop {
-        tokio::select! {
-            exit = signals.stop_asked() => return Ok(exit),
-            refreshed = next_round(args, &conninfo, &mut database) => match refreshed {
-                Ok(refreshed) => show(output, &refreshed)?,
-                Err(failure) => {
-                    if model_now(args, &database).await.is_ok_and(|now| now != kept_up) {
-                        return Err(failure);
-                    }
-                    // The next one may find the server back, or the readers gone.
-                    failure.print();
+        match next_round(args, &conninfo, &mut database, &signals).await {
+            Ok(Ended::Refreshed(refreshed)) => show(output, &refreshed)?,
+            Ok(Ended::Stopped(exit)) => return Ok(exit),
+            Err(failure) => {
+                if model_now(args, &database).await.is_ok_and(|now| now != kept_up) {
+                    return Err(failure);
                 }
-            },
+                // The next one may find the server back, or the readers gone.
+                failure.print();
+            }
         }
         tokio::select! {
             exit = signals.stop_asked() => return Ok(exit),
@@ -162,11 +173,18 @@ async fn next_round(
     args: &PublishArgs,
     conninfo: &ConnInfo,
     database: &mut Database,
-) -> Result<Vec<Refreshed>, Failure> {
+    signals: &Signals,
+) -> Result<Ended, Failure> {
     if database.connection.client.is_closed() {
-        let again = Database::connect(&args.target, conninfo).await?;
-        become_runner(&again.connection.client, &again.schema, &args.model).await?;
-        *database = again;
+        let again = async {
+            let again = Database::connect(&args.target, conninfo).await?;
+            become_runner(&again.connection.client, &again.schema, &args.model).await?;
+            Ok::<_, Failure>(again)
+        };
+        *database = tokio::select! {
+            exit = signals.stop_asked() => return Ok(Ended::Stopped(exit)),
+            again = again => again?,
+        };
     }
-    refreshed_now(conninfo, &database.schema, std::slice::from_ref(&args.model)).await
+    refresh_now(conninfo, &database.schema, std::slice::from_ref(&args.model), signals).await
 }

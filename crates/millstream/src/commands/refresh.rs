@@ -5,10 +5,11 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::quantity;
+use crate::signal::Signals;
 use crate::table::{Align, Table};
 use crate::target::{Purpose, resolve, schema};
 use millstream_engine::store::Schema;
-use millstream_engine::{RefreshRequest, Refreshed, estimate, refresh};
+use millstream_engine::{RefreshRequest, Refreshed, abandon, estimate, refresh};
 use millstream_model::CollectionName;
 use millstream_pg::ConnInfo;
 
@@ -22,8 +23,8 @@ Examples:
 ///
 /// `incremental` derives again what was changed since, `swap` builds all anew beside the rows that are
 /// shown. The cheaper is chosen. A materialized view is refreshed by `materialized`, concurrently. Several models show
-/// one moment afterwards. Readers see each refresh whole, and are held up for 50 ms at most when a swap is shown and when
-/// replaced rows are removed. Only the role that published a model can refresh it: what it is made of runs with that
+/// one moment afterwards. Readers see each refresh whole, and are held up for 50 ms at most, and a turn between client and
+/// server, when a swap is shown and when replaced rows are removed. Only the role that published a model can refresh it: what it is made of runs with that
 /// role's rights and no others.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -49,7 +50,7 @@ pub struct RefreshArgs {
 }
 
 /// Runs the command.
-pub async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Failure> {
+pub async fn run(args: &RefreshArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     let conninfo = resolve(&args.target, Purpose::Work).await?;
     let schema = schema(&args.target);
     let request = RefreshRequest { models: args.models.clone(), way: args.way.clone(), workers: args.workers };
@@ -72,19 +73,46 @@ pub async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Failure> {
         output.table(&table)?;
         return Ok(Exit::Done);
     }
-    let refreshed = Box::pin(refresh(&conninfo, &schema, &request)).await?;
-    show(output, &refreshed)?;
-    Ok(Exit::Done)
+    match refresh_until_stopped(&conninfo, &schema, &request, &signals).await? {
+        Ended::Refreshed(refreshed) => show(output, &refreshed).map(|()| Exit::Done),
+        Ended::Stopped(exit) => Ok(exit),
+    }
 }
 
-/// One refresh of these models.
-pub(super) async fn refreshed_now(
+/// How a refresh ended.
+pub(super) enum Ended {
+    /// What was done.
+    Refreshed(Vec<Refreshed>),
+    /// A signal broke it off.
+    Stopped(Exit),
+}
+
+/// One refresh of these models, by the cheapest way.
+pub(super) async fn refresh_now(
     conninfo: &ConnInfo,
     schema: &Schema,
     models: &[CollectionName],
-) -> Result<Vec<Refreshed>, Failure> {
+    signals: &Signals,
+) -> Result<Ended, Failure> {
     let request = RefreshRequest { models: models.to_vec(), way: None, workers: None };
-    Ok(Box::pin(refresh(conninfo, schema, &request)).await?)
+    refresh_until_stopped(conninfo, schema, &request, signals).await
+}
+
+/// A refresh that the first signal breaks off; then what it was building is removed.
+async fn refresh_until_stopped(
+    conninfo: &ConnInfo,
+    schema: &Schema,
+    request: &RefreshRequest,
+    signals: &Signals,
+) -> Result<Ended, Failure> {
+    tokio::select! {
+        exit = signals.stop_asked() => {
+            // What is not removed now is by the next refresh.
+            let _ = Box::pin(abandon(conninfo, schema, &request.models)).await;
+            Ok(Ended::Stopped(exit))
+        }
+        refreshed = Box::pin(refresh(conninfo, schema, request)) => Ok(Ended::Refreshed(refreshed?)),
+    }
 }
 
 /// A line for each model, and what is to be looked at.
