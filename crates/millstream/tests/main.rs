@@ -23,6 +23,7 @@ mod models;
 mod process;
 mod records;
 mod refresh_kill;
+mod refresh_moment;
 mod refresh_plan;
 mod refusals;
 mod signals;

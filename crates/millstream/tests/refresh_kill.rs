@@ -31,15 +31,21 @@ enum Case {
     Swap,
     /// Two models brought up to date by their changes.
     Incremental,
+    /// A model published again with one more column and another condition, and built anew.
+    Widen,
+    /// A materialized view.
+    Materialized,
 }
 
-const CASES: [Case; 3] = [Case::First, Case::Swap, Case::Incremental];
+const CASES: [Case; 5] = [Case::First, Case::Swap, Case::Incremental, Case::Widen, Case::Materialized];
 
 impl Case {
     fn models(self) -> &'static [&'static str] {
         match self {
             Self::First => &["public.first"],
             Self::Swap | Self::Incremental => &["public.one", "public.two"],
+            Self::Widen => &["public.widened"],
+            Self::Materialized => &["public.kept"],
         }
     }
 
@@ -49,6 +55,22 @@ impl Case {
             Self::First => publish_args(self.models()[0]),
             Self::Swap => [&refresh[..], &["--way", "swap", "--workers", "2"]].concat(),
             Self::Incremental => [&refresh[..], &["--way", "incremental"]].concat(),
+            Self::Widen => WIDENED.to_vec(),
+            Self::Materialized => refresh.to_vec(),
+        }
+    }
+
+    /// What is there before it begins.
+    fn prepare(self, url: &str) {
+        if self == Self::Widen {
+            millstream(&[&publish_args(self.models()[0])[..], &["--db", url]].concat()).ends(0);
+        }
+    }
+
+    /// Removes what it has made, so that it can begin again.
+    fn undo(self, url: &str) {
+        if matches!(self, Self::First | Self::Widen) {
+            millstream(&["unpublish", self.models()[0], "--db", url]).ends(0);
         }
     }
 
@@ -56,13 +78,30 @@ impl Case {
     fn passes(self, point: &str) -> bool {
         match point {
             "model-made" | "model-published" => self == Self::First,
-            "stale-unseen" | "stale-locked" | "stale-cleared" => self == Self::Swap,
-            "range-built" | "rows-built" | "indexes-built" => self != Self::Incremental,
-            "changes-staged" | "changes-applied" => self == Self::Incremental,
+            "stale-unseen" | "stale-locked" | "stale-cleared" => matches!(self, Self::Swap | Self::Widen),
+            "range-built" | "rows-built" | "indexes-built" => !matches!(self, Self::Incremental | Self::Materialized),
+            "changes-staged" => self == Self::Incremental,
+            "changes-applied" => matches!(self, Self::Incremental | Self::Materialized),
             _ => true,
         }
     }
 }
+
+/// The same rows by another condition, and one more column.
+const WIDENED: [&str; 12] = [
+    "publish",
+    "public.waves",
+    "--as",
+    "public.widened",
+    "--column",
+    "stamp:bigint=stamp",
+    "--column",
+    "again:text=stamp",
+    "--where",
+    "stamp > -1",
+    "--index",
+    "again",
+];
 
 /// Whether models show the new rows when a refresh ends at this point. What is removed is what was replaced, after
 /// the commit, unless an earlier refresh was killed.
@@ -77,22 +116,22 @@ fn publish_args(model: &'static str) -> Vec<&'static str> {
 }
 
 /// Runs a command until a point; the process goes with the test.
-fn start(url: &str, args: &[&str], failpoint: &str) -> Child {
+pub(crate) fn start(url: &str, args: &[&str], failpoint: &str) -> Child {
     let mut command = Command::from(command(&[args, &["--db", url]].concat()));
     command.env("MILLSTREAM_FAILPOINTS", failpoint).kill_on_drop(true);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-async fn end(child: Child) -> Output {
+pub(crate) async fn end(child: Child) -> Output {
     child.wait_with_output().await.unwrap()
 }
 
-fn told(output: &Output) -> String {
+pub(crate) fn told(output: &Output) -> String {
     format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr))
 }
 
 /// The second half of a build is what is killed, so that some of it is committed.
-fn nth(point: &str) -> u32 {
+pub(crate) fn nth(point: &str) -> u32 {
     if point == "range-built" { 2 } else { 1 }
 }
 
@@ -108,6 +147,21 @@ fn scene(url: &str) {
     for model in Case::Swap.models() {
         millstream(&[&publish_args(model)[..], &["--db", url]].concat()).ends(0);
     }
+    let kept = Case::Materialized.models()[0];
+    millstream(&[&publish_args(kept)[..], &["--materialized", "--db", url]].concat()).ends(0);
+}
+
+/// A model that is made of more shows it with the rows that have it, and not before.
+async fn is_widened(url: &str) -> bool {
+    let client = connect(url).await;
+    let sql =
+        "select exists (select from pg_attribute where attrelid = 'public.widened'::regclass and attname = 'again')";
+    if !client.query_one(sql, &[]).await.unwrap().get::<_, bool>(0) {
+        return false;
+    }
+    let sql = "select count(*) from public.widened where again is distinct from stamp::text";
+    assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), 0, "all rows have it");
+    true
 }
 
 /// One transaction that stamps every row and gives one up for a new one: the stamp tells the keys.
@@ -185,8 +239,8 @@ async fn equals(url: &str, case: Case) {
     for model in case.models() {
         let sql = format!(
             "with derived as (select id, (doc->>'stamp')::bigint as stamp, doc from public.waves)
-             select (select count(*) from (table derived except table {model}) d)
-                  + (select count(*) from (table {model} except table derived) d)"
+             select (select count(*) from (table derived except select id, stamp, doc from {model}) d)
+                  + (select count(*) from (select id, stamp, doc from {model} except table derived) d)"
         );
         assert_eq!(client.query_one(&sql, &[]).await.unwrap().get::<_, i64>(0), 0, "{model} {case:?}");
     }
@@ -232,6 +286,7 @@ async fn write_until(url: String, written: Arc<AtomicI64>, done: Arc<AtomicBool>
 }
 
 async fn kill_at(url: &str, point: &str, case: Case, written: &AtomicI64) {
+    case.prepare(url);
     let before = shown(url, case).await;
     until("there is something new", async || Some(written.load(SeqCst)) > before).await;
     let floor = written.load(SeqCst);
@@ -244,6 +299,10 @@ async fn kill_at(url: &str, point: &str, case: Case, written: &AtomicI64) {
     } else {
         assert!(after >= Some(floor), "{point} {case:?}: {after:?} is older than {floor}");
     }
+    if case == Case::Widen {
+        let shown = !is_killed(output.status) || is_shown_at(point);
+        assert_eq!(is_widened(url).await, shown, "{point}");
+    }
     if matches!(point, "stale-unseen" | "stale-locked") && case == Case::Swap {
         // Now there is something left, to be emptied before the build.
         let output = end(start(url, &case.args(), &format!("{point}=kill"))).await;
@@ -254,9 +313,8 @@ async fn kill_at(url: &str, point: &str, case: Case, written: &AtomicI64) {
     let output = end(start(url, &case.args(), "")).await;
     assert!(output.status.success(), "{point} {case:?}: {}", told(&output));
     assert!(shown(url, case).await >= Some(floor), "{point} {case:?}");
-    if case == Case::First {
-        millstream(&["unpublish", case.models()[0], "--db", url]).ends(0);
-    }
+    assert!(case != Case::Widen || is_widened(url).await, "{point}");
+    case.undo(url);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -284,6 +342,7 @@ async fn a_server_killed_under_a_refresh_serves_one_moment_and_the_next_is_right
 async fn crash_at(server: &Server, point: &str, case: Case, crash: StopMode, stamp: &mut i64) {
     let (url, dir) = (server.url("postgres"), tempfile::tempdir().unwrap());
     let held = dir.path().join("held");
+    case.prepare(&url);
     *stamp += 1;
     wave(&connect(&url).await, *stamp).await;
     let before = shown(&url, case).await;
@@ -307,9 +366,8 @@ async fn crash_at(server: &Server, point: &str, case: Case, crash: StopMode, sta
     assert!(output.status.success(), "{point} {case:?} {crash:?}: {}", told(&output));
     assert_eq!(shown(&url, case).await, Some(*stamp), "{point} {case:?} {crash:?}");
     equals(&url, case).await;
-    if case == Case::First {
-        millstream(&["unpublish", case.models()[0], "--db", &url]).ends(0);
-    }
+    assert!(case != Case::Widen || is_widened(&url).await, "{point}");
+    case.undo(&url);
 }
 
 #[tokio::test(flavor = "multi_thread")]
