@@ -322,3 +322,32 @@ async fn figures_tell_what_waits_and_what_is_kept_for_nothing() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_is_renamed_while_its_refresh_waits_is_refreshed() {
+    each_build(async |db| {
+        let client = things(&db).await;
+        publish_on(&db, &wanted("things", "model", &[], &[], None)).await.unwrap();
+        refresh_on(&db, &["model"], None).await.unwrap();
+        client.batch_execute("delete from public.things where id = 'k1'").await.unwrap();
+        // As another refresh has it.
+        let lock = "select pg_advisory_lock(1836280941, hashoid(tableoid) # model_id) from millstream.model";
+        client.batch_execute(lock).await.unwrap();
+        let conninfo = session(&db).await.0;
+        let waiter =
+            tokio::spawn(async move { Box::pin(refresh(&conninfo, &schema(), &asked(&["model"], None))).await });
+        let waits = "select count(*) from pg_stat_activity where datname = current_database()
+                         and application_name = 'millstream refresh' and query like '%pg_try_advisory_lock%'";
+        while number(&client, waits).await == 0 {
+            assert!(!waiter.is_finished(), "it waits for the lock");
+        }
+        client
+            .batch_execute("alter view public.model rename to renamed; select pg_advisory_unlock_all()")
+            .await
+            .unwrap();
+        let done = waiter.await.unwrap().unwrap();
+        assert_eq!((done[0].model.table.as_str(), done[0].rows), ("renamed", 1), "{done:?}");
+        assert_eq!(number(&client, "select count(*) from public.renamed").await, DOCUMENTS - 1);
+    })
+    .await;
+}
