@@ -45,7 +45,7 @@ impl Merge {
         let empty = !client.query_one(&exists, &[]).await?.get::<_, bool>(0);
         let latest = include_str!("latest.sql")
             .replace("{key}", &key_list)
-            .replace("{appended}", &segments::appended(schema, &key_list, group));
+            .replace("{appended}", &segments::appended(schema, &key_list, "doc", group));
         let values: Vec<String> = keys.iter().map(|key| format!("latest.{key}")).collect();
         let join: Vec<String> = keys.iter().map(|key| format!("stored.{key} = latest.{key}")).collect();
         Ok(Self {

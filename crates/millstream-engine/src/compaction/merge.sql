@@ -1,11 +1,11 @@
--- A range of a group.
+-- A range of a group. Of each key's documents one is parsed.
 merge into {table} as stored
 using ({latest}) as latest
 on {join}
 when matched and latest.doc is null then
     delete
 when matched then
-    update set doc = latest.doc
+    update set doc = latest.doc::pg_catalog.jsonb
 when not matched and latest.doc is not null then
     insert ({key}, doc)
-    values ({values}, latest.doc)
+    values ({values}, latest.doc::pg_catalog.jsonb)

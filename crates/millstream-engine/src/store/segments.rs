@@ -102,18 +102,19 @@ pub(crate) fn newest(schema: &Schema, table: &str, keys: &[String], segments: &[
     }
     let keys = keys.join(", ");
     let stored = format!("select {keys}, doc, -1 as millstream_place, ctid as millstream_at from {table}");
-    let appended = appended(schema, &keys, segments);
+    let appended = appended(schema, &keys, "doc::pg_catalog.jsonb", segments);
     format!(
         "(select {keys}, doc from (select distinct on ({keys}) {keys}, doc from ({stored} union all {appended}) as every \
          order by {keys}, millstream_place desc, millstream_at desc) as newest where doc is not null)"
     )
 }
 
-/// Every row of some segments, with its place among those of its key.
-pub(crate) fn appended(schema: &Schema, keys: &str, segments: &[Segment]) -> String {
+/// Every row of some segments, with its place among those of its key. Of the document, which a segment keeps as text,
+/// what is selected is told.
+pub(crate) fn appended(schema: &Schema, keys: &str, doc: &str, segments: &[Segment]) -> String {
     let rows = segments.iter().enumerate();
     let rows = rows.map(|(place, segment)| {
-        format!("select {keys}, doc, {place} as millstream_place, ctid as millstream_at from {}", segment.table(schema))
+        format!("select {keys}, {doc}, {place} as millstream_place, ctid as millstream_at from {}", segment.table(schema))
     });
     rows.collect::<Vec<_>>().join(" union all ")
 }

@@ -1,7 +1,7 @@
 //! A lane of the log layout: one connection that appends documents to segments, each one table, one COPY and one
 //! commit with its watermark.
 
-use super::copy_stream::{HEADER, JSONB_VERSION};
+use super::copy_stream::HEADER;
 use super::ownership::{LaneReport, LaneSetup, own_wal_bytes, take_over};
 use crate::batch::{Part, RejectedDocument};
 use crate::collection::{Collection, key_columns};
@@ -54,7 +54,7 @@ impl SegmentPlan {
             schema,
             key_types: collection.key.types(),
             key_list: names.join(", "),
-            columns: format!("{}, doc jsonb{compression}", key_columns(&collection.key).join(", ")),
+            columns: format!("{}, doc text{compression}", key_columns(&collection.key).join(", ")),
             unlogged: request.durability.unlogged,
             rows_max: request.segment_rows_max,
             bytes_max: held.unwrap_or(usize::MAX).min(request.segment_bytes),
@@ -67,7 +67,9 @@ impl SegmentPlan {
         self.held_bytes_max.is_some()
     }
 
-    /// A table of our own needs no cleaning: it is written once, frozen, and dropped.
+    /// A table of our own needs no cleaning: it is written once, frozen, and dropped. Documents stay the text that they
+    /// are, for parsing would be most of the server's work: the decoder has checked what jsonb takes, and compaction
+    /// parses the newest of each key.
     fn create(&self, segment_id: i64) -> String {
         let kind = if self.unlogged { "unlogged table" } else { "table" };
         format!(
@@ -337,8 +339,7 @@ async fn send(
             buffer.put_i32(-1);
         } else {
             let document = part.document(row);
-            buffer.put_i32(i32::try_from(document.len() + 1).expect("a document is below 2 GiB"));
-            buffer.put_u8(JSONB_VERSION);
+            buffer.put_i32(i32::try_from(document.len()).expect("a document is below 2 GiB"));
             // A large document in pieces, so that it is not held once more as a whole, here and in the driver.
             for piece in document.chunks(COPY_MESSAGE_BYTES) {
                 buffer.put_slice(piece);
