@@ -206,6 +206,12 @@ async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Resul
     }
     let schema = Schema::new(&request.schema);
     schema.ensure(&mut control.client).await?;
+    let gone = store::segments::drop_gone(&mut control.client, &schema).await?;
+    if gone > 0 {
+        around.observer.event(Event::Warning(format!(
+            "removed {gone} segments of tables that were dropped before they were merged into them"
+        )));
+    }
     Ok((control, schema))
 }
 
