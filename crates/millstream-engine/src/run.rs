@@ -209,7 +209,7 @@ async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Resul
     let gone = store::segments::drop_gone(&mut control.client, &schema).await?;
     if gone > 0 {
         around.observer.event(Event::Warning(format!(
-            "removed {gone} segments of tables that were dropped before they were merged into them"
+            "removed the segments of tables that were dropped, with the documents that waited in them: {gone}"
         )));
     }
     Ok((control, schema))
