@@ -206,6 +206,12 @@ async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Resul
     }
     let schema = Schema::new(&request.schema);
     schema.ensure(&mut control.client).await?;
+    let gone = store::segments::drop_gone(&mut control.client, &schema).await?;
+    if gone > 0 {
+        around.observer.event(Event::Warning(format!(
+            "removed the segments of tables that were dropped, with the documents that waited in them: {gone}"
+        )));
+    }
     Ok((control, schema))
 }
 

@@ -14,30 +14,30 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_postgres::Client;
 
-fn schema() -> Schema {
+pub(crate) fn schema() -> Schema {
     Schema::new("millstream")
 }
 
 /// A load in the log layout, in segments of so many documents.
-fn appending(into: &str, sources: &[String], rows: usize) -> LoadRequest {
+pub(crate) fn appending(into: &str, sources: &[String], rows: usize) -> LoadRequest {
     let mut wanted = request(into, "id", sources);
     wanted.layout = Layout::by_name("log").expect("a layout");
     wanted.segment_rows_max = rows;
     wanted
 }
 
-async fn collection(client: &Client, name: &str) -> Collection {
+pub(crate) async fn collection(client: &Client, name: &str) -> Collection {
     let name = name.parse().expect("a name");
     collections::find(client, &schema(), &name).await.expect("it can be looked up").expect("it was loaded into")
 }
 
-async fn waiting(db: &TestDatabase, name: &str) -> usize {
+pub(crate) async fn waiting(db: &TestDatabase, name: &str) -> usize {
     let client = db.client().await;
     let found = collection(&client, name).await;
     segments::count(&client, &schema(), &found).await.expect("segments can be counted")
 }
 
-async fn compacted(db: &TestDatabase, name: &str, workers: usize) -> Result<Compacted, Error> {
+pub(crate) async fn compacted(db: &TestDatabase, name: &str, workers: usize) -> Result<Compacted, Error> {
     let found = collection(&db.client().await, name).await;
     Box::pin(compact(&surroundings(&db.url()).0.db, &schema(), &found, Some(workers))).await
 }

@@ -21,5 +21,6 @@ mod resume;
 mod rights;
 mod round_trips;
 mod scene;
+mod segments;
 mod unchanged;
 mod verify;

@@ -61,9 +61,10 @@ pub(crate) struct Part {
 /// Keeps a chunk's share of the memory budget, and tells its producer when it is committed.
 #[derive(Debug)]
 pub(crate) struct Hold {
-    _memory: OwnedSemaphorePermit,
+    memory: OwnedSemaphorePermit,
     chunk_bytes: usize,
     committed: Mutex<Option<oneshot::Sender<u64>>>,
+    shares: u32,
     rejected: AtomicU64,
     parts_open: AtomicU32,
 }
@@ -71,13 +72,13 @@ pub(crate) struct Hold {
 impl Hold {
     pub(crate) fn new(memory: OwnedSemaphorePermit, chunk_bytes: usize, committed: oneshot::Sender<u64>) -> Self {
         let committed = Mutex::new(Some(committed));
-        Self { _memory: memory, chunk_bytes, committed, rejected: AtomicU64::new(0), parts_open: AtomicU32::new(0) }
+        Self { memory, chunk_bytes, committed, shares: 1, rejected: AtomicU64::new(0), parts_open: AtomicU32::new(0) }
     }
 
     /// Shared by so many parts from now on; without any, the chunk counts as committed.
-    pub(crate) fn share(self, parts: usize) -> Arc<Self> {
-        let shares = u32::try_from(parts.max(1)).expect("few lanes");
-        self.parts_open.store(shares, Release);
+    pub(crate) fn share(mut self, parts: usize) -> Arc<Self> {
+        self.shares = u32::try_from(parts.max(1)).expect("few lanes");
+        self.parts_open.store(self.shares, Release);
         if parts == 0 {
             self.part_committed(0);
         }
@@ -101,6 +102,11 @@ impl Part {
     /// Bytes of memory that the part keeps alive, which it shares with other parts of its chunk.
     pub(crate) fn held_bytes(&self) -> usize {
         self.hold.as_ref().map_or(0, |h| h.chunk_bytes)
+    }
+
+    /// The part's share of what its chunk takes of the memory budget, in bytes as the budget counts them.
+    pub(crate) fn budget_bytes(&self) -> usize {
+        self.hold.as_ref().map_or(0, |h| h.memory.num_permits() / h.shares as usize)
     }
 
     pub(crate) fn key(&self, row: &Row) -> &[u8] {

@@ -42,6 +42,12 @@ pub(super) fn check(
     if let Some((problem, hint)) = request.mode.tombstone().and_then(|_| no_deletes(table)) {
         return Err(refuse(problem, hint));
     }
+    if request.layout.appends && !table.privileges.delete {
+        return Err(refuse(
+            "this role may not delete, which merging what is appended may have to".into(),
+            "ask the owner to grant it, or leave out --layout log".into(),
+        ));
+    }
     Ok((key, warnings(table)))
 }
 

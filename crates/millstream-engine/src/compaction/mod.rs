@@ -6,12 +6,12 @@ mod range;
 use crate::error::Error;
 use crate::failpoint;
 use crate::limits::{
-    COMPACTION_BYTES, COMPACTION_LOCK_WAIT, COMPACTION_SEGMENTS_MAX, COMPACTION_WORKERS_MAX, DROP_LOCK_WAIT,
-    LOAD_LOCK_POLL, REFRESH_SETTINGS,
+    COMPACTION_BYTES, COMPACTION_LOCK_WAIT, COMPACTION_RECORDED_DOCUMENTS, COMPACTION_SEGMENTS_MAX,
+    COMPACTION_WORKERS_MAX, DROP_LOCK_WAIT, LOAD_LOCK_POLL, REFRESH_SETTINGS,
 };
-use crate::store::Schema;
 use crate::store::collections::Collection;
 use crate::store::segments::{self, Segment};
+use crate::store::{Schema, models};
 use merge::Merge;
 use millstream_pg::{ConnInfo, SessionSettings};
 use serde::Serialize;
@@ -59,6 +59,7 @@ pub async fn compact(
     let Some(last) = segments::list(client, schema, table_oid).await?.iter().map(|s| s.segment_id).max() else {
         return Ok(done);
     };
+    segments::require_own(client, schema, collection).await?;
     lock(client, collection).await?;
     let workers = workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let workers = workers.clamp(1, COMPACTION_WORKERS_MAX);
@@ -114,16 +115,18 @@ async fn group(
         all.retain(|segment| segment.compaction.as_ref() == Some(&begun));
         return Ok(Some(all));
     }
-    let mut bytes = 0;
+    let recorded = models::list(client, schema).await?.iter().any(|model| model.table_oid == table_oid);
+    let documents_max = if recorded { COMPACTION_RECORDED_DOCUMENTS * ranges as u64 } else { u64::MAX };
+    let (mut bytes, mut documents) = (0, 0);
     let group: Vec<Segment> = all
         .into_iter()
         .take_while(|segment| oldest.as_ref().is_none_or(|run| segment.run_order <= run.run_order))
         .filter(|segment| segment.segment_id <= last)
         .take(COMPACTION_SEGMENTS_MAX)
         .take_while(|segment| {
-            let fits = bytes == 0 || bytes + segment.bytes <= COMPACTION_BYTES;
-            bytes += segment.bytes.max(1);
-            fits
+            let first = documents == 0;
+            (bytes, documents) = (bytes + segment.bytes, documents + segment.documents);
+            first || (bytes <= COMPACTION_BYTES && documents <= documents_max)
         })
         .collect();
     let Some(first) = group.first() else { return Ok(None) };

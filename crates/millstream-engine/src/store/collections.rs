@@ -38,6 +38,8 @@ pub struct CollectionSummary {
     pub segments: u64,
     /// Bytes of their documents.
     pub segment_bytes: u64,
+    /// When the oldest of them was committed: UTC, RFC 3339.
+    pub waiting_since: Option<String>,
     /// Loads on record.
     pub loads: u64,
     /// When the last load ended, or began if it has not ended: UTC, RFC 3339.
@@ -86,6 +88,7 @@ pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSumm
                     .map_err(|_| Error::Ledger("the constraints of a collection cannot be read"))?,
                 segments: optional_count(row, "segments").unwrap_or(0),
                 segment_bytes: optional_count(row, "segment_bytes").unwrap_or(0),
+                waiting_since: row.get("waiting_since"),
                 loads: optional_count(row, "loads").unwrap_or(0),
                 last_load_at: row.get("last_load_at"),
             })
@@ -132,6 +135,7 @@ pub async fn drop(
     with_table: bool,
 ) -> Result<Dropped, Error> {
     let transaction = client.transaction().await?;
+    transaction.batch_execute(&format!("set local lock_timeout = {}", DROP_LOCK_WAIT.as_millis())).await?;
     lock_unfinished(&transaction, schema, collection.table_oid).await?;
     let oid = collection.table_oid;
     if let Some(model) = models::list(&transaction, schema).await?.into_iter().find(|model| model.table_oid == oid) {
@@ -151,9 +155,7 @@ pub async fn drop(
     transaction.execute(&schema.sql("delete from {schema}.tombstone where table_oid = $1"), &[&oid]).await?;
     let table_dropped = with_table && collection.present;
     if table_dropped {
-        let wait_ms = DROP_LOCK_WAIT.as_millis();
-        let name = table(&collection.name);
-        transaction.batch_execute(&format!("set local lock_timeout = {wait_ms}; drop table {name}")).await?;
+        transaction.batch_execute(&format!("drop table {}", table(&collection.name))).await?;
     }
     transaction.commit().await?;
     Ok(Dropped { table: table_dropped, loads })

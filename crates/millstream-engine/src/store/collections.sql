@@ -13,6 +13,7 @@ select
     coalesce(c.checks, '[]')::text as checks,
     s.segments,
     s.segment_bytes,
+    to_char(s.waiting_since at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as waiting_since,
     l.loads,
     to_char(l.last_load_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as last_load_at
 from {schema}.collection k
@@ -33,7 +34,7 @@ left join lateral (
     where table_oid = k.table_oid
 ) l on true
 left join lateral (
-    select count(*) as segments, coalesce(sum(bytes), 0)::bigint as segment_bytes
+    select count(*) as segments, coalesce(sum(bytes), 0)::bigint as segment_bytes, min(committed_at) as waiting_since
     from {schema}.segment
     where table_oid = k.table_oid
 ) s on true

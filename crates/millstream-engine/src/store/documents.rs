@@ -6,7 +6,7 @@ use super::segments;
 use crate::error::Error;
 use millstream_pg::quote_qualified;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Transaction};
+use tokio_postgres::{Client, Row};
 
 /// The document of a key as jsonb text, `None` when there is none. One part for each column of
 /// the key, spelled as for a cast to the column's type.
@@ -20,10 +20,7 @@ pub async fn document(
     parts: &[String],
 ) -> Result<Option<String>, Error> {
     assert_eq!(parts.len(), collection.key.len(), "a part for each column");
-    let transaction = client.transaction().await?;
-    let sql = format!("select doc::text from {} limit 1", rows(&transaction, schema, collection, parts).await?);
-    let row = transaction.query_opt(&sql, &parameters(parts)).await?;
-    transaction.commit().await?;
+    let row = first(client, schema, collection, parts, "select doc::text from {rows} limit 1").await?;
     Ok(row.map(|row| row.get(0)))
 }
 
@@ -37,20 +34,18 @@ pub async fn count(
     collection: &Collection,
     parts: &[String],
 ) -> Result<u64, Error> {
-    let transaction = client.transaction().await?;
-    let sql = format!("select count(*) from {}", rows(&transaction, schema, collection, parts).await?);
-    let count: i64 = transaction.query_one(&sql, &parameters(parts)).await?.get(0);
-    transaction.commit().await?;
-    Ok(u64::try_from(count).unwrap_or(0))
+    let row = first(client, schema, collection, parts, "select count(*) from {rows}").await?;
+    Ok(row.map_or(0, |row| u64::try_from(row.get::<_, i64>(0)).unwrap_or(0)))
 }
 
-/// The rows whose key begins with these parts, the newest of each key.
-async fn rows(
-    transaction: &Transaction<'_>,
+/// The first row of a query, in which `{rows}` stands for the newest row of each key that begins with these parts.
+async fn first(
+    client: &mut Client,
     schema: &Schema,
     collection: &Collection,
     parts: &[String],
-) -> Result<String, Error> {
+    query: &str,
+) -> Result<Option<Row>, Error> {
     assert!(parts.len() <= collection.key.len(), "no part without a column");
     let keys = segments::key_names(collection);
     let conditions: Vec<String> = (1..)
@@ -58,11 +53,13 @@ async fn rows(
         .map(|(n, (name, column))| format!("{name} = (${n}::text)::{}", column.key_type.sql_name()))
         .collect();
     let table = quote_qualified(&collection.name.schema, &collection.name.table);
-    let segments = segments::hold(transaction.client(), schema, collection.table_oid).await?;
+    let segments = segments::hold(client, schema, collection.table_oid, &collection.name).await?;
     let newest = segments::newest(schema, &table, &keys, &segments);
-    Ok(format!("{newest} as newest where {}", conditions.join(" and ")))
-}
-
-fn parameters(parts: &[String]) -> Vec<&(dyn ToSql + Sync)> {
-    parts.iter().map(|part| part as _).collect()
+    let rows = format!("{newest} as newest where {}", conditions.join(" and "));
+    let parameters: Vec<&(dyn ToSql + Sync)> = parts.iter().map(|part| part as _).collect();
+    let row = client.query_opt(&query.replace("{rows}", &rows), &parameters).await;
+    let ended = client.batch_execute("rollback").await;
+    let row = row?;
+    ended?;
+    Ok(row)
 }

@@ -7,7 +7,7 @@ use super::schema::Schema;
 use super::segments;
 use super::unlogged;
 use crate::error::Error;
-use crate::limits::FREEZE_LOCK_WAIT;
+use crate::limits::{FREEZE_BYTES_PER_SECOND, FREEZE_LOCK_WAIT};
 use crate::publish::{derived_tables, hold_models};
 use millstream_pg::quote_qualified;
 use serde::Serialize;
@@ -17,12 +17,14 @@ use tokio_postgres::{Client, GenericClient};
 const FREEZE_LOCK_CLASS: i32 = 0x6d73_6c66;
 
 /// What freezing has to write.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FreezeEstimate {
     /// Tables to be written anew: the collection's, and what its read models keep.
     pub tables: u64,
     /// Their bytes on disk with indexes and TOAST. As much room is needed once more until the end.
     pub bytes: u64,
+    /// How long that takes where [`FREEZE_BYTES_PER_SECOND`] are written.
+    pub seconds: f64,
     /// Bytes of WAL, roughly: those of the tables, or none where the server writes none for a new file.
     pub wal_bytes: u64,
     /// The server's `wal_level`.
@@ -54,7 +56,9 @@ pub async fn freeze_estimate(
     let row = client.query_one("select pg_catalog.current_setting('wal_level')", &[]).await?;
     let wal_level: String = row.get(0);
     let wal_bytes = if wal_level == "minimal" { 0 } else { bytes };
-    Ok(FreezeEstimate { tables: tables.len() as u64, bytes, wal_bytes, wal_level })
+    #[expect(clippy::cast_precision_loss, reason = "an estimate needs no 53 bits")]
+    let seconds = bytes as f64 / FREEZE_BYTES_PER_SECOND as f64;
+    Ok(FreezeEstimate { tables: tables.len() as u64, bytes, seconds, wal_bytes, wal_level })
 }
 
 /// Makes a collection's table survive crashes, with its watermarks, change record and read models, in one
@@ -62,8 +66,8 @@ pub async fn freeze_estimate(
 /// the making and removing of read models waits.
 ///
 /// # Errors
-/// [`Error::LoadRunning`] while a load into it runs, [`Error::ModelBusy`] while a model of it is refreshed,
-/// [`Error::InUse`] when others do not let go of its tables for [`FREEZE_LOCK_WAIT`].
+/// [`Error::LoadRunning`] while a load into it runs, [`Error::CompactionBusy`] while its segments are merged,
+/// [`Error::ModelBusy`] while a model of it is refreshed, [`Error::InUse`] when others do not let go of its tables for [`FREEZE_LOCK_WAIT`].
 pub async fn freeze(client: &mut Client, schema: &Schema, collection: &Collection) -> Result<Frozen, Error> {
     let frozen = freeze_at_once(client, schema, collection).await;
     frozen.map_err(|error| match error {
@@ -85,6 +89,10 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
     transaction.execute("select pg_catalog.pg_advisory_xact_lock($1, $2)", &[&class, &id]).await?;
     await_openings(&transaction).await?;
     lock_unfinished(&transaction, schema, table_oid).await?;
+    // A compaction drops segments that are to be written anew.
+    if !segments::try_lock(&transaction, table_oid, true).await? {
+        return Err(Error::CompactionBusy { collection: collection.name.clone() });
+    }
     hold_models(&transaction, schema, table_oid).await?;
     lock_tables(&transaction, schema, collection).await?;
     let tables = unlogged_tables(&transaction, schema, collection).await?;

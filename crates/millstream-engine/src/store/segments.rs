@@ -4,8 +4,10 @@ use super::collections::Collection;
 use super::lock::LOAD_LOCK_CLASS;
 use super::schema::Schema;
 use crate::error::Error;
-use crate::limits::SEGMENT_HOLD_TRIES_MAX;
-use millstream_pg::quote_identifier;
+use crate::limits::{COMPACTION_SEGMENTS_MAX, SEGMENT_HOLD_TRIES_MAX};
+use millstream_model::CollectionName;
+use millstream_pg::{ErrorKind, quote_identifier, quote_qualified};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient, Row};
 
 /// First key of the advisory lock that a compaction holds: `mslc`. The second is its table's OID.
@@ -31,6 +33,17 @@ pub(crate) struct RunAtWork {
     appends: bool,
 }
 
+/// What a role may know of segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// Which there are.
+    Listed,
+    /// That there are some, and not of which collections.
+    Hidden,
+    /// There are none.
+    Absent,
+}
+
 impl Segment {
     /// Its table, quoted.
     pub(crate) fn table(&self, schema: &Schema) -> String {
@@ -49,6 +62,16 @@ pub(crate) async fn list(client: &impl GenericClient, schema: &Schema, table_oid
     Ok(rows.iter().map(segment).collect())
 }
 
+/// What this role may know of the segments in a schema, which may not be there.
+pub(crate) async fn seen(client: &Client, schema: &Schema) -> Result<Seen, Error> {
+    let row = client.query_one(include_str!("segments_seen.sql"), &[&schema.name()]).await?;
+    Ok(match (row.get("listed"), row.get("present")) {
+        (true, _) => Seen::Listed,
+        (false, true) => Seen::Hidden,
+        (false, false) => Seen::Absent,
+    })
+}
+
 /// How many segments of a table wait to be merged.
 ///
 /// # Errors
@@ -57,29 +80,82 @@ pub async fn count(client: &Client, schema: &Schema, collection: &Collection) ->
     Ok(list(client, schema, collection.table_oid).await?.len())
 }
 
-/// The same as [`list`], for a reader: inside a transaction, which keeps them from being merged and dropped. None
-/// where this role may not see them.
-pub(crate) async fn hold(client: &Client, schema: &Schema, table_oid: u32) -> Result<Vec<Segment>, Error> {
-    let readable = client.query_one(include_str!("segments_readable.sql"), &[&schema.name()]).await?;
-    if !readable.get::<_, bool>(0) {
-        return Ok(Vec::new());
+/// Begins a transaction in which the table of a collection and its segments are read as of one moment, and returns
+/// those segments, which are neither dropped nor rewritten before it ends.
+///
+/// # Errors
+/// [`Error::CompactionBusy`] when they are dropped again and again before they can be locked; the server's. There is
+/// no transaction then.
+pub(crate) async fn hold(
+    client: &Client,
+    schema: &Schema,
+    table_oid: u32,
+    name: &CollectionName,
+) -> Result<Vec<Segment>, Error> {
+    let held = hold_in_transaction(client, schema, table_oid, name).await;
+    if held.is_err() {
+        // What keeps it from being rolled back ends it too.
+        let _ = client.batch_execute("rollback").await;
     }
+    held
+}
+
+/// A lock comes before the snapshot, for what is dropped or rewritten after a snapshot is gone or empty for it. So
+/// they are looked up, locked, and looked up again in the snapshot, which holds no other when nothing has come between.
+async fn hold_in_transaction(
+    client: &Client,
+    schema: &Schema,
+    table_oid: u32,
+    name: &CollectionName,
+) -> Result<Vec<Segment>, Error> {
+    client.batch_execute("begin").await?;
+    let mut segments = list(client, schema, table_oid).await?;
     for _ in 0..SEGMENT_HOLD_TRIES_MAX {
-        let segments = list(client, schema, table_oid).await?;
-        let tables: Vec<String> = segments.iter().map(|segment| segment.table(schema)).collect();
-        if tables.is_empty() {
+        if segments.is_empty() {
+            // The table is all there is, and one statement reads it.
             return Ok(segments);
         }
-        client.batch_execute("savepoint held").await?;
-        match client.batch_execute(&format!("lock table {} in access share mode", tables.join(", "))).await {
-            // Merged and dropped since it was listed.
-            Err(gone) if gone.code().is_some_and(|code| code.code() == "42P01") => {
-                client.batch_execute("rollback to held").await?;
+        let mut tables = vec![quote_qualified(&name.schema, &name.table)];
+        tables.extend(segments.iter().map(|segment| segment.table(schema)));
+        let locked = format!(
+            "rollback; begin isolation level repeatable read; lock table {} in access share mode",
+            tables.join(", ")
+        );
+        match client.batch_execute(&locked).await {
+            Ok(()) => {
+                let seen = list(client, schema, table_oid).await?;
+                if seen.iter().all(|segment| segments.iter().any(|held| held.segment_id == segment.segment_id)) {
+                    return Ok(seen);
+                }
+                segments = seen;
             }
-            locked => return locked.map(|()| segments).map_err(|error| crowded(error.into())),
+            Err(gone) if gone.code() == Some(&SqlState::UNDEFINED_TABLE) => {
+                client.batch_execute("rollback; begin").await?;
+                let left = list(client, schema, table_oid).await?;
+                // Else some were merged and dropped since they were listed.
+                if left == segments {
+                    return Err(gone.into());
+                }
+                segments = left;
+            }
+            Err(error) => return Err(unreadable(crowded(error.into()), schema, name)),
         }
     }
-    Err(Error::BrokenOff("segments are merged faster than they can be looked at"))
+    Err(Error::CompactionBusy { collection: name.clone() })
+}
+
+/// The way out where a role may read the list of segments and not all of them.
+fn unreadable(error: Error, schema: &Schema, name: &CollectionName) -> Error {
+    if error.kind() != ErrorKind::Rights {
+        return error;
+    }
+    Error::Request {
+        problem: format!("documents of {name} wait in segments, and {error}"),
+        hint: format!(
+            "have them merged: millstream compact {name}; or: grant select on all tables in schema {} to this role",
+            schema.sql("{schema}")
+        ),
+    }
 }
 
 /// The way out where the server has no room for the locks of so many segments at once: it takes at most
@@ -177,6 +253,49 @@ pub(crate) async fn drop(client: &impl GenericClient, schema: &Schema, segments:
     groups.dedup();
     client.execute(&schema.sql("delete from {schema}.merged_range where compaction = any ($1)"), &[&groups]).await?;
     Ok(())
+}
+
+/// Removes segments of tables that were dropped without us, which nobody can read or merge any more, and says how many.
+/// Those that this role may not drop stay, and those that somebody is dropping.
+pub(crate) async fn drop_gone(client: &mut Client, schema: &Schema) -> Result<usize, Error> {
+    let rows = client.query(&schema.sql(include_str!("segments_gone.sql")), &[&schema.name()]).await?;
+    let gone: Vec<(u32, Segment)> = rows.iter().map(|row| (row.get("table_oid"), segment(row))).collect();
+    let mut dropped = 0;
+    for table in gone.chunk_by(|(one, _), (next, _)| one == next) {
+        for group in table.chunks(COMPACTION_SEGMENTS_MAX) {
+            let transaction = client.transaction().await?;
+            if !try_lock(&transaction, group[0].0, true).await? {
+                break;
+            }
+            let group: Vec<Segment> = group.iter().map(|(_, segment)| segment.clone()).collect();
+            drop(&transaction, schema, &group).await?;
+            transaction.commit().await?;
+            dropped += group.len();
+        }
+    }
+    Ok(dropped)
+}
+
+/// Refuses to merge segments that this role could not drop afterwards.
+///
+/// # Errors
+/// [`Error::Request`] names their owner.
+pub(crate) async fn require_own(client: &Client, schema: &Schema, collection: &Collection) -> Result<(), Error> {
+    let sql = schema.sql(include_str!("segments_foreign.sql"));
+    let rows = client.query(&sql, &[&collection.table_oid, &schema.name()]).await?;
+    let owners: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    let name = &collection.name;
+    match owners.as_slice() {
+        [] => Ok(()),
+        [owner] => Err(Error::Request {
+            problem: format!("segments of {name} belong to role {owner}, which loaded them and alone may drop them"),
+            hint: format!("millstream compact {name} as {owner}, or: grant {} to this role", quote_identifier(owner)),
+        }),
+        several => Err(Error::Request {
+            problem: format!("segments of {name} belong to several roles: {}", several.join(", ")),
+            hint: format!("millstream compact {name} as a role that is granted all of them"),
+        }),
+    }
 }
 
 /// Names of key columns, quoted.

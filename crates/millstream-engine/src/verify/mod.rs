@@ -25,6 +25,7 @@ use crate::merge::Mode;
 use crate::observe::Tally;
 use crate::request::LoadRequest;
 use crate::store::Schema;
+use crate::store::segments::{self, Seen};
 use comparison::{Comparison, Terms};
 use fold::Folding;
 use millstream_model::Counters;
@@ -174,6 +175,14 @@ async fn table(connection: Connection, load: &LoadRequest) -> Result<(Reading, V
         hint: "see `millstream collections`; a table outside of the schema public is SCHEMA.NAME".into(),
     })?;
     let mut warnings = Vec::new();
+    let schema = Schema::new(&load.schema);
+    if segments::seen(&connection.client, &schema).await? == Seen::Hidden {
+        warnings.push(format!(
+            "documents that wait in segments are not looked at: role {} may not read {}",
+            connection.server.role,
+            schema.sql("{schema}.segment")
+        ));
+    }
     if table.row_security.applies {
         let role = &connection.server.role;
         warnings.push(format!("row-level security may hide rows from role {role}, which are then missing"));

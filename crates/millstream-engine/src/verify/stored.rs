@@ -1,7 +1,8 @@
 //! The rows of a table in the order of their keys, through one statement that needs only `select`.
 
 use crate::error::Error;
-use crate::store::{Schema, segments};
+use crate::store::Schema;
+use crate::store::segments::{self, Seen};
 use futures_util::TryStreamExt;
 use millstream_model::key_bytes::{key_texts, put_bool, put_i32, put_i64, put_text, put_uuid};
 use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, KeyType};
@@ -33,7 +34,7 @@ pub(super) struct Reading {
     /// The key with the types of the table's columns, in the order of its index where it has one.
     pub(super) key: KeySpec,
     table_oid: u32,
-    table: String,
+    name: CollectionName,
     selected: String,
     order: String,
 }
@@ -63,8 +64,7 @@ impl Reading {
             columns.push(KeyColumn { name: request.column.clone(), path: request.path.clone(), key_type });
         }
         let (selected, order) = (selected.join(", "), order.join(", "));
-        let relation = quote_qualified(&name.schema, &name.table);
-        Ok(Self { key: KeySpec { columns }, table_oid: table.oid, table: relation, selected, order })
+        Ok(Self { key: KeySpec { columns }, table_oid: table.oid, name: name.clone(), selected, order })
     }
 }
 
@@ -156,13 +156,15 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// Begins to read, over segments and table; what is read is one snapshot, as of any single statement.
+    /// Begins to read, over segments and table, as of one moment.
     pub(super) async fn open(client: &Client, schema: &Schema, reading: &Reading) -> Result<Self, Error> {
-        let Reading { key, table_oid, table, selected, order } = reading;
-        client.batch_execute("begin").await?;
-        let segments = segments::hold(client, schema, *table_oid).await?;
+        let Reading { key, table_oid, name, selected, order } = reading;
+        let segments = match segments::seen(client, schema).await? {
+            Seen::Listed => segments::hold(client, schema, *table_oid, name).await?,
+            Seen::Hidden | Seen::Absent => Vec::new(),
+        };
         let keys: Vec<String> = key.columns.iter().map(|column| quote_identifier(&column.name)).collect();
-        let relation = segments::newest(schema, table, &keys, &segments);
+        let relation = segments::newest(schema, &quote_qualified(&name.schema, &name.table), &keys, &segments);
         let none: [&str; 0] = [];
         let sql = format!("select {selected}, doc from {relation} as newest order by {order}");
         let rows = Box::pin(client.query_raw(&sql, none).await?);

@@ -7,13 +7,13 @@ use crate::batch::{Part, RejectedDocument};
 use crate::collection::{Collection, key_columns};
 use crate::error::Error;
 use crate::failpoint;
-use crate::limits::{COPY_MESSAGE_BYTES, HELD_BATCHES_MAX, REJECT_ROWS, SEGMENT_FLUSH_AFTER};
+use crate::limits::{COPY_MESSAGE_BYTES, HELD_SEGMENT_BATCHES, REJECT_ROWS, SEGMENT_FLUSH_AFTER};
 use crate::request::LoadRequest;
 use crate::store::{Advance, Schema, insert_rejects, segments};
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt;
 use millstream_model::key_bytes::put_copy_fields;
-use millstream_model::{Counters, KeyType, Position};
+use millstream_model::{CollectionName, Counters, KeyType, Position};
 use millstream_pg::{Connection, quote_identifier};
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -28,19 +28,22 @@ const WRITER: &str = "segment";
 #[derive(Debug)]
 pub(crate) struct SegmentPlan {
     schema: Schema,
+    collection: CollectionName,
+    table_oid: u32,
     key_types: Vec<KeyType>,
     key_list: String,
     columns: String,
     unlogged: bool,
     rows_max: usize,
     bytes_max: usize,
-    /// Bytes of chunks that a segment may hold in memory; `None` where the source can be read again and nothing is.
+    /// Share of the memory budget that a segment may hold, in bytes; `None` where the source can be read again and
+    /// nothing is held.
     held_bytes_max: Option<usize>,
 }
 
 impl SegmentPlan {
-    /// `lz4` says whether the server compresses by it; `held` is how many bytes a segment may have where its documents
-    /// have to stay in memory until it is committed.
+    /// `lz4` says whether the server compresses by it; `held` is how many bytes of documents a segment may have where
+    /// they have to stay in memory until it is committed.
     pub(crate) fn new(
         request: &LoadRequest,
         collection: &Collection,
@@ -52,13 +55,15 @@ impl SegmentPlan {
         let compression = if lz4 { " compression lz4" } else { "" };
         Self {
             schema,
+            collection: request.collection.clone(),
+            table_oid: collection.table_oid,
             key_types: collection.key.types(),
             key_list: names.join(", "),
             columns: format!("{}, doc text{compression}", key_columns(&collection.key).join(", ")),
             unlogged: request.durability.unlogged,
             rows_max: request.segment_rows_max,
             bytes_max: held.unwrap_or(usize::MAX).min(request.segment_bytes),
-            held_bytes_max: held.map(|bytes| HELD_BATCHES_MAX * bytes),
+            held_bytes_max: held.map(|bytes| HELD_SEGMENT_BATCHES * bytes),
         }
     }
 
@@ -69,14 +74,24 @@ impl SegmentPlan {
 
     /// A table of our own needs no cleaning: it is written once, frozen, and dropped. Documents stay the text that they
     /// are, for parsing would be most of the server's work: the decoder has checked what jsonb takes, and compaction
-    /// parses the newest of each key.
-    fn create(&self, segment_id: i64) -> String {
+    /// parses the newest of each key. Who may read the collection's may read what waits for it.
+    fn create(&self, segment_id: i64, readers: Option<&str>) -> String {
         let kind = if self.unlogged { "unlogged table" } else { "table" };
+        let table = segments::table(&self.schema, segment_id);
+        let granted = readers.map(|readers| format!("; grant select on {table} to {readers}"));
         format!(
-            "create {kind} {} ({}) with (autovacuum_enabled = off, toast.autovacuum_enabled = off)",
-            segments::table(&self.schema, segment_id),
-            self.columns
+            "create {kind} {table} ({}) with (autovacuum_enabled = off, toast.autovacuum_enabled = off){}",
+            self.columns,
+            granted.unwrap_or_default()
         )
+    }
+
+    fn dropped(&self) -> Error {
+        Error::Collection {
+            collection: self.collection.clone(),
+            problem: "its table was dropped while documents were appended to it".into(),
+            hint: "load everything again, into a table of its own".into(),
+        }
     }
 
     fn copy(&self, segment_id: i64) -> String {
@@ -203,7 +218,7 @@ impl Appender {
     async fn append(&self, segment: &mut Segment, part: &Part) -> Result<(), Error> {
         segment.mark = part.mark();
         segment.prefix_hash = part.prefix_hash;
-        segment.held_bytes += part.held_bytes();
+        segment.held_bytes += part.budget_bytes();
         segment.counters += counted(std::slice::from_ref(part));
         segment.rejects.extend(part.rejects.iter().cloned());
         if part.rows.is_empty() {
@@ -224,10 +239,11 @@ impl Appender {
     /// Makes the table of a segment and opens the stream into it.
     async fn create(&self) -> Result<(i64, Pin<Box<CopyInSink<Bytes>>>), Error> {
         let (client, plan) = (&self.connection.client, self.plan());
-        let next = plan.schema.sql("select pg_catalog.nextval('{schema}.segment_number')");
+        let begin = plan.schema.sql(include_str!("../store/segment_begin.sql"));
         client.batch_execute(BEGIN).await?;
-        let segment_id: i64 = client.query_one(&next, &[]).await?.get(0);
-        client.batch_execute(&plan.create(segment_id)).await?;
+        let row = client.query_one(&begin, &[&plan.table_oid]).await?;
+        let segment_id = row.get("segment_id");
+        client.batch_execute(&plan.create(segment_id, row.get("readers"))).await?;
         let stream = client.copy_in(&plan.copy(segment_id)).await?;
         failpoint::hit("segment-opened").await?;
         Ok((segment_id, Box::pin(stream)))
@@ -248,7 +264,9 @@ impl Appender {
             let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
             let line = self.plan().schema.sql(include_str!("../store/segment_insert.sql"));
             let (rows, bytes) = (int(rows), int(counters.bytes_read));
-            client.execute(&line, &[&segment_id, &self.setup.load_id, &rows, &bytes]).await?;
+            if client.execute(&line, &[&segment_id, &self.setup.load_id, &rows, &bytes]).await? == 0 {
+                return Err(self.plan().dropped());
+            }
             *self.report.writers.entry(WRITER.to_owned()).or_default() += 1;
         } else {
             client.batch_execute(BEGIN).await?;

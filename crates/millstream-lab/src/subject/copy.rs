@@ -1,7 +1,7 @@
 //! The yardstick: documents that were encoded before the clock starts, sent by binary COPY over connections that were
 //! open before, into a table of the very same definition.
 
-use super::{Store, Subject, Trial};
+use super::{Subject, Trial};
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::experiment::Phase;
@@ -20,15 +20,9 @@ use tokio_postgres::Client;
 pub(crate) const SUBJECT: Subject = Subject {
     name: "copy",
     about: "binary COPY, encoded beforehand, one transaction a connection: no key, no check, no account",
-    store: Store::Postgres,
-    few: false,
-    ordered: true,
-    refuses: false,
     encoded: true,
-    accounts: false,
-    appends: false,
-    tools: &[],
     run: |trial, phase, table| Box::pin(run(trial, phase, table)),
+    ..Subject::PLAIN
 };
 
 async fn run(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {

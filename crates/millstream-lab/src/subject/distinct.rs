@@ -15,14 +15,8 @@ pub(crate) const SELECT: Subject = Subject {
     name: "select",
     about: "`select distinct` on an open session, the faster of the server's own plan and one with parallel workers",
     store: Store::Standing,
-    few: false,
-    ordered: true,
-    refuses: false,
-    encoded: false,
-    accounts: false,
-    appends: false,
-    tools: &[],
     run: |trial, phase, table| Box::pin(select(trial, phase, table)),
+    ..Subject::PLAIN
 };
 
 pub(crate) const FUNCTION: Subject = Subject {

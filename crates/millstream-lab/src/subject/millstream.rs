@@ -1,6 +1,6 @@
 //! Millstream as a user runs it: `millstream load` as a process, from its start to its exit.
 
-use super::{Store, Subject, Trial};
+use super::{Subject, Trial};
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::experiment::Phase;
@@ -9,15 +9,9 @@ use crate::sample::Timing;
 pub(crate) const SUBJECT: Subject = Subject {
     name: "millstream",
     about: "`millstream load` as a process: it finds the key, checks and accounts for every document, can be resumed",
-    store: Store::Postgres,
-    few: false,
-    ordered: true,
-    refuses: false,
-    encoded: false,
     accounts: true,
-    appends: false,
-    tools: &[],
     run: |trial, phase, table| Box::pin(load(trial, phase, table)),
+    ..Subject::PLAIN
 };
 
 /// Loads the documents of a phase.

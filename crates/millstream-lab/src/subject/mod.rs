@@ -139,6 +139,21 @@ pub(crate) struct Trial<'a> {
 pub(crate) const TABLE: &str = "the_table";
 
 impl Subject {
+    /// Loads all documents in their order into a table of the server, and needs no program: what most have in common.
+    const PLAIN: Self = Self {
+        name: "",
+        about: "",
+        store: Store::Postgres,
+        few: false,
+        ordered: true,
+        refuses: false,
+        encoded: false,
+        accounts: false,
+        appends: false,
+        tools: &[],
+        run: |_, _, _| Box::pin(async { Err(Error::Wrong("a subject that does nothing".to_owned())) }),
+    };
+
     /// The subject of that name.
     pub fn by_name(name: &str) -> Option<&'static Self> {
         SUBJECTS.iter().find(|one| one.name == name)

@@ -19,14 +19,9 @@ pub(crate) const IMPORT: Subject = Subject {
     name: "mongoimport",
     about: "mongoimport --mode upsert: one worker, batches of 1000",
     store: Store::Mongo,
-    few: false,
-    ordered: true,
-    refuses: false,
-    encoded: false,
-    accounts: false,
-    appends: false,
     tools: &[&PYMONGO, &MONGOIMPORT],
     run: |trial, phase, table| Box::pin(import(trial, phase, table)),
+    ..Subject::PLAIN
 };
 
 pub(crate) const BULK_WRITE: Subject = Subject {

@@ -1,6 +1,6 @@
 //! What people do without a program: `\copy` into a temporary table, then one merge.
 
-use super::{Store, Subject, TABLE, Trial};
+use super::{Subject, TABLE, Trial};
 use crate::error::Error;
 use crate::experiment::Phase;
 use crate::sample::Timing;
@@ -13,15 +13,9 @@ const DOCUMENTS: &str = "the_documents";
 pub(crate) const SUBJECT: Subject = Subject {
     name: "merge",
     about: "psql: \\copy into a temporary table, then one insert .. select distinct on .. on conflict do update",
-    store: Store::Postgres,
-    few: false,
-    ordered: true,
-    refuses: false,
-    encoded: false,
-    accounts: false,
-    appends: false,
     tools: &[&PSQL],
     run: |trial, phase, table| Box::pin(run(trial, phase, table)),
+    ..Subject::PLAIN
 };
 
 async fn run(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {

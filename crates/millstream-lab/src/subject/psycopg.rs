@@ -1,6 +1,6 @@
 //! What people write in Python: upserts through psycopg 3, run as a process from its start to its exit.
 
-use super::{Store, Subject, Trial};
+use super::{Subject, Trial};
 use crate::error::Error;
 use crate::experiment::Phase;
 use crate::sample::Timing;
@@ -13,15 +13,9 @@ const SCRIPT: &str = include_str!("../../../../lab/rivals/psycopg_upsert.py");
 pub(crate) const RECIPE: Subject = Subject {
     name: "recipe",
     about: "Python, psycopg 3: upserts of 1000 rows each, prepared, 8 processes with a connection each",
-    store: Store::Postgres,
-    few: false,
-    ordered: true,
-    refuses: false,
-    encoded: false,
-    accounts: false,
-    appends: false,
     tools: &[&PSYCOPG],
     run: |trial, phase, table| Box::pin(run(&RECIPE, trial, phase, table)),
+    ..Subject::PLAIN
 };
 
 pub(crate) const PIPELINED: Subject = Subject {
@@ -43,8 +37,6 @@ pub(crate) const SINGLE: Subject = Subject {
     about: "Python, psycopg 3: one row a transaction, prepared, 8 processes with a connection each; fewer documents, \
             so that it ends",
     few: true,
-    ordered: true,
-    refuses: false,
     run: |trial, phase, table| Box::pin(run(&SINGLE, trial, phase, table)),
     ..RECIPE
 };

@@ -19,8 +19,8 @@ Examples:
 ///
 /// Rows are an estimate from the table's statistics. The size counts indexes and TOAST. A crash of
 /// the server empties a table that is not logged. A check that is not valid may be broken by rows that
-/// were stored before it. What was loaded with --layout log waits, in so many segments, for
-/// `millstream compact`.
+/// were stored before it. What was loaded with --layout log waits, in so many segments and since then, for
+/// `millstream compact`; where the table is gone the next load removes it, or `millstream drop`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CollectionsArgs {
@@ -91,8 +91,7 @@ fn listed(check: &Check) -> String {
 }
 
 fn waiting(collection: &CollectionSummary) -> String {
-    match collection.segments {
-        0 => String::new(),
-        segments => format!("{} in {}", quantity::bytes(collection.segment_bytes), quantity::count(segments)),
-    }
+    let Some(since) = &collection.waiting_since else { return String::new() };
+    let (bytes, segments) = (quantity::bytes(collection.segment_bytes), quantity::count(collection.segments));
+    format!("{bytes} in {segments} since {}", quantity::minute(since))
 }

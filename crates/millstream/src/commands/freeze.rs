@@ -7,6 +7,7 @@ use crate::failure::{Failure, shell_word};
 use crate::output::Output;
 use crate::quantity;
 use crate::target::Database;
+use millstream_engine::limits::FREEZE_BYTES_PER_SECOND;
 use millstream_engine::store::{FreezeEstimate, freeze, freeze_estimate};
 use millstream_model::CollectionName;
 use serde_json::json;
@@ -94,8 +95,10 @@ fn announced(name: &CollectionName, estimate: &FreezeEstimate) -> String {
         wal => format!("~{} of WAL", quantity::bytes(wal)),
     };
     format!(
-        "freezing {name} writes {tables} of {bytes} anew and {wal}; until it is done nobody reads or writes them, and \
-         both copies need room"
+        "freezing {name} writes {tables} of {bytes} anew and {wal}, in {} at {}/s; until it is done nobody reads or \
+         writes them, and both copies need room",
+        quantity::age(estimate.seconds.ceil()),
+        quantity::bytes(FREEZE_BYTES_PER_SECOND)
     )
 }
 

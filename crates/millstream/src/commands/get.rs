@@ -5,6 +5,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::key_values;
 use crate::output::{Output, note};
+use crate::quantity;
 use crate::target::Database;
 use millstream_engine::store::collections::Collection;
 use millstream_engine::store::documents;
@@ -130,8 +131,8 @@ fn parts(text: &str, collection: &Collection, some: bool) -> Result<Vec<String>,
     if parts.len() == columns.len() || (some && (1..columns.len()).contains(&parts.len())) {
         return Ok(parts);
     }
-    let (given, all, name) = (parts.len(), columns.len(), &collection.name);
+    let (given, all, name) = (quantity::things(parts.len() as u64, "value"), columns.len(), &collection.name);
     let first = if some { ", or the first of them" } else { "" };
-    Err(Failure::user(format!("\"{text}\" has {given} of the {all} values of a key of {name}"))
+    Err(Failure::user(format!("\"{text}\" has {given}, and a key of {name} has {all}"))
         .hint(format!("give the values as {}{first}", columns.join(","))))
 }

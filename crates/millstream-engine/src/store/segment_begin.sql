@@ -1,0 +1,17 @@
+-- The number of the next segment of a table, and those who may read the table beside its maker.
+select
+    pg_catalog.nextval('{schema}.segment_number') as segment_id,
+    (
+        select string_agg(
+            distinct case when a.grantee = 0 then 'public'
+                     else pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)) end,
+            ', '
+        )
+        from pg_catalog.pg_class c
+        cross join pg_catalog.aclexplode(
+            coalesce(c.relacl, pg_catalog.acldefault('r', c.relowner))
+        ) a
+        where c.oid = $1
+          and a.privilege_type = 'SELECT'
+          and pg_catalog.pg_get_userbyid(a.grantee) <> current_user
+    ) as readers

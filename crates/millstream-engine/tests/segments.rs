@@ -1,0 +1,298 @@
+//! Segments that wait: beside readers, under roles with few rights, without their table, and in a stream.
+
+use crate::log::{appending, collection, compacted, schema, waiting};
+use crate::scene::{Files, request, run, stored, surroundings};
+use millstream_engine::limits::{COMPACTION_RECORDED_DOCUMENTS, FRAME_BYTES, MEMORY_BYTES_MIN};
+use millstream_engine::store::{collections, documents, freeze};
+use millstream_engine::{
+    Definition, Error, Layout, LoadRequest, PublishRequest, Stream, Verification, VerifyRequest, compact, load,
+    publish, verify,
+};
+use millstream_pg::SessionSettings;
+use millstream_testkit::{TestDatabase, connect, database, each_build};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio_postgres::Client;
+
+/// Waits until a session of that name waits for a lock.
+async fn held_up(db: &TestDatabase, name: &str) {
+    let client = db.client().await;
+    let sql = "select exists (select from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'
+                                and datname = current_database())";
+    while !client.query_one(sql, &[&name]).await.expect("a row").get::<_, bool>(0) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn verified(url: &str, wanted: LoadRequest) -> Verification {
+    let directory = tempfile::tempdir().expect("a directory");
+    let wanted = VerifyRequest { exact: true, ..VerifyRequest::new(wanted, directory.path().to_owned()) };
+    Box::pin(verify(&wanted, &surroundings(url).0.db, Arc::default())).await.expect("it is compared")
+}
+
+/// The URL of a new role, named after the database so that no other test has it.
+async fn role(db: &TestDatabase, name: &str, granted: &str) -> (String, String) {
+    let name = format!("{}_{name}", db.name);
+    let sql = format!("create role {name} login password 'x'; {}", granted.replace("{role}", &name));
+    db.client().await.batch_execute(&sql).await.expect("a role");
+    let url = db.url();
+    (format!("postgresql://{name}:x{}", &url[url.rfind('@').expect("an URL with a role")..]), name)
+}
+
+async fn value(client: &mut Client, table: &str, key: &str) -> Result<Option<i64>, Error> {
+    let found = collection(client, table).await;
+    let document = documents::document(client, &schema(), &found, &[key.to_owned()]).await?;
+    let document = document.map(|text| serde_json::from_str::<serde_json::Value>(&text).expect("JSON"));
+    Ok(document.map(|document| document["value"].as_i64().expect("a number")))
+}
+
+/// While a reader looks for the segments, another is committed, and both are merged and not yet dropped.
+#[tokio::test]
+async fn segments_and_table_are_read_as_of_one_moment() {
+    each_build(async |db| {
+        let files = Files::new();
+        let older = "{\"id\":\"a\",\"value\":1}\n{\"id\":\"b\",\"value\":1}\n";
+        let mut wanted = appending("moment", &[files.write("older", older)], 10);
+        wanted.lanes = Some(1);
+        run(&db.url(), &wanted).await;
+        let newer = files.write("newer", older.replace(":1}", ":2}"));
+        let mut client = db.client().await;
+        let first = "select segment_id from millstream.segment";
+        let first: i64 = client.query_one(first, &[]).await.unwrap().get(0);
+        let transaction = client.transaction().await.unwrap();
+        let merged = format!(
+            "lock table millstream.segment_{first} in access exclusive mode;
+             create table millstream.segment_1000 (id text, doc jsonb);
+             insert into millstream.segment_1000 values
+                 ('a', '{{\"id\":\"a\",\"value\":2}}'), ('b', '{{\"id\":\"b\",\"value\":2}}');
+             insert into millstream.segment (segment_id, table_oid, load_id, run_order, documents, bytes)
+             select 1000, table_oid, load_id, run_order, 2, 40 from millstream.segment;
+             insert into public.moment select * from millstream.segment_1000"
+        );
+        transaction.batch_execute(&merged).await.unwrap();
+        let (url, wanted) = (db.url(), request("moment", "id", &[newer]));
+        let reading = verified(&url, wanted);
+        let merging = async {
+            held_up(&db, "millstream verify").await;
+            transaction.commit().await.unwrap();
+        };
+        let (found, ()) = tokio::join!(reading, merging);
+        assert_eq!((found.equal, found.differences()), (2, 0), "{found:?}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_key_is_found_and_never_an_older_document_of_it_while_segments_are_merged_and_dropped() {
+    each_build(async |db| {
+        let files = Files::new();
+        let text = |value: i64| format!("{{\"id\":\"a\",\"value\":{value}}}\n{{\"id\":\"b\",\"value\":{value}}}\n");
+        run(&db.url(), &appending("found", &[files.write("0", text(0))], 1)).await;
+        let ended = Arc::new(AtomicBool::new(false));
+        let readers: Vec<_> = ["a", "b"]
+            .map(|key| {
+                let (ended, url) = (Arc::clone(&ended), db.url());
+                tokio::spawn(async move {
+                    let (mut client, mut last, mut reads) = (connect(&url).await, 0, 0);
+                    while !ended.load(Ordering::Relaxed) {
+                        let value = value(&mut client, "found", key).await.expect("it is looked up");
+                        assert!(value >= Some(last), "{key} is {value:?} after {last}");
+                        (last, reads) = (value.unwrap_or(last), reads + 1);
+                    }
+                    (last, reads)
+                })
+            })
+            .into();
+        let rounds = 8;
+        for round in 1..=rounds {
+            run(&db.url(), &appending("found", &[files.write(&round.to_string(), text(round))], 1)).await;
+            compacted(&db, "found", 2).await.expect("it is merged");
+        }
+        ended.store(true, Ordering::Relaxed);
+        for reader in readers {
+            let (last, reads) = reader.await.expect("every read was right");
+            assert!(reads > rounds && last <= rounds, "{reads} reads, the last of {last}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_may_read_the_table_may_read_what_waits_for_it() {
+    each_build(async |db| {
+        let files = Files::new();
+        run(&db.url(), &appending("shared", &[files.write("a", "{\"id\":\"a\",\"value\":1}\n")], 10)).await;
+        let (url, reader) = role(
+            &db,
+            "reader",
+            "grant select on public.shared to {role}; grant usage on schema millstream to {role};
+             grant select on millstream.collection, millstream.segment to {role}",
+        )
+        .await;
+        let mut client = connect(&url).await;
+        let refused = value(&mut client, "shared", "a").await.expect_err("its segment was made before");
+        let hint = refused.hint().expect("there is a way out");
+        assert!(refused.to_string().contains("permission denied for table segment_"), "{refused}");
+        assert!(hint.contains("millstream compact shared") && hint.contains("grant select"), "{hint}");
+        compacted(&db, "shared", 1).await.unwrap();
+        // The same session: an error leaves no transaction behind.
+        assert_eq!(value(&mut client, "shared", "a").await.unwrap(), Some(1));
+        let file = files.write("b", "{\"id\":\"a\",\"value\":2}\n");
+        run(&db.url(), &appending("shared", std::slice::from_ref(&file), 10)).await;
+        assert_eq!(value(&mut client, "shared", "a").await.unwrap(), Some(2), "{reader}");
+        let found = verified(&url, request("shared", "id", std::slice::from_ref(&file))).await;
+        assert_eq!((found.equal, found.differences(), found.warnings.len()), (1, 0, 0), "{found:?}");
+        // One who may not even see that something waits for this table is told that he cannot.
+        let (url, _) = role(&db, "stranger", "grant select on public.shared to {role}").await;
+        let found = verified(&url, request("shared", "id", &[file])).await;
+        assert_eq!((found.equal, found.different), (0, 1), "{found:?}");
+        assert!(found.warnings.iter().any(|warning| warning.contains("segments")), "{found:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_role_that_could_not_drop_segments_does_not_begin_to_merge_them() {
+    each_build(async |db| {
+        let files = Files::new();
+        let everything = "grant usage, create on schema millstream to {role};
+             grant all on all tables in schema millstream to {role}; grant all on public.owned to {role};
+             grant usage on all sequences in schema millstream to {role}";
+        run(&db.url(), &request("owned", "id", &[files.write("a", "{\"id\":\"a\",\"value\":1}\n")])).await;
+        let (loading, loader) = role(&db, "loader", everything).await;
+        let revoke = format!("revoke delete on public.owned from {loader}");
+        db.client().await.batch_execute(&revoke).await.unwrap();
+        let wanted = appending("owned", &[files.write("b", "{\"id\":\"a\",\"value\":2}\n")], 10);
+        let refused = Box::pin(load(&wanted, &surroundings(&loading).0)).await.expect_err("merging may delete");
+        assert!(refused.to_string().contains("may not delete"), "{refused}");
+        let grant = format!("grant delete on public.owned to {loader}");
+        db.client().await.batch_execute(&grant).await.unwrap();
+        run(&loading, &wanted).await;
+        let (merging, merger) = role(&db, "merger", everything).await;
+        let found = collection(&db.client().await, "owned").await;
+        let merge = async || Box::pin(compact(&surroundings(&merging).0.db, &schema(), &found, Some(1))).await;
+        let refused = merge().await.expect_err("the segments are another's");
+        let hint = refused.hint().expect("there is a way out");
+        assert!(refused.to_string().contains(&loader) && hint.contains(&loader), "{refused}: {hint}");
+        assert_eq!(stored(&db, "owned").await["a"], 1, "nothing is merged");
+        let grant = format!("grant {loader} to {merger}");
+        db.client().await.batch_execute(&grant).await.unwrap();
+        assert_eq!(merge().await.unwrap().segments, 1);
+        assert_eq!(stored(&db, "owned").await["a"], 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn segments_of_a_table_that_was_dropped_go_with_the_next_load() {
+    each_build(async |db| {
+        let files = Files::new();
+        let wanted = appending("brief", &[files.write("a", "{\"id\":\"a\",\"value\":1}\n")], 10);
+        run(&db.url(), &wanted).await;
+        let client = db.client().await;
+        client.batch_execute("drop table public.brief").await.unwrap();
+        let listed = collections::list(&client, &schema()).await.unwrap();
+        assert!(!listed[0].present && listed[0].segments == 1 && listed[0].waiting_since.is_some(), "{listed:?}");
+        run(&db.url(), &appending("brief", &[files.write("b", "{\"id\":\"b\",\"value\":2}\n")], 10)).await;
+        let left = "select count(*) from pg_class where relname ~ '^segment_\\d+$'";
+        assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 1, "that of the new table");
+        assert_eq!(waiting(&db, "brief").await, 1);
+        compacted(&db, "brief", 1).await.unwrap();
+        assert_eq!(stored(&db, "brief").await, BTreeMap::from([("b".to_owned(), 2)]));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_load_whose_table_is_dropped_says_so_and_acknowledges_nothing_more() {
+    each_build(async |db| {
+        let mut wanted = request("pulled", "id:text", &[]);
+        wanted.layout = Layout::by_name("log").expect("a layout");
+        let stream = Box::pin(Stream::open(&wanted, &surroundings(&db.url()).0)).await.expect("it opens");
+        db.client().await.batch_execute("drop table public.pulled").await.unwrap();
+        let commit = stream.producer().send("{\"id\":\"a\"}").await.expect("it is open");
+        let outcome = Box::pin(stream.close()).await.expect("there is a receipt");
+        commit.committed().await.expect_err("nobody could ever read it");
+        let error = outcome.error.expect("the load has failed");
+        assert!(error.to_string().contains("its table was dropped"), "{error}");
+        assert_eq!(outcome.receipt.counters.read, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_shortest_documents_of_a_stream_fill_a_segment_before_they_fill_the_memory() {
+    let db = database().await;
+    for lanes in [1, 3] {
+        let table = format!("short_{lanes}");
+        let mut wanted = request(&table, "id:bigint", &[]);
+        wanted.layout = Layout::by_name("log").expect("a layout");
+        (wanted.memory_bytes, wanted.lanes) = (MEMORY_BYTES_MIN, Some(lanes));
+        let stream = Box::pin(Stream::open(&wanted, &surroundings(&db.url()).0)).await.expect("it opens");
+        let producer = stream.producer();
+        // The memory holds fewer than that.
+        let (lot, documents) = (1_000, MEMORY_BYTES_MIN / FRAME_BYTES + 50_000);
+        for from in (0..documents).step_by(lot) {
+            let lines: String = (from..from + lot).map(|n| format!("{{\"id\":{n}}}\n")).collect();
+            drop(producer.send(lines).await.expect("it is open"));
+        }
+        let receipt = Box::pin(stream.close()).await.expect("there is a receipt").receipt;
+        let client = db.client().await;
+        let sql = "select max(documents) from millstream.segment where table_oid = $1::text::regclass";
+        let most: i64 = client.query_one(sql, &[&format!("public.{table}")]).await.unwrap().get(0);
+        let room = MEMORY_BYTES_MIN * 3 / 4 / usize::from(lanes) / FRAME_BYTES + lot;
+        assert!(usize::try_from(most).unwrap() <= room, "{most} of {room} documents at {lanes} lanes: {receipt:?}");
+        assert!(receipt.finished && receipt.counters.appended >= documents as u64, "{receipt:?}");
+    }
+}
+
+#[tokio::test]
+async fn where_a_model_listens_a_group_has_no_more_keys_than_are_recorded() {
+    let db = database().await;
+    let files = Files::new();
+    let client = db.client().await;
+    for (table, groups) in [("heard", vec![2, 2]), ("unheard", vec![4])] {
+        for n in 0..4 {
+            let file = files.write(&format!("{table} {n}"), format!("{{\"id\":\"{n}\",\"value\":{n}}}\n"));
+            run(&db.url(), &appending(table, &[file], 1)).await;
+        }
+        assert_eq!(waiting(&db, table).await, 4);
+        if groups.len() > 1 {
+            let around = surroundings(&db.url()).0;
+            let mut connection = millstream_pg::connect(&around.db, &SessionSettings::control()).await.unwrap();
+            let (collection, model) = (table.parse().unwrap(), "model".parse().unwrap());
+            let wanted = PublishRequest { collection, model, definition: Definition::default() };
+            publish(&mut connection, &schema(), &wanted).await.unwrap();
+        }
+        // Each transaction that drops segments deletes the lines of a group by one statement.
+        let sql = format!(
+            "update millstream.segment set documents = {COMPACTION_RECORDED_DOCUMENTS};
+             drop table if exists public.dropped; create table public.dropped (segments bigint);
+             create or replace function public.counts() returns trigger language plpgsql as
+             $$ begin insert into public.dropped select count(*) from gone; return null; end $$;
+             create or replace trigger counts after delete on millstream.segment referencing old table as gone
+             for each statement execute function public.counts()"
+        );
+        client.batch_execute(&sql).await.unwrap();
+        compacted(&db, table, 2).await.unwrap();
+        let rows = client.query("select segments from public.dropped", &[]).await.unwrap();
+        assert_eq!(rows.iter().map(|row| row.get(0)).collect::<Vec<i64>>(), groups, "{table}");
+        assert_eq!(stored(&db, &format!("public.{table}")).await.len(), 4);
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_frozen_while_it_is_merged() {
+    let db = database().await;
+    let files = Files::new();
+    run(&db.url(), &appending("merging", &[files.write("a", "{\"id\":\"a\",\"value\":1}\n")], 10)).await;
+    let (mut client, other) = (db.client().await, db.client().await);
+    let found = collection(&client, "merging").await;
+    let lock = "select pg_advisory_lock(x'6d736c63'::int, $1)";
+    other.execute(lock, &[&found.table_oid.cast_signed()]).await.unwrap();
+    let refused = freeze(&mut client, &schema(), &found).await.expect_err("it is being compacted");
+    assert!(matches!(refused, Error::CompactionBusy { .. }), "{refused}");
+    drop(other);
+}
