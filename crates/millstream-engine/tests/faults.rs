@@ -191,7 +191,7 @@ fn held(file: String) -> LoadRequest {
 async fn lane_waits(client: &Client, wait_event: &str) {
     let sql = "select from pg_stat_activity where datname = current_database()
                and application_name like 'millstream lane%' and wait_event = $1";
-    while client.query(sql, &[&wait_event]).await.unwrap().is_empty() {
+    while client.query(sql, &[&wait_event]).await.expect("the server answers").is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -200,7 +200,7 @@ async fn lane_waits(client: &Client, wait_event: &str) {
 async fn terminate(client: &Client, name: &str) {
     let sql = "select pg_terminate_backend(pid) from pg_stat_activity
                where datname = current_database() and application_name like $1";
-    assert!(!client.query(sql, &[&name]).await.unwrap().is_empty(), "{name} is there");
+    assert!(!client.query(sql, &[&name]).await.expect("the server answers").is_empty(), "{name} is there");
 }
 
 #[tokio::test]
@@ -236,16 +236,19 @@ async fn refusals_of_a_batch_whose_answer_was_lost_are_counted() {
 
 /// Makes every commit wait, once on disk, for a standby that never comes. The task that is returned commits all the time.
 async fn hold_commits(client: &Client, url: &str) -> tokio::task::JoinHandle<()> {
-    client.batch_execute("create table public.probe (n int); insert into public.probe values (0)").await.unwrap();
-    client.batch_execute("alter system set synchronous_standby_names = 'nobody'").await.unwrap();
-    client.batch_execute("select pg_reload_conf()").await.unwrap();
+    client
+        .batch_execute("create table public.probe (n int); insert into public.probe values (0)")
+        .await
+        .expect("the server answers");
+    client.batch_execute("alter system set synchronous_standby_names = 'nobody'").await.expect("the server answers");
+    client.batch_execute("select pg_reload_conf()").await.expect("the server answers");
     let committing = connect(&format!("{url}?application_name=probe")).await;
     let probe =
         tokio::spawn(
             async move { while committing.batch_execute("update public.probe set n = n + 1").await.is_ok() {} },
         );
     let sql = "select from pg_stat_activity where application_name = 'probe' and wait_event = 'SyncRep'";
-    while client.query(sql, &[]).await.unwrap().is_empty() {
+    while client.query(sql, &[]).await.expect("the server answers").is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     probe

@@ -295,27 +295,24 @@ mod tests {
     }
     /// A part whose documents are these bytes, all of the key that is their first one.
     fn part(documents: &[&'static str]) -> Part {
-        let (mut keys, mut bytes, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+        let place = |n: usize| u32::try_from(n).expect("few bytes");
+        let (mut bytes, mut rows) = (Vec::new(), Vec::new());
         for document in documents {
-            let (key_start, doc_start) = (keys.len() as u32, bytes.len() as u32);
-            keys.push(document.as_bytes()[0]);
-            bytes.extend_from_slice(document.as_bytes());
-            let doc_len = document.len() as u32;
-            let (offset, line) = (u64::from(doc_start), 1);
+            let start = place(bytes.len());
             rows.push(Row {
-                offset,
-                line,
-                key_start,
+                offset: u64::from(start),
+                line: 1,
+                key_start: start,
                 key_len: 1,
                 version_len: 0,
-                doc_start,
-                doc_len,
+                doc_start: start,
+                doc_len: place(document.len()),
                 tombstone: false,
             });
+            bytes.extend_from_slice(document.as_bytes());
         }
-        let bytes = bytes::Bytes::from(bytes);
-        let bytes_read = bytes.len() as u64;
-        let (rejects, refused) = (Vec::new(), 0.into());
+        let (keys, bytes_read) = (bytes.clone(), bytes.len() as u64);
+        let (bytes, rejects, refused) = (bytes::Bytes::from(bytes), Vec::new(), 0.into());
         let (source, end, prefix_hash, hold, acknowledged) = (0, bytes_read, 0, None, false);
         Part { source, end, prefix_hash, bytes, keys, rows, rejects, refused, bytes_read, hold, acknowledged }
     }
