@@ -142,6 +142,11 @@ impl LoadRequest {
         self.check_options()
     }
 
+    /// Whether another run can go on with the load: its sources are files, or a stream that has a name.
+    pub fn is_resumable(&self) -> bool {
+        self.source_name.is_some() || self.is_repeatable()
+    }
+
     /// Whether the sources can be read again from their start.
     pub(crate) fn is_repeatable(&self) -> bool {
         !self.sources.is_empty() && self.sources.iter().all(|source| Path::new(source).is_file())
