@@ -117,7 +117,17 @@ async fn mix(server: &Server, table: &str, course: Course, rng: &mut Rng) {
     check(&url, table, &traffic).await;
     let of_stream = dir.path().join("stream.ndjson");
     std::fs::write(&of_stream, &stream.text).unwrap();
-    let verify = ["verify", path.to_str().unwrap(), of_stream.to_str().unwrap(), "--into", table, "--key", "id"];
+    let verify = [
+        "verify",
+        path.to_str().unwrap(),
+        of_stream.to_str().unwrap(),
+        "--into",
+        table,
+        "--key",
+        "id",
+        "--format",
+        "ndjson",
+    ];
     millstream(&[&verify, MODE, &["--exact", "--db", &url]].concat()).ends(0);
 }
 
