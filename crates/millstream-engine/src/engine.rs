@@ -214,9 +214,10 @@ impl Engine {
         let ended = decoding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let ended = if rejects.refused_too_many(&tally) { Ended::Rejects } else { ended };
         let (stopped, error) = match (lane_error, ended, fed) {
-            (Some(error), _, _) | (None, Ended::Drained | Ended::LaneGone, Err(error)) => {
-                (Some(StopReason::Failed), Some(error))
-            }
+            // Once a lane has ended the feed ends without an error: its own came first.
+            (Some(_), _, Err(error))
+            | (Some(error), _, Ok(_))
+            | (None, Ended::Drained | Ended::LaneGone, Err(error)) => (Some(StopReason::Failed), Some(error)),
             (None, Ended::Rejects, _) => (Some(StopReason::Rejects), None),
             (None, Ended::LaneGone, Ok(_)) => {
                 (Some(StopReason::Failed), Some(Error::BrokenOff("a lane ended before its documents did")))

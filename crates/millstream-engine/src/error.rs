@@ -133,10 +133,12 @@ pub enum Error {
     #[error("the stream has ended: {0}")]
     StreamEnded(&'static str),
     /// The same load runs elsewhere.
-    #[error("load {load_id} is running in another process")]
+    #[error("load {load_id} is running in another process{}", backend.map_or_else(String::new, server_process))]
     LoadRunning {
         /// The load's number.
         load_id: i64,
+        /// The process of the server that works for it, where it is known.
+        backend: Option<i32>,
     },
     /// An unfinished load of some of the same sources is not the one asked for.
     #[error("load {load_id} reads one of these sources into the same table {difference}, and is unfinished")]
@@ -146,8 +148,8 @@ pub enum Error {
         /// How it differs, as the end of a clause.
         difference: &'static str,
     },
-    /// Another run has taken the load over.
-    #[error("load {load_id} was taken over by another run")]
+    /// Another run has taken the load over, or its record is gone.
+    #[error("load {load_id} is not this run's any more: another run has taken it over, or it was forgotten")]
     Fenced {
         /// The load's number.
         load_id: i64,
@@ -257,7 +259,9 @@ impl Error {
                 Some("use a newer millstream, or another schema with --schema".into())
             }
             Self::SchemaVersion { .. } => Some("the next `millstream load` brings them up to date".into()),
-            Self::LoadRunning { load_id } => Some(format!("wait for it, or see `millstream loads` for load {load_id}")),
+            Self::LoadRunning { load_id, .. } => {
+                Some(format!("wait for it, or see `millstream loads` for load {load_id}"))
+            }
             Self::LoadChanged { load_id, .. } => Some(format!(
                 "finish it by its own command (see `millstream loads`), or begin anew: --resume off, or \
                  `millstream loads forget {load_id}`"
@@ -277,6 +281,10 @@ impl Error {
             Self::Name(_) | Self::Stopped(_) | Self::RowsDropped { .. } | Self::Ledger(_) | Self::BrokenOff(_) => None,
         }
     }
+}
+
+fn server_process(pid: i32) -> String {
+    format!(" (process {pid} of the server works for it)")
 }
 
 impl From<tokio_postgres::Error> for Error {

@@ -74,7 +74,8 @@ impl Feed {
         }
         tally.expect_input(total);
         let (repeatable, resumable) = (streams == 0, streams == 0 || request.source_name.is_some());
-        let options = SourceOptions { document_bytes_max: request.document_bytes_max, ..SourceOptions::default() };
+        let (chunk_bytes, document_bytes_max) = (request.chunk_bytes, request.document_bytes_max);
+        let options = SourceOptions { chunk_bytes, document_bytes_max, ..SourceOptions::default() };
         let reading = Reading { format: request.format.clone(), options, prefix: None, tally };
         Ok(Self { sources, names, reading, repeatable, resumable, running: None, unverified: None })
     }

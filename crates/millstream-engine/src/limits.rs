@@ -160,7 +160,9 @@ pub const SEND_BYTES_MAX: usize = CHUNK_BYTES_MAX;
 /// thousands that are a document each.
 pub const DECODE_QUEUE_BYTES: usize = 4 << 20;
 
-/// Chunk parts waiting for a lane; the memory limit is what usually binds.
+/// Chunk parts waiting for a lane; the memory limit is what usually binds. Every lane gets a part of every chunk, and
+/// each send of a stream is a chunk: of single documents only so many are decoded ahead of the lane that is furthest
+/// behind, and the others wait to be decoded, up to [`DECODE_QUEUE_BYTES`].
 pub const LANE_QUEUE: usize = 1024;
 
 /// Rejected documents after which a load stops, by default.
@@ -201,7 +203,8 @@ pub const WALK_PAGES_ONE_BY_ONE: u32 = 16;
 /// documents, of which it holds some forty, would then seldom be stored at once.
 pub const WALK_REFUSED_SHARE: u32 = 32;
 
-/// Documents that a walk may refuse; a batch with more is halved. It bounds what the lane holds of them.
+/// Documents that a walk may refuse; a batch with more is halved. It bounds what the lane holds of them, but for one
+/// chunk, which cannot be parted: as it is read from a source one has fewer documents, a large send of a stream more.
 pub const WALK_REFUSED_MAX: u64 = 50_000;
 
 /// SQLSTATEs that a lane knows to refuse data; a batch that meets more is halved.

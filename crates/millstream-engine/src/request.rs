@@ -4,8 +4,8 @@ use crate::durability::{DURABILITIES, Durability};
 use crate::error::Error;
 use crate::layout::{LAYOUTS, Layout};
 use crate::limits::{
-    ARRAYS_ROWS_MAX, BATCH_BYTES_MAX, BATCH_ROWS, BATCH_ROWS_MAX, LANE_AGE_MAX, LANES_MAX, MEMORY_BYTES,
-    MEMORY_BYTES_MIN, REJECT_BYTES_TOTAL_MAX, REJECTS_MAX, SEGMENT_BYTES,
+    ARRAYS_ROWS_MAX, BATCH_BYTES_MAX, BATCH_ROWS, BATCH_ROWS_MAX, CHUNK_BYTES, CHUNK_BYTES_MAX, LANE_AGE_MAX,
+    LANES_MAX, MEMORY_BYTES, MEMORY_BYTES_MIN, REJECT_BYTES_TOTAL_MAX, REJECTS_MAX, SEGMENT_BYTES,
 };
 use crate::merge::Mode;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
@@ -57,7 +57,10 @@ pub struct LoadRequest {
     pub resume: bool,
     /// Connections that write; chosen from the server when `None`.
     pub lanes: Option<u16>,
-    /// Documents a lane commits at once.
+    /// Bytes of a source that are read at once. A lane's batch is made of its parts of whole chunks, so that smaller
+    /// ones make smaller batches possible.
+    pub chunk_bytes: usize,
+    /// Documents a lane commits at once: the chunk in which there are that many is the last of the batch.
     pub batch_rows: usize,
     /// Keys up to which a batch is sent with the statement that writes it; the receipt is the same either way.
     pub arrays_rows_max: usize,
@@ -99,6 +102,7 @@ impl LoadRequest {
             adopt: false,
             resume: true,
             lanes: None,
+            chunk_bytes: CHUNK_BYTES,
             batch_rows: BATCH_ROWS,
             arrays_rows_max: ARRAYS_ROWS_MAX,
             batch_bytes_max: BATCH_BYTES_MAX,
@@ -138,6 +142,11 @@ impl LoadRequest {
         self.check_options()
     }
 
+    /// Whether another run can go on with the load: its sources are files, or a stream that has a name.
+    pub fn is_resumable(&self) -> bool {
+        self.source_name.is_some() || self.is_repeatable()
+    }
+
     /// Whether the sources can be read again from their start.
     pub(crate) fn is_repeatable(&self) -> bool {
         !self.sources.is_empty() && self.sources.iter().all(|source| Path::new(source).is_file())
@@ -166,6 +175,12 @@ impl LoadRequest {
         }
         if self.lanes.is_some_and(|n| n == 0 || n > LANES_MAX) {
             return refuse(format!("--lanes takes 1 to {LANES_MAX}"), "leave it out to let the server's size decide");
+        }
+        if self.chunk_bytes == 0 || self.chunk_bytes > CHUNK_BYTES_MAX {
+            return refuse(
+                format!("a chunk takes 1 to {CHUNK_BYTES_MAX} bytes, not {}", self.chunk_bytes),
+                "leave it at the default",
+            );
         }
         if self.batch_rows == 0 || self.batch_rows > BATCH_ROWS_MAX {
             return refuse(
@@ -214,6 +229,15 @@ fn refuse(problem: String, hint: &str) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_chunk_has_bytes_and_a_limit() {
+        let mut request = LoadRequest::new("a".parse().unwrap(), Vec::new(), vec!["file".into()]);
+        for (chunk_bytes, fits) in [(0, false), (1, true), (CHUNK_BYTES_MAX, true), (CHUNK_BYTES_MAX + 1, false)] {
+            request.chunk_bytes = chunk_bytes;
+            assert_eq!(request.check().is_ok(), fits, "{chunk_bytes}");
+        }
+    }
 
     #[test]
     fn schemas_that_hold_something_else_take_no_documents() {

@@ -123,7 +123,8 @@ impl Run {
     /// Settles the load, on a new connection if the server was restarted meanwhile.
     ///
     /// # Errors
-    /// When no receipt can be had: the server is gone for good, or has lost the collection.
+    /// When no receipt can be had: what the engine failed with, or else that the server is gone for good. That it has
+    /// lost the collection is told in any case.
     pub(crate) async fn end(self, finish: Finish) -> Result<Outcome, Error> {
         let Self { request, around, mut control, schema, facts, .. } = self;
         failpoint::hit("lanes-ended").await?;
@@ -140,7 +141,12 @@ impl Run {
             // A lane that is made again by another run has not waited for the server.
             let waited = !(request.layout.appends && request.is_repeatable());
             let given_up = waited && finish.stopped == Some(StopReason::Failed) && attempt >= SETTLE_FAILED_TRIES_MAX;
-            let Some(delay) = retry_delay(attempt, failure.kind()).filter(|_| !given_up) else { return Err(failure) };
+            let Some(delay) = retry_delay(attempt, failure.kind()).filter(|_| !given_up) else {
+                return Err(match failure {
+                    Error::Emptied { .. } => failure,
+                    _ => finish.error.unwrap_or(failure),
+                });
+            };
             attempt += 1;
             tokio::time::sleep(delay).await;
             if let Ok(again) = connect_control(&around.db).await {

@@ -308,6 +308,33 @@ async fn unchanged_documents_are_left_alone_also_where_others_are_refused() {
 }
 
 #[tokio::test]
+async fn a_refusal_in_every_batch_does_not_make_a_reload_write_what_is_unchanged() {
+    each_build(async |db| {
+        let (client, files) = (db.client().await, Files::new());
+        let mut text = String::new();
+        for n in 0..3_000 {
+            let value = u32::from(n % 100 > 0);
+            writeln!(text, "{{\"id\":\"{n:04}\",\"n\":{value}}}").unwrap();
+        }
+        let mut wanted = checking("public.reloaded", files.write("a", &text), &["doc -> 'n' <> '0'"]);
+        // Some 200 documents in a batch.
+        (wanted.lanes, wanted.chunk_bytes, wanted.batch_rows, wanted.arrays_rows_max) = (Some(1), 2_000, 200, 0);
+        run(&db.url(), &wanted).await;
+        let versions = "select sum(xmin::text::bigint)::bigint from public.reloaded";
+        let before: i64 = client.query_one(versions, &[]).await.unwrap().get(0);
+        for skip_unchanged in [SkipUnchanged::Auto, SkipUnchanged::On] {
+            wanted.skip_unchanged = skip_unchanged;
+            let receipt = run(&db.url(), &wanted).await.receipt;
+            assert_eq!((receipt.counters.unchanged, receipt.counters.rejected), (2_970, 30), "{receipt:?}");
+            assert!(receipt.writers["replay"] > 10, "{receipt:?}");
+            let after: i64 = client.query_one(versions, &[]).await.unwrap().get(0);
+            assert_eq!(before, after, "{receipt:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn two_loads_that_bring_the_same_check_add_it_once() {
     each_build(async |db| {
         let (client, files) = (db.client().await, Files::new());

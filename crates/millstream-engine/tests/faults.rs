@@ -1,10 +1,13 @@
 //! Loads that meet servers and networks which break.
 
 use crate::scene::{Files, Stream, request, stored, surroundings};
-use millstream_engine::{Error, Event, StopReason, load};
-use millstream_testkit::{Cases, Proxy, Server, Settings, StopMode, builds, database};
+use millstream_engine::store::{Schema, loads};
+use millstream_engine::{Error, Event, LoadRequest, StopReason, load};
+use millstream_pg::ErrorKind;
+use millstream_testkit::{Cases, Proxy, Server, Settings, StopMode, builds, connect, database, each_build};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tokio_postgres::Client;
 
 #[tokio::test]
 async fn cut_connections_lose_and_double_nothing() {
@@ -164,4 +167,148 @@ async fn a_role_that_may_not_stage_is_told_before_anything_is_made() {
     assert!(error.to_string().contains("temporary tables"), "{error}");
     let made: bool = client.query_one("select to_regclass('unstaged') is not null", &[]).await.unwrap().get(0);
     assert!(!made);
+}
+
+/// A table whose trigger refuses what is bad, and holds the document `last` as long as somebody has lock 1.
+const HOLDING: &str = "create table public.held (id text collate \"C\" primary key, doc jsonb not null);
+     create function public.judge() returns trigger language plpgsql as
+         $$begin
+             if new.id = 'last' then perform pg_advisory_xact_lock_shared(1); end if;
+             if new.doc ->> 'bad' = '1' then raise 'bad'; end if;
+             if new.doc ->> 'bad' = '2' then raise sqlstate '53100'; end if;
+             return new;
+         end$$;
+     create trigger judge before insert or update on public.held for each row execute function public.judge();
+     select pg_advisory_lock(1)";
+
+/// One batch for each document, all by one lane.
+fn held(file: String) -> LoadRequest {
+    let wanted = request("public.held", "id:text", &[file]);
+    LoadRequest { adopt: true, lanes: Some(1), batch_rows: 1, chunk_bytes: 1, ..wanted }
+}
+
+/// Waits until the backend of a lane waits for this.
+async fn lane_waits(client: &Client, wait_event: &str) {
+    let sql = "select from pg_stat_activity where datname = current_database()
+               and application_name like 'millstream lane%' and wait_event = $1";
+    while client.query(sql, &[&wait_event]).await.expect("the server answers").is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Ends the sessions of this name.
+async fn terminate(client: &Client, name: &str) {
+    let sql = "select pg_terminate_backend(pid) from pg_stat_activity
+               where datname = current_database() and application_name like $1";
+    assert!(!client.query(sql, &[&name]).await.expect("the server answers").is_empty(), "{name} is there");
+}
+
+#[tokio::test]
+async fn refusals_of_a_batch_whose_answer_was_lost_are_counted() {
+    for build in builds().await {
+        let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
+        let url = server.url("postgres");
+        let client = connect(&url).await;
+        client.batch_execute(HOLDING).await.unwrap();
+        let files = Files::new();
+        // The first batch leaves all that walking needs, so that the second one has nothing to commit but itself.
+        let wanted = held(files.write("a", "{\"id\":\"first\",\"bad\":1}\n{\"id\":\"last\",\"bad\":1}\n"));
+        let (around, told) = surroundings(&url);
+        let losing = async {
+            lane_waits(&client, "advisory").await;
+            let probe = hold_commits(&client, &url).await;
+            client.batch_execute("select pg_advisory_unlock(1)").await.unwrap();
+            lane_waits(&client, "SyncRep").await;
+            terminate(&client, "millstream lane%").await;
+            client.batch_execute("alter system reset synchronous_standby_names").await.unwrap();
+            client.batch_execute("select pg_reload_conf()").await.unwrap();
+            probe.abort();
+        };
+        let (outcome, ()) = tokio::join!(Box::pin(load(&wanted, &around)), losing);
+        let receipt = outcome.expect("the load begins").receipt;
+        assert!(receipt.finished && receipt.retries == 1, "{receipt:?}");
+        assert!(told.0.lock().unwrap().iter().any(|event| matches!(event, Event::Retry { .. })));
+        assert_eq!((receipt.counters.read, receipt.counters.rejected), (2, 2), "{receipt:?}");
+        assert_eq!(receipt.writers, [("replay".to_owned(), 2)].into(), "each batch has one writer");
+        assert_eq!((around.tally.documents(), around.tally.rejects()), (2, 2));
+    }
+}
+
+/// Makes every commit wait, once on disk, for a standby that never comes. The task that is returned commits all the time.
+async fn hold_commits(client: &Client, url: &str) -> tokio::task::JoinHandle<()> {
+    client
+        .batch_execute("create table public.probe (n int); insert into public.probe values (0)")
+        .await
+        .expect("the server answers");
+    client.batch_execute("alter system set synchronous_standby_names = 'nobody'").await.expect("the server answers");
+    client.batch_execute("select pg_reload_conf()").await.expect("the server answers");
+    let committing = connect(&format!("{url}?application_name=probe")).await;
+    let probe =
+        tokio::spawn(
+            async move { while committing.batch_execute("update public.probe set n = n + 1").await.is_ok() {} },
+        );
+    let sql = "select from pg_stat_activity where application_name = 'probe' and wait_event = 'SyncRep'";
+    while client.query(sql, &[]).await.expect("the server answers").is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    probe
+}
+
+#[tokio::test]
+async fn a_load_that_lost_its_record_tells_what_happened_first() {
+    each_build(async |db| {
+        let client = db.client().await;
+        client.batch_execute(HOLDING).await.unwrap();
+        for (document, kind) in [
+            ("{\"id\":\"last\"}", ErrorKind::Fenced),
+            ("{\"id\":\"last\",\"bad\":1}", ErrorKind::Fenced),
+            ("{\"id\":\"last\",\"bad\":2}", ErrorKind::DiskFull),
+        ] {
+            let files = Files::new();
+            let wanted = held(files.write("a", document));
+            let forgetting = async {
+                lane_waits(&client, "advisory").await;
+                client.batch_execute("delete from millstream.load; select pg_advisory_unlock(1)").await.unwrap();
+            };
+            let (around, _) = surroundings(&db.url());
+            let (ended, ()) = tokio::join!(Box::pin(load(&wanted, &around)), forgetting);
+            let error = ended.expect_err("there is no receipt");
+            assert_eq!(error.kind(), kind, "{document}: {error}");
+            if kind == ErrorKind::Fenced {
+                assert!(error.to_string().contains("it was forgotten"), "{error}");
+            }
+            client.batch_execute("select pg_advisory_lock(1)").await.unwrap();
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_load_at_work_is_not_forgotten_though_it_lost_its_lock() {
+    each_build(async |db| {
+        let (client, mut forgetting) = (db.client().await, db.client().await);
+        client.batch_execute(HOLDING).await.unwrap();
+        let (files, schema) = (Files::new(), Schema::new("millstream"));
+        let wanted = held(files.write("a", "{\"id\":\"last\"}\n"));
+        let (around, _) = surroundings(&db.url());
+        let refused = async {
+            lane_waits(&client, "advisory").await;
+            for locked in [true, false] {
+                if !locked {
+                    terminate(&client, "millstream control").await;
+                }
+                let load = loads::list(&client, &schema).await.unwrap().remove(0);
+                assert_eq!(load.state, "running", "its lock is there: {locked}");
+                let error = loads::forget(&mut forgetting, &schema, load.load_id).await.expect_err("it runs");
+                assert!(matches!(error, Error::LoadRunning { backend: Some(_), .. }), "{error:?}");
+                assert!(error.to_string().contains("of the server works for it"), "{error}");
+            }
+            client.batch_execute("select pg_advisory_unlock(1)").await.unwrap();
+        };
+        let (outcome, ()) = tokio::join!(Box::pin(load(&wanted, &around)), refused);
+        let receipt = outcome.expect("the load begins").receipt;
+        assert!(receipt.finished && receipt.counters.inserted == 1, "{receipt:?}");
+        assert!(loads::forget(&mut forgetting, &schema, receipt.load_id).await.expect("it is over"));
+    })
+    .await;
 }

@@ -186,7 +186,7 @@ async fn a_collection_in_use_is_not_frozen() {
         let (class, id) = load_lock_keys(stopped.load_id);
         client.execute("select pg_advisory_lock($1, $2)", &[&class, &id]).await.unwrap();
         let error = freeze_at(&url).await.expect_err("its load runs");
-        assert!(matches!(error, Error::LoadRunning { load_id } if load_id == stopped.load_id), "{error}");
+        assert!(matches!(error, Error::LoadRunning { load_id, .. } if load_id == stopped.load_id), "{error}");
         client.batch_execute("select pg_advisory_unlock_all(); begin; select 1 from public.sums").await.unwrap();
         let error = freeze_at(&url).await.expect_err("it is read");
         assert!(matches!(error, Error::InUse { .. }), "{error}");

@@ -3,9 +3,9 @@
 mod oracle;
 mod value;
 
-use crate::scene::{Files, request, run, surroundings};
+use crate::scene::{Files, request, run, stopped};
 use fastrand::Rng;
-use millstream_engine::{LoadRequest, StopReason, load};
+use millstream_model::Receipt;
 use millstream_testkit::{Cases, TestDatabase, each_build};
 use oracle::{CHECKED, Oracle};
 use std::fmt::Write;
@@ -20,16 +20,23 @@ const KEYS: &[&str] = &["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "
 async fn every_mode_equals_one_document_after_the_other() {
     each_build(async |db| {
         for mut rng in Cases::new(8) {
+            let (mut batches, mut lanes) = (0, 0);
             for mode in MODES {
-                Box::pin(case(&db, &mut rng, mode)).await;
+                for receipt in Box::pin(case(&db, &mut rng, mode)).await {
+                    batches += receipt.writers.values().sum::<u64>();
+                    lanes += u64::from(receipt.lanes);
+                }
             }
+            assert!(batches > 2 * lanes, "{batches} batches of {lanes} lanes leave most orders of them untried");
         }
     })
     .await;
 }
 
 /// A table, perhaps with rows and a constraint, made here or by the first load, and loads into it that may be stopped and run again.
-async fn case(db: &TestDatabase, rng: &mut Rng, mode: &str) {
+/// Returns their receipts.
+async fn case(db: &TestDatabase, rng: &mut Rng, mode: &str) -> Vec<Receipt> {
+    let mut receipts = Vec::new();
     // Qualified: the role of the tests has the name of our own schema.
     let table = format!("public.modes{}", rng.u32(..));
     let (refuses, adopts, deletes) = (rng.u8(..4) == 0, rng.bool(), rng.bool());
@@ -42,7 +49,7 @@ async fn case(db: &TestDatabase, rng: &mut Rng, mode: &str) {
     for _ in 0..rng.usize(1..4) {
         let (files, mut text, before) = (Files::new(), String::new(), oracle.clone());
         let hot = rng.bool();
-        let documents = rng.u64(1..120);
+        let documents = rng.u64(1..300);
         for _ in 0..documents {
             let document = document(rng, mode, hot, deletes);
             oracle.apply(mode, deletes, refuses, &document);
@@ -54,13 +61,16 @@ async fn case(db: &TestDatabase, rng: &mut Rng, mode: &str) {
         wanted.mode = wanted.mode.with_tombstone(deletes.then(|| "op=d".parse().expect("a path and a value")));
         wanted.adopt = refuses && adopts;
         wanted.checks.extend((refuses && !adopts).then(|| CHECKED.to_owned()));
-        wanted.batch_rows = rng.usize(1..60);
+        // A chunk of a few documents, so that a lane writes many batches.
+        wanted.chunk_bytes = rng.usize(1..1_000);
+        wanted.batch_rows = rng.usize(1..20);
         wanted.arrays_rows_max = [0, 10, 500][rng.usize(..3)];
         wanted.lanes = Some(rng.u16(1..5));
-        if rng.u8(..3) == 0 {
-            stopped(&db.url(), &wanted, rng).await;
-        }
-        let outcome = run(&db.url(), &wanted).await;
+        let ended = if rng.u8(..3) == 0 { stopped(&db.url(), &wanted, documents, rng).await } else { None };
+        let outcome = match ended {
+            Some(outcome) => outcome,
+            None => run(&db.url(), &wanted).await,
+        };
         assert!(outcome.stopped.is_none(), "{mode}: {outcome:?}");
         let counters = outcome.receipt.counters;
         assert_eq!(counters.read, documents, "{counters:?}\n{text}");
@@ -74,19 +84,9 @@ async fn case(db: &TestDatabase, rng: &mut Rng, mode: &str) {
             true => assert!(counters.rejected <= rejected, "{mode}: {counters:?}\n{text}"),
             false => assert_eq!(counters.rejected, rejected, "{mode}: {counters:?}\n{text}"),
         }
+        receipts.push(outcome.receipt);
     }
-}
-
-/// A run of the load that is stopped somewhere.
-async fn stopped(url: &str, wanted: &LoadRequest, rng: &mut Rng) {
-    let (around, _) = surroundings(url);
-    let (stop, wait) = (around.stop.clone(), Duration::from_micros(rng.u64(..30_000)));
-    let stopping = async {
-        tokio::time::sleep(wait).await;
-        stop.stop(StopReason::Interrupted);
-    };
-    // It may have ended by then, not have begun, or be stopped in between.
-    let _ = tokio::join!(Box::pin(load(wanted, &around)), stopping);
+    receipts
 }
 
 /// What the server said of documents that it refused.

@@ -1,6 +1,6 @@
 //! Loads of which the server refuses a tenth, whatever refuses it, against plain Rust and single inserts.
 
-use crate::scene::{Files, request, run, surroundings};
+use crate::scene::{Files, request, run, stopped, surroundings};
 use fastrand::Rng;
 use millstream_engine::{LoadRequest, Mode, StopReason, load};
 use millstream_pg::ErrorKind;
@@ -67,13 +67,17 @@ async fn table(client: &Client, obstacle: &str) -> String {
     name
 }
 
-fn adopting(table: &str, file: String, rng: &mut Rng) -> LoadRequest {
+fn adopting(table: &str, file: String) -> LoadRequest {
     let mut wanted = request(table, "id:text", &[file]);
     wanted.adopt = true;
     wanted.rejects_max = 1_000_000;
-    wanted.lanes = Some(rng.u16(1..4));
-    wanted.batch_rows = [7, 300, 100_000][rng.usize(..3)];
     wanted
+}
+
+/// The same in batches of a few documents, of some hundreds, or one of all.
+fn in_batches(wanted: LoadRequest, rng: &mut Rng) -> LoadRequest {
+    let (batch_rows, chunk_bytes) = [(7, 200), (300, 4_000), (100_000, 1 << 20)][rng.usize(..3)];
+    LoadRequest { lanes: Some(rng.u16(1..4)), batch_rows, chunk_bytes, ..wanted }
 }
 
 /// Lines, documents and what was said of them.
@@ -116,8 +120,9 @@ async fn new_keys(db: &TestDatabase, client: &Client, rng: &mut Rng, obstacle: &
         mixed.push(rng, &id);
     }
     let files = Files::new();
-    let wanted = adopting(&table, files.write("a", &mixed.text), rng);
-    for again in [false, true] {
+    let wanted = in_batches(adopting(&table, files.write("a", &mixed.text)), rng);
+    let ended = rng.bool() && stopped(&db.url(), &wanted, mixed.documents as u64, rng).await.is_some();
+    for again in [ended, true] {
         let receipt = run(&db.url(), &wanted).await.receipt;
         let (new, counters) = (if again { 0 } else { mixed.rows.len() }, receipt.counters);
         assert_eq!((counters.read, counters.inserted), (mixed.documents as u64, new as u64), "{obstacle}");
@@ -152,8 +157,15 @@ async fn an_earlier_document_of_a_key_is_stored_where_a_later_one_is_refused() {
                     mixed.push(&mut rng, &id);
                 }
                 let files = Files::new();
-                let wanted = adopting(&table, files.write("a", &mixed.text), &mut rng);
-                let receipt = run(&db.url(), &wanted).await.receipt;
+                let wanted = in_batches(adopting(&table, files.write("a", &mixed.text)), &mut rng);
+                let ended = match rng.bool() {
+                    true => stopped(&db.url(), &wanted, mixed.documents as u64, &mut rng).await,
+                    false => None,
+                };
+                let receipt = match ended {
+                    Some(outcome) => outcome.receipt,
+                    None => run(&db.url(), &wanted).await.receipt,
+                };
                 assert!(stored(&client, &table).await == mixed.rows, "{obstacle}");
                 assert_eq!(
                     (receipt.counters.read, receipt.counters.inserted),
@@ -189,9 +201,9 @@ async fn a_role_that_may_not_use_plpgsql_loads_the_same() {
         }
         // Making our own tables takes the right that is revoked then.
         let first = "{\"id\":\"0\",\"value\":0,\"bad\":0}\n";
-        run(&url, &adopting(&table, files.write("first", first), &mut rng)).await;
+        run(&url, &adopting(&table, files.write("first", first))).await;
         client.batch_execute("revoke usage on language plpgsql from public").await.unwrap();
-        let mut wanted = adopting(&table, files.write("a", &mixed.text), &mut rng);
+        let mut wanted = adopting(&table, files.write("a", &mixed.text));
         wanted.lanes = Some(2);
         let receipt = run(&url, &wanted).await.receipt;
         assert_eq!(receipt.counters.rejected, mixed.bad.len() as u64);
@@ -220,7 +232,7 @@ async fn an_error_that_is_no_refusal_rejects_nothing() {
             for n in 100..300 {
                 mixed.push(&mut rng, &n.to_string());
             }
-            let mut wanted = adopting(&table, files.write("a", &mixed.text), &mut rng);
+            let mut wanted = adopting(&table, files.write("a", &mixed.text));
             (wanted.lanes, wanted.batch_rows) = (Some(1), 1_000);
             let outcome = run(&db.url(), &wanted).await;
             assert_eq!(outcome.stopped, Some(StopReason::Failed));
@@ -246,7 +258,7 @@ async fn a_deadlock_among_refusals_is_tried_again() {
         for n in 100..400 {
             mixed.push(&mut rng, &n.to_string());
         }
-        let mut wanted = adopting(&table, files.write("a", &mixed.text), &mut rng);
+        let mut wanted = adopting(&table, files.write("a", &mixed.text));
         (wanted.lanes, wanted.batch_rows) = (Some(1), 1_000);
         let receipt = run(&db.url(), &wanted).await.receipt;
         assert_eq!((receipt.deadlocks, receipt.counters.rejected), (1, mixed.bad.len() as u64), "{receipt:?}");
@@ -267,7 +279,7 @@ async fn a_load_stops_soon_after_the_limit_of_rejects_and_goes_on_from_there() {
             for n in 0..60_000 {
                 mixed.push(&mut rng, &n.to_string());
             }
-            let mut wanted = adopting(&table, files.write("a", &mixed.text), &mut rng);
+            let mut wanted = adopting(&table, files.write("a", &mixed.text));
             (wanted.lanes, wanted.batch_rows, wanted.rejects_max) = (Some(2), 100_000, 500);
             let (around, _) = surroundings(&db.url());
             let outcome = Box::pin(load(&wanted, &around)).await.expect("the load begins");
@@ -296,7 +308,7 @@ async fn a_document_deleted_in_its_own_batch_is_gone_also_where_others_are_refus
         let files = Files::new();
         for mode in ["merge", "merge:deep", "sum:v", "replace"] {
             client.batch_execute(&format!("truncate {table}")).await.unwrap();
-            let mut wanted = adopting(&table, files.write(mode, &text), &mut Rng::with_seed(1));
+            let mut wanted = adopting(&table, files.write(mode, &text));
             wanted.mode = mode.parse::<Mode>().unwrap().with_tombstone(Some("gone=true".parse().unwrap()));
             (wanted.batch_rows, wanted.lanes) = (100_000, Some(1));
             let receipt = run(&db.url(), &wanted).await.receipt;

@@ -1,6 +1,6 @@
 //! A load in a test: documents in a file, a database, and an independent reading of the input.
 
-use millstream_engine::{Event, LoadRequest, Observer, Outcome, Stop, Surroundings, Tally, load};
+use millstream_engine::{Event, LoadRequest, Observer, Outcome, Stop, StopReason, Surroundings, Tally, load};
 use millstream_model::KeyRequest;
 use millstream_pg::{ConnInfo, Environment};
 use millstream_testkit::TestDatabase;
@@ -55,6 +55,37 @@ pub(crate) async fn run(url: &str, request: &LoadRequest) -> Outcome {
     let counters = outcome.receipt.counters;
     assert_eq!(counters.read, counters.accounted(), "{:?}", outcome.receipt);
     outcome
+}
+
+/// Runs a load of so many documents that is stopped somewhere, or dropped as if its process were killed. What came of
+/// it where it ended first all the same.
+pub(crate) async fn stopped(
+    url: &str,
+    wanted: &LoadRequest,
+    documents: u64,
+    rng: &mut fastrand::Rng,
+) -> Option<Outcome> {
+    let (around, _) = surroundings(url);
+    let (committed, drops) = (rng.u64(..documents), rng.bool());
+    let far_enough = async {
+        while around.tally.documents() < committed {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    };
+    let mut loading = Box::pin(load(wanted, &around));
+    let ended = tokio::select! {
+        ended = &mut loading => ended,
+        () = far_enough => {
+            // Once all are committed the load may be on record as finished.
+            if drops && around.tally.documents() < documents {
+                return None;
+            }
+            around.stop.stop(StopReason::Interrupted);
+            loading.await
+        }
+    };
+    // Stopped before it began it has no outcome.
+    ended.ok().filter(|outcome| outcome.stopped.is_none())
 }
 
 /// `id -> value` of a table loaded from [`Stream`] documents.

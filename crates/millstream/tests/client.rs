@@ -28,7 +28,8 @@ struct Input {
 impl Client {
     /// A load in small batches with these sources and options, and what standard input is to be.
     pub fn new(table: &str, url: &str, more: &[&str], input: Option<Vec<u8>>) -> Self {
-        let args = ["load", "--into", table, "--key", "id:bigint", "--db", url, "--batch-rows", "300"];
+        let args =
+            ["load", "--into", table, "--key", "id:bigint", "--db", url, "--batch-rows", "300", "--format", "ndjson"];
         let quiet = ["--max-rejects", "1000000", "--output", "json", "--progress", "none"];
         let args = [&args[..], &quiet, more].concat().into_iter().map(str::to_owned).collect();
         let input = input.map(|text| Arc::new(Input { text, open: AtomicUsize::new(0) }));

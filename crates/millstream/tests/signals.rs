@@ -2,7 +2,7 @@
 
 use crate::process::{command, millstream};
 use millstream_testkit::database;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -49,5 +49,33 @@ fn signals_end_a_waiting_command_with_their_code() {
         let kill = Command::new("kill").args(["-s", signal, &waiting.id().to_string()]).status();
         assert!(kill.unwrap().success());
         assert_eq!(waiting.wait().unwrap().code(), Some(code));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_was_stopped_is_promised_only_what_it_can_have() {
+    let db = database().await;
+    let url = db.url();
+    for (more, promised) in [
+        (&[][..], "a stream without --source-name cannot be gone on with"),
+        (&["--source-name", "pings"], "run the same command again to go on"),
+    ] {
+        let mut loading = command(&["load", "-", "--into", "public.stopped", "--key", "id:bigint", "--db", &url]);
+        let mut loading =
+            loading.args(more).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut documents = loading.stdin.take().unwrap();
+        documents.write_all(b"{\"id\":1}\n").unwrap();
+        let mut told = BufReader::new(loading.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.starts_with("load ") {
+            line.clear();
+            assert!(told.read_line(&mut line).unwrap() > 0, "it says when it begins");
+        }
+        let kill = Command::new("kill").args(["-s", "INT", &loading.id().to_string()]).status();
+        assert!(kill.unwrap().success());
+        let mut rest = String::new();
+        told.read_to_string(&mut rest).unwrap();
+        assert_eq!(loading.wait().unwrap().code(), Some(130), "{rest}");
+        assert!(rest.contains(promised), "{rest}");
     }
 }

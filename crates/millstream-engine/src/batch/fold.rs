@@ -106,6 +106,16 @@ impl Batch {
         self.longest as usize > COMPARED_BYTES_MAX
     }
 
+    /// Bytes of documents that are sent for groups at most: one of each where documents are stored as they come, else
+    /// no more than all of them together.
+    pub(crate) fn bytes_sent_max(&self, groups: &[Group], mode: &Mode) -> usize {
+        let bytes = |group: &Group| {
+            let lengths = self.members(group).map(|(_, row)| row.doc_len as usize);
+            if mode.stores_documents() { lengths.max().unwrap_or(0) } else { lengths.sum() }
+        };
+        groups.iter().map(bytes).sum()
+    }
+
     /// Key and [`winner`](Self::winner) of each group. In key order every document is in another place of
     /// memory: what is waited for one by one in the writing is waited for together here.
     pub(crate) fn winners(&self, groups: &[Group], mode: &Mode) -> impl Iterator<Item = (&[u8], Folded<'_>)> {
@@ -282,5 +292,38 @@ mod tests {
         assert!(sorted.is_sorted());
         assert!(sorted.iter().map(|bytes| prefix(bytes)).is_sorted());
         assert_eq!(prefix(b"12345678"), prefix(b"123456789"), "the rest decides");
+    }
+    /// A part whose documents are these bytes, all of the key that is their first one.
+    fn part(documents: &[&'static str]) -> Part {
+        let place = |n: usize| u32::try_from(n).expect("few bytes");
+        let (mut bytes, mut rows) = (Vec::new(), Vec::new());
+        for document in documents {
+            let start = place(bytes.len());
+            rows.push(Row {
+                offset: u64::from(start),
+                line: 1,
+                key_start: start,
+                key_len: 1,
+                version_len: 0,
+                doc_start: start,
+                doc_len: place(document.len()),
+                tombstone: false,
+            });
+            bytes.extend_from_slice(document.as_bytes());
+        }
+        let (keys, bytes_read) = (bytes.clone(), bytes.len() as u64);
+        let (bytes, rejects, refused) = (bytes::Bytes::from(bytes), Vec::new(), 0.into());
+        let (source, end, prefix_hash, hold, acknowledged) = (0, bytes_read, 0, None, false);
+        Part { source, end, prefix_hash, bytes, keys, rows, rejects, refused, bytes_read, hold, acknowledged }
+    }
+
+    #[test]
+    fn of_a_key_only_what_may_be_sent_counts() {
+        let batch = Batch::new(vec![part(&["a1", "b12", "a123", "a12", "c"])]);
+        for (mode, all, last) in [("replace", 4 + 3 + 1, 1), ("merge", 9 + 3 + 1, 1)] {
+            let mode: Mode = mode.parse().unwrap();
+            assert_eq!(batch.bytes_sent_max(batch.groups(), &mode), all, "{mode}");
+            assert_eq!(batch.bytes_sent_max(&batch.groups()[2..], &mode), last, "{mode}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::compression::{COMPRESSIONS, Decompressor, FOREIGN, Trouble};
 use super::raw::{Progress, Raw};
 use crate::limits::ZSTD_WINDOW_LOG_MAX;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -48,11 +48,12 @@ impl Input {
         if facts.is_dir() {
             return Err(SourceError::Directory { name });
         }
-        let total = facts.is_file().then_some(facts.len());
+        // Standard input may have been read in part.
+        let total = facts.is_file().then(|| facts.len().saturating_sub((&file).stream_position().unwrap_or(0)));
         Self::from_reader(Box::new(file), &name, total)
     }
 
-    /// Takes any reader. Without a known `total` the reader counts as live: what it gives is
+    /// Takes any reader. One that ends before a known `total` fails there. Without, the reader counts as live: what it gives is
     /// handed on at once instead of being collected to whole chunks.
     ///
     /// # Errors
@@ -278,6 +279,29 @@ mod tests {
         assert!(matches!(error, SourceError::Directory { .. }), "{error}");
         let error = open(Path::new("/no/such/file"), 0, "ndjson", &options).err().unwrap();
         assert_eq!(error.hint(), "check the path");
+    }
+
+    #[test]
+    fn a_file_that_becomes_shorter_while_it_is_read_does_not_end_well() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("rotated");
+        for (left, whole) in [(500_000, 600_000), (0, 600_000)] {
+            std::fs::write(&path, vec![b'x'; whole]).unwrap();
+            let mut input =
+                Input::from_reader(Box::new(File::open(&path).unwrap()), "rotated", Some(whole as u64)).unwrap();
+            File::options().write(true).open(&path).unwrap().set_len(left).unwrap();
+            let (mut into, mut bytes) = (vec![0; 1 << 20], 0);
+            let error = loop {
+                match input.read(&mut into) {
+                    Ok(Got::Bytes(n)) => bytes += n,
+                    Ok(other) => panic!("{other:?} after {bytes} of {whole} bytes"),
+                    Err(error) => break error,
+                }
+            };
+            assert!(bytes < whole, "{bytes}");
+            let SourceError::Read { source, .. } = &error else { panic!("{error:?}") };
+            assert!(source.to_string().contains("shorter"), "{source}");
+        }
     }
 
     #[test]

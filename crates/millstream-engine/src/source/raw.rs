@@ -18,7 +18,7 @@ impl Progress {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// Size of the file in bytes; `None` for a stream.
+    /// Size of the file in bytes, of standard input from where it stands; `None` for a stream.
     pub fn bytes_total(&self) -> Option<u64> {
         self.total
     }
@@ -89,6 +89,10 @@ impl Raw {
 fn read(reader: &mut dyn Read, into: &mut [u8], progress: &Progress) -> io::Result<usize> {
     loop {
         match reader.read(into) {
+            Ok(0) if !into.is_empty() && progress.total.is_some_and(|total| progress.bytes_read() < total) => {
+                let shorter = "it has become shorter since it was opened";
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, shorter));
+            }
             Ok(n) => {
                 progress.read.fetch_add(n as u64, Ordering::Relaxed);
                 return Ok(n);

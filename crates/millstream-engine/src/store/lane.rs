@@ -5,6 +5,7 @@ use crate::error::Error;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use millstream_model::Counters;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement};
 
 /// A batch's line: watermark and counters, committed with the batch.
@@ -23,6 +24,9 @@ pub(crate) struct Advance {
 /// `division_by_zero`, by which `lane_advance.sql` ends a transaction of a lane it no longer owns.
 const FENCED_SQLSTATE: &str = "22012";
 
+/// `foreign_key_violation`: a reject refers to nothing but its load.
+const NO_LOAD_SQLSTATE: &str = "23503";
+
 impl Advance {
     /// Executes `lane_advance.sql`.
     ///
@@ -37,21 +41,23 @@ impl Advance {
         let hash: &[u8] = &hash;
         let counters = self.counters.to_array().map(int);
         let reject_bytes = int(self.reject_bytes);
-        let mut values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
-            vec![&self.load_id, &lane, &self.epoch, &source, &offset, &hash];
-        values.extend(counters.iter().map(|c| c as &(dyn tokio_postgres::types::ToSql + Sync)));
+        let mut values: Vec<&(dyn ToSql + Sync)> = vec![&self.load_id, &lane, &self.epoch, &source, &offset, &hash];
+        values.extend(counters.iter().map(|c| c as &(dyn ToSql + Sync)));
         values.push(&reject_bytes);
-        match client.query_one(statement, &values).await {
-            Ok(_) => Ok(()),
-            Err(e) if e.code().is_some_and(|c| c.code() == FENCED_SQLSTATE) => {
-                Err(Error::Fenced { load_id: self.load_id })
-            }
-            Err(e) => Err(e.into()),
-        }
+        let advanced = client.query_one(statement, &values).await;
+        advanced.map(drop).map_err(|error| fenced(error, FENCED_SQLSTATE, self.load_id))
     }
 }
 
+/// What an error means by which the server tells that the load's record is gone, or another run's.
+fn fenced(error: tokio_postgres::Error, sqlstate: &str, load_id: i64) -> Error {
+    if error.code().is_some_and(|code| code.code() == sqlstate) { Error::Fenced { load_id } } else { error.into() }
+}
+
 /// Stores rejects, at most [`REJECT_ROWS`](crate::limits::REJECT_ROWS); one that is there already stays as it is.
+///
+/// # Errors
+/// [`Error::Fenced`] when the load was forgotten.
 pub(crate) async fn insert_rejects(
     client: &Client,
     statement: &Statement,
@@ -72,13 +78,10 @@ pub(crate) async fn insert_rejects(
         rejects.iter().map(|r| text_of(&r.bytes).is_none().then(|| STANDARD.encode(&r.bytes))).collect();
     let whole: Vec<i64> = rejects.iter().map(|r| int(r.whole_bytes)).collect();
     let truncated: Vec<bool> = rejects.iter().map(|r| r.bytes.len() as u64 != r.whole_bytes).collect();
-    client
-        .execute(
-            statement,
-            &[&load_id, &sources, &offsets, &lines, &reasons, &details, &texts, &base64, &whole, &truncated],
-        )
-        .await?;
-    Ok(())
+    let values: [&(dyn ToSql + Sync); 10] =
+        [&load_id, &sources, &offsets, &lines, &reasons, &details, &texts, &base64, &whole, &truncated];
+    let inserted = client.execute(statement, &values).await;
+    inserted.map(drop).map_err(|error| fenced(error, NO_LOAD_SQLSTATE, load_id))
 }
 
 /// The bytes as text that PostgreSQL can hold.

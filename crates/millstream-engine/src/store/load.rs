@@ -2,7 +2,7 @@
 
 use super::finished::finished;
 use super::freeze::refuse_frozen;
-use super::lock::load_lock_keys;
+use super::lock::{at_work, load_lock_keys};
 use super::schema::Schema;
 use super::segments::refuse_appended;
 use super::unlogged;
@@ -182,7 +182,7 @@ async fn lock_unfinished(
     let Some(Unfinished { load_id, difference }) = find_unfinished(client, schema, identity).await? else {
         return Ok(None);
     };
-    lock(client, load_id).await?;
+    lock(client, schema, load_id).await?;
     if !resume {
         let (class, id) = load_lock_keys(load_id);
         client.execute("select pg_advisory_unlock($1, $2)", &[&class, &id]).await?;
@@ -192,10 +192,10 @@ async fn lock_unfinished(
 }
 
 /// Takes a load's advisory lock, which the session then holds until its end.
-async fn lock(client: &Client, load_id: i64) -> Result<(), Error> {
+async fn lock(client: &Client, schema: &Schema, load_id: i64) -> Result<(), Error> {
     let (class, id) = load_lock_keys(load_id);
     let locked: bool = client.query_one("select pg_try_advisory_lock($1, $2)", &[&class, &id]).await?.get(0);
-    if locked { Ok(()) } else { Err(Error::LoadRunning { load_id }) }
+    if locked { Ok(()) } else { Err(Error::LoadRunning { load_id, backend: at_work(client, schema, load_id).await? }) }
 }
 
 /// An unfinished load that reads some of the same sources.
@@ -254,7 +254,7 @@ async fn insert(client: &Client, schema: &Schema, identity: &Identity, lanes: u1
         )
         .await?;
     let load_id = row.get(0);
-    lock(client, load_id).await?;
+    lock(client, schema, load_id).await?;
     Ok(load_id)
 }
 

@@ -1,7 +1,7 @@
 //! Loads on record: listed, forgotten, pruned.
 
 use super::collections::optional_count;
-use super::lock::{LOAD_LOCK_CLASS, load_lock_keys};
+use super::lock::{LOAD_LOCK_CLASS, at_work, load_lock_keys};
 use super::schema::Schema;
 use crate::error::Error;
 use serde::Serialize;
@@ -64,7 +64,7 @@ pub async fn find(client: &Client, schema: &Schema, load_id: i64) -> Result<Opti
 /// [`Error::LoadRunning`] while a process runs it.
 pub async fn forget(client: &mut Client, schema: &Schema, load_id: i64) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
-    lock(&transaction, load_id).await?;
+    lock(&transaction, schema, load_id).await?;
     let removed = transaction.execute(&schema.sql("delete from {schema}.load where load_id = $1"), &[&load_id]).await?;
     transaction.commit().await?;
     Ok(removed > 0)
@@ -92,15 +92,16 @@ pub(super) async fn lock_unfinished(
         )
         .await?;
     for row in unfinished {
-        lock(transaction, row.get(0)).await?;
+        lock(transaction, schema, row.get(0)).await?;
     }
     Ok(())
 }
 
-async fn lock(transaction: &Transaction<'_>, load_id: i64) -> Result<(), Error> {
+async fn lock(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
     let (class, id) = load_lock_keys(load_id);
     let row = transaction.query_one("select pg_try_advisory_xact_lock($1, $2)", &[&class, &id]).await?;
-    if row.get(0) { Ok(()) } else { Err(Error::LoadRunning { load_id }) }
+    let (locked, backend): (bool, _) = (row.get(0), at_work(transaction, schema, load_id).await?);
+    if locked && backend.is_none() { Ok(()) } else { Err(Error::LoadRunning { load_id, backend }) }
 }
 
 async fn read(client: &Client, schema: &Schema, load_id: Option<i64>) -> Result<Vec<LoadSummary>, Error> {

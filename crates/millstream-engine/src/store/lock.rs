@@ -1,5 +1,9 @@
 //! The advisory lock by which a running load is known.
 
+use super::schema::Schema;
+use crate::error::Error;
+use tokio_postgres::GenericClient;
+
 /// First key of the lock, the same for every load: `msld` in ASCII.
 pub(super) const LOAD_LOCK_CLASS: i32 = 0x6d73_6c64;
 
@@ -9,6 +13,13 @@ pub fn load_lock_keys(load_id: i64) -> (i32, i32) {
     // Identity values beyond 2^31 share a lock with a load two thousand million loads older.
     let id = i32::try_from(load_id & i64::from(i32::MAX)).expect("31 bits fit");
     (LOAD_LOCK_CLASS, id)
+}
+
+/// The process of the server that works for a load, our own left aside.
+pub(super) async fn at_work(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<Option<i32>, Error> {
+    let sql = schema.sql(include_str!("load_at_work.sql"));
+    let row = client.query_opt(&sql, &[&load_id, &LOAD_LOCK_CLASS]).await?;
+    Ok(row.map(|row| row.get(0)))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The segments of collections in the log layout: which there are, which may be merged, what they and the table hold.
 
 use super::collections::Collection;
-use super::lock::LOAD_LOCK_CLASS;
+use super::lock::{LOAD_LOCK_CLASS, at_work};
 use super::schema::Schema;
 use crate::error::Error;
 use crate::limits::{COMPACTION_SEGMENTS_MAX, SEGMENT_HOLD_TRIES_MAX};
@@ -190,7 +190,10 @@ pub(crate) fn newest(schema: &Schema, table: &str, keys: &[String], segments: &[
 pub(crate) fn appended(schema: &Schema, keys: &str, doc: &str, segments: &[Segment]) -> String {
     let rows = segments.iter().enumerate();
     let rows = rows.map(|(place, segment)| {
-        format!("select {keys}, {doc}, {place} as millstream_place, ctid as millstream_at from {}", segment.table(schema))
+        format!(
+            "select {keys}, {doc}, {place} as millstream_place, ctid as millstream_at from {}",
+            segment.table(schema)
+        )
     });
     rows.collect::<Vec<_>>().join(" union all ")
 }
@@ -224,7 +227,8 @@ pub(crate) async fn refuse_appended(
     // First, because what they commit until they end is in the list then.
     let runs = runs_at_work(client, schema, table_oid).await?;
     if let Some(run) = runs.into_iter().find(|run| run.appends) {
-        return Err(Error::LoadRunning { load_id: run.load_id });
+        let backend = at_work(client, schema, run.load_id).await?;
+        return Err(Error::LoadRunning { load_id: run.load_id, backend });
     }
     match list(client, schema, table_oid).await?.len() {
         0 => Ok(()),

@@ -20,7 +20,7 @@ pub(super) static WRITER: Writer = Writer { name: "arrays", write };
 /// Whether groups of a batch are few and small enough for this writer.
 pub(super) fn fit(session: Session<'_>, batch: &Batch, groups: &[Group]) -> bool {
     (1..=session.target.arrays_rows_max).contains(&groups.len())
-        && batch.counters().bytes_read <= ARRAYS_BYTES_MAX as u64
+        && batch.bytes_sent_max(groups, &session.target.mode) <= ARRAYS_BYTES_MAX
 }
 
 fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {

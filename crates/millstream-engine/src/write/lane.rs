@@ -27,6 +27,8 @@ pub(crate) struct Lane {
     epoch: i32,
     /// Batches the lane's row says are committed.
     batches: i64,
+    /// The batch whose commit was sent last, until that is known to have happened.
+    sent: Option<Sent>,
     choice: Choice,
     /// Committed batches that a crash of the server could still take.
     kept: Kept,
@@ -39,6 +41,14 @@ pub(crate) struct Lane {
     reconnected: bool,
 }
 
+/// What becomes of a batch with its commit.
+struct Sent {
+    counters: Counters,
+    /// Documents that the server has refused, and the bytes that are kept of them.
+    refused: (u64, u64),
+    writer: &'static str,
+}
+
 /// What the lane's row says after the connection was lost.
 enum Found {
     /// All that is known to be committed, and no more.
@@ -48,6 +58,9 @@ enum Found {
     /// Less, for the server has crashed: the batches it lost, oldest first.
     Lost(Vec<Vec<Part>>),
 }
+
+/// More is committed than was sent.
+const UNSENT: Error = Error::Ledger("a lane's row counts batches that the lane did not send");
 
 /// How a transaction begins.
 const OPENING: &str = "begin; set constraints all immediate";
@@ -72,6 +85,7 @@ impl Lane {
             link,
             epoch,
             batches,
+            sent: None,
             choice,
             kept,
             flushing,
@@ -187,26 +201,29 @@ impl Lane {
         let durability = self.setup.target.durability;
         self.flushing = durability.keeps() && self.kept.is_full(self.setup.batch_bytes_max);
         let mut attempt = 1;
-        let counters = loop {
+        loop {
+            self.sent = None;
             let error = match self.attempt(&batch).await {
-                Ok(Some(counters)) => break counters,
-                Ok(None) => return Ok(batch.halves()),
+                Ok(true) => break,
+                Ok(false) => return Ok(batch.halves()),
                 Err(error) => error,
             };
             self.report.pause(&self.setup, &mut attempt, error).await?;
             match self.recover(&mut attempt, true).await? {
                 Found::Same => {}
-                // The receipt takes its counts from the database; the tally only feeds the progress.
-                Found::Committed => break batch.counters(),
+                Found::Committed => break,
                 Found::Lost(mut lost) => {
                     lost.push(batch.into_parts());
                     return Ok(lost);
                 }
             }
-        };
+        }
         failpoint::hit("batch-committed").await?;
+        let Some(Sent { counters, refused, writer }) = self.sent.take() else { return Err(UNSENT) };
+        *self.report.writers.entry(writer.to_owned()).or_default() += 1;
         if !batch.acknowledged() {
             self.setup.tally.committed(counters);
+            self.setup.tally.refused(refused.0, refused.1);
         }
         let parts = batch.committed();
         if self.flushing {
@@ -248,7 +265,7 @@ impl Lane {
         match batches - before {
             0 => Ok(Found::Same),
             1 if sent => Ok(Found::Committed),
-            more if more > 0 => Err(Error::Ledger("a lane's row counts batches that the lane did not send")),
+            more if more > 0 => Err(UNSENT),
             less => {
                 let missing = Error::CommitsLost { lane, batches: -less };
                 let lost = usize::try_from(-less).ok().and_then(|count| self.kept.lost(count)).ok_or(missing)?;
@@ -259,8 +276,8 @@ impl Lane {
         }
     }
 
-    /// One try at a batch, in one transaction; `None` when it is to be halved.
-    async fn attempt(&mut self, batch: &Batch) -> Result<Option<Counters>, Error> {
+    /// One try at a batch, in one transaction, which it commits; false when it is to be halved.
+    async fn attempt(&mut self, batch: &Batch) -> Result<bool, Error> {
         failpoint::hit("batch-collected").await?;
         if self.caution.walks() && !batch.groups().is_empty() {
             return self.replay(batch).await;
@@ -281,16 +298,13 @@ impl Lane {
         };
         failpoint::hit("batch-written").await?;
         let writer = self.writer(batch);
-        let mut counters = batch.counters();
-        counters += self.setup.target.mode.count(written);
-        self.finish(batch, counters, &[]).await?;
+        self.finish(batch, writer.name, written, &[]).await?;
         self.choice.wrote(self.session("").compares(writer), written);
         self.caution.wrote(batch.groups().len());
         if let Some(sample) = sample {
             self.choice.compared(sample);
         }
-        *self.report.writers.entry(writer.name.to_owned()).or_default() += 1;
-        Ok(Some(counters))
+        Ok(true)
     }
 
     /// Writes, and asks how a sample of the batch compares where that may change how the next one is
@@ -324,8 +338,8 @@ impl Lane {
         session.write(self.writer(batch), batch, batch.groups()).await
     }
 
-    /// The batch again, so that only what the server refuses is rejected; `None` when it is to be halved.
-    async fn replay(&mut self, batch: &Batch) -> Result<Option<Counters>, Error> {
+    /// The batch again, so that only what the server refuses is rejected; false when it is to be halved.
+    async fn replay(&mut self, batch: &Batch) -> Result<bool, Error> {
         let (documents_max, bytes_max) = self.setup.rejects.left(&self.setup.tally);
         let mut walker = match self.link.walker.take() {
             Some(walker) => walker,
@@ -337,33 +351,36 @@ impl Lane {
             self.caution = Caution::default();
         }
         self.link.walker = Some(walker);
-        let Some(Refused { written, rejects }) = refused? else { return Ok(None) };
-        if batch.parts() > 1 && rejects.iter().map(|r| r.bytes.len() as u64).sum::<u64>() > bytes_max {
+        let Some(Refused { written, rejects }) = refused? else { return Ok(false) };
+        if batch.parts() > 1 && kept_bytes(&rejects) > bytes_max {
             self.link.connection.client.batch_execute("rollback").await?;
-            return Ok(None);
+            return Ok(false);
         }
         failpoint::hit("batch-replayed").await?;
-        let mut counters = batch.counters();
-        counters += self.setup.target.mode.count(written);
-        counters.rejected += rejects.len() as u64;
-        self.finish(batch, counters, &rejects).await?;
-        if !batch.acknowledged() {
-            self.setup.tally.refused(rejects.len() as u64, rejects.iter().map(|r| r.bytes.len() as u64).sum());
-        }
+        self.finish(batch, replay::NAME, written, &rejects).await?;
         self.choice.walked(written);
         self.caution.walked(!rejects.is_empty());
-        *self.report.writers.entry("replay".to_owned()).or_default() += 1;
-        Ok(Some(counters))
+        Ok(true)
     }
 
     /// Rejects, watermark and counters, and the commit, in one flight.
-    async fn finish(&mut self, batch: &Batch, counters: Counters, refused: &[RejectedDocument]) -> Result<(), Error> {
+    async fn finish(
+        &mut self,
+        batch: &Batch,
+        writer: &'static str,
+        written: Written,
+        refused: &[RejectedDocument],
+    ) -> Result<(), Error> {
+        let mut counters = batch.counters();
+        counters += self.setup.target.mode.count(written);
+        counters.rejected += refused.len() as u64;
         assert_eq!(counters.read, counters.accounted(), "every document of a batch is in exactly one column");
         batch.refuse(refused);
+        self.sent = Some(Sent { counters, refused: (refused.len() as u64, kept_bytes(refused)), writer });
         let Link { connection, prepared, .. } = &self.link;
         let client = &connection.client;
         let rejects: Vec<&RejectedDocument> = batch.rejects().chain(refused).collect();
-        let reject_bytes = rejects.iter().map(|r| r.bytes.len() as u64).sum();
+        let reject_bytes = batch.rejects().chain(refused).map(|r| r.bytes.len() as u64).sum();
         let insert = |some| crate::store::insert_rejects(client, &prepared.reject, self.setup.load_id, some);
         let mut chunks = rejects.chunks(REJECT_ROWS);
         let last_rejects = chunks.next_back().unwrap_or_default();
@@ -406,6 +423,11 @@ impl Lane {
             opening,
         }
     }
+}
+
+/// Bytes that are kept of rejects.
+fn kept_bytes(rejects: &[RejectedDocument]) -> u64 {
+    rejects.iter().map(|reject| reject.bytes.len() as u64).sum()
 }
 
 /// What every batch's transaction begins with, and one whose commit is to wait for the disk.

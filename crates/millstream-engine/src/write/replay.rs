@@ -8,6 +8,9 @@ use crate::limits::{REFUSAL_BYTES_MAX, WALK_REFUSED_MAX};
 use crate::merge::Written;
 use millstream_model::{Fault, Reason};
 
+/// The name in the receipt of a batch that was written in this way.
+pub(super) const NAME: &str = "replay";
+
 /// What became of a refused batch.
 #[derive(Debug, Default)]
 pub(super) struct Refused {

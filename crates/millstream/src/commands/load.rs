@@ -230,7 +230,7 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
     let published = publish(args, &outcome, &db, output, &signals).await;
     let exit = end(&outcome, &request)?;
     if matches!(exit, Exit::Interrupted | Exit::Terminated) {
-        note(&format!("what the receipt counts is committed; {AGAIN}"));
+        note(&format!("what the receipt counts is committed; {}", again(&request)));
     }
     match published? {
         Exit::Done if exit == Exit::Done => shown.map(|()| exit),
@@ -314,14 +314,20 @@ pub(super) async fn run_load(
     if outcome.is_err() && tally.documents() > 0 {
         let committed = quantity::things(tally.documents(), "document");
         note(&format!(
-            "{committed} of this run are committed, but the server is not there to give the receipt; {AGAIN}"
+            "{committed} of this run are committed, but the server is not there to give the receipt; {}",
+            again(request)
         ));
     }
     Ok(outcome?)
 }
 
 /// The way out of a load that ended early.
-const AGAIN: &str = "run the same command again to go on from the last commit";
+fn again(request: &LoadRequest) -> &'static str {
+    match request.is_resumable() {
+        true => "run the same command again to go on from the last commit",
+        false => "a stream without --source-name cannot be gone on with",
+    }
+}
 
 /// The exit of a load, after its receipt was printed.
 pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Failure> {
@@ -349,7 +355,7 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
         }
         (Some(StopReason::Failed), Some(error)) => {
             let failure = Failure::judged(error, error.kind(), error.hint());
-            note(&format!("what the receipt counts is committed; {AGAIN}"));
+            note(&format!("what the receipt counts is committed; {}", again(request)));
             Err(failure)
         }
         (Some(StopReason::Failed), None) => Err(Failure::bug("a load failed without an error")),

@@ -93,7 +93,14 @@ async fn mix(server: &Server, table: &str, course: Course, rng: &mut Rng) {
                 let output = clients[n].kill().await;
                 assert!(output.is_none_or(|o| is_killed(o.status) || o.status.code() == Some(1)));
                 if !committed(&watch, table, n).await.1 {
+                    let ended = runs(&watch, table, n).await;
                     clients[n].start(rng.u16(1..4), "");
+                    // Until then backends of the killed run may commit, which is not going on.
+                    until("the next run begins", async || {
+                        clients[n].runs();
+                        runs(&watch, table, n).await > ended
+                    })
+                    .await;
                 }
             }
         }
@@ -110,8 +117,24 @@ async fn mix(server: &Server, table: &str, course: Course, rng: &mut Rng) {
     check(&url, table, &traffic).await;
     let of_stream = dir.path().join("stream.ndjson");
     std::fs::write(&of_stream, &stream.text).unwrap();
-    let verify = ["verify", path.to_str().unwrap(), of_stream.to_str().unwrap(), "--into", table, "--key", "id"];
+    let verify = [
+        "verify",
+        path.to_str().unwrap(),
+        of_stream.to_str().unwrap(),
+        "--into",
+        table,
+        "--key",
+        "id",
+        "--format",
+        "ndjson",
+    ];
     millstream(&[&verify, MODE, &["--exact", "--db", &url]].concat()).ends(0);
+}
+
+/// How often the file's load (0) or the stream's (1) has begun.
+async fn runs(watch: &tokio_postgres::Client, table: &str, load: usize) -> i32 {
+    let sql = "select runs from millstream.load where table_oid = to_regclass($1) and (sources = '{the stream}') = $2";
+    watch.query_one(sql, &[&table, &(load == 1)]).await.unwrap().get(0)
 }
 
 /// Documents committed of the file's load (0) or the stream's (1), and whether it is finished.
