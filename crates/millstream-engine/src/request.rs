@@ -212,6 +212,13 @@ impl LoadRequest {
                 "leave out one of them: nothing judges documents while they are appended",
             );
         }
+        // Up to here the decoder knows that jsonb takes a document, and only the server would judge beyond.
+        if self.document_bytes_max > DOCUMENT_BYTES_MAX {
+            return refuse(
+                format!("documents above {} MiB do not go with --layout {layout}", DOCUMENT_BYTES_MAX >> 20),
+                "leave it out: the server looks at documents only when it merges them",
+            );
+        }
         if self.skip_unchanged == SkipUnchanged::On {
             return refuse(
                 format!("--skip-unchanged on does not go with --layout {layout}"),
@@ -236,6 +243,16 @@ mod tests {
         for (chunk_bytes, fits) in [(0, false), (1, true), (CHUNK_BYTES_MAX, true), (CHUNK_BYTES_MAX + 1, false)] {
             request.chunk_bytes = chunk_bytes;
             assert_eq!(request.check().is_ok(), fits, "{chunk_bytes}");
+        }
+    }
+
+    #[test]
+    fn what_only_the_server_can_judge_is_not_appended() {
+        let mut request = LoadRequest::new("a".parse().unwrap(), Vec::new(), vec!["file".into()]);
+        request.layout = Layout::by_name("log").unwrap();
+        for (document_bytes_max, fits) in [(DOCUMENT_BYTES_MAX, true), (DOCUMENT_BYTES_MAX + 1, false)] {
+            request.document_bytes_max = document_bytes_max;
+            assert_eq!(request.check().is_ok(), fits, "{document_bytes_max}");
         }
     }
 

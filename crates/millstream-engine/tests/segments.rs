@@ -64,12 +64,12 @@ async fn segments_and_table_are_read_as_of_one_moment() {
         let transaction = client.transaction().await.unwrap();
         let merged = format!(
             "lock table millstream.segment_{first} in access exclusive mode;
-             create table millstream.segment_1000 (id text, doc jsonb);
+             create table millstream.segment_1000 (id text, doc text);
              insert into millstream.segment_1000 values
                  ('a', '{{\"id\":\"a\",\"value\":2}}'), ('b', '{{\"id\":\"b\",\"value\":2}}');
              insert into millstream.segment (segment_id, table_oid, load_id, run_order, documents, bytes)
              select 1000, table_oid, load_id, run_order, 2, 40 from millstream.segment;
-             insert into public.moment select * from millstream.segment_1000"
+             insert into public.moment select id, doc::jsonb from millstream.segment_1000"
         );
         transaction.batch_execute(&merged).await.unwrap();
         let (url, wanted) = (db.url(), request("moment", "id", &[newer]));
@@ -149,6 +149,42 @@ async fn who_may_read_the_table_may_read_what_waits_for_it() {
         let found = verified(&url, request("shared", "id", &[file])).await;
         assert_eq!((found.equal, found.different), (0, 1), "{found:?}");
         assert!(found.warnings.iter().any(|warning| warning.contains("segments")), "{found:?}");
+    })
+    .await;
+}
+
+/// A policy decides by rows of the table, so that what waits for a table with one is shown to nobody whom it is for.
+#[tokio::test]
+async fn what_row_security_hides_in_the_table_does_not_show_while_it_waits() {
+    each_build(async |db| {
+        let files = Files::new();
+        let file = files.write("a", "{\"id\":\"a\",\"value\":1}\n");
+        let wanted = appending("secret", std::slice::from_ref(&file), 10);
+        run(&db.url(), &wanted).await;
+        db.client()
+            .await
+            .batch_execute(
+                "alter table public.secret enable row level security;
+                 create policy nothing on public.secret using (false)",
+            )
+            .await
+            .unwrap();
+        let (url, _) = role(
+            &db,
+            "reader",
+            "grant select on public.secret to {role}; grant usage on schema millstream to {role};
+             grant select on all tables in schema millstream to {role}",
+        )
+        .await;
+        let mut client = connect(&url).await;
+        let refused = value(&mut client, "secret", "a").await.expect_err("no policy reaches a segment");
+        assert!(refused.to_string().contains("row-level security"), "{refused}");
+        assert!(refused.hint().expect("a way out").contains("millstream compact secret"), "{refused}");
+        assert_eq!(value(&mut db.client().await, "secret", "a").await.unwrap(), Some(1), "its owner sees all");
+        let refused = Box::pin(load(&wanted, &surroundings(&db.url()).0)).await.expect_err("no more of it");
+        assert!(refused.to_string().contains("row-level security"), "{refused}");
+        compacted(&db, "secret", 1).await.unwrap();
+        assert_eq!(value(&mut client, "secret", "a").await.unwrap(), None);
     })
     .await;
 }

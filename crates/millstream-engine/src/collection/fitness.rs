@@ -42,13 +42,26 @@ pub(super) fn check(
     if let Some((problem, hint)) = request.mode.tombstone().and_then(|_| no_deletes(table)) {
         return Err(refuse(problem, hint));
     }
-    if request.layout.appends && !table.privileges.delete {
-        return Err(refuse(
-            "this role may not delete, which merging what is appended may have to".into(),
-            "ask the owner to grant it, or leave out --layout log".into(),
-        ));
+    if let Some((problem, hint)) = request.layout.appends.then(|| no_segments(table)).flatten() {
+        return Err(refuse(problem, hint));
     }
     Ok((key, warnings(table)))
+}
+
+/// Why documents cannot wait in segments for the table.
+fn no_segments(table: &Table) -> Option<(String, String)> {
+    if table.row_security.enabled {
+        return Some((
+            "it has row-level security, which does not reach documents that wait in segments".into(),
+            "leave out --layout log".into(),
+        ));
+    }
+    (!table.privileges.delete).then(|| {
+        (
+            "this role may not delete, which merging what is appended may have to".into(),
+            "ask the owner to grant it, or leave out --layout log".into(),
+        )
+    })
 }
 
 /// Why documents cannot delete rows of the table.

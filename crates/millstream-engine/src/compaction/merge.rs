@@ -96,8 +96,9 @@ impl Merge {
         Error::Request {
             problem: format!("{table} refuses documents that wait to be merged into it: {error}"),
             hint: format!(
-                "nothing is lost: drop the constraint, index or trigger that refuses them, then again: \
-                 millstream compact {table}"
+                "nothing is lost: drop the constraint, index or trigger that refuses them, or mend the row of \
+                 {} whose document is no jsonb, then again: millstream compact {table}",
+                self.schema.sql("{schema}.segment_N")
             ),
         }
     }
@@ -133,10 +134,42 @@ impl Merge {
     fn sql(&self, range: usize, empty: bool) -> String {
         let sql = if empty { include_str!("merge_new.sql") } else { include_str!("merge.sql") };
         sql.replace("{latest}", &self.latest)
-            .replace("{range}", &range::condition(&self.key, &self.bounds, range))
             .replace("{table}", &self.table)
             .replace("{key}", &self.key_list)
             .replace("{join}", &self.join)
             .replace("{values}", &self.values)
+            // Last, for it holds keys, in which anything may stand.
+            .replace("{range}", &range::condition(&self.key, &self.bounds, range))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_model::KeyType;
+
+    #[test]
+    fn keys_are_no_templates() {
+        let merge = Merge {
+            schema: Schema::new("millstream"),
+            collection: "t".parse().unwrap(),
+            table: "\"public\".\"t\"".into(),
+            table_oid: 1,
+            compaction: 1,
+            key: vec![KeyColumn { name: "id".into(), path: vec!["id".into()], key_type: KeyType::Text }],
+            bounds: vec!["{table} {key} {join} {values} {latest}".into()],
+            latest: include_str!("latest.sql").into(),
+            key_list: "\"id\"".into(),
+            join: "stored.\"id\" = latest.\"id\"".into(),
+            values: "latest.\"id\"".into(),
+            empty: false,
+        };
+        for (range, comparison) in ["<", ">="].into_iter().enumerate() {
+            for empty in [false, true] {
+                let sql = merge.sql(range, empty);
+                let condition = format!("(\"id\") {comparison} ('{}'::text)", merge.bounds[0]);
+                assert!(sql.contains(&condition), "{sql}");
+            }
+        }
     }
 }

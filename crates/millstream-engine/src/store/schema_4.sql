@@ -78,7 +78,7 @@ create sequence {schema}.run_number;
 alter table {schema}.load add column run_order bigint not null default 0;
 
 -- A segment of the log layout: documents of one lane, in their order, in the table {schema}.segment_ID (the key's
--- columns and doc, null where a document deletes), committed at once. `compaction` is the group with which it is
+-- columns and doc, as text, null where a document deletes), committed at once. `compaction` is the group with which it is
 -- being merged into the collection's table, in ranges of keys between the `bounds`; see `merged_range`.
 create sequence {schema}.segment_number;
 create table {schema}.segment (

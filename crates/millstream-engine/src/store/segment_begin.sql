@@ -12,6 +12,7 @@ select
             coalesce(c.relacl, pg_catalog.acldefault('r', c.relowner))
         ) a
         where c.oid = $1
+          and not c.relrowsecurity
           and a.privilege_type = 'SELECT'
           and pg_catalog.pg_get_userbyid(a.grantee) <> current_user
     ) as readers

@@ -108,13 +108,14 @@ async fn hold_in_transaction(
     table_oid: u32,
     name: &CollectionName,
 ) -> Result<Vec<Segment>, Error> {
-    client.batch_execute("begin").await?;
+    client.batch_execute("begin isolation level repeatable read").await?;
     let mut segments = list(client, schema, table_oid).await?;
+    if segments.is_empty() {
+        // Of what is appended and merged from now on the snapshot shows nothing, neither here nor there.
+        return Ok(segments);
+    }
+    refuse_row_security(client, table_oid, name).await?;
     for _ in 0..SEGMENT_HOLD_TRIES_MAX {
-        if segments.is_empty() {
-            // The table is all there is, and one statement reads it.
-            return Ok(segments);
-        }
         let mut tables = vec![quote_qualified(&name.schema, &name.table)];
         tables.extend(segments.iter().map(|segment| segment.table(schema)));
         let locked = format!(
@@ -142,6 +143,18 @@ async fn hold_in_transaction(
         }
     }
     Err(Error::CompactionBusy { collection: name.clone() })
+}
+
+/// A policy of the table decides by its rows, and does not reach what waits for it.
+async fn refuse_row_security(client: &Client, table_oid: u32, name: &CollectionName) -> Result<(), Error> {
+    let active = "select coalesce(pg_catalog.row_security_active($1::pg_catalog.oid), false)";
+    if !client.query_one(active, &[&table_oid]).await?.get::<_, bool>(0) {
+        return Ok(());
+    }
+    Err(Error::Request {
+        problem: format!("documents of {name} wait in segments, which its row-level security does not reach"),
+        hint: format!("have them merged: millstream compact {name}"),
+    })
 }
 
 /// The way out where a role may read the list of segments and not all of them.
@@ -177,11 +190,16 @@ pub(crate) fn newest(schema: &Schema, table: &str, keys: &[String], segments: &[
         return table.to_owned();
     }
     let keys = keys.join(", ");
-    let stored = format!("select {keys}, doc, -1 as millstream_place, ctid as millstream_at from {table}");
-    let appended = appended(schema, &keys, "doc::pg_catalog.jsonb", segments);
+    // Side by side, so that of what waits the newest document of a key is parsed and no other.
+    let documents = "null::pg_catalog.jsonb as doc, doc as millstream_text";
+    let appended = appended(schema, &keys, documents, segments);
     format!(
-        "(select {keys}, doc from (select distinct on ({keys}) {keys}, doc from ({stored} union all {appended}) as every \
-         order by {keys}, millstream_place desc, millstream_at desc) as newest where doc is not null)"
+        "(select {keys}, coalesce(doc, millstream_text::pg_catalog.jsonb) as doc \
+         from (select distinct on ({keys}) {keys}, doc, millstream_text \
+               from (select {keys}, doc, null::pg_catalog.text as millstream_text, -1 as millstream_place, \
+                            ctid as millstream_at from {table} union all {appended}) as every \
+               order by {keys}, millstream_place desc, millstream_at desc) as newest \
+         where doc is not null or millstream_text is not null)"
     )
 }
 
