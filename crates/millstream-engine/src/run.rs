@@ -212,11 +212,8 @@ async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Resul
     }
     let schema = Schema::new(&request.schema);
     schema.ensure(&mut control.client).await?;
-    let gone = store::segments::drop_gone(&mut control.client, &schema).await?;
-    if gone > 0 {
-        around.observer.event(Event::Warning(format!(
-            "removed the segments of tables that were dropped, with the documents that waited in them: {gone}"
-        )));
+    for warning in store::gone::drop_segments(&mut control.client, &schema).await? {
+        around.observer.event(Event::Warning(warning));
     }
     Ok((control, schema))
 }

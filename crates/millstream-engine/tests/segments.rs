@@ -5,7 +5,7 @@ use crate::scene::{Files, request, run, stored, surroundings};
 use millstream_engine::limits::{COMPACTION_RECORDED_DOCUMENTS, FRAME_BYTES, MEMORY_BYTES_MIN};
 use millstream_engine::store::{collections, documents, freeze};
 use millstream_engine::{
-    Definition, Error, Layout, LoadRequest, PublishRequest, Stream, Verification, VerifyRequest, compact, load,
+    Definition, Error, Event, Layout, LoadRequest, PublishRequest, Stream, Verification, VerifyRequest, compact, load,
     publish, verify,
 };
 use millstream_pg::SessionSettings;
@@ -239,6 +239,172 @@ async fn segments_of_a_table_that_was_dropped_go_with_the_next_load() {
         assert_eq!(stored(&db, "brief").await, BTreeMap::from([("b".to_owned(), 2)]));
     })
     .await;
+}
+
+/// What a load warned of, joined.
+async fn warned(url: &str, wanted: &LoadRequest) -> String {
+    let (around, told) = surroundings(url);
+    let outcome = Box::pin(load(wanted, &around)).await.expect("the load begins");
+    assert!(outcome.receipt.finished, "{:?}", outcome.error);
+    let told = told.0.lock().unwrap();
+    let warnings = told.iter().filter_map(|event| match event {
+        Event::Warning(warning) => Some(warning.as_str()),
+        _ => None,
+    });
+    warnings.collect::<Vec<_>>().join("\n")
+}
+
+async fn segment_tables(client: &Client) -> Vec<String> {
+    let sql = "select 'millstream.' || relname from pg_class where relname ~ '^segment_\\d+$' order by oid";
+    client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+/// A restore gives every table another OID.
+#[tokio::test]
+async fn what_waited_when_the_database_was_dumped_is_kept_and_can_be_had() {
+    each_build(async |db| {
+        let (files, client) = (Files::new(), db.client().await);
+        let document = |value: i64| format!("{{\"id\":\"a\",\"value\":{value}}}\n");
+        for table in ["restored", "useless"] {
+            run(&db.url(), &appending(table, &[files.write("a", document(1))], 10)).await;
+        }
+        for table in ["collection", "segment", "load"] {
+            let sql = format!("update millstream.{table} set table_oid = 4000000000 + table_oid::bigint % 100000000");
+            client.batch_execute(&sql).await.unwrap();
+        }
+        let other = appending("other", &[], 10);
+        let next = async |value| {
+            let sources = vec![files.write(&format!("other {value}"), document(value))];
+            warned(&db.url(), &LoadRequest { sources, ..other.clone() }).await
+        };
+        let said = next(1).await;
+        assert_eq!(segment_tables(&client).await.len(), 3, "{said}");
+        let line = |table: &str| said.lines().find(|line| line.contains(table)).expect("it is told").to_owned();
+        let between = |line: &str, from: &str, to: &str| {
+            let rest = &line[line.find(from).expect("the way out") + from.len()..];
+            rest[..rest.find(to).expect("its end")].to_owned()
+        };
+        let again = between(&line("restored\""), "If it was restored: ", "; then");
+        client.batch_execute(&again).await.unwrap();
+        let useless = between(&line("useless\""), "If they are of no use: ", "; the next");
+        client.batch_execute(&useless).await.unwrap();
+        let said = next(2).await;
+        assert!(said.starts_with("removed the segments") && said.ends_with(": 1"), "{said}");
+        let mut wanted = appending("restored", &[files.write("b", "{\"id\":\"b\",\"value\":3}\n")], 10);
+        wanted.adopt = true;
+        assert_eq!(warned(&db.url(), &wanted).await, "");
+        assert_eq!(compacted(&db, "restored", 1).await.unwrap().segments, 2);
+        assert_eq!(stored(&db, "public.restored").await, BTreeMap::from([("a".to_owned(), 1), ("b".to_owned(), 3)]));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn segments_that_cannot_be_dropped_keep_no_load_from_beginning() {
+    each_build(async |db| {
+        let (files, client) = (Files::new(), db.client().await);
+        let file = files.write("a", "{\"id\":\"a\",\"value\":1}\n");
+        for table in ["viewed", "held"] {
+            run(&db.url(), &appending(table, std::slice::from_ref(&file), 10)).await;
+        }
+        client.batch_execute("drop table public.viewed, public.held").await.unwrap();
+        let tables = segment_tables(&client).await;
+        let [viewed, held] = tables.as_slice() else { panic!("{tables:?}") };
+        let hinder = format!(
+            "create view public.on_segment as select * from {viewed}; begin; lock table {held} in access share mode"
+        );
+        client.batch_execute(&hinder).await.unwrap();
+        let load = async |source: &str| {
+            let source = files.write(source, "{\"id\":\"b\",\"value\":1}\n");
+            warned(&db.url(), &request("other", "id", &[source])).await
+        };
+        let said = load("b").await;
+        let left = said.lines().filter(|line| line.starts_with("segments of a table that was dropped are left"));
+        assert_eq!(left.count(), 2, "{said}");
+        client.batch_execute("commit; drop view public.on_segment").await.unwrap();
+        let said = load("c").await;
+        assert!(said.starts_with("removed the segments") && said.ends_with(": 2"), "{said}");
+        assert_eq!(segment_tables(&client).await, Vec::<String>::new());
+    })
+    .await;
+}
+
+/// A reader locks the table first, and then its segments.
+#[tokio::test]
+async fn a_drop_locks_the_table_before_its_segments() {
+    let db = database().await;
+    let files = Files::new();
+    run(&db.url(), &appending("read", &[files.write("a", "{\"id\":\"a\",\"value\":1}\n")], 10)).await;
+    let (mut client, reader) = (db.client().await, db.client().await);
+    let found = collection(&client, "read").await;
+    let segment = segment_tables(&reader).await.remove(0);
+    reader.batch_execute("begin; lock table public.read in access share mode").await.unwrap();
+    client.batch_execute("set application_name = 'dropping'").await.unwrap();
+    let reading = async {
+        held_up(&db, "dropping").await;
+        let lock = format!("lock table {segment} in access share mode nowait; commit");
+        let locked = reader.batch_execute(&lock).await;
+        reader.batch_execute("rollback").await.unwrap();
+        locked.expect("a drop that waits for the table has no segment yet");
+    };
+    let schema = schema();
+    let (dropped, ()) = tokio::join!(collections::drop(&mut client, &schema, &found, true), reading);
+    assert!(dropped.unwrap().table);
+    assert_eq!(segment_tables(&reader).await, Vec::<String>::new());
+}
+
+/// One who locks all tables, as pg_dump does, need not do so in the order of a compaction.
+#[tokio::test]
+async fn a_compaction_in_a_deadlock_leaves_its_segments_to_the_next() {
+    let db = database().await;
+    let files = Files::new();
+    let text = "{\"id\":\"a\",\"value\":1}\n".repeat(2);
+    run(&db.url(), &LoadRequest { lanes: Some(1), ..appending("dumped", &[files.write("a", text)], 1) }).await;
+    run(&db.url(), &appending("dumped", &[files.write("b", "{\"id\":\"a\",\"value\":2}\n")], 1)).await;
+    let other = db.client().await;
+    let tables = segment_tables(&other).await;
+    let (first, last) = (&tables[0], &tables[tables.len() - 1]);
+    // It is not the one who notices.
+    let begin = format!("set deadlock_timeout = '1h'; begin; lock table {last} in access share mode");
+    other.batch_execute(&begin).await.unwrap();
+    let dumping = async {
+        held_up(&db, "millstream compact").await;
+        other.batch_execute(&format!("lock table {first} in access share mode")).await.unwrap();
+        other.batch_execute("commit").await.unwrap();
+    };
+    let (refused, ()) = tokio::join!(compacted(&db, "dumped", 1), dumping);
+    let refused = refused.expect_err("the other holds a segment");
+    assert!(matches!(refused, Error::InUse { .. }), "{refused}");
+    compacted(&db, "dumped", 1).await.unwrap();
+    assert_eq!((waiting(&db, "dumped").await, stored(&db, "public.dumped").await["a"]), (0, 2));
+}
+
+#[tokio::test]
+async fn a_segment_that_is_tried_again_counts_once() {
+    let db = database().await;
+    let mut wanted = request("again", "id:text", &[]);
+    wanted.layout = Layout::by_name("log").expect("a layout");
+    wanted.lanes = Some(1);
+    let (around, _) = surroundings(&db.url());
+    let stream = Box::pin(Stream::open(&wanted, &around)).await.expect("it opens");
+    let other = db.client().await;
+    // Its line is written, its watermark is not.
+    other.batch_execute("begin; select from millstream.lane for update").await.unwrap();
+    let commit = stream.producer().send("{\"id\":\"a\"}").await.expect("it is open");
+    let cut = "select pid, pg_terminate_backend(pid) from pg_stat_activity
+               where wait_event_type = 'Lock' and datname = current_database()";
+    let cutting = async {
+        while other.query_opt(cut, &[]).await.expect("one lane").is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            other.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
+        }
+        other.batch_execute("rollback").await.unwrap();
+    };
+    let (outcome, ()) = tokio::join!(Box::pin(stream.close()), cutting);
+    commit.committed().await.expect("it is committed");
+    let receipt = outcome.expect("there is a receipt").receipt;
+    assert!(receipt.finished && receipt.retries > 0, "{receipt:?}");
+    assert_eq!(receipt.writers, BTreeMap::from([("segment".to_owned(), 1)]), "{receipt:?}");
 }
 
 #[tokio::test]

@@ -168,7 +168,8 @@ async fn drop_group(client: &Client, schema: &Schema, collection: &Collection, g
         Ok(client.batch_execute("commit").await?)
     };
     dropped.await.map_err(|error| match error {
-        Error::Postgres(busy) if busy.sqlstate() == Some("55P03") => {
+        // A deadlock is with one who locks them in another order, as pg_dump does.
+        Error::Postgres(busy) if matches!(busy.sqlstate(), Some("55P03" | "40P01")) => {
             Error::InUse { collection: collection.name.clone(), seconds: DROP_LOCK_WAIT.as_secs() }
         }
         other => other,

@@ -149,11 +149,15 @@ pub async fn drop(
     if collection.present && !with_table && !segments.is_empty() {
         return Err(waiting(&collection.name, segments.len()));
     }
+    let table_dropped = with_table && collection.present;
+    if table_dropped {
+        // Before its segments, as readers lock them.
+        transaction.batch_execute(&format!("lock table {} in access exclusive mode", table(&collection.name))).await?;
+    }
     segments::drop(&transaction, schema, &segments).await.map_err(segments::crowded)?;
     let loads = transaction.execute(&schema.sql("delete from {schema}.load where table_oid = $1"), &[&oid]).await?;
     transaction.execute(&schema.sql("delete from {schema}.collection where table_oid = $1"), &[&oid]).await?;
     transaction.execute(&schema.sql("delete from {schema}.tombstone where table_oid = $1"), &[&oid]).await?;
-    let table_dropped = with_table && collection.present;
     if table_dropped {
         transaction.batch_execute(&format!("drop table {}", table(&collection.name))).await?;
     }

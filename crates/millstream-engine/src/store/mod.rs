@@ -4,6 +4,7 @@ pub mod collections;
 pub mod documents;
 mod finished;
 mod freeze;
+pub(crate) mod gone;
 mod lane;
 mod load;
 pub mod loads;

@@ -4,7 +4,7 @@ use super::collections::Collection;
 use super::lock::{LOAD_LOCK_CLASS, at_work};
 use super::schema::Schema;
 use crate::error::Error;
-use crate::limits::{COMPACTION_SEGMENTS_MAX, SEGMENT_HOLD_TRIES_MAX};
+use crate::limits::SEGMENT_HOLD_TRIES_MAX;
 use millstream_model::CollectionName;
 use millstream_pg::{ErrorKind, quote_identifier, quote_qualified};
 use tokio_postgres::error::SqlState;
@@ -277,27 +277,6 @@ pub(crate) async fn drop(client: &impl GenericClient, schema: &Schema, segments:
     Ok(())
 }
 
-/// Removes segments of tables that were dropped without us, which nobody can read or merge any more, and says how many.
-/// Those that this role may not drop stay, and those that somebody is dropping.
-pub(crate) async fn drop_gone(client: &mut Client, schema: &Schema) -> Result<usize, Error> {
-    let rows = client.query(&schema.sql(include_str!("segments_gone.sql")), &[&schema.name()]).await?;
-    let gone: Vec<(u32, Segment)> = rows.iter().map(|row| (row.get("table_oid"), segment(row))).collect();
-    let mut dropped = 0;
-    for table in gone.chunk_by(|(one, _), (next, _)| one == next) {
-        for group in table.chunks(COMPACTION_SEGMENTS_MAX) {
-            let transaction = client.transaction().await?;
-            if !try_lock(&transaction, group[0].0, true).await? {
-                break;
-            }
-            let group: Vec<Segment> = group.iter().map(|(_, segment)| segment.clone()).collect();
-            drop(&transaction, schema, &group).await?;
-            transaction.commit().await?;
-            dropped += group.len();
-        }
-    }
-    Ok(dropped)
-}
-
 /// Refuses to merge segments that this role could not drop afterwards.
 ///
 /// # Errors
@@ -325,7 +304,7 @@ pub(crate) fn key_names(collection: &Collection) -> Vec<String> {
     collection.key.iter().map(|column| quote_identifier(&column.name)).collect()
 }
 
-fn segment(row: &Row) -> Segment {
+pub(super) fn segment(row: &Row) -> Segment {
     let count = |column: &str| u64::try_from(row.get::<_, i64>(column)).unwrap_or(0);
     let compaction = row.get::<_, Option<i64>>("compaction").zip(row.get("bounds"));
     Segment {

@@ -162,6 +162,9 @@ impl Appender {
                 }
             };
             failpoint::hit("segment-committed").await?;
+            if counters.appended > 0 {
+                *self.report.writers.entry(WRITER.to_owned()).or_default() += 1;
+            }
             self.setup.tally.committed(counters);
             for part in parts {
                 if let Some(hold) = part.hold.as_ref().filter(|_| part.documents() > 0) {
@@ -267,7 +270,6 @@ impl Appender {
             if client.execute(&line, &[&segment_id, &self.setup.load_id, &rows, &bytes]).await? == 0 {
                 return Err(self.plan().dropped());
             }
-            *self.report.writers.entry(WRITER.to_owned()).or_default() += 1;
         } else {
             client.batch_execute(BEGIN).await?;
         }

@@ -1,0 +1,77 @@
+//! Segments whose table is gone: dropped without us, or another by its OID since a restore.
+
+use super::schema::Schema;
+use super::segments::{self, Segment};
+use crate::error::Error;
+use crate::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT};
+use millstream_pg::quote_qualified;
+use tokio_postgres::{Client, Row};
+
+/// Removes segments of tables that were dropped without us, which nobody can read or merge any more. Those that this
+/// role may not drop stay, those that somebody drops or uses, and those of a collection whose name another table has.
+/// Returns what is to be told; segments that cannot be dropped are no reason to fail.
+///
+/// # Errors
+/// The server's, when it cannot list them.
+pub(crate) async fn drop_segments(client: &mut Client, schema: &Schema) -> Result<Vec<String>, Error> {
+    let rows = client.query(&schema.sql(include_str!("segments_gone.sql")), &[&schema.name()]).await?;
+    let (mut warnings, mut dropped) = (Vec::new(), 0);
+    for rows in rows.chunk_by(|one, next| table_oid(one) == table_oid(next)) {
+        if let Some(name) = present_name(&rows[0]) {
+            warnings.push(kept(schema, &name, rows));
+            continue;
+        }
+        let gone: Vec<Segment> = rows.iter().map(segments::segment).collect();
+        for group in gone.chunks(COMPACTION_SEGMENTS_MAX) {
+            match drop_group(client, schema, table_oid(&rows[0]), group).await {
+                Ok(true) => dropped += group.len(),
+                Ok(false) => break,
+                Err(error) => {
+                    warnings.push(format!("segments of a table that was dropped are left to the next load: {error}"));
+                    break;
+                }
+            }
+        }
+    }
+    if dropped > 0 {
+        warnings.push(format!(
+            "removed the segments of tables that were dropped, with the documents that waited in them: {dropped}"
+        ));
+    }
+    Ok(warnings)
+}
+
+/// Drops some segments of a table; false while somebody else drops or merges its segments.
+async fn drop_group(client: &mut Client, schema: &Schema, table_oid: u32, group: &[Segment]) -> Result<bool, Error> {
+    let transaction = client.transaction().await?;
+    transaction.batch_execute(&format!("set local lock_timeout = {}", DROP_LOCK_WAIT.as_millis())).await?;
+    if !segments::try_lock(&transaction, table_oid, true).await? {
+        return Ok(false);
+    }
+    segments::drop(&transaction, schema, group).await?;
+    transaction.commit().await?;
+    Ok(true)
+}
+
+fn table_oid(row: &Row) -> u32 {
+    row.get("table_oid")
+}
+
+/// The table, quoted, that has the name of the collection now.
+fn present_name(row: &Row) -> Option<String> {
+    let (schema, table): (Option<String>, Option<String>) = (row.get("schema_name"), row.get("table_name"));
+    Some(quote_qualified(&schema?, &table?))
+}
+
+/// What to do with segments that may be those of the table that is there. A load without `--adopt` is refused until
+/// then, and the segments come before what is loaded later, because their runs are older.
+fn kept(schema: &Schema, name: &str, rows: &[Row]) -> String {
+    let (oid, segments) = (table_oid(&rows[0]), rows.len());
+    let (table, ours) = (name.replace('\'', "''"), schema.sql("{schema}"));
+    format!(
+        "kept {segments} segments with documents for {name}, which has another OID than the table that they were loaded \
+         for. If it was restored: update {ours}.segment set table_oid = '{table}'::regclass where table_oid = {oid}; \
+         then load into it with --adopt, and millstream compact. If they are of no use: \
+         delete from {ours}.collection where table_oid = {oid}; the next load removes them"
+    )
+}
