@@ -246,7 +246,7 @@ async fn warned(url: &str, wanted: &LoadRequest) -> String {
     let (around, told) = surroundings(url);
     let outcome = Box::pin(load(wanted, &around)).await.expect("the load begins");
     assert!(outcome.receipt.finished, "{:?}", outcome.error);
-    let told = told.0.lock().unwrap();
+    let told = told.0.lock().expect("nobody panicked with it");
     let warnings = told.iter().filter_map(|event| match event {
         Event::Warning(warning) => Some(warning.as_str()),
         _ => None,
@@ -256,7 +256,7 @@ async fn warned(url: &str, wanted: &LoadRequest) -> String {
 
 async fn segment_tables(client: &Client) -> Vec<String> {
     let sql = "select 'millstream.' || relname from pg_class where relname ~ '^segment_\\d+$' order by oid";
-    client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+    client.query(sql, &[]).await.expect("a list").iter().map(|row| row.get(0)).collect()
 }
 
 /// A restore gives every table another OID.
