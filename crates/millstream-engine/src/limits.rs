@@ -338,12 +338,19 @@ pub const DISTINCT_SETTINGS: &str = "set local enable_seqscan = off; set local e
 /// How long one try to lock what readers have open may hold up new ones behind running ones.
 pub const READERS_HELD_MAX: Duration = Duration::from_millis(50);
 
+/// How long such a lock waits at least for what vacuums or analyzes the table, before the tries that hold up readers: an
+/// autovacuum gives way to it after PostgreSQL's `deadlock_timeout`, which is a second.
+pub const VACUUM_HELD_WAIT: Duration = Duration::from_secs(3);
+
 /// After how long the server ends a session that has such locks and sends nothing: its client has vanished.
 pub const LOCKED_IDLE_MAX: Duration = Duration::from_secs(2);
 
 /// Time between two looks whether old transactions have ended, and first wait after a lock was not to
 /// be had.
 pub const LOCK_PAUSE_MIN: Duration = Duration::from_millis(20);
+
+/// How long a figure of a model waits for others who have its tables locked.
+pub const FIGURE_LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// Longest wait between two tries to lock.
 pub const LOCK_PAUSE_MAX: Duration = Duration::from_secs(2);

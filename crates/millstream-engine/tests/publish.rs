@@ -492,6 +492,70 @@ async fn a_build_that_fails_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_lock_on_rows_that_were_built_holds_up_the_swap_and_no_reader() {
+    each_build(async |db| {
+        two_models(&db).await;
+        let client = db.client().await;
+        let held = "create function public.held() returns boolean language plpgsql as \
+                    'begin perform pg_advisory_xact_lock_shared(7); return true; end'";
+        client.batch_execute(held).await.unwrap();
+        let waits = wanted("others", "others_read", &["value:int=value"], &["value"], Some("public.held()"));
+        assert_eq!(publish_on(&db, &waits).await.unwrap(), Published::Redefined);
+        client.batch_execute("select pg_advisory_lock(7)").await.unwrap();
+        let conninfo = surroundings(&db.url()).0.db;
+        let both = asked(&["things_read", "others_read"], Some("swap"));
+        let swap = tokio::spawn(async move { Box::pin(refresh(&conninfo, &schema(), &both)).await });
+        let until = async |sql: &str| {
+            while rows(&client, sql).await == 0 {
+                assert!(!swap.is_finished(), "it waits: {sql}");
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        until("pg_locks where locktype = 'advisory' and objid = 7 and not granted").await;
+        let kept =
+            "pg_class where relname ~ '^model_[0-9]+_[12]$' and reloptions::text like '%autovacuum_enabled=off%'";
+        assert_eq!(rows(&client, kept).await, 2, "autovacuum keeps away from what is built");
+        let other = db.client().await;
+        // As a vacuum by hand has it.
+        other.batch_execute("begin; lock table millstream.model_1_1 in share update exclusive mode").await.unwrap();
+        client.batch_execute("select pg_advisory_unlock(7)").await.unwrap();
+        until(
+            "pg_stat_activity where datname = current_database() and application_name = 'millstream refresh' \
+             and query ~ 'locked|lock table|attach partition'",
+        )
+        .await;
+        let reader = db.client().await;
+        reader.batch_execute("set lock_timeout = '100ms'").await.unwrap();
+        for _ in 0..20 {
+            assert_eq!(rows(&reader, "public.things_read").await, 1);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!(!swap.is_finished(), "it waits for the lock");
+        other.batch_execute("commit").await.unwrap();
+        let done = swap.await.unwrap().unwrap();
+        assert!(done.iter().all(|one| one.way == "swap" && one.bloat_bytes == 0), "{done:?}");
+        assert_eq!(rows(&client, kept).await, 0, "autovacuum looks after what is shown");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_on_rows_that_were_replaced_is_left_to_the_next_refresh() {
+    each_build(async |db| {
+        two_models(&db).await;
+        let other = db.client().await;
+        // As a vacuum by hand has it.
+        other.batch_execute("begin; lock table millstream.model_1_2 in share update exclusive mode").await.unwrap();
+        let done = refresh_on(&db, &["things_read"], Some("swap")).await.unwrap();
+        assert!(done[0].warnings.is_empty() && done[0].bloat_bytes > 0, "{done:?}");
+        other.batch_execute("commit").await.unwrap();
+        let done = refresh_on(&db, &["things_read"], Some("swap")).await.unwrap();
+        assert!(done[0].warnings.is_empty() && done[0].bloat_bytes == 0, "{done:?}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_fails_after_the_commit_is_a_warning_and_the_others_are_tidied() {
     each_build(async |db| {
         two_models(&db).await;

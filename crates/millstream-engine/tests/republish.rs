@@ -282,6 +282,55 @@ async fn a_model_that_was_never_built_keeps_no_changes_back_unless_it_is_being_b
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_model_whose_first_refresh_ends_while_it_is_unpublished_goes_with_its_view() {
+    each_build(async |db| {
+        let client = things(&db).await;
+        publish_on(&db, &materialized(wanted("things", "model", &[], &[], None))).await.unwrap();
+        let owner = db.client().await;
+        owner.batch_execute("begin; lock table public.things in access exclusive mode").await.unwrap();
+        let (conninfo, mut connection) = session(&db).await;
+        let refreshing =
+            tokio::spawn(async move { Box::pin(refresh(&conninfo, &schema(), &asked(&["model"], None))).await });
+        let held =
+            "select count(*) from pg_locks w join pg_locks l using (pid) where l.locktype = 'advisory' and l.granted
+                        and l.classid = 1836280941 and w.relation = 'public.things'::regclass and not w.granted";
+        while number(&client, held).await == 0 {
+            assert!(!refreshing.is_finished(), "it waits for the collection");
+        }
+        let removing =
+            tokio::spawn(async move { unpublish(&mut connection, &schema(), &"model".parse().expect("a name")).await });
+        let waits = "select count(*) from pg_stat_activity where datname = current_database()
+                         and query like '%pg_try_advisory_xact_lock($1, $2)%' and pid <> pg_backend_pid()";
+        while number(&client, waits).await == 0 {
+            assert!(!removing.is_finished(), "it waits for the refresh");
+        }
+        owner.batch_execute("commit").await.unwrap();
+        refreshing.await.unwrap().unwrap();
+        removing.await.unwrap().unwrap();
+        assert_eq!(number(&client, "select count(*) from pg_class where relname = 'model' and relkind = 'm'").await, 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn figures_of_what_others_have_locked_are_unknown() {
+    each_build(async |db| {
+        let client = things(&db).await;
+        publish_on(&db, &wanted("things", "model", &[], &[], None)).await.unwrap();
+        refresh_on(&db, &["model"], None).await.unwrap();
+        let other = db.client().await;
+        other.batch_execute("begin; lock table millstream.model_1_2 in access exclusive mode").await.unwrap();
+        let figures = figures_of(&client, &schema(), "model").await;
+        assert_eq!((figures.bloat_bytes, figures.waiting_changes), (None, Some(0)));
+        other.batch_execute("commit").await.unwrap();
+        assert_eq!(figures_of(&client, &schema(), "model").await.bloat_bytes, Some(0));
+        let timeout = client.query_one("show lock_timeout", &[]).await.unwrap();
+        assert_eq!(timeout.get::<_, String>(0), "0", "the session is what it was");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn figures_tell_what_waits_and_what_is_kept_for_nothing() {
     each_build(async |db| {
         let client = things(&db).await;

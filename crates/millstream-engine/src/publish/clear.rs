@@ -4,7 +4,7 @@ use super::lock::{BUILD_LOCK_CLASS, MODEL_LOCK_CLASS, lock_exclusively};
 use super::storage::Storage;
 use crate::error::Error;
 use crate::failpoint;
-use crate::limits::LOCK_PAUSE_MIN;
+use crate::limits::{LOCK_PAUSE_MIN, VACUUM_HELD_WAIT};
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
@@ -66,8 +66,11 @@ async fn older_are_gone(client: &Client, deadline: Instant) -> Result<bool, Erro
 async fn detach(client: &Client, attached: &[(String, String)], deadline: Instant) -> Result<bool, Error> {
     let locked: Vec<String> = attached.iter().map(|(parts, part)| format!("only {parts}, only {part}")).collect();
     let lock = format!("lock table {} in access exclusive mode", locked.join(", "));
+    let parts: Vec<String> = attached.iter().map(|(_, part)| format!("only {part}")).collect();
     client.batch_execute("begin").await?;
-    if !lock_exclusively(client, &lock, deadline).await? {
+    if !lock_from_vacuum(client, &parts.join(", "), deadline).await?
+        || !lock_exclusively(client, &lock, deadline).await?
+    {
         client.batch_execute("rollback").await?;
         return Ok(false);
     }
@@ -76,4 +79,18 @@ async fn detach(client: &Client, attached: &[(String, String)], deadline: Instan
         attached.iter().map(|(parts, part)| format!("alter table {parts} detach partition {part}; ")).collect();
     client.batch_execute(&format!("set local synchronous_commit = off; {detach}commit")).await?;
     Ok(true)
+}
+
+/// Takes the lock that keeps vacuum and analyze away from tables, beside which readers go on, in an open transaction.
+/// They would hold up the short tries to lock readers out for as long as they run, as an autovacuum gives way only to
+/// those who wait for it.
+async fn lock_from_vacuum(client: &Client, parts: &str, deadline: Instant) -> Result<bool, Error> {
+    let wait_ms = deadline.saturating_duration_since(Instant::now()).max(VACUUM_HELD_WAIT).as_millis();
+    let lock = format!("set local lock_timeout = {wait_ms}; lock table {parts} in share update exclusive mode");
+    match client.batch_execute(&lock).await.map_err(Error::from) {
+        Ok(()) => Ok(true),
+        // Lock not available.
+        Err(Error::Postgres(error)) if error.sqlstate() == Some("55P03") => Ok(false),
+        Err(error) => Err(error),
+    }
 }

@@ -4,6 +4,7 @@ use super::record::Listened;
 use super::republish::indexed;
 use super::storage::Storage;
 use crate::error::Error;
+use crate::limits::FIGURE_LOCK_WAIT;
 use crate::store::models::Model;
 use crate::store::{Schema, segments};
 use serde::Serialize;
@@ -13,27 +14,35 @@ use tokio_postgres::Client;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Figures {
     /// Changes on record that it does not show, by key; `None` where they are not known: all may have changed, it is
-    /// a materialized view, its collection is gone, or the role may not read the record.
+    /// a materialized view, its collection is gone, the role may not read the record, or others have it locked.
     pub waiting_changes: Option<u64>,
     /// Whether the next refresh builds all of it anew: it was never built, is to be made of something else, or what changed
     /// is not known.
     pub everything_waits: bool,
     /// Segments of the collection that a refresh merges first, and the documents in them; `None` where the role may not
-    /// see them.
+    /// see them, or others have them locked.
     pub waiting_segments: Option<u64>,
     /// See `waiting_segments`.
     pub waiting_documents: Option<u64>,
     /// Age in seconds of the newest of them; `None` where there is none.
     pub lag_seconds: Option<f64>,
-    /// Bytes of dead rows, and of rows that were replaced or are being built; `None` where the role may not see them.
+    /// Bytes of dead rows, and of rows that were replaced or are being built; `None` where the role may not see them, or
+    /// others have them locked.
     pub bloat_bytes: Option<u64>,
 }
 
-/// The figures of a model.
+/// The figures of a model. Tables that others have locked are waited for only a moment, each.
 ///
 /// # Errors
-/// The server's, but not that the role lacks a right.
+/// The server's, but not that the role lacks a right, nor that a table is locked.
 pub async fn figures(client: &Client, schema: &Schema, model: &Model) -> Result<Figures, Error> {
+    client.batch_execute(&format!("set lock_timeout = {}", FIGURE_LOCK_WAIT.as_millis())).await?;
+    let figures = known(client, schema, model).await;
+    client.batch_execute("reset lock_timeout").await?;
+    figures
+}
+
+async fn known(client: &Client, schema: &Schema, model: &Model) -> Result<Figures, Error> {
     let mut figures = Figures::default();
     let storage = Storage { schema, model_id: model.model_id, unlogged: false };
     let (shown, _) = indexed(&storage, model);
@@ -62,11 +71,11 @@ pub async fn figures(client: &Client, schema: &Schema, model: &Model) -> Result<
     Ok(figures)
 }
 
-/// `None` where the role lacks a right, or the table was removed meanwhile.
+/// `None` where the role lacks a right, the table was removed meanwhile, or others have it locked.
 fn allowed<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(Error::Postgres(error)) if matches!(error.sqlstate(), Some("42501" | "42P01")) => Ok(None),
+        Err(Error::Postgres(error)) if matches!(error.sqlstate(), Some("42501" | "42P01" | "55P03")) => Ok(None),
         Err(error) => Err(error),
     }
 }

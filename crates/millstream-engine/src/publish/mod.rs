@@ -227,6 +227,8 @@ pub async fn unpublish(connection: &mut Connection, schema: &Schema, name: &Coll
     let transaction = connection.client.transaction().await?;
     lock::lock_publishing(&transaction).await?;
     lock::lock_for_transaction(&transaction, &model).await?;
+    // A refresh that was waited for may have made its view.
+    let model = found_again(&transaction, schema, &model).await?;
     transaction.batch_execute(&format!("set local lock_timeout = {}", PUBLISH_LOCK_WAIT.as_millis())).await?;
     Storage { schema, model_id: model.model_id, unlogged: false }.drop(&transaction, &model).await?;
     models::forget(&transaction, schema, model.model_id).await?;
@@ -260,7 +262,7 @@ fn no_model(name: &CollectionName) -> Error {
 ///
 /// # Errors
 /// [`Error::Model`] when it was removed.
-async fn found_again(client: &Client, schema: &Schema, model: &Model) -> Result<Model, Error> {
+async fn found_again(client: &impl GenericClient, schema: &Schema, model: &Model) -> Result<Model, Error> {
     let now = models::by_id(client, schema, model.model_id).await?;
     now.ok_or_else(|| no_model(&model.name))
 }

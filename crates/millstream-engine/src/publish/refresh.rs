@@ -2,7 +2,7 @@
 
 use super::clear::clear;
 use super::republish::indexed;
-use super::storage::Storage;
+use super::storage::{GENERATIONS, Storage};
 use super::subject::{Subject, lock_collections, rows_estimate, subjects};
 use super::switch::Switch;
 use super::uncast::{Uncast, uncast};
@@ -223,8 +223,9 @@ async fn attempt(
     let swaps = |n: &usize| ways[*n].name == "swap";
     let stale: Vec<(&Storage<'_>, i16)> =
         (0..subjects.len()).filter(swaps).map(|n| (&storages[n], Storage::other(subjects[n].model.serving))).collect();
+    let swapped: Vec<&Subject<'_>> = (0..subjects.len()).filter(swaps).map(|n| &subjects[n]).collect();
     if !stale.is_empty() && !clear(client, &stale, CLEAR_BEFORE_PATIENCE).await? {
-        return Err(held(&subjects[0].model.name, CLEAR_BEFORE_PATIENCE));
+        return Err(held(client, &swapped, CLEAR_BEFORE_PATIENCE).await?);
     }
     for n in (0..subjects.len()).filter(swaps) {
         let (subject, storage) = (&subjects[n], &storages[n]);
@@ -266,7 +267,7 @@ async fn attempt(
         done.push((way.name, applied));
     }
     if !switch.commit(client).await? {
-        return Err(held(&subjects[0].model.name, SWITCH_PATIENCE));
+        return Err(held(client, &swapped, SWITCH_PATIENCE).await?);
     }
     failpoint::hit("refresh-committed").await?;
     Ok(Some(done))
@@ -315,11 +316,14 @@ async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed)
     failpoint::hit("changes-forgotten").await?;
     let shown = indexed(&storage, &model).0;
     if refreshed.way == "swap" {
-        clear(client, &[(&storage, Storage::other(model.serving))], CLEAR_AFTER_PATIENCE).await?;
+        let cleared = clear(client, &[(&storage, Storage::other(model.serving))], CLEAR_AFTER_PATIENCE).await?;
         // Not sooner: the snapshot of the build kept anything from being frozen, and the lock that statistics of the
         // whole need is not held beside a build.
         client.batch_execute(&format!("vacuum (freeze) {shown}")).await?;
-        client.batch_execute(&format!("analyze {}", storage.parts())).await?;
+        // It looks at what was replaced too, and would wait for whoever is at work there.
+        if cleared {
+            client.batch_execute(&format!("analyze {}", storage.parts())).await?;
+        }
         refreshed.uncast = uncast(client, &subject.derivation(&storage), &shown, "true").await?;
     } else if is_littered(client, &shown).await? {
         client.batch_execute(&format!("vacuum (analyze) {shown}")).await?;
@@ -330,12 +334,24 @@ async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed)
     Ok(())
 }
 
-fn held(model: &CollectionName, waited: Duration) -> Error {
-    Error::Model {
-        model: model.clone(),
+/// Names the first of these models that others have open; the first of all where none is, for then it is old snapshots
+/// that were waited for, which may see any of them.
+async fn held(client: &Client, swapped: &[&Subject<'_>], waited: Duration) -> Result<Error, Error> {
+    let mut name = &swapped[0].model.name;
+    for subject in swapped {
+        let storage = subject.storage();
+        let tables: Vec<String> =
+            GENERATIONS.iter().map(|generation| storage.part(*generation)).chain([storage.parts()]).collect();
+        if client.query_one(include_str!("held.sql"), &[&tables]).await?.get(0) {
+            name = &subject.model.name;
+            break;
+        }
+    }
+    Ok(Error::Model {
+        model: name.clone(),
         problem: format!("is read all the time: its readers did not let go for {} s", waited.as_secs()),
         hint: "end the transactions that have it open (see pg_stat_activity), then refresh again".into(),
-    }
+    })
 }
 
 /// Whether so many of a table's rows are dead that it is cleaned now, and not when the server comes to it: that

@@ -127,6 +127,11 @@ impl Storage<'_> {
             .replace("{rows}", &derivation.rows(""))
     }
 
+    /// The statement that lets autovacuum look after a generation that was built.
+    pub(super) fn let_vacuum(&self, generation: i16) -> String {
+        format!("alter table {} reset (autovacuum_enabled, toast.autovacuum_enabled)", self.part(generation))
+    }
+
     /// The statement that attaches a generation that was built.
     pub(super) fn attach(&self, generation: i16) -> String {
         format!("alter table {} attach partition {} for values in ({generation})", self.parts(), self.part(generation))

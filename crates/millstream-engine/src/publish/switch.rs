@@ -16,6 +16,8 @@ use tokio_postgres::Client;
 /// find no rows. So nobody may be in between: no reader has the tables open when the new generations are attached.
 #[derive(Debug, Default)]
 pub(super) struct Switch {
+    /// What is done before the locks, in the same time.
+    before: Vec<String>,
     /// Statements that lock views, as readers do before they lock tables.
     views: Vec<String>,
     tables: Vec<String>,
@@ -33,12 +35,14 @@ impl Switch {
         generation: i16,
     ) -> Result<(), Error> {
         let shape = Shape::of(client, storage, generation, model).await?;
-        let (parts, attach) = (storage.parts(), storage.attach(generation));
+        let (parts, part) = (storage.parts(), storage.part(generation));
+        let (let_vacuum, attach) = (storage.let_vacuum(generation), storage.attach(generation));
         if !model.view_present {
             // Nobody reads it now, so that statistics can be gathered of what is not committed.
             let widen = if shape.is_same() { String::new() } else { format!("{}; ", shape.add(storage)) };
-            return Ok(client.batch_execute(&format!("{widen}{attach}; analyze {parts}")).await?);
+            return Ok(client.batch_execute(&format!("{let_vacuum}; {widen}{attach}; analyze {parts}")).await?);
         }
+        self.before.push(let_vacuum);
         if shape.is_same() {
             self.tables.push(format!("only {parts}"));
         } else {
@@ -48,6 +52,8 @@ impl Switch {
             self.views.push(lock);
             self.statements.push(replace);
         }
+        // Attaching locks it as well, and would wait for others under the locks that hold up readers.
+        self.tables.push(part);
         self.statements.push(attach);
         Ok(())
     }
@@ -62,10 +68,8 @@ impl Switch {
         }
         let lock = format!("lock table {} in access exclusive mode", self.tables.join(", "));
         // One statement, so that all locks share the time.
-        let lock = match self.views.is_empty() {
-            true => lock,
-            false => format!("do $lock$ begin {}; {lock}; end $lock$", self.views.join("; ")),
-        };
+        let steps: Vec<String> = self.before.into_iter().chain(self.views).chain([lock]).collect();
+        let lock = format!("do $lock$ begin {}; end $lock$", steps.join("; "));
         if !lock_exclusively(client, &lock, Instant::now() + SWITCH_PATIENCE).await? {
             client.batch_execute("rollback").await?;
             return Ok(false);

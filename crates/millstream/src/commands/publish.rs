@@ -33,8 +33,9 @@ Examples:
 /// stay. Without any --index, --column, --where or --select it stays what it is.
 ///
 /// Changes of rows reach the model, nothing else: what an expression of --where or --select looks up elsewhere, and
-/// `alter type` of a type that it uses, change it only by `millstream refresh MODEL --way swap`. On a hot standby a
-/// repeatable-read transaction that is older than a swap, and reads the model only afterwards, finds it empty.
+/// `alter type` of a type that it uses, change it only by `millstream refresh MODEL --way swap`. An expression must not
+/// look into another model, which it may find empty beside a swap of that one. On a hot standby a repeatable-read
+/// transaction that is older than a swap, and reads the model only afterwards, finds it empty.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PublishArgs {
