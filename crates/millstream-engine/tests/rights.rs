@@ -1,8 +1,9 @@
 //! Whose a model is, with whose rights it is built, and what its readers need.
 
+use crate::log::appending;
 use crate::publish::{asked, schema, wanted};
 use crate::republish::{materialized, number, things};
-use crate::scene::surroundings;
+use crate::scene::{Files, run, surroundings};
 use millstream_engine::{Error, PublishRequest, Published, Refreshed, publish, refresh};
 use millstream_pg::SessionSettings;
 use millstream_testkit::{TestDatabase, each_build};
@@ -80,6 +81,24 @@ async fn readers_need_the_view_alone() {
             assert_eq!(number(&reader, "select count(*) from public.model where a = 7").await, 1);
         }
         drop(reader);
+        roles.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn segments_of_another_role_keep_no_refresh_back() {
+    each_build(async |db| {
+        let roles = Roles::new(&db).await;
+        let Roles { client, superuser, owned, .. } = &roles;
+        publish_as(owned, &wanted("things", "model", &["a:int=a"], &["a"], None)).await.unwrap();
+        let files = Files::new();
+        let waiting = files.write("waiting", "{\"id\":\"k7\",\"a\":-7}\n");
+        run(superuser, &appending("things", &[waiting], 100)).await;
+        let done = refresh_as(owned, "model", None).await.unwrap();
+        assert_eq!(done[0].warnings.len(), 1, "{done:?}");
+        assert!(done[0].warnings[0].starts_with("segments were left: segments of things belong to role"), "{done:?}");
+        assert_eq!(number(client, "select count(*) from public.model where a = 7").await, 1);
         roles.end().await;
     })
     .await;
