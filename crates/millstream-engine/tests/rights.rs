@@ -87,6 +87,37 @@ async fn readers_need_the_view_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_record_is_written_by_whoever_writes_the_collection_and_by_nobody_else() {
+    each_build(async |db| {
+        let roles = Roles::new(&db).await;
+        let Roles { client, reader: writer, owned, .. } = &roles;
+        publish_as(owned, &wanted("things", "model", &["a:int=a"], &["a"], None)).await.unwrap();
+        refresh_as(owned, "model", None).await.unwrap();
+        let grants = format!(
+            "grant usage on schema millstream to {writer};
+             grant select, insert, update, delete on public.things to {writer}; set role {writer};
+             create temporary table own (id text)"
+        );
+        client.batch_execute(&grants).await.unwrap();
+        let oid: String = client.query_one("select 'public.things'::regclass::oid::text", &[]).await.unwrap().get(0);
+        for what in ["record", "key"] {
+            let hang =
+                format!("create trigger own after truncate on own execute function millstream.change_{oid}_{what}()");
+            let error = client.batch_execute(&hang).await.expect_err(what);
+            assert_eq!(error.code().map(|code| code.code()), Some("42501"), "{error:?}");
+        }
+        let writes = "update public.things set doc = '{\"a\": -5}' where id = 'k7';
+                      update public.things set id = 'other' where id = 'k8'; reset role; drop table own";
+        client.batch_execute(writes).await.unwrap();
+        refresh_as(owned, "model", Some("incremental")).await.unwrap();
+        assert_eq!(number(client, "select count(*) from public.model where a = -5").await, 1);
+        assert_eq!(number(client, "select count(*) from public.model where id in ('k8', 'other')").await, 1);
+        roles.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn segments_of_another_role_keep_no_refresh_back() {
     each_build(async |db| {
         let roles = Roles::new(&db).await;
