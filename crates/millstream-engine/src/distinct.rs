@@ -69,7 +69,7 @@ fn walk(collection: &Collection, request: &DistinctRequest) -> String {
     let among = if among.is_empty() { "true" } else { &among };
     let rows = format!(
         ", (select pg_catalog.count(*) from {table} as stored \
-            where {among} and stored.{column} operator(pg_catalog.=) value) as rows"
+            where {among} and stored.{column} operator(pg_catalog.=) walk.value) as rows"
     );
     filled(DISTINCT_WALK, &[&column, &table, among, if request.count { &rows } else { "" }])
 }

@@ -142,10 +142,7 @@ impl Run {
             let waited = !(request.layout.appends && request.is_repeatable());
             let given_up = waited && finish.stopped == Some(StopReason::Failed) && attempt >= SETTLE_FAILED_TRIES_MAX;
             let Some(delay) = retry_delay(attempt, failure.kind()).filter(|_| !given_up) else {
-                return Err(match failure {
-                    Error::Emptied { .. } => failure,
-                    _ => finish.error.unwrap_or(failure),
-                });
+                return Err(told(failure, finish.error));
             };
             attempt += 1;
             tokio::time::sleep(delay).await;
@@ -195,6 +192,17 @@ impl Facts {
             (_, Some(before), Some(now)) => (u64::try_from(now - before).unwrap_or(0), WalScope::Server),
             _ => (0, WalScope::Unknown),
         }
+    }
+}
+
+/// Which of two errors is told: why no receipt can be had, or what the engine failed with. Where another run has the
+/// load now, one that may pass must not be tried again: what that run has finished would be loaded as something new.
+fn told(failure: Error, of_engine: Option<Error>) -> Error {
+    let passes = |error: &Error| retry_delay(1, error.kind()).is_some();
+    match (failure, of_engine) {
+        (failure @ Error::Emptied { .. }, _) | (failure, None) => failure,
+        (failure @ Error::Fenced { .. }, Some(error)) if passes(&error) => failure,
+        (_, Some(error)) => error,
     }
 }
 
@@ -305,4 +313,27 @@ fn reject_limits(request: &LoadRequest, owned: &OwnedLoad) -> RejectLimits {
 async fn wal_position(control: &Connection) -> Option<i64> {
     let sql = "select (pg_catalog.pg_current_wal_insert_lsn() - '0/0'::pg_catalog.pg_lsn)::bigint";
     control.client.query_one(sql, &[]).await.ok()?.try_get(0).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_that_is_another_runs_is_not_tried_again() {
+        let fenced = || Error::Fenced { load_id: 1 };
+        let lost = || Error::Postgres(millstream_pg::Error::Lost { message: "cut".into() });
+        let final_one = || Error::CommitsLost { lane: 0, batches: 1 };
+        let emptied = || Error::Emptied { documents: 1 };
+        for (failure, of_engine, expected) in [
+            (fenced(), Some(lost()), fenced()),
+            (fenced(), Some(final_one()), final_one()),
+            (fenced(), None, fenced()),
+            (lost(), Some(final_one()), final_one()),
+            (final_one(), Some(lost()), lost()),
+            (emptied(), Some(lost()), emptied()),
+        ] {
+            assert_eq!(told(failure, of_engine).to_string(), expected.to_string());
+        }
+    }
 }

@@ -23,6 +23,8 @@ const TABLES: &str = r#"
     create type public.colour as enum ('red', 'blue');
     create table public.coloured (id integer, colour public.colour, n integer, primary key (id, colour, n));
     insert into public.coloured values (1, 'red', 1), (1, 'blue', 2), (2, 'red', 3);
+    create table public.walk (value integer, rows integer, walk text, doc jsonb, primary key (value, rows, walk));
+    insert into public.walk select n % 3, n % 4, 'w' || n from generate_series(1, 30) n;
     create table public.keyless (n integer);
 "#;
 
@@ -39,6 +41,10 @@ const WALKS: &[(&str, &[&str], &[&str])] = &[
     ("public.other", &["name"], &[]),
     ("public.other", &["name", "kind", "bits"], &["n1", "k"]),
     ("public.coloured", &["id"], &[]),
+    // Named as what the walk calls its own.
+    ("public.walk", &["value"], &[]),
+    ("public.walk", &["value", "rows"], &["1"]),
+    ("public.walk", &["value", "rows", "walk"], &["1", "2"]),
 ];
 
 async fn texts(client: &Client, sql: &str, parameters: &[&(dyn tokio_postgres::types::ToSql + Sync)]) -> Vec<String> {

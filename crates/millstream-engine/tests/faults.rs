@@ -284,6 +284,34 @@ async fn a_load_that_lost_its_record_tells_what_happened_first() {
 }
 
 #[tokio::test]
+async fn a_process_of_the_server_itself_works_for_no_load() {
+    each_build(async |db| {
+        let (client, mut forgetting) = (db.client().await, db.client().await);
+        client.batch_execute(HOLDING).await.unwrap();
+        let (files, schema) = (Files::new(), Schema::new("millstream"));
+        let (around, _) = surroundings(&db.url());
+        client.batch_execute("select pg_advisory_unlock(1)").await.unwrap();
+        Box::pin(load(&held(files.write("a", "{\"id\":\"last\"}\n")), &around)).await.expect("it loads");
+        let role = format!("{}_forgetting", db.name);
+        // As after a restart: what was a lane's number is the checkpointer's, of which an ordinary role sees no start.
+        let restarted = format!(
+            "create role {role}; grant usage on schema millstream to {role};
+             grant all on all tables in schema millstream to {role};
+             update millstream.load set state = 'running';
+             update millstream.lane set backend_start = '2026-01-01Z',
+                 backend_pid = (select pid from pg_stat_activity where backend_type = 'checkpointer')"
+        );
+        client.batch_execute(&restarted).await.unwrap();
+        forgetting.batch_execute(&format!("set role {role}")).await.unwrap();
+        let load = loads::list(&forgetting, &schema).await.unwrap().remove(0);
+        assert_eq!(load.state, "crashed");
+        assert!(loads::forget(&mut forgetting, &schema, load.load_id).await.expect("nobody works for it"));
+        client.batch_execute(&format!("drop owned by {role}; drop role {role}")).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_load_at_work_is_not_forgotten_though_it_lost_its_lock() {
     each_build(async |db| {
         let (client, mut forgetting) = (db.client().await, db.client().await);

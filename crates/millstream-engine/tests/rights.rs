@@ -1,8 +1,9 @@
 //! Whose a model is, with whose rights it is built, and what its readers need.
 
+use crate::log::appending;
 use crate::publish::{asked, schema, wanted};
 use crate::republish::{materialized, number, things};
-use crate::scene::surroundings;
+use crate::scene::{Files, run, surroundings};
 use millstream_engine::{Error, PublishRequest, Published, Refreshed, publish, refresh};
 use millstream_pg::SessionSettings;
 use millstream_testkit::{TestDatabase, each_build};
@@ -86,6 +87,55 @@ async fn readers_need_the_view_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_record_is_written_by_whoever_writes_the_collection_and_by_nobody_else() {
+    each_build(async |db| {
+        let roles = Roles::new(&db).await;
+        let Roles { client, reader: writer, owned, .. } = &roles;
+        publish_as(owned, &wanted("things", "model", &["a:int=a"], &["a"], None)).await.unwrap();
+        refresh_as(owned, "model", None).await.unwrap();
+        let grants = format!(
+            "grant usage on schema millstream to {writer};
+             grant select, insert, update, delete on public.things to {writer}; set role {writer};
+             create temporary table own (id text)"
+        );
+        client.batch_execute(&grants).await.unwrap();
+        let oid: String = client.query_one("select 'public.things'::regclass::oid::text", &[]).await.unwrap().get(0);
+        for what in ["record", "key"] {
+            let hang =
+                format!("create trigger own after truncate on own execute function millstream.change_{oid}_{what}()");
+            let error = client.batch_execute(&hang).await.expect_err(what);
+            assert_eq!(error.code().map(|code| code.code()), Some("42501"), "{error:?}");
+        }
+        let writes = "update public.things set doc = '{\"a\": -5}' where id = 'k7';
+                      update public.things set id = 'other' where id = 'k8'; reset role; drop table own";
+        client.batch_execute(writes).await.unwrap();
+        refresh_as(owned, "model", Some("incremental")).await.unwrap();
+        assert_eq!(number(client, "select count(*) from public.model where a = -5").await, 1);
+        assert_eq!(number(client, "select count(*) from public.model where id in ('k8', 'other')").await, 1);
+        roles.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn segments_of_another_role_keep_no_refresh_back() {
+    each_build(async |db| {
+        let roles = Roles::new(&db).await;
+        let Roles { client, superuser, owned, .. } = &roles;
+        publish_as(owned, &wanted("things", "model", &["a:int=a"], &["a"], None)).await.unwrap();
+        let files = Files::new();
+        let waiting = files.write("waiting", "{\"id\":\"k7\",\"a\":-7}\n");
+        run(superuser, &appending("things", &[waiting], 100)).await;
+        let done = refresh_as(owned, "model", None).await.unwrap();
+        assert_eq!(done[0].warnings.len(), 1, "{done:?}");
+        assert!(done[0].warnings[0].starts_with("segments were left: segments of things belong to role"), "{done:?}");
+        assert_eq!(number(client, "select count(*) from public.model where a = 7").await, 1);
+        roles.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_a_model_runs_with_the_rights_of_another_than_its_owner() {
     each_build(async |db| {
         let roles = Roles::new(&db).await;
@@ -116,12 +166,17 @@ async fn nothing_of_a_model_runs_with_the_rights_of_another_than_its_owner() {
             assert!(error.to_string().contains(&format!("belongs to {owner}")), "{error}");
             assert_eq!(error.hint(), Some(format!("connect as {owner}")));
         };
+        // To set the owner's role is not to connect as the owner, also where that role may see its session.
+        client.batch_execute(&format!("grant pg_read_all_stats to {owner}")).await.unwrap();
+        let set = format!("{superuser}?options=-crole%3D{owner}");
         for request in [&plain, &kept] {
             let model = &request.model.table;
             publish_as(owned, request).await.unwrap();
             // Before it was ever built, and after; as it is and as something else.
             for built in [false, true] {
-                refused(refresh_as(superuser, model, None).await.expect_err("a superuser"));
+                for behind in [superuser, &set] {
+                    refused(refresh_as(behind, model, None).await.expect_err("a superuser"));
+                }
                 let mut other = request.clone();
                 other.definition.indexes.push("a".into());
                 for again in [request, &other] {

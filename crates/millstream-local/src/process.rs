@@ -107,4 +107,26 @@ mod tests {
         }
         child.wait().unwrap();
     }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_server_of_ours_is_seen_in_its_directory_while_it_lives() {
+        use std::os::unix::process::CommandExt;
+        let (data, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        // A shell by the name of a server, which waits for its input to end.
+        let program = other.path().join("postgres");
+        std::os::unix::fs::symlink("/bin/sh", &program).unwrap();
+        let mut child = Command::new(&program)
+            .arg0("sh")
+            .args(["-c", "read line"])
+            .current_dir(data.path())
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        assert!(is_seen(child.id(), data.path()));
+        assert!(!is_seen(child.id(), other.path()), "another's directory");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!is_seen(child.id(), data.path()), "it is dead");
+    }
 }

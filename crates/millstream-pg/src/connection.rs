@@ -8,6 +8,7 @@ use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
 use crate::conninfo::Host;
 use crate::error::{Error, ErrorKind};
+use crate::identifier::quote_identifier;
 use crate::limits;
 use crate::session::SessionSettings;
 
@@ -154,15 +155,16 @@ fn check_encoding(encoding: &str, database: &str) -> Result<(), Error> {
 }
 
 fn facts(row: &SimpleQueryRow, host: String) -> Result<ServerFacts, Error> {
+    let (role, login) = (text(row, "role")?, text(row, "login")?);
     Ok(ServerFacts {
         version_num: number(row, "version_num")?,
         backend_pid: number(row, "pid")?,
-        backend_start: text(row, "backend_start")?.to_owned(),
+        backend_start: row.try_get("backend_start")?.ok_or_else(|| unseen(role, login))?.to_owned(),
         in_recovery: text(row, "in_recovery")? == "true",
         read_only: text(row, "read_only")? == "on",
         host,
         database: text(row, "database")?.to_owned(),
-        role: text(row, "role")?.to_owned(),
+        role: role.to_owned(),
         lz4: text(row, "lz4")? == "true",
     })
 }
@@ -173,6 +175,15 @@ fn text<'a>(row: &'a SimpleQueryRow, column: &str) -> Result<&'a str, Error> {
 
 fn number(row: &SimpleQueryRow, column: &str) -> Result<i32, Error> {
     text(row, column)?.parse().map_err(|_| unexpected(column))
+}
+
+/// The server shows sessions by the role that logged in, and a role that was set is another.
+fn unseen(role: &str, login: &str) -> Error {
+    Error::unusable(
+        ErrorKind::Rights,
+        format!("role {role}, which is set for the sessions of {login}, may not see when these began"),
+        format!("connect as {role} itself, or: grant pg_read_all_stats to {}", quote_identifier(role)),
+    )
 }
 
 fn unexpected(what: &str) -> Error {

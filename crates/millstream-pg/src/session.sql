@@ -11,6 +11,7 @@ select pg_catalog.current_setting('server_version_num') as version_num,
        pg_catalog.current_setting('server_encoding') as server_encoding,
        pg_catalog.current_database() as database,
        current_user as role,
+       session_user as login,
        (select ('lz4' operator(pg_catalog.=) any (enumvals))::pg_catalog.text
           from pg_catalog.pg_settings where name operator(pg_catalog.=) 'default_toast_compression') as lz4
   from pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid()) as a

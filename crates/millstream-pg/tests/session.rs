@@ -100,6 +100,25 @@ async fn a_database_that_is_not_utf8_is_refused() {
 }
 
 #[tokio::test]
+async fn a_role_that_is_set_and_may_not_see_its_session_is_told_the_way_out() {
+    testkit::each_build(async |database| {
+        let admin = database.client().await;
+        let team = format!("{}_team", database.name);
+        admin.batch_execute(&format!("create role {team}")).await.expect("a role");
+        let url = format!("{}?options=-crole%3D{team}", database.url());
+        let error = refused(&url).await;
+        assert_eq!(error.kind(), ErrorKind::Rights);
+        assert!(error.to_string().contains(&team), "{error}");
+        let grant = format!("grant pg_read_all_stats to \"{team}\"");
+        assert!(error.hint().expect("a way out").ends_with(&grant), "{:?}", error.hint());
+        admin.batch_execute(&grant).await.expect("granted");
+        assert_eq!(connected(&url).await.server.role, team);
+        admin.batch_execute(&format!("drop role {team}")).await.expect("nothing is its own");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_read_only_session_says_why() {
     let database = testkit::database().await;
     let url = format!("{}?options=-cdefault_transaction_read_only%3Don", database.url());

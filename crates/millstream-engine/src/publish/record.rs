@@ -85,7 +85,6 @@ impl Listened<'_> {
             .replace("{arrays}", &all(&|_, name, _| format!("array_agg(changed.{name})"), ", "))
             .replace("{old_arrays}", &all(&|_, name, _| format!("array[old.{name}]"), ", "))
             .replace("{key_changes}", &all(&|_, name, _| format!("old.{name} is distinct from new.{name}"), " or "))
-            .replace("{key}", &all(&|_, name, _| name.to_owned(), ", "))
             .replace("{keys_max}", &CHANGE_KEYS_MAX.to_string())
             .replace("{row_keys}", &CHANGE_ROW_KEYS.to_string())
             .replace("{bytes_max}", &CHANGE_BYTES_MAX.to_string())

@@ -45,7 +45,13 @@ create function {key_function}() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $key$
 begin
-    insert into {record} (keys, {names}) values (1, {old_arrays});
+    if pg_table_size({record_literal}) < {bytes_max} then
+        insert into {record} (keys, {names}) values (1, {old_arrays});
+    -- One line is enough for a transaction. That of its statement is not: the record may be small again by then.
+    elsif not coalesce((select everything and xid = pg_current_xact_id()
+                        from {record} order by change_id desc limit 1), false) then
+        insert into {record} (keys, everything) values (0, true);
+    end if;
     return null;
 end
 $key$;
@@ -58,5 +64,9 @@ create trigger {trigger}delete after delete on {table}
 referencing old table as changed for each statement execute function {record_function}();
 create trigger {trigger}truncate after truncate on {table}
 for each statement execute function {record_function}();
-create trigger {trigger}key after update of {key} on {table}
+-- Not of the key's columns alone: a trigger before it may change a key that the statement does not name.
+create trigger {trigger}key after update on {table}
 for each row when ({key_changes}) execute function {key_function}();
+
+-- They write with their owner's rights. To fire them takes no right, to hang them on another table does.
+revoke execute on function {record_function}(), {key_function}() from public;

@@ -200,6 +200,8 @@ async fn compacted(
             Err(busy @ (Error::CompactionBusy { .. } | Error::InUse { .. })) => {
                 format!("segments were left to the next refresh: {busy}")
             }
+            // Whoever refreshes is the model's owner, and need not be who loaded.
+            Err(Error::Request { problem, hint }) => format!("segments were left: {problem}; {hint}"),
             Err(error) => return Err(error),
         };
         waiting.push((collection.table_oid, warning));

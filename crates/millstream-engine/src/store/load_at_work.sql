@@ -13,7 +13,7 @@ from (
     union all
     select a.pid
     from {schema}.lane n
-    join pg_catalog.pg_stat_activity a on a.pid = n.backend_pid
+    join pg_catalog.pg_stat_activity a on a.pid = n.backend_pid and a.datname = pg_catalog.current_database()
     where n.load_id = $1
       and coalesce(a.backend_start = n.backend_start, true)
 ) as working

@@ -30,7 +30,7 @@ cross join lateral (
     ) or exists (
         select
         from {schema}.lane n
-        join pg_stat_activity a on a.pid = n.backend_pid
+        join pg_stat_activity a on a.pid = n.backend_pid and a.datname = current_database()
         where n.load_id = l.load_id and coalesce(a.backend_start = n.backend_start, true)
     ) as held
 ) h

@@ -13,7 +13,7 @@ select
     m.shows::text as shows,
     v.oid is not null as view_present,
     pg_catalog.pg_get_userbyid(kept.relowner)::text as owner,
-    coalesce(pg_catalog.pg_get_userbyid(kept.relowner) = current_user, false) as is_own,
+    coalesce(pg_catalog.pg_get_userbyid(kept.relowner) = current_user and session_user = current_user, false) as is_own,
     m.way,
     to_char(m.refreshed_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as refreshed_at
 from {schema}.model m

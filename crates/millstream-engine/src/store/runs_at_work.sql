@@ -18,7 +18,7 @@ where l.table_oid = $1
       or exists (
           select
           from {schema}.lane n
-          join pg_catalog.pg_stat_activity a on a.pid = n.backend_pid
+          join pg_catalog.pg_stat_activity a on a.pid = n.backend_pid and a.datname = pg_catalog.current_database()
           where n.load_id = l.load_id
             and coalesce(a.backend_start = n.backend_start, true)
       )

@@ -50,7 +50,7 @@ begin
         $walk${distinct_walk}$walk$,
         key_column, collection, among,
         case when counted then format(
-            ', (select count(*) from %s as stored where %s and stored.%I operator(pg_catalog.=) value) as rows',
+            ', (select count(*) from %s as stored where %s and stored.%I operator(pg_catalog.=) walk.value) as rows',
             collection, among, key_column) end);
 end
 $distinct_walk$;
