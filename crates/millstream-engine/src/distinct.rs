@@ -128,6 +128,7 @@ mod tests {
             key: ["a", "b", "c"].map(column).into(),
             adopted: false,
             present: true,
+            replaced: false,
         };
         for (column, given, refusal) in [
             ("a", 0, None),

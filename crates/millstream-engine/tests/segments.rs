@@ -284,6 +284,11 @@ async fn what_waited_when_the_database_was_dumped_is_kept_and_can_be_had() {
             let rest = &line[line.find(from).expect("the way out") + from.len()..];
             rest[..rest.find(to).expect("its end")].to_owned()
         };
+        let restored = collection(&client, "restored").await;
+        assert!(restored.replaced && !restored.present);
+        let dropped = collections::drop(&mut db.client().await, &schema(), &restored, false).await;
+        let refused = dropped.expect_err("its documents would be lost").to_string();
+        assert!(refused.contains("documents wait in 1 segments"), "{refused}");
         let again = between(&line("restored\""), "If it was restored: ", "; then");
         client.batch_execute(&again).await.unwrap();
         let useless = between(&line("useless\""), "If they are of no use: ", "; the next");

@@ -129,6 +129,11 @@ impl Database {
     /// There is none, or its table is gone.
     pub async fn open_table(args: &TargetArgs, name: &CollectionName) -> Result<(Self, Collection), Failure> {
         let (database, collection) = Self::open_at(args, name).await?;
+        if collection.replaced {
+            let problem = format!("{} has another OID than the table that was loaded", collection.name);
+            return Err(Failure::user(problem)
+                .hint("load into it with --adopt; where documents wait for the old one, the load tells what to do"));
+        }
         if !collection.present {
             return Err(Failure::user(format!("the table of {} is gone", collection.name))
                 .hint(format!("millstream drop {} --yes", shell_word(&collection.name))));

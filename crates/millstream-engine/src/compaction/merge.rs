@@ -139,7 +139,8 @@ impl Merge {
             .replace("{join}", &self.join)
             .replace("{values}", &self.values)
             // Last, for it holds keys, in which anything may stand.
-            .replace("{range}", &range::condition(&self.key, &self.bounds, range))
+            .replace("{stored_range}", &range::condition("stored.", &self.key, &self.bounds, range))
+            .replace("{range}", &range::condition("", &self.key, &self.bounds, range))
     }
 }
 

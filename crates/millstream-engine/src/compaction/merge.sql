@@ -1,7 +1,8 @@
--- A range of a group. Of each key's documents one is parsed.
+-- A range of a group. Of each key's documents one is parsed. The range is said of the table too, so that no plan
+-- reads rows outside of it.
 merge into {table} as stored
 using ({latest}) as latest
-on {join}
+on {join} and {stored_range}
 when matched and latest.doc is null then
     delete
 when matched then

@@ -6,7 +6,9 @@ select
     coalesce(t.relname, k.table_name)::text as table_name,
     k.key::text as key,
     k.adopted,
-    t.oid is not null as present
+    t.oid is not null as present,
+    t.oid is null and pg_catalog.to_regclass(pg_catalog.format('%I.%I', k.schema_name, k.table_name)) is not null
+        as replaced
 from {schema}.collection k
 left join pg_class t on t.oid = k.table_oid
 left join pg_namespace n on n.oid = t.relnamespace

@@ -1,9 +1,8 @@
 //! Collections as they are listed, read by key and dropped.
 
 use super::loads::lock_unfinished;
-use super::models;
 use super::schema::Schema;
-use super::segments;
+use super::{gone, models, segments};
 use crate::collection::Check;
 use crate::error::Error;
 use crate::limits::DROP_LOCK_WAIT;
@@ -59,6 +58,8 @@ pub struct Collection {
     pub adopted: bool,
     /// Whether the table is still there.
     pub present: bool,
+    /// Whether another one has its name.
+    pub replaced: bool,
 }
 
 /// What dropping a collection removed.
@@ -118,6 +119,7 @@ fn collection(row: &Row) -> Result<Collection, Error> {
         key: key_of(row)?,
         adopted: row.get("adopted"),
         present: row.get("present"),
+        replaced: row.get("replaced"),
     })
 }
 
@@ -126,7 +128,8 @@ fn collection(row: &Row) -> Result<Collection, Error> {
 ///
 /// # Errors
 /// [`Error::LoadRunning`] when a load into it runs, [`Error::Model`] when a read model is derived from
-/// it; [`Error::Request`] when documents wait in segments that a table which stays would lack; the server's when
+/// it; [`Error::Request`] when documents wait in segments that a table which stays would lack, or one that may have
+/// been restored; the server's when
 /// something else depends on the table or uses it for longer than [`DROP_LOCK_WAIT`].
 pub async fn drop(
     client: &mut Client,
@@ -146,7 +149,10 @@ pub async fn drop(
         return Err(Error::CompactionBusy { collection: collection.name.clone() });
     }
     let segments = segments::list(&transaction, schema, oid).await?;
-    if collection.present && !with_table && !segments.is_empty() {
+    if !segments.is_empty() && collection.replaced {
+        return Err(gone::strange(schema, collection, segments.len()));
+    }
+    if !segments.is_empty() && collection.present && !with_table {
         return Err(waiting(&collection.name, segments.len()));
     }
     let table_dropped = with_table && collection.present;

@@ -1,10 +1,11 @@
 //! Segments whose table is gone: dropped without us, or another by its OID since a restore.
 
+use super::collections::Collection;
 use super::schema::Schema;
 use super::segments::{self, Segment};
 use crate::error::Error;
 use crate::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT};
-use millstream_pg::quote_qualified;
+use millstream_pg::{quote_literal, quote_qualified};
 use tokio_postgres::{Client, Row};
 
 /// Removes segments of tables that were dropped without us, which nobody can read or merge any more. Those that this
@@ -66,11 +67,31 @@ fn present_name(row: &Row) -> Option<String> {
 /// What to do with segments that may be those of the table that is there. A load without `--adopt` is refused until
 /// then, and the segments come before what is loaded later, because their runs are older.
 fn kept(schema: &Schema, name: &str, rows: &[Row]) -> String {
-    let (oid, segments) = (table_oid(&rows[0]), rows.len());
-    let (table, ours) = (name.replace('\'', "''"), schema.sql("{schema}"));
+    let segments = rows.len();
     format!(
         "kept {segments} segments with documents for {name}, which has another OID than the table that they were loaded \
-         for. If it was restored: update {ours}.segment set table_oid = '{table}'::regclass where table_oid = {oid}; \
+         for. {}",
+        ways(schema, name, table_oid(&rows[0]))
+    )
+}
+
+/// Refuses to drop what waits for a table of which only the name is there.
+pub(super) fn strange(schema: &Schema, collection: &Collection, segments: usize) -> Error {
+    let name = &collection.name;
+    Error::Request {
+        problem: format!(
+            "documents wait in {segments} segments for {name}, which has another OID than the table that they were \
+             loaded for"
+        ),
+        hint: ways(schema, &quote_qualified(&name.schema, &name.table), collection.table_oid),
+    }
+}
+
+/// What to do with segments of a table whose name another one has now.
+fn ways(schema: &Schema, name: &str, oid: u32) -> String {
+    let (table, ours) = (quote_literal(name), schema.sql("{schema}"));
+    format!(
+        "If it was restored: update {ours}.segment set table_oid = {table}::regclass where table_oid = {oid}; \
          then load into it with --adopt, and millstream compact. If they are of no use: \
          delete from {ours}.collection where table_oid = {oid}; the next load removes them"
     )

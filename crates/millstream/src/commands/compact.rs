@@ -2,9 +2,10 @@
 
 use crate::args::TargetArgs;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, shell_word};
 use crate::output::{Output, note};
 use crate::quantity;
+use crate::signal::Signals;
 use crate::target::{Purpose, resolve};
 use millstream_engine::{Compacted, compact};
 use millstream_model::CollectionName;
@@ -37,10 +38,16 @@ pub struct CompactArgs {
 }
 
 /// Runs the command.
-pub async fn run(args: &CompactArgs, output: Output) -> Result<Exit, Failure> {
+pub async fn run(args: &CompactArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     let conninfo = resolve(&args.target, Purpose::Work).await?;
     let (database, collection) = crate::target::Database::open_table(&args.target, &args.name).await?;
-    let done = compact(&conninfo, &database.schema, &collection, args.workers).await?;
+    let done = tokio::select! {
+        exit = signals.stop_asked() => {
+            note(&format!("stopped; what was merged stays. Go on: millstream compact {}", shell_word(&args.name)));
+            return Ok(exit);
+        }
+        done = Box::pin(compact(&conninfo, &database.schema, &collection, args.workers)) => done?,
+    };
     if output.is_json() {
         output.json(&done)?;
     } else {

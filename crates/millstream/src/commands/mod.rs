@@ -57,7 +57,7 @@ pub async fn run(args: Args, signals: Signals) -> Result<Exit, Failure> {
         Command::Loads(args) => loads::run(&args, output).await,
         Command::Collections(args) => collections::run(&args, output).await,
         Command::Drop(args) => drop::run(&args, output).await,
-        Command::Compact(args) => compact::run(&args, output).await,
+        Command::Compact(args) => compact::run(&args, output, signals).await,
         Command::Freeze(args) => freeze::run(&args, output).await,
         Command::Get(args) => get::run(&args, output).await,
         Command::Distinct(args) => distinct::run(&args, output).await,
