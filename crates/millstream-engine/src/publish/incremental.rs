@@ -18,31 +18,37 @@ async fn derive_again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     // A parameter cannot stand in a utility statement, and a snapshot's text needs no quoting.
     let changed = listened.changed_keys().replace("$1", &format!("'{shows}'"));
     let staged = format!("pg_temp.millstream_changed_{}", model.model_id);
-    coordinator
-        .batch_execute(&format!("create temp table {staged} on commit drop as {changed}; analyze {staged}"))
-        .await?;
+    // In the order of the key's index, in which they are looked up.
+    let stage = format!(
+        "create temp table {staged} on commit drop as {changed} order by {}; analyze {staged}",
+        derivation.key()
+    );
+    coordinator.batch_execute(&stage).await?;
     failpoint::hit("changes-staged").await?;
     let part = storage.part(model.serving);
-    let rows = derivation.rows("");
-    let delete = include_str!("incremental_delete.sql")
-        .replace("{part}", &part)
-        .replace("{staged}", &staged)
-        .replace("{join}", &derivation.join("shown", "changed"))
-        .replace("{same}", &derivation.join("derived", "changed"))
-        .replace("{rows}", &rows);
-    let deleted = coordinator.execute(&delete, &[]).await?;
     let columns = storage.columns(*coordinator).await?;
-    let upsert = include_str!("incremental_upsert.sql")
+    let (keys, rest): (Vec<&String>, Vec<&String>) =
+        columns.iter().partition(|column| derivation.key_columns().contains(column));
+    let list = |columns: &[&String], form: &dyn Fn(&str) -> String| {
+        columns.iter().map(|column| form(column)).collect::<Vec<_>>().join(", ")
+    };
+    let all = [keys, rest.clone()].concat();
+    let merge = include_str!("incremental.sql")
         .replace("{part}", &part)
         .replace("{generation}", &model.serving.to_string())
         .replace("{staged}", &staged)
-        .replace("{same}", &derivation.join("derived", "changed"))
+        .replace("{join}", &derivation.join("shown", "fresh"))
         .replace("{key}", &derivation.key())
-        .replace("{set}", &columns.iter().map(|c| format!("{c} = excluded.{c}")).collect::<Vec<_>>().join(", "))
-        .replace("{rows}", &rows);
-    let written = coordinator.execute(&upsert, &[]).await?;
+        .replace("{shown}", &list(&rest, &|column| format!("shown.{column}")))
+        .replace("{fresh}", &list(&rest, &|column| format!("fresh.{column}")))
+        .replace("{set}", &list(&rest, &|column| format!("{column} = fresh.{column}")))
+        .replace("{columns}", &list(&all, &|column| column.to_owned()))
+        .replace("{values}", &list(&all, &|column| format!("fresh.{column}")))
+        // Last, for it holds what was asked for, in which anything may stand.
+        .replace("{rows}", &derivation.rows(""));
+    let written = coordinator.execute(&merge, &[]).await?;
     failpoint::hit("changes-applied").await?;
     let among = format!("exists (select from {staged} as changed where {})", derivation.join("shown", "changed"));
     let uncast = uncast(*coordinator, derivation, &part, &among).await?;
-    Ok(Applied { generation: model.serving, rows: deleted + written, uncast })
+    Ok(Applied { generation: model.serving, rows: written, uncast })
 }

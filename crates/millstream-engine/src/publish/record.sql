@@ -20,19 +20,25 @@ declare
     changed_keys bigint;
 begin
     if tg_op <> 'TRUNCATE' then
+        -- What most statements change is looked at once.
+        if pg_table_size({record_literal}) < {bytes_max} then
+            insert into {record} (keys, {names})
+            select count(*), {arrays}
+            from (select * from changed limit {row_keys} + 1) as changed
+            having count(*) between 1 and {row_keys};
+            if found then
+                return null;
+            end if;
+        end if;
         select count(*) into counted.changed_keys from changed;
         if counted.changed_keys = 0 then
             return null;
         end if;
         if counted.changed_keys <= {keys_max} and pg_table_size({record_literal}) < {bytes_max} then
-            if counted.changed_keys <= {row_keys} then
-                insert into {record} (keys, {names}) select counted.changed_keys, {arrays} from changed;
-            else
-                insert into {record} (keys, {names})
-                select count(*), {arrays}
-                from (select *, row_number() over () / {row_keys} as millstream_part from changed) as changed
-                group by changed.millstream_part;
-            end if;
+            insert into {record} (keys, {names})
+            select count(*), {arrays}
+            from (select *, row_number() over () / {row_keys} as millstream_part from changed) as changed
+            group by changed.millstream_part;
             return null;
         end if;
     end if;
