@@ -172,7 +172,9 @@ impl Target {
     pub(crate) fn session(&self, lane: u16) -> SessionSettings {
         let session = SessionSettings::lane(usize::from(lane))
             .with("temp_buffers", &format!("{STAGE_MEMORY_MIB}MB"))
-            .with("work_mem", &format!("{SORT_MEMORY_MIB}MB"));
+            .with("work_mem", &format!("{SORT_MEMORY_MIB}MB"))
+            // A plan made for the values at hand is the same, and to make it every key that is asked for is looked at.
+            .with("plan_cache_mode", "force_generic_plan");
         let others = ["enable_hashjoin", "enable_mergejoin", "enable_seqscan", "enable_bitmapscan"];
         others
             .into_iter()
