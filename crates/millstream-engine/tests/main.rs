@@ -20,6 +20,7 @@ mod republish;
 mod resume;
 mod rights;
 mod round_trips;
+mod row_wise;
 mod scene;
 mod segments;
 mod unchanged;

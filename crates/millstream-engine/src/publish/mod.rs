@@ -11,6 +11,7 @@ mod materialized;
 mod record;
 mod refresh;
 mod republish;
+mod row_wise;
 mod runner;
 mod shape;
 mod storage;

@@ -7,6 +7,7 @@
 //! reader's plan meets one that is half filled or has no indexes.
 
 use super::definition::{Derivation, index_clauses};
+use super::row_wise::check_row_wise;
 use crate::error::Error;
 use crate::limits::PUBLISH_LOCK_WAIT;
 use crate::store::Schema;
@@ -95,6 +96,7 @@ impl Storage<'_> {
         indexes: &[String],
     ) -> Result<Vec<String>, Error> {
         check(client, derivation).await?;
+        check_row_wise(client, derivation).await?;
         let made = client.batch_execute(&self.make_part(TRIAL, derivation)).await;
         made.map_err(|error| refused("the model", error))?;
         self.try_indexes(client, &self.part(TRIAL), TRIAL, indexes).await

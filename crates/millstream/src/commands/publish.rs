@@ -61,7 +61,8 @@ pub struct PublishArgs {
     #[arg(long = "where", value_name = "SQL")]
     condition: Option<String>,
 
-    /// SQL select list in place of doc
+    /// SQL select list in place of doc; it must look at nothing but the row, so that it takes no aggregate, window
+    /// function or function that returns a set, but with --materialized
     #[arg(long, value_name = "SQL")]
     select: Option<String>,
 
