@@ -16,6 +16,7 @@ mod producers;
 mod publish;
 mod refusals;
 mod refused;
+mod repair;
 mod republish;
 mod resume;
 mod rights;

@@ -10,6 +10,7 @@ mod lock;
 mod materialized;
 mod record;
 mod refresh;
+mod repair;
 mod republish;
 mod row_wise;
 mod runner;

@@ -1,6 +1,7 @@
 //! Models brought up to date, all of a call in one transaction.
 
 use super::clear::clear;
+use super::repair::repair;
 use super::republish::indexed;
 use super::storage::{GENERATIONS, Storage};
 use super::subject::{Subject, lock_collections, rows_estimate, subjects};
@@ -115,7 +116,7 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
     connection.require_writable()?;
     let client = &connection.client;
     let mut subjects = subjects(client, schema, &request.models, connection.server.version_num).await?;
-    let waiting = compacted(db, schema, &subjects, request.workers).await?;
+    let mut warnings = compacted(db, schema, &subjects, request.workers).await?;
     for subject in &subjects {
         lock::lock_for_refresh(client, &subject.model).await?;
     }
@@ -126,6 +127,7 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
         subject.model.require_own()?;
         subject.unlogged = is_unlogged(client, subject.model.table_oid).await?;
     }
+    warnings.extend(repair(client, &subjects).await?);
     let mut tries = 0;
     let done = loop {
         tries += 1;
@@ -143,7 +145,8 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
     let mut refreshed = Vec::new();
     for (subject, (way, applied)) in subjects.iter().zip(done) {
         let mut one = tidied(client, subject, way, applied, seconds).await;
-        one.warnings.extend(waiting.iter().find(|(oid, _)| *oid == subject.model.table_oid).map(|(_, w)| w.clone()));
+        let told = warnings.iter().filter(|(oid, _)| *oid == subject.model.table_oid);
+        one.warnings.extend(told.map(|(_, warning)| warning.clone()));
         refreshed.push(one);
     }
     failpoint::hit("refresh-tidied").await?;

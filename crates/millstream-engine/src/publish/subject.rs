@@ -89,7 +89,7 @@ impl<'a> Subject<'a> {
             _ if model.definition.materialized => (&materialized::WAY, "it is a materialized view".to_owned()),
             _ if model.shows.is_none() => (&swap::WAY, "it was never built".to_owned()),
             _ if model.wanted.is_some() => (&swap::WAY, "it is to be made of something else".to_owned()),
-            _ if pending.everything || anew => (&swap::WAY, "everything may have changed".to_owned()),
+            _ if pending.everything || anew => (&swap::WAY, self.why_anew(client).await?),
             Some(way) => (way, "it was asked for".to_owned()),
             None => {
                 let way = if share <= INCREMENTAL_SHARE_MAX { &incremental::WAY } else { &swap::WAY };
@@ -97,6 +97,14 @@ impl<'a> Subject<'a> {
             }
         };
         Ok((way, pending, reason))
+    }
+
+    /// Why the keys that changed are not known.
+    async fn why_anew(&self, client: &Client) -> Result<String, Error> {
+        Ok(match self.listened().unheard(client).await? {
+            Some(cause) => format!("changes are not all on record: {cause}"),
+            None => "everything may have changed".to_owned(),
+        })
     }
 }
 
