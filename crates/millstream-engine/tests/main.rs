@@ -2,6 +2,7 @@
 
 mod change_record;
 mod checks;
+mod contention;
 mod decode;
 mod distinct;
 mod durability;

@@ -47,11 +47,8 @@ pub(crate) async fn publish_on(db: &TestDatabase, request: &PublishRequest) -> R
 }
 
 pub(crate) fn asked(models: &[&str], way: Option<&str>) -> RefreshRequest {
-    RefreshRequest {
-        models: models.iter().map(|name| name.parse().expect("it is written so in the test")).collect(),
-        way: way.map(str::to_owned),
-        workers: Some(2),
-    }
+    let models = models.iter().map(|name| name.parse().expect("it is written so in the test")).collect();
+    RefreshRequest { way: way.map(str::to_owned), workers: Some(2), ..RefreshRequest::new(models) }
 }
 
 pub(crate) async fn refresh_on(db: &TestDatabase, models: &[&str], way: Option<&str>) -> Result<Vec<Refreshed>, Error> {

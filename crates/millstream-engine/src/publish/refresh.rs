@@ -12,8 +12,7 @@ use crate::compaction::{Compacted, compact};
 use crate::error::Error;
 use crate::failpoint;
 use crate::limits::{
-    BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, CLEAR_BEFORE_PATIENCE, DROP_LOCK_WAIT, LITTER_SHARE_MAX,
-    REFRESH_TRIES_MAX, SWITCH_PATIENCE,
+    BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, DROP_LOCK_WAIT, LITTER_SHARE_MAX, READERS_PATIENCE, REFRESH_TRIES_MAX,
 };
 use crate::store::collections::Collection;
 use crate::store::{Schema, models, segments};
@@ -32,6 +31,16 @@ pub struct RefreshRequest {
     pub way: Option<String>,
     /// Connections that build; as many as there are cores when `None`.
     pub workers: Option<usize>,
+    /// How long readers of replaced rows are waited for before a build, and those of the model before what was built is
+    /// shown; [`READERS_PATIENCE`] is usual.
+    pub patience: Duration,
+}
+
+impl RefreshRequest {
+    /// A refresh of these models by the cheapest way.
+    pub fn new(models: Vec<CollectionName>) -> Self {
+        Self { models, way: None, workers: None, patience: READERS_PATIENCE }
+    }
 }
 
 /// What a refresh of one model did.
@@ -134,6 +143,8 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
         match attempt(db, client, &subjects, request, tries == REFRESH_TRIES_MAX).await {
             Ok(Some(done)) => break done,
             Ok(None) => {}
+            // Whoever waits to change a collection comes first.
+            Err(Error::InUse { .. }) if tries < REFRESH_TRIES_MAX => client.batch_execute("rollback").await?,
             Err(error) => {
                 // What cannot be removed now is by the next refresh, and the error tells what is wrong.
                 let _ = remove_unshown(client, &subjects).await;
@@ -229,8 +240,8 @@ async fn attempt(
     let stale: Vec<(&Storage<'_>, i16)> =
         (0..subjects.len()).filter(swaps).map(|n| (&storages[n], Storage::other(subjects[n].model.serving))).collect();
     let swapped: Vec<&Subject<'_>> = (0..subjects.len()).filter(swaps).map(|n| &subjects[n]).collect();
-    if !stale.is_empty() && !clear(client, &stale, CLEAR_BEFORE_PATIENCE).await? {
-        return Err(held(client, &swapped, CLEAR_BEFORE_PATIENCE).await?);
+    if !stale.is_empty() && !clear(client, &stale, request.patience).await? {
+        return Err(held(client, &swapped, request.patience).await?);
     }
     for n in (0..subjects.len()).filter(swaps) {
         let (subject, storage) = (&subjects[n], &storages[n]);
@@ -271,8 +282,8 @@ async fn attempt(
         }
         done.push((way.name, applied));
     }
-    if !switch.commit(client).await? {
-        return Err(held(client, &swapped, SWITCH_PATIENCE).await?);
+    if !switch.commit(client, request.patience).await? {
+        return Err(held(client, &swapped, request.patience).await?);
     }
     failpoint::hit("refresh-committed").await?;
     Ok(Some(done))

@@ -244,7 +244,7 @@ async fn look_for_models(args: &LoadArgs, db: &ConnInfo) -> Result<(), Failure> 
     if args.publish.is_empty() {
         return Ok(());
     }
-    let request = RefreshRequest { models: args.publish.clone(), way: None, workers: None };
+    let request = RefreshRequest::new(args.publish.clone());
     estimate(db, &target::schema(&args.target), &request).await?;
     Ok(())
 }
