@@ -299,8 +299,9 @@ async fn a_refresh_cleans_a_model_only_when_it_is_littered() {
             let before = vacuums().await;
             let update = format!("update public.things set doc = '{{\"value\": 60}}' where id < '{keys}'");
             client.batch_execute(&update).await.unwrap();
-            refresh_on(&db, &["model"], Some("incremental")).await.unwrap();
+            let done = refresh_on(&db, &["model"], Some("incremental")).await.unwrap();
             assert_eq!(vacuums().await, before + cleaned, "{keys}");
+            assert_eq!(done[0].bloat_bytes == 0, cleaned > 0, "{keys}: {done:?}");
         }
     })
     .await;

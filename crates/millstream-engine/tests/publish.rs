@@ -122,7 +122,8 @@ async fn a_model_equals_what_it_is_derived_from() {
         for way in ["incremental", "swap", "swap", "incremental"] {
             client.execute(&format!("delete from public.things where id like '%{}'", rng.u8(0..10)), &[]).await.unwrap();
             let done = refresh_on(&db, &["model"], Some(way)).await.unwrap();
-            assert_eq!((done[0].way, done[0].bloat_bytes), (way, 0));
+            assert_eq!(done[0].way, way);
+            assert!(way == "incremental" || done[0].bloat_bytes == 0, "{done:?}");
             assert_eq!(differences(&client).await, 0, "{way}");
         }
         let left: i64 = client

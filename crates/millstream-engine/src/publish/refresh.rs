@@ -1,6 +1,7 @@
 //! Models brought up to date, all of a call in one transaction.
 
 use super::clear::clear;
+use super::figures::bloat;
 use super::repair::repair;
 use super::republish::indexed;
 use super::storage::{GENERATIONS, Storage};
@@ -52,11 +53,12 @@ pub struct Refreshed {
     pub way: &'static str,
     /// Rows written and deleted.
     pub rows: u64,
-    /// How long it took, for all models together.
+    /// How long the call took, for all models together and with what follows the commit.
     pub seconds: f64,
     /// Age in seconds of the newest change that is not shown yet; `None` where there is none.
     pub lag_seconds: Option<f64>,
-    /// Bytes of rows that are not shown any more and could not be removed, because readers may see them.
+    /// Bytes that it keeps for nothing: rows that were replaced and could not be removed, because readers may see them,
+    /// and dead rows, which the next cleaning removes.
     pub bloat_bytes: u64,
     /// Values that are none of their column's type, among the rows that were written.
     pub uncast: Vec<Uncast>,
@@ -152,15 +154,16 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
             }
         }
     };
-    let seconds = started.elapsed().as_secs_f64();
     let mut refreshed = Vec::new();
     for (subject, (way, applied)) in subjects.iter().zip(done) {
-        let mut one = tidied(client, subject, way, applied, seconds).await;
+        let mut one = tidied(client, subject, way, applied).await;
         let told = warnings.iter().filter(|(oid, _)| *oid == subject.model.table_oid);
         one.warnings.extend(told.map(|(_, warning)| warning.clone()));
         refreshed.push(one);
     }
     failpoint::hit("refresh-tidied").await?;
+    let seconds = started.elapsed().as_secs_f64();
+    refreshed.iter_mut().for_each(|one| one.seconds = seconds);
     Ok(refreshed)
 }
 
@@ -290,18 +293,12 @@ async fn attempt(
 }
 
 /// What was done, when all that is left to do has been tried.
-async fn tidied(
-    client: &Client,
-    subject: &Subject<'_>,
-    way: &'static str,
-    applied: Applied,
-    seconds: f64,
-) -> Refreshed {
+async fn tidied(client: &Client, subject: &Subject<'_>, way: &'static str, applied: Applied) -> Refreshed {
     let mut refreshed = Refreshed {
         model: subject.model.name.clone(),
         way,
         rows: applied.rows,
-        seconds,
+        seconds: 0.0,
         lag_seconds: None,
         bloat_bytes: 0,
         uncast: applied.uncast,
@@ -331,6 +328,8 @@ async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed)
     }
     failpoint::hit("changes-forgotten").await?;
     let shown = indexed(&storage, &model).0;
+    // Otherwise what this session did is counted only later, and then also where a vacuum has removed it.
+    client.batch_execute("select pg_catalog.pg_stat_force_next_flush()").await?;
     if refreshed.way == "swap" {
         let cleared = clear(client, &[(&storage, Storage::other(model.serving))], CLEAR_AFTER_PATIENCE).await?;
         // Not sooner: the snapshot of the build kept anything from being frozen, and the lock that statistics of the
@@ -344,9 +343,7 @@ async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed)
     } else if is_littered(client, &shown).await? {
         client.batch_execute(&format!("vacuum (analyze) {shown}")).await?;
     }
-    let stale = storage.part(Storage::other(model.serving));
-    let sql = "select coalesce(pg_catalog.pg_total_relation_size(pg_catalog.to_regclass($1)), 0)";
-    refreshed.bloat_bytes = u64::try_from(client.query_one(sql, &[&stale]).await?.get::<_, i64>(0)).unwrap_or(0);
+    refreshed.bloat_bytes = bloat(client, &storage, &model).await?;
     Ok(())
 }
 
@@ -373,8 +370,6 @@ async fn held(client: &Client, swapped: &[&Subject<'_>], waited: Duration) -> Re
 /// Whether so many of a table's rows are dead that it is cleaned now, and not when the server comes to it: that
 /// takes a pass over every index, which few changes are not worth.
 async fn is_littered(client: &Client, table: &str) -> Result<bool, Error> {
-    // Otherwise what this session did is counted only later, and then also where a vacuum has removed it.
-    client.batch_execute("select pg_catalog.pg_stat_force_next_flush()").await?;
     let sql = "select pg_catalog.pg_stat_get_dead_tuples(oid)::float8, greatest(reltuples, 0)::float8 \
                from pg_catalog.pg_class where oid = $1::text::pg_catalog.regclass";
     let row = client.query_one(sql, &[&table]).await?;

@@ -127,7 +127,7 @@ pub(super) fn show(output: Output, refreshed: &[Refreshed]) -> Result<(), Failur
             line.push_str(&format!(", the newest change not shown is {lag:.1} s old"));
         }
         if one.bloat_bytes > 0 {
-            line.push_str(&format!(", {} of replaced rows still held by others", quantity::bytes(one.bloat_bytes)));
+            line.push_str(&format!(", {} of replaced or dead rows left", quantity::bytes(one.bloat_bytes)));
         }
         output.line(&line)?;
         for warning in &one.warnings {
