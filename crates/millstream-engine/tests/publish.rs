@@ -440,6 +440,9 @@ async fn an_index_that_readers_hold_is_dropped_by_the_next_publish() {
         let other = wanted("things", "things_read", &["value:int=value"], &["lower(doc->>'x')"], None);
         let done = publish_on(&db, &other).await.unwrap();
         assert_eq!(done, Published::Reindexed { made: 1, dropped: 1, in_use: 1 }, "the reader does not let go");
+        let at_once = wanted("things", "things_read", &["value:int=value"], &["value"], None);
+        let error = publish_on(&db, &at_once).await.expect_err("it is still there");
+        assert!(error.to_string().contains("index \"value\" is still to be removed"), "{error}");
         reader.batch_execute("commit").await.unwrap();
         let client = db.client().await;
         let indexes = "select count(*), count(*) filter (where not indisvalid) from pg_index where indrelid = \

@@ -87,12 +87,13 @@ pub struct Estimate {
 /// What a refresh would do, without doing it.
 ///
 /// # Errors
-/// [`Error::Model`] for a name that is no model.
+/// [`Error::Model`] for a name that is no model, or one that is another role's.
 pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Estimate>, Error> {
     let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
     let client = &connection.client;
     let mut estimates = Vec::new();
     for subject in subjects(client, schema, &request.models, connection.server.version_num).await? {
+        subject.model.require_own()?;
         let (way, pending, mut reason) = subject.choose(client, request.way.as_deref(), false).await?;
         match segments::count(client, schema, &subject.collection).await? {
             0 => {}

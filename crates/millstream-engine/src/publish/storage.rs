@@ -14,6 +14,7 @@ use crate::store::Schema;
 use crate::store::models::Model;
 use millstream_model::CollectionName;
 use millstream_pg::{quote_identifier, quote_qualified};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient};
 
 /// Generations that take turns.
@@ -158,6 +159,13 @@ impl Storage<'_> {
                 }
                 Err(error) => {
                     client.batch_execute("rollback to index; release index").await?;
+                    if error.code() == Some(&SqlState::DUPLICATE_TABLE) {
+                        return Err(Error::Request {
+                            problem: format!("index \"{index}\" is still to be removed: others do not let go of it"),
+                            hint: "end the transactions that have the model open (see pg_stat_activity), then publish again"
+                                .into(),
+                        });
+                    }
                     first_error = first_error.or(Some(error));
                 }
             }

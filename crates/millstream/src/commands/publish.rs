@@ -32,6 +32,9 @@ Examples:
 /// columns, behind those it has, but lose none. Readers see what it was until all is there; grants and your views over it
 /// stay. Without any --index, --column, --where or --select it stays what it is.
 ///
+/// Rename no column of the collection's key while it has a model that is not materialized: every write would fail
+/// until the column has its name again.
+///
 /// Changes of rows reach the model, nothing else: what an expression of --where or --select looks up elsewhere, and
 /// `alter type` of a type that it uses, change it only by `millstream refresh MODEL --way swap`. An expression must not
 /// look into another model, which it may find empty beside a swap of that one. On a hot standby a repeatable-read
