@@ -80,8 +80,14 @@ mod armed {
         &["segment-opened", "segment-filled", "segment-advancing", "segment-commit-sent", "segment-committed"];
 
     /// Every point of a compaction, in order.
-    pub const COMPACTION_FAILPOINTS: &[&str] =
-        &["compaction-begun", "range-merged", "range-committed", "segments-dropping", "segments-dropped"];
+    pub const COMPACTION_FAILPOINTS: &[&str] = &[
+        "compaction-listed",
+        "compaction-begun",
+        "range-merged",
+        "range-committed",
+        "segments-dropping",
+        "segments-dropped",
+    ];
 
     /// Every point there is.
     fn points() -> impl Iterator<Item = &'static str> {

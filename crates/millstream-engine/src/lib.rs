@@ -52,3 +52,4 @@ pub use request::{LoadRequest, SkipUnchanged};
 pub use stop::{Stop, StopReason};
 pub use stream::{Commit, Committed, Producer, Stream};
 pub use verify::{Difference, Finding, Verification, VerifyRequest, verify};
+pub use write::writers;

@@ -310,7 +310,12 @@ pub const INCREMENTAL_SHARE_MAX: f64 = 0.2;
 /// Share of dead rows in a model from which on a refresh cleans it itself; half of autovacuum's own share.
 pub const LITTER_SHARE_MAX: f64 = 0.1;
 
-/// Tries of a refresh to find its way: each fails only when everything changes meanwhile.
+/// How long a connection of a build waits for those who wait to change the collection's table, and are waiting for the
+/// build themselves: the refresh is begun again behind them.
+pub const BUILD_LOCK_WAIT: Duration = Duration::from_secs(1);
+
+/// Tries of a refresh: each but the last fails only when everything changes meanwhile, or somebody waits to change a
+/// collection's table.
 pub const REFRESH_TRIES_MAX: u32 = 3;
 
 /// Most connections that build a model.
@@ -355,11 +360,9 @@ pub const FIGURE_LOCK_WAIT: Duration = Duration::from_secs(1);
 /// Longest wait between two tries to lock.
 pub const LOCK_PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// How long a refresh waits for readers of the rows that it is to replace.
-pub const CLEAR_BEFORE_PATIENCE: Duration = Duration::from_secs(60);
-
-/// How long it tries to show what it has built.
-pub const SWITCH_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a refresh waits for readers of rows that were replaced before it builds, and once more to show what it has
+/// built.
+pub const READERS_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long it waits for readers of the rows that it has replaced; the next refresh tries again.
 pub const CLEAR_AFTER_PATIENCE: Duration = Duration::from_millis(500);

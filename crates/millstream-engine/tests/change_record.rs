@@ -6,8 +6,9 @@ use bytes::Bytes;
 use fastrand::Rng;
 use futures_util::SinkExt;
 use millstream_engine::limits::{CHANGE_BYTES_MAX, CHANGE_KEYS_MAX};
-use millstream_engine::{Estimate, LoadRequest, Mode, SkipUnchanged, estimate};
+use millstream_engine::{Estimate, LoadRequest, Mode, SkipUnchanged, estimate, writers};
 use millstream_testkit::{Cases, TestDatabase, each_build};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 use tokio_postgres::Client;
@@ -95,6 +96,8 @@ const CASES: &[Case] = &[
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_changes_of_every_writer_reach_the_model() {
+    let tried: BTreeSet<&str> = CASES.iter().map(|case| case.writer).collect();
+    assert_eq!(tried, writers().collect());
     each_build(async |db| {
         let client = db.client().await;
         for (n, case) in CASES.iter().enumerate() {
@@ -296,8 +299,9 @@ async fn a_refresh_cleans_a_model_only_when_it_is_littered() {
             let before = vacuums().await;
             let update = format!("update public.things set doc = '{{\"value\": 60}}' where id < '{keys}'");
             client.batch_execute(&update).await.unwrap();
-            refresh_on(&db, &["model"], Some("incremental")).await.unwrap();
+            let done = refresh_on(&db, &["model"], Some("incremental")).await.unwrap();
             assert_eq!(vacuums().await, before + cleaned, "{keys}");
+            assert_eq!(done[0].bloat_bytes == 0, cleaned > 0, "{keys}: {done:?}");
         }
     })
     .await;

@@ -81,7 +81,7 @@ async fn publish_at(url: &str) {
 }
 
 async fn refresh_at(url: &str) -> Vec<Refreshed> {
-    let request = RefreshRequest { models: vec!["model".parse().expect("a name")], way: None, workers: Some(1) };
+    let request = RefreshRequest { workers: Some(1), ..RefreshRequest::new(vec!["model".parse().expect("a name")]) };
     Box::pin(refresh(&surroundings(url).0.db, &schema(), &request)).await.expect("the server answers")
 }
 

@@ -280,7 +280,7 @@ async fn a_model_shows_what_waited_and_a_drop_leaves_nothing() {
         let model: millstream_model::CollectionName = "shown_read".parse().unwrap();
         let wanted = PublishRequest { collection: "shown".parse().unwrap(), model: model.clone(), definition };
         publish(&mut connection, &schema(), &wanted).await.unwrap();
-        let models = RefreshRequest { models: vec![model.clone()], way: None, workers: Some(2) };
+        let models = RefreshRequest { workers: Some(2), ..RefreshRequest::new(vec![model.clone()]) };
         for (wave, value) in [1_000, 2_000].into_iter().enumerate() {
             for n in 0..200 {
                 stream.push(&format!("{n:04}"), value + n);
@@ -523,7 +523,7 @@ async fn a_refresh_goes_on_with_the_table_when_its_segments_are_in_use() {
             .unwrap()
             .get(0);
         client.batch_execute(&format!("begin; lock table {segment} in access share mode")).await.unwrap();
-        let wanted = RefreshRequest { models: vec![request.model], way: None, workers: None };
+        let wanted = RefreshRequest::new(vec![request.model]);
         let done = Box::pin(refresh(&conninfo, &schema(), &wanted)).await.unwrap();
         assert_eq!((done[0].rows, done[0].warnings.len()), (1, 1), "{done:?}");
         assert!(done[0].warnings[0].starts_with("segments were left to the next refresh: "), "{done:?}");

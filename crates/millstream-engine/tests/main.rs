@@ -2,6 +2,7 @@
 
 mod change_record;
 mod checks;
+mod contention;
 mod decode;
 mod distinct;
 mod durability;
@@ -16,10 +17,12 @@ mod producers;
 mod publish;
 mod refusals;
 mod refused;
+mod repair;
 mod republish;
 mod resume;
 mod rights;
 mod round_trips;
+mod row_wise;
 mod scene;
 mod segments;
 mod unchanged;

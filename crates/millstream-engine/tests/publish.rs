@@ -47,11 +47,8 @@ pub(crate) async fn publish_on(db: &TestDatabase, request: &PublishRequest) -> R
 }
 
 pub(crate) fn asked(models: &[&str], way: Option<&str>) -> RefreshRequest {
-    RefreshRequest {
-        models: models.iter().map(|name| name.parse().expect("it is written so in the test")).collect(),
-        way: way.map(str::to_owned),
-        workers: Some(2),
-    }
+    let models = models.iter().map(|name| name.parse().expect("it is written so in the test")).collect();
+    RefreshRequest { way: way.map(str::to_owned), workers: Some(2), ..RefreshRequest::new(models) }
 }
 
 pub(crate) async fn refresh_on(db: &TestDatabase, models: &[&str], way: Option<&str>) -> Result<Vec<Refreshed>, Error> {
@@ -125,7 +122,8 @@ async fn a_model_equals_what_it_is_derived_from() {
         for way in ["incremental", "swap", "swap", "incremental"] {
             client.execute(&format!("delete from public.things where id like '%{}'", rng.u8(0..10)), &[]).await.unwrap();
             let done = refresh_on(&db, &["model"], Some(way)).await.unwrap();
-            assert_eq!((done[0].way, done[0].bloat_bytes), (way, 0));
+            assert_eq!(done[0].way, way);
+            assert!(way == "incremental" || done[0].bloat_bytes == 0, "{done:?}");
             assert_eq!(differences(&client).await, 0, "{way}");
         }
         let left: i64 = client
@@ -442,6 +440,9 @@ async fn an_index_that_readers_hold_is_dropped_by_the_next_publish() {
         let other = wanted("things", "things_read", &["value:int=value"], &["lower(doc->>'x')"], None);
         let done = publish_on(&db, &other).await.unwrap();
         assert_eq!(done, Published::Reindexed { made: 1, dropped: 1, in_use: 1 }, "the reader does not let go");
+        let at_once = wanted("things", "things_read", &["value:int=value"], &["value"], None);
+        let error = publish_on(&db, &at_once).await.expect_err("it is still there");
+        assert!(error.to_string().contains("index \"value\" is still to be removed"), "{error}");
         reader.batch_execute("commit").await.unwrap();
         let client = db.client().await;
         let indexes = "select count(*), count(*) filter (where not indisvalid) from pg_index where indrelid = \

@@ -4,7 +4,7 @@ use crate::log::appending;
 use crate::publish::{asked, schema, wanted};
 use crate::republish::{materialized, number, things};
 use crate::scene::{Files, run, surroundings};
-use millstream_engine::{Error, PublishRequest, Published, Refreshed, publish, refresh};
+use millstream_engine::{Error, PublishRequest, Published, Refreshed, estimate, publish, refresh};
 use millstream_pg::SessionSettings;
 use millstream_testkit::{TestDatabase, each_build};
 use tokio_postgres::Client;
@@ -175,6 +175,8 @@ async fn nothing_of_a_model_runs_with_the_rights_of_another_than_its_owner() {
             // Before it was ever built, and after; as it is and as something else.
             for built in [false, true] {
                 for behind in [superuser, &set] {
+                    let dry = estimate(&surroundings(behind).0.db, &schema(), &asked(&[model], None)).await;
+                    refused(dry.expect_err("a superuser"));
                     refused(refresh_as(behind, model, None).await.expect_err("a superuser"));
                 }
                 let mut other = request.clone();

@@ -177,6 +177,37 @@ async fn a_compaction_killed_at_any_point_is_gone_on_with() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_load_that_began_before_commits_beside_a_compaction_is_not_merged_over_later_documents() {
+    let mut rng = Rng::new();
+    for build in builds().await {
+        println!("on {}", build.installation);
+        let server = Server::start(build, Settings::default()).await;
+        let mut scene = Scene::new(&server, &mut rng).await;
+        // Both write the same keys, and what the second one says counts.
+        scene.write(&mut rng, "key", "first");
+        scene.write(&mut rng, "key", "second");
+        let spawned = |mut command: Command, point: &str| {
+            let held = scene.dir.path().join(point);
+            command.env("MILLSTREAM_FAILPOINTS", format!("{point}=wait:{}", held.display()));
+            (command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap(), held)
+        };
+        let ended = |(child, held): (std::process::Child, std::path::PathBuf)| {
+            std::fs::remove_file(&held).unwrap();
+            let output = child.wait_with_output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        };
+        let first = spawned(scene.load("first", 1, false), "chunk-read");
+        until("the first load has begun", async || first.1.exists()).await;
+        ends(&mut scene.load("second", 1, false));
+        let compaction = spawned(scene.compact(), "compaction-listed");
+        until("the compaction has seen the segments of the second", async || compaction.1.exists()).await;
+        ended(first);
+        ended(compaction);
+        scene.check().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn loads_and_compactions_killed_at_any_moment_end_right() {
     for build in builds().await {
         println!("on {}", build.installation);

@@ -60,6 +60,7 @@ pub async fn compact(
         return Ok(done);
     };
     segments::require_own(client, schema, collection).await?;
+    failpoint::hit("compaction-listed").await?;
     lock(client, collection).await?;
     let workers = workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let workers = workers.clamp(1, COMPACTION_WORKERS_MAX);
@@ -121,7 +122,8 @@ async fn group(
     let group: Vec<Segment> = all
         .into_iter()
         .take_while(|segment| oldest.as_ref().is_none_or(|run| segment.run_order <= run.run_order))
-        .filter(|segment| segment.segment_id <= last)
+        // Not the later ones behind it: what it holds of their keys would be merged after them.
+        .take_while(|segment| segment.segment_id <= last)
         .take(COMPACTION_SEGMENTS_MAX)
         .take_while(|segment| {
             let first = documents == 0;

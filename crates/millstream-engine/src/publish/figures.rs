@@ -45,12 +45,7 @@ pub async fn figures(client: &Client, schema: &Schema, model: &Model) -> Result<
 async fn known(client: &Client, schema: &Schema, model: &Model) -> Result<Figures, Error> {
     let mut figures = Figures::default();
     let storage = Storage { schema, model_id: model.model_id, unlogged: false };
-    let (shown, _) = indexed(&storage, model);
-    let sql = include_str!("figures.sql");
-    let bloat = client.query_one(sql, &[&shown, &storage.part(Storage::other(model.serving))]).await;
-    if let Some(row) = allowed(bloat.map_err(Error::from))? {
-        figures.bloat_bytes = u64::try_from(row.get::<_, i64>(0)).ok();
-    }
+    figures.bloat_bytes = allowed(bloat(client, &storage, model).await)?;
     if model.collection.is_none() {
         return Ok(figures);
     }
@@ -69,6 +64,13 @@ async fn known(client: &Client, schema: &Schema, model: &Model) -> Result<Figure
         figures.lag_seconds = pending.newest_age;
     }
     Ok(figures)
+}
+
+/// Bytes that a model keeps for nothing, as far as they are counted by now.
+pub(super) async fn bloat(client: &Client, storage: &Storage<'_>, model: &Model) -> Result<u64, Error> {
+    let (shown, stale) = (indexed(storage, model).0, storage.part(Storage::other(model.serving)));
+    let row = client.query_one(include_str!("bloat.sql"), &[&shown, &stale]).await?;
+    Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))
 }
 
 /// `None` where the role lacks a right, the table was removed meanwhile, or others have it locked.

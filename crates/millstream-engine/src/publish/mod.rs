@@ -10,7 +10,9 @@ mod lock;
 mod materialized;
 mod record;
 mod refresh;
+mod repair;
 mod republish;
+mod row_wise;
 mod runner;
 mod shape;
 mod storage;
@@ -144,8 +146,10 @@ pub async fn publish(
         if model.table_oid != collection.table_oid {
             return Err(taken(request, "is a model of another collection"));
         }
+        lock::lock_for_transaction(&transaction, &model).await?;
+        // A refresh that was waited for may have made it what was wanted, or shown it for the first time.
+        let model = found_again(&transaction, schema, &model).await?;
         if model.shows.is_some() {
-            lock::lock_for_transaction(&transaction, &model).await?;
             check_types(&transaction, &request.definition).await?;
             let subject = (&model, &collection);
             let published = republish::republish(&transaction, schema, subject, request, version_num).await?;
@@ -157,8 +161,7 @@ pub async fn publish(
                 other => other,
             });
         }
-        // An earlier attempt came no further, or another is still at it.
-        lock::lock_for_transaction(&transaction, &model).await?;
+        // An earlier attempt came no further.
         if republish::keeps(&model, &request.definition)? {
             transaction.commit().await?;
             return Ok(Published::Made);

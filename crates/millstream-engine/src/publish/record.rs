@@ -62,7 +62,7 @@ impl Listened<'_> {
     }
 
     /// A function of the record's triggers.
-    fn function(&self, what: &str) -> String {
+    pub(super) fn function(&self, what: &str) -> String {
         self.schema.sql(&format!("{{schema}}.change_{}_{what}", self.table_oid))
     }
 
@@ -116,12 +116,9 @@ impl Listened<'_> {
         };
         let sql = include_str!("pending.sql").replace("{record}", &self.record());
         let row = client.query_one(&sql, &[shows]).await?;
-        let functions = ["record", "key"].map(|what| format!("{}()", self.function(what)));
-        let heard = include_str!("heard.sql");
-        let heard = client.query_one(heard, &[&self.table_oid, &self.record(), &functions[0], &functions[1]]).await?;
         Ok(Pending {
             keys: u64::try_from(row.get::<_, i64>("keys")).unwrap_or(0),
-            everything: row.get::<_, bool>("everything") || !heard.get::<_, bool>(0),
+            everything: row.get::<_, bool>("everything") || self.unheard(client).await?.is_some(),
             newest_age: row.get("newest_age"),
         })
     }

@@ -1,6 +1,8 @@
 //! Models brought up to date, all of a call in one transaction.
 
 use super::clear::clear;
+use super::figures::bloat;
+use super::repair::repair;
 use super::republish::indexed;
 use super::storage::{GENERATIONS, Storage};
 use super::subject::{Subject, lock_collections, rows_estimate, subjects};
@@ -11,8 +13,7 @@ use crate::compaction::{Compacted, compact};
 use crate::error::Error;
 use crate::failpoint;
 use crate::limits::{
-    BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, CLEAR_BEFORE_PATIENCE, DROP_LOCK_WAIT, LITTER_SHARE_MAX,
-    REFRESH_TRIES_MAX, SWITCH_PATIENCE,
+    BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, DROP_LOCK_WAIT, LITTER_SHARE_MAX, READERS_PATIENCE, REFRESH_TRIES_MAX,
 };
 use crate::store::collections::Collection;
 use crate::store::{Schema, models, segments};
@@ -31,6 +32,16 @@ pub struct RefreshRequest {
     pub way: Option<String>,
     /// Connections that build; as many as there are cores when `None`.
     pub workers: Option<usize>,
+    /// How long readers of replaced rows are waited for before a build, and those of the model before what was built is
+    /// shown; [`READERS_PATIENCE`] is usual.
+    pub patience: Duration,
+}
+
+impl RefreshRequest {
+    /// A refresh of these models by the cheapest way.
+    pub fn new(models: Vec<CollectionName>) -> Self {
+        Self { models, way: None, workers: None, patience: READERS_PATIENCE }
+    }
 }
 
 /// What a refresh of one model did.
@@ -42,11 +53,12 @@ pub struct Refreshed {
     pub way: &'static str,
     /// Rows written and deleted.
     pub rows: u64,
-    /// How long it took, for all models together.
+    /// How long the call took, for all models together and with what follows the commit.
     pub seconds: f64,
     /// Age in seconds of the newest change that is not shown yet; `None` where there is none.
     pub lag_seconds: Option<f64>,
-    /// Bytes of rows that are not shown any more and could not be removed, because readers may see them.
+    /// Bytes that it keeps for nothing: rows that were replaced and could not be removed, because readers may see them,
+    /// and dead rows, which the next cleaning removes.
     pub bloat_bytes: u64,
     /// Values that are none of their column's type, among the rows that were written.
     pub uncast: Vec<Uncast>,
@@ -75,12 +87,13 @@ pub struct Estimate {
 /// What a refresh would do, without doing it.
 ///
 /// # Errors
-/// [`Error::Model`] for a name that is no model.
+/// [`Error::Model`] for a name that is no model, or one that is another role's.
 pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Estimate>, Error> {
     let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
     let client = &connection.client;
     let mut estimates = Vec::new();
     for subject in subjects(client, schema, &request.models, connection.server.version_num).await? {
+        subject.model.require_own()?;
         let (way, pending, mut reason) = subject.choose(client, request.way.as_deref(), false).await?;
         match segments::count(client, schema, &subject.collection).await? {
             0 => {}
@@ -115,7 +128,7 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
     connection.require_writable()?;
     let client = &connection.client;
     let mut subjects = subjects(client, schema, &request.models, connection.server.version_num).await?;
-    let waiting = compacted(db, schema, &subjects, request.workers).await?;
+    let mut warnings = compacted(db, schema, &subjects, request.workers).await?;
     for subject in &subjects {
         lock::lock_for_refresh(client, &subject.model).await?;
     }
@@ -126,12 +139,15 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
         subject.model.require_own()?;
         subject.unlogged = is_unlogged(client, subject.model.table_oid).await?;
     }
+    warnings.extend(repair(client, &subjects).await?);
     let mut tries = 0;
     let done = loop {
         tries += 1;
         match attempt(db, client, &subjects, request, tries == REFRESH_TRIES_MAX).await {
             Ok(Some(done)) => break done,
             Ok(None) => {}
+            // Whoever waits to change a collection comes first.
+            Err(Error::InUse { .. }) if tries < REFRESH_TRIES_MAX => client.batch_execute("rollback").await?,
             Err(error) => {
                 // What cannot be removed now is by the next refresh, and the error tells what is wrong.
                 let _ = remove_unshown(client, &subjects).await;
@@ -139,14 +155,16 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
             }
         }
     };
-    let seconds = started.elapsed().as_secs_f64();
     let mut refreshed = Vec::new();
     for (subject, (way, applied)) in subjects.iter().zip(done) {
-        let mut one = tidied(client, subject, way, applied, seconds).await;
-        one.warnings.extend(waiting.iter().find(|(oid, _)| *oid == subject.model.table_oid).map(|(_, w)| w.clone()));
+        let mut one = tidied(client, subject, way, applied).await;
+        let told = warnings.iter().filter(|(oid, _)| *oid == subject.model.table_oid);
+        one.warnings.extend(told.map(|(_, warning)| warning.clone()));
         refreshed.push(one);
     }
     failpoint::hit("refresh-tidied").await?;
+    let seconds = started.elapsed().as_secs_f64();
+    refreshed.iter_mut().for_each(|one| one.seconds = seconds);
     Ok(refreshed)
 }
 
@@ -226,8 +244,8 @@ async fn attempt(
     let stale: Vec<(&Storage<'_>, i16)> =
         (0..subjects.len()).filter(swaps).map(|n| (&storages[n], Storage::other(subjects[n].model.serving))).collect();
     let swapped: Vec<&Subject<'_>> = (0..subjects.len()).filter(swaps).map(|n| &subjects[n]).collect();
-    if !stale.is_empty() && !clear(client, &stale, CLEAR_BEFORE_PATIENCE).await? {
-        return Err(held(client, &swapped, CLEAR_BEFORE_PATIENCE).await?);
+    if !stale.is_empty() && !clear(client, &stale, request.patience).await? {
+        return Err(held(client, &swapped, request.patience).await?);
     }
     for n in (0..subjects.len()).filter(swaps) {
         let (subject, storage) = (&subjects[n], &storages[n]);
@@ -268,26 +286,20 @@ async fn attempt(
         }
         done.push((way.name, applied));
     }
-    if !switch.commit(client).await? {
-        return Err(held(client, &swapped, SWITCH_PATIENCE).await?);
+    if !switch.commit(client, request.patience).await? {
+        return Err(held(client, &swapped, request.patience).await?);
     }
     failpoint::hit("refresh-committed").await?;
     Ok(Some(done))
 }
 
 /// What was done, when all that is left to do has been tried.
-async fn tidied(
-    client: &Client,
-    subject: &Subject<'_>,
-    way: &'static str,
-    applied: Applied,
-    seconds: f64,
-) -> Refreshed {
+async fn tidied(client: &Client, subject: &Subject<'_>, way: &'static str, applied: Applied) -> Refreshed {
     let mut refreshed = Refreshed {
         model: subject.model.name.clone(),
         way,
         rows: applied.rows,
-        seconds,
+        seconds: 0.0,
         lag_seconds: None,
         bloat_bytes: 0,
         uncast: applied.uncast,
@@ -317,6 +329,8 @@ async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed)
     }
     failpoint::hit("changes-forgotten").await?;
     let shown = indexed(&storage, &model).0;
+    // Otherwise what this session did is counted only later, and then also where a vacuum has removed it.
+    client.batch_execute("select pg_catalog.pg_stat_force_next_flush()").await?;
     if refreshed.way == "swap" {
         let cleared = clear(client, &[(&storage, Storage::other(model.serving))], CLEAR_AFTER_PATIENCE).await?;
         // Not sooner: the snapshot of the build kept anything from being frozen, and the lock that statistics of the
@@ -330,9 +344,7 @@ async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed)
     } else if is_littered(client, &shown).await? {
         client.batch_execute(&format!("vacuum (analyze) {shown}")).await?;
     }
-    let stale = storage.part(Storage::other(model.serving));
-    let sql = "select coalesce(pg_catalog.pg_total_relation_size(pg_catalog.to_regclass($1)), 0)";
-    refreshed.bloat_bytes = u64::try_from(client.query_one(sql, &[&stale]).await?.get::<_, i64>(0)).unwrap_or(0);
+    refreshed.bloat_bytes = bloat(client, &storage, &model).await?;
     Ok(())
 }
 
@@ -359,8 +371,6 @@ async fn held(client: &Client, swapped: &[&Subject<'_>], waited: Duration) -> Re
 /// Whether so many of a table's rows are dead that it is cleaned now, and not when the server comes to it: that
 /// takes a pass over every index, which few changes are not worth.
 async fn is_littered(client: &Client, table: &str) -> Result<bool, Error> {
-    // Otherwise what this session did is counted only later, and then also where a vacuum has removed it.
-    client.batch_execute("select pg_catalog.pg_stat_force_next_flush()").await?;
     let sql = "select pg_catalog.pg_stat_get_dead_tuples(oid)::float8, greatest(reltuples, 0)::float8 \
                from pg_catalog.pg_class where oid = $1::text::pg_catalog.regclass";
     let row = client.query_one(sql, &[&table]).await?;

@@ -7,12 +7,14 @@
 //! reader's plan meets one that is half filled or has no indexes.
 
 use super::definition::{Derivation, index_clauses};
+use super::row_wise::check_row_wise;
 use crate::error::Error;
 use crate::limits::PUBLISH_LOCK_WAIT;
 use crate::store::Schema;
 use crate::store::models::Model;
 use millstream_model::CollectionName;
 use millstream_pg::{quote_identifier, quote_qualified};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient};
 
 /// Generations that take turns.
@@ -95,6 +97,7 @@ impl Storage<'_> {
         indexes: &[String],
     ) -> Result<Vec<String>, Error> {
         check(client, derivation).await?;
+        check_row_wise(client, derivation).await?;
         let made = client.batch_execute(&self.make_part(TRIAL, derivation)).await;
         made.map_err(|error| refused("the model", error))?;
         self.try_indexes(client, &self.part(TRIAL), TRIAL, indexes).await
@@ -156,6 +159,13 @@ impl Storage<'_> {
                 }
                 Err(error) => {
                     client.batch_execute("rollback to index; release index").await?;
+                    if error.code() == Some(&SqlState::DUPLICATE_TABLE) {
+                        return Err(Error::Request {
+                            problem: format!("index \"{index}\" is still to be removed: others do not let go of it"),
+                            hint: "end the transactions that have the model open (see pg_stat_activity), then publish again"
+                                .into(),
+                        });
+                    }
                     first_error = first_error.or(Some(error));
                 }
             }

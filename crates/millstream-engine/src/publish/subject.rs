@@ -3,6 +3,7 @@
 use super::definition::Derivation;
 use super::record::{Listened, Pending};
 use super::republish::indexed;
+use super::row_wise::plan;
 use super::storage::Storage;
 use super::{WAYS, Way, derivation, find, incremental, is_unlogged, listened, materialized, swap};
 use crate::error::Error;
@@ -12,7 +13,7 @@ use crate::store::models::Model;
 use crate::store::{Schema, collections};
 use millstream_model::CollectionName;
 use millstream_pg::quote_qualified;
-use tokio_postgres::{Client, SimpleQueryMessage};
+use tokio_postgres::Client;
 
 /// A model with all that its refresh needs.
 #[derive(Debug)]
@@ -88,7 +89,7 @@ impl<'a> Subject<'a> {
             _ if model.definition.materialized => (&materialized::WAY, "it is a materialized view".to_owned()),
             _ if model.shows.is_none() => (&swap::WAY, "it was never built".to_owned()),
             _ if model.wanted.is_some() => (&swap::WAY, "it is to be made of something else".to_owned()),
-            _ if pending.everything || anew => (&swap::WAY, "everything may have changed".to_owned()),
+            _ if pending.everything || anew => (&swap::WAY, self.why_anew(client).await?),
             Some(way) => (way, "it was asked for".to_owned()),
             None => {
                 let way = if share <= INCREMENTAL_SHARE_MAX { &incremental::WAY } else { &swap::WAY };
@@ -96,6 +97,14 @@ impl<'a> Subject<'a> {
             }
         };
         Ok((way, pending, reason))
+    }
+
+    /// Why the keys that changed are not known.
+    async fn why_anew(&self, client: &Client) -> Result<String, Error> {
+        Ok(match self.listened().unheard(client).await? {
+            Some(cause) => format!("changes are not all on record: {cause}"),
+            None => "everything may have changed".to_owned(),
+        })
     }
 }
 
@@ -157,11 +166,5 @@ pub(super) async fn lock_collections(client: &Client, subjects: &[Subject<'_>]) 
 pub(super) async fn rows_estimate(client: &Client, table_oid: u32) -> Result<u64, Error> {
     let sql = "select $1::pg_catalog.oid::pg_catalog.regclass::text";
     let table: String = client.query_one(sql, &[&table_oid]).await?.get(0);
-    let lines = client.simple_query(&format!("explain (format json) select from {table}")).await?;
-    let plan = lines.iter().find_map(|line| match line {
-        SimpleQueryMessage::Row(row) => row.get(0),
-        _ => None,
-    });
-    let plan: Option<serde_json::Value> = plan.and_then(|plan| serde_json::from_str(plan).ok());
-    Ok(plan.and_then(|plan| plan.pointer("/0/Plan/Plan Rows")?.as_u64()).unwrap_or(0))
+    Ok(plan(client, &format!("select from {table}")).await?["Plan Rows"].as_u64().unwrap_or(0))
 }

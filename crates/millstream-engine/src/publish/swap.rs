@@ -6,9 +6,11 @@ use super::storage::Storage;
 use super::{Applied, Refresh, Way, Working, refresh_session};
 use crate::error::Error;
 use crate::failpoint;
-use crate::limits::BUILD_RANGES_PER_WORKER;
+use crate::limits::{BUILD_LOCK_WAIT, BUILD_RANGES_PER_WORKER};
+use crate::store::models::Model;
 use futures_util::FutureExt;
 use millstream_pg::ConnInfo;
+use millstream_pg::limits::LOCK_TIMEOUT_S;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::task::JoinSet;
@@ -82,8 +84,8 @@ async fn run(
     for _ in 0..workers.min(statements.len()) {
         let (statements, next) = (Arc::clone(&statements), Arc::clone(&next));
         let (db, snapshot) = (refresh.db.clone(), snapshot.map(str::to_owned));
-        let lock_id = refresh.model.lock_id;
-        tasks.spawn(async move { work(&db, lock_id, snapshot.as_deref(), &statements, &next).await });
+        let (model, table) = (refresh.model.clone(), refresh.derivation.table().to_owned());
+        tasks.spawn(async move { work(&db, &model, &table, snapshot.as_deref(), &statements, &next).await });
     }
     let mut rows = 0;
     while let Some(joined) = tasks.join_next().await {
@@ -95,17 +97,19 @@ async fn run(
 /// One connection's share of the statements.
 async fn work(
     db: &ConnInfo,
-    lock_id: i32,
+    model: &Model,
+    table: &str,
     snapshot: Option<&str>,
     statements: &[String],
     next: &AtomicUsize,
 ) -> Result<u64, Error> {
     let connection = millstream_pg::connect(db, &refresh_session("millstream build")).await?;
     let client = &connection.client;
-    client.execute("select pg_catalog.pg_advisory_lock_shared($1, $2)", &[&BUILD_LOCK_CLASS, &lock_id]).await?;
+    client.execute("select pg_catalog.pg_advisory_lock_shared($1, $2)", &[&BUILD_LOCK_CLASS, &model.lock_id]).await?;
     if let Some(snapshot) = snapshot {
         let begin = format!("begin isolation level repeatable read; set transaction snapshot '{snapshot}'");
         client.batch_execute(&begin).await?;
+        lock_collection(client, model, table).await?;
     }
     let mut rows = 0;
     while let Some(statement) = statements.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -119,6 +123,27 @@ async fn work(
     }
     connection.close().await;
     Ok(rows)
+}
+
+/// Locks the collection's table in the transaction of a worker. Whoever waits to change the table waits for the
+/// coordinator, which waits for its workers: so that one is not waited for long.
+///
+/// # Errors
+/// [`Error::InUse`] when it is to be begun again, after whoever waits.
+async fn lock_collection(client: &Client, model: &Model, table: &str) -> Result<(), Error> {
+    let lock = format!(
+        "set local lock_timeout = {}; lock table {table} in access share mode; set local lock_timeout = '{}s'",
+        BUILD_LOCK_WAIT.as_millis(),
+        LOCK_TIMEOUT_S
+    );
+    client.batch_execute(&lock).await.map_err(|error| match Error::from(error) {
+        // Lock not available.
+        Error::Postgres(busy) if busy.sqlstate() == Some("55P03") => Error::InUse {
+            collection: model.collection.as_ref().unwrap_or(&model.name).clone(),
+            seconds: BUILD_LOCK_WAIT.as_secs(),
+        },
+        other => other,
+    })
 }
 
 #[cfg(test)]

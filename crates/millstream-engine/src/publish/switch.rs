@@ -5,9 +5,8 @@ use super::shape::Shape;
 use super::storage::Storage;
 use crate::error::Error;
 use crate::failpoint;
-use crate::limits::SWITCH_PATIENCE;
 use crate::store::models::Model;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
 /// What the transaction of a refresh does last, under locks that hold up readers.
@@ -58,9 +57,9 @@ impl Switch {
         Ok(())
     }
 
-    /// Commits the transaction, with what was added. Returns false when readers never let it: then nothing is done
-    /// and the transaction is rolled back.
-    pub(super) async fn commit(self, client: &Client) -> Result<bool, Error> {
+    /// Commits the transaction, with what was added. Returns false when readers did not let it for so long: then nothing
+    /// is done and the transaction is rolled back.
+    pub(super) async fn commit(self, client: &Client, patience: Duration) -> Result<bool, Error> {
         if self.tables.is_empty() {
             failpoint::hit("refresh-committing").await?;
             client.batch_execute("commit").await?;
@@ -70,7 +69,7 @@ impl Switch {
         // One statement, so that all locks share the time.
         let steps: Vec<String> = self.before.into_iter().chain(self.views).chain([lock]).collect();
         let lock = format!("do $lock$ begin {}; end $lock$", steps.join("; "));
-        if !lock_exclusively(client, &lock, Instant::now() + SWITCH_PATIENCE).await? {
+        if !lock_exclusively(client, &lock, Instant::now() + patience).await? {
             client.batch_execute("rollback").await?;
             return Ok(false);
         }

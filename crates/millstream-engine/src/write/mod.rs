@@ -159,8 +159,12 @@ fn count(row: &Row, column: usize) -> u64 {
     u64::try_from(row.get::<_, i64>(column)).expect("a count is not negative")
 }
 
+/// Names of the writers, as [`Receipt::writers`](millstream_model::Receipt::writers) counts by.
+pub fn writers() -> impl Iterator<Item = &'static str> {
+    WRITERS.iter().map(|writer| writer.name)
+}
+
 /// Every writer. A lane's [`choice::Choice`] names the one it wants.
-#[cfg(test)]
 static WRITERS: &[&Writer] =
     &[&arrays::WRITER, &comparison::WRITER, &copy::WRITER, &deleting::WRITER, &staged::WRITER, &upsert::WRITER];
 
@@ -170,7 +174,7 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let names: std::collections::BTreeSet<_> = WRITERS.iter().map(|w| w.name).collect();
+        let names: std::collections::BTreeSet<_> = writers().collect();
         assert_eq!(names.len(), WRITERS.len());
     }
 }

@@ -239,12 +239,12 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
     }
 }
 
-/// A name that is no model is told before anything is loaded.
+/// A name that is no model, or another role's, is told before anything is loaded.
 async fn look_for_models(args: &LoadArgs, db: &ConnInfo) -> Result<(), Failure> {
     if args.publish.is_empty() {
         return Ok(());
     }
-    let request = RefreshRequest { models: args.publish.clone(), way: None, workers: None };
+    let request = RefreshRequest::new(args.publish.clone());
     estimate(db, &target::schema(&args.target), &request).await?;
     Ok(())
 }

@@ -32,6 +32,9 @@ Examples:
 /// columns, behind those it has, but lose none. Readers see what it was until all is there; grants and your views over it
 /// stay. Without any --index, --column, --where or --select it stays what it is.
 ///
+/// Rename no column of the collection's key while it has a model that is not materialized: every write would fail
+/// until the column has its name again.
+///
 /// Changes of rows reach the model, nothing else: what an expression of --where or --select looks up elsewhere, and
 /// `alter type` of a type that it uses, change it only by `millstream refresh MODEL --way swap`. An expression must not
 /// look into another model, which it may find empty beside a swap of that one. On a hot standby a repeatable-read
@@ -61,7 +64,8 @@ pub struct PublishArgs {
     #[arg(long = "where", value_name = "SQL")]
     condition: Option<String>,
 
-    /// SQL select list in place of doc
+    /// SQL select list in place of doc; it must look at nothing but the row, so that it takes no aggregate, window
+    /// function or function that returns a set, but with --materialized
     #[arg(long, value_name = "SQL")]
     select: Option<String>,
 

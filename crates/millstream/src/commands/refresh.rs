@@ -53,7 +53,8 @@ pub struct RefreshArgs {
 pub async fn run(args: &RefreshArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     let conninfo = resolve(&args.target, Purpose::Work).await?;
     let schema = schema(&args.target);
-    let request = RefreshRequest { models: args.models.clone(), way: args.way.clone(), workers: args.workers };
+    let models = RefreshRequest::new(args.models.clone());
+    let request = RefreshRequest { way: args.way.clone(), workers: args.workers, ..models };
     if args.dry_run {
         let estimates = estimate(&conninfo, &schema, &request).await?;
         if output.is_json() {
@@ -94,8 +95,7 @@ pub(super) async fn refresh_now(
     models: &[CollectionName],
     signals: &Signals,
 ) -> Result<Ended, Failure> {
-    let request = RefreshRequest { models: models.to_vec(), way: None, workers: None };
-    refresh_until_stopped(conninfo, schema, &request, signals).await
+    refresh_until_stopped(conninfo, schema, &RefreshRequest::new(models.to_vec()), signals).await
 }
 
 /// A refresh that the first signal breaks off; then what it was building is removed.
@@ -127,7 +127,7 @@ pub(super) fn show(output: Output, refreshed: &[Refreshed]) -> Result<(), Failur
             line.push_str(&format!(", the newest change not shown is {lag:.1} s old"));
         }
         if one.bloat_bytes > 0 {
-            line.push_str(&format!(", {} of replaced rows still held by others", quantity::bytes(one.bloat_bytes)));
+            line.push_str(&format!(", {} of replaced or dead rows left", quantity::bytes(one.bloat_bytes)));
         }
         output.line(&line)?;
         for warning in &one.warnings {

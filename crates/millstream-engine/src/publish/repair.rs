@@ -1,0 +1,72 @@
+//! A change record that cannot be believed any more, and how it is made again.
+
+use super::is_unlogged;
+use super::lock::{lock_exclusively, lock_publishing};
+use super::record::Listened;
+use super::subject::Subject;
+use crate::error::Error;
+use crate::limits::PUBLISH_LOCK_WAIT;
+use millstream_model::CollectionName;
+use std::time::Instant;
+use tokio_postgres::{Client, GenericClient};
+
+/// Makes those change records again that cannot be believed, so that a swap is needed once and not for ever. To be done
+/// before the snapshot of the refresh, which then sees what was not recorded. Returns what is to be told, by collection;
+/// a record that cannot be made again costs no refresh, but a swap each time.
+///
+/// # Errors
+/// The server's, when the records cannot be looked at.
+pub(super) async fn repair(client: &Client, subjects: &[Subject<'_>]) -> Result<Vec<(u32, String)>, Error> {
+    let mut told: Vec<(u32, String)> = Vec::new();
+    for subject in subjects.iter().filter(|subject| !subject.model.definition.materialized) {
+        let (listened, table_oid) = (subject.listened(), subject.model.table_oid);
+        if told.iter().any(|(oid, _)| *oid == table_oid) {
+            continue;
+        }
+        let Some(cause) = listened.unheard(client).await? else { continue };
+        let warning = match listened.make_again(client, &subject.collection.name).await {
+            Ok(()) => format!("changes were not all on record, because {cause}; the record was made again"),
+            Err(error) => {
+                // The refresh goes on over the same connection; where it is lost, that shows there.
+                let _ = client.batch_execute("rollback").await;
+                let out = error.hint().unwrap_or_else(|| "refresh as a role that may, or publish it anew".into());
+                format!(
+                    "every refresh builds it anew: changes are not all on record, because {cause}, and the record \
+                     could not be made again: {error}; {out}"
+                )
+            }
+        };
+        told.push((table_oid, warning));
+    }
+    Ok(told)
+}
+
+impl Listened<'_> {
+    /// Why the record cannot be believed, as a clause; `None` where it can.
+    pub(super) async fn unheard(&self, client: &impl GenericClient) -> Result<Option<String>, Error> {
+        let [record, key] = ["record", "key"].map(|what| format!("{}()", self.function(what)));
+        let sql = include_str!("unheard.sql");
+        let row = client.query_opt(sql, &[&self.table_oid, &self.record(), &record, &key]).await?;
+        Ok(row.and_then(|row| row.get(0)))
+    }
+
+    /// Makes the record and its triggers again, while nobody has the collection open; everything counts as changed then,
+    /// for every model. After an error the caller rolls back.
+    async fn make_again(&self, client: &Client, name: &CollectionName) -> Result<(), Error> {
+        client.batch_execute("begin").await?;
+        lock_publishing(client).await?;
+        let record = self.record();
+        let present = "select pg_catalog.to_regclass($1) is not null";
+        let present: bool = client.query_one(present, &[&record]).await?.get(0);
+        let tables = if present { format!("{}, {record}", self.table) } else { self.table.clone() };
+        let lock = format!("lock table {tables} in access exclusive mode");
+        if !lock_exclusively(client, &lock, Instant::now() + PUBLISH_LOCK_WAIT).await? {
+            return Err(Error::InUse { collection: name.clone(), seconds: PUBLISH_LOCK_WAIT.as_secs() });
+        }
+        let again = Self { unlogged: is_unlogged(client, self.table_oid).await?, ..self.clone() };
+        again.turn_off(client).await?;
+        again.turn_on(client).await?;
+        client.execute(&format!("insert into {record} (keys, everything) values (0, true)"), &[]).await?;
+        Ok(client.batch_execute("commit").await?)
+    }
+}

@@ -1,0 +1,86 @@
+//! Whether every row of a model is made of one row of its collection alone, as the ways need it that derive by parts.
+
+use super::definition::Derivation;
+use super::storage::refused;
+use crate::error::Error;
+use serde_json::Value;
+use tokio_postgres::{GenericClient, SimpleQueryMessage};
+
+/// Steps of a plan, as `explain` names them, that make rows of several, or several or none of one; and how people call
+/// what asks for them.
+const STEPS: &[(&str, &str)] = &[
+    ("Aggregate", "an aggregate, `distinct` or `group by`"),
+    ("Append", "a union"),
+    ("Group", "`group by`"),
+    ("Limit", "a limit"),
+    ("ProjectSet", "a function that returns a set"),
+    ("SetOp", "`intersect` or `except`"),
+    ("Unique", "`distinct`"),
+    ("WindowAgg", "a window function"),
+];
+
+/// The server's plan of a query, as `explain (format json)` tells it.
+pub(super) async fn plan(client: &impl GenericClient, query: &str) -> Result<Value, tokio_postgres::Error> {
+    let lines = client.simple_query(&format!("explain (format json) {query}")).await?;
+    let text = lines.iter().find_map(|line| match line {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    let plan: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());
+    Ok(plan.and_then(|mut plan| plan.pointer_mut("/0/Plan").map(Value::take)).unwrap_or_default())
+}
+
+/// Refuses a definition under which a row depends on other rows: it is derived from ranges of the collection, and from
+/// the keys that changed. The query is planned, not executed.
+///
+/// # Errors
+/// [`Error::Request`] says what it looks like.
+pub(super) async fn check_row_wise(client: &impl GenericClient, derivation: &Derivation) -> Result<(), Error> {
+    let plan = plan(client, &derivation.rows("")).await.map_err(|error| refused("the model", error))?;
+    let Some(what) = across_rows(&plan) else { return Ok(()) };
+    Err(Error::Request {
+        problem: format!("each row of a model is made of one row of the collection, and this asks for {what}"),
+        hint: "use it in a subselect over values of the row, or say --materialized, which derives all rows every time"
+            .into(),
+    })
+}
+
+/// What makes rows of others above the place where those of the collection are read, or joined to what is looked up.
+fn across_rows(plan: &Value) -> Option<&'static str> {
+    let kind = plan.get("Node Type").and_then(Value::as_str)?;
+    if let Some((_, what)) = STEPS.iter().find(|(step, _)| *step == kind) {
+        return Some(what);
+    }
+    let below = plan.get("Plans").and_then(Value::as_array)?;
+    // A subselect in an expression is its own affair.
+    let is_apart = |step: &&Value| {
+        let relation = step.get("Parent Relationship").and_then(Value::as_str);
+        !matches!(relation, Some("InitPlan" | "SubPlan"))
+    };
+    match below.iter().filter(is_apart).collect::<Vec<_>>().as_slice() {
+        [step] => across_rows(step),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_above_the_rows_counts_and_what_is_in_expressions_does_not() {
+        let scan = json!({ "Node Type": "Seq Scan", "Parent Relationship": "Outer" });
+        let within = json!({ "Node Type": "Aggregate", "Parent Relationship": "SubPlan" });
+        let above = |kind: &str| json!({ "Node Type": kind, "Plans": [within, scan] });
+        assert_eq!(across_rows(&above("Result")), None);
+        for (step, what) in STEPS {
+            assert_eq!(across_rows(&above(step)), Some(*what));
+            let mut under = above(step);
+            under["Parent Relationship"] = "Subquery".into();
+            assert_eq!(across_rows(&json!({ "Node Type": "Gather", "Plans": [under] })), Some(*what));
+        }
+        let looked_up = json!({ "Node Type": "Limit", "Parent Relationship": "Inner" });
+        assert_eq!(across_rows(&json!({ "Node Type": "Nested Loop", "Plans": [scan, looked_up] })), None);
+    }
+}

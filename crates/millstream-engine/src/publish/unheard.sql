@@ -1,0 +1,18 @@
+-- Why the record cannot be believed, null where it can: every trigger is there and fires, and a crash that empties the
+-- collection empties the record too. Triggers are known by what they call, so that a model in another schema has its own.
+select case
+        when kept.oid is null then 'it was dropped'
+        when fired.present <> 5 then 'a trigger of the collection was dropped'
+        when fired.enabled <> 5 then 'a trigger of the collection is disabled'
+        when kept.relpersistence = 'u' and written.relpersistence <> 'u' then 'the collection was made logged, the record not'
+        when kept.relpersistence <> 'u' and written.relpersistence = 'u' then 'the collection was made unlogged, the record not'
+    end
+from pg_catalog.pg_class as written
+left join pg_catalog.pg_class as kept on kept.oid = pg_catalog.to_regclass($2)
+cross join (
+    select pg_catalog.count(*) as present, pg_catalog.count(*) filter (where t.tgenabled in ('O', 'A')) as enabled
+    from pg_catalog.pg_trigger t
+    where t.tgrelid = $1
+      and t.tgfoid in (pg_catalog.to_regprocedure($3), pg_catalog.to_regprocedure($4))
+) as fired
+where written.oid = $1

@@ -1,0 +1,176 @@
+//! Publishing and refreshing beside others that publish, change the collections or read the models at the same time.
+
+use crate::publish::{asked, publish_on, refresh_on, schema, wanted};
+use crate::republish::{number, things};
+use crate::scene::{Files, request, run, surroundings};
+use millstream_engine::{Error, PublishRequest, Published, RefreshRequest, publish, refresh};
+use millstream_pg::SessionSettings;
+use millstream_testkit::{TestDatabase, each_build};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio_postgres::Client;
+
+/// Advisory lock under which models are made and removed.
+const PUBLISHING: i64 = 0x6d73_6c70_7562_6c73;
+
+/// The collections `things` and `others` of one number `a`, each with a model of those that are less than 100.
+async fn two_models(db: &TestDatabase) -> Client {
+    let client = things(db).await;
+    let files = Files::new();
+    run(&db.url(), &request("others", "id", &[files.write("others", "{\"id\":\"o\",\"a\":1}\n")])).await;
+    for (collection, model) in [("things", "things_read"), ("others", "others_read")] {
+        publish_on(db, &small(collection, model)).await.expect("it is published");
+    }
+    refresh_on(db, &["things_read", "others_read"], None).await.expect("they are built");
+    client
+        .batch_execute(
+            "create function public.held() returns boolean language plpgsql as
+                 'begin perform pg_advisory_xact_lock_shared(7); return true; end'",
+        )
+        .await
+        .expect("the server answers");
+    client
+}
+
+fn small(collection: &str, model: &str) -> PublishRequest {
+    wanted(collection, model, &["a:int=a"], &["a"], Some("a < 100"))
+}
+
+/// The model `things_read` of other rows, whose build waits while somebody has lock 7.
+fn held() -> PublishRequest {
+    wanted("things", "things_read", &["a:int=a"], &["a"], Some("a >= 100 and public.held()"))
+}
+
+fn refreshing(db: &TestDatabase, request: RefreshRequest) -> JoinHandle<Result<Vec<&'static str>, Error>> {
+    let conninfo = surroundings(&db.url()).0.db;
+    tokio::spawn(async move {
+        let done = Box::pin(refresh(&conninfo, &schema(), &request)).await?;
+        Ok(done.iter().map(|one| one.way).collect())
+    })
+}
+
+/// Waits for what makes a count more than nothing, while a task is at work.
+async fn until<T>(client: &Client, task: &JoinHandle<T>, what: &str) {
+    while number(client, &format!("select count(*) from {what}")).await == 0 {
+        assert!(!task.is_finished(), "it waits: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+const BUILD_HELD: &str = "pg_locks where locktype = 'advisory' and objid = 7 and not granted
+    and database = (select oid from pg_database where datname = current_database())";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publish_decides_on_what_the_refresh_it_waited_for_has_made() {
+    each_build(async |db| {
+        let client = two_models(&db).await;
+        assert_eq!(publish_on(&db, &held()).await.unwrap(), Published::Redefined);
+        let hold = format!("select pg_advisory_lock(7), pg_advisory_lock({PUBLISHING})");
+        client.batch_execute(&hold).await.unwrap();
+        let conninfo = surroundings(&db.url()).0.db;
+        let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.unwrap();
+        // What is shown now, and not any more when its turn comes.
+        let publishing =
+            tokio::spawn(async move { publish(&mut connection, &schema(), &small("things", "things_read")).await });
+        let tries = |lock: &str| {
+            format!(
+                "pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+                 and query like '%pg_try_advisory_xact_lock({lock})%'"
+            )
+        };
+        until(&client, &publishing, &tries("$1")).await;
+        let refreshed = refreshing(&db, asked(&["things_read"], None));
+        until(&client, &refreshed, BUILD_HELD).await;
+        client.batch_execute(&format!("select pg_advisory_unlock({PUBLISHING})")).await.unwrap();
+        until(&client, &publishing, &tries("$1, $2")).await;
+        client.batch_execute("select pg_advisory_unlock(7)").await.unwrap();
+        assert_eq!(refreshed.await.unwrap().unwrap(), ["swap"]);
+        assert_eq!(publishing.await.unwrap().unwrap(), Published::Redefined);
+        refresh_on(&db, &["things_read"], None).await.unwrap();
+        let shown = "select count(*) filter (where a < 100) * 1000 + count(*) from public.things_read";
+        assert_eq!(number(&client, shown).await, 100_100);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refresh_is_begun_again_behind_who_waits_to_change_a_collection() {
+    each_build(async |db| {
+        let client = two_models(&db).await;
+        assert_eq!(publish_on(&db, &held()).await.unwrap(), Published::Redefined);
+        client.batch_execute("select pg_advisory_lock(7)").await.unwrap();
+        let refreshed = refreshing(&db, asked(&["things_read", "others_read"], Some("swap")));
+        until(&client, &refreshed, BUILD_HELD).await;
+        // It waits for the refresh, whose second build would wait for it.
+        let changer = db.client().await;
+        let changing = tokio::spawn(async move {
+            changer.batch_execute("set lock_timeout = '30s'; alter table public.others add column more int").await
+        });
+        until(&client, &changing, "pg_locks where relation = 'public.others'::regclass and not granted").await;
+        client.batch_execute("select pg_advisory_unlock(7)").await.unwrap();
+        changing.await.unwrap().expect("the refresh lets it in");
+        assert_eq!(refreshed.await.unwrap().unwrap(), ["swap", "swap"]);
+        let shown = "select (select count(*) from public.things_read) + (select count(*) from public.others_read)";
+        assert_eq!(number(&client, shown).await, 201);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refresh_chooses_again_where_everything_changed_after_it_chose() {
+    each_build(async |db| {
+        let client = two_models(&db).await;
+        // Stops it between the choice and its snapshot, once.
+        let stop = "create function public.stop() returns event_trigger language plpgsql as $$ begin
+                        if exists (select from pg_catalog.pg_event_trigger_ddl_commands()
+                                   where object_identity like 'millstream.model_1\\_%') then
+                            perform pg_catalog.pg_advisory_xact_lock_shared(7);
+                        end if; end $$;
+                    create event trigger stop on ddl_command_end when tag in ('CREATE TABLE AS')
+                        execute function public.stop()";
+        assert_eq!(publish_on(&db, &held()).await.unwrap(), Published::Redefined);
+        client.batch_execute(&format!("{stop}; select pg_advisory_lock(7)")).await.unwrap();
+        client.batch_execute("update public.others set doc = '{\"a\": 2}'").await.unwrap();
+        let refreshed = refreshing(&db, asked(&["things_read", "others_read"], Some("incremental")));
+        until(&client, &refreshed, BUILD_HELD).await;
+        let change = "truncate public.others; insert into public.others values ('one', '{\"a\": 3}')";
+        client.batch_execute(&format!("{change}; select pg_advisory_unlock(7)")).await.unwrap();
+        assert_eq!(refreshed.await.unwrap().unwrap(), ["swap", "swap"], "one is made of other rows, one was emptied");
+        assert_eq!(number(&client, "select count(*) from public.others_read where id = 'one' and a = 3").await, 1);
+        assert_eq!(number(&client, "select count(*) from public.others_read").await, 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_swap_that_readers_never_let_end_says_so_and_changes_nothing() {
+    each_build(async |db| {
+        let client = two_models(&db).await;
+        client.batch_execute("update public.things set doc = '{\"a\": 7}'").await.unwrap();
+        let hasty =
+            || RefreshRequest { patience: Duration::from_millis(300), ..asked(&["things_read", "others_read"], None) };
+        let hasty = || RefreshRequest { way: Some("swap".into()), ..hasty() };
+        let reader = db.client().await;
+        reader.batch_execute("begin; select from public.things_read").await.unwrap();
+        // What was built is not shown; then not even what is to be removed before the next build is let go of.
+        let told = refreshing(&db, hasty()).await.unwrap().expect_err("the reader does not let go").to_string();
+        assert!(told.contains("things_read is read all the time"), "{told}");
+        assert_eq!(number(&client, "select count(*) from public.things_read").await, 100, "it is what it was");
+        reader.batch_execute("commit").await.unwrap();
+        assert_eq!(refreshing(&db, hasty()).await.unwrap().unwrap(), ["swap", "swap"]);
+        assert_eq!(number(&client, "select count(*) from public.things_read").await, 300);
+        let generations = "select count(*) from pg_class where relname ~ '^model_[0-9]+_[12]$'";
+        assert_eq!(number(&client, generations).await, 2, "nothing is left");
+
+        // What is to be replaced may be seen by an old snapshot, which is no reader of any of them.
+        reader.batch_execute("begin isolation level repeatable read; select from public.others").await.unwrap();
+        let done = refresh_on(&db, &["others_read"], Some("swap")).await.unwrap();
+        assert!(done[0].bloat_bytes > 0, "{done:?}");
+        let told = refreshing(&db, hasty()).await.unwrap().expect_err("the snapshot is still there").to_string();
+        assert!(told.contains("is read all the time"), "{told}");
+        reader.batch_execute("commit").await.unwrap();
+        let done = refresh_on(&db, &["others_read"], Some("swap")).await.unwrap();
+        assert_eq!(done[0].bloat_bytes, 0, "{done:?}");
+    })
+    .await;
+}

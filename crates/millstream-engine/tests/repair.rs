@@ -1,0 +1,110 @@
+//! Change records that cannot be believed any more: the next refresh is a swap, tells why, and the one after is not.
+
+use crate::publish::{asked, publish_on, refresh_on, schema, wanted};
+use crate::republish::{number, things};
+use crate::scene::surroundings;
+use millstream_engine::estimate;
+use millstream_testkit::{TestDatabase, each_build};
+use tokio_postgres::Client;
+
+/// What is done to the record of `things`, and how the cause is told.
+const DAMAGES: &[(&str, &str)] = &[
+    ("drop trigger {trigger}delete on public.things", "a trigger of the collection was dropped"),
+    ("drop function {record}_key() cascade", "a trigger of the collection was dropped"),
+    ("alter table public.things disable trigger {trigger}update", "a trigger of the collection is disabled"),
+    ("alter table public.things disable trigger user", "a trigger of the collection is disabled"),
+    ("alter table public.things set unlogged", "the collection was made unlogged, the record not"),
+    ("alter table public.things set logged", "the collection was made logged, the record not"),
+];
+
+async fn why(db: &TestDatabase, model: &str) -> String {
+    let conninfo = surroundings(&db.url()).0.db;
+    Box::pin(estimate(&conninfo, &schema(), &asked(&[model], None))).await.expect("a model").remove(0).reason
+}
+
+/// Rows in which both models differ from the collection.
+async fn differences(client: &Client) -> i64 {
+    let pair = |model: &str| {
+        format!(
+            "(select count(*) from (select id, doc from public.things except select id, doc from public.{model}) d)
+             + (select count(*) from (select id, doc from public.{model} except select id, doc from public.things) d)"
+        )
+    };
+    number(client, &format!("select {} + {}", pair("first"), pair("second"))).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_cannot_be_believed_costs_one_swap() {
+    each_build(async |db| {
+        let client = things(&db).await;
+        for model in ["first", "second"] {
+            publish_on(&db, &wanted("things", model, &["a:int=a"], &["a"], None)).await.unwrap();
+        }
+        refresh_on(&db, &["first", "second"], None).await.unwrap();
+        let names = "select 'millstream.change_' || 'public.things'::regclass::oid,
+                            'millstream_changed_' || 'millstream'::regnamespace::oid || '_'";
+        let names = client.query_one(names, &[]).await.unwrap();
+        let (record, trigger): (String, String) = (names.get(0), names.get(1));
+        for (n, (damage, cause)) in DAMAGES.iter().enumerate() {
+            let damage = damage.replace("{trigger}", &trigger).replace("{record}", &record);
+            client.batch_execute(&damage).await.unwrap();
+            let unheard = format!(
+                "delete from public.things where id = 'k{n}';
+                 update public.things set doc = '{{\"a\": -{n}}}' where id = 'k10';
+                 update public.things set id = 'new{n}' where id = 'k{}'",
+                n + 20
+            );
+            client.batch_execute(&unheard).await.unwrap();
+            assert_eq!(why(&db, "first").await, format!("changes are not all on record: {cause}"), "{damage}");
+            let told = format!("changes were not all on record, because {cause}; the record was made again");
+            let done = refresh_on(&db, &["first"], None).await.unwrap();
+            assert_eq!((done[0].way, &done[0].warnings), ("swap", &vec![told]), "{damage}");
+            // The other one has missed the changes too.
+            assert_eq!(why(&db, "second").await, "everything may have changed", "{damage}");
+            let done = refresh_on(&db, &["second"], Some("incremental")).await.unwrap();
+            assert!(done[0].way == "swap" && done[0].warnings.is_empty(), "{damage}: {done:?}");
+            assert_eq!(differences(&client).await, 0, "{damage}");
+
+            let heard = format!(
+                "insert into public.things values ('more{n}', '{{}}');
+                 update public.things set doc = '{{\"a\": 1}}' where id = 'k10';
+                 update public.things set id = 'k{}' where id = 'new{n}';
+                 delete from public.things where id = 'k1{n}0'",
+                n + 20
+            );
+            client.batch_execute(&heard).await.unwrap();
+            let done = refresh_on(&db, &["first", "second"], None).await.unwrap();
+            assert!(done.iter().all(|one| one.way == "incremental" && one.warnings.is_empty()), "{damage}: {done:?}");
+            assert_eq!(differences(&client).await, 0, "{damage}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_cannot_be_made_again_is_told_each_time_and_costs_no_refresh() {
+    each_build(async |db| {
+        let client = things(&db).await;
+        publish_on(&db, &wanted("things", "first", &["a:int=a"], &["a"], None)).await.unwrap();
+        refresh_on(&db, &["first"], None).await.unwrap();
+        client
+            .batch_execute("alter table public.things disable trigger user; delete from public.things where id = 'k1'")
+            .await
+            .unwrap();
+        let reader = db.client().await;
+        reader.batch_execute("begin; select from public.things").await.unwrap();
+        let done = refresh_on(&db, &["first"], None).await.unwrap();
+        assert_eq!(done[0].way, "swap");
+        assert!(
+            done[0].warnings[0].starts_with("every refresh builds it anew: changes are not all on record, because")
+                && done[0].warnings[0].contains("could not be made again: things could not be locked"),
+            "{done:?}"
+        );
+        assert_eq!(number(&client, "select count(*) from public.first").await, 299);
+        reader.batch_execute("commit").await.unwrap();
+        let done = refresh_on(&db, &["first"], None).await.unwrap();
+        assert!(done[0].way == "swap" && done[0].warnings[0].ends_with("the record was made again"), "{done:?}");
+        assert_eq!(refresh_on(&db, &["first"], None).await.unwrap()[0].way, "incremental");
+    })
+    .await;
+}
