@@ -24,3 +24,4 @@ mod scene;
 mod segments;
 mod unchanged;
 mod verify;
+mod versions;

@@ -15,6 +15,7 @@ pub mod rejects;
 mod schema;
 pub mod segments;
 mod unlogged;
+mod versions;
 
 pub use freeze::{FreezeEstimate, Frozen, freeze, freeze_estimate};
 pub(crate) use lane::{Advance, insert_rejects};
@@ -24,3 +25,4 @@ pub use lock::load_lock_keys;
 pub(crate) use registry::{known_collection, remember_collection};
 pub(crate) use schema::DISTINCT_WALK;
 pub use schema::{SCHEMA_VERSION, Schema};
+pub(crate) use versions::Versions;
