@@ -1,5 +1,6 @@
 //! Tests of the engine against real servers.
 
+mod added;
 mod change_record;
 mod checks;
 mod decode;

@@ -1,8 +1,8 @@
 //! Our own tables: collections, loads, lanes and rejects.
 
+mod added;
 pub mod collections;
 pub mod documents;
-mod finished;
 mod freeze;
 pub(crate) mod gone;
 mod lane;
@@ -17,6 +17,7 @@ pub mod segments;
 mod unlogged;
 mod versions;
 
+pub(crate) use added::Added;
 pub use freeze::{FreezeEstimate, Frozen, freeze, freeze_estimate};
 pub(crate) use lane::{Advance, insert_rejects};
 pub use load::slots_of_lane;
