@@ -148,6 +148,14 @@ pub enum Error {
         /// How it differs, as the end of a clause.
         difference: &'static str,
     },
+    /// A finished load has added up what is given again, otherwise than now.
+    #[error("load {load_id} has added up {problem}")]
+    AddedUp {
+        /// The finished load's number.
+        load_id: i64,
+        /// What it has added up, and how that differs.
+        problem: String,
+    },
     /// Another run has taken the load over, or its record is gone.
     #[error("load {load_id} is not this run's any more: another run has taken it over, or it was forgotten")]
     Fenced {
@@ -266,6 +274,11 @@ impl Error {
                 "finish it by its own command (see `millstream loads`), or begin anew: --resume off, or \
                  `millstream loads forget {load_id}`"
             )),
+            Self::AddedUp { .. } => Some(
+                "load what is new as a source of its own, under another name; --resume off adds all of these up, whatever \
+                 was added before"
+                    .into(),
+            ),
             Self::Fenced { .. } => Some("only one run of a load commits; this one has committed nothing since".into()),
             Self::CommitsLost { .. } => {
                 Some("run the same command again: it goes on from what the server still has".into())

@@ -1,6 +1,6 @@
 //! The sources of a load, read one after the other on a thread of their own.
 
-use crate::chunk::Chunk;
+use crate::chunk::{Chunk, Frame};
 use crate::error::Error;
 use crate::failpoint;
 use crate::limits::{FEED_QUEUE, INFERENCE_BYTES_MAX, INFERENCE_DOCUMENTS};
@@ -108,6 +108,14 @@ impl Feed {
     /// [`Error::Request`] when a stream has already been read, which cannot be read again.
     pub(crate) fn verify(&mut self, load: &OwnedLoad) -> Result<(), Error> {
         let Some((source, prefix)) = load.prefix else { return Ok(()) };
+        self.compare_with(source, prefix)?;
+        let committed = load.floors.iter().copied().min().unwrap_or_default();
+        self.unverified = Some(Unverified { committed, read: Position { source, offset: prefix.length } });
+        Ok(())
+    }
+
+    /// Has the beginning of the sources compared when they are read.
+    fn compare_with(&mut self, source: u32, prefix: Prefix) -> Result<(), Error> {
         if self.running.is_some() {
             return Err(Error::Request {
                 problem: "the collection was made by another run of this load while its types were told".into(),
@@ -115,9 +123,41 @@ impl Feed {
             });
         }
         self.reading.prefix = Some((source, prefix));
-        let committed = load.floors.iter().copied().min().unwrap_or_default();
-        self.unverified = Some(Unverified { committed, read: Position { source, offset: prefix.length } });
         Ok(())
+    }
+
+    /// Reads everything, and compares it with what a finished load has read.
+    ///
+    /// # Errors
+    /// [`Error::AddedUp`] when it is not the same; [`SourceError`] when a source cannot be read.
+    pub(crate) async fn require_unchanged(&mut self, load_id: i64, prefix: Option<(u32, Prefix)>) -> Result<(), Error> {
+        let mut read = Position::default();
+        if let Some((source, prefix)) = prefix {
+            self.compare_with(source, prefix)?;
+            read = Position { source, offset: prefix.length };
+        }
+        let name = self.names.get(read.source as usize).cloned().unwrap_or_default();
+        let before = if read.source == 0 { "" } else { " (or a source before it)" };
+        let changed = || Error::AddedUp {
+            load_id,
+            problem: format!("{name}{before}, of which the first {} bytes are others now", read.offset),
+        };
+        let mut end = Position::default();
+        loop {
+            let chunk = match self.next().await {
+                Err(Error::Source(SourceError::Changed { .. })) => return Err(changed()),
+                chunk => chunk?,
+            };
+            let Some(chunk) = chunk else { break };
+            let source = chunk.source;
+            let new = |frame: &Frame| Position { source, offset: frame.offset } >= read;
+            if chunk.frames.last().is_some_and(new) {
+                let name = self.names.get(source as usize).cloned().unwrap_or_default();
+                return Err(Error::AddedUp { load_id, problem: format!("{name}, which has more documents now") });
+            }
+            end = Position { source, offset: chunk.end };
+        }
+        if end < read { Err(changed()) } else { Ok(()) }
     }
 
     /// The first chunks, without consuming them: enough for key inference.

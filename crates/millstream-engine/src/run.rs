@@ -12,7 +12,7 @@ use crate::limits::{FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, MEMO
 use crate::observe::{Event, Observer};
 use crate::request::LoadRequest;
 use crate::stop::StopReason;
-use crate::store::{self, Identity, Opened, OwnedLoad, Schema};
+use crate::store::{self, Added, Identity, Opened, OwnedLoad, Schema};
 use crate::write::{LaneReport, LaneSetup, SegmentPlan, Target};
 use millstream_model::limits::SLOTS;
 use millstream_model::{Counters, Receipt, WalScope};
@@ -65,13 +65,7 @@ impl Run {
         let identity = identity(request, &collection, feed);
         let owned = match store::open(&mut control.client, &schema, &identity, lanes, request.resume).await? {
             Opened::Owned(owned) => *owned,
-            Opened::Finished(receipt) => {
-                around.observer.event(Event::Warning(format!(
-                    "load {} has added these sources up; nothing is added again, --resume off would",
-                    receipt.load_id
-                )));
-                return Ok(Begun::Finished(receipt));
-            }
+            Opened::Finished(added) => return finished(*added, around, feed).await,
         };
         feed.verify(&owned)?;
         announce(&owned, lanes, &*around.observer);
@@ -151,6 +145,21 @@ impl Run {
             }
         }
     }
+}
+
+/// What has been added up is not added again, where it is still the same.
+async fn finished(added: Added, around: &Surroundings, feed: &mut Feed) -> Result<Begun, Error> {
+    let Added { receipt, prefix } = added;
+    tokio::select! {
+        biased;
+        reason = around.stop.wait() => return Err(Error::Stopped(reason)),
+        unchanged = feed.require_unchanged(receipt.load_id, prefix) => unchanged?,
+    }
+    around.observer.event(Event::Warning(format!(
+        "load {} has added these sources up; nothing is added again, --resume off would",
+        receipt.load_id
+    )));
+    Ok(Begun::Finished(Box::new(receipt)))
 }
 
 impl Facts {

@@ -52,8 +52,8 @@ use tokio::sync::oneshot;
 /// ```
 ///
 /// The request's sources are empty, its format is NDJSON. No document is there before the stream is open,
-/// so the types of the key's columns are given, unless the collection exists and has them. A stream that runs
-/// for long wants [`LoadRequest::rejects_max`] higher than a file: at that many rejects it ends.
+/// so the types of the key's columns and of a version are given, unless the collection exists and has them. A
+/// stream that runs for long wants [`LoadRequest::rejects_max`] higher than a file: at that many rejects it ends.
 ///
 /// The documents of all producers make one source, in the order in which the sends resolve; a reject's
 /// position and line are of that source, and [`Commit`] tells where a send stands in it.

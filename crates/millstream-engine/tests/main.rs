@@ -1,5 +1,6 @@
 //! Tests of the engine against real servers.
 
+mod added;
 mod change_record;
 mod checks;
 mod contention;
@@ -27,3 +28,4 @@ mod scene;
 mod segments;
 mod unchanged;
 mod verify;
+mod versions;

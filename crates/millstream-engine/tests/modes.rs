@@ -7,13 +7,24 @@ use crate::scene::{Files, request, run, stopped};
 use fastrand::Rng;
 use millstream_model::Receipt;
 use millstream_testkit::{Cases, TestDatabase, each_build};
-use oracle::{CHECKED, Oracle};
+use oracle::{CHECKED, DECIMAL, Oracle};
 use std::fmt::Write;
 use std::time::Duration;
 use value::{Json, Object};
 
-const MODES: &[&str] =
-    &["replace", "keep", "merge", "merge:deep", "newest:v", "newest:v:text", "sum:n", "sum:n,a.n,a.m"];
+const MODES: &[&str] = &[
+    "replace",
+    "keep",
+    "merge",
+    "merge:deep",
+    "newest:v",
+    "newest:v:text",
+    "newest:v:numeric",
+    "sum:n",
+    "sum:n,a.n,a.m",
+];
+/// Thousandths of versions that are compared as numbers: as texts they have another order.
+const FRACTIONS: &[i64] = &[-10_500, -9_500, -9_050, -500, 0, 9_050, 9_500, 9_501, 10_000, 10_500, 100_000];
 const KEYS: &[&str] = &["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p"];
 
 #[tokio::test]
@@ -120,6 +131,10 @@ fn document(rng: &mut Rng, mode: &str, hot: bool, deletes: bool) -> Object {
         0 => {}
         1 => drop(document.insert("v", Json::Null)),
         2 => drop(document.insert("v", Json::Text("x"))),
+        3 if mode.ends_with("numeric") => drop(document.insert("v", Json::Text(DECIMAL.0))),
+        _ if mode.ends_with("numeric") => {
+            drop(document.insert("v", Json::Number(*rng.choice(FRACTIONS).expect("some"))))
+        }
         _ => drop(document.insert("v", Json::Number(1000 * rng.i64(0..6)))),
     }
     for name in ["n", "m", "a"] {

@@ -196,7 +196,7 @@ async fn a_table_made_anew_starts_at_zero_and_that_is_said() {
 }
 
 /// A pipe into which a thread writes a text, as `| millstream load -` would.
-fn pipe(files: &Files, text: &str) -> String {
+pub(crate) fn pipe(files: &Files, text: &str) -> String {
     let path = files.write("stem", "") + ".pipe";
     let _ = std::fs::remove_file(&path);
     assert!(std::process::Command::new("mkfifo").arg(&path).status().is_ok_and(|status| status.success()));

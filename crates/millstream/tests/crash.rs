@@ -20,7 +20,8 @@ const HELD_AT: u32 = 35;
 const ROUNDS_MAX: u32 = 10;
 
 /// Every document is of a key of its own, in order, so that what one lane has committed is a beginning of
-/// the input: half a batch would show as a gap or a ragged end.
+/// the input: half a batch would show as a gap or a ragged end. `half` is added up, so that a batch that is written
+/// twice shows too.
 fn documents() -> String {
     let (mut text, note) = (String::new(), "x".repeat(280));
     for id in 0..DOCUMENTS {
@@ -116,7 +117,8 @@ async fn crashed_twice(server: &Server, crash: StopMode, promise: &str, round: u
     let streamed = crash == StopMode::Kill && promise != "unlogged";
     let source: &[&str] = if streamed { &["-", "--source-name", &table] } else { &[file.to_str().unwrap()] };
     let input = streamed.then(|| documents().into_bytes());
-    let mut client = Client::new(&table, &url, &[source, &["--durability", promise]].concat(), input);
+    let more = ["--durability", promise, "--mode", "sum:half"];
+    let mut client = Client::new(&table, &url, &[source, &more].concat(), input);
     if streamed {
         client.feed(documents().len());
     }

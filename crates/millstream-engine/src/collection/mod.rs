@@ -11,15 +11,15 @@ pub use definition::{FILLFACTOR, definition};
 use crate::decode;
 use crate::error::Error;
 use crate::feed::Feed;
-use crate::merge::Mode;
+use crate::merge::{Mode, VersionType};
 use crate::observe::{Event, Observer};
 use crate::publish::TRIGGER_PREFIX;
 use crate::request::LoadRequest;
-use crate::store::{self, Schema};
-use millstream_model::{CollectionName, KeyColumn, KeySpec};
+use crate::store::{self, Schema, Versions};
+use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec};
 use millstream_pg::catalog::{self, Table};
 use millstream_pg::{Connection, quote_qualified};
-use tokio_postgres::GenericClient;
+use tokio_postgres::{Client, GenericClient};
 
 /// A collection ready to be loaded into.
 #[derive(Debug, Clone)]
@@ -70,9 +70,9 @@ pub(crate) async fn plan(
     feed: &mut Feed,
 ) -> Result<Plan, Error> {
     let name = &request.collection;
-    let (mode, version) = settle(request, feed).await?;
     match catalog::table(&control.client, &name.schema, &name.table).await? {
         Some(mut table) => {
+            let (mode, version) = settle(&control.client, schema, request, Some(table.oid), feed).await?;
             // A change record's triggers change nothing and refuse nothing.
             table.triggers.retain(|trigger| !trigger.name.starts_with(TRIGGER_PREFIX));
             let known = store::known_collection(&control.client, schema, table.oid).await?;
@@ -86,6 +86,7 @@ pub(crate) async fn plan(
             Ok(Plan { key, reasons, ddl: None, warnings, checks, version, joins, judges, mode })
         }
         None => {
+            let (mode, version) = settle(&control.client, schema, request, None, feed).await?;
             let (key, reasons) = infer(request, feed).await?;
             let columns = format!("{}, doc jsonb not null", key_columns(&key).join(", "));
             let checks = check::spell(&control.client, name, &columns, &request.checks).await?;
@@ -164,7 +165,8 @@ pub(crate) async fn prepare(
     let checks = check::checks(&control.client, table).await?;
     let exists = format!("select exists (select from {})", quote_qualified(&name.schema, &name.table));
     let filled: bool = control.client.query_one(&exists, &[]).await?.get(0);
-    let guarded = guarded(control, schema, table, request, &plan.mode).await?;
+    let mode = agreed(control, schema, table, request, plan.mode).await?;
+    let guarded = guarded(control, schema, table, &mode).await?;
     Ok(Collection {
         table_oid: table,
         guarded,
@@ -173,7 +175,7 @@ pub(crate) async fn prepare(
         empty: !filled,
         joins: plan.joins,
         judges: plan.judges,
-        mode: plan.mode,
+        mode,
     })
 }
 
@@ -229,43 +231,84 @@ async fn infer(request: &LoadRequest, feed: &mut Feed) -> Result<(KeySpec, Vec<S
     Ok((inferred.spec, reasons))
 }
 
-/// Forgets old tombstones where that is asked for; whether versions are to be compared with those of
-/// tombstones.
-async fn guarded(
+/// The mode as the collection compares versions, old tombstones forgotten first where that is asked for.
+async fn agreed(
     control: &Connection,
     schema: &Schema,
-    table: u32,
+    table_oid: u32,
     request: &LoadRequest,
-    mode: &Mode,
-) -> Result<bool, Error> {
-    if mode.version().is_none() {
-        return Ok(false);
-    }
+    mode: Mode,
+) -> Result<Mode, Error> {
+    let Some(path) = mode.version().map(KeyRequest::path_text) else { return Ok(mode) };
     if let Some(age) = request.forget_deletes {
         let sql = schema.sql(include_str!("../store/tombstone_forget.sql"));
-        control.client.execute(&sql, &[&table, &age.as_secs_f64()]).await?;
+        control.client.execute(&sql, &[&table_oid, &age.as_secs_f64()]).await?;
+    }
+    // Open where there is no document.
+    let Some(wanted) = mode.version_type() else { return Ok(mode) };
+    let versions = Versions { table_oid, collection: &request.collection, path: &path };
+    let named = request.mode.version_type().is_some();
+    Ok(mode.with_version_type(versions.agree(&control.client, schema, wanted, named).await?))
+}
+
+/// Whether versions are to be compared with those of tombstones.
+async fn guarded(control: &Connection, schema: &Schema, table: u32, mode: &Mode) -> Result<bool, Error> {
+    if mode.version().is_none() {
+        return Ok(false);
     }
     let sql = schema.sql("select exists (select from {schema}.tombstone where table_oid = $1 and version_of = $2)");
     let any: bool = control.client.query_one(&sql, &[&table, &mode.paths_text()]).await?.get(0);
     Ok(any || mode.tombstone().is_some())
 }
 
-/// The mode with the type of its version, told from the documents where the request leaves it open,
-/// and why.
-pub(crate) async fn settle(request: &LoadRequest, feed: &mut Feed) -> Result<(Mode, Option<String>), Error> {
+/// The mode with the type of its version, and why: where the request leaves it open, the collection's own, or else
+/// told from the documents.
+pub(crate) async fn settle(
+    client: &Client,
+    schema: &Schema,
+    request: &LoadRequest,
+    table_oid: Option<u32>,
+    feed: &mut Feed,
+) -> Result<(Mode, Option<String>), Error> {
     let mode = request.mode.clone();
     let Some(wanted) = mode.version().cloned() else { return Ok((mode, None)) };
-    let (key_type, why) = match wanted.key_type {
-        Some(key_type) => (key_type, "as given".to_owned()),
-        None => {
-            let sample = feed.sample().await?;
-            let frames = sample.iter().flat_map(|chunk| chunk.frames.iter().map(move |frame| (chunk, frame)));
-            let documents = frames.filter(|(_, f)| f.broken.is_none()).map(|(chunk, f)| chunk.document(f));
-            decode::infer_version(documents, &wanted)?
+    let path = wanted.path_text();
+    let known = match table_oid {
+        Some(table_oid) => {
+            Versions { table_oid, collection: &request.collection, path: &path }.known(client, schema).await?
         }
+        None => None,
     };
-    let text = format!("{key_type} from {} ({why})", wanted.path_text());
-    Ok((mode.with_version_type(key_type), Some(text)))
+    let (version_type, why) = match (mode.version_type(), known) {
+        (Some(given), _) => (given, "as given".to_owned()),
+        (None, Some(known)) => (known, "the collection's own type".to_owned()),
+        (None, None) => match infer_version(request, &wanted, feed).await? {
+            Some(told) => told,
+            None => return Ok((mode, Some(format!("{path} (there is no document)")))),
+        },
+    };
+    Ok((mode.with_version_type(version_type), Some(format!("{version_type} from {path} ({why})"))))
+}
+
+/// `None` where nothing is read, so that nothing is compared.
+async fn infer_version(
+    request: &LoadRequest,
+    wanted: &KeyRequest,
+    feed: &mut Feed,
+) -> Result<Option<(VersionType, String)>, Error> {
+    if request.sources.is_empty() {
+        return Err(Error::Request {
+            problem: "a stream has no documents yet to tell the type of its versions from".into(),
+            hint: format!("name it: newest:{}:TYPE", wanted.path_text()),
+        });
+    }
+    let sample = feed.sample().await?;
+    if sample.iter().all(|chunk| chunk.frames.is_empty()) {
+        return Ok(None);
+    }
+    let frames = sample.iter().flat_map(|chunk| chunk.frames.iter().map(move |frame| (chunk, frame)));
+    let documents = frames.filter(|(_, f)| f.broken.is_none()).map(|(chunk, f)| chunk.document(f));
+    Ok(Some(decode::infer_version(documents, wanted)?))
 }
 
 fn describe(column: &KeyColumn, why: &str) -> String {

@@ -1,10 +1,12 @@
-//! The types of key columns, chosen by looking at the first documents.
+//! The types of key columns, and of a version, chosen by looking at the first documents.
 
 use super::path::Columns;
+use super::tally::{Kind, Tally};
 use super::walk::{Found, Walk};
-use super::{DecodeLimits, check, near, text};
+use super::{DecodeLimits, check, near};
 use crate::limits::INFERENCE_DOCUMENTS;
-use millstream_model::{Fault, KeyRequest, KeySpec, KeyType, put_literal};
+use crate::merge::VersionType;
+use millstream_model::{Fault, KeyRequest, KeySpec};
 
 /// A key whose types are all known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +62,20 @@ pub enum InferenceError {
         /// What was found.
         found: &'static str,
     },
+    /// Versions of which it is not clear which is the greater one.
+    #[error(
+        "{found} at {path} in the first {documents} document(s), of which it is not clear which are newer: write \
+             {path}:TYPE, one of {names}",
+        names = VersionType::names()
+    )]
+    Mixture {
+        /// The path as typed.
+        path: String,
+        /// Documents looked at.
+        documents: usize,
+        /// What was found.
+        found: String,
+    },
     /// The columns do not make a key.
     #[error(transparent)]
     Key(#[from] millstream_model::KeyError),
@@ -76,178 +92,94 @@ pub fn infer<'d>(
     documents: impl Iterator<Item = &'d [u8]>,
     requests: &[KeyRequest],
 ) -> Result<Inference, InferenceError> {
-    let columns = Columns::new(requests.iter().map(|request| request.path.as_slice()));
-    let mut tallies = vec![Tally::default(); requests.len()];
-    let mut usable = Vec::new();
-    let mut first_fault = None;
-    let mut seen = 0;
-    for document in documents.take(INFERENCE_DOCUMENTS) {
-        seen += 1;
-        let mut walk = Walk::new(document, &columns);
-        match check(document, DecodeLimits::default(), &mut walk) {
-            Ok(()) => usable.push(document),
-            Err(fault) => {
-                first_fault.get_or_insert(fault);
-                continue;
-            }
-        }
-        for (tally, found) in tallies.iter_mut().zip(&walk.found) {
-            tally.count(Kind::of(document, found));
-        }
-    }
+    let look = Look::at(documents, requests, Kind::of);
     let mut typed = requests.to_vec();
     let mut reasons = Vec::with_capacity(requests.len());
-    for (request, tally) in typed.iter_mut().zip(&tallies) {
+    for (request, tally) in typed.iter_mut().zip(&look.tallies) {
         if request.key_type.is_some() {
             reasons.push("as given".to_owned());
             continue;
         }
-        match (usable.is_empty(), &first_fault) {
-            (true, None) => {
-                let path = request.path_text();
-                return Err(InferenceError::NoDocuments(request.column.clone(), path));
-            }
-            (true, Some(fault)) => {
-                return Err(InferenceError::NoneUsable {
-                    column: request.column.clone(),
-                    documents: seen,
-                    fault: fault.clone(),
-                });
-            }
-            (false, _) => {}
-        }
-        request.key_type = Some(tally.key_type().ok_or_else(|| nothing(request, tally, &usable))?);
+        look.require_documents(request)?;
+        request.key_type = Some(tally.key_type().ok_or_else(|| nothing(request, tally, &look.usable))?);
         reasons.push(tally.to_string());
     }
     let spec = KeySpec::from_requests(&typed)?;
     Ok(Inference { spec, reasons })
 }
 
-/// Chooses the type of a version as [`infer`] does that of a key, and tells why. Without documents,
-/// where nothing is compared, it is text.
+/// Chooses the type of a version as [`infer`] does that of a key, and tells why, but a number is one also where it
+/// stands in a string, fractions are `numeric`, and a mixture is refused: as texts, 9 comes after 10.
 ///
 /// # Errors
-/// As [`infer`].
+/// As [`infer`], and [`InferenceError::Mixture`].
 pub fn infer_version<'d>(
     documents: impl Iterator<Item = &'d [u8]>,
     wanted: &KeyRequest,
-) -> Result<(KeyType, String), InferenceError> {
-    let column = KeyRequest { column: "version".into(), ..wanted.clone() };
-    match infer(documents, &[column]) {
-        Ok(mut told) => Ok((told.spec.columns.remove(0).key_type, told.reasons.remove(0))),
-        Err(InferenceError::NoDocuments(..)) => Ok((KeyType::Text, "there is no document".to_owned())),
-        Err(error) => Err(error),
-    }
+) -> Result<(VersionType, String), InferenceError> {
+    let wanted = KeyRequest { column: "version".into(), ..wanted.clone() };
+    let look = Look::at(documents, std::slice::from_ref(&wanted), Kind::of_version);
+    look.require_documents(&wanted)?;
+    let tally = &look.tallies[0];
+    let mut types = tally.version_types();
+    let Some(first) = types.next() else { return Err(nothing(&wanted, tally, &look.usable)) };
+    let version_type = types.try_fold(first, VersionType::common).ok_or_else(|| InferenceError::Mixture {
+        path: wanted.path_text(),
+        documents: look.usable.len(),
+        found: tally.to_string(),
+    })?;
+    Ok((version_type, tally.to_string()))
 }
 
-/// What a value could be as a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Whole,
-    Number,
-    Time,
-    Uuid,
-    String,
-    Boolean,
-    Null,
-    Container,
-    Missing,
+/// What the first documents hold at some paths.
+struct Look<'d> {
+    tallies: Vec<Tally>,
+    /// Documents that can be stored.
+    usable: Vec<&'d [u8]>,
+    documents: usize,
+    first_fault: Option<Fault>,
 }
 
-/// Every kind with its name for one and for many, in the order of the enum.
-const KINDS: &[(Kind, &str, &str)] = &[
-    (Kind::Whole, "whole number", "whole numbers"),
-    (Kind::Number, "other number", "other numbers"),
-    (Kind::Time, "RFC 3339 time", "RFC 3339 times"),
-    (Kind::Uuid, "UUID", "UUIDs"),
-    (Kind::String, "string", "strings"),
-    (Kind::Boolean, "boolean", "booleans"),
-    (Kind::Null, "null", "nulls"),
-    (Kind::Container, "array or object", "arrays or objects"),
-    (Kind::Missing, "document without it", "documents without it"),
-];
-
-impl Kind {
-    fn of(document: &[u8], found: &Found) -> Self {
-        let mut key = Vec::new();
-        let mut is = |key_type, text: &[u8]| put_literal(key_type, text, &mut key).is_ok();
-        match found {
-            Found::Missing => Self::Missing,
-            Found::Null => Self::Null,
-            Found::Boolean(_) => Self::Boolean,
-            Found::Container => Self::Container,
-            Found::Number(range) => {
-                let mut spelling = Vec::new();
-                super::number::put_spelling(&document[range.clone()], &mut spelling);
-                match is(KeyType::Bigint, &spelling) {
-                    true => Self::Whole,
-                    false => Self::Number,
-                }
+impl<'d> Look<'d> {
+    fn at(
+        documents: impl Iterator<Item = &'d [u8]>,
+        requests: &[KeyRequest],
+        kind_of: fn(&[u8], &Found) -> Kind,
+    ) -> Self {
+        let columns = Columns::new(requests.iter().map(|request| request.path.as_slice()));
+        let tallies = vec![Tally::default(); requests.len()];
+        let mut look = Self { tallies, usable: Vec::new(), documents: 0, first_fault: None };
+        for document in documents.take(INFERENCE_DOCUMENTS) {
+            look.documents += 1;
+            let mut walk = Walk::new(document, &columns);
+            if let Err(fault) = check(document, DecodeLimits::default(), &mut walk) {
+                look.first_fault.get_or_insert(fault);
+                continue;
             }
-            Found::String { range, .. } => {
-                let mut plain = Vec::new();
-                text::put_unescaped(&document[range.clone()], &mut plain);
-                if is(KeyType::Timestamptz, &plain) {
-                    Self::Time
-                } else if is(KeyType::Uuid, &plain) {
-                    Self::Uuid
-                } else {
-                    Self::String
-                }
+            look.usable.push(document);
+            for (tally, found) in look.tallies.iter_mut().zip(&walk.found) {
+                tally.count(kind_of(document, found));
             }
         }
+        look
     }
 
-    /// The type when every value is of this kind.
-    fn key_type(self) -> Option<KeyType> {
-        match self {
-            Self::Whole => Some(KeyType::Bigint),
-            Self::Time => Some(KeyType::Timestamptz),
-            Self::Uuid => Some(KeyType::Uuid),
-            Self::Boolean => Some(KeyType::Boolean),
-            Self::Number | Self::String => Some(KeyType::Text),
-            Self::Null | Self::Container | Self::Missing => None,
+    /// There must be something to tell the type of a column from.
+    fn require_documents(&self, request: &KeyRequest) -> Result<(), InferenceError> {
+        let column = request.column.clone();
+        match (self.usable.is_empty(), &self.first_fault) {
+            (false, _) => Ok(()),
+            (true, None) => Err(InferenceError::NoDocuments(column, request.path_text())),
+            (true, Some(fault)) => {
+                Err(InferenceError::NoneUsable { column, documents: self.documents, fault: fault.clone() })
+            }
         }
-    }
-}
-
-/// How often each kind was seen at a path.
-#[derive(Debug, Clone, Default)]
-struct Tally([usize; KINDS.len()]);
-
-impl Tally {
-    fn count(&mut self, kind: Kind) {
-        self.0[kind as usize] += 1;
-    }
-
-    fn seen(&self) -> impl Iterator<Item = (&(Kind, &'static str, &'static str), usize)> {
-        KINDS.iter().zip(self.0).filter(|&(_, count)| count > 0)
-    }
-
-    fn key_type(&self) -> Option<KeyType> {
-        let mut types = self.seen().filter_map(|((kind, ..), _)| kind.key_type());
-        let first = types.next()?;
-        Some(match types.all(|other| other == first) {
-            true => first,
-            false => KeyType::Text,
-        })
-    }
-}
-
-impl std::fmt::Display for Tally {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (n, ((_, one, many), count)) in self.seen().enumerate() {
-            let comma = if n == 0 { "" } else { ", " };
-            let name = if count == 1 { one } else { many };
-            write!(f, "{comma}{count} {name}")?;
-        }
-        Ok(())
     }
 }
 
 fn nothing(request: &KeyRequest, tally: &Tally, usable: &[&[u8]]) -> InferenceError {
     let (path, documents) = (request.path_text(), usable.len());
-    let seen = |kind: Kind| tally.0[kind as usize] > 0;
+    let seen = |kind: Kind| tally.count_of(kind) > 0;
     let found = match (seen(Kind::Null), seen(Kind::Container)) {
         (false, false) => {
             return InferenceError::Missing { path, documents, nearest: near::clause(&request.path, usable) };
@@ -262,19 +194,13 @@ fn nothing(request: &KeyRequest, tally: &Tally, usable: &[&[u8]]) -> InferenceEr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_model::KeyType;
 
     fn inferred(key: &str, documents: &[&str]) -> Result<(Vec<KeyType>, Vec<String>), String> {
         let requests = KeyRequest::parse_list(key).unwrap();
         infer(documents.iter().map(|d| d.as_bytes()), &requests)
             .map(|inference| (inference.spec.types(), inference.reasons))
             .map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn kinds_are_listed_in_order() {
-        for (n, (kind, ..)) in KINDS.iter().enumerate() {
-            assert_eq!(*kind as usize, n);
-        }
     }
 
     #[test]
@@ -312,6 +238,33 @@ mod tests {
         assert_eq!(given.1, ["as given", "1 whole number"]);
         let never_looked_at = inferred("a:text", &[]).unwrap();
         assert_eq!(never_looked_at.0, [Text]);
+    }
+
+    #[test]
+    fn versions_are_numbers_also_in_strings_and_never_a_mixture() {
+        let version = |documents: &[&str]| {
+            let wanted = &KeyRequest::parse_paths("v").unwrap()[0];
+            infer_version(documents.iter().map(|d| d.as_bytes()), wanted).map_err(|error| error.to_string())
+        };
+        use KeyType::{Bigint, Text, Timestamptz};
+        let key = VersionType::Key;
+        for (documents, expected, reason) in [
+            (&[r#"{"v":9}"#, r#"{"v":"10"}"#, "{}"][..], key(Bigint), "2 whole numbers, 1 document without it"),
+            (&[r#"{"v":9.5}"#, r#"{"v":1e1}"#], VersionType::Numeric, "1 whole number, 1 other number"),
+            (&[r#"{"v":"9.50"}"#], VersionType::Numeric, "1 other number"),
+            (&[r#"{"v":9223372036854775808}"#], VersionType::Numeric, "1 other number"),
+            (&[r#"{"v":"2024-01-01T00:00:00Z"}"#], key(Timestamptz), "1 RFC 3339 time"),
+            (&[r#"{"v":"2024-01-01"}"#], key(Text), "1 string"),
+        ] {
+            assert_eq!(version(documents), Ok((expected, reason.to_owned())), "{documents:?}");
+        }
+        assert!(version(&[]).unwrap_err().ends_with("write v:TYPE"));
+        for documents in [[r#"{"v":1}"#, r#"{"v":"1a"}"#], [r#"{"v":1.5}"#, r#"{"v":true}"#]] {
+            let error = version(&documents).unwrap_err();
+            assert!(error.contains("in the first 2 document(s), of which it is not clear"), "{error}");
+            assert!(error.contains("write v:TYPE, one of text, ") && error.contains(", numeric"), "{error}");
+        }
+        assert!(version(&["{}"]).unwrap_err().contains("nothing at v in the first 1 document(s)"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! What passes here, jsonb accepts; what does not is either refused by jsonb too or falls under a
 //! named limit (nesting, expanded numbers, size, index entry) or the strict literals of keys.
 
+mod decimal;
 mod extra;
 mod flaw;
 mod inference;
@@ -11,6 +12,7 @@ mod near;
 mod number;
 mod path;
 mod scan;
+mod tally;
 mod text;
 mod value;
 mod walk;

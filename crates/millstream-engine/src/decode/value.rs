@@ -37,18 +37,8 @@ pub(super) fn put_typed(
     scratch: &mut Vec<u8>,
     key: &mut Vec<u8>,
 ) -> Result<(), Unfit> {
-    let text = match found {
-        Found::String { range, escaped: false } => &document[range.clone()],
-        Found::String { range, .. } => {
-            scratch.clear();
-            text::put_unescaped(&document[range.clone()], scratch);
-            scratch
-        }
-        Found::Number(range) if takes_numbers(key_type) => {
-            scratch.clear();
-            number::put_spelling(&document[range.clone()], scratch);
-            scratch
-        }
+    match found {
+        Found::Number(_) if !takes_numbers(key_type) => return Err(Unfit::Kind),
         Found::Boolean(value) if key_type == KeyType::Boolean => {
             put_bool(*value, key);
             return Ok(());
@@ -57,13 +47,32 @@ pub(super) fn put_typed(
             put_text(if *value { b"true" } else { b"false" }, key);
             return Ok(());
         }
-        _ => return Err(Unfit::Kind),
-    };
+        _ => {}
+    }
+    let text = spelled(document, found, scratch).ok_or(Unfit::Kind)?;
     if key_type == KeyType::Text {
         put_text(text, key);
         return Ok(());
     }
     put_literal(key_type, text, key).map_err(Unfit::Literal)
+}
+
+/// A string's text, or a number as jsonb spells it.
+#[inline]
+pub(super) fn spelled<'t>(document: &'t [u8], found: &Found, scratch: &'t mut Vec<u8>) -> Option<&'t [u8]> {
+    match found {
+        Found::String { range, escaped: false } => return Some(&document[range.clone()]),
+        Found::String { range, .. } => {
+            scratch.clear();
+            text::put_unescaped(&document[range.clone()], scratch);
+        }
+        Found::Number(range) => {
+            scratch.clear();
+            number::put_spelling(&document[range.clone()], scratch);
+        }
+        _ => return None,
+    }
+    Some(scratch)
 }
 
 fn takes_numbers(key_type: KeyType) -> bool {

@@ -10,10 +10,12 @@ mod replace;
 mod shallow;
 mod sum;
 mod tombstone;
+mod version;
 
 pub use fold::{Effect, Folded, Member};
 pub use mode::{Mode, ModeError};
 pub use tombstone::Tombstone;
+pub use version::VersionType;
 
 use millstream_model::{Counters, Fault, KeyRequest};
 use std::borrow::Cow;

@@ -1,7 +1,8 @@
 //! A merge mode as it is asked for: `NAME[:PATH..]`, and what deletes a document.
 
-use super::{Folded, Kind, MODES, Member, Tombstone, Written, fold};
-use millstream_model::{Counters, Fault, KeyRequest, KeyType};
+use super::version::VersionTypeError;
+use super::{Folded, Kind, MODES, Member, Tombstone, VersionType, Written, fold};
+use millstream_model::{Counters, Fault, KeyRequest};
 
 /// A merge mode with its arguments.
 #[derive(Debug, Clone)]
@@ -9,6 +10,8 @@ pub struct Mode {
     kind: &'static Kind,
     /// Where the version or the amounts are found.
     paths: Vec<KeyRequest>,
+    /// By which type versions are compared, where the mode does that and it is settled.
+    version_type: Option<VersionType>,
     tombstone: Option<Tombstone>,
 }
 
@@ -29,7 +32,7 @@ pub enum ModeError {
 impl Mode {
     /// A mode of that kind; `text` is how it was written.
     pub(super) fn new(kind: &'static Kind, paths: Vec<KeyRequest>) -> Self {
-        Self { kind, paths, tombstone: None }
+        Self { kind, paths, version_type: None, tombstone: None }
     }
 
     /// The same mode, in which some documents delete what is stored under their key.
@@ -54,22 +57,27 @@ impl Mode {
         if self.kind.versioned { self.paths.first() } else { None }
     }
 
+    /// By which type versions are compared, `None` while that is open.
+    pub(crate) fn version_type(&self) -> Option<VersionType> {
+        self.version_type
+    }
+
     /// The same mode with the type of its version settled.
     #[must_use]
-    pub(crate) fn with_version_type(mut self, key_type: KeyType) -> Self {
+    pub(crate) fn with_version_type(mut self, version_type: VersionType) -> Self {
         if self.kind.versioned {
-            self.paths.iter_mut().for_each(|path| path.key_type = Some(key_type));
+            self.version_type = Some(version_type);
         }
         self
     }
 
-    /// The paths with their types; where there is a version, what tells those apart that cannot be compared.
+    /// The paths, and the type of a version: what tells those apart that cannot be compared.
     pub(crate) fn paths_text(&self) -> String {
-        let text = |path: &KeyRequest| match path.key_type {
-            Some(key_type) => format!("{}:{key_type}", path.path_text()),
-            None => path.path_text(),
-        };
-        self.paths.iter().map(text).collect::<Vec<_>>().join(",")
+        let mut text = self.paths.iter().map(KeyRequest::path_text).collect::<Vec<_>>().join(",");
+        if let Some(version_type) = self.version_type {
+            text.push_str(&format!(":{version_type}"));
+        }
+        text
     }
 
     pub(super) fn paths(&self) -> &[KeyRequest] {
@@ -177,6 +185,12 @@ impl std::str::FromStr for Mode {
         let kind = kind.ok_or_else(|| ModeError::Name(text.to_owned()))?;
         let wrong = |problem: String| ModeError::Arguments(text.to_owned(), problem);
         let arguments = arguments(kind).unwrap_or_default();
+        let (arguments, version_type) = match kind.versioned.then(|| split_type(arguments)).flatten() {
+            Some((path, name)) => {
+                (path, Some(name.parse().map_err(|error: VersionTypeError| wrong(error.to_string()))?))
+            }
+            None => (arguments, None),
+        };
         let paths = match (kind.arguments.is_empty(), arguments.is_empty()) {
             (true, true) => Vec::new(),
             (true, false) => return Err(wrong(format!("{} takes no arguments", kind.name))),
@@ -184,8 +198,13 @@ impl std::str::FromStr for Mode {
             (false, false) => KeyRequest::parse_paths(arguments).map_err(|error| wrong(error.to_string()))?,
         };
         (kind.accept)(&paths).map_err(wrong)?;
-        Ok(Self::new(kind, paths))
+        Ok(Self { version_type, ..Self::new(kind, paths) })
     }
+}
+
+/// A path and the type behind it. A colon that is followed by a quote is within a name in quotes.
+fn split_type(text: &str) -> Option<(&str, &str)> {
+    text.rsplit_once(':').filter(|(_, name)| !name.contains('"'))
 }
 
 impl std::fmt::Display for Mode {
@@ -205,6 +224,7 @@ impl std::fmt::Display for Mode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_model::KeyType;
 
     #[test]
     fn modes_are_read_and_written() {
@@ -216,6 +236,8 @@ mod tests {
             "newest:v",
             "newest:meta.v:bigint",
             "newest:/a.b/c:timestamptz",
+            "newest:v:numeric",
+            "newest:/\"a:b\"/\"c:numeric\"",
             "sum:n",
             "sum:a.n,b.n",
         ] {
@@ -223,7 +245,7 @@ mod tests {
         }
         let tombstone = "op=d".parse().unwrap();
         let mode: Mode = "newest:v".parse().unwrap();
-        let mode = mode.with_tombstone(Some(tombstone)).with_version_type(KeyType::Date);
+        let mode = mode.with_tombstone(Some(tombstone)).with_version_type(VersionType::Key(KeyType::Date));
         assert_eq!(mode.to_string(), "newest:v:date --delete-when op=d");
     }
 
@@ -238,7 +260,8 @@ mod tests {
             ("newest", "write newest:PATH[:TYPE]"),
             ("newest:", "write newest:PATH[:TYPE]"),
             ("newest:a,b", "one path"),
-            ("newest:a:float", "not a key type"),
+            ("newest:a:float", "\"float\" is not a type of versions: expected text,"),
+            ("newest:a,b:bigint", "one path"),
             ("newest:x=a", "no column"),
             ("sum", "write sum:PATH[,PATH..]"),
             ("sum:a:bigint", "no type"),

@@ -1,6 +1,6 @@
 //! `newest`: of two documents the one with the greater version is stored, of equal versions the later.
 
-use super::{Kind, Mode};
+use super::{Kind, Mode, VersionType};
 use millstream_model::{KeyRequest, KeyType};
 use millstream_pg::quote_literal;
 
@@ -33,27 +33,13 @@ fn condition(mode: &Mode, new: &str, old: &str) -> String {
     let version = mode.version().expect("it is one of the arguments");
     let names: Vec<String> = version.path.iter().map(|name| quote_literal(name)).collect();
     let names = names.join(", ");
-    let (cast, collation) = match version.key_type.unwrap_or(KeyType::Text) {
-        KeyType::Text => (KeyType::Text, " collate \"C\""),
-        other => (other, ""),
-    };
+    let version_type = mode.version_type().unwrap_or_default();
+    let collation = if version_type == VersionType::Key(KeyType::Text) { " collate \"C\"" } else { "" };
+    let cast = version_type.sql_type();
     let of = |doc: &str| {
-        format!("((({doc} operator(pg_catalog.#>>) array[{names}]::pg_catalog.text[])::{}){collation})", sql_type(cast))
+        format!("((({doc} operator(pg_catalog.#>>) array[{names}]::pg_catalog.text[])::{cast}){collation})")
     };
     format!("coalesce({} operator(pg_catalog.>=) {}, true)", of(new), of(old))
-}
-
-/// The type by its name in `pg_catalog`, which a type of the user's own cannot hide.
-fn sql_type(key_type: KeyType) -> &'static str {
-    match key_type {
-        KeyType::Text => "pg_catalog.text",
-        KeyType::Bigint => "pg_catalog.int8",
-        KeyType::Integer => "pg_catalog.int4",
-        KeyType::Uuid => "pg_catalog.uuid",
-        KeyType::Timestamptz => "pg_catalog.timestamptz",
-        KeyType::Date => "pg_catalog.date",
-        KeyType::Boolean => "pg_catalog.bool",
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A load's own record: opened or resumed, settled, finished.
 
-use super::finished::finished;
+use super::added::{Added, added};
 use super::freeze::refuse_frozen;
 use super::lock::{at_work, load_lock_keys};
 use super::schema::Schema;
@@ -74,7 +74,7 @@ pub(crate) enum Opened {
     /// The load is this run's.
     Owned(Box<OwnedLoad>),
     /// It is finished and must not run again by mistake.
-    Finished(Box<Receipt>),
+    Finished(Box<Added>),
 }
 
 /// Slots `[first, end)` of a lane, when `lanes` share them evenly.
@@ -88,7 +88,8 @@ pub fn slots_of_lane(lane: u16, lanes: u16) -> std::ops::Range<usize> {
 ///
 /// # Errors
 /// [`Error::LoadRunning`] when another process runs a load of one of the sources,
-/// [`Error::LoadChanged`] when an unfinished load of one of them is another.
+/// [`Error::LoadChanged`] when an unfinished load of one of them is another, [`Error::AddedUp`] when a finished one is
+/// whose documents would count twice.
 pub(crate) async fn open(
     client: &mut Client,
     schema: &Schema,
@@ -118,10 +119,10 @@ pub(crate) async fn open(
     }
     let orphan = find_orphaned(client, schema, identity).await?;
     // Not sooner: an earlier run may have come to its end while it was waited for.
-    let finished = if resume && unfinished.is_none() { finished(client, schema, identity).await? } else { None };
-    if let Some(receipt) = finished {
+    let added = if resume && unfinished.is_none() { added(client, schema, identity).await? } else { None };
+    if let Some(added) = added {
         client.execute("select pg_advisory_unlock($1)", &[&OPEN_LOCK]).await?;
-        return Ok(Opened::Finished(Box::new(receipt)));
+        return Ok(Opened::Finished(Box::new(added)));
     }
     let resumed = unfinished.is_some();
     let load_id = match unfinished {
@@ -154,10 +155,7 @@ pub(crate) async fn open(
         .get(0);
     failpoint::hit("run-begun").await?;
     transaction.commit().await?;
-    let prefix = prefix.and_then(|(mark, hash)| {
-        let hash = u128::from_be_bytes(hash.try_into().ok()?);
-        Some((mark.source, Prefix { length: mark.offset, hash }))
-    });
+    let prefix = prefix.and_then(|(mark, hash)| prefix_of(mark, hash));
     let reject_bytes_before = u64::try_from(reject_bytes).unwrap_or(0);
     let resumed = resumed && emptied.is_none();
     let owned = OwnedLoad { load_id, run, floors, prefix, before, reject_bytes_before, resumed, emptied, orphan };
@@ -406,6 +404,17 @@ pub(crate) async fn close(
     transaction.commit().await?;
     failpoint::hit("run-closed").await?;
     Ok(receipt)
+}
+
+/// The beginning of the sources that a load has read, from its three columns.
+pub(super) fn stored_prefix(source: i32, length: i64, hash: Option<Vec<u8>>) -> Result<Option<(u32, Prefix)>, Error> {
+    let mark = position(source, length)?;
+    Ok(hash.and_then(|hash| prefix_of(mark, hash)))
+}
+
+fn prefix_of(mark: Position, hash: Vec<u8>) -> Option<(u32, Prefix)> {
+    let hash = u128::from_be_bytes(hash.try_into().ok()?);
+    Some((mark.source, Prefix { length: mark.offset, hash }))
 }
 
 /// The two columns of a position.

@@ -1,8 +1,8 @@
 //! Our own tables: collections, loads, lanes and rejects.
 
+mod added;
 pub mod collections;
 pub mod documents;
-mod finished;
 mod freeze;
 pub(crate) mod gone;
 mod lane;
@@ -15,7 +15,9 @@ pub mod rejects;
 mod schema;
 pub mod segments;
 mod unlogged;
+mod versions;
 
+pub(crate) use added::Added;
 pub use freeze::{FreezeEstimate, Frozen, freeze, freeze_estimate};
 pub(crate) use lane::{Advance, insert_rejects};
 pub use load::slots_of_lane;
@@ -24,3 +26,4 @@ pub use lock::load_lock_keys;
 pub(crate) use registry::{known_collection, remember_collection};
 pub(crate) use schema::DISTINCT_WALK;
 pub use schema::{SCHEMA_VERSION, Schema};
+pub(crate) use versions::Versions;

@@ -69,6 +69,19 @@ begin
 end
 $distinct_values$;
 
+-- By which type the versions at a path are compared, as {path: type}: tombstones of another one would not be found.
+alter table {schema}.collection add column versions jsonb not null default '{}';
+update {schema}.collection k
+set versions = t.versions
+from (
+    select table_oid,
+           jsonb_object_agg(substring(version_of from '^(.*):[^:]*$'), substring(version_of from '[^:]*$')
+                            order by last_at) as versions
+    from (select table_oid, version_of, max(deleted_at) as last_at from {schema}.tombstone group by 1, 2) as used
+    group by table_oid
+) as t
+where t.table_oid = k.table_oid;
+
 -- What the next refresh is to make of a model, where that is something else than `definition`.
 alter table {schema}.model add column wanted jsonb;
 

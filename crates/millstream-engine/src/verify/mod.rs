@@ -140,8 +140,11 @@ pub async fn verify(request: &VerifyRequest, db: &ConnInfo, tally: Arc<Tally>) -
     request.check()?;
     let started = Instant::now();
     let mut feed = Feed::open(&request.load, Arc::clone(&tally))?;
-    let (reading, warnings) = table(connect(db).await?, &request.load).await?;
-    let (mode, _) = collection::settle(&request.load, &mut feed).await?;
+    let connection = connect(db).await?;
+    let (reading, warnings) = table(&connection, &request.load).await?;
+    let (schema, oid) = (Schema::new(&request.load.schema), Some(reading.table_oid));
+    let (mode, _) = collection::settle(&connection.client, &schema, &request.load, oid, &mut feed).await?;
+    connection.close().await;
     let (counts, folding) = sort(request, mode, &reading, feed, &tally).await?;
     let terms = Terms {
         types: reading.key.types(),
@@ -151,7 +154,6 @@ pub async fn verify(request: &VerifyRequest, db: &ConnInfo, tally: Arc<Tally>) -
     };
     // A new one: sorting may have taken longer than an idle connection lives.
     let connection = connect(db).await?;
-    let schema = Schema::new(&request.load.schema);
     let stored = Stored::open(&connection.client, &schema, &reading).await?;
     let found = comparison::compare(folding, stored, &terms).await?;
     Ok(Verification { seconds: started.elapsed().as_secs_f64(), warnings, ..verification(request, counts, found) })
@@ -166,7 +168,7 @@ async fn connect(db: &ConnInfo) -> Result<Connection, Error> {
 }
 
 /// How to read the table, and what deserves a warning.
-async fn table(connection: Connection, load: &LoadRequest) -> Result<(Reading, Vec<String>), Error> {
+async fn table(connection: &Connection, load: &LoadRequest) -> Result<(Reading, Vec<String>), Error> {
     let name = &load.collection;
     let found = catalog::table(&connection.client, &name.schema, &name.table).await?;
     let table = found.ok_or_else(|| Error::Unverifiable {
@@ -187,7 +189,6 @@ async fn table(connection: Connection, load: &LoadRequest) -> Result<(Reading, V
         let role = &connection.server.role;
         warnings.push(format!("row-level security may hide rows from role {role}, which are then missing"));
     }
-    connection.close().await;
     Ok((Reading::of(name, &table, &load.key)?, warnings))
 }
 

@@ -33,7 +33,7 @@ const READABLE: &[char] = &['r', 'p', 'v', 'm', 'f'];
 pub(super) struct Reading {
     /// The key with the types of the table's columns, in the order of its index where it has one.
     pub(super) key: KeySpec,
-    table_oid: u32,
+    pub(super) table_oid: u32,
     name: CollectionName,
     selected: String,
     order: String,

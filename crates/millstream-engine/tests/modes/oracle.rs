@@ -18,7 +18,7 @@ impl Oracle {
         let Some(Json::Text(key)) = document.get("id") else { panic!("every document has a key") };
         let (mode, path) = mode.split_once(':').unwrap_or((mode, ""));
         let tombstone = deletes && document.get("op") == Some(&Json::Text("d"));
-        let version = version(document, path == "v:text");
+        let version = version(document, path);
         if mode == "newest" && version.is_none()
             || mode == "sum" && !tombstone && !path.split(',').all(|path| summable(document, path))
         {
@@ -32,7 +32,7 @@ impl Oracle {
         }
         let old = self.rows.get(key);
         if mode == "newest" {
-            let stored = old.map(|old| self::version(old, true));
+            let stored = old.map(|old| self::version(old, path));
             if stored.as_ref().max(self.deleted.get(key)).is_some_and(|newest| version < *newest) {
                 return;
             }
@@ -62,11 +62,18 @@ fn refused(document: &Object) -> bool {
 /// What a table checks that refuses documents.
 pub(crate) const CHECKED: &str = "doc ->> 'bad' is distinct from 'bad'";
 
-/// A version, whose numbers have one digit, so that texts and numbers have one order.
-fn version(document: &Object, texts: bool) -> Option<String> {
-    match document.get("v") {
-        Some(Json::Number(milli)) => Some((milli / 1000).to_string()),
-        Some(Json::Text(text)) if texts => Some((*text).to_owned()),
+/// A version that is a number in a string, and its thousandths.
+pub(crate) const DECIMAL: (&str, i64) = ("09.750", 9_750);
+
+/// A version as a text whose order is that of the type. Where they are not compared as decimals numbers have one
+/// digit, so that texts and numbers have one order.
+fn version(document: &Object, path: &str) -> Option<String> {
+    let decimal = |milli: i64| format!("{:09}", milli + 1_000_000);
+    match (document.get("v"), path) {
+        (Some(Json::Number(milli)), "v:numeric") => Some(decimal(*milli)),
+        (Some(Json::Text(text)), "v:numeric") => (*text == DECIMAL.0).then(|| decimal(DECIMAL.1)),
+        (Some(Json::Number(milli)), _) => Some((milli / 1000).to_string()),
+        (Some(Json::Text(text)), "v:text") => Some((*text).to_owned()),
         _ => None,
     }
 }

@@ -71,6 +71,10 @@ pub struct LoadArgs {
     mode: Mode,
 
     /// Documents with this text at a path delete what is stored under their key: PATH=VALUE
+    ///
+    /// With newest the version of what was deleted is remembered, so that older documents stay out, also in loads
+    /// without --delete-when; but such a load that began before the collection's first deletion knows of none, and may
+    /// let an older document back in.
     #[arg(long, value_name = "PATH=VALUE")]
     delete_when: Option<Tombstone>,
 
@@ -136,6 +140,9 @@ pub struct LoadArgs {
     source_name: Option<String>,
 
     /// Go on with an unfinished load of the same files, or begin anew
+    ///
+    /// A finished load runs again as a new one, except in mode sum, where its receipt is printed if its files are still
+    /// the same; off adds them up again.
     #[arg(long, value_name = "WHETHER", default_value = "auto")]
     resume: Resume,
 
@@ -187,7 +194,12 @@ pub(super) fn formats() -> clap::builder::PossibleValuesParser {
 /// The help of an option that takes a mode.
 pub(super) fn modes() -> String {
     let modes = MODES.iter().map(|m| format!("\n- {}{}: {}", m.name, m.arguments, m.about));
-    std::iter::once("What a new document does to the stored one of its key\n".to_owned()).chain(modes).collect()
+    let version = "\n\nThe TYPE of a version is one of a key's or numeric. Left out, it is the type by which the \
+                   collection compares versions already, or else told from the first 1,000 documents.";
+    std::iter::once("What a new document does to the stored one of its key\n".to_owned())
+        .chain(modes)
+        .chain([version.to_owned()])
+        .collect()
 }
 
 fn layouts() -> clap::builder::PossibleValuesParser {

@@ -24,9 +24,17 @@ const LOOKS_MAX: u32 = 30_000;
 /// Most runs of one load; every one that is not killed ends it.
 const RUNS_MAX: u32 = 200;
 
-/// What the input says: the last document of a key wins.
+/// Modes in which loads are killed. A batch that is applied twice leaves no trace in the first, and a wrong sum in
+/// the second.
+const MODES: [&str; 2] = ["replace", SUM];
+const SUM: &str = "sum:value";
+
+/// What the input says.
 struct Input {
+    /// Values of the last document of a key.
     last: BTreeMap<String, i64>,
+    /// Sums of the values of a key's documents.
+    sums: BTreeMap<String, i64>,
     documents: u64,
     bad: u64,
 }
@@ -34,7 +42,7 @@ struct Input {
 impl Input {
     /// Writes a file of so many documents, some of them broken.
     fn write(path: &Path, rng: &mut Rng, documents: u64) -> Self {
-        let mut input = Self { last: BTreeMap::new(), documents, bad: 0 };
+        let mut input = Self { last: BTreeMap::new(), sums: BTreeMap::new(), documents, bad: 0 };
         let keys = rng.u64(documents / 4..documents * 2);
         let padding = "x".repeat(400);
         let mut text = String::new();
@@ -45,6 +53,7 @@ impl Input {
                 writeln!(text, "{{\"id\":\"{id}\",\"value\":{value}").unwrap();
             } else {
                 writeln!(text, "{{\"id\":\"{id}\",\"value\":{value},\"padding\":\"{padding}\"}}").unwrap();
+                *input.sums.entry(id.clone()).or_default() += value;
                 input.last.insert(id, value);
             }
         }
@@ -61,14 +70,15 @@ struct Victim {
     url: String,
     client: Client,
     /// Keys that were in the table before, with a value of -1.
-    before: u64,
+    before: Vec<String>,
+    mode: &'static str,
     more: Vec<String>,
     /// Whether the file comes on standard input.
     streamed: bool,
 }
 
 impl Victim {
-    /// A load of a new file into a new table; half of them into one with rows.
+    /// A load of a new file into a new table, in one of the modes; half of them into one with rows.
     async fn new(server: &Server, rng: &mut Rng, documents: u64) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let input = Input::write(&dir.path().join("a.ndjson"), rng, documents);
@@ -76,7 +86,8 @@ impl Victim {
         let client = connect(&url).await;
         // The superuser has the name of our schema, which comes first in its search path.
         let table = format!("public.victim_{}", rng.u64(..));
-        let mut victim = Self { input, dir, table, url, client, before: 0, more: Vec::new(), streamed: rng.bool() };
+        let (before, more, mode) = (Vec::new(), Vec::new(), rng.choice(MODES).expect("some"));
+        let mut victim = Self { input, dir, table, url, client, before, mode, more, streamed: rng.bool() };
         if rng.bool() {
             victim.fill(rng).await;
         }
@@ -89,7 +100,8 @@ impl Victim {
         self.client.batch_execute(&create).await.unwrap();
         let some: Vec<String> = self.input.last.keys().filter(|_| rng.bool()).cloned().collect();
         let insert = format!("insert into {} select id, '{{\"value\":-1}}' from unnest($1::text[]) id", self.table);
-        self.before = self.client.execute(&insert, &[&some]).await.unwrap();
+        self.client.execute(&insert, &[&some]).await.unwrap();
+        self.before = some;
         self.more.push("--adopt".into());
     }
 
@@ -106,7 +118,7 @@ impl Victim {
         if self.streamed {
             command.args(["--source-name", "the stream"]).stdin(std::fs::File::open(&file).unwrap());
         }
-        command.args(["--lanes", &lanes.to_string(), "--batch-rows", "100", "--db", &self.url]);
+        command.args(["--mode", self.mode, "--lanes", &lanes.to_string(), "--batch-rows", "100", "--db", &self.url]);
         command.args(["--output", "json", "--progress", "none", "--max-rejects", "1000000"]).args(&self.more);
         command.env("MILLSTREAM_FAILPOINTS", failpoints);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -130,6 +142,18 @@ impl Victim {
             tokio::time::sleep(LOOK_EVERY).await;
         }
         panic!("the load does not end");
+    }
+
+    /// What the table is to hold.
+    fn expected(&self) -> BTreeMap<String, i64> {
+        if self.mode != SUM {
+            return self.input.last.clone();
+        }
+        let mut sums = self.input.sums.clone();
+        for id in &self.before {
+            *sums.get_mut(id).expect("its documents come") -= 1;
+        }
+        sums
     }
 
     /// Exit code of a load that is done.
@@ -196,12 +220,14 @@ impl Victim {
         let sql = format!("select id, (doc ->> 'value')::bigint from {}", self.table);
         let rows = self.client.query(&sql, &[]).await.unwrap();
         let found: BTreeMap<String, i64> = rows.iter().map(|r| (r.get(0), r.get(1))).collect();
-        let differs = found.iter().filter(|(id, value)| self.input.last.get(*id) != Some(value)).count();
-        let missing = self.input.last.keys().filter(|id| !found.contains_key(*id)).count();
-        assert_eq!((differs, missing), (0, 0), "rows that differ and that are missing; {}", self.loads().await);
+        let expected = self.expected();
+        let differs = found.iter().filter(|(id, value)| expected.get(*id) != Some(value)).count();
+        let missing = expected.keys().filter(|id| !found.contains_key(*id)).count();
+        let (mode, loads) = (self.mode, self.loads().await);
+        assert_eq!((differs, missing), (0, 0), "rows that differ and that are missing; {mode}, {loads}");
         let count = |name: &str| receipt[name].as_u64().unwrap();
         assert_eq!((count("read"), count("rejected")), (self.input.documents, self.input.bad), "{receipt}");
-        assert_eq!(count("inserted") - count("deleted"), found.len() as u64 - self.before, "{receipt}");
+        assert_eq!(count("inserted") - count("deleted"), (found.len() - self.before.len()) as u64, "{receipt}");
         let rest = ["updated", "unchanged", "superseded"].map(count).iter().sum::<u64>();
         assert_eq!(count("inserted") + rest, self.input.documents - self.input.bad, "{receipt}");
         let sql = "select count(*) from millstream.reject join millstream.load using (load_id) where table_oid = to_regclass($1)";

@@ -1,0 +1,151 @@
+//! What kinds of values were seen at a path, and the types that they make.
+
+use super::decimal::is_decimal;
+use super::walk::Found;
+use super::{text, value};
+use crate::merge::VersionType;
+use millstream_model::{KeyType, put_literal};
+
+/// What a value could be as a key or a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Whole,
+    Number,
+    Time,
+    Uuid,
+    String,
+    Boolean,
+    Null,
+    Container,
+    Missing,
+}
+
+/// Every kind with its name for one and for many, in the order of the enum.
+const KINDS: &[(Kind, &str, &str)] = &[
+    (Kind::Whole, "whole number", "whole numbers"),
+    (Kind::Number, "other number", "other numbers"),
+    (Kind::Time, "RFC 3339 time", "RFC 3339 times"),
+    (Kind::Uuid, "UUID", "UUIDs"),
+    (Kind::String, "string", "strings"),
+    (Kind::Boolean, "boolean", "booleans"),
+    (Kind::Null, "null", "nulls"),
+    (Kind::Container, "array or object", "arrays or objects"),
+    (Kind::Missing, "document without it", "documents without it"),
+];
+
+impl Kind {
+    pub(super) fn of(document: &[u8], found: &Found) -> Self {
+        let mut key = Vec::new();
+        let mut is = |key_type, text: &[u8]| put_literal(key_type, text, &mut key).is_ok();
+        match found {
+            Found::Missing => Self::Missing,
+            Found::Null => Self::Null,
+            Found::Boolean(_) => Self::Boolean,
+            Found::Container => Self::Container,
+            Found::Number(range) => {
+                let mut spelling = Vec::new();
+                super::number::put_spelling(&document[range.clone()], &mut spelling);
+                Self::of_number(&spelling)
+            }
+            Found::String { range, .. } => {
+                let mut plain = Vec::new();
+                text::put_unescaped(&document[range.clone()], &mut plain);
+                if is(KeyType::Timestamptz, &plain) {
+                    Self::Time
+                } else if is(KeyType::Uuid, &plain) {
+                    Self::Uuid
+                } else {
+                    Self::String
+                }
+            }
+        }
+    }
+
+    /// The same of a version, of which a number may stand in a string, as in CSV.
+    pub(super) fn of_version(document: &[u8], found: &Found) -> Self {
+        let mut scratch = Vec::new();
+        match (Self::of(document, found), value::spelled(document, found, &mut scratch)) {
+            (Self::String, Some(text)) if is_decimal(text) => Self::of_number(text),
+            (kind, _) => kind,
+        }
+    }
+
+    /// Of a number as jsonb spells it.
+    fn of_number(spelling: &[u8]) -> Self {
+        match put_literal(KeyType::Bigint, spelling, &mut Vec::new()) {
+            Ok(()) => Self::Whole,
+            Err(_) => Self::Number,
+        }
+    }
+
+    /// The type when every value is of this kind.
+    fn key_type(self) -> Option<KeyType> {
+        match self {
+            Self::Whole => Some(KeyType::Bigint),
+            Self::Time => Some(KeyType::Timestamptz),
+            Self::Uuid => Some(KeyType::Uuid),
+            Self::Boolean => Some(KeyType::Boolean),
+            Self::Number | Self::String => Some(KeyType::Text),
+            Self::Null | Self::Container | Self::Missing => None,
+        }
+    }
+}
+
+/// How often each kind was seen at a path.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tally([usize; KINDS.len()]);
+
+impl Tally {
+    pub(super) fn count_of(&self, kind: Kind) -> usize {
+        self.0[kind as usize]
+    }
+
+    pub(super) fn count(&mut self, kind: Kind) {
+        self.0[kind as usize] += 1;
+    }
+
+    fn seen(&self) -> impl Iterator<Item = (&(Kind, &'static str, &'static str), usize)> {
+        KINDS.iter().zip(self.0).filter(|&(_, count)| count > 0)
+    }
+
+    /// The type of a version of each kind that was seen.
+    pub(super) fn version_types(&self) -> impl Iterator<Item = VersionType> {
+        self.seen().filter_map(|((kind, ..), _)| match kind {
+            Kind::Number => Some(VersionType::Numeric),
+            kind => kind.key_type().map(VersionType::Key),
+        })
+    }
+
+    /// The type of a key: that of every value, else text; `None` when there is none.
+    pub(super) fn key_type(&self) -> Option<KeyType> {
+        let mut types = self.seen().filter_map(|((kind, ..), _)| kind.key_type());
+        let first = types.next()?;
+        Some(match types.all(|other| other == first) {
+            true => first,
+            false => KeyType::Text,
+        })
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (n, ((_, one, many), count)) in self.seen().enumerate() {
+            let comma = if n == 0 { "" } else { ", " };
+            let name = if count == 1 { one } else { many };
+            write!(f, "{comma}{count} {name}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_listed_in_order() {
+        for (n, (kind, ..)) in KINDS.iter().enumerate() {
+            assert_eq!(*kind as usize, n);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! A load that has come to its end and whose documents would count twice if they were loaded again.
+
+use super::load::{Identity, key_json, stored_prefix};
+use super::schema::Schema;
+use crate::error::Error;
+use crate::source::Prefix;
+use millstream_model::Receipt;
+use tokio_postgres::{Client, Row};
+
+/// A finished load of the same identity, with all of its sources.
+#[derive(Debug)]
+pub(crate) struct Added {
+    pub(crate) receipt: Receipt,
+    /// The last source that it read anything of, and all that it read up to there.
+    pub(crate) prefix: Option<(u32, Prefix)>,
+}
+
+/// The load that has added up these sources before, if its documents count once.
+///
+/// # Errors
+/// [`Error::AddedUp`] when one has added up some of them in another way.
+pub(super) async fn added(client: &Client, schema: &Schema, identity: &Identity) -> Result<Option<Added>, Error> {
+    if !identity.once {
+        return Ok(None);
+    }
+    let Identity { table_oid, mode, key, format, sources, .. } = identity;
+    let sql = schema.sql(include_str!("load_added.sql"));
+    let Some(row) = client.query_opt(&sql, &[table_oid, mode, &key_json(key), format, sources]).await? else {
+        return Ok(None);
+    };
+    if !row.get::<_, bool>("same") {
+        return Err(in_another_way(&row, identity));
+    }
+    let Some(receipt) = row.get::<_, Option<String>>("receipt").filter(|_| row.get("finished")) else {
+        return Ok(None);
+    };
+    let receipt = serde_json::from_str(&receipt).map_err(|_| Error::Ledger("a receipt cannot be read"))?;
+    let prefix = stored_prefix(row.get("prefix_source"), row.get("prefix_length"), row.get("prefix_hash"))?;
+    Ok(Some(Added { receipt, prefix }))
+}
+
+fn in_another_way(row: &Row, identity: &Identity) -> Error {
+    let sources: Vec<String> = row.get("sources");
+    let shared: Vec<&String> = identity.sources.iter().filter(|source| sources.contains(source)).collect();
+    let more = match shared.len() {
+        0 | 1 => String::new(),
+        shared => format!(" and {} more of these sources", shared - 1),
+    };
+    let way = match () {
+        () if row.get::<_, &str>("mode") != identity.mode => "in another mode",
+        () if !row.get::<_, bool>("same_key") => "by another key",
+        () if row.get::<_, &str>("format") != identity.format => "in another format",
+        () => "without the others, with others or in another order",
+    };
+    let first = shared.first().map_or("one of these sources", |name| name.as_str());
+    Error::AddedUp { load_id: row.get("load_id"), problem: format!("{first}{more} {way}, and they would count twice") }
+}

@@ -1,0 +1,10 @@
+-- Has versions at a path compared by another type, unless tombstones hold some of those in $4.
+update {schema}.collection
+set versions = versions || pg_catalog.jsonb_build_object($2::text, $3::text)
+where table_oid = $1
+  and not exists (
+      select
+      from {schema}.tombstone
+      where table_oid = $1
+        and version_of = any ($4::text[])
+  )

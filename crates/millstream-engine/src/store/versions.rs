@@ -1,0 +1,77 @@
+//! The type by which versions are compared, which is a collection's own: tombstones of another one are not found.
+
+use super::schema::Schema;
+use super::segments::runs_at_work;
+use crate::error::Error;
+use crate::merge::VersionType;
+use millstream_model::CollectionName;
+use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
+
+/// The versions of a collection that a load compares.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Versions<'a> {
+    pub(crate) table_oid: u32,
+    pub(crate) collection: &'a CollectionName,
+    /// Where they are found, as typed.
+    pub(crate) path: &'a str,
+}
+
+impl Versions<'_> {
+    /// The type on record; `None` where there is none, or this role may not know.
+    pub(crate) async fn known(self, client: &Client, schema: &Schema) -> Result<Option<VersionType>, Error> {
+        let sql = schema.sql(include_str!("version_known.sql"));
+        let unseen = [SqlState::INSUFFICIENT_PRIVILEGE, SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME];
+        let row = match client.query_opt(&sql, &[&self.table_oid, &self.path]).await {
+            Err(error) if error.code().is_some_and(|code| unseen.contains(code)) => None,
+            row => row?,
+        };
+        row.and_then(|row| row.get::<_, Option<String>>(0)).map(|name| read(&name)).transpose()
+    }
+
+    /// Has them compared by this type from now on, unless another one is on record: then by that, where `named` does
+    /// not say that the type was asked for.
+    ///
+    /// # Errors
+    /// [`Error::Collection`] when tombstones, or a load at work, compare them by another type than the one named.
+    pub(crate) async fn agree(
+        self,
+        client: &Client,
+        schema: &Schema,
+        wanted: VersionType,
+        named: bool,
+    ) -> Result<VersionType, Error> {
+        let (oid, name) = (self.table_oid, wanted.to_string());
+        let sql = schema.sql(include_str!("version_remember.sql"));
+        let known = read(client.query_one(&sql, &[&oid, &self.path, &name]).await?.get(0))?;
+        if known == wanted || !named {
+            return Ok(known);
+        }
+        if let Some(run) = runs_at_work(client, schema, oid).await?.first() {
+            return Err(self.differs(known, wanted, &format!("load {} into it is at work", run.load_id)));
+        }
+        let others = VersionType::all().filter(|other| *other != wanted);
+        let others: Vec<String> = others.map(|other| format!("{}:{other}", self.path)).collect();
+        let sql = schema.sql(include_str!("version_change.sql"));
+        match client.execute(&sql, &[&oid, &self.path, &name, &others]).await? {
+            0 => Err(self.differs(known, wanted, "it remembers versions of deleted documents")),
+            _ => Ok(wanted),
+        }
+    }
+
+    fn differs(self, known: VersionType, wanted: VersionType, why: &str) -> Error {
+        let Self { collection, path, .. } = self;
+        Error::Collection {
+            collection: collection.clone(),
+            problem: format!("its versions at {path} are compared as {known}, not as {wanted}, and {why}"),
+            hint: format!(
+                "leave the type out: newest:{path}; or have them compared as {wanted} from now on with \
+                 --forget-deletes 0s, when no other load is at work: documents older than what was deleted may come back"
+            ),
+        }
+    }
+}
+
+fn read(name: &str) -> Result<VersionType, Error> {
+    name.parse().map_err(|_| Error::Ledger("the type of a collection's versions cannot be read"))
+}

@@ -1,0 +1,170 @@
+//! Sums of a finished load: they are added again neither by the same command nor by one that shares its sources.
+
+use crate::resume::pipe;
+use crate::scene::{Files, request, run, surroundings};
+use millstream_engine::{Error, LoadRequest, load};
+use millstream_testkit::{TestDatabase, database, each_build};
+use std::io::Write;
+
+fn sums(table: &str, sources: &[&String]) -> LoadRequest {
+    let sources: Vec<String> = sources.iter().map(|source| (*source).clone()).collect();
+    let mut wanted = request(table, "id:text", &sources);
+    wanted.mode = "sum:n".parse().expect("a mode");
+    wanted
+}
+
+/// The words of a refusal, and the way out.
+async fn refused(db: &TestDatabase, wanted: &LoadRequest) -> String {
+    let error = Box::pin(load(wanted, &surroundings(&db.url()).0)).await.expect_err("it would count twice");
+    assert!(matches!(error, Error::AddedUp { .. }), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("--resume off adds all")), "{error}");
+    error.to_string()
+}
+
+/// `id=sum` of all rows.
+async fn stored(db: &TestDatabase, table: &str) -> String {
+    let sql = format!("select coalesce(string_agg(id || '=' || (doc ->> 'n'), ' ' order by id), '') from {table}");
+    db.client().await.query_one(&sql, &[]).await.expect("it answers").get(0)
+}
+
+#[tokio::test]
+async fn a_file_that_grew_or_changed_after_it_was_added_up_is_refused() {
+    each_build(async |db| {
+        let files = Files::new();
+        let text = "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",\"n\":2}\n";
+        let (first, last) = (files.write("first", text), files.write("last", "{\"id\":\"a\",\"n\":10}\n"));
+        let mut wanted = sums("public.grown", &[&first, &last]);
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        for (name, text, words) in [
+            ("last", "{\"id\":\"a\",\"n\":10}\n{\"id\":\"c\",\"n\":3}\n", "last, which has more documents now"),
+            (
+                "last",
+                "{\"id\":\"a\",\"n\":20}\n",
+                "last (or a source before it), of which the first 18 bytes are others",
+            ),
+            ("last", "", "the first 18 bytes are others"),
+            ("first", &text.replace('2', "4"), "(or a source before it)"),
+            ("first", &format!("{text}{text}"), "(or a source before it)"),
+            ("first", "", "(or a source before it)"),
+        ] {
+            let before = std::fs::read(if name == "last" { &last } else { &first }).unwrap();
+            files.write(name, text);
+            let error = refused(&db, &wanted).await;
+            assert!(error.contains(words) && error.contains(&format!("load {}", receipt.load_id)), "{error}");
+            files.write(name, before);
+        }
+        let again = run(&db.url(), &wanted).await.receipt;
+        assert_eq!((again.load_id, again.counters), (receipt.load_id, receipt.counters));
+        assert_eq!(stored(&db, "public.grown").await, "a=11 b=2", "nothing changed");
+        wanted.resume = false;
+        let anew = run(&db.url(), &wanted).await.receipt;
+        assert!(anew.load_id != receipt.load_id && anew.counters.read == 3, "{anew:?}");
+        assert_eq!(stored(&db, "public.grown").await, "a=22 b=4");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn sources_that_were_added_up_are_not_added_together_with_others_or_in_another_way() {
+    each_build(async |db| {
+        let files = Files::new();
+        let document = |n: i64| format!("{{\"id\":\"a\",\"n\":{n},\"m\":1}}\n");
+        let [a, b, c] = [("a", 1), ("b", 10), ("c", 100)].map(|(name, n)| files.write(name, document(n)));
+        run(&db.url(), &sums("public.shared", &[&a, &b])).await;
+        let mut other_mode = sums("public.shared", &[&a, &b]);
+        other_mode.mode = "sum:m".parse().unwrap();
+        let mut other_format = sums("public.shared", &[&a, &b]);
+        other_format.format = "ndjson".into();
+        for (wanted, words) in [
+            (sums("public.shared", &[&a]), "/a without the others"),
+            (sums("public.shared", &[&c, &b]), "/b without the others"),
+            (sums("public.shared", &[&b, &a]), "/b and 1 more of these sources"),
+            (sums("public.shared", &[&a, &b, &c]), "/a and 1 more of these sources"),
+            (other_mode, "in another mode"),
+            (other_format, "in another format"),
+        ] {
+            let error = refused(&db, &wanted).await;
+            assert!(error.contains(words) && error.contains("would count twice"), "{error}");
+        }
+        assert_eq!(stored(&db, "public.shared").await, "a=11");
+        run(&db.url(), &sums("public.shared", &[&c])).await;
+        run(&db.url(), &sums("public.shared", &[&a, &b])).await;
+        assert_eq!(stored(&db, "public.shared").await, "a=111", "the load of other sources has nothing to do with it");
+        let mut anyway = sums("public.shared", &[&c, &a]);
+        anyway.resume = false;
+        run(&db.url(), &anyway).await;
+        assert_eq!(stored(&db, "public.shared").await, "a=212");
+        let replaced = request("public.shared", "id:text", std::slice::from_ref(&b));
+        assert_eq!(run(&db.url(), &replaced).await.receipt.counters.updated, 1, "a mode that adds nothing up");
+        run(&db.url(), &sums("public.another", &[&a])).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_the_same_is_known_in_every_format_whatever_the_chunks() {
+    let db = database().await;
+    let files = Files::new();
+    let mut zipped = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    zipped.write_all(b"{\"id\":\"a\",\"n\":1}\n\n").unwrap();
+    let zipped = zipped.finish().unwrap();
+    let texts: [(&str, &[u8], &[u8]); 7] = [
+        (
+            "lines",
+            b"{\"id\":\"a\",\"n\":1}\n{\"id\":\"a\",\"n\":1}",
+            b"{\"id\":\"a\",\"n\":1}\n{\"id\":\"a\",\"n\":1}\n{\"id\":\"a\"}",
+        ),
+        ("blanks", b"\n{\"id\":\"a\",\"n\":1}\n \n\n\n  ", b"\n{\"id\":\"a\",\"n\":1}\n \n\n\n  {\"id\":\"a\"}"),
+        (
+            "array",
+            b"[{\"id\":\"a\",\"n\":1},\n {\"id\":\"a\",\"n\":1} ]\n\n",
+            b"[{\"id\":\"a\",\"n\":1},\n {\"id\":\"a\",\"n\":1} , {}]",
+        ),
+        ("values", b"{\n\"id\":\"a\"} {\"id\":\"a\",\"n\":1}\n ", b"{\n\"id\":\"a\"} {\"id\":\"a\",\"n\":1}\n {}"),
+        ("rejected", b"{\"id\":\"a\",\"n\":1}\n{\"id\":1\n", b"{\"id\":\"a\",\"n\":1}\n{\"id\":1\n{}"),
+        ("empty", b"", b"{\"id\":\"a\",\"n\":1}\n"),
+        ("zipped.gz", &zipped, b"{\"id\":\"a\",\"n\":1}\n\n{}"),
+    ];
+    for (name, text, grown) in texts {
+        let mut wanted = sums(&format!("public.same_{}", &name[..4]), &[&files.write(name, text)]);
+        if name == "values" {
+            wanted.format = "json".into();
+        }
+        let first = run(&db.url(), &wanted).await.receipt;
+        for chunk_bytes in [1, 7, 20, 1 << 18] {
+            wanted.chunk_bytes = chunk_bytes;
+            assert_eq!(run(&db.url(), &wanted).await.receipt.load_id, first.load_id, "{name} {chunk_bytes}");
+        }
+        files.write(name, grown);
+        for chunk_bytes in [1, 7, 20, 1 << 18] {
+            wanted.chunk_bytes = chunk_bytes;
+            assert!(refused(&db, &wanted).await.contains("more documents now"), "{name} {chunk_bytes}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_with_a_name_is_read_and_compared() {
+    let db = database().await;
+    let files = Files::new();
+    let text = "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",\"n\":2}\n";
+    let mut wanted = sums("public.piped", &[&pipe(&files, text)]);
+    wanted.source_name = Some("the stream".into());
+    let first = run(&db.url(), &wanted).await.receipt;
+    pipe(&files, text);
+    assert_eq!(run(&db.url(), &wanted).await.receipt.load_id, first.load_id);
+    for (text, words) in [
+        (format!("{text}{{\"id\":\"c\",\"n\":3}}\n"), "the stream, which has more documents now"),
+        (text.replace('2', "4"), "the stream, of which the first 34 bytes are others now"),
+        (String::new(), "the stream, of which the first 34 bytes are others now"),
+    ] {
+        pipe(&files, &text);
+        let error = refused(&db, &wanted).await;
+        assert!(error.contains(words), "{error}");
+    }
+    assert_eq!(stored(&db, "public.piped").await, "a=1 b=2");
+    wanted.source_name = Some("another stream".into());
+    pipe(&files, text);
+    run(&db.url(), &wanted).await;
+    assert_eq!(stored(&db, "public.piped").await, "a=2 b=4");
+}

@@ -1,0 +1,150 @@
+//! Versions in mode `newest`: by which type they are compared, from the first load on.
+
+use crate::scene::{Files, request, run, surroundings};
+use millstream_engine::store::Schema;
+use millstream_engine::{Error, Event, LoadRequest, Mode, Stream, VerifyRequest, load, verify};
+use millstream_model::Counters;
+use millstream_pg::{ConnInfo, Environment};
+use millstream_testkit::{TestDatabase, database, each_build};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A load of these lines in a mode that compares versions, with tombstones where `op` is `d`.
+fn lines(files: &Files, table: &str, mode: &str, text: &str) -> LoadRequest {
+    let mut wanted = request(table, "id:text", &[files.write(&fastrand::u64(..).to_string(), text)]);
+    wanted.mode = mode.parse::<Mode>().expect("a mode").with_tombstone(Some("op=d".parse().expect("a tombstone")));
+    wanted
+}
+
+async fn counted(db: &TestDatabase, wanted: &LoadRequest) -> Counters {
+    run(&db.url(), wanted).await.receipt.counters
+}
+
+/// What a load said of its version.
+async fn told(db: &TestDatabase, wanted: &LoadRequest) -> String {
+    let (around, told) = surroundings(&db.url());
+    Box::pin(load(wanted, &around)).await.expect("the load begins");
+    let events = told.0.lock().expect("no test panics while it holds this");
+    let text = events.iter().find_map(|event| if let Event::Version(text) = event { Some(text.clone()) } else { None });
+    text.expect("it compares versions")
+}
+
+#[tokio::test]
+async fn fractions_are_compared_as_numbers() {
+    each_build(async |db| {
+        let files = Files::new();
+        let load = async |version: &str| {
+            let text = format!("{{\"id\":\"a\",\"v\":{version}}}\n");
+            counted(&db, &lines(&files, "public.fractions", "newest:v", &text)).await
+        };
+        assert_eq!(load("9.5").await.inserted, 1);
+        for (version, stale) in [("10.5", 0), ("9.75", 1), ("\"10.50\"", 0), ("1049e-2", 1), ("1.0500e1", 0)] {
+            let counters = load(version).await;
+            assert_eq!((counters.updated, counters.stale), (1 - stale, stale), "{version}: {counters:?}");
+        }
+        assert_eq!(load("\"later\"").await.rejected, 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_type_of_the_first_load_stays_the_collections_own() {
+    each_build(async |db| {
+        let files = Files::new();
+        let load = |mode: &str, text: &str| lines(&files, "public.typed", mode, text);
+        let empty = load("newest:v", "");
+        assert_eq!(told(&db, &empty).await, "v (there is no document)");
+        let mut broken = load("newest:v", "id,v\na\n");
+        broken.format = "csv".into();
+        let error = Box::pin(run_error(&db, &broken)).await;
+        assert!(error.to_string().contains("there is no document to infer the type"), "{error}");
+        let first = load("newest:v", "{\"id\":\"a\",\"v\":10,\"op\":\"d\"}\n{\"id\":\"b\",\"v\":9}\n");
+        assert_eq!(told(&db, &first).await, "bigint from v (2 whole numbers)");
+
+        // As texts 9 would come after 10, and the tombstone not be found.
+        let mixed = load("newest:v", "{\"id\":\"a\",\"v\":9}\n{\"id\":\"b\",\"v\":10}\n{\"id\":\"c\",\"v\":\"x\"}\n");
+        let counters = counted(&db, &mixed).await;
+        assert_eq!((counters.stale, counters.updated, counters.rejected), (1, 1, 1), "{counters:?}");
+
+        let mut other = load("newest:v:integer", "{\"id\":\"a\",\"v\":9}\n");
+        let error = Box::pin(run_error(&db, &other)).await;
+        assert!(error.to_string().contains("versions at v are compared as bigint, not as integer"), "{error}");
+        let hint = error.hint().unwrap_or_default();
+        assert!(hint.contains("newest:v;") && hint.contains("--forget-deletes 0s"), "{hint}");
+        other.forget_deletes = Some(Duration::ZERO);
+        assert_eq!(counted(&db, &other).await.inserted, 1, "it is forgotten that a was deleted");
+        let again = load("newest:v", "{\"id\":\"a\",\"v\":8}\n");
+        assert_eq!(told(&db, &again).await, "integer from v (the collection's own type)");
+        // Nothing is remembered, so that nothing can be lost.
+        assert_eq!(
+            told(&db, &load("newest:v:numeric", "{\"id\":\"a\",\"v\":8.5}\n")).await,
+            "numeric from v (as given)"
+        );
+        let other_path = load("newest:w", "{\"id\":\"a\",\"w\":\"2024-01-01\"}\n");
+        assert_eq!(told(&db, &other_path).await, "text from w (1 string)");
+    })
+    .await;
+}
+
+async fn run_error(db: &TestDatabase, wanted: &LoadRequest) -> Error {
+    load(wanted, &surroundings(&db.url()).0).await.expect_err("it is refused")
+}
+
+#[tokio::test]
+async fn a_verification_compares_by_the_collections_own_type() {
+    let db = database().await;
+    let files = Files::new();
+    let wanted = lines(&files, "public.agreed", "newest:v:text", "{\"id\":\"a\",\"v\":9}\n{\"id\":\"a\",\"v\":10}\n");
+    assert_eq!(counted(&db, &wanted).await.stale, 1);
+    let mut verified = VerifyRequest::new(wanted, std::env::temp_dir());
+    verified.load.mode = "newest:v".parse().unwrap();
+    let conn = ConnInfo::parse(&db.url(), &Environment::default()).unwrap();
+    let found = Box::pin(verify(&verified, &conn, Arc::default())).await.unwrap();
+    assert_eq!((found.equal, found.differences()), (1, 0), "{found:?}");
+    verified.load.mode = "newest:v:bigint".parse().unwrap();
+    let found = Box::pin(verify(&verified, &conn, Arc::default())).await.unwrap();
+    assert_eq!(found.different, 1, "{found:?}");
+}
+
+#[tokio::test]
+async fn a_stream_names_the_type_of_its_versions_unless_the_collection_has_one() {
+    let db = database().await;
+    let mut wanted = request("public.streamed", "id:text", &[]);
+    let (around, _) = surroundings(&db.url());
+    wanted.mode = "newest:v".parse().unwrap();
+    let error = Box::pin(Stream::open(&wanted, &around)).await.err().expect("there is no document yet");
+    assert!(error.hint().is_some_and(|hint| hint.contains("newest:v:TYPE")), "{error}");
+    for (mode, version, stale) in [("newest:v:numeric", "9.5", 0), ("newest:v", "10.5", 0), ("newest:v", "10.25", 1)] {
+        wanted.mode = mode.parse().unwrap();
+        let stream = Box::pin(Stream::open(&wanted, &around)).await.expect("the type is known");
+        stream.producer().send(format!("{{\"id\":\"a\",\"v\":{version}}}\n")).await.expect("it is open");
+        let counters = Box::pin(stream.close()).await.expect("there is a receipt").receipt.counters;
+        assert_eq!((counters.read, counters.stale), (1, stale), "{version}");
+    }
+}
+
+#[tokio::test]
+async fn an_older_schema_tells_the_type_by_its_tombstones() {
+    each_build(async |db| {
+        let (client, schema, files) = (db.client().await, Schema::new("older"), Files::new());
+        for step in ["schema.sql", "schema_2.sql", "schema_3.sql"] {
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store").join(step);
+            let sql = std::fs::read_to_string(path).unwrap();
+            client.batch_execute(&schema.sql(&sql)).await.unwrap();
+        }
+        let sql = "insert into older.meta (schema_version) values (3);
+            create table public.aged (id text collate \"C\" primary key, doc jsonb not null);
+            insert into older.collection (table_oid, schema_name, table_name, key)
+            values ('public.aged'::regclass, 'public', 'aged', '[{\"name\":\"id\",\"path\":[\"id\"],\"type\":\"text\"}]');
+            insert into older.tombstone (table_oid, version_of, id, version, deleted_at)
+            select 'public.aged'::regclass, v.version_of, '\\x6100', '\\x390000', v.at::timestamptz
+            from (values ('a.v:bigint', '2024-01-01'), ('a.v:text', '2024-01-02'), ('/\"a:b\"/c:date', '2024-01-01')) v (version_of, at)";
+        client.batch_execute(sql).await.unwrap();
+        let mut wanted = lines(&files, "public.aged", "newest:a.v", "{\"id\":\"b\",\"a\":{\"v\":1}}\n");
+        wanted.schema = "older".into();
+        assert_eq!(told(&db, &wanted).await, "text from a.v (the collection's own type)");
+        let row = client.query_one("select versions::text from older.collection", &[]).await.unwrap();
+        assert_eq!(row.get::<_, String>(0), "{\"a.v\": \"text\", \"/\\\"a:b\\\"/c\": \"date\"}");
+    })
+    .await;
+}
