@@ -2,6 +2,7 @@
 
 mod change_record;
 mod checks;
+mod deadlocks;
 mod decode;
 mod distinct;
 mod durability;
