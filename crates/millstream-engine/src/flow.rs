@@ -127,15 +127,22 @@ impl Broken {
 async fn load_once(request: &LoadRequest, around: &Surroundings) -> Result<Outcome, Error> {
     request.check()?;
     let mut feed = Feed::open(request, Arc::clone(&around.tally))?;
-    let run = match Run::begin(request, around, &mut feed).await? {
+    let mut run = match Run::begin(request, around, &mut feed).await? {
         Begun::Run(run) => run,
         Begun::Finished(receipt) => return Ok(Outcome { receipt: *receipt, stopped: None, error: None }),
     };
     let finish = match run.start_engine().await {
         Err(error) => Finish::failed(error),
         Ok(engine) => {
-            let fed = feed_all(&mut feed, &engine, around).await;
-            engine.finish(fed).await
+            let finish = async {
+                let fed = feed_all(&mut feed, &engine, around).await;
+                engine.finish(fed).await
+            };
+            tokio::select! {
+                biased;
+                finish = finish => finish,
+                never = run.hold() => match never {},
+            }
         }
     };
     run.end(finish).await

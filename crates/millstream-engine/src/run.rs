@@ -8,7 +8,9 @@ use crate::error::Error;
 use crate::failpoint;
 use crate::feed::Feed;
 use crate::flow::{Outcome, Surroundings};
-use crate::limits::{FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, MEMORY_BATCHES, SETTLE_FAILED_TRIES_MAX};
+use crate::limits::{
+    FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_POLL, MEMORY_BATCHES, SETTLE_FAILED_TRIES_MAX,
+};
 use crate::observe::{Event, Observer};
 use crate::request::LoadRequest;
 use crate::stop::StopReason;
@@ -18,6 +20,7 @@ use millstream_model::limits::SLOTS;
 use millstream_model::{Counters, Receipt, WalScope};
 use millstream_pg::{ConnInfo, Connection, SessionSettings, retry_delay};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -112,6 +115,30 @@ impl Run {
         let decoder = Decoder::for_mode(&collection.key, &collection.mode, limits);
         let splitter = Splitter::new(decoder, lane_of_slot, owned.floors.clone());
         Engine::start(splitter, setups, rejects, request.memory_bytes, Arc::clone(&around.tally)).await
+    }
+
+    /// Keeps the load ours until this is dropped: its lock goes with the control session, and when the server was
+    /// restarted the lanes go on in others.
+    pub(crate) async fn hold(&mut self) -> Infallible {
+        let mut attempt = 1;
+        loop {
+            self.control.ended().await;
+            match connect_control(&self.around.db).await {
+                Ok(again) => {
+                    // The server may not have noticed that the old session is gone.
+                    while let Ok(false) = store::lock_again(&again.client, self.facts.owned.load_id).await {
+                        tokio::time::sleep(LOAD_LOCK_POLL).await;
+                    }
+                    (self.control, attempt) = (again, 0);
+                }
+                Err(error) => match retry_delay(attempt, error.kind()) {
+                    Some(delay) => tokio::time::sleep(delay).await,
+                    // The lanes find out, or go on on their own.
+                    None => std::future::pending().await,
+                },
+            }
+            attempt += 1;
+        }
     }
 
     /// Settles the load, on a new connection if the server was restarted meanwhile.

@@ -6,6 +6,7 @@ use millstream_engine::{Error, Event, LoadRequest, StopReason, load};
 use millstream_pg::ErrorKind;
 use millstream_testkit::{Cases, Proxy, Server, Settings, StopMode, builds, connect, database, each_build};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::time::Duration;
 use tokio_postgres::Client;
 
@@ -75,6 +76,54 @@ async fn a_restart_of_the_server_in_mid_load_ends_in_the_right_table() {
             let found: BTreeMap<String, i64> = rows.iter().map(|r| (r.get(0), r.get(1))).collect();
             assert_eq!(found, stream.last);
         }
+    }
+}
+
+#[tokio::test]
+async fn a_load_is_still_refused_to_others_after_a_restart_of_the_server() {
+    for build in builds().await {
+        let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
+        let url = server.url("postgres");
+        let files = Files::new();
+        let pipe = files.write("stem", "") + ".pipe";
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let (more, documents) = std::sync::mpsc::channel::<String>();
+        std::thread::spawn({
+            let pipe = pipe.clone();
+            move || {
+                let mut pipe = std::fs::OpenOptions::new().write(true).open(pipe).expect("a pipe");
+                documents.iter().for_each(|text| pipe.write_all(text.as_bytes()).expect("it is read"));
+            }
+        });
+        let mut wanted = request("held", "id:text", &[pipe]);
+        (wanted.source_name, wanted.lanes) = (Some("held".into()), Some(2));
+        let (around, _) = surroundings(&url);
+        let others = async {
+            more.send("{\"id\":\"a\",\"value\":1}\n".into()).unwrap();
+            while around.tally.documents() < 1 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            server.restart(StopMode::Fast).await;
+            more.send("{\"id\":\"b\",\"value\":2}\n".into()).unwrap();
+            while around.tally.documents() < 2 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let client = connect(&url).await;
+            let locks = "select count(*) from pg_locks where locktype = 'advisory' and objsubid = 2";
+            for _ in 0..3_000 {
+                if client.query_one(locks, &[]).await.unwrap().get::<_, i64>(0) > 0 {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            let error = Box::pin(load(&wanted, &surroundings(&url).0)).await.expect_err("the first one lives");
+            assert!(matches!(error, Error::LoadRunning { .. }), "{error}");
+            more.send("{\"id\":\"c\",\"value\":3}\n".into()).unwrap();
+            drop(more);
+        };
+        let (outcome, ()) = tokio::join!(Box::pin(load(&wanted, &around)), others);
+        let receipt = outcome.expect("the load begins").receipt;
+        assert_eq!((receipt.finished, receipt.counters.inserted), (true, 3), "{receipt:?}");
     }
 }
 

@@ -4,6 +4,7 @@ mod added;
 mod change_record;
 mod checks;
 mod contention;
+mod deadlocks;
 mod decode;
 mod distinct;
 mod durability;

@@ -42,11 +42,11 @@ async fn refused(db: &TestDatabase, wanted: &LoadRequest) -> Error {
 /// A trigger that ends the lane that meets a key; the other lanes go on with what they have.
 async fn trap(db: &TestDatabase, table: &str, id: &str) {
     let sql = format!(
-        "create table {table} (id text collate \"C\" primary key, doc jsonb not null);
-         create function trap_{table}() returns trigger language plpgsql as
+        "create table public.{table} (id text collate \"C\" primary key, doc jsonb not null);
+         create function public.trap_{table}() returns trigger language plpgsql as
          $$begin new.nowhere := 1; return new; end$$;
-         create trigger trap before insert on {table} for each row
-             when (new.id = '{id}') execute function trap_{table}()"
+         create trigger trap before insert on public.{table} for each row
+             when (new.id = '{id}') execute function public.trap_{table}()"
     );
     db.client().await.batch_execute(&sql).await.expect("a table with a trap");
 }
@@ -110,6 +110,65 @@ async fn sources_may_be_appended_and_the_last_may_grow_but_none_before_may_chang
             last.insert(id.to_owned(), value);
         }
         assert!(stored(&db, "grown").await == last);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_file_that_goes_on_in_the_middle_of_its_last_document_is_refused() {
+    each_build(async |db| {
+        for (format, head, half, rest) in [
+            ("csv", "id,name\n1,x\ntrap,x\n", "7,Al", "ice\n"),
+            ("ndjson", "{\"id\":\"1\"}\n{\"id\":\"trap\"}\n", "{\"id\":\"7\"", ",\"name\":\"Alice\"}\n"),
+        ] {
+            let (files, client) = (Files::new(), db.client().await);
+            let names = format!(
+                "select string_agg(doc ->> 'name', ' ' order by id) from public.half_{format} where id in ('7', '8')"
+            );
+            let interrupt = async || {
+                client
+                    .batch_execute(&format!(
+                        "drop table if exists public.half_{format}; drop function if exists public.trap_half_{format}"
+                    ))
+                    .await
+                    .unwrap();
+                trap(&db, &format!("half_{format}"), "trap").await;
+                let mut wanted =
+                    request(&format!("public.half_{format}"), "id", &[files.write(format, format!("{head}{half}"))]);
+                (wanted.adopt, wanted.lanes) = (true, Some(4));
+                let outcome = run(&db.url(), &wanted).await;
+                assert_eq!(outcome.stopped, Some(StopReason::Failed), "{outcome:?}");
+                client.batch_execute(&format!("drop trigger trap on public.half_{format}")).await.unwrap();
+                wanted
+            };
+            let name = async || client.query_one(&names, &[]).await.unwrap().get::<_, Option<String>>(0);
+            // A line end and more documents are behind the half one.
+            let (wanted, more) =
+                (interrupt().await, format!("{head}{half}\n{}{}\n", half.replace('7', "8"), rest.trim_end()));
+            files.write(format, more);
+            assert!(run(&db.url(), &wanted).await.receipt.finished);
+            assert!(name().await.is_some_and(|name| name.ends_with("Alice")));
+
+            let mut wanted = interrupt().await;
+            let before = name().await;
+            files.write(format, format!("{head}{half}{rest}"));
+            let outcome = run(&db.url(), &wanted).await;
+            let Some(Error::Source(error)) = &outcome.error else { panic!("{outcome:?}") };
+            assert!(error.to_string().contains("goes on behind"), "{error}");
+            assert!(error.hint().contains("--resume off"), "{}", error.hint());
+            assert_eq!(name().await, before);
+            // Both ways out.
+            files.write(format, format!("{head}{half}"));
+            assert!(run(&db.url(), &wanted).await.receipt.finished);
+            files.write(format, format!("{head}{half}{rest}"));
+            assert!(run(&db.url(), &wanted).await.receipt.finished);
+            assert_eq!(name().await.as_deref(), Some("Alice"));
+            let anew = interrupt().await;
+            files.write(format, format!("{head}{half}{rest}"));
+            wanted = LoadRequest { resume: false, ..anew };
+            assert!(run(&db.url(), &wanted).await.receipt.finished);
+            assert_eq!(name().await.as_deref(), Some("Alice"));
+        }
     })
     .await;
 }

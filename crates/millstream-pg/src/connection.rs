@@ -129,11 +129,21 @@ impl Connection {
         self.driver.end.get()
     }
 
+    /// Waits until the connection has ended, whoever ended it.
+    pub async fn ended(&mut self) {
+        // A task that is done must not be waited for again.
+        if !self.driver.task.is_finished() {
+            let _ = (&mut self.driver.task).await;
+        }
+    }
+
     /// Ends the session and waits, for a bounded time, until the server has been told.
     pub async fn close(self) {
         let Connection { client, mut driver, .. } = self;
         drop(client);
-        let _ = tokio::time::timeout(Duration::from_millis(limits::CLOSE_TIMEOUT_MS), &mut driver.task).await;
+        if !driver.task.is_finished() {
+            let _ = tokio::time::timeout(Duration::from_millis(limits::CLOSE_TIMEOUT_MS), &mut driver.task).await;
+        }
     }
 }
 

@@ -89,6 +89,17 @@ pub enum SourceError {
         /// Length of the beginning that was compared.
         length: u64,
     },
+    /// What stood at the end of the source when an earlier run of the load read it was not all of its document.
+    #[error(
+        "the document at the end of the first {length} bytes of {name} goes on behind them, and the load has taken \
+         what there was of it for the whole"
+    )]
+    Continued {
+        /// The source as the user named it.
+        name: String,
+        /// Length of what was read.
+        length: u64,
+    },
 }
 
 impl SourceError {
@@ -112,6 +123,10 @@ impl SourceError {
             Self::UnknownFormat { known, .. } => format!("use one of --format {known}"),
             Self::Unclear { hint, .. } | Self::CsvHeader { hint, .. } => hint.clone(),
             Self::Changed { .. } => "give the unchanged file, or begin a new load with --resume off".into(),
+            Self::Continued { length, .. } => format!(
+                "give the file as it was, {length} bytes, and load the longer one afterwards; or begin a new load with \
+                 --resume off"
+            ),
         }
     }
 }

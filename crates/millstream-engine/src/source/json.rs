@@ -168,6 +168,9 @@ impl Json {
         let end = values.last().map_or(0, |last| last.end);
         let mut frames: Vec<Frame> = values.into_iter().map(frame).collect();
         self.window.number(&mut frames);
+        for frame in &frames {
+            self.window.admit(frame.offset, frame.len.into())?;
+        }
         // No further than the last value: what stands behind it may be what a mended file mends.
         let bytes = self.take(end)?;
         Ok(self.window.place().chunk(bytes, frames))
@@ -183,8 +186,7 @@ impl Json {
             clip.push(&self.window.bytes()[..self.at]);
             self.window.take(std::mem::take(&mut self.at))?;
             if value.ended {
-                let end = self.window.place();
-                return Ok(end.too_large(begin, clip.finish(), self.document_bytes_max));
+                return self.window.too_large(begin, clip.finish(), self.document_bytes_max);
             }
             if self.window.bytes().is_empty() && !self.window.fill()? {
                 match self.why_ended(Some(&value)) {

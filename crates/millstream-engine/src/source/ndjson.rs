@@ -41,6 +41,9 @@ impl Ndjson {
         if cut == 0 {
             return self.long_line();
         }
+        for frame in &frames {
+            self.window.admit(frame.offset, frame.len.into())?;
+        }
         let bytes = self.window.take(cut)?;
         Ok(self.window.place().chunk(bytes, frames))
     }
@@ -75,8 +78,7 @@ impl Ndjson {
             }
         }
         clip.drop_line_end();
-        let end = self.window.place();
-        Ok(end.too_large(begin, clip.finish(), self.document_bytes_max))
+        self.window.too_large(begin, clip.finish(), self.document_bytes_max)
     }
 
     /// Takes the blanks at the beginning of the window.

@@ -161,6 +161,34 @@ impl Window {
         SourceError::Changed { name, length }
     }
 
+    /// Refuses a document, given by its offset and length, that goes on behind a prefix: when that was read, the
+    /// source ended there.
+    ///
+    /// # Errors
+    /// [`SourceError::Continued`].
+    pub(super) fn admit(&self, offset: u64, len: u64) -> Result<(), SourceError> {
+        let across = |prefix: &&Prefix| offset < prefix.length && prefix.length < offset + len;
+        match self.options.prefixes.iter().find(across) {
+            Some(prefix) => Err(SourceError::Continued { name: self.name().into(), length: prefix.length }),
+            None => Ok(()),
+        }
+    }
+
+    /// A chunk that ends where the window begins, of one document that began at `begin` and is too large.
+    ///
+    /// # Errors
+    /// As [`Window::admit`].
+    pub(super) fn too_large(&self, begin: Place, clip: Clipped, bytes_max: usize) -> Result<Chunk, SourceError> {
+        self.admit(begin.offset, clip.whole_len)?;
+        let broken = BrokenFrame {
+            fault: too_large(clip.whole_len, bytes_max),
+            truncated_from: clip.truncated_from(),
+            ends_source: false,
+        };
+        let frame = begin.frame(clip.bytes.len(), broken);
+        Ok(self.place().chunk(clip.bytes, vec![frame]))
+    }
+
     /// Takes the first `n` bytes out and hashes them.
     ///
     /// # Errors
@@ -205,17 +233,6 @@ impl Place {
     /// A chunk that ends here.
     pub(super) fn chunk(self, bytes: Bytes, frames: Vec<Frame>) -> Chunk {
         Chunk { source: self.source, end: self.offset, prefix_hash: self.hash, bytes, frames }
-    }
-
-    /// A chunk that ends here, of one document that begins at `begin` and is too large.
-    pub(super) fn too_large(self, begin: Self, clip: Clipped, bytes_max: usize) -> Chunk {
-        let broken = BrokenFrame {
-            fault: too_large(clip.whole_len, bytes_max),
-            truncated_from: clip.truncated_from(),
-            ends_source: false,
-        };
-        let frame = begin.frame(clip.bytes.len(), broken);
-        self.chunk(clip.bytes, vec![frame])
     }
 
     /// The last chunk of a source in which the next document cannot be found. It ends where the
@@ -263,7 +280,9 @@ mod tests {
         let text = b"\xef\xbb\xbf{\"a\":1}\n{\"b\":2}\n{\"c\":3}";
         for mut rng in Cases::new(200) {
             let prefix = |length: usize| Prefix { length: length as u64, hash: xxh3_128(&text[..length]) };
-            let lengths: Vec<usize> = (0..rng.usize(0..4)).map(|_| rng.usize(0..=text.len())).collect();
+            // Between documents, as chunks end.
+            let ends = [0, 1, 2, 3, 10, 11, 18, 19, text.len()];
+            let lengths: Vec<usize> = (0..rng.usize(0..4)).map(|_| rng.choice(ends).unwrap()).collect();
             let mut options = sizes(rng.usize(1..40), 100);
             options.prefixes = lengths.iter().map(|&l| prefix(l)).collect();
             let mut read = |content: &[u8], options: &SourceOptions| {
@@ -280,6 +299,43 @@ mod tests {
             let shorter = &text[..text.len() - 1];
             let error = read(shorter, &options).err();
             assert_eq!(matches!(error, Some(SourceError::Changed { .. })), whole);
+        }
+    }
+
+    #[test]
+    fn a_document_that_goes_on_behind_a_prefix_is_refused() {
+        let long = "1".repeat(60);
+        for (format, before, more, refused) in [
+            ("ndjson", r#"{"a":1}"#, "\n{}", false),
+            ("ndjson", r#"{"a":1} "#, " \r\n{}", false),
+            ("ndjson", r#"{"a":1"#, "}\n", true),
+            ("ndjson", r#"{"a":1}"#, "{}\n", true),
+            ("ndjson", &long, "\r\n{}", false),
+            ("ndjson", &long, "1\n", true),
+            ("rejects", r#"{"document":{}"#, "}\n", true),
+            ("csv", "a,b\n7,Al", "\r\n8,x\n", false),
+            ("csv", "a,b\n7,Al\r", "\n8,x\n", false),
+            ("csv", "a,b\n7,Al", "ice\n", true),
+            ("csv", "a,b\n7,\"Al\"", "\"\nice\"\n", true),
+            ("csv", &format!("a\n{long}"), "\n8\n", false),
+            ("csv", &format!("a\n{long}"), "1\n", true),
+            ("json", r#"{"a":1}"#, "{}", false),
+            ("json", r#"[{"a":1}"#, ",{}]", false),
+            ("json", "12", " 3", false),
+            ("json", "12", "3", true),
+            ("json", &long, "[]", false),
+            ("json", &long, "1", true),
+        ] {
+            let whole = [before, more].concat();
+            for mut rng in Cases::new(20) {
+                let mut options = sizes(rng.usize(1..100), 50);
+                options.prefixes = vec![Prefix { length: before.len() as u64, hash: xxh3_128(before.as_bytes()) }];
+                let pieces = Pieces::new(whole.as_bytes(), 10, &mut rng);
+                let input = Input::from_reader(Box::new(pieces), "test", None).unwrap();
+                let error = transcribe(input, format, whole.as_bytes(), &options).err();
+                let continued = matches!(error, Some(SourceError::Continued { .. }));
+                assert_eq!((continued, error.is_some()), (refused, refused), "{format} {whole:?}: {error:?}");
+            }
         }
     }
 }

@@ -191,9 +191,16 @@ async fn lock_unfinished(
 
 /// Takes a load's advisory lock, which the session then holds until its end.
 async fn lock(client: &Client, schema: &Schema, load_id: i64) -> Result<(), Error> {
+    match lock_again(client, load_id).await? {
+        true => Ok(()),
+        false => Err(Error::LoadRunning { load_id, backend: at_work(client, schema, load_id).await? }),
+    }
+}
+
+/// Takes the advisory lock of a load of ours whose session is lost; false while another session holds it.
+pub(crate) async fn lock_again(client: &Client, load_id: i64) -> Result<bool, Error> {
     let (class, id) = load_lock_keys(load_id);
-    let locked: bool = client.query_one("select pg_try_advisory_lock($1, $2)", &[&class, &id]).await?.get(0);
-    if locked { Ok(()) } else { Err(Error::LoadRunning { load_id, backend: at_work(client, schema, load_id).await? }) }
+    Ok(client.query_one("select pg_try_advisory_lock($1, $2)", &[&class, &id]).await?.get(0))
 }
 
 /// An unfinished load that reads some of the same sources.

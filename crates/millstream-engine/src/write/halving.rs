@@ -2,7 +2,7 @@
 //! cannot be walked.
 
 use super::replay::{Refused, reject};
-use super::{Session, staged};
+use super::{Session, upsert};
 use crate::batch::{Batch, Group};
 use crate::error::Error;
 use crate::merge::Written;
@@ -50,10 +50,10 @@ async fn write_singles(
 /// The inner error is a refusal of the data, after which the savepoint is rolled back.
 async fn write_part(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Result<Result<Written, Error>, Error> {
     let opening = "savepoint part; delete from pg_temp.millstream_stage";
-    let result = Session { opening, ..session }.write(&staged::WRITER, batch, groups).await;
+    let result = Session { opening, ..session }.write(&upsert::WRITER, batch, groups).await;
     match result {
         Ok(written) => {
-            let written = written.expect("the staged writer writes any key");
+            let written = written.expect("the upsert writes any key");
             session.client.batch_execute("release part").await?;
             Ok(Ok(written))
         }

@@ -38,8 +38,13 @@ impl Csv {
     }
 
     /// Appends the record's document to the chunk, or what is wrong with the record.
-    fn put(&self, seen: &Seen, chunk: &mut Pending) {
+    ///
+    /// # Errors
+    /// As [`Window::admit`].
+    fn put(&self, seen: &Seen, chunk: &mut Pending) -> Result<(), SourceError> {
         let raw = self.record.raw(self.window.bytes(), seen);
+        let offset = self.window.offset() + self.record.start as u64;
+        self.window.admit(offset, raw.len() as u64)?;
         let start = chunk.bytes.len();
         let fault = self.put_document(&mut chunk.bytes).err();
         if fault.is_some() {
@@ -49,10 +54,11 @@ impl Csv {
         chunk.frames.push(Frame {
             start: index(start),
             len: index(chunk.bytes.len() - start),
-            offset: self.window.offset() + self.record.start as u64,
+            offset,
             line: 0,
             broken: fault.map(|fault| Box::new(BrokenFrame { fault, truncated_from: None, ends_source: false })),
         });
+        Ok(())
     }
 
     fn put_document(&self, out: &mut Vec<u8>) -> Result<(), Fault> {
@@ -104,7 +110,7 @@ impl Csv {
             return self.open_quote().map(Some);
         }
         let mut pending = Pending::default();
-        self.put(&Seen::Part, &mut pending);
+        self.put(&Seen::Part, &mut pending)?;
         self.record.next();
         self.chunk(pending).map(Some)
     }
@@ -152,7 +158,7 @@ impl Csv {
         self.done = !whole;
         self.record.next();
         self.take_done()?;
-        Ok(self.window.place().too_large(begin, clip.finish(), self.document_bytes_max))
+        self.window.too_large(begin, clip.finish(), self.document_bytes_max)
     }
 }
 
@@ -171,7 +177,7 @@ impl Source for Csv {
         while !self.done {
             match self.record.look(self.window.bytes(), self.document_bytes_max) {
                 Seen::Whole => {
-                    self.put(&Seen::Whole, &mut pending);
+                    self.put(&Seen::Whole, &mut pending)?;
                     self.record.next();
                     if pending.bytes.len() >= self.window.options().chunk_bytes {
                         return self.chunk(pending).map(Some);
