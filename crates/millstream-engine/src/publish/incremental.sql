@@ -9,7 +9,7 @@ using (
 on {join}
 when matched and fresh.millstream_derived is null then
     delete
-when matched and row({shown}) operator(pg_catalog.*<>) row({fresh}) then
+when matched and row({shown})::record operator(pg_catalog.*<>) row({fresh})::record then
     update set {set}
 when not matched and fresh.millstream_derived then
     insert (millstream_generation, {columns})
