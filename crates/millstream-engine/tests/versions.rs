@@ -1,7 +1,7 @@
 //! Versions in mode `newest`: by which type they are compared, from the first load on.
 
 use crate::scene::{Files, request, run, surroundings};
-use millstream_engine::store::Schema;
+use millstream_engine::store::{Schema, load_lock_keys};
 use millstream_engine::{Error, Event, LoadRequest, Mode, Stream, VerifyRequest, load, verify};
 use millstream_model::Counters;
 use millstream_pg::{ConnInfo, Environment};
@@ -75,6 +75,15 @@ async fn the_type_of_the_first_load_stays_the_collections_own() {
         assert_eq!(counted(&db, &other).await.inserted, 1, "it is forgotten that a was deleted");
         let again = load("newest:v", "{\"id\":\"a\",\"v\":8}\n");
         assert_eq!(told(&db, &again).await, "integer from v (the collection's own type)");
+        let client = db.client().await;
+        let sql =
+            "update millstream.load set state = 'running' where load_id = (select min(load_id) from millstream.load)
+                   returning load_id";
+        let (class, id) = load_lock_keys(client.query_one(sql, &[]).await.unwrap().get(0));
+        client.execute("select pg_advisory_lock($1, $2)", &[&class, &id]).await.unwrap();
+        let error = Box::pin(run_error(&db, &load("newest:v:numeric", "{\"id\":\"a\",\"v\":8.5}\n"))).await;
+        assert!(error.to_string().ends_with("into it is at work"), "{error}");
+        client.execute("select pg_advisory_unlock($1, $2)", &[&class, &id]).await.unwrap();
         // Nothing is remembered, so that nothing can be lost.
         assert_eq!(
             told(&db, &load("newest:v:numeric", "{\"id\":\"a\",\"v\":8.5}\n")).await,
