@@ -118,6 +118,32 @@ async fn the_record_is_written_by_whoever_writes_the_collection_and_by_nobody_el
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_the_owner_of_a_model_may_not_make_again_costs_swaps() {
+    each_build(async |db| {
+        let roles = Roles::new(&db).await;
+        let Roles { client, owner, owned, .. } = &roles;
+        let grants = format!(
+            "alter table public.things owner to current_user; grant select, trigger on public.things to {owner}"
+        );
+        client.batch_execute(&grants).await.unwrap();
+        publish_as(owned, &wanted("things", "model", &["a:int=a"], &["a"], None)).await.unwrap();
+        refresh_as(owned, "model", None).await.unwrap();
+        client.batch_execute("alter table public.things disable trigger user").await.unwrap();
+        for key in ["k7", "k8"] {
+            let change = format!("update public.things set doc = '{{\"a\": -5}}' where id = '{key}'");
+            client.batch_execute(&change).await.unwrap();
+            let done = refresh_as(owned, "model", Some("incremental")).await.unwrap();
+            let told = &done[0].warnings[0];
+            assert!(done[0].way == "swap" && done[0].warnings.len() == 1, "{done:?}");
+            assert!(told.contains("could not be made again: permission denied for table things"), "{told}");
+        }
+        assert_eq!(number(client, "select count(*) from public.model where a = -5").await, 2);
+        roles.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn segments_of_another_role_keep_no_refresh_back() {
     each_build(async |db| {
         let roles = Roles::new(&db).await;

@@ -33,7 +33,8 @@ Examples:
 /// stay. Without any --index, --column, --where or --select it stays what it is.
 ///
 /// Rename no column of the collection's key while it has a model that is not materialized: every write would fail
-/// until the column has its name again.
+/// until the column has its name again. And enable none of Millstream's triggers on it by hand that was disabled:
+/// what was changed meanwhile is on no record. The next refresh does it and builds the model anew.
 ///
 /// Changes of rows reach the model, nothing else: what an expression of --where or --select looks up elsewhere, and
 /// `alter type` of a type that it uses, change it only by `millstream refresh MODEL --way swap`. An expression must not
