@@ -14,7 +14,7 @@ use crate::limits::{
 use crate::observe::{Event, Observer};
 use crate::request::LoadRequest;
 use crate::stop::StopReason;
-use crate::store::{self, Added, Identity, Opened, OwnedLoad, Schema};
+use crate::store::{self, Added, Identity, NamedVersion, Opened, OwnedLoad, Schema};
 use crate::write::{LaneReport, LaneSetup, SegmentPlan, Target};
 use millstream_model::limits::SLOTS;
 use millstream_model::{Counters, Receipt, WalScope};
@@ -318,7 +318,13 @@ fn identity(request: &LoadRequest, collection: &Collection, feed: &Feed) -> Iden
         sources: feed.source_names(),
         resumable: feed.resumable(),
         once: feed.resumable() && collection.mode.adds_up(),
+        version: named_version(request),
     }
+}
+
+fn named_version(request: &LoadRequest) -> Option<NamedVersion> {
+    let path = request.mode.version()?.path_text();
+    Some(NamedVersion { collection: request.collection.clone(), path, version_type: request.mode.version_type()? })
 }
 
 fn announce(owned: &OwnedLoad, lanes: u16, observer: &dyn Observer) {

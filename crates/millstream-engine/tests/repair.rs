@@ -11,6 +11,7 @@ use tokio_postgres::Client;
 const DAMAGES: &[(&str, &str)] = &[
     ("drop trigger {trigger}delete on public.things", "a trigger of the collection was dropped"),
     ("drop function {record}_key() cascade", "a trigger of the collection was dropped"),
+    ("drop table {record}; drop function {record}_record(), {record}_key() cascade", "it was dropped"),
     ("alter table public.things disable trigger {trigger}update", "a trigger of the collection is disabled"),
     ("alter table public.things disable trigger user", "a trigger of the collection is disabled"),
     ("alter table public.things set unlogged", "the collection was made unlogged, the record not"),
@@ -105,6 +106,21 @@ async fn a_record_that_cannot_be_made_again_is_told_each_time_and_costs_no_refre
         let done = refresh_on(&db, &["first"], None).await.unwrap();
         assert!(done[0].way == "swap" && done[0].warnings[0].ends_with("the record was made again"), "{done:?}");
         assert_eq!(refresh_on(&db, &["first"], None).await.unwrap()[0].way, "incremental");
+
+        let record =
+            client.query_one("select 'millstream.change_' || 'public.things'::regclass::oid", &[]).await.unwrap();
+        let (record, other) = (record.get::<_, String>(0), format!("{}_keeper", db.name));
+        let given = format!(
+            "create role {other}; grant create on schema millstream to {other}; alter table {record} owner to {other};
+             alter table public.things disable trigger user"
+        );
+        client.batch_execute(&given).await.unwrap();
+        let done = refresh_on(&db, &["first"], None).await.unwrap();
+        assert!(done[0].way == "swap" && done[0].warnings[0].contains(&format!("it belongs to the role {other}")));
+        let back = format!("alter table {record} owner to current_user; drop owned by {other}; drop role {other}");
+        client.batch_execute(&back).await.unwrap();
+        let done = refresh_on(&db, &["first"], None).await.unwrap();
+        assert!(done[0].warnings[0].ends_with("the record was made again"), "{done:?}");
     })
     .await;
 }

@@ -157,6 +157,10 @@ async fn a_file_that_goes_on_in_the_middle_of_its_last_document_is_refused() {
             assert!(error.to_string().contains("goes on behind"), "{error}");
             assert!(error.hint().contains("--resume off"), "{}", error.hint());
             assert_eq!(name().await, before);
+            files.write(format, format!("{}{half}{rest}", head.replacen('1', "2", 1)));
+            let outcome = run(&db.url(), &wanted).await;
+            let changed = outcome.error.as_ref().map(ToString::to_string).unwrap_or_default();
+            assert!(changed.contains("are not those that the load has already read"), "{outcome:?}");
             // Both ways out.
             files.write(format, format!("{head}{half}"));
             assert!(run(&db.url(), &wanted).await.receipt.finished);

@@ -246,9 +246,12 @@ async fn agreed(
     }
     // Open where there is no document.
     let Some(wanted) = mode.version_type() else { return Ok(mode) };
+    if request.mode.version_type().is_some() {
+        // On record when nothing else refuses the load.
+        return Ok(mode);
+    }
     let versions = Versions { table_oid, collection: &request.collection, path: &path };
-    let named = request.mode.version_type().is_some();
-    Ok(mode.with_version_type(versions.agree(&control.client, schema, wanted, named).await?))
+    Ok(mode.with_version_type(versions.remember(&control.client, schema, wanted).await?))
 }
 
 /// Whether versions are to be compared with those of tombstones.

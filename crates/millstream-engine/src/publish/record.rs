@@ -114,11 +114,14 @@ impl Listened<'_> {
         let Some(shows) = &model.shows else {
             return Ok(Pending { keys: 0, everything: true, newest_age: None });
         };
+        if self.unheard(client).await?.is_some() {
+            return Ok(Pending { keys: 0, everything: true, newest_age: None });
+        }
         let sql = include_str!("pending.sql").replace("{record}", &self.record());
         let row = client.query_one(&sql, &[shows]).await?;
         Ok(Pending {
             keys: u64::try_from(row.get::<_, i64>("keys")).unwrap_or(0),
-            everything: row.get::<_, bool>("everything") || self.unheard(client).await?.is_some(),
+            everything: row.get("everything"),
             newest_age: row.get("newest_age"),
         })
     }

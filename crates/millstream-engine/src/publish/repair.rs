@@ -53,6 +53,15 @@ impl Listened<'_> {
     /// Makes the record and its triggers again, while nobody has the collection open; everything counts as changed then,
     /// for every model. After an error the caller rolls back.
     async fn make_again(&self, client: &Client, name: &CollectionName) -> Result<(), Error> {
+        let [record, key] = ["record", "key"].map(|what| format!("{}()", self.function(what)));
+        let others = client.query_opt(include_str!("record_owner.sql"), &[&self.record(), &record, &key]).await?;
+        if let Some(owner) = others.map(|row| row.get::<_, String>(0)) {
+            // Whoever refreshes would own it then, and its owner could neither read nor drop it.
+            return Err(Error::Request {
+                problem: format!("it belongs to the role {owner}"),
+                hint: format!("refresh a model of the collection as {owner}"),
+            });
+        }
         client.batch_execute("begin").await?;
         lock_publishing(client).await?;
         let record = self.record();

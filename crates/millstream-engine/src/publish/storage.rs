@@ -303,8 +303,14 @@ impl Storage<'_> {
 /// Makes sure that a model's rows are one query that stands alone, and so stay one wherever they are put into a
 /// statement: whatever the texts of the definition hold.
 pub(super) async fn check(client: &impl GenericClient, derivation: &Derivation) -> Result<(), Error> {
-    client.prepare(&derivation.rows("")).await.map_err(|error| refused("the model", error))?;
-    Ok(())
+    let rows = client.prepare(&derivation.rows("")).await.map_err(|error| refused("the model", error))?;
+    match rows.columns().iter().find(|column| column.name().starts_with("millstream_")) {
+        None => Ok(()),
+        Some(column) => Err(Error::Request {
+            problem: format!("a column of the model is called {}", column.name()),
+            hint: "names that begin with millstream_ are our own; give it another one with `as`".into(),
+        }),
+    }
 }
 
 /// A definition that the server does not take is a wrong request.

@@ -168,11 +168,11 @@ impl Json {
         let end = values.last().map_or(0, |last| last.end);
         let mut frames: Vec<Frame> = values.into_iter().map(frame).collect();
         self.window.number(&mut frames);
+        // No further than the last value: what stands behind it may be what a mended file mends.
+        let bytes = self.take(end)?;
         for frame in &frames {
             self.window.admit(frame.offset, frame.len.into())?;
         }
-        // No further than the last value: what stands behind it may be what a mended file mends.
-        let bytes = self.take(end)?;
         Ok(self.window.place().chunk(bytes, frames))
     }
 

@@ -41,10 +41,10 @@ impl Ndjson {
         if cut == 0 {
             return self.long_line();
         }
+        let bytes = self.window.take(cut)?;
         for frame in &frames {
             self.window.admit(frame.offset, frame.len.into())?;
         }
-        let bytes = self.window.take(cut)?;
         Ok(self.window.place().chunk(bytes, frames))
     }
 

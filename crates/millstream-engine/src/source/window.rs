@@ -162,7 +162,7 @@ impl Window {
     }
 
     /// Refuses a document, given by its offset and length, that goes on behind a prefix: when that was read, the
-    /// source ended there.
+    /// source ended there. Asked when its bytes were taken: that the prefix changed comes first.
     ///
     /// # Errors
     /// [`SourceError::Continued`].

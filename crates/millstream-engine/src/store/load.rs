@@ -6,6 +6,7 @@ use super::lock::{at_work, load_lock_keys};
 use super::schema::Schema;
 use super::segments::refuse_appended;
 use super::unlogged;
+use super::versions::NamedVersion;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::failpoint;
@@ -43,6 +44,8 @@ pub(crate) struct Identity {
     pub resumable: bool,
     /// Whether documents count twice when a finished load runs again.
     pub once: bool,
+    /// The type by which versions are to be compared, where it was asked for.
+    pub version: Option<NamedVersion>,
 }
 
 /// A load that this run owns.
@@ -123,6 +126,9 @@ pub(crate) async fn open(
     if let Some(added) = added {
         client.execute("select pg_advisory_unlock($1)", &[&OPEN_LOCK]).await?;
         return Ok(Opened::Finished(Box::new(added)));
+    }
+    if let Some(version) = &identity.version {
+        version.settle(client, schema, identity.table_oid).await?;
     }
     let resumed = unfinished.is_some();
     let load_id = match unfinished {

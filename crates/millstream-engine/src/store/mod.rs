@@ -26,4 +26,4 @@ pub use lock::load_lock_keys;
 pub(crate) use registry::{known_collection, remember_collection};
 pub(crate) use schema::DISTINCT_WALK;
 pub use schema::{SCHEMA_VERSION, Schema};
-pub(crate) use versions::Versions;
+pub(crate) use versions::{NamedVersion, Versions};

@@ -17,6 +17,26 @@ pub(crate) struct Versions<'a> {
     pub(crate) path: &'a str,
 }
 
+/// A type of versions that was asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct NamedVersion {
+    pub(crate) collection: CollectionName,
+    /// Where versions are found, as typed.
+    pub(crate) path: String,
+    pub(crate) version_type: VersionType,
+}
+
+impl NamedVersion {
+    /// Has versions compared by it from now on.
+    ///
+    /// # Errors
+    /// As [`Versions::change`].
+    pub(super) async fn settle(&self, client: &Client, schema: &Schema, table_oid: u32) -> Result<(), Error> {
+        let versions = Versions { table_oid, collection: &self.collection, path: &self.path };
+        versions.change(client, schema, self.version_type).await
+    }
+}
+
 impl Versions<'_> {
     /// The type on record; `None` where there is none, or this role may not know.
     pub(crate) async fn known(self, client: &Client, schema: &Schema) -> Result<Option<VersionType>, Error> {
@@ -29,23 +49,26 @@ impl Versions<'_> {
         row.and_then(|row| row.get::<_, Option<String>>(0)).map(|name| read(&name)).transpose()
     }
 
-    /// Has them compared by this type from now on, unless another one is on record: then by that, where `named` does
-    /// not say that the type was asked for.
-    ///
-    /// # Errors
-    /// [`Error::Collection`] when tombstones, or a load at work, compare them by another type than the one named.
-    pub(crate) async fn agree(
+    /// The type on record, which is this one where there was none.
+    pub(crate) async fn remember(
         self,
         client: &Client,
         schema: &Schema,
-        wanted: VersionType,
-        named: bool,
+        told: VersionType,
     ) -> Result<VersionType, Error> {
-        let (oid, name) = (self.table_oid, wanted.to_string());
         let sql = schema.sql(include_str!("version_remember.sql"));
-        let known = read(client.query_one(&sql, &[&oid, &self.path, &name]).await?.get(0))?;
-        if known == wanted || !named {
-            return Ok(known);
+        read(client.query_one(&sql, &[&self.table_oid, &self.path, &told.to_string()]).await?.get(0))
+    }
+
+    /// Has them compared by this type from now on.
+    ///
+    /// # Errors
+    /// [`Error::Collection`] when tombstones, or a load at work, compare them by another one.
+    pub(super) async fn change(self, client: &Client, schema: &Schema, wanted: VersionType) -> Result<(), Error> {
+        let (oid, name) = (self.table_oid, wanted.to_string());
+        let known = self.remember(client, schema, wanted).await?;
+        if known == wanted {
+            return Ok(());
         }
         if let Some(run) = runs_at_work(client, schema, oid).await?.first() {
             return Err(self.differs(known, wanted, &format!("load {} into it is at work", run.load_id)));
@@ -55,7 +78,7 @@ impl Versions<'_> {
         let sql = schema.sql(include_str!("version_change.sql"));
         match client.execute(&sql, &[&oid, &self.path, &name, &others]).await? {
             0 => Err(self.differs(known, wanted, "it remembers versions of deleted documents")),
-            _ => Ok(wanted),
+            _ => Ok(()),
         }
     }
 

@@ -38,13 +38,10 @@ impl Csv {
     }
 
     /// Appends the record's document to the chunk, or what is wrong with the record.
-    ///
-    /// # Errors
-    /// As [`Window::admit`].
-    fn put(&self, seen: &Seen, chunk: &mut Pending) -> Result<(), SourceError> {
+    fn put(&self, seen: &Seen, chunk: &mut Pending) {
         let raw = self.record.raw(self.window.bytes(), seen);
         let offset = self.window.offset() + self.record.start as u64;
-        self.window.admit(offset, raw.len() as u64)?;
+        chunk.refused = chunk.refused.take().or_else(|| self.window.admit(offset, raw.len() as u64).err());
         let start = chunk.bytes.len();
         let fault = self.put_document(&mut chunk.bytes).err();
         if fault.is_some() {
@@ -58,7 +55,6 @@ impl Csv {
             line: 0,
             broken: fault.map(|fault| Box::new(BrokenFrame { fault, truncated_from: None, ends_source: false })),
         });
-        Ok(())
     }
 
     fn put_document(&self, out: &mut Vec<u8>) -> Result<(), Fault> {
@@ -86,7 +82,10 @@ impl Csv {
     fn chunk(&mut self, mut pending: Pending) -> Result<Chunk, SourceError> {
         self.window.number(&mut pending.frames);
         self.take_done()?;
-        Ok(self.window.place().chunk(pending.bytes.into(), pending.frames))
+        match pending.refused {
+            Some(error) => Err(error),
+            None => Ok(self.window.place().chunk(pending.bytes.into(), pending.frames)),
+        }
     }
 
     /// Takes everything before the record.
@@ -110,7 +109,7 @@ impl Csv {
             return self.open_quote().map(Some);
         }
         let mut pending = Pending::default();
-        self.put(&Seen::Part, &mut pending)?;
+        self.put(&Seen::Part, &mut pending);
         self.record.next();
         self.chunk(pending).map(Some)
     }
@@ -169,6 +168,8 @@ const OPEN_QUOTE: &str = "the CSV record has an open quote";
 struct Pending {
     bytes: Vec<u8>,
     frames: Vec<Frame>,
+    /// Why it cannot be had, told when its bytes were compared: that they changed comes first.
+    refused: Option<SourceError>,
 }
 
 impl Source for Csv {
@@ -177,7 +178,7 @@ impl Source for Csv {
         while !self.done {
             match self.record.look(self.window.bytes(), self.document_bytes_max) {
                 Seen::Whole => {
-                    self.put(&Seen::Whole, &mut pending)?;
+                    self.put(&Seen::Whole, &mut pending);
                     self.record.next();
                     if pending.bytes.len() >= self.window.options().chunk_bytes {
                         return self.chunk(pending).map(Some);
