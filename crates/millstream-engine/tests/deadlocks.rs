@@ -2,7 +2,7 @@
 
 use crate::scene::{Files, request, run, stored};
 use fastrand::Rng;
-use millstream_engine::LoadRequest;
+use millstream_engine::{LoadRequest, Mode};
 use millstream_testkit::{Cases, TestDatabase, each_build};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,10 +14,8 @@ const SHARED: usize = 200;
 
 fn deleting(table: &str, mode: &str, file: String) -> LoadRequest {
     let mut wanted = request(table, "id:text", &[file]);
-    wanted.mode = mode
-        .parse::<millstream_engine::Mode>()
-        .unwrap()
-        .with_tombstone(Some("op=d".parse().expect("a path and a value")));
+    let mode: Mode = mode.parse().expect("a mode");
+    wanted.mode = mode.with_tombstone(Some("op=d".parse().expect("a path and a value")));
     wanted
 }
 
