@@ -29,8 +29,8 @@ struct Mixed {
 }
 
 impl Mixed {
-    /// Every document of a shared key comes with two of a key of this load: one is put, one is perhaps deleted. In
-    /// `replace` a part of the shared ones is deleted first, so that two loads write them by different statements.
+    /// Every document of a shared key comes with two of keys of this load, each put or deleted. In `replace` half of
+    /// the shared keys are deleted first, in each load others, so that the two write them by different statements.
     fn new(rng: &mut Rng, name: &str, mode: &str, keys: impl Iterator<Item = usize>) -> Self {
         let (mut mixed, sums) = (Self::default(), mode != "replace");
         for n in keys {
