@@ -2,7 +2,7 @@
 
 use crate::scene::{Files, request, run, stored};
 use fastrand::Rng;
-use millstream_engine::LoadRequest;
+use millstream_engine::{LoadRequest, Mode};
 use millstream_testkit::{Cases, TestDatabase, each_build};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,10 +14,8 @@ const SHARED: usize = 200;
 
 fn deleting(table: &str, mode: &str, file: String) -> LoadRequest {
     let mut wanted = request(table, "id:text", &[file]);
-    wanted.mode = mode
-        .parse::<millstream_engine::Mode>()
-        .unwrap()
-        .with_tombstone(Some("op=d".parse().expect("a path and a value")));
+    let mode: Mode = mode.parse().expect("a mode");
+    wanted.mode = mode.with_tombstone(Some("op=d".parse().expect("a path and a value")));
     wanted
 }
 
@@ -31,8 +29,8 @@ struct Mixed {
 }
 
 impl Mixed {
-    /// Every document of a shared key comes with two of a key of this load: one is put, one is perhaps deleted. In
-    /// `replace` a part of the shared ones is deleted first, so that two loads write them by different statements.
+    /// Every document of a shared key comes with two of keys of this load, each put or deleted. In `replace` half of
+    /// the shared keys are deleted first, in each load others, so that the two write them by different statements.
     fn new(rng: &mut Rng, name: &str, mode: &str, keys: impl Iterator<Item = usize>) -> Self {
         let (mut mixed, sums) = (Self::default(), mode != "replace");
         for n in keys {

@@ -172,3 +172,52 @@ async fn a_row_that_another_session_is_changing_is_not_waited_for() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn among_documents_that_delete_equal_ones_are_left_alone() {
+    each_build(async |db| {
+        let (files, client) = (Files::new(), db.client().await);
+        for refuses in [false, true] {
+            let table = format!("public.deleting_{refuses}");
+            let mut first = Stream::default();
+            (0..1_000).for_each(|n| first.push(&format!("{n:06}"), n));
+            let mut wanted = request(&table, "id", &[files.write("1", &first.text)]);
+            run(&db.url(), &wanted).await;
+            let (mut text, mut last) = (first.text, first.last);
+            if refuses {
+                client.batch_execute(&format!("alter table {table} add check (id <> 'refused')")).await.unwrap();
+                text += "{\"id\":\"refused\"}\n";
+            }
+            // One is deleted, one is deleted and put again as it was, one changes, and one is deleted that is not there.
+            text += "{\"id\":\"000007\",\"op\":\"d\"}\n{\"id\":\"000008\",\"op\":\"d\"}\n{\"id\":\"absent\",\"op\":\"d\"}\n";
+            let mut then = Stream::default();
+            then.push("000008", 8);
+            then.push("000009", -9);
+            text += &then.text;
+            last.remove("000007");
+            last.insert("000009".into(), -9);
+            wanted.sources = vec![files.write("2", &text)];
+            wanted.mode = wanted.mode.with_tombstone(Some("op=d".parse().unwrap()));
+            (wanted.lanes, wanted.skip_unchanged) = (Some(1), SkipUnchanged::On);
+            let before = traces(&db, &table).await;
+            let left_alone: Vec<&String> =
+                before.iter().filter(|t| !t.contains("\"000007\"") && !t.contains("\"000009\"")).collect();
+            // Another session has begun to change a row that is equal: that is not waited for.
+            let other = db.client().await;
+            let change = format!("update {table} set doc = '{{\"value\": -1}}' where id = '000100'");
+            other.batch_execute(&format!("begin; {change}")).await.unwrap();
+            let counters = run(&db.url(), &wanted).await.receipt.counters;
+            other.batch_execute("rollback").await.unwrap();
+            assert_eq!((counters.unchanged, counters.updated, counters.deleted), (999, 1, 1), "{counters:?}");
+            assert_eq!((counters.superseded, counters.rejected), (4, u64::from(refuses)), "{counters:?}");
+            let after = traces(&db, &table).await;
+            assert!(left_alone.iter().all(|trace| after.contains(trace) || trace.contains("\"000100\"")));
+            assert_eq!(stored(&db, &table).await, last);
+
+            wanted.skip_unchanged = SkipUnchanged::Off;
+            let counters = run(&db.url(), &wanted).await.receipt.counters;
+            assert_eq!((counters.unchanged, counters.updated), (2, 999), "{counters:?}");
+        }
+    })
+    .await;
+}

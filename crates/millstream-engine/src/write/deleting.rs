@@ -1,7 +1,8 @@
 //! `deletes`: batches with tombstones, and those whose documents may be older than a tombstone.
 //!
-//! Everything is staged with what it does to a stored row. Rows are locked in key order first; then come
-//! the deletes, the upserts of documents that are merged, and of those that take the place of deleted ones.
+//! Everything is staged with what it does to a stored row. Documents that equal the stored one are left out, where
+//! unchanged ones are left alone. Then rows are locked in key order; then come the deletes, the upserts of documents
+//! that are merged, and of those that take the place of deleted ones.
 
 use super::copy_stream::{Destination, copy_groups};
 use super::{Session, Writer, Writing, counts};
@@ -34,6 +35,8 @@ pub(super) fn staged(effect: Effect) -> i16 {
 /// The statements of this writer as text.
 #[derive(Debug)]
 pub(super) struct Sql {
+    /// Where unchanged documents are left alone.
+    equal: Option<String>,
     lock: String,
     /// Where versions of tombstones are remembered.
     versions: Option<Versions>,
@@ -50,6 +53,7 @@ struct Versions {
 
 /// The same on one connection.
 pub(crate) struct Statements {
+    equal: Option<Statement>,
     lock: Statement,
     versions: Option<(Statement, Statement)>,
     delete: Statement,
@@ -59,7 +63,8 @@ pub(crate) struct Statements {
 
 impl Sql {
     /// `fill` puts the collection's names into a statement, `upsert` makes one of staged rows under a
-    /// condition and of an action on stored ones. `run` is the condition of the staged rows that are meant.
+    /// condition and of an action on stored ones. `run` is the condition of the staged rows that are meant; `skips`
+    /// says that unchanged documents are left alone.
     pub(super) fn new(
         collection: &Collection,
         schema: &Schema,
@@ -67,6 +72,7 @@ impl Sql {
         upsert: impl Fn(&str, &str) -> String,
         action: &str,
         run: &str,
+        skips: bool,
     ) -> Self {
         let mode = &collection.mode;
         let fill = |sql: &str| fill(sql).replace("{run}", run);
@@ -81,6 +87,7 @@ impl Sql {
         });
         let condition = mode.condition("staged.doc", "stored.doc").unwrap_or_else(|| "true".to_owned());
         Self {
+            equal: skips.then(|| fill(include_str!("deleting_equal.sql"))),
             lock: fill(include_str!("deleting_lock.sql")),
             versions,
             delete: fill(include_str!("deleting_delete.sql")).replace("{condition}", &condition),
@@ -114,7 +121,12 @@ impl Sql {
             Some(Versions { bar, remember }) => Some((client.prepare(bar).await?, client.prepare(remember).await?)),
             None => None,
         };
+        let equal = match &self.equal {
+            Some(equal) => Some(client.prepare(equal).await?),
+            None => None,
+        };
         Ok(Statements {
+            equal,
             lock: client.prepare(&self.lock).await?,
             versions,
             delete: client.prepare(&self.delete).await?,
@@ -133,6 +145,7 @@ fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Wri
             let versions = sql.versions.as_ref();
             tokio::try_join!(
                 biased;
+                execute(client, sql.equal.as_ref()),
                 when(tombstones, execute(client, Some(&sql.lock))),
                 execute(client, versions.map(|(bar, _)| bar)),
                 when(tombstones, counts(client, &sql.delete, &[])),
@@ -142,13 +155,13 @@ fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Wri
             )
         };
         let (_, done) = Box::pin(copy_groups(session, Destination::Stage, batch, groups, then)).await?;
-        let (_, _, (deleted, named), remembered, merged, reset) = done;
+        let (equal, _, _, (deleted, named), remembered, merged, reset) = done;
         let held = if sql.versions.is_some() { remembered } else { named };
         Ok(Some(Written {
             inserted: merged.0 + reset.0,
             updated: merged.1 + reset.1,
             deleted,
-            unchanged: held.saturating_sub(deleted),
+            unchanged: equal + held.saturating_sub(deleted),
             ..batch.written(groups, &session.target.mode)
         }))
     }

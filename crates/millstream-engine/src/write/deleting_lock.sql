@@ -1,7 +1,7 @@
 -- Locks the stored rows of a batch that deletes, in key order, before anything is written: deletes and
 -- upserts are statements of their own, which together visit keys out of order.
 select pg_catalog.count(*)
-from (select {key} from pg_temp.millstream_stage order by {key}) as staged
+from (select {key} from pg_temp.millstream_stage where {run} order by {key}) as staged
 cross join lateral (
     select
     from {table} as stored

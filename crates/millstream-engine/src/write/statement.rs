@@ -92,26 +92,25 @@ impl Target {
         let upsert = |filter: &str, action: &str| {
             fill(include_str!("upsert.sql")).replace("{filter}", filter).replace("{action}", action)
         };
+        // Where tombstones guard every key, one writer writes every batch.
+        let comparable = mode.replaces() && collection.joins && !collection.guarded;
+        let skips = request.skip_unchanged != SkipUnchanged::Off && comparable;
         let deletes = collection.guarded || mode.tombstone().is_some();
         let deleting_of =
-            |run: &str| deletes.then(|| deleting::Sql::new(collection, &schema, fill, upsert, &action, run));
+            |run: &str| deletes.then(|| deleting::Sql::new(collection, &schema, fill, upsert, &action, run, skips));
         let deleting = deleting_of("true");
         let (stage_columns, stage_names) = match deletes {
             true => (format!(", {}", deleting::STAGE_COLUMNS), format!(", {}", deleting::STAGE_NAMES)),
             false => (String::new(), String::new()),
         };
         let tries = |run: &str, plain: &dyn Fn() -> String| deleting_of(run).map_or_else(plain, |sql| sql.try_run());
-        // Where tombstones guard every key, one writer writes every batch.
-        let comparable = mode.replaces() && collection.joins && !collection.guarded;
-        let skips = request.skip_unchanged != SkipUnchanged::Off && comparable;
         let walk = walk::Sql::new(
             collection,
             &walk::Tries {
                 table: &table,
                 keys: &keys,
                 stage: (&stage_columns, &stage_names),
-                lock: deleting
-                    .as_ref()
+                lock: deleting_of(walk::KEYS)
                     .map_or_else(String::new, |sql| include_str!("walk_lock.sql").replace("{lock}", sql.lock())),
                 compares: skips,
                 pages: tries(walk::PAGES, &|| {

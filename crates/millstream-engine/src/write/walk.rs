@@ -18,6 +18,8 @@ use tokio_postgres::{Client, Row, Statement};
 /// The code by which the function tells that a trigger or rule has dropped a row, which no server uses.
 const DROPPED: &str = "MS001";
 
+/// Staged rows that name every key; others are tried only where one of these is refused.
+pub(super) const KEYS: &str = "millstream_fold >= 0";
 /// Staged rows that are tried together.
 pub(super) const PAGES: &str = "ctid >= walk.first and ctid < walk.beyond and millstream_fold >= 0";
 /// The staged row that is tried alone.

@@ -21,7 +21,7 @@ declare
     -- place of the last of them.
     parted boolean := false;
     parted_to integer := 0;
-    first tid;
+    first tid := '(0,0)';
     beyond tid;
     tried bigint;
     refused bigint := 0;

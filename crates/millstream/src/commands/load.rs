@@ -98,7 +98,7 @@ pub struct LoadArgs {
     #[arg(long, value_name = "LAYOUT", default_value = LAYOUTS[0].name, value_parser = layouts())]
     layout: String,
 
-    /// Leave a stored document alone that equals the new one: no lock, no write
+    /// Leave a stored document alone that equals the new one, in mode replace: no lock, no write
     #[arg(long, value_name = "WHETHER", default_value = "auto")]
     skip_unchanged: Skip,
 
