@@ -146,6 +146,12 @@ impl Feed {
         loop {
             let chunk = match self.next().await {
                 Err(Error::Source(SourceError::Changed { .. })) => return Err(changed()),
+                Err(Error::Source(SourceError::Continued { .. })) => {
+                    return Err(Error::AddedUp {
+                        load_id,
+                        problem: format!("{name}, whose last document goes on now"),
+                    });
+                }
                 chunk => chunk?,
             };
             let Some(chunk) = chunk else { break };

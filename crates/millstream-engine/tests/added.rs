@@ -60,6 +60,12 @@ async fn a_file_that_grew_or_changed_after_it_was_added_up_is_refused() {
         let anew = run(&db.url(), &wanted).await.receipt;
         assert!(anew.load_id != receipt.load_id && anew.counters.read == 3, "{anew:?}");
         assert_eq!(stored(&db, "public.grown").await, "a=22 b=4");
+
+        let half = sums("public.half", &[&files.write("half", "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",")]);
+        assert_eq!(run(&db.url(), &half).await.receipt.counters.rejected, 1);
+        files.write("half", "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",\"n\":2}\n");
+        let error = refused(&db, &half).await;
+        assert!(error.contains("half, whose last document goes on now"), "{error}");
     })
     .await;
 }
