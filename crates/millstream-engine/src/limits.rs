@@ -378,6 +378,7 @@ const _: () = assert!(STAGE_MEMORY_MIB << 20 >= 2 * BATCH_BYTES_MAX && SORT_MEMO
 const _: () = assert!((LANES_MAX as usize) <= SLOTS, "each lane owns at least one slot");
 const _: () = assert!(BATCH_ROWS <= BATCH_ROWS_MAX);
 const _: () = assert!(BATCH_ROWS_MAX as u64 <= CHANGE_KEYS_MAX, "the keys of a batch are recorded");
+const _: () = assert!(CHANGE_ROW_KEYS <= CHANGE_KEYS_MAX, "what fits a line is recorded");
 const _: () = assert!(CHUNK_BYTES <= BATCH_BYTES_MAX);
 const _: () = assert!(BATCH_BYTES_MAX <= SEGMENT_BYTES && SEGMENT_BYTES as u64 <= COMPACTION_BYTES);
 const _: () = assert!(MEMORY_BYTES >= MEMORY_BYTES_MIN);

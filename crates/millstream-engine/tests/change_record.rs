@@ -5,7 +5,7 @@ use crate::scene::{Files, Stream, request, run, surroundings};
 use bytes::Bytes;
 use fastrand::Rng;
 use futures_util::SinkExt;
-use millstream_engine::limits::{CHANGE_BYTES_MAX, CHANGE_KEYS_MAX};
+use millstream_engine::limits::{CHANGE_BYTES_MAX, CHANGE_KEYS_MAX, CHANGE_ROW_KEYS};
 use millstream_engine::{Estimate, LoadRequest, Mode, SkipUnchanged, estimate, writers};
 use millstream_testkit::{Cases, TestDatabase, each_build};
 use std::collections::BTreeSet;
@@ -244,6 +244,8 @@ async fn a_statement_and_a_record_past_their_limits_mean_that_everything_changed
             assert_eq!(change("< 'k00030'").await, Some(30), "{limit}");
             lower(&client, limit, to).await;
             if !some.is_empty() {
+                // In lines of their own.
+                lower(&client, CHANGE_ROW_KEYS, to / 2).await;
                 assert_eq!(change(some).await, Some(50), "{limit}");
             }
             assert_eq!(change(many).await, None, "{limit}");
@@ -295,14 +297,18 @@ async fn a_refresh_cleans_a_model_only_when_it_is_littered() {
                        where schemaname = 'millstream' and relname ~ '^model_[0-9]+_[12]$'";
             client.query_one(sql, &[]).await.unwrap().get(0)
         };
-        for (keys, cleaned) in [("k00010", 0), ("k00100", 1), ("k00005", 0)] {
+        for (value, (keys, cleaned)) in [("k00010", 0), ("k00100", 1), ("k00005", 0)].into_iter().enumerate() {
             let before = vacuums().await;
-            let update = format!("update public.things set doc = '{{\"value\": 60}}' where id < '{keys}'");
+            let update = format!("update public.things set doc = '{{\"value\": 6{value}}}' where id < '{keys}'");
             client.batch_execute(&update).await.unwrap();
             let done = refresh_on(&db, &["model"], Some("incremental")).await.unwrap();
             assert_eq!(vacuums().await, before + cleaned, "{keys}");
             assert_eq!(done[0].bloat_bytes == 0, cleaned > 0, "{keys}: {done:?}");
         }
+        // A row that comes out as it was is left alone.
+        client.batch_execute("update public.things set doc = doc where id < 'k00005'").await.unwrap();
+        assert_eq!(estimated(&db, "model").await.changed_keys, Some(5));
+        assert_eq!(refresh_on(&db, &["model"], Some("incremental")).await.unwrap()[0].rows, 0);
     })
     .await;
 }
