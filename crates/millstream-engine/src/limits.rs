@@ -297,8 +297,9 @@ pub const PUBLISH_LOCK_WAIT: Duration = Duration::from_secs(5);
 /// Keys that one statement puts on record; beyond, everything counts as changed.
 pub const CHANGE_KEYS_MAX: u64 = 2_000_000;
 
-/// Keys of one line of a change record: an array ends at 1 GB, and a key of an index at a third of a page.
-pub const CHANGE_ROW_KEYS: u64 = 100_000;
+/// Keys of one line of a change record: those of a batch, which grows beyond [`BATCH_ROWS`] by what its last chunk
+/// brings. An array ends at 1 GB, and a key of an index at a third of a page: of such, 350,000 fit.
+pub const CHANGE_ROW_KEYS: u64 = 250_000;
 
 /// Bytes of a change record beyond which everything counts as changed: some ten million short keys, of
 /// which deriving anew is cheaper.
