@@ -61,7 +61,7 @@ pub enum Error {
     #[error("another process publishes or unpublishes a model, or freezes a collection")]
     PublishBusy,
     /// Others do not let go of a collection's tables.
-    #[error("{collection} could not be locked for {seconds} s: others use it")]
+    #[error("{collection} could not be locked within {seconds} s: others use it")]
     InUse {
         /// The collection.
         collection: CollectionName,
@@ -248,14 +248,13 @@ impl Error {
             | Self::Unverifiable { hint, .. }
             | Self::Model { hint, .. }
             | Self::Request { hint, .. } => Some(hint.clone()),
-            Self::ModelBusy { .. } => Some("wait for it, and refresh again if that is still needed".into()),
             Self::InUse { .. } => {
                 Some("end the transactions that have it open (see pg_stat_activity), or wait for them".into())
             }
             Self::Appended { collection, .. } => {
                 Some(format!("merge them: millstream compact {collection}; or append to them: --layout log"))
             }
-            Self::PublishBusy | Self::CompactionBusy { .. } => {
+            Self::ModelBusy { .. } | Self::PublishBusy | Self::CompactionBusy { .. } => {
                 Some("wait for it, and run the same command again".into())
             }
             Self::Frozen { .. } => Some("load again when that is done, without --durability unlogged".into()),

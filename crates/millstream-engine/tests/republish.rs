@@ -112,9 +112,11 @@ async fn a_model_gets_columns_and_other_rows_by_its_next_refresh_and_stays_one_o
         assert_eq!(number(&client, "select count(*) from public.model where b = 'x' and a = 200").await, 1);
 
         // What would break those who read it is refused, and nothing is left of the try.
+        client.batch_execute("create domain public.small as int check (value < 1000000)").await.unwrap();
         for (columns, told) in [
             (&["a:text=a", "b:text=b"][..], "keeps its column a of type integer: it cannot become text"),
             (&["a:int=a"], "keeps its column b: a view can only get more columns"),
+            (&["a:int=a", "b:text=b", "s:public.small=a"], "cannot get the column s of the domain"),
         ] {
             let error = publish_on(&db, &wanted("things", "model", columns, &[], None)).await.expect_err(told);
             assert!(error.to_string().contains(told) && error.hint().is_some(), "{error}");

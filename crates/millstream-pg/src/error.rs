@@ -197,6 +197,9 @@ impl Error {
             Error::Server { sqlstate, .. } if sqlstate == "3F000" => {
                 Some("create it with `create schema NAME`, or name one that is there".to_owned())
             }
+            Error::Server { sqlstate, .. } if sqlstate == "2BP01" => {
+                Some("drop what depends on it first; psql names it when it is told to drop the same".to_owned())
+            }
             Error::Server { kind, .. } => kind.hint().map(str::to_owned),
             Error::Lost { .. } | Error::Driver { .. } => None,
         }

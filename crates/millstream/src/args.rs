@@ -5,6 +5,7 @@ use crate::exit::Exit;
 use crate::output::Format;
 use crate::secret::masked;
 use std::io::Write;
+use std::time::Duration;
 
 /// Columns that help fits, also on a wider terminal.
 const HELP_WIDTH: usize = 80;
@@ -91,6 +92,23 @@ fn coloured() -> bool {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let knows = set("TERM").is_some_and(|term| term != "dumb");
     std::io::IsTerminal::is_terminal(&std::io::stderr()) && knows && set("NO_COLOR").is_none()
+}
+
+/// A time such as `30s`, `500ms` or `5m`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit_ms = match &text[number.len()..] {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err("expected a number with ms, s, m or h, as in 30s".into()),
+    };
+    if number.trim_start_matches('0').is_empty() {
+        return Err("expected more than nothing, as in 30s".into());
+    }
+    let count: u64 = number.parse().map_err(|_| "expected a whole number with its unit, as in 30s")?;
+    count.checked_mul(unit_ms).map(Duration::from_millis).ok_or_else(|| "that is too long".into())
 }
 
 #[cfg(test)]

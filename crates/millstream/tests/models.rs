@@ -133,6 +133,24 @@ async fn a_load_refreshes_the_models_it_is_told_to() {
             millstream(&["publish", "offers", "--as", model, "--db", &url]).ends(0);
         }
 
+        let other = [
+            "load",
+            file.to_str().unwrap(),
+            "--into",
+            "others",
+            "--key",
+            "id",
+            "--publish",
+            "offers_read",
+            "--db",
+            &url,
+        ];
+        let other = millstream(&other).ends(2).stderr;
+        assert!(other.contains("offers_read is a model of offers, not of others"), "{other}");
+        for workers in ["0", "9"] {
+            millstream(&["refresh", "offers_read", "--workers", workers, "--db", &url]).ends(2);
+        }
+
         let both = ["--publish", "offers_read", "--publish", "offers_too"];
         let told = load("{\"id\":2}\n", &both, 0).stdout;
         assert!(told.find("1 inserted").unwrap_or(0) < told.find("offers_read: ").unwrap(), "{told}");

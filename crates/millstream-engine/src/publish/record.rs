@@ -126,13 +126,21 @@ impl Listened<'_> {
         })
     }
 
-    /// Where a crash has emptied the record, its line that stays is put back.
+    /// Where a crash has emptied the record, its line that stays is put back, and one by which everything has changed:
+    /// other models have missed as much as the one that is refreshed.
     pub(super) async fn restore(&self, client: &Client) -> Result<(), Error> {
         let record = self.record();
-        let sql = format!(
-            "insert into {record} (keys) select 0 \
-             where not exists (select from {record} where keys = 0 and not everything)"
-        );
+        let kept = format!("select exists (select from {record} where keys = 0 and not everything)");
+        if !client.query_one(&kept, &[]).await?.get::<_, bool>(0) {
+            let sql = format!("insert into {record} (keys, everything) values (0, true), (0, false)");
+            client.execute(&sql, &[]).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes the line that stays away, as a crash would: what was not recorded is remembered when the cause is gone.
+    pub(super) async fn distrust(&self, client: &Client) -> Result<(), Error> {
+        let sql = format!("delete from {} where keys = 0 and not everything", self.record());
         client.execute(&sql, &[]).await?;
         Ok(())
     }

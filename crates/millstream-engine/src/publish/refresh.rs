@@ -71,6 +71,8 @@ pub struct Refreshed {
 pub struct Estimate {
     /// Schema and name.
     pub model: CollectionName,
+    /// The collection that it is made of.
+    pub collection: CollectionName,
     /// How: `incremental`, `swap` or `materialized`.
     pub way: &'static str,
     /// Why, as a clause; with the segments that are merged first, of which nothing else here knows.
@@ -79,8 +81,8 @@ pub struct Estimate {
     pub changed_keys: Option<u64>,
     /// Rows of the collection, by its statistics.
     pub collection_rows: u64,
-    /// Bytes on disk that it needs beside what is there, indexes too: what the rows shown take, or the
-    /// collection's table where nothing is shown yet.
+    /// Bytes on disk that it needs beside what is there, indexes too, about: what the rows shown take, of `incremental`
+    /// the part of them that changed, or the collection's table where nothing is shown yet.
     pub bytes: u64,
 }
 
@@ -100,16 +102,19 @@ pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
             1 => reason.push_str("; 1 segment is merged first"),
             waiting => reason.push_str(&format!("; {waiting} segments are merged first")),
         }
+        let (size, rows) = (subject.size(client).await?, rows_estimate(client, subject.model.table_oid).await?);
         let bytes = match way.name {
-            "incremental" => 0,
-            _ => subject.size(client).await?,
+            // A changed row is written anew, with what it has in the indexes.
+            "incremental" => size / rows.max(1) * pending.keys.min(rows),
+            _ => size,
         };
         estimates.push(Estimate {
             model: subject.model.name.clone(),
+            collection: subject.collection.name.clone(),
             way: way.name,
             reason,
             changed_keys: (!pending.everything).then_some(pending.keys),
-            collection_rows: rows_estimate(client, subject.model.table_oid).await?,
+            collection_rows: rows,
             bytes,
         });
     }
@@ -128,6 +133,11 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
     connection.require_writable()?;
     let client = &connection.client;
     let mut subjects = subjects(client, schema, &request.models, connection.server.version_num).await?;
+    // Before what may take long.
+    for subject in &subjects {
+        subject.model.require_own()?;
+        subject.asked(request.way.as_deref())?;
+    }
     let mut warnings = compacted(db, schema, &subjects, request.workers).await?;
     for subject in &subjects {
         lock::lock_for_refresh(client, &subject.model).await?;
@@ -156,8 +166,9 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
         }
     };
     let mut refreshed = Vec::new();
-    for (subject, (way, applied)) in subjects.iter().zip(done) {
+    for (subject, Done { way, instead, applied }) in subjects.iter().zip(done) {
         let mut one = tidied(client, subject, way, applied).await;
+        one.warnings.extend(instead);
         let told = warnings.iter().filter(|(oid, _)| *oid == subject.model.table_oid);
         one.warnings.extend(told.map(|(_, warning)| warning.clone()));
         refreshed.push(one);
@@ -227,6 +238,14 @@ async fn compacted(
     Ok(waiting)
 }
 
+/// What one try did to a model.
+struct Done {
+    way: &'static str,
+    /// Why it is not the way that was asked for.
+    instead: Option<String>,
+    applied: Applied,
+}
+
 /// One try; `None` when everything changed after the ways were chosen.
 async fn attempt(
     db: &ConnInfo,
@@ -234,10 +253,12 @@ async fn attempt(
     subjects: &[Subject<'_>],
     request: &RefreshRequest,
     last: bool,
-) -> Result<Option<Vec<(&'static str, Applied)>>, Error> {
-    let mut ways = Vec::new();
+) -> Result<Option<Vec<Done>>, Error> {
+    let (mut ways, mut reasons) = (Vec::new(), Vec::new());
     for subject in subjects {
-        ways.push(subject.choose(client, request.way.as_deref(), last).await?.0);
+        let (way, _, reason) = subject.choose(client, request.way.as_deref(), last).await?;
+        ways.push(way);
+        reasons.push(reason);
     }
     let storages: Vec<Storage<'_>> = subjects.iter().map(Subject::storage).collect();
     let swaps = |n: &usize| ways[*n].name == "swap";
@@ -264,7 +285,7 @@ async fn attempt(
     let workers = request.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let workers = workers.clamp(1, BUILD_WORKERS_MAX);
     let (mut done, mut switch) = (Vec::new(), Switch::default());
-    for ((subject, way), storage) in subjects.iter().zip(&ways).zip(&storages) {
+    for (((subject, way), reason), storage) in subjects.iter().zip(&ways).zip(reasons).zip(&storages) {
         let (derivation, listened) = (subject.derivation(storage), subject.listened());
         let refresh = Refresh {
             db,
@@ -284,7 +305,9 @@ async fn attempt(
         if !subject.model.view_present && !subject.model.definition.materialized {
             storage.make_view(client, &subject.model.name).await?;
         }
-        done.push((way.name, applied));
+        let asked = request.way.as_deref().filter(|asked| *asked != way.name);
+        let instead = asked.map(|asked| format!("{asked} was asked for, but {reason}: it was built anew"));
+        done.push(Done { way: way.name, instead, applied });
     }
     if !switch.commit(client, request.patience).await? {
         return Err(held(client, &swapped, request.patience).await?);
@@ -323,7 +346,6 @@ async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed)
     let (storage, listened) = (subject.storage(), subject.listened());
     let model = found_again(client, subject.schema, &subject.model).await?;
     if !model.definition.materialized {
-        listened.restore(client).await?;
         listened.forget(client).await?;
         refreshed.lag_seconds = listened.pending(client, &model).await?.newest_age;
     }
@@ -364,7 +386,9 @@ async fn held(client: &Client, swapped: &[&Subject<'_>], waited: Duration) -> Re
     Ok(Error::Model {
         model: name.clone(),
         problem: format!("is read all the time: its readers did not let go for {} s", waited.as_secs()),
-        hint: "end the transactions that have it open (see pg_stat_activity), then refresh again".into(),
+        hint: "end the transactions that have it open (see pg_stat_activity), then refresh again; or wait longer: \
+               --wait"
+            .into(),
     })
 }
 

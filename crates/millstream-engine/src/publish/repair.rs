@@ -1,9 +1,9 @@
 //! A change record that cannot be believed any more, and how it is made again.
 
-use super::is_unlogged;
 use super::lock::{lock_exclusively, lock_publishing};
 use super::record::Listened;
 use super::subject::Subject;
+use super::{is_unlogged, refuse_descendant};
 use crate::error::Error;
 use crate::limits::PUBLISH_LOCK_WAIT;
 use millstream_model::CollectionName;
@@ -23,12 +23,23 @@ pub(super) async fn repair(client: &Client, subjects: &[Subject<'_>]) -> Result<
         if told.iter().any(|(oid, _)| *oid == table_oid) {
             continue;
         }
-        let Some(cause) = listened.unheard(client).await? else { continue };
-        let warning = match listened.make_again(client, &subject.collection.name).await {
+        let Some(cause) = listened.unheard(client).await? else {
+            if let Err(error) = listened.restore(client).await {
+                told.push((table_oid, format!("its changes are not all on record, and it could not be said: {error}")));
+            }
+            continue;
+        };
+        let made = match refuse_descendant(client, &subject.collection).await {
+            Ok(()) => listened.make_again(client, &subject.collection.name).await,
+            refused => refused,
+        };
+        let warning = match made {
             Ok(()) => format!("changes were not all on record, because {cause}; the record was made again"),
             Err(error) => {
                 // The refresh goes on over the same connection; where it is lost, that shows there.
                 let _ = client.batch_execute("rollback").await;
+                // Where that fails too, there is no record, or it is another role's.
+                let _ = listened.distrust(client).await;
                 let out = error.hint().unwrap_or_else(|| "refresh as a role that may, or publish it anew".into());
                 format!(
                     "every refresh builds it anew: changes are not all on record, because {cause}, and the record \

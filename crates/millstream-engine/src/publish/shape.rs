@@ -18,7 +18,7 @@ impl Shape {
     ///
     /// # Errors
     /// [`Error::Model`] when a column is gone or of another type: what is selected from the model, by views too,
-    /// relies on it.
+    /// relies on it. And when a new one is of a domain.
     pub(super) async fn of(
         client: &impl GenericClient,
         storage: &Storage<'_>,
@@ -30,6 +30,7 @@ impl Shape {
         for row in &rows {
             let name: String = row.get("name");
             match (row.get::<_, Option<String>>("declared"), row.get::<_, Option<String>>("before")) {
+                (Some(declared), None) if row.get("is_domain") => return Err(domain(model, &name, &declared)),
                 (Some(declared), None) => shape.added.push((quote_identifier(&name), declared)),
                 (declared, before) => return Err(lost(model, &name, declared, before)),
             }
@@ -50,6 +51,15 @@ impl Shape {
     pub(super) fn add(&self, storage: &Storage<'_>) -> String {
         let columns: Vec<String> = self.added.iter().map(|(name, kind)| format!("add column {name} {kind}")).collect();
         format!("alter table {} {}", storage.parts(), columns.join(", "))
+    }
+}
+
+/// A column of a domain is checked in every row, for which the server writes the rows that are shown anew.
+fn domain(model: &Model, column: &str, domain: &str) -> Error {
+    Error::Model {
+        model: model.name.clone(),
+        problem: format!("cannot get the column {column} of the domain {domain} beside its readers"),
+        hint: "name the type below the domain and put its check into --where, or publish it under another name".into(),
     }
 }
 

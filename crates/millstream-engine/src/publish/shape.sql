@@ -3,6 +3,7 @@ with columns as (
     select
         a.attrelid,
         a.attnum,
+        t.typtype,
         a.attname,
         pg_catalog.format_type(a.atttypid, a.atttypmod)
         || case
@@ -16,7 +17,8 @@ with columns as (
       and a.attnum > 0
       and not a.attisdropped
 )
-select coalesce(new.attname, old.attname)::text as name, new.declared as declared, old.declared as before
+select coalesce(new.attname, old.attname)::text as name, new.declared as declared, old.declared as before,
+       new.typtype is not distinct from 'd' as is_domain
 from (select * from columns where attrelid = $1::text::pg_catalog.regclass) as new
 full join (select * from columns where attrelid = $2::text::pg_catalog.regclass) as old using (attname)
 where new.declared is distinct from old.declared

@@ -317,6 +317,10 @@ pub(super) async fn check(client: &impl GenericClient, derivation: &Derivation) 
 pub(super) fn refused(what: &str, error: tokio_postgres::Error) -> Error {
     let Some(told) = error.as_db_error() else { return error.into() };
     let code = told.code().code();
+    // A right that is missing is in a class with what is written wrong.
+    if code == "42501" {
+        return error.into();
+    }
     // Classes: syntax error or access rule, feature not supported, data exception, invalid name.
     if ["42", "0A", "22", "3F"].iter().any(|class| code.starts_with(class)) {
         return Error::Request {

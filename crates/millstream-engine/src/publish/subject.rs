@@ -63,6 +63,24 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// The way of a name, where one is asked for.
+    ///
+    /// # Errors
+    /// [`Error::Request`] when there is no such way, [`Error::Model`] when it is none for this kind of model.
+    pub(super) fn asked(&self, name: Option<&str>) -> Result<Option<&'static Way>, Error> {
+        let Some(asked) = name.map(way).transpose()? else { return Ok(None) };
+        let materialized = self.model.definition.materialized;
+        if materialized == (asked.name == materialized::WAY.name) {
+            return Ok(Some(asked));
+        }
+        let kind = if materialized { "is a materialized view" } else { "is no materialized view" };
+        Err(Error::Model {
+            model: self.model.name.clone(),
+            problem: format!("{kind}: it cannot be refreshed by {}", asked.name),
+            hint: "leave --way out; the kind is chosen with `millstream publish --materialized`".into(),
+        })
+    }
+
     /// The cheapest way that is right, and why; anew where `anew` says so.
     pub(super) async fn choose(
         &self,
@@ -71,17 +89,7 @@ impl<'a> Subject<'a> {
         anew: bool,
     ) -> Result<(&'static Way, Pending, String), Error> {
         let (pending, model) = (self.pending(client).await?, &self.model);
-        let asked = asked.map(way).transpose()?;
-        if let Some(asked) = asked
-            && model.definition.materialized != (asked.name == materialized::WAY.name)
-        {
-            let kind = if model.definition.materialized { "is a materialized view" } else { "is no materialized view" };
-            return Err(Error::Model {
-                model: model.name.clone(),
-                problem: format!("{kind}: it cannot be refreshed by {}", asked.name),
-                hint: "leave --way out; the kind is chosen with `millstream publish --materialized`".into(),
-            });
-        }
+        let asked = self.asked(asked)?;
         let rows = rows_estimate(client, model.table_oid).await?;
         #[expect(clippy::cast_precision_loss, reason = "a share needs no 53 bits")]
         let share = pending.keys as f64 / rows.max(1) as f64;

@@ -4,6 +4,8 @@ select case
         when kept.oid is null then 'it was dropped'
         when fired.present <> 5 then 'a trigger of the collection was dropped'
         when fired.enabled <> 5 then 'a trigger of the collection is disabled'
+        when exists (select from pg_catalog.pg_inherits where written.oid in (inhrelid, inhparent))
+            then 'the collection inherits, or is inherited from'
         when kept.relpersistence = 'u' and written.relpersistence <> 'u' then 'the collection was made logged, the record not'
         when kept.relpersistence <> 'u' and written.relpersistence = 'u' then 'the collection was made unlogged, the record not'
     end

@@ -29,9 +29,9 @@ pub struct CompactArgs {
     #[arg(value_name = "[SCHEMA.]NAME")]
     name: CollectionName,
 
-    /// Connections that merge; one for each core where it is not said
-    #[arg(long, value_name = "N")]
-    workers: Option<usize>,
+    /// Connections that merge, 8 at most [default: this machine's cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=8))]
+    workers: Option<u16>,
 
     #[command(flatten)]
     target: TargetArgs,
@@ -46,7 +46,7 @@ pub async fn run(args: &CompactArgs, output: Output, signals: Signals) -> Result
             note(&format!("stopped; what was merged stays. Go on: millstream compact {}", shell_word(&args.name)));
             return Ok(exit);
         }
-        done = Box::pin(compact(&conninfo, &database.schema, &collection, args.workers)) => done?,
+        done = Box::pin(compact(&conninfo, &database.schema, &collection, args.workers.map(usize::from))) => done?,
     };
     if output.is_json() {
         output.json(&done)?;
@@ -62,11 +62,15 @@ pub async fn run(args: &CompactArgs, output: Output, signals: Signals) -> Result
 }
 
 fn text(name: &CollectionName, done: &Compacted) -> String {
-    if done.segments == 0 {
+    if done.segments == 0 && done.left == 0 {
         return format!("{name}: nothing to merge");
     }
+    let left = match (done.left, done.waits_for) {
+        (1.., None) => format!("; {} came meanwhile", quantity::things(done.left as u64, "segment")),
+        _ => String::new(),
+    };
     format!(
-        "{name}: merged {} of {}, {} written, in {:.2} s",
+        "{name}: merged {} of {}, {} written, in {:.2} s{left}",
         quantity::things(done.documents, "document"),
         quantity::things(done.segments as u64, "segment"),
         quantity::things(done.keys, "key"),

@@ -38,8 +38,8 @@ pub struct DistinctArgs {
     /// Column of its key
     column: String,
 
-    /// Only where the key begins with these values, written as `get` takes a key: one for each
-    /// column before COLUMN
+    /// Only where the key begins with these values, one for each column before COLUMN: a single one as
+    /// it stands, several as `get` takes a key
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     prefix: Option<String>,
 

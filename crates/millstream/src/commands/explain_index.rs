@@ -19,8 +19,9 @@ Examples:
       \"select * from events_read where doc->>'mac' = 'a1'\"
   millstream explain-index events_read 'select from events_read where id = $1'
 
-Exit code 0 when an index serves each reading of MODEL in the query, 1 when none
-does for one of them.";
+Exit code 0 when an index can serve each reading of MODEL in the query, also
+where the planner finds reading all rows cheaper; 1 when none can for one of
+them.";
 
 /// Tell whether a query uses an index of a read model, and how it misses one
 ///

@@ -251,14 +251,19 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
     }
 }
 
-/// A name that is no model, or another role's, is told before anything is loaded.
+/// A name that is no model, another role's, or only models of other collections are told before anything is loaded.
 async fn look_for_models(args: &LoadArgs, db: &ConnInfo) -> Result<(), Failure> {
     if args.publish.is_empty() {
         return Ok(());
     }
     let request = RefreshRequest::new(args.publish.clone());
-    estimate(db, &target::schema(&args.target), &request).await?;
-    Ok(())
+    let models = estimate(db, &target::schema(&args.target), &request).await?;
+    let [first, ..] = models.as_slice() else { return Ok(()) };
+    if models.iter().any(|model| model.collection == args.into) {
+        return Ok(());
+    }
+    let problem = format!("{} is a model of {}, not of {}", first.model, first.collection, args.into);
+    Err(Failure::user(problem).hint("see `millstream models`; another collection's models: millstream refresh MODEL"))
 }
 
 /// Refreshes the models that were named, unless the load ended early or a signal breaks it off.

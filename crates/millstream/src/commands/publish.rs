@@ -1,7 +1,7 @@
 //! `publish`: makes a read model of a collection, or changes its indexes, and builds it.
 
 use super::refresh::{Ended, refresh_now, show};
-use crate::args::TargetArgs;
+use crate::args::{TargetArgs, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
@@ -30,14 +30,16 @@ Examples:
 ///
 /// Publishing a model again changes it: its indexes at once, its rows by building them anew, and it may get more
 /// columns, behind those it has, but lose none. Readers see what it was until all is there; grants and your views over it
-/// stay. Without any --index, --column, --where or --select it stays what it is.
+/// stay. Without any --index, --column, --where or --select it stays what it is; with one of them, say all of it again: an
+/// index that is left out is dropped, and so is --where. `millstream models --output json` shows what it is made of.
+/// The collection is locked for a moment, for which its writers are waited for 5 s.
 ///
 /// Rename no column of the collection's key while it has a model that is not materialized: every write would fail
 /// until the column has its name again. And enable none of Millstream's triggers on it by hand that was disabled:
 /// what was changed meanwhile is on no record. The next refresh does it and builds the model anew.
 ///
 /// Changes of rows reach the model, nothing else: what an expression of --where or --select looks up elsewhere, and
-/// `alter type` of a type that it uses, change it only by `millstream refresh MODEL --way swap`. An expression must not
+/// `alter type` of a type that it uses, or `alter table` that rewrites key or doc (`using`), change it only by `millstream refresh MODEL --way swap`. An expression must not
 /// look into another model, which it may find empty beside a swap of that one. On a hot standby a repeatable-read
 /// transaction that is older than a swap, and reads the model only afterwards, finds it empty.
 #[derive(Debug, clap::Args)]
@@ -75,32 +77,15 @@ pub struct PublishArgs {
     #[arg(long)]
     materialized: bool,
 
-    /// Refresh again and again, so long after each end, until stopped
+    /// Refresh again and again, so long after each end (500ms, 30s, 5m, 1h), until stopped
     ///
     /// A refresh that fails is told and tried again the next time. One process at a time does this for a
     /// model; a signal breaks a running refresh off, and the model shows what it showed.
-    #[arg(long, value_name = "TIME", value_parser = pause)]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
     every: Option<Duration>,
 
     #[command(flatten)]
     target: TargetArgs,
-}
-
-/// A pause such as `30s`, `500ms` or `5m`.
-fn pause(text: &str) -> Result<Duration, String> {
-    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit_ms = match &text[number.len()..] {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err("expected a number with ms, s, m or h, as in 30s".into()),
-    };
-    if number.trim_start_matches('0').is_empty() {
-        return Err("expected more than nothing, as in 30s".into());
-    }
-    let count: u64 = number.parse().map_err(|_| "expected a whole number with its unit, as in 30s")?;
-    count.checked_mul(unit_ms).map(Duration::from_millis).ok_or_else(|| "that is too long".into())
 }
 
 fn column(text: &str) -> Result<Column, String> {

@@ -1,6 +1,6 @@
 //! `refresh`: brings read models up to date.
 
-use crate::args::TargetArgs;
+use crate::args::{TargetArgs, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
@@ -12,6 +12,7 @@ use millstream_engine::store::Schema;
 use millstream_engine::{RefreshRequest, Refreshed, abandon, estimate, refresh};
 use millstream_model::CollectionName;
 use millstream_pg::ConnInfo;
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,9 +24,10 @@ Examples:
 ///
 /// `incremental` derives again what was changed since, `swap` builds all anew beside the rows that are
 /// shown. The cheaper is chosen. A materialized view is refreshed by `materialized`, concurrently. Several models show
-/// one moment afterwards. Readers see each refresh whole, and are held up for 50 ms at most, and a turn between client and
-/// server, when a swap is shown and when replaced rows are removed. Only the role that published a model can refresh it: what it is made of runs with that
-/// role's rights and no others.
+/// one moment afterwards. Readers see each refresh whole, and are held up for 50 ms and a turn between client and server
+/// at a time, when a swap is shown and when replaced rows are removed. A swap waits for those who read what it replaces;
+/// where they do not let go (--wait), it is given up, and they see what they saw. Only the role that published a model can
+/// refresh it: what it is made of runs with that role's rights and no others.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RefreshArgs {
@@ -37,9 +39,13 @@ pub struct RefreshArgs {
     #[arg(long, value_name = "WAY")]
     way: Option<String>,
 
-    /// Connections that build; one for each core where it is not said
-    #[arg(long, value_name = "N")]
-    workers: Option<usize>,
+    /// Connections that build, 8 at most [default: this machine's cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=8))]
+    workers: Option<u16>,
+
+    /// How long a swap waits for readers (500ms, 30s, 5m, 1h) [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    wait: Option<Duration>,
 
     /// Only tell what would be done
     #[arg(long)]
@@ -53,8 +59,9 @@ pub struct RefreshArgs {
 pub async fn run(args: &RefreshArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     let conninfo = resolve(&args.target, Purpose::Work).await?;
     let schema = schema(&args.target);
-    let models = RefreshRequest::new(args.models.clone());
-    let request = RefreshRequest { way: args.way.clone(), workers: args.workers, ..models };
+    let usual = RefreshRequest::new(args.models.clone());
+    let patience = args.wait.unwrap_or(usual.patience);
+    let request = RefreshRequest { way: args.way.clone(), workers: args.workers.map(usize::from), patience, ..usual };
     if args.dry_run {
         let estimates = estimate(&conninfo, &schema, &request).await?;
         if output.is_json() {

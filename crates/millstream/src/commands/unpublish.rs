@@ -16,7 +16,7 @@ Examples:
 /// Remove a read model; the collection stays
 ///
 /// With the last model of a collection goes the record of its changes. Refused when a view of yours
-/// depends on the model.
+/// depends on the model. Readers of the model and writers of the collection are waited for 5 s.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct UnpublishArgs {
