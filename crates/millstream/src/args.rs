@@ -4,6 +4,7 @@ use crate::commands::Command;
 use crate::exit::Exit;
 use crate::output::Format;
 use crate::secret::masked;
+use clap::builder::RangedU64ValueParser;
 use std::io::Write;
 use std::time::Duration;
 
@@ -92,6 +93,11 @@ fn coloured() -> bool {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let knows = set("TERM").is_some_and(|term| term != "dumb");
     std::io::IsTerminal::is_terminal(&std::io::stderr()) && knows && set("NO_COLOR").is_none()
+}
+
+/// A number of connections that work side by side.
+pub fn workers(max: usize) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=max as u64)
 }
 
 /// A time such as `30s`, `500ms` or `5m`.

@@ -140,9 +140,11 @@ impl Listened<'_> {
 
     /// Takes the line that stays away, as a crash would: what was not recorded is remembered when the cause is gone.
     pub(super) async fn distrust(&self, client: &Client) -> Result<(), Error> {
-        let sql = format!("delete from {} where keys = 0 and not everything", self.record());
-        client.execute(&sql, &[]).await?;
-        Ok(())
+        let (record, wait_ms) = (self.record(), PUBLISH_LOCK_WAIT.as_millis());
+        let sql = format!(
+            "begin; set local lock_timeout = {wait_ms}; delete from {record} where keys = 0 and not everything; commit"
+        );
+        Ok(client.batch_execute(&sql).await?)
     }
 
     /// Forgets what every model of the collection shows. A model that was never built keeps nothing back, unless it is

@@ -386,9 +386,10 @@ async fn held(client: &Client, swapped: &[&Subject<'_>], waited: Duration) -> Re
     Ok(Error::Model {
         model: name.clone(),
         problem: format!("is read all the time: its readers did not let go for {} s", waited.as_secs()),
-        hint: "end the transactions that have it open (see pg_stat_activity), then refresh again; or wait longer: \
-               --wait"
-            .into(),
+        hint: format!(
+            "end the transactions that have it open (see pg_stat_activity), then refresh again; or wait longer: \
+             millstream refresh {name} --wait 10m"
+        ),
     })
 }
 

@@ -25,7 +25,12 @@ pub(super) async fn repair(client: &Client, subjects: &[Subject<'_>]) -> Result<
         }
         let Some(cause) = listened.unheard(client).await? else {
             if let Err(error) = listened.restore(client).await {
-                told.push((table_oid, format!("its changes are not all on record, and it could not be said: {error}")));
+                let out = error.hint().unwrap_or_else(|| "refresh as a role that may".into());
+                let warning = format!(
+                    "every refresh builds it anew: a crash has emptied the record of changes, and it could not be put \
+                     back: {error}; {out}"
+                );
+                told.push((table_oid, warning));
             }
             continue;
         };
@@ -39,7 +44,9 @@ pub(super) async fn repair(client: &Client, subjects: &[Subject<'_>]) -> Result<
                 // The refresh goes on over the same connection; where it is lost, that shows there.
                 let _ = client.batch_execute("rollback").await;
                 // Where that fails too, there is no record, or it is another role's.
-                let _ = listened.distrust(client).await;
+                if listened.distrust(client).await.is_err() {
+                    let _ = client.batch_execute("rollback").await;
+                }
                 let out = error.hint().unwrap_or_else(|| "refresh as a role that may, or publish it anew".into());
                 format!(
                     "every refresh builds it anew: changes are not all on record, because {cause}, and the record \

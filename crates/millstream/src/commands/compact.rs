@@ -1,12 +1,13 @@
 //! `compact`: merges what was loaded in the log layout into the collection's table.
 
-use crate::args::TargetArgs;
+use crate::args::{TargetArgs, workers};
 use crate::exit::Exit;
 use crate::failure::{Failure, shell_word};
 use crate::output::{Output, note};
 use crate::quantity;
 use crate::signal::Signals;
 use crate::target::{Purpose, resolve};
+use millstream_engine::limits::COMPACTION_WORKERS_MAX;
 use millstream_engine::{Compacted, compact};
 use millstream_model::CollectionName;
 
@@ -30,8 +31,8 @@ pub struct CompactArgs {
     name: CollectionName,
 
     /// Connections that merge, 8 at most [default: this machine's cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=8))]
-    workers: Option<u16>,
+    #[arg(long, value_name = "N", value_parser = workers(COMPACTION_WORKERS_MAX))]
+    workers: Option<usize>,
 
     #[command(flatten)]
     target: TargetArgs,
@@ -46,7 +47,7 @@ pub async fn run(args: &CompactArgs, output: Output, signals: Signals) -> Result
             note(&format!("stopped; what was merged stays. Go on: millstream compact {}", shell_word(&args.name)));
             return Ok(exit);
         }
-        done = Box::pin(compact(&conninfo, &database.schema, &collection, args.workers.map(usize::from))) => done?,
+        done = Box::pin(compact(&conninfo, &database.schema, &collection, args.workers)) => done?,
     };
     if output.is_json() {
         output.json(&done)?;

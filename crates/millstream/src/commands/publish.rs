@@ -39,7 +39,8 @@ Examples:
 /// what was changed meanwhile is on no record. The next refresh does it and builds the model anew.
 ///
 /// Changes of rows reach the model, nothing else: what an expression of --where or --select looks up elsewhere, and
-/// `alter type` of a type that it uses, or `alter table` that rewrites key or doc (`using`), change it only by `millstream refresh MODEL --way swap`. An expression must not
+/// `alter type` of a type that it uses, or `alter table` that rewrites key or doc (`using`), change it only by
+/// `millstream refresh MODEL --way swap`. An expression must not
 /// look into another model, which it may find empty beside a swap of that one. On a hot standby a repeatable-read
 /// transaction that is older than a swap, and reads the model only afterwards, finds it empty.
 #[derive(Debug, clap::Args)]

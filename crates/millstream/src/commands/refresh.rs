@@ -1,6 +1,6 @@
 //! `refresh`: brings read models up to date.
 
-use crate::args::{TargetArgs, duration};
+use crate::args::{TargetArgs, duration, workers};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
@@ -8,6 +8,7 @@ use crate::quantity;
 use crate::signal::Signals;
 use crate::table::{Align, Table};
 use crate::target::{Purpose, resolve, schema};
+use millstream_engine::limits::BUILD_WORKERS_MAX;
 use millstream_engine::store::Schema;
 use millstream_engine::{RefreshRequest, Refreshed, abandon, estimate, refresh};
 use millstream_model::CollectionName;
@@ -40,8 +41,8 @@ pub struct RefreshArgs {
     way: Option<String>,
 
     /// Connections that build, 8 at most [default: this machine's cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=8))]
-    workers: Option<u16>,
+    #[arg(long, value_name = "N", value_parser = workers(BUILD_WORKERS_MAX))]
+    workers: Option<usize>,
 
     /// How long a swap waits for readers (500ms, 30s, 5m, 1h) [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -61,7 +62,7 @@ pub async fn run(args: &RefreshArgs, output: Output, signals: Signals) -> Result
     let schema = schema(&args.target);
     let usual = RefreshRequest::new(args.models.clone());
     let patience = args.wait.unwrap_or(usual.patience);
-    let request = RefreshRequest { way: args.way.clone(), workers: args.workers.map(usize::from), patience, ..usual };
+    let request = RefreshRequest { way: args.way.clone(), workers: args.workers, patience, ..usual };
     if args.dry_run {
         let estimates = estimate(&conninfo, &schema, &request).await?;
         if output.is_json() {
