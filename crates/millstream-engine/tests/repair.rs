@@ -185,3 +185,40 @@ async fn what_goes_through_another_table_is_not_missed() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_of_another_name_or_type_keeps_no_writer_back_and_is_cast_by_nobody() {
+    each_build(async |db| {
+        let client = two_models(&db).await;
+        let (record, trigger) = names(&client).await;
+        // A cast of the owner's own, which the record's functions would call with the publisher's rights.
+        let renamed = "alter table public.things rename id to name;
+             update public.things set doc = '{\"a\": 5}' where name = 'k10';
+             update public.things set name = 'new' where name = 'k11';
+             alter table public.things rename name to id";
+        let cast = format!(
+            "drop trigger {trigger}key on public.things;
+             create type public.tag as (text text);
+             create table public.called ();
+             create function public.untag(public.tag[]) returns text[] language plpgsql
+                 as $$begin insert into public.called default values; return null; end$$;
+             create cast (public.tag[] as text[]) with function public.untag(public.tag[]) as assignment;
+             alter table public.things alter id type public.tag using row(id)::public.tag;
+             update public.things set doc = '{{\"a\": 6}}' where (id).text = 'k10';
+             delete from public.things where (id).text = 'k12';
+             insert into public.things values (row('k13b'), '{{}}')"
+        );
+        for change in [renamed, &cast] {
+            client.batch_execute(change).await.unwrap_or_else(|error| panic!("{error:?}: {change}"));
+            let everything = format!("select count(*) from {record} where everything");
+            assert!(number(&client, &everything).await > 0, "{change}");
+        }
+        assert_eq!(number(&client, "select count(*) from public.called").await, 0);
+        client.batch_execute("alter table public.things alter id type text collate \"C\" using (id).text").await.unwrap();
+        for model in ["first", "second"] {
+            assert_eq!(refresh_on(&db, &[model], None).await.unwrap()[0].way, "swap", "{model}");
+        }
+        assert_eq!(differences(&client).await, 0);
+    })
+    .await;
+}

@@ -72,7 +72,15 @@ impl Listened<'_> {
             pieces.collect::<Vec<_>>().join(between)
         };
         let record = self.record();
+        let same_column =
+            |_, _: &str, k: &KeyColumn| format!("({}, '{}'::regtype)", quote_literal(&k.name), k.key_type.sql_name());
+        let same_key = format!(
+            "(select count(*) from pg_attribute where attrelid = tg_relid and (attname, atttypid) in ({})) = {}",
+            all(&same_column, ", "),
+            self.key.len()
+        );
         include_str!("record.sql")
+            .replace("{same_key}", &same_key)
             .replace("{trigger}", trigger_prefix)
             .replace("{persistence}", if self.unlogged { "unlogged" } else { "" })
             .replace("{columns}", &all(&|n, _, k| format!("key{n} {}[]", k.key_type.sql_name()), ",\n    "))

@@ -12,6 +12,8 @@ create {persistence} table {record} (
 -- This line stays. Where it is missing, a crash of the server has emptied the record, and the collection.
 insert into {record} (keys) values (0);
 
+-- Both functions write with the rights of who published. The owner of the collection, who may be another, can give
+-- a column of the key another name or type; of a type of their own, a cast of their own would make the key.
 create function {record_function}() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $record$
@@ -19,7 +21,7 @@ as $record$
 declare
     changed_keys bigint;
 begin
-    if tg_op <> 'TRUNCATE' then
+    if tg_op <> 'TRUNCATE' and {same_key} then
         -- What most statements change is looked at once.
         if pg_table_size({record_literal}) < {bytes_max} then
             insert into {record} (keys, {names})
@@ -51,7 +53,7 @@ create function {key_function}() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $key$
 begin
-    if pg_table_size({record_literal}) < {bytes_max} then
+    if {same_key} and pg_table_size({record_literal}) < {bytes_max} then
         insert into {record} (keys, {names}) values (1, {old_arrays});
     -- One line is enough for a transaction. That of its statement is not: the record may be small again by then.
     elsif not coalesce((select everything and xid = pg_current_xact_id()
@@ -74,5 +76,5 @@ for each statement execute function {record_function}();
 create trigger {trigger}key after update on {table}
 for each row when ({key_changes}) execute function {key_function}();
 
--- They write with their owner's rights. To fire them takes no right, to hang them on another table does.
+-- To fire them takes no right, to hang them on another table does.
 revoke execute on function {record_function}(), {key_function}() from public;
