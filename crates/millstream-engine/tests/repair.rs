@@ -214,7 +214,10 @@ async fn a_key_of_another_name_or_type_keeps_no_writer_back_and_is_cast_by_nobod
             assert!(number(&client, &everything).await > 0, "{change}");
         }
         assert_eq!(number(&client, "select count(*) from public.called").await, 0);
-        client.batch_execute("alter table public.things alter id type text collate \"C\" using (id).text").await.unwrap();
+        client
+            .batch_execute("alter table public.things alter id type text collate \"C\" using (id).text")
+            .await
+            .unwrap();
         for model in ["first", "second"] {
             assert_eq!(refresh_on(&db, &[model], None).await.unwrap()[0].way, "swap", "{model}");
         }

@@ -1,6 +1,7 @@
 //! Doubts: what a record itself says against its numbers, printed beside them.
 
 use crate::data_set::DataSet;
+use crate::experiment::Experiment;
 use crate::record::Record;
 use crate::sample::{Sample, number};
 use crate::spread::Spread;
@@ -81,7 +82,8 @@ fn no_autovacuum(record: &Record) -> Vec<String> {
 
 fn unfinished(record: &Record) -> Vec<String> {
     let last = record.data_sets.last();
-    let finished = last.is_some_and(|set| round_count(record, set) == record.rounds);
+    let rounds = |set: &DataSet| Experiment::by_name(&set.experiment).map_or(1, |one| one.rounds(record.rounds));
+    let finished = last.is_some_and(|set| round_count(record, set) == rounds(set));
     when(!finished, || "the run was given up before its end".to_owned())
 }
 

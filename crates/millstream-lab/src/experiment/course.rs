@@ -57,7 +57,8 @@ pub(super) async fn run(
                 true => stand(data_set, experiment, bench, &control).await?,
                 false => prepare(data_set, experiment, subjects, plan.lanes, bench.dir.path())?,
             };
-            for round in 1..=plan.rounds {
+            let rounds = experiment.rounds(plan.rounds);
+            for round in 1..=rounds {
                 let trial = Trial {
                     experiment,
                     bench,
@@ -72,7 +73,7 @@ pub(super) async fn run(
                     checkpoints: record.server.checkpoints,
                     definition: &record.table,
                 };
-                let samples = one_round(trial, subjects, plan.rounds, told).await?;
+                let samples = one_round(trial, subjects, rounds, told).await?;
                 record.samples.extend(samples);
                 // After every round, so that a run given up or killed keeps what it has measured.
                 record.write(&dir)?;

@@ -54,6 +54,8 @@ pub struct Experiment {
     pub sizes: &'static [usize],
     /// How many keys it needs.
     pub scale: Scale,
+    /// Rounds for each that is asked for: more where a difference is small beside what the machine's speed varies by.
+    pub(crate) rounds_each: u32,
     /// Whether the log is searched for full-page images after each phase.
     pub(crate) page_images: bool,
     /// What the ratio of the report is.
@@ -124,11 +126,17 @@ impl Experiment {
         keys: &[Keys::Random],
         sizes: &[150],
         scale: Scale::Documents,
+        rounds_each: 1,
         page_images: false,
         comparison: None,
         columns: &[],
         legend: &[],
     };
+
+    /// How often the subjects take turns when so many rounds are asked for. One, which shows that it works, stays one.
+    pub(crate) fn rounds(&self, asked: u32) -> u32 {
+        if asked == 1 { 1 } else { asked * self.rounds_each }
+    }
 
     /// The experiment of that name.
     pub fn by_name(name: &str) -> Option<&'static Self> {

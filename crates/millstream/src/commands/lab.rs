@@ -95,7 +95,7 @@ struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 10_000_000, conflicts_with = "quick")]
     distinct_rows: u64,
 
-    /// Samples of each subject
+    /// Samples of each subject; published takes three times as many, to tell a few percent
     #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "quick")]
     rounds: u32,
 
