@@ -66,6 +66,10 @@ impl Run {
         };
         let lanes = lane_count(&control, around, request.lanes).await?;
         let identity = identity(request, &collection, feed);
+        if collection.mode.adds_up() && !request.sources.is_empty() && !identity.resumable {
+            let warning = "a stream without --source-name is not known again: what this load adds up, the same command adds again";
+            around.observer.event(Event::Warning(warning.into()));
+        }
         let owned = match store::open(&mut control.client, &schema, &identity, lanes, request.resume).await? {
             Opened::Owned(owned) => *owned,
             Opened::Finished(added) => return finished(*added, around, feed).await,

@@ -174,3 +174,36 @@ async fn a_stream_with_a_name_is_read_and_compared() {
     run(&db.url(), &wanted).await;
     assert_eq!(stored(&db, "public.piped").await, "a=2 b=4");
 }
+
+/// Interrupts a load by its first reject.
+async fn interrupt(db: &TestDatabase, wanted: &LoadRequest) {
+    let wanted = LoadRequest { rejects_max: 1, ..wanted.clone() };
+    let outcome = run(&db.url(), &wanted).await;
+    assert!(!outcome.receipt.finished && outcome.receipt.counters.inserted > 0, "{outcome:?}");
+}
+
+#[tokio::test]
+async fn what_was_added_up_is_not_appended_to_a_load_that_is_gone_on_with() {
+    each_build(async |db| {
+        let files = Files::new();
+        let half = |id: &str| format!("{{\"id\":\"{id}\",\"n\":1}}\n{{\"id\":}}\n{{\"id\":\"{id}\",\"n\":1}}\n");
+        let [a, b, c] = ["a", "b", "c"].map(|name| files.write(name, half(name)));
+        let small = |sources: &[&String]| LoadRequest { chunk_bytes: 16, ..sums("public.appended", sources) };
+        run(&db.url(), &small(&[&b])).await;
+        interrupt(&db, &small(&[&a])).await;
+        let error = refused(&db, &small(&[&a, &b])).await;
+        assert!(error.contains("/b without the others"), "{error}");
+        assert_eq!(stored(&db, "public.appended").await, "a=1 b=2");
+
+        // A load of something else hides nothing.
+        let replaced = request("public.appended", "id:text", &[files.write("d", "{\"id\":\"d\",\"n\":5}\n")]);
+        run(&db.url(), &replaced).await;
+        interrupt(&db, &small(&[&c])).await;
+        let error = refused(&db, &small(&[&c, &a])).await;
+        assert!(error.contains("/a as far as it came"), "{error}");
+        run(&db.url(), &small(&[&c])).await;
+        run(&db.url(), &small(&[&a])).await;
+        assert_eq!(stored(&db, "public.appended").await, "a=2 b=2 c=2 d=5");
+    })
+    .await;
+}

@@ -1,6 +1,7 @@
 //! What a load may be gone on with: the same sources, longer ones, and nothing else.
 
 use crate::scene::{Files, Stream, request, run, stored, surroundings};
+use millstream_engine::store::{Schema, loads};
 use millstream_engine::{Error, Event, LoadRequest, Outcome, StopReason, load};
 use millstream_testkit::{TestDatabase, database, each_build};
 use std::collections::BTreeMap;
@@ -233,6 +234,14 @@ async fn beginning_anew_gives_an_unfinished_load_up() {
     wanted.format = "auto".into();
     let again = run(&db.url(), &wanted).await.receipt;
     assert_eq!((again.resumed_from, again.counters.read), (None, DOCUMENTS as u64));
+
+    // The first one stays given up.
+    let mut client = db.client().await;
+    for load_id in [new, again.load_id] {
+        assert!(loads::forget(&mut client, &Schema::new("millstream"), load_id).await.unwrap());
+    }
+    let last = run(&db.url(), &wanted).await.receipt;
+    assert_eq!((last.resumed_from, last.counters.read), (None, DOCUMENTS as u64));
 }
 
 #[tokio::test]
@@ -302,4 +311,10 @@ async fn a_stream_with_a_name_is_gone_on_with_when_it_comes_again() {
     wanted.sources = vec![files.write("file", &text)];
     wanted.source_name = Some("a file".into());
     assert!(matches!(refused(&db, &wanted).await, Error::Request { .. }));
+
+    wanted.source_name = None;
+    interrupt(&db, &mut wanted).await;
+    wanted.sources.push(pipe(&files, &text));
+    let Error::LoadChanged { difference, .. } = refused(&db, &wanted).await else { panic!("a stream was appended") };
+    assert_eq!(difference, "together with a stream that has no --source-name");
 }

@@ -15,38 +15,45 @@ pub(crate) struct Added {
     pub(crate) prefix: Option<(u32, Prefix)>,
 }
 
-/// The load that has added up these sources before, if its documents count once.
+/// The load that has added up these sources before, if its documents count once. Of an unfinished load that is gone on
+/// with, number and count of sources, only the sources count that come to it now.
 ///
 /// # Errors
 /// [`Error::AddedUp`] when one has added up some of them in another way.
-pub(super) async fn added(client: &Client, schema: &Schema, identity: &Identity) -> Result<Option<Added>, Error> {
+pub(super) async fn added(
+    client: &Client,
+    schema: &Schema,
+    identity: &Identity,
+    unfinished: Option<(i64, usize)>,
+) -> Result<Option<Added>, Error> {
     if !identity.once {
         return Ok(None);
     }
-    let Identity { table_oid, mode, key, format, sources, .. } = identity;
+    let Identity { table_oid, mode, key, format, .. } = identity;
+    let (load_id, known) = unfinished.unzip();
+    let sources = &identity.sources[known.unwrap_or(0)..];
     let sql = schema.sql(include_str!("load_added.sql"));
-    let Some(row) = client.query_opt(&sql, &[table_oid, mode, &key_json(key), format, sources]).await? else {
-        return Ok(None);
-    };
-    if !row.get::<_, bool>("same") {
-        return Err(in_another_way(&row, identity));
+    let row = client.query_opt(&sql, &[table_oid, mode, &key_json(key), format, &sources, &load_id]).await?;
+    let Some(row) = row else { return Ok(None) };
+    if unfinished.is_some() || !row.get::<_, bool>("same") {
+        return Err(in_another_way(&row, identity, sources));
     }
-    let Some(receipt) = row.get::<_, Option<String>>("receipt").filter(|_| row.get("finished")) else {
-        return Ok(None);
-    };
+    let receipt: Option<String> = row.get("receipt");
+    let receipt = receipt.ok_or(Error::Ledger("a finished load has no receipt"))?;
     let receipt = serde_json::from_str(&receipt).map_err(|_| Error::Ledger("a receipt cannot be read"))?;
     let prefix = stored_prefix(row.get("prefix_source"), row.get("prefix_length"), row.get("prefix_hash"))?;
     Ok(Some(Added { receipt, prefix }))
 }
 
-fn in_another_way(row: &Row, identity: &Identity) -> Error {
-    let sources: Vec<String> = row.get("sources");
-    let shared: Vec<&String> = identity.sources.iter().filter(|source| sources.contains(source)).collect();
+fn in_another_way(row: &Row, identity: &Identity, sources: &[String]) -> Error {
+    let added: Vec<String> = row.get("sources");
+    let shared: Vec<&String> = sources.iter().filter(|source| added.contains(source)).collect();
     let more = match shared.len() {
         0 | 1 => String::new(),
         shared => format!(" and {} more of these sources", shared - 1),
     };
     let way = match () {
+        () if !row.get::<_, bool>("finished") => "as far as it came",
         () if row.get::<_, &str>("mode") != identity.mode => "in another mode",
         () if !row.get::<_, bool>("same_key") => "by another key",
         () if row.get::<_, &str>("format") != identity.format => "in another format",

@@ -122,7 +122,8 @@ pub(crate) async fn open(
     }
     let orphan = find_orphaned(client, schema, identity).await?;
     // Not sooner: an earlier run may have come to its end while it was waited for.
-    let added = if resume && unfinished.is_none() { added(client, schema, identity).await? } else { None };
+    let known = unfinished.as_ref().map(|unfinished| (unfinished.load_id, unfinished.sources));
+    let added = if resume { added(client, schema, identity, known).await? } else { None };
     if let Some(added) = added {
         client.execute("select pg_advisory_unlock($1)", &[&OPEN_LOCK]).await?;
         return Ok(Opened::Finished(Box::new(added)));
@@ -132,7 +133,7 @@ pub(crate) async fn open(
     }
     let resumed = unfinished.is_some();
     let load_id = match unfinished {
-        Some(load_id) => load_id,
+        Some(unfinished) => unfinished.load_id,
         None => insert(client, schema, identity, lanes).await?,
     };
     let order = schema.sql("select pg_catalog.nextval('{schema}.run_number')");
@@ -150,6 +151,8 @@ pub(crate) async fn open(
         unlogged::remember(&transaction, schema, load_id).await?;
     }
     settle(&transaction, schema, load_id).await?;
+    let give_up = schema.sql(include_str!("load_give_up.sql"));
+    transaction.execute(&give_up, &[&identity.table_oid, &identity.sources, &load_id]).await?;
     transaction.execute(&schema.sql(include_str!("load_order.sql")), &[&load_id, &order]).await?;
     transaction.execute(&schema.sql(include_str!("damage_forget.sql")), &[&load_id]).await?;
     let run = begin_run(&transaction, schema, load_id, identity, lanes, resumed).await?;
@@ -182,17 +185,21 @@ async fn lock_unfinished(
     schema: &Schema,
     identity: &Identity,
     resume: bool,
-) -> Result<Option<i64>, Error> {
-    let Some(Unfinished { load_id, difference }) = find_unfinished(client, schema, identity).await? else {
+) -> Result<Option<Unfinished>, Error> {
+    let Some(unfinished) = find_unfinished(client, schema, identity).await? else {
         return Ok(None);
     };
+    let load_id = unfinished.load_id;
     lock(client, schema, load_id).await?;
     if !resume {
         let (class, id) = load_lock_keys(load_id);
         client.execute("select pg_advisory_unlock($1, $2)", &[&class, &id]).await?;
         return Ok(None);
     }
-    difference.map_or(Ok(Some(load_id)), |difference| Err(Error::LoadChanged { load_id, difference }))
+    match unfinished.difference {
+        None => Ok(Some(unfinished)),
+        Some(difference) => Err(Error::LoadChanged { load_id, difference }),
+    }
 }
 
 /// Takes a load's advisory lock, which the session then holds until its end.
@@ -212,6 +219,8 @@ pub(crate) async fn lock_again(client: &Client, load_id: i64) -> Result<bool, Er
 /// An unfinished load that reads some of the same sources.
 struct Unfinished {
     load_id: i64,
+    /// How many sources it has.
+    sources: usize,
     /// What makes it another load, if anything does.
     difference: Option<&'static str>,
 }
@@ -222,9 +231,6 @@ async fn find_unfinished(client: &Client, schema: &Schema, identity: &Identity) 
     let Some(row) = client.query_opt(&sql, &[&identity.table_oid, &identity.sources, &key]).await? else {
         return Ok(None);
     };
-    if row.get("finished") {
-        return Ok(None);
-    }
     let sources: Vec<String> = row.get("sources");
     let differences = [
         (row.get::<_, &str>("mode") != identity.mode, "in another mode"),
@@ -232,10 +238,11 @@ async fn find_unfinished(client: &Client, schema: &Schema, identity: &Identity) 
         (row.get::<_, &str>("format") != identity.format, "in another format"),
         (row.get::<_, &str>("layout") != identity.layout.name, "in another layout"),
         (!identity.sources.starts_with(&sources), "together with other sources or in another order"),
+        (!identity.resumable, "together with a stream that has no --source-name"),
         (row.get::<_, i16>("slot_hash_version") != SLOT_HASH_VERSION, "with another version of millstream"),
     ];
     let difference = differences.into_iter().find(|(differs, _)| *differs).map(|(_, difference)| difference);
-    Ok(Some(Unfinished { load_id: row.get("load_id"), difference }))
+    Ok(Some(Unfinished { load_id: row.get("load_id"), sources: sources.len(), difference }))
 }
 
 async fn find_orphaned(client: &Client, schema: &Schema, identity: &Identity) -> Result<Option<i64>, Error> {
