@@ -351,3 +351,24 @@ async fn the_promise_is_shown_before_and_on_record_afterwards() {
         assert_eq!(found.unlogged, Some(durability.unlogged));
     }
 }
+
+#[tokio::test]
+async fn a_table_that_was_made_unlogged_by_hand_is_not_taken_for_an_emptied_one() {
+    for build in builds().await {
+        let files = Files::new();
+        let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
+        let url = server.url("postgres");
+        let text = "{\"id\":\"a\",\"n\":1}\n{\"id\":}\n{\"id\":\"a\",\"n\":1}\n";
+        let mut wanted = request("summed", "id:text", &[files.write("a", text)]);
+        (wanted.mode, wanted.rejects_max, wanted.chunk_bytes) = ("sum:n".parse().unwrap(), 1, 16);
+        let first = run(&url, &wanted).await.receipt;
+        assert!(!first.finished && first.counters.inserted == 1, "{first:?}");
+        let client = millstream_testkit::connect(&url).await;
+        client.batch_execute("alter table summed set unlogged").await.unwrap();
+        (wanted.rejects_max, wanted.durability) = (10, promising("unlogged"));
+        let done = run(&url, &wanted).await.receipt;
+        assert_eq!((done.load_id, done.resumed_from), (first.load_id, Some(first.counters.read)));
+        let sum: String = client.query_one("select doc ->> 'n' from summed", &[]).await.unwrap().get(0);
+        assert_eq!(sum, "2");
+    }
+}

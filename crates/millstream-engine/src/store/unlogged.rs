@@ -8,17 +8,22 @@ use super::schema::Schema;
 use crate::error::Error;
 use tokio_postgres::Transaction;
 
-/// How many documents a crash has taken from the load, `None` where it took nothing. `unlogged` says
-/// whether the table is unlogged now; it may have been when the load began.
+/// How many documents a crash has taken from the load, `None` where it took nothing. `unlogged` says whether the
+/// table is unlogged now. One that was made unlogged since the load began has no line of it: its rows tell.
 pub(super) async fn emptied(
     transaction: &Transaction<'_>,
     schema: &Schema,
     load_id: i64,
     unlogged: bool,
 ) -> Result<Option<u64>, Error> {
-    let row = transaction.query_opt(&schema.sql(include_str!("unlogged_emptied.sql")), &[&load_id, &unlogged]).await?;
-    let row = row.filter(|row| row.get("emptied"));
-    Ok(row.map(|row| u64::try_from(row.get::<_, i64>("documents")).unwrap_or(0)))
+    let row = transaction.query_opt(&schema.sql(include_str!("unlogged_emptied.sql")), &[&load_id]).await?;
+    let Some(row) = row.filter(|row| !row.get::<_, bool>("has_line")) else { return Ok(None) };
+    let emptied = row.get("had_line")
+        || unlogged && {
+            let any = format!("select exists (select from {})", row.get::<_, String>("table"));
+            !transaction.query_one(&any, &[]).await?.get::<_, bool>(0)
+        };
+    Ok(emptied.then(|| u64::try_from(row.get::<_, i64>("documents")).unwrap_or(0)))
 }
 
 /// Loads into an unlogged table that a crash of the server has emptied since.
