@@ -375,3 +375,29 @@ async fn who_does_not_own_the_table_is_told_who_does() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_document_that_breaks_a_check_is_a_reject_also_where_the_stored_one_would_stay() {
+    each_build(async |db| {
+        let client = db.client().await;
+        let files = Files::new();
+        let lines = |version: u32, kind: &str| -> String {
+            (0..600).map(|n| format!("{{\"id\":\"k{n:03}\",\"n\":{version}{kind}}}\n")).collect()
+        };
+        let (good, bad) = (files.write("good", lines(2, ",\"kind\":1")), files.write("bad", lines(1, "")));
+        for (n, mode) in ["keep", "newest:n:bigint"].iter().enumerate() {
+            for arrays_rows_max in [0, 1_000] {
+                let table = format!("public.kept_{n}_{arrays_rows_max}");
+                let mut wanted = checking(&table, good.clone(), &["doc ? 'kind'"]);
+                wanted.mode = mode.parse().unwrap();
+                wanted.arrays_rows_max = arrays_rows_max;
+                run(&db.url(), &wanted).await;
+                wanted.sources = vec![bad.clone()];
+                let receipt = run(&db.url(), &wanted).await.receipt;
+                assert_eq!(receipt.counters.rejected, 600, "{mode} {receipt:?}");
+                assert_eq!(rejects(&client, receipt.load_id).await.len(), 600);
+            }
+        }
+    })
+    .await;
+}

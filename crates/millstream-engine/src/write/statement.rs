@@ -86,7 +86,9 @@ impl Target {
         });
         // An upsert judges a document by itself before it is merged into a stored one, a merge does not.
         let folds = mode.stores_documents() || !collection.judges;
-        let merge = (collection.joins && folds).then(|| {
+        // A document that is put aside for a stored one is judged by an upsert, and not by a merge.
+        let merges = collection.joins && (mode.replaces() || !collection.judges);
+        let merge = merges.then(|| {
             fill(include_str!("merge.sql")).replace("{values}", &values.join(", ")).replace("{matched}", &matched)
         });
         let upsert = |filter: &str, action: &str| {
