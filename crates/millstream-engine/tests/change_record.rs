@@ -136,6 +136,22 @@ async fn the_changes_of_every_writer_reach_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_replication_would_write_reaches_the_model() {
+    each_build(async |db| {
+        let client = db.client().await;
+        published(&db, "public.replicated", "public.model").await;
+        let replicated = "set session_replication_role = replica;
+             insert into public.replicated values ('new', '{\"value\": 1}'), ('other', '{\"value\": 2}');
+             update public.replicated set id = 'newer' where id = 'new'; reset session_replication_role";
+        client.batch_execute(replicated).await.expect("the server answers");
+        let done = refresh_on(&db, &["public.model"], Some("incremental")).await.unwrap();
+        assert_eq!(done[0].way, "incremental");
+        assert_eq!(differences(&client, "public.replicated", "public.model").await, 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_every_mode_makes_of_documents_reaches_the_model() {
     each_build(async |db| {
         let client = db.client().await;

@@ -16,6 +16,11 @@ const DAMAGES: &[(&str, &str)] = &[
     ("alter table public.things disable trigger user", "a trigger of the collection is disabled"),
     ("alter table public.things set unlogged", "the collection was made unlogged, the record not"),
     ("alter table public.things set logged", "the collection was made logged, the record not"),
+    ("alter table public.things alter doc type jsonb using doc - 'b'", "a column of its key, or doc, was altered"),
+    (
+        "alter table public.things rename doc to other; alter table public.things rename other to doc",
+        "a column of its key, or doc, was altered",
+    ),
 ];
 
 async fn why(db: &TestDatabase, model: &str) -> String {
@@ -192,8 +197,10 @@ async fn a_key_of_another_name_or_type_keeps_no_writer_back_and_is_cast_by_nobod
         let client = two_models(&db).await;
         let (record, trigger) = names(&client).await;
         // A cast of the owner's own, which the record's functions would call with the publisher's rights.
-        let renamed = "alter table public.things rename id to name;
-             update public.things set doc = '{\"a\": 5}' where name = 'k10';
+        client.batch_execute("alter table public.things rename id to name").await.unwrap();
+        let error = refresh_on(&db, &["first"], None).await.expect_err("its key is gone");
+        assert!(error.to_string().contains("is made of the column id, which things has no more"), "{error}");
+        let renamed = "update public.things set doc = '{\"a\": 5}' where name = 'k10';
              update public.things set name = 'new' where name = 'k11';
              alter table public.things rename name to id";
         let cast = format!(

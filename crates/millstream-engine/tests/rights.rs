@@ -144,6 +144,32 @@ async fn a_record_that_the_owner_of_a_model_may_not_make_again_costs_swaps() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_role_that_may_not_read_the_record_of_another_is_told_before_it_has_a_model() {
+    each_build(async |db| {
+        let roles = Roles::new(&db).await;
+        let Roles { client, superuser, owner, owned, .. } = &roles;
+        publish_as(superuser, &wanted("things", "first", &[], &[], None)).await.unwrap();
+        let other = wanted("things", "second", &["a:int=a"], &["a"], None);
+        let error = publish_as(owned, &other).await.expect_err("the record is another role's");
+        let hint = error.hint().expect("a way out");
+        let grant = hint.strip_prefix("as that role: ").expect("a statement");
+        assert!(
+            error.to_string().contains("on the record of another role") && grant.ends_with(owner),
+            "{error}: {hint}"
+        );
+        client.batch_execute(grant).await.unwrap();
+        publish_as(owned, &other).await.unwrap();
+        refresh_as(owned, "second", None).await.unwrap();
+        client.batch_execute("update public.things set doc = '{\"a\": -5}' where id = 'k7'").await.unwrap();
+        let done = refresh_as(owned, "second", None).await.unwrap();
+        assert_eq!((done[0].way, done[0].warnings.len()), ("incremental", 0), "{done:?}");
+        assert_eq!(number(client, "select count(*) from public.second where a = -5").await, 1);
+        roles.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn segments_of_another_role_keep_no_refresh_back() {
     each_build(async |db| {
         let roles = Roles::new(&db).await;

@@ -51,14 +51,44 @@ impl Listened<'_> {
     pub(super) async fn turn_on(&self, client: &impl GenericClient) -> Result<(), Error> {
         let exists = "select pg_catalog.to_regclass($1) is not null";
         if client.query_one(exists, &[&self.record()]).await?.get(0) {
-            return Ok(());
+            return self.require_rights(client).await;
         }
         let wait_ms = PUBLISH_LOCK_WAIT.as_millis();
         client.batch_execute(&format!("set local lock_timeout = {wait_ms}")).await?;
         // A model in another schema may listen to the same table.
         let oid = "select oid from pg_catalog.pg_namespace where nspname = $1";
         let oid: u32 = client.query_one(oid, &[&self.schema.name()]).await?.get(0);
-        Ok(client.batch_execute(&self.definition(&format!("{TRIGGER_PREFIX}{oid}_"))).await?)
+        let trigger = format!("{TRIGGER_PREFIX}{oid}_");
+        client.batch_execute(&self.definition(&trigger)).await?;
+        let columns = client.query_one(include_str!("columns.sql"), &[&self.table_oid]).await?;
+        let columns = quote_literal(columns.get(0));
+        client.batch_execute(&format!("comment on table {} is {columns}", self.record())).await?;
+        let owns = "select pg_catalog.pg_has_role(relowner, 'usage') from pg_catalog.pg_class where oid = $1";
+        if client.query_one(owns, &[&self.table_oid]).await?.get(0) {
+            // Else what a replication writes would be on no record.
+            let always = ["insert", "update", "delete", "truncate", "key"]
+                .map(|what| format!("alter table {} enable always trigger {trigger}{what};", self.table));
+            client.batch_execute(&always.concat()).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the role can keep models up by the record, which may be another role's.
+    async fn require_rights(&self, client: &impl GenericClient) -> Result<(), Error> {
+        let may = "select bool_and(pg_catalog.has_table_privilege($1, privilege)), current_user::text
+                   from pg_catalog.unnest('{select, insert, delete}'::text[]) as privilege";
+        let row = client.query_one(may, &[&self.record()]).await?;
+        if row.get(0) {
+            return Ok(());
+        }
+        Err(Error::Request {
+            problem: format!("the changes of {} are on the record of another role", self.table),
+            hint: format!(
+                "as that role: grant select, insert, delete on {} to {}",
+                self.record(),
+                row.get::<_, &str>(1)
+            ),
+        })
     }
 
     /// A function of the record's triggers.

@@ -5,7 +5,7 @@ use super::figures::bloat;
 use super::repair::repair;
 use super::republish::indexed;
 use super::storage::{GENERATIONS, Storage};
-use super::subject::{Subject, lock_collections, rows_estimate, subjects};
+use super::subject::{Subject, lock_collections, require_columns, rows_estimate, subjects};
 use super::switch::Switch;
 use super::uncast::{Uncast, uncast};
 use super::{Applied, Refresh, found_again, is_unlogged, lock, refresh_session, swap};
@@ -254,6 +254,7 @@ async fn attempt(
     request: &RefreshRequest,
     last: bool,
 ) -> Result<Option<Vec<Done>>, Error> {
+    require_columns(client, subjects).await?;
     let (mut ways, mut reasons) = (Vec::new(), Vec::new());
     for subject in subjects {
         let (way, _, reason) = subject.choose(client, request.way.as_deref(), last).await?;
@@ -363,8 +364,14 @@ async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed)
             client.batch_execute(&format!("analyze {}", storage.parts())).await?;
         }
         refreshed.uncast = uncast(client, &subject.derivation(&storage), &shown, "true").await?;
-    } else if is_littered(client, &shown).await? {
-        client.batch_execute(&format!("vacuum (analyze) {shown}")).await?;
+    } else {
+        if !model.definition.materialized {
+            // What readers kept from going after a swap.
+            clear(client, &[(&storage, Storage::other(model.serving))], Duration::ZERO).await?;
+        }
+        if is_littered(client, &shown).await? {
+            client.batch_execute(&format!("vacuum (analyze) {shown}")).await?;
+        }
     }
     refreshed.bloat_bytes = bloat(client, &storage, &model).await?;
     Ok(())

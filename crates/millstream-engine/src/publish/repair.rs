@@ -63,8 +63,8 @@ impl Listened<'_> {
     /// Why the record cannot be believed, as a clause; `None` where it can.
     pub(super) async fn unheard(&self, client: &impl GenericClient) -> Result<Option<String>, Error> {
         let [record, key] = ["record", "key"].map(|what| format!("{}()", self.function(what)));
-        let sql = include_str!("unheard.sql");
-        let row = client.query_opt(sql, &[&self.table_oid, &self.record(), &record, &key]).await?;
+        let sql = include_str!("unheard.sql").replace("{columns}", include_str!("columns.sql"));
+        let row = client.query_opt(&sql, &[&self.table_oid, &self.record(), &record, &key]).await?;
         Ok(row.and_then(|row| row.get(0)))
     }
 

@@ -151,6 +151,28 @@ pub(super) async fn subjects<'a>(
     Ok(subjects)
 }
 
+/// Makes sure that the collections have the columns that their models are made of.
+///
+/// # Errors
+/// [`Error::Model`] names the first that was renamed or dropped.
+pub(super) async fn require_columns(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
+    for Subject { model, collection, .. } in subjects {
+        let columns: Vec<&str> = collection.key.iter().map(|column| column.name.as_str()).chain(["doc"]).collect();
+        if let Some(gone) = client.query_opt(include_str!("columns_gone.sql"), &[&model.table_oid, &columns]).await? {
+            return Err(Error::Model {
+                model: model.name.clone(),
+                problem: format!(
+                    "is made of the column {}, which {} has no more",
+                    gone.get::<_, &str>(0),
+                    collection.name
+                ),
+                hint: "give the column its name back".into(),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Keeps the tables of the collections as they are until the transaction ends, and makes sure that their names are
 /// still theirs. A lock takes no snapshot, the first look does: whoever rewrites or empties one of the tables comes
 /// before it or waits for the end.

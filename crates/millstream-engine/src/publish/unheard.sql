@@ -1,5 +1,6 @@
--- Why the record cannot be believed, null where it can: every trigger is there and fires, and a crash that empties the
--- collection empties the record too. Triggers are known by what they call, so that a model in another schema has its own.
+-- Why the record cannot be believed, null where it can: every trigger is there and fires, a crash that empties the
+-- collection empties the record too, and key and doc are what they were when it was made. Triggers are known by what
+-- they call, so that a model in another schema has its own.
 select case
         when kept.oid is null then 'it was dropped'
         when fired.present <> 5 then 'a trigger of the collection was dropped'
@@ -8,6 +9,8 @@ select case
             then 'the collection inherits, or is inherited from'
         when kept.relpersistence = 'u' and written.relpersistence <> 'u' then 'the collection was made logged, the record not'
         when kept.relpersistence <> 'u' and written.relpersistence = 'u' then 'the collection was made unlogged, the record not'
+        when pg_catalog.obj_description(kept.oid, 'pg_class') is distinct from (
+{columns}        ) then 'a column of its key, or doc, was altered'
     end
 from pg_catalog.pg_class as written
 left join pg_catalog.pg_class as kept on kept.oid = pg_catalog.to_regclass($2)

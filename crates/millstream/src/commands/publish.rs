@@ -34,12 +34,12 @@ Examples:
 /// index that is left out is dropped, and so is --where. `millstream models --output json` shows what it is made of.
 /// The collection is locked for a moment, for which its writers are waited for 5 s.
 ///
-/// Rename no column of the collection's key while it has a model that is not materialized: every write would fail
-/// until the column has its name again. And enable none of Millstream's triggers on it by hand that was disabled:
-/// what was changed meanwhile is on no record. The next refresh does it and builds the model anew.
+/// While a column of the collection's key, or doc, has another name, no refresh is possible; the one after that builds the
+/// model anew, and so does the one after any `alter column` of them. Enable none of Millstream's triggers by hand
+/// that was disabled: what was changed meanwhile is on no record. The next refresh does it and builds the model anew.
 ///
-/// Changes of rows reach the model, nothing else: what an expression of --where or --select looks up elsewhere, and
-/// `alter type` of a type that it uses, or `alter table` that rewrites key or doc (`using`), change it only by
+/// Changes of rows reach the model, nothing else: what an expression of --where or --select looks up elsewhere or
+/// makes of the clock, and `alter type` of a type that it uses, change it only by
 /// `millstream refresh MODEL --way swap`. An expression must not
 /// look into another model, which it may find empty beside a swap of that one. On a hot standby a repeatable-read
 /// transaction that is older than a swap, and reads the model only afterwards, finds it empty.

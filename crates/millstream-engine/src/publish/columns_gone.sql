@@ -1,0 +1,12 @@
+-- The first of the columns that a table has no more.
+select named.attname
+from pg_catalog.unnest($2::text[]) with ordinality as named (attname, nth)
+where not exists (
+    select
+    from pg_catalog.pg_attribute a
+    where a.attrelid = $1
+      and a.attname = named.attname
+      and not a.attisdropped
+)
+order by named.nth
+limit 1
