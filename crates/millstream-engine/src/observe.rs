@@ -52,7 +52,7 @@ pub enum Event {
     Retry {
         /// The lane that met the error.
         lane: u16,
-        /// Tries so far.
+        /// Tries in a row that failed.
         attempt: u32,
         /// Wait before the next try.
         after: Duration,

@@ -25,6 +25,6 @@ pub use error::{ERROR_KINDS, Error, ErrorKind};
 pub use hash::hash_text;
 pub use identifier::{quote_identifier, quote_literal, quote_qualified};
 pub use pooler::ensure_session_pooling;
-pub use retry::retry_delay;
+pub use retry::{Failures, retry_delay};
 pub use session::SessionSettings;
 pub use sqlstate::{classify, kind_of};

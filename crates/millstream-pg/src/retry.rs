@@ -14,6 +14,31 @@ pub fn retry_delay(attempt: u32, kind: ErrorKind) -> Option<Duration> {
     delay(attempt, kind, fastrand::f64())
 }
 
+/// Failures in a row, which may be of several kinds: a server that restarts is unreachable for a while, and then
+/// read-only until it is promoted. Each kind has its own patience.
+#[derive(Debug, Default)]
+pub struct Failures {
+    counts: Vec<(ErrorKind, u32)>,
+}
+
+impl Failures {
+    /// Counts one more and gives its wait, as [`retry_delay`] does.
+    pub fn next(&mut self, kind: ErrorKind) -> Option<Duration> {
+        let known = self.counts.iter().position(|(counted, _)| *counted == kind);
+        let n = known.unwrap_or_else(|| {
+            self.counts.push((kind, 0));
+            self.counts.len() - 1
+        });
+        self.counts[n].1 += 1;
+        retry_delay(self.counts[n].1, kind)
+    }
+
+    /// How many there were, of all kinds.
+    pub fn count(&self) -> u32 {
+        self.counts.iter().map(|(_, count)| count).sum()
+    }
+}
+
 /// One kind of failure worth another try.
 struct Policy {
     kind: ErrorKind,
@@ -63,6 +88,20 @@ mod tests {
             assert!(waits.is_sorted(), "{kind:?}");
             assert!(waits.iter().sum::<Duration>() < PATIENCE_MAX, "{kind:?} waits too long");
         }
+    }
+
+    #[test]
+    fn each_kind_has_its_own_patience() {
+        let mut failures = Failures::default();
+        for n in 1..=40 {
+            assert!(failures.next(ErrorKind::Unreachable).is_some());
+            assert_eq!(failures.count(), n);
+        }
+        for _ in 0..2 {
+            assert!(failures.next(ErrorKind::Cancelled).is_some());
+        }
+        assert!(failures.next(ErrorKind::Cancelled).is_none(), "who cancels three times means it");
+        assert!(failures.next(ErrorKind::Unreachable).is_some());
     }
 
     #[test]

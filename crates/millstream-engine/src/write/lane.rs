@@ -16,7 +16,7 @@ use crate::limits::{HELD_BATCHES_MAX, REJECT_ROWS};
 use crate::merge::Written;
 use crate::observe::Event;
 use millstream_model::Counters;
-use millstream_pg::{Connection, retry_delay};
+use millstream_pg::{Connection, Failures, retry_delay};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -139,14 +139,14 @@ impl Lane {
     /// Makes sure of the batches that are kept by one more commit, or gives back those that the
     /// server has lost.
     async fn flush(&mut self) -> Result<Vec<Vec<Part>>, Error> {
-        let mut attempt = 1;
+        let mut failures = Failures::default();
         loop {
             let Err(error) = self.touch().await else {
                 self.kept.clear();
                 return Ok(Vec::new());
             };
-            self.report.pause(&self.setup, &mut attempt, error).await?;
-            if let Found::Lost(lost) = self.recover(&mut attempt, false).await? {
+            self.report.pause(&self.setup, &mut failures, error).await?;
+            if let Found::Lost(lost) = self.recover(&mut failures, false).await? {
                 return Ok(lost);
             }
         }
@@ -200,7 +200,7 @@ impl Lane {
     async fn commit(&mut self, batch: Batch) -> Result<Vec<Vec<Part>>, Error> {
         let durability = self.setup.target.durability;
         self.flushing = durability.keeps() && self.kept.is_full(self.setup.batch_bytes_max);
-        let mut attempt = 1;
+        let mut failures = Failures::default();
         loop {
             self.sent = None;
             let error = match self.attempt(&batch).await {
@@ -208,8 +208,8 @@ impl Lane {
                 Ok(false) => return Ok(batch.halves()),
                 Err(error) => error,
             };
-            self.report.pause(&self.setup, &mut attempt, error).await?;
-            match self.recover(&mut attempt, true).await? {
+            self.report.pause(&self.setup, &mut failures, error).await?;
+            match self.recover(&mut failures, true).await? {
                 Found::Same => {}
                 Found::Committed => break,
                 Found::Lost(mut lost) => {
@@ -236,7 +236,7 @@ impl Lane {
 
     /// Reconnects where needed and finds out what is committed; `sent` says whether a batch was on
     /// its way.
-    async fn recover(&mut self, attempt: &mut u32, sent: bool) -> Result<Found, Error> {
+    async fn recover(&mut self, failures: &mut Failures, sent: bool) -> Result<Found, Error> {
         if !self.link.connection.client.is_closed()
             && self.link.connection.client.batch_execute("rollback").await.is_ok()
         {
@@ -245,7 +245,7 @@ impl Lane {
         loop {
             match self.reconnect(sent).await {
                 Ok(found) => return Ok(found),
-                Err(error) => self.report.pause(&self.setup, attempt, error).await?,
+                Err(error) => self.report.pause(&self.setup, failures, error).await?,
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::engine::RejectLimits;
 use crate::error::Error;
 use crate::failpoint;
 use crate::observe::{Event, Observer, Tally};
-use millstream_pg::{ConnInfo, Connection, ErrorKind, retry_delay};
+use millstream_pg::{ConnInfo, Connection, ErrorKind, Failures};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,14 +48,18 @@ pub(crate) struct LaneReport {
 impl LaneReport {
     /// Tells of an error that may pass and waits before the next try; gives the error back when it
     /// will not, or has not for too long.
-    pub(super) async fn pause(&mut self, setup: &LaneSetup, attempt: &mut u32, error: Error) -> Result<(), Error> {
+    pub(super) async fn pause(
+        &mut self,
+        setup: &LaneSetup,
+        failures: &mut Failures,
+        error: Error,
+    ) -> Result<(), Error> {
         let kind = error.kind();
-        let Some(after) = retry_delay(*attempt, kind) else { return Err(error) };
+        let Some(after) = failures.next(kind) else { return Err(error) };
         self.retries += 1;
         self.deadlocks += u64::from(kind == ErrorKind::Deadlock);
-        let retry = Event::Retry { lane: setup.lane, attempt: *attempt, after, error: error.to_string() };
+        let retry = Event::Retry { lane: setup.lane, attempt: failures.count(), after, error: error.to_string() };
         setup.observer.event(retry);
-        *attempt += 1;
         tokio::time::sleep(after).await;
         Ok(())
     }

@@ -14,7 +14,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt;
 use millstream_model::key_bytes::put_copy_fields;
 use millstream_model::{CollectionName, Counters, KeyType, Position};
-use millstream_pg::{Connection, quote_identifier};
+use millstream_pg::{Connection, Failures, quote_identifier};
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use tokio::sync::mpsc;
@@ -147,7 +147,7 @@ impl Appender {
     /// retrying does not mend. Everything before it is committed.
     pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Part>) -> Result<LaneReport, Error> {
         while let Some(first) = queue.recv().await {
-            let (mut parts, mut attempt) = (vec![first], 1);
+            let (mut parts, mut failures) = (vec![first], Failures::default());
             let counters = loop {
                 let error = match self.segment(&mut parts, &mut queue).await {
                     Ok(counters) => break counters,
@@ -156,8 +156,8 @@ impl Appender {
                 if !self.plan().holds() {
                     return Err(error);
                 }
-                self.report.pause(&self.setup, &mut attempt, error).await?;
-                if self.recover(&mut attempt).await? {
+                self.report.pause(&self.setup, &mut failures, error).await?;
+                if self.recover(&mut failures).await? {
                     break counted(&parts);
                 }
             };
@@ -300,7 +300,7 @@ impl Appender {
     }
 
     /// A new connection, since a COPY may be open on the old one; whether the segment on its way was committed.
-    async fn recover(&mut self, attempt: &mut u32) -> Result<bool, Error> {
+    async fn recover(&mut self, failures: &mut Failures) -> Result<bool, Error> {
         loop {
             match self.reconnect().await {
                 Ok(committed) => {
@@ -312,7 +312,7 @@ impl Appender {
                         _ => Err(Error::Ledger("a lane's row counts segments that the lane did not send")),
                     };
                 }
-                Err(error) => self.report.pause(&self.setup, attempt, error).await?,
+                Err(error) => self.report.pause(&self.setup, failures, error).await?,
             }
         }
     }
