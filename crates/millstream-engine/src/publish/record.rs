@@ -120,6 +120,7 @@ impl Listened<'_> {
                 &all(&|n, _, _| format!("alter table {record} alter key{n} set storage external;"), "\n"),
             )
             .replace("{names}", &all(&|n, _, _| format!("key{n}"), ", "))
+            .replace("{key_names}", &all(&|_, name, _| name.to_owned(), ", "))
             .replace("{arrays}", &all(&|_, name, _| format!("array_agg(changed.{name})"), ", "))
             .replace("{old_arrays}", &all(&|_, name, _| format!("array[old.{name}]"), ", "))
             .replace("{key_changes}", &all(&|_, name, _| format!("old.{name} is distinct from new.{name}"), " or "))

@@ -39,7 +39,7 @@ begin
         if counted.changed_keys <= {keys_max} and pg_table_size({record_literal}) < {bytes_max} then
             insert into {record} (keys, {names})
             select count(*), {arrays}
-            from (select *, row_number() over () / {row_keys} as millstream_part from changed) as changed
+            from (select {key_names}, row_number() over () / {row_keys} as millstream_part from changed) as changed
             group by changed.millstream_part;
             return null;
         end if;
