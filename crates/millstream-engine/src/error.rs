@@ -156,8 +156,11 @@ pub enum Error {
         /// What it has added up, and how that differs.
         problem: String,
     },
-    /// Another run has taken the load over, or its record is gone.
-    #[error("load {load_id} is not this run's any more: another run has taken it over, or it was forgotten")]
+    /// Another run has taken the load over, it was settled while its sessions were lost, or its record is gone.
+    #[error(
+        "load {load_id} is not this run's any more: another run has taken it over, it was forgotten, or what \
+         takes effect after it was written while its sessions were lost"
+    )]
     Fenced {
         /// The load's number.
         load_id: i64,
@@ -278,7 +281,11 @@ impl Error {
                  was added before"
                     .into(),
             ),
-            Self::Fenced { .. } => Some("only one run of a load commits; this one has committed nothing since".into()),
+            Self::Fenced { .. } => Some(
+                "only one run of a load commits, and this one has committed nothing since; if no other does, run the \
+                 same command again: it goes on where this one stopped"
+                    .into(),
+            ),
             Self::CommitsLost { .. } => {
                 Some("run the same command again: it goes on from what the server still has".into())
             }

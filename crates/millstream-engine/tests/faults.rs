@@ -1,12 +1,13 @@
 //! Loads that meet servers and networks which break.
 
-use crate::scene::{Files, Stream, request, stored, surroundings};
+use crate::log::{appending, compacted, schema};
+use crate::scene::{Files, Stream, request, run, stored, surroundings};
 use millstream_engine::store::{Schema, loads};
-use millstream_engine::{Error, Event, LoadRequest, StopReason, load};
+use millstream_engine::{Error, Event, Layout, LoadRequest, StopReason, load};
+use millstream_model::KeyRequest;
 use millstream_pg::ErrorKind;
 use millstream_testkit::{Cases, Proxy, Server, Settings, StopMode, builds, connect, database, each_build};
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::time::Duration;
 use tokio_postgres::Client;
 
@@ -85,16 +86,7 @@ async fn a_load_is_still_refused_to_others_after_a_restart_of_the_server() {
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let url = server.url("postgres");
         let files = Files::new();
-        let pipe = files.write("stem", "") + ".pipe";
-        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        let (more, documents) = std::sync::mpsc::channel::<String>();
-        std::thread::spawn({
-            let pipe = pipe.clone();
-            move || {
-                let mut pipe = std::fs::OpenOptions::new().write(true).open(pipe).expect("a pipe");
-                documents.iter().for_each(|text| pipe.write_all(text.as_bytes()).expect("it is read"));
-            }
-        });
+        let (pipe, more) = files.pipe("held");
         let mut wanted = request("held", "id:text", &[pipe]);
         (wanted.source_name, wanted.lanes) = (Some("held".into()), Some(2));
         let (around, _) = surroundings(&url);
@@ -125,6 +117,76 @@ async fn a_load_is_still_refused_to_others_after_a_restart_of_the_server() {
         let receipt = outcome.expect("the load begins").receipt;
         assert_eq!((receipt.finished, receipt.counters.inserted), (true, 3), "{receipt:?}");
     }
+}
+
+#[tokio::test]
+async fn a_run_that_was_lost_commits_nothing_behind_what_takes_effect_after_it() {
+    each_build(async |db| {
+        let server = millstream_testkit::shared(db.build()).await;
+        for into_table in [false, true] {
+            let name = if into_table { "passed" } else { "merged" };
+            let files = Files::new();
+            let (pipe, more) = files.pipe("older");
+            let mut older = appending(name, &[pipe], 1);
+            // Else it reads on to see of which type it is.
+            older.key = KeyRequest::parse_list("id:text").expect("a key");
+            (older.source_name, older.lanes) = (Some("older".into()), Some(1));
+            let mut newer = appending(name, &[files.write("newer", "{\"id\":\"a\",\"value\":2}\n")], 1);
+            if into_table {
+                newer.layout = Layout::by_name("table").expect("a layout");
+            }
+            let proxy = Proxy::start(format!("127.0.0.1:{}", server.port())).await;
+            let database = db.client().await.query_one("select current_database()", &[]).await.unwrap();
+            let url = server.url_at(&proxy.address.to_string(), database.get(0));
+            let (around, _) = surroundings(&url);
+            let meanwhile = async {
+                more.send("{\"id\":\"a\",\"value\":1}\n".into()).unwrap();
+                while around.tally.documents() < 1 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                proxy.set(|traffic| traffic.closed = true);
+                proxy.cut();
+                let client = db.client().await;
+                let sessions = "select exists (select from pg_stat_activity where application_name like 'millstream%'
+                                and datname = current_database() and pid <> pg_backend_pid())";
+                while client.query_one(sessions, &[]).await.unwrap().get(0) {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                // What it has appended is its own, and no reason to settle it.
+                assert_eq!(compacted(&db, name, 1).await.unwrap().segments, 1);
+                let older = async || {
+                    let all = loads::list(&client, &schema()).await.unwrap();
+                    let first =
+                        all.into_iter().filter(|one| one.collection.ends_with(name)).min_by_key(|one| one.load_id);
+                    first.map(|one| (one.state, one.stop_reason)).expect("it is on record")
+                };
+                assert_eq!(older().await.0, "crashed");
+                run(&db.url(), &newer).await;
+                compacted(&db, name, 1).await.unwrap();
+                assert_eq!(stored(&db, name).await["a"], 2);
+                let (state, why) = older().await;
+                assert_eq!(state, "stopped");
+                assert!(why.unwrap().starts_with("its sessions were lost, and a "));
+                proxy.set(|traffic| traffic.closed = false);
+                let _ = more.send("{\"id\":\"a\",\"value\":3}\n".into());
+                drop(more);
+            };
+            let begun = async { Box::pin(load(&older, &around)).await.expect("the load begins") };
+            let (outcome, ()) = tokio::join!(begun, meanwhile);
+            assert_eq!(outcome.error.as_ref().map(Error::kind), Some(ErrorKind::Fenced), "{outcome:?}");
+            compacted(&db, name, 1).await.unwrap();
+            assert_eq!(stored(&db, name).await["a"], 2);
+            let (pipe, more) = files.pipe("again");
+            older.sources = vec![pipe];
+            more.send("{\"id\":\"a\",\"value\":1}\n{\"id\":\"a\",\"value\":3}\n".into()).unwrap();
+            drop(more);
+            let again = run(&db.url(), &older).await.receipt;
+            assert_eq!((again.finished, again.resumed_from, again.counters.appended), (true, Some(1), 2));
+            compacted(&db, name, 1).await.unwrap();
+            assert_eq!(stored(&db, name).await["a"], 3);
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

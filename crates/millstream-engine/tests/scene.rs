@@ -5,9 +5,11 @@ use millstream_model::KeyRequest;
 use millstream_pg::{ConnInfo, Environment};
 use millstream_testkit::TestDatabase;
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::process::Command;
+use std::sync::{Arc, Mutex, mpsc};
 
 /// Files that live as long as the test.
 pub(crate) struct Files {
@@ -23,6 +25,20 @@ impl Files {
         let path: PathBuf = self.dir.path().join(name);
         std::fs::write(&path, content).expect("the file can be written");
         path.display().to_string()
+    }
+
+    /// A pipe, and what is to come out of it as long as the sender lives.
+    pub(crate) fn pipe(&self, name: &str) -> (String, mpsc::Sender<String>) {
+        let path = self.write(name, "") + ".pipe";
+        assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo runs").success());
+        let (more, documents) = mpsc::channel::<String>();
+        let into = path.clone();
+        std::thread::spawn(move || {
+            let mut into = std::fs::OpenOptions::new().write(true).open(into).expect("a pipe");
+            // A load that stops early reads no further.
+            documents.iter().try_for_each(|text| into.write_all(text.as_bytes()))
+        });
+        (path, more)
     }
 }
 

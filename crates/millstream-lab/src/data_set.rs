@@ -67,6 +67,9 @@ pub struct DataSet {
     pub documents: u64,
     /// Seed of keys, documents and orders.
     pub seed: u64,
+    /// Rounds that its subjects are to take; those of the record where it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u32>,
 }
 
 impl DataSet {
@@ -90,6 +93,7 @@ impl DataSet {
             document_bytes,
             documents: scaled(1).max(least),
             seed,
+            rounds: None,
         }
     }
 

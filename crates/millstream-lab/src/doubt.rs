@@ -1,7 +1,6 @@
 //! Doubts: what a record itself says against its numbers, printed beside them.
 
 use crate::data_set::DataSet;
-use crate::experiment::Experiment;
 use crate::record::Record;
 use crate::sample::{Sample, number};
 use crate::spread::Spread;
@@ -82,8 +81,7 @@ fn no_autovacuum(record: &Record) -> Vec<String> {
 
 fn unfinished(record: &Record) -> Vec<String> {
     let last = record.data_sets.last();
-    let rounds = |set: &DataSet| Experiment::by_name(&set.experiment).map_or(1, |one| one.rounds(record.rounds));
-    let finished = last.is_some_and(|set| round_count(record, set) == rounds(set));
+    let finished = last.is_some_and(|set| round_count(record, set) == set.rounds.unwrap_or(record.rounds));
     when(!finished, || "the run was given up before its end".to_owned())
 }
 
@@ -269,6 +267,18 @@ mod tests {
     #[test]
     fn a_calm_record_raises_no_doubt() {
         assert_eq!(doubts(&calm()), [""; 0]);
+    }
+
+    #[test]
+    fn a_run_is_finished_when_its_last_data_set_has_its_own_rounds() {
+        let unfinished = |rounds| {
+            let mut record = calm();
+            record.data_sets[0].rounds = rounds;
+            !unfinished(&record).is_empty()
+        };
+        assert!(!unfinished(None), "records of older programs tell no more than the rounds asked for");
+        assert!(!unfinished(Some(3)));
+        assert!(unfinished(Some(9)));
     }
 
     #[test]

@@ -10,8 +10,8 @@ use crate::limits::{
     COMPACTION_WORKERS_MAX, DROP_LOCK_WAIT, LOAD_LOCK_POLL, REFRESH_SETTINGS,
 };
 use crate::store::collections::Collection;
-use crate::store::segments::{self, Segment};
-use crate::store::{Schema, models};
+use crate::store::segments::{self, Run, Segment};
+use crate::store::{Schema, models, settle_lost};
 use merge::Merge;
 use millstream_pg::{ConnInfo, SessionSettings};
 use serde::Serialize;
@@ -51,9 +51,9 @@ pub async fn compact(
     workers: Option<usize>,
 ) -> Result<Compacted, Error> {
     let started = Instant::now();
-    let connection = millstream_pg::connect(db, &session("millstream compact")).await?;
+    let mut connection = millstream_pg::connect(db, &session("millstream compact")).await?;
     connection.require_writable()?;
-    let client = &connection.client;
+    let client = &mut connection.client;
     let table_oid = collection.table_oid;
     let mut done = Compacted::default();
     let Some(last) = segments::list(client, schema, table_oid).await?.iter().map(|s| s.segment_id).max() else {
@@ -75,7 +75,7 @@ pub async fn compact(
     let left = segments::list(client, schema, table_oid).await?;
     done.left = left.len();
     if let Some(newest) = left.last() {
-        let oldest = segments::runs_at_work(client, schema, table_oid).await?.into_iter().next();
+        let oldest = segments::oldest_at_work(client, schema, table_oid).await?;
         // Those that the run itself has committed meanwhile wait for nothing but the next compaction.
         done.waits_for = oldest.filter(|run| newest.run_order > run.run_order).map(|run| run.load_id);
     }
@@ -102,7 +102,7 @@ async fn lock(client: &Client, collection: &Collection) -> Result<(), Error> {
 /// The segments to merge next: those of a compaction that was broken off, or the first of those that no run at work
 /// can come before any more. The group and its ranges are on record before anything is merged.
 async fn group(
-    client: &Client,
+    client: &mut Client,
     schema: &Schema,
     collection: &Collection,
     last: i64,
@@ -110,7 +110,7 @@ async fn group(
 ) -> Result<Option<Vec<Segment>>, Error> {
     let table_oid = collection.table_oid;
     // First, so that what a run committed that has ended meanwhile is in the list.
-    let oldest = segments::runs_at_work(client, schema, table_oid).await?.into_iter().next();
+    let oldest = first_to_wait_for(client, schema, table_oid).await?;
     let mut all = segments::list(client, schema, table_oid).await?;
     if let Some(begun) = all.iter().find_map(|segment| segment.compaction.clone()) {
         all.retain(|segment| segment.compaction.as_ref() == Some(&begun));
@@ -137,6 +137,18 @@ async fn group(
     let sql = "update {schema}.segment set compaction = $1, bounds = $2 where segment_id = any ($3)";
     client.execute(&schema.sql(sql), &[&begun.0, &begun.1, &ids]).await?;
     Ok(Some(group.into_iter().map(|segment| Segment { compaction: Some(begun.clone()), ..segment }).collect()))
+}
+
+/// The oldest run that documents of others, which take effect after its own, wait for. One whose sessions are lost, as
+/// when the server was restarted, cannot be told from one that was killed, and nothing waits for it.
+async fn first_to_wait_for(client: &mut Client, schema: &Schema, table_oid: u32) -> Result<Option<Run>, Error> {
+    for run in segments::runs(client, schema, table_oid).await? {
+        let why = "its sessions were lost, and a compaction merged documents of a later load";
+        if run.at_work || (run.lost && run.followed && !settle_lost(client, schema, run.load_id, why).await?) {
+            return Ok(Some(run));
+        }
+    }
+    Ok(None)
 }
 
 /// Merges every range of a group that is not merged, each over a connection of its own. Returns the keys written.

@@ -2,9 +2,10 @@
 
 use super::added::{Added, added};
 use super::freeze::refuse_frozen;
+use super::loads::lock_idle;
 use super::lock::{at_work, load_lock_keys};
 use super::schema::Schema;
-use super::segments::refuse_appended;
+use super::segments::{refuse_appended, settle_appending};
 use super::unlogged;
 use super::versions::NamedVersion;
 use crate::durability::Durability;
@@ -115,6 +116,9 @@ pub(crate) async fn open(
         }
     };
     if !identity.layout.appends {
+        refuse_appended(client, schema, identity.table_oid, &identity.collection).await?;
+        settle_appending(client, schema, identity.table_oid).await?;
+        // What they committed before is seen now.
         refuse_appended(client, schema, identity.table_oid, &identity.collection).await?;
     }
     if identity.durability.unlogged {
@@ -310,6 +314,26 @@ async fn settle(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) ->
         .await?;
     transaction.execute(&schema.sql("delete from {schema}.lane where load_id = $1"), &[&load_id]).await?;
     Ok(())
+}
+
+/// Settles a run that has lost its sessions, so that nothing of it is committed when it comes back: what is written
+/// now takes effect after all of its documents. False when it is back already.
+pub(crate) async fn settle_lost(client: &mut Client, schema: &Schema, load_id: i64, why: &str) -> Result<bool, Error> {
+    let transaction = client.transaction().await?;
+    match lock_idle(&transaction, schema, load_id).await {
+        Err(Error::LoadRunning { .. }) => return Ok(false),
+        locked => locked?,
+    }
+    let running = schema.sql("select from {schema}.load where load_id = $1 and state = 'running' for update");
+    if transaction.query_opt(&running, &[&load_id]).await?.is_some() {
+        settle(&transaction, schema, load_id).await?;
+        let receipt = None::<String>;
+        transaction
+            .execute(&schema.sql(include_str!("load_close.sql")), &[&load_id, &"stopped", &why, &receipt])
+            .await?;
+    }
+    transaction.commit().await?;
+    Ok(true)
 }
 
 async fn begin_run(

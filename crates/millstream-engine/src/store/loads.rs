@@ -64,7 +64,7 @@ pub async fn find(client: &Client, schema: &Schema, load_id: i64) -> Result<Opti
 /// [`Error::LoadRunning`] while a process runs it.
 pub async fn forget(client: &mut Client, schema: &Schema, load_id: i64) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
-    lock(&transaction, schema, load_id).await?;
+    lock_idle(&transaction, schema, load_id).await?;
     let removed = transaction.execute(&schema.sql("delete from {schema}.load where load_id = $1"), &[&load_id]).await?;
     transaction.commit().await?;
     Ok(removed > 0)
@@ -92,12 +92,16 @@ pub(super) async fn lock_unfinished(
         )
         .await?;
     for row in unfinished {
-        lock(transaction, schema, row.get(0)).await?;
+        lock_idle(transaction, schema, row.get(0)).await?;
     }
     Ok(())
 }
 
-async fn lock(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
+/// Takes the lock of a load until the transaction ends.
+///
+/// # Errors
+/// [`Error::LoadRunning`] when a session of it lives.
+pub(super) async fn lock_idle(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
     let (class, id) = load_lock_keys(load_id);
     let row = transaction.query_one("select pg_try_advisory_xact_lock($1, $2)", &[&class, &id]).await?;
     let (locked, backend): (bool, _) = (row.get(0), at_work(transaction, schema, load_id).await?);

@@ -21,7 +21,7 @@ pub(crate) use added::Added;
 pub use freeze::{FreezeEstimate, Frozen, freeze, freeze_estimate};
 pub(crate) use lane::{Advance, insert_rejects};
 pub use load::slots_of_lane;
-pub(crate) use load::{Identity, Opened, OwnedLoad, close, lock_again, open};
+pub(crate) use load::{Identity, Opened, OwnedLoad, close, lock_again, open, settle_lost};
 pub use lock::load_lock_keys;
 pub(crate) use registry::{known_collection, remember_collection};
 pub(crate) use schema::DISTINCT_WALK;

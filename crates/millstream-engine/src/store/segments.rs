@@ -1,6 +1,7 @@
 //! The segments of collections in the log layout: which there are, which may be merged, what they and the table hold.
 
 use super::collections::Collection;
+use super::load::settle_lost;
 use super::lock::{LOAD_LOCK_CLASS, at_work};
 use super::schema::Schema;
 use crate::error::Error;
@@ -26,11 +27,19 @@ pub(crate) struct Segment {
     pub(crate) compaction: Option<(i64, Vec<String>)>,
 }
 
-/// A run of a load that may still commit.
-pub(crate) struct RunAtWork {
+/// A run of a load that may not have come to its end.
+#[derive(Debug)]
+pub(crate) struct Run {
     pub(crate) load_id: i64,
     pub(crate) run_order: i64,
-    appends: bool,
+    /// Its documents go into segments.
+    pub(crate) appends: bool,
+    /// A session of it lives, so it may still commit.
+    pub(crate) at_work: bool,
+    /// No session of it lives and nothing has settled it: it was killed, or the server was and it will come back.
+    pub(crate) lost: bool,
+    /// Documents of a later run wait in segments.
+    pub(crate) followed: bool,
 }
 
 /// What a role may know of segments.
@@ -216,23 +225,31 @@ pub(crate) fn appended(schema: &Schema, keys: &str, doc: &str, segments: &[Segme
     rows.collect::<Vec<_>>().join(" union all ")
 }
 
-/// Runs into a table that may still commit, the oldest first.
-pub(crate) async fn runs_at_work(
-    client: &impl GenericClient,
-    schema: &Schema,
-    table_oid: u32,
-) -> Result<Vec<RunAtWork>, Error> {
-    let rows = client.query(&schema.sql(include_str!("runs_at_work.sql")), &[&table_oid, &LOAD_LOCK_CLASS]).await?;
-    let run = |row: &Row| RunAtWork {
+/// Runs into a table that may not have come to their end, the oldest first.
+pub(crate) async fn runs(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<Vec<Run>, Error> {
+    let rows = client.query(&schema.sql(include_str!("runs.sql")), &[&table_oid, &LOAD_LOCK_CLASS]).await?;
+    let run = |row: &Row| Run {
         load_id: row.get("load_id"),
         run_order: row.get("run_order"),
         appends: row.get::<_, &str>("layout") == "log",
+        at_work: row.get("at_work"),
+        lost: row.get("running") && !row.get::<_, bool>("at_work"),
+        followed: row.get("followed"),
     };
     Ok(rows.iter().map(run).collect())
 }
 
+/// The first of the runs into a table that may still commit.
+pub(crate) async fn oldest_at_work(
+    client: &impl GenericClient,
+    schema: &Schema,
+    table_oid: u32,
+) -> Result<Option<Run>, Error> {
+    Ok(runs(client, schema, table_oid).await?.into_iter().find(|run| run.at_work))
+}
+
 /// Refuses to write into the table of a collection whose newest documents are, or are coming, in segments. Only
-/// under the lock that every load takes when it begins does that stay so.
+/// under the lock that every load takes when it begins, and when [`settle_appending`] was called, does that stay so.
 ///
 /// # Errors
 /// [`Error::LoadRunning`], [`Error::Appended`].
@@ -243,8 +260,8 @@ pub(crate) async fn refuse_appended(
     collection: &str,
 ) -> Result<(), Error> {
     // First, because what they commit until they end is in the list then.
-    let runs = runs_at_work(client, schema, table_oid).await?;
-    if let Some(run) = runs.into_iter().find(|run| run.appends) {
+    let runs = runs(client, schema, table_oid).await?;
+    if let Some(run) = runs.into_iter().find(|run| run.at_work && run.appends) {
         let backend = at_work(client, schema, run.load_id).await?;
         return Err(Error::LoadRunning { load_id: run.load_id, backend });
     }
@@ -252,6 +269,21 @@ pub(crate) async fn refuse_appended(
         0 => Ok(()),
         segments => Err(Error::Appended { collection: collection.to_owned(), segments }),
     }
+}
+
+/// Sees to it that runs into a table that have lost their sessions append nothing when they come back.
+///
+/// # Errors
+/// [`Error::LoadRunning`] when one is back already.
+pub(crate) async fn settle_appending(client: &mut Client, schema: &Schema, table_oid: u32) -> Result<(), Error> {
+    for run in runs(client, schema, table_oid).await?.into_iter().filter(|run| run.lost && run.appends) {
+        let why = "its sessions were lost, and a load into the table began";
+        if !settle_lost(client, schema, run.load_id, why).await? {
+            let backend = at_work(client, schema, run.load_id).await?;
+            return Err(Error::LoadRunning { load_id: run.load_id, backend });
+        }
+    }
+    Ok(())
 }
 
 /// Tries to keep compactions of a table away, until the session ends or, with `transaction`, that does.

@@ -1,7 +1,7 @@
 //! The type by which versions are compared, which is a collection's own: tombstones of another one are not found.
 
 use super::schema::Schema;
-use super::segments::runs_at_work;
+use super::segments::oldest_at_work;
 use crate::error::Error;
 use crate::merge::VersionType;
 use millstream_model::CollectionName;
@@ -70,7 +70,7 @@ impl Versions<'_> {
         if known == wanted {
             return Ok(());
         }
-        if let Some(run) = runs_at_work(client, schema, oid).await?.first() {
+        if let Some(run) = oldest_at_work(client, schema, oid).await? {
             return Err(self.differs(known, wanted, &format!("load {} into it is at work", run.load_id)));
         }
         let others = VersionType::all().filter(|other| *other != wanted);

@@ -49,6 +49,7 @@ pub(super) async fn run(
     let mut record = begin(plan, bench, &cast, &control).await?;
     let dir = record::new_dir(plan.out.as_deref(), &record.date, &record.machine)?;
     for (experiment, subjects) in &cast.parts {
+        let rounds = experiment.rounds(plan.rounds);
         for data_set in plan.data_sets(experiment) {
             let standing = subjects.iter().all(|subject| subject.only_reads());
             let task = if standing { "making a table" } else { "writing documents" };
@@ -57,7 +58,6 @@ pub(super) async fn run(
                 true => stand(data_set, experiment, bench, &control).await?,
                 false => prepare(data_set, experiment, subjects, plan.lanes, bench.dir.path())?,
             };
-            let rounds = experiment.rounds(plan.rounds);
             for round in 1..=rounds {
                 let trial = Trial {
                     experiment,

@@ -73,7 +73,11 @@ impl Plan {
             Scale::Walked => self.walked_rows,
             Scale::Grown => self.grown_rows * growth::PIECES / growth::GROWN,
         };
-        let make = |keys, bytes| DataSet::new(experiment.name, keys, bytes, documents, DOCUMENT_BYTES_MIN, self.seed);
+        let rounds = Some(experiment.rounds(self.rounds));
+        let make = |keys, bytes| DataSet {
+            rounds,
+            ..DataSet::new(experiment.name, keys, bytes, documents, DOCUMENT_BYTES_MIN, self.seed)
+        };
         let smallest = keys.iter().map(|keys| make(*keys, sizes[0]));
         let larger = sizes[1..].iter().map(|bytes| make(keys[0], *bytes));
         smallest.chain(larger).collect()
