@@ -122,6 +122,27 @@ async fn stored_documents_that_cannot_be_tried_are_told() {
     .await;
 }
 
+#[tokio::test]
+async fn stored_documents_of_two_faults_keep_no_load_from_beginning() {
+    each_build(async |db| {
+        let files = Files::new();
+        // The first of them breaks the check, the second cannot be tried: so it is met in the midst of counting.
+        let first = files.write("first", "{\"id\":\"a\",\"n\":0}\n{\"id\":\"b\",\"n\":\"x\"}\n");
+        let mut stored = checking("public.both", first, &[]);
+        stored.lanes = Some(1);
+        run(&db.url(), &stored).await;
+        let wanted =
+            checking("public.both", files.write("a", "{\"id\":\"c\",\"n\":1}\n"), &["(doc ->> 'n')::integer <> 0"]);
+        for _ in 0..2 {
+            let (around, told) = surroundings(&db.url());
+            Box::pin(load(&wanted, &around)).await.expect("the load begins");
+            let told = warnings(&told);
+            assert!(told[0].contains("how many cannot be told (invalid input syntax"), "{told:?}");
+        }
+    })
+    .await;
+}
+
 /// What is no check, with a part of what is said.
 const WRONG: &[(&str, &str)] = &[
     ("", "syntax error"),

@@ -695,6 +695,13 @@ async fn a_column_can_be_of_a_type_in_any_schema_of_the_path() {
         let built = refresh_on(&db, &["model"], None).await.unwrap();
         assert_eq!((built[0].uncast[0].documents, built[0].uncast[0].keys.clone()), (1, vec!["b".to_owned()]));
         assert_eq!(rows(&client, "public.model where value is not null").await, 1);
+        let mut kept = wanted("things", "kept", &["value:positive=value"], &["value"], None);
+        kept.definition.materialized = true;
+        publish_on(&db, &kept).await.unwrap();
+        for _ in 0..2 {
+            assert_eq!(refresh_on(&db, &["kept"], None).await.unwrap()[0].uncast[0].documents, 1);
+        }
+        assert_eq!(rows(&client, "public.kept where value is not null").await, 1);
     })
     .await;
 }

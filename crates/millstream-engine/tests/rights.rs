@@ -4,7 +4,7 @@ use crate::log::appending;
 use crate::publish::{asked, schema, wanted};
 use crate::republish::{materialized, number, things};
 use crate::scene::{Files, run, surroundings};
-use millstream_engine::{Error, PublishRequest, Published, Refreshed, estimate, publish, refresh};
+use millstream_engine::{Error, PublishRequest, Published, Refreshed, estimate, publish, refresh, unpublish};
 use millstream_pg::SessionSettings;
 use millstream_testkit::{TestDatabase, each_build};
 use tokio_postgres::Client;
@@ -54,6 +54,12 @@ async fn publish_as(url: &str, request: &PublishRequest) -> Result<Published, Er
     let published = publish(&mut connection, &schema(), request).await;
     connection.close().await;
     published
+}
+
+async fn unpublish_as(url: &str, model: &str) -> Result<Option<String>, Error> {
+    let conninfo = surroundings(url).0.db;
+    let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.expect("a session");
+    unpublish(&mut connection, &schema(), &model.parse().expect("a name")).await
 }
 
 async fn refresh_as(url: &str, model: &str, way: Option<&str>) -> Result<Vec<Refreshed>, Error> {
@@ -164,6 +170,15 @@ async fn a_role_that_may_not_read_the_record_of_another_is_told_before_it_has_a_
         let done = refresh_as(owned, "second", None).await.unwrap();
         assert_eq!((done[0].way, done[0].warnings.len()), ("incremental", 0), "{done:?}");
         assert_eq!(number(client, "select count(*) from public.second where a = -5").await, 1);
+        assert_eq!(unpublish_as(superuser, "first").await.unwrap(), None);
+        // The last one goes, and the record, which is not its own, stays.
+        let name = client.query_one("select current_user::text", &[]).await.unwrap().get::<_, String>(0);
+        assert_eq!(unpublish_as(owned, "second").await.unwrap(), Some(name));
+        assert_eq!(number(client, "select count(*) from millstream.model").await, 0);
+        publish_as(superuser, &wanted("things", "first", &[], &[], None)).await.unwrap();
+        assert_eq!(unpublish_as(superuser, "first").await.unwrap(), None);
+        let left = "select count(*) from pg_class where relname like 'change\\_%' and relkind = 'r'";
+        assert_eq!(number(client, left).await, 0);
         roles.end().await;
     })
     .await;

@@ -48,6 +48,9 @@ async fn a_missed_index_is_told_and_the_printed_command_makes_it() {
             ("delete from seen", "begins with \"delete\""),
             ("with gone as (delete from offers returning *) select * from gone, seen", "the query changes rows"),
             ("select * from seen where cost = 1", "column \"cost\" does not exist"),
+            ("select * form seen", "the query is refused: syntax error at or near \"form\" (SQLSTATE 42601)"),
+            ("select id, count(*) from seen", "must appear in the GROUP BY clause"),
+            ("select $1 from seen where id = 3 and $2 is null", "could not determine data type of parameter $2"),
         ] {
             let (_, stderr) = explain(query, 2);
             assert!(stderr.contains(told) && stderr.contains("error: "), "{query}: {stderr}");

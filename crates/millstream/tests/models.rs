@@ -200,7 +200,10 @@ async fn one_process_keeps_a_model_up_until_it_is_stopped() {
         let client = db.client().await;
         let runner = format!("select pid from pg_locks where locktype = 'advisory' and classid = {}", 0x6d73_6c72);
         let pid: i32 = client.query_one(&runner, &[]).await.unwrap().get(0);
-        let second = millstream(&publish).ends(2);
+        let defined = "select string_agg(concat(definition, wanted), '') from millstream.model";
+        let before: String = client.query_one(defined, &[]).await.unwrap().get(0);
+        let second = millstream(&[&publish[..], &["--index", "doc"]].concat()).ends(2);
+        assert_eq!(client.query_one(defined, &[]).await.unwrap().get::<_, String>(0), before, "it changes nothing");
         assert!(second.stderr.contains(&format!("is kept up by another session: pid {pid} ")), "{second:?}");
         assert_eq!(interrupt(&mut first), Some(130), "between two refreshes");
 

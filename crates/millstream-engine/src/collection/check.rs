@@ -167,7 +167,13 @@ async fn validate(client: &Client, name: &CollectionName, check: &Check) -> Resu
         return Ok(Some(format!("stored documents were not tried against {check}: {error}; later: {sql}")));
     }
     let broken = format!("from {table} where not ({expression})");
-    let count: i64 = client.query_one(&format!("select pg_catalog.count(*) {broken}"), &[]).await?.get(0);
+    let counted = client.query_one(&format!("select pg_catalog.count(*) {broken}"), &[]).await;
+    let count = match counted {
+        Ok(row) => row.get::<_, i64>(0).to_string(),
+        Err(error) if client.is_closed() => return Err(error.into()),
+        // What is wrong with them is not for a load to say.
+        Err(error) => format!("how many cannot be told ({})", Error::from(error)),
+    };
     Ok(Some(format!(
         "stored documents that break {check}: {count}; they stay, see them with: select * {broken}; \
          once mended: {sql}"

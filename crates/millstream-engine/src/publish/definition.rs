@@ -65,6 +65,45 @@ impl std::str::FromStr for Column {
     }
 }
 
+/// Types of PostgreSQL's own, as they are written.
+const OWN_TYPES: &[&str] = &[
+    "bigint",
+    "bool",
+    "boolean",
+    "bytea",
+    "char",
+    "character",
+    "character varying",
+    "cidr",
+    "date",
+    "decimal",
+    "double precision",
+    "float",
+    "float4",
+    "float8",
+    "inet",
+    "int",
+    "int2",
+    "int4",
+    "int8",
+    "integer",
+    "interval",
+    "json",
+    "jsonb",
+    "macaddr",
+    "numeric",
+    "real",
+    "smallint",
+    "text",
+    "time",
+    "timestamp",
+    "timestamp with time zone",
+    "timestamp without time zone",
+    "timestamptz",
+    "uuid",
+    "varchar",
+];
+
 impl Column {
     /// The value's text in a document.
     pub(super) fn text(&self) -> String {
@@ -72,17 +111,28 @@ impl Column {
         format!("(stored.doc operator(pg_catalog.#>>) array[{}]::text[])", path.join(","))
     }
 
-    /// The value, null where its text is none of the type. Before PostgreSQL 16 only an exception tells,
-    /// which takes a function: the one named `caster`. Neither it nor a `case` has the length of a type.
-    fn value(&self, version_num: i32, caster: &str) -> String {
+    /// Whether only an exception tells that a text is no value of the type, which takes a function. So it is before
+    /// PostgreSQL 16, and in a materialized view for types beside PostgreSQL's own, which are not found by their names
+    /// where it is refreshed.
+    pub(super) fn needs_caster(&self, version_num: i32, materialized: bool) -> bool {
+        let mut words = self.type_name.to_ascii_lowercase();
+        while let Some((open, close)) = words.find('(').zip(words.find(')')).filter(|(open, close)| open < close) {
+            words.replace_range(open..=close, " ");
+        }
+        let words: Vec<&str> = words.trim_end_matches(['[', ']']).split_whitespace().collect();
+        version_num < 160_000 || materialized && !OWN_TYPES.contains(&words.join(" ").as_str())
+    }
+
+    /// The value, null where its text is none of the type; by a function of that name where it needs one. Neither
+    /// that nor a `case` has the length of a type.
+    fn value(&self, caster: Option<&str>) -> String {
         let (text, type_name) = (self.text(), &self.type_name);
-        if version_num >= 160_000 {
+        let Some(caster) = caster else {
             let literal = quote_literal(type_name);
             let valid = format!("pg_catalog.pg_input_is_valid({text}, {literal})");
-            format!("(case when {valid} then {text}::{type_name} end)::{type_name}")
-        } else {
-            format!("{caster}({text})::{type_name}")
-        }
+            return format!("(case when {valid} then {text}::{type_name} end)::{type_name}");
+        };
+        format!("{caster}({text})::{type_name}")
     }
 }
 
@@ -106,7 +156,10 @@ impl Derivation {
         version_num: i32,
         caster: impl Fn(&str) -> String,
     ) -> Self {
-        let typed = |column: &Column| (column.clone(), column.value(version_num, &caster(&column.type_name)));
+        let typed = |column: &Column| {
+            let needs_caster = column.needs_caster(version_num, definition.materialized);
+            (column.clone(), column.value(needs_caster.then(|| caster(&column.type_name)).as_deref()))
+        };
         Self {
             table,
             key: key.iter().map(|column| quote_identifier(&column.name)).collect(),
@@ -209,6 +262,20 @@ mod tests {
         assert_eq!(derivation.join("a", "b"), "a.\"id\" = b.\"id\" and a.\"at\" = b.\"at\"");
         let newer = Derivation::new("t".into(), &[key("id")], &definition, 160_000, str::to_owned);
         assert!(newer.rows("").contains("pg_input_is_valid"), "{}", newer.rows(""));
+    }
+
+    #[test]
+    fn only_a_materialized_view_needs_casters_of_other_types_where_the_server_tells() {
+        let needs = |type_name: &str, version_num, materialized| {
+            let column: Column = format!("x:{type_name}=x").parse().unwrap();
+            column.needs_caster(version_num, materialized)
+        };
+        for own in ["int", "NUMERIC (10, 2)", "timestamp(3) with time zone", "varchar(10)[]", "double  precision"] {
+            assert!(!needs(own, 160_000, true) && needs(own, 150_000, false), "{own}");
+        }
+        for other in ["mood", "public.text", "\"int\"", "geometry(Point)", "mood[]", "x)("] {
+            assert!(needs(other, 180_000, true) && !needs(other, 180_000, false), "{other}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! How far a model is behind its collection, and what it keeps for nothing.
 
+use super::lock::set_lock_timeout;
 use super::record::Listened;
 use super::republish::indexed;
 use super::storage::Storage;
@@ -36,9 +37,9 @@ pub struct Figures {
 /// # Errors
 /// The server's, but not that the role lacks a right, nor that a table is locked.
 pub async fn figures(client: &Client, schema: &Schema, model: &Model) -> Result<Figures, Error> {
-    client.batch_execute(&format!("set lock_timeout = {}", FIGURE_LOCK_WAIT.as_millis())).await?;
+    let before = set_lock_timeout(client, &FIGURE_LOCK_WAIT.as_millis().to_string()).await?;
     let figures = known(client, schema, model).await;
-    client.batch_execute("reset lock_timeout").await?;
+    set_lock_timeout(client, &before).await?;
     figures
 }
 

@@ -34,6 +34,12 @@ pub(super) async fn lock_publishing(client: &impl GenericClient) -> Result<(), E
     Ok(())
 }
 
+/// Sets a session's `lock_timeout`; returns what it was.
+pub(super) async fn set_lock_timeout(client: &Client, value: &str) -> Result<String, Error> {
+    let sql = "select pg_catalog.current_setting('lock_timeout'), pg_catalog.set_config('lock_timeout', $1, false)";
+    Ok(client.query_one(sql, &[&value]).await?.get(0))
+}
+
 /// Takes the lock of a model until the session ends. A refresh whose client was killed is waited for, and so are
 /// its builders: what they still write must not get among what the next ones do.
 pub(super) async fn lock_for_refresh(client: &impl GenericClient, model: &Model) -> Result<(), Error> {

@@ -38,7 +38,7 @@ use crate::store::{Schema, collections};
 use definition::Derivation;
 use futures_util::future::BoxFuture;
 use millstream_model::CollectionName;
-use millstream_pg::{ConnInfo, Connection, SessionSettings, quote_qualified};
+use millstream_pg::{ConnInfo, Connection, ErrorKind, SessionSettings, quote_qualified};
 use record::Listened;
 use storage::Storage;
 use tokio_postgres::{Client, GenericClient};
@@ -181,10 +181,7 @@ pub async fn publish(
     let definition = &request.definition;
     let model_id = models::insert(&transaction, schema, &request.model, collection.table_oid, definition).await?;
     let storage = Storage { schema, model_id, unlogged };
-    if version_num < 160_000 {
-        let types: Vec<&str> = definition.columns.iter().map(|column| column.type_name.as_str()).collect();
-        storage.make_casters(&transaction, &types).await?;
-    }
+    storage.make_casters(&transaction, definition, version_num).await?;
     let derivation = derivation(&collection, definition, version_num, &storage);
     let listened = listened(schema, &collection, unlogged);
     let indexes = make(&transaction, &storage, &derivation, request, &listened).await?;
@@ -221,11 +218,16 @@ async fn make(
     Ok(indexes)
 }
 
-/// Removes a model, and the change record when it was the collection's last.
+/// Removes a model, and the change record when it was the collection's last. Returns the role that alone can remove
+/// the record, where that is another: it is kept then.
 ///
 /// # Errors
 /// [`Error::Model`] when there is none; the server's when something depends on its view.
-pub async fn unpublish(connection: &mut Connection, schema: &Schema, name: &CollectionName) -> Result<(), Error> {
+pub async fn unpublish(
+    connection: &mut Connection,
+    schema: &Schema,
+    name: &CollectionName,
+) -> Result<Option<String>, Error> {
     let model = find(&connection.client, schema, name).await?;
     let transaction = connection.client.transaction().await?;
     lock::lock_publishing(&transaction).await?;
@@ -236,12 +238,18 @@ pub async fn unpublish(connection: &mut Connection, schema: &Schema, name: &Coll
     Storage { schema, model_id: model.model_id, unlogged: false }.drop(&transaction, &model).await?;
     models::forget(&transaction, schema, model.model_id).await?;
     let others = models::list(&transaction, schema).await?;
+    let mut kept_by = None;
     if !others.iter().any(|other| other.table_oid == model.table_oid && !other.definition.materialized) {
-        Listened { schema, table_oid: model.table_oid, table: String::new(), key: &[], unlogged: false }
-            .turn_off(&transaction)
-            .await?;
+        let listened = Listened { schema, table_oid: model.table_oid, table: String::new(), key: &[], unlogged: false };
+        transaction.batch_execute("savepoint record").await?;
+        if let Err(error) = listened.turn_off(&transaction).await {
+            transaction.batch_execute("rollback to record").await?;
+            let owner = listened.other_owner(&transaction).await?;
+            kept_by = Some(owner.filter(|_| error.kind() == ErrorKind::Rights).ok_or(error)?);
+        }
     }
-    Ok(transaction.commit().await?)
+    transaction.commit().await?;
+    Ok(kept_by)
 }
 
 /// The model of a name.

@@ -68,12 +68,17 @@ impl Listened<'_> {
         Ok(row.and_then(|row| row.get(0)))
     }
 
+    /// Another role that owns the record or a function of its triggers.
+    pub(super) async fn other_owner(&self, client: &impl GenericClient) -> Result<Option<String>, Error> {
+        let [record, key] = ["record", "key"].map(|what| format!("{}()", self.function(what)));
+        let row = client.query_opt(include_str!("record_owner.sql"), &[&self.record(), &record, &key]).await?;
+        Ok(row.map(|row| row.get(0)))
+    }
+
     /// Makes the record and its triggers again, while nobody has the collection open; everything counts as changed then,
     /// for every model. After an error the caller rolls back.
     async fn make_again(&self, client: &Client, name: &CollectionName) -> Result<(), Error> {
-        let [record, key] = ["record", "key"].map(|what| format!("{}()", self.function(what)));
-        let others = client.query_opt(include_str!("record_owner.sql"), &[&self.record(), &record, &key]).await?;
-        if let Some(owner) = others.map(|row| row.get::<_, String>(0)) {
+        if let Some(owner) = self.other_owner(client).await? {
             // Whoever refreshes would own it then, and its owner could neither read nor drop it.
             return Err(Error::Request {
                 problem: format!("it belongs to the role {owner}"),

@@ -38,10 +38,7 @@ pub(super) async fn republish(
         });
     }
     let storage = Storage { schema, model_id: model.model_id, unlogged: false };
-    if version_num < 160_000 {
-        let types: Vec<&str> = new.columns.iter().map(|column| column.type_name.as_str()).collect();
-        storage.make_casters(client, &types).await?;
-    }
+    storage.make_casters(client, new, version_num).await?;
     let derivation = derivation(collection, new, version_num, &storage);
     let indexes = storage.try_definition(client, &derivation, &new.indexes).await?;
     Shape::of(client, &storage, TRIAL, model).await?;

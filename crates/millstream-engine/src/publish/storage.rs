@@ -6,7 +6,8 @@
 //! itself never changes. A generation is built as a table of its own and attached when it is whole, so that no
 //! reader's plan meets one that is half filled or has no indexes.
 
-use super::definition::{Derivation, index_clauses};
+use super::definition::{Column, Definition, Derivation, index_clauses};
+use super::lock::set_lock_timeout;
 use super::row_wise::check_row_wise;
 use crate::error::Error;
 use crate::limits::PUBLISH_LOCK_WAIT;
@@ -47,15 +48,21 @@ impl Storage<'_> {
         self.schema.sql(&format!("{{schema}}.model_{}_{generation}", self.model_id))
     }
 
-    /// The function that casts to a type before PostgreSQL 16.
+    /// The function that casts to a type which needs one.
     pub(super) fn caster(&self, type_name: &str) -> String {
         let hash = xxhash_rust::xxh3::xxh3_64(type_name.as_bytes());
         self.schema.sql(&format!("{{schema}}.model_{}_cast_{hash:016x}", self.model_id))
     }
 
     /// Makes the functions that casts need.
-    pub(super) async fn make_casters(&self, client: &impl GenericClient, types: &[&str]) -> Result<(), Error> {
-        for type_name in types {
+    pub(super) async fn make_casters(
+        &self,
+        client: &impl GenericClient,
+        definition: &Definition,
+        version_num: i32,
+    ) -> Result<(), Error> {
+        let needs = |column: &&Column| column.needs_caster(version_num, definition.materialized);
+        for Column { type_name, .. } in definition.columns.iter().filter(needs) {
             let (caster, sql) = (self.caster(type_name), include_str!("caster.sql"));
             client.batch_execute(&sql.replace("{caster}", &caster).replace("{type}", type_name)).await?;
         }
@@ -197,7 +204,7 @@ impl Storage<'_> {
         let named: Vec<String> = clauses.iter().map(|clause| self.index_name(generation, clause)).collect();
         let pattern = format!("^model_{}_{generation}_[0-9a-f]{{16}}$", self.model_id);
         let rows = client.query(include_str!("other_indexes.sql"), &[&table, &pattern, &named]).await?;
-        client.batch_execute(&format!("set lock_timeout = {}", PUBLISH_LOCK_WAIT.as_millis())).await?;
+        let before = set_lock_timeout(client, &PUBLISH_LOCK_WAIT.as_millis().to_string()).await?;
         let dropped = async {
             for (n, row) in rows.iter().enumerate() {
                 let sql = format!("drop index concurrently if exists {}", row.get::<_, String>(0));
@@ -210,7 +217,7 @@ impl Storage<'_> {
             Ok(0)
         }
         .await;
-        client.batch_execute("reset lock_timeout").await?;
+        set_lock_timeout(client, &before).await?;
         dropped
     }
 

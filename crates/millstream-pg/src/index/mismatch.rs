@@ -57,6 +57,9 @@ const PATTERNS: &[&str] = &["~~", "~~*", "~", "~*"];
 /// Operators of what is not equal.
 const NEGATIONS: &[&str] = &["<>", "!~~", "!~~*", "!~", "!~*"];
 
+/// A caution where a value is compared as JSON here and as text there.
+const NUMBER_AND_TEXT: &str = "a number in a document and its text are not the same";
+
 impl Pair<'_> {
     /// What the query compares, as it is told.
     fn asked(&self) -> String {
@@ -133,6 +136,8 @@ fn collation(pair: &Pair<'_>) -> Option<Suspicion> {
             pair.compared(&left, parts[1].text()),
             pair.compared(&format!("{left} collate {collation}"), parts[1].text()),
         ],
+        // What is equal is so in every collation but those that ignore something, which no order of bytes does.
+        caution: (pair.condition.operator != "=").then_some("in another order other values are less or greater"),
         ..Suspicion::default()
     })
 }
@@ -199,6 +204,7 @@ fn path(pair: &Pair<'_>) -> Option<Suspicion> {
     Some(Suspicion {
         reason: format!("the query reads {}, the index holds the same value spelled {}", pair.asked(), key.told()),
         rewrites: pair.same_value(key),
+        caution: (asked.is_text != held.is_text).then_some(NUMBER_AND_TEXT),
         ..Suspicion::default()
     })
 }
@@ -293,7 +299,7 @@ fn containment(pair: &Pair<'_>) -> Option<Suspicion> {
     Some(Suspicion {
         reason: format!("the query compares one value of {}, the index is asked what a document contains", asked.root),
         rewrites: vec![format!("{} @> {}", asked.root, crate::quote_literal(&document).trim_start())],
-        caution: Some("a number in a document and its text are not the same"),
+        caution: Some(NUMBER_AND_TEXT),
         ..Suspicion::default()
     })
 }

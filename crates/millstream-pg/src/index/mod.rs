@@ -99,7 +99,7 @@ pub async fn explain(client: &mut Client, subject: &Subject, query: &str) -> Res
 
 async fn plans(client: &mut Client, statement: &Statement<'_>) -> Result<Plans, Error> {
     let transaction = client.build_transaction().read_only(true).start().await?;
-    let actual = statement.plan(&transaction).await?;
+    let actual = statement.plan(&transaction).await.map_err(statement::of_query)?;
     if actual.any("ModifyTable") {
         return Err(Error::Query {
             message: "the query changes rows".into(),

@@ -2,7 +2,7 @@
 
 use super::plan::Node;
 use super::sql::Sql;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio_postgres::{GenericClient, Row};
 
@@ -57,6 +57,17 @@ impl Statement<'_> {
         let json = explained(client, &name).await?;
         client.execute(&format!("deallocate {name}"), &[]).await?;
         Node::read(&json).map_err(|error| Error::Driver { message: format!("a plan that cannot be read: {error}") })
+    }
+}
+
+/// What is wrong with a query that was given is no fault of ours.
+pub(super) fn of_query(error: Error) -> Error {
+    match error {
+        Error::Server { kind: ErrorKind::Bug, sqlstate, message, .. } => Error::Query {
+            message: format!("the query is refused: {message} (SQLSTATE {sqlstate})"),
+            hint: "give one that psql takes; a parameter may need its type: $1::text".to_owned(),
+        },
+        other => other,
     }
 }
 

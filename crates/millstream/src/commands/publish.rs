@@ -111,6 +111,13 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
             materialized: args.materialized,
         },
     };
+    if args.every.is_some() {
+        database.schema.ensure(&mut database.connection.client).await?;
+        if model_now(args, &database).await?.is_some() {
+            // Before it is changed: who keeps it up now has not asked for that.
+            become_runner(&database.connection.client, &database.schema, &args.model).await?;
+        }
+    }
     let published = Box::pin(publish(&mut database.connection, &database.schema, &request)).await?;
     match published {
         Published::Reindexed { made, dropped, in_use } if made + dropped + in_use > 0 => {

@@ -3,7 +3,7 @@
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, note};
 use crate::target::{Database, Purpose, resolve};
 use millstream_engine::unpublish;
 use millstream_model::CollectionName;
@@ -32,7 +32,13 @@ pub struct UnpublishArgs {
 pub async fn run(args: &UnpublishArgs, output: Output) -> Result<Exit, Failure> {
     let conninfo = resolve(&args.target, Purpose::Work).await?;
     let mut database = Database::connect(&args.target, &conninfo).await?;
-    unpublish(&mut database.connection, &database.schema, &args.model).await?;
+    let kept_by = unpublish(&mut database.connection, &database.schema, &args.model).await?;
+    if let Some(owner) = &kept_by {
+        note(&format!(
+            "warning: the record of the collection's changes stays, because it belongs to role {owner}; to have it \
+             removed, publish a model of the collection as {owner}, and unpublish that"
+        ));
+    }
     if output.is_json() {
         output.json(&json!({ "unpublished": args.model }))?;
     } else {
