@@ -24,6 +24,8 @@ pub struct Outcome {
     pub stopped: Option<StopReason>,
     /// The error behind [`StopReason::Failed`].
     pub error: Option<Error>,
+    /// Whether nothing was loaded and the receipt is that of a finished load, which added the sources up.
+    pub recalled: bool,
 }
 
 /// What a load works with besides its request.
@@ -57,7 +59,7 @@ pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcom
     let mut request = request.clone();
     let (mut emptied, mut broken) = (0, Broken::default());
     loop {
-        let ended = Box::pin(load_once(&request, around)).await;
+        let ended = Box::pin(load_once(&request, around, broken.load_id)).await;
         if let Err(Error::Emptied { documents }) = ended {
             emptied += 1;
             let error = Error::Emptied { documents: documents.max(around.tally.documents()) };
@@ -85,6 +87,8 @@ struct Broken {
     attempt: u32,
     read: u64,
     runs: u64,
+    /// The load that the next run goes on with.
+    load_id: Option<i64>,
 }
 
 impl Broken {
@@ -93,6 +97,7 @@ impl Broken {
     async fn wait(&mut self, ended: Result<Outcome, Error>, around: &Surroundings) -> Option<Result<Outcome, Error>> {
         let error = match &ended {
             Ok(Outcome { error: Some(error), receipt, .. }) => {
+                self.load_id = Some(receipt.load_id);
                 if receipt.counters.read > self.read {
                     (self.read, self.attempt) = (receipt.counters.read, 0);
                 }
@@ -124,12 +129,14 @@ impl Broken {
 }
 
 /// This is the whole path: feed, decode, slots, lanes, receipt.
-async fn load_once(request: &LoadRequest, around: &Surroundings) -> Result<Outcome, Error> {
+async fn load_once(request: &LoadRequest, around: &Surroundings, goes_on: Option<i64>) -> Result<Outcome, Error> {
     request.check()?;
     let mut feed = Feed::open(request, Arc::clone(&around.tally))?;
-    let mut run = match Run::begin(request, around, &mut feed).await? {
+    let mut run = match Run::begin(request, around, &mut feed, goes_on).await? {
         Begun::Run(run) => run,
-        Begun::Finished(receipt) => return Ok(Outcome { receipt: *receipt, stopped: None, error: None }),
+        Begun::Finished(receipt) => {
+            return Ok(Outcome { receipt: *receipt, stopped: None, error: None, recalled: true });
+        }
     };
     let finish = match run.start_engine().await {
         Err(error) => Finish::failed(error),
@@ -141,7 +148,7 @@ async fn load_once(request: &LoadRequest, around: &Surroundings) -> Result<Outco
             tokio::select! {
                 biased;
                 finish = finish => finish,
-                never = run.hold() => match never {},
+                fenced = run.hold() => Finish::failed(fenced),
             }
         }
     };

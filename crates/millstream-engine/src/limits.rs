@@ -272,6 +272,10 @@ pub const FINDINGS_MAX: usize = 100_000;
 /// client of a run was killed.
 pub const LOAD_LOCK_WAIT: Duration = Duration::from_secs(5);
 
+/// How long a run that has lost its sessions has to come back before what takes effect after it is written: it tries
+/// again every five seconds at most, and then has to log in.
+pub const LOST_RUN_WAIT: Duration = Duration::from_secs(8);
+
 /// Time between two looks whether it is.
 pub const LOAD_LOCK_POLL: Duration = Duration::from_millis(50);
 

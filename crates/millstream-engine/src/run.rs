@@ -20,7 +20,6 @@ use millstream_model::limits::SLOTS;
 use millstream_model::{Counters, Receipt, WalScope};
 use millstream_pg::{ConnInfo, Connection, SessionSettings, retry_delay};
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -55,7 +54,12 @@ impl Run {
     ///
     /// # Errors
     /// All that keeps a load from beginning; no document is written then.
-    pub(crate) async fn begin(request: &LoadRequest, around: &Surroundings, feed: &mut Feed) -> Result<Begun, Error> {
+    pub(crate) async fn begin(
+        request: &LoadRequest,
+        around: &Surroundings,
+        feed: &mut Feed,
+        goes_on: Option<i64>,
+    ) -> Result<Begun, Error> {
         let started = Instant::now();
         let (mut control, schema) = prepare_database(request, around).await?;
         let collection = tokio::select! {
@@ -65,7 +69,7 @@ impl Run {
             collection = collection::prepare(&mut control, &schema, request, feed, &*around.observer) => collection?,
         };
         let lanes = lane_count(&control, around, request.lanes).await?;
-        let identity = identity(request, &collection, feed);
+        let identity = Identity { goes_on, ..identity(request, &collection, feed) };
         if collection.mode.adds_up() && !request.sources.is_empty() && !identity.resumable {
             let warning = "a stream without --source-name is not known again: what this load adds up, the same command adds again";
             around.observer.event(Event::Warning(warning.into()));
@@ -121,16 +125,24 @@ impl Run {
         Engine::start(splitter, setups, rejects, request.memory_bytes, Arc::clone(&around.tally)).await
     }
 
-    /// Keeps the load ours until this is dropped: its lock goes with the control session, and when the server was
-    /// restarted the lanes go on in others.
-    pub(crate) async fn hold(&mut self) -> Infallible {
+    /// Keeps the load ours: its lock goes with the control session, and when the server was restarted the lanes go on
+    /// in others. Ends with [`Error::Fenced`] when it is not ours any more, which lanes without documents do not see.
+    pub(crate) async fn hold(&mut self) -> Error {
         let mut attempt = 1;
         loop {
             self.control.ended().await;
             match connect_control(&self.around.db).await {
                 Ok(again) => {
-                    // The server may not have noticed that the old session is gone.
-                    while let Ok(false) = store::lock_again(&again.client, self.facts.owned.load_id).await {
+                    let owned = &self.facts.owned;
+                    loop {
+                        let locked = store::lock_again(&again.client, owned.load_id).await;
+                        if let Ok(false) = store::is_ours(&again.client, &self.schema, owned).await {
+                            let load_id = owned.load_id;
+                            self.control = again;
+                            return Error::Fenced { load_id };
+                        }
+                        // The server may not have noticed that the old session is gone.
+                        let Ok(false) = locked else { break };
                         tokio::time::sleep(LOAD_LOCK_POLL).await;
                     }
                     (self.control, attempt) = (again, 0);
@@ -160,7 +172,10 @@ impl Run {
             let receipt = |counters| facts.receipt(&finish, wal, counters);
             let failure =
                 match store::close(&mut control.client, &schema, &facts.owned, reason.as_deref(), receipt).await {
-                    Ok(receipt) => return Ok(Outcome { receipt, stopped: finish.stopped, error: finish.error }),
+                    Ok(receipt) => {
+                        let Finish { stopped, error, .. } = finish;
+                        return Ok(Outcome { receipt, stopped, error, recalled: false });
+                    }
                     Err(failure) => failure,
                 };
             // A lane that is made again by another run has not waited for the server.
@@ -323,6 +338,7 @@ fn identity(request: &LoadRequest, collection: &Collection, feed: &Feed) -> Iden
         resumable: feed.resumable(),
         once: feed.resumable() && collection.mode.adds_up(),
         version: named_version(request),
+        goes_on: None,
     }
 }
 

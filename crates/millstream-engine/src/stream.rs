@@ -14,6 +14,7 @@ use bytes::Bytes;
 use millstream_model::Position;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 /// A load whose documents come from the tasks of a program, which all send at once.
 ///
@@ -64,7 +65,9 @@ use tokio::sync::oneshot;
 /// process had been killed.
 #[must_use = "a stream is to be closed"]
 pub struct Stream {
-    run: Box<Run>,
+    /// Holds the load until it is to close.
+    run: JoinHandle<Box<Run>>,
+    closing: oneshot::Sender<()>,
     engine: Engine,
     stop: Stop,
     place: Arc<Mutex<Place>>,
@@ -113,7 +116,7 @@ impl Stream {
         request.check_stream()?;
         let request = LoadRequest { resume: false, format: "ndjson".into(), ..request.clone() };
         let mut feed = Feed::of_stream(&request, Arc::clone(&around.tally));
-        let run = match Run::begin(&request, around, &mut feed).await? {
+        let run = match Run::begin(&request, around, &mut feed, None).await? {
             Begun::Run(run) => run,
             Begun::Finished(_) => return Err(Error::BrokenOff("a stream has begun as one that is finished")),
         };
@@ -124,7 +127,17 @@ impl Stream {
                 return Err(outcome.error.unwrap_or(Error::BrokenOff("the lanes did not open")));
             }
         };
-        Ok(Self { run, engine, stop: around.stop.clone(), place: Arc::default() })
+        let (closing, closed) = oneshot::channel();
+        let run = tokio::spawn(async move {
+            let mut run = run;
+            tokio::select! {
+                // The lanes find out with the next document.
+                _ = run.hold() => {}
+                _ = closed => {}
+            }
+            run
+        });
+        Ok(Self { run, closing, engine, stop: around.stop.clone(), place: Arc::default() })
     }
 
     /// A way in for one task.
@@ -144,8 +157,10 @@ impl Stream {
     /// When no receipt can be had because the server is gone for good, and with [`Error::Emptied`] when it
     /// has crashed and emptied an unlogged collection; every other failure is part of the [`Outcome`].
     pub async fn close(self) -> Result<Outcome, Error> {
-        let Self { run, engine, stop, .. } = self;
+        let Self { run, closing, engine, stop, .. } = self;
         let finish = engine.finish(Ok(stop.reason())).await;
+        drop(closing);
+        let run = run.await.map_err(|_| Error::BrokenOff("the runtime of the stream ended before it"))?;
         run.end(finish).await
     }
 }

@@ -365,6 +365,27 @@ async fn a_restart_of_the_server_in_mid_stream_loses_and_doubles_nothing() {
     }
 }
 
+#[tokio::test]
+async fn a_quiet_stream_holds_its_load_again_after_a_restart_of_the_server() {
+    for build in builds().await {
+        let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
+        let url = server.url("postgres");
+        let (stream, ..) = open(&url, &streaming("quiet")).await;
+        let producer = stream.producer();
+        producer.send(document("a", 1)).await.unwrap().committed().await.unwrap();
+        server.restart(StopMode::Fast).await;
+        let client = millstream_testkit::connect(&url).await;
+        let held = "select exists (select from pg_locks where locktype = 'advisory' and objsubid = 2)";
+        let deadline = std::time::Instant::now() + Duration::from_secs(60);
+        while !client.query_one(held, &[]).await.unwrap().get::<_, bool>(0) {
+            assert!(std::time::Instant::now() < deadline, "it is held again");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        producer.send(document("b", 1)).await.unwrap().committed().await.unwrap();
+        assert_eq!(close(stream).await.receipt.counters.read, 2);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_error_that_stays_reaches_every_send_and_every_commit() {
     let db = database().await;

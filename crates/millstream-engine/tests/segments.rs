@@ -84,6 +84,30 @@ async fn segments_and_table_are_read_as_of_one_moment() {
     .await;
 }
 
+/// Rows that are written anew are none for a snapshot that was taken before.
+#[tokio::test]
+async fn a_table_that_is_rewritten_while_a_reader_waits_for_it_is_read_whole() {
+    each_build(async |db| {
+        let files = Files::new();
+        let file = files.write("a", "{\"id\":\"a\",\"value\":1}\n{\"id\":\"b\",\"value\":1}\n");
+        let wanted = request("rewritten", "id", &[file]);
+        run(&db.url(), &wanted).await;
+        let mut client = db.client().await;
+        let transaction = client.transaction().await.unwrap();
+        let rewritten = "alter table public.rewritten alter column doc type jsonb using doc || '{}'";
+        transaction.batch_execute(rewritten).await.unwrap();
+        let (url, mut reader) = (db.url(), db.client().await);
+        let reading = async { tokio::join!(verified(&url, wanted), value(&mut reader, "rewritten", "a")) };
+        let rewriting = async {
+            held_up(&db, "millstream verify").await;
+            transaction.commit().await.unwrap();
+        };
+        let ((found, value), ()) = tokio::join!(reading, rewriting);
+        assert_eq!((found.equal, found.differences(), value.unwrap()), (2, 0, Some(1)), "{found:?}");
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn a_key_is_found_and_never_an_older_document_of_it_while_segments_are_merged_and_dropped() {
     each_build(async |db| {

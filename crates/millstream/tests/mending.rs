@@ -47,6 +47,21 @@ async fn a_rerun_writes_its_rejects_over_those_of_the_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_receipt_of_what_was_added_up_is_printed_again_and_nothing_is_wrong() {
+    let database = database().await;
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("in.ndjson");
+    std::fs::write(&input, "{\"id\": 1, \"n\": 2}\nbad\n").unwrap();
+    let url = database.url();
+    let load = ["load", input.to_str().unwrap(), "--into", "events", "--key", "id:bigint", "--mode", "sum:n"];
+    let at = || run(command(&load).args(["--output", "json", "--db", &url]));
+    let counted = |run: &Run| ["load_id", "read", "inserted", "rejected"].map(|name| run.json()[name].clone());
+    let (first, again) = (at().ends(1), at().ends(0));
+    assert_eq!(counted(&again), counted(&first));
+    assert!(again.stderr.contains("nothing is added again"), "{again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn rejects_are_printed_alone_on_stdout() {
     let database = database().await;
     let dir = tempfile::tempdir().unwrap();

@@ -157,6 +157,9 @@ pub(crate) async fn prepare(
     }
     let table = made(&control.client, name).await?;
     store::remember_collection(&control.client, schema, table, name, &plan.key, true).await?;
+    if !request.layout.appends {
+        store::settle_appending(&mut control.client, schema, table).await?;
+    }
     if !plan.checks.is_empty() {
         // Before the table judges what it is to be given: this load is refused for it in any case.
         store::segments::refuse_appended(&control.client, schema, table, &name.to_string()).await?;

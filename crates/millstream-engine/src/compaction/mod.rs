@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::failpoint;
 use crate::limits::{
     COMPACTION_BYTES, COMPACTION_LOCK_WAIT, COMPACTION_RECORDED_DOCUMENTS, COMPACTION_SEGMENTS_MAX,
-    COMPACTION_WORKERS_MAX, DROP_LOCK_WAIT, LOAD_LOCK_POLL, REFRESH_SETTINGS,
+    COMPACTION_WORKERS_MAX, DROP_LOCK_WAIT, LOAD_LOCK_POLL, LOST_RUN_WAIT, REFRESH_SETTINGS,
 };
 use crate::store::collections::Collection;
 use crate::store::segments::{self, Run, Segment};
@@ -109,13 +109,14 @@ async fn group(
     ranges: usize,
 ) -> Result<Option<Vec<Segment>>, Error> {
     let table_oid = collection.table_oid;
-    // First, so that what a run committed that has ended meanwhile is in the list.
-    let oldest = first_to_wait_for(client, schema, table_oid).await?;
     let mut all = segments::list(client, schema, table_oid).await?;
     if let Some(begun) = all.iter().find_map(|segment| segment.compaction.clone()) {
         all.retain(|segment| segment.compaction.as_ref() == Some(&begun));
         return Ok(Some(all));
     }
+    let oldest = first_to_wait_for(client, schema, table_oid).await?;
+    // Again, so that what a run committed that has ended meanwhile is in the list.
+    let all = segments::list(client, schema, table_oid).await?;
     let recorded = models::list(client, schema).await?.iter().any(|model| model.table_oid == table_oid);
     let documents_max = if recorded { COMPACTION_RECORDED_DOCUMENTS * ranges as u64 } else { u64::MAX };
     let (mut bytes, mut documents) = (0, 0);
@@ -139,16 +140,25 @@ async fn group(
     Ok(Some(group.into_iter().map(|segment| Segment { compaction: Some(begun.clone()), ..segment }).collect()))
 }
 
-/// The oldest run that documents of others, which take effect after its own, wait for. One whose sessions are lost, as
-/// when the server was restarted, cannot be told from one that was killed, and nothing waits for it.
+/// The oldest run that documents of others, which take effect after its own, wait for. One that has lost its sessions
+/// has some time to come back before nothing waits for it any more.
 async fn first_to_wait_for(client: &mut Client, schema: &Schema, table_oid: u32) -> Result<Option<Run>, Error> {
-    for run in segments::runs(client, schema, table_oid).await? {
-        let why = "its sessions were lost, and a compaction merged documents of a later load";
-        if run.at_work || (run.lost && run.followed && !settle_lost(client, schema, run.load_id, why).await?) {
-            return Ok(Some(run));
+    let deadline = Instant::now() + LOST_RUN_WAIT;
+    loop {
+        let runs = segments::runs(client, schema, table_oid).await?;
+        match runs.into_iter().find(|run| run.at_work || run.lost) {
+            Some(run) if run.lost && run.followed => {
+                if Instant::now() < deadline {
+                    tokio::time::sleep(LOAD_LOCK_POLL).await;
+                } else {
+                    let why = "a compaction merged documents of a later load";
+                    settle_lost(client, schema, run.load_id, why).await?;
+                }
+            }
+            // Where none of a later one were seen, some may have been committed since.
+            first => return Ok(first),
         }
     }
-    Ok(None)
 }
 
 /// Merges every range of a group that is not merged, each over a connection of its own. Returns the keys written.

@@ -2,6 +2,7 @@
 
 use super::load::{Identity, key_json, stored_prefix};
 use super::schema::Schema;
+use super::unlogged::any_row;
 use crate::error::Error;
 use crate::source::Prefix;
 use millstream_model::Receipt;
@@ -35,6 +36,16 @@ pub(super) async fn added(
     let sql = schema.sql(include_str!("load_added.sql"));
     let row = client.query_opt(&sql, &[table_oid, mode, &key_json(key), format, &sources, &load_id]).await?;
     let Some(row) = row else { return Ok(None) };
+    if row.get("rows_tell") {
+        if !any_row(client, &row.get::<_, String>("table")).await? {
+            return Ok(None);
+        }
+        if row.get("followed") {
+            let problem = "one of these sources, and whether a crash of the server has taken that cannot be told, for \
+                           the table was made logged or unlogged by hand and has rows of other loads";
+            return Err(Error::AddedUp { load_id: row.get("load_id"), problem: problem.into() });
+        }
+    }
     if unfinished.is_some() || !row.get::<_, bool>("same") {
         return Err(in_another_way(&row, identity, sources));
     }

@@ -3,6 +3,7 @@
 use super::collections::Collection;
 use super::load::await_openings;
 use super::loads::lock_unfinished;
+use super::lost::{lost_for_good, settle_locked};
 use super::schema::Schema;
 use super::segments;
 use super::unlogged;
@@ -74,12 +75,19 @@ pub async fn freeze(client: &mut Client, schema: &Schema, collection: &Collectio
         Error::Postgres(busy) if busy.sqlstate() == Some("55P03") => {
             Error::InUse { collection: collection.name.clone(), seconds: FREEZE_LOCK_WAIT.as_secs() }
         }
+        // A foreign key, or what else the table must not have when it becomes another.
+        Error::Postgres(refused) if refused.sqlstate() == Some("42P16") => Error::Request {
+            problem: format!("{} cannot survive crashes yet: {refused}", collection.name),
+            hint: "alter table .. set logged, of the other table, comes first".into(),
+        },
         other => segments::crowded(other),
     })
 }
 
 async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Collection) -> Result<Frozen, Error> {
     let table_oid = collection.table_oid;
+    // Those that will be back are found at work.
+    lost_for_good(client, schema, table_oid, |_| true).await?;
     let transaction = client.transaction().await?;
     let wait_ms = FREEZE_LOCK_WAIT.as_millis();
     // So that the server gives up soon after a client that was killed.
@@ -88,7 +96,10 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
     let (class, id) = freeze_lock_keys(table_oid);
     transaction.execute("select pg_catalog.pg_advisory_xact_lock($1, $2)", &[&class, &id]).await?;
     await_openings(&transaction).await?;
-    lock_unfinished(&transaction, schema, table_oid).await?;
+    for load_id in lock_unfinished(&transaction, schema, table_oid).await? {
+        // It makes unlogged segments, and may come back.
+        settle_locked(&transaction, schema, load_id, "the collection was frozen").await?;
+    }
     // A compaction drops segments that are to be written anew.
     if !segments::try_lock(&transaction, table_oid, true).await? {
         return Err(Error::CompactionBusy { collection: collection.name.clone() });
@@ -102,13 +113,14 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
     for load_id in &lost {
         unlogged::void(&transaction, schema, *load_id).await?;
     }
+    let passed = transaction.execute(&schema.sql(include_str!("load_passed.sql")), &[&lost]).await?;
     for (name, _) in &tables {
         transaction.batch_execute(&format!("alter table {name} set logged")).await?;
     }
     let keep = schema.sql(include_str!("unlogged_keep.sql"));
     let loads = transaction.execute(&keep, &[&table_oid, &lost]).await?;
     transaction.commit().await?;
-    Ok(Frozen { tables: tables.len() as u64, loads, lost: lost.len() as u64 })
+    Ok(Frozen { tables: tables.len() as u64, loads: loads - passed, lost: lost.len() as u64 - passed })
 }
 
 /// Refuses to begin a load that promises no more than an unlogged table can while the table becomes another, or

@@ -10,5 +10,12 @@ where load_id = $1
 returning
     epoch,
     batches,
-    (select l.durability = 'unlogged' from {schema}.load l where l.load_id = $1)
+    exists (
+        select
+        from {schema}.load l
+        join pg_catalog.pg_class c on c.oid = l.table_oid
+        where l.load_id = $1
+          and l.durability = 'unlogged'
+          and c.relpersistence = 'u'
+    )
     and not exists (select from {schema}.unlogged_load u where u.load_id = $1) as emptied

@@ -2,10 +2,9 @@
 
 use super::added::{Added, added};
 use super::freeze::refuse_frozen;
-use super::loads::lock_idle;
 use super::lock::{at_work, load_lock_keys};
 use super::schema::Schema;
-use super::segments::{refuse_appended, settle_appending};
+use super::segments::refuse_appended;
 use super::unlogged;
 use super::versions::NamedVersion;
 use crate::durability::Durability;
@@ -47,6 +46,8 @@ pub(crate) struct Identity {
     pub once: bool,
     /// The type by which versions are to be compared, where it was asked for.
     pub version: Option<NamedVersion>,
+    /// The load whose earlier run has broken off and is followed by this one.
+    pub goes_on: Option<i64>,
 }
 
 /// A load that this run owns.
@@ -93,7 +94,7 @@ pub fn slots_of_lane(lane: u16, lanes: u16) -> std::ops::Range<usize> {
 /// # Errors
 /// [`Error::LoadRunning`] when another process runs a load of one of the sources,
 /// [`Error::LoadChanged`] when an unfinished load of one of them is another, [`Error::AddedUp`] when a finished one is
-/// whose documents would count twice.
+/// whose documents would count twice, [`Error::Fenced`] when the load that this is to go on with is another process's.
 pub(crate) async fn open(
     client: &mut Client,
     schema: &Schema,
@@ -106,7 +107,7 @@ pub(crate) async fn open(
         // One at a time, so that the same load started twice in one moment is one load. An error ends
         // the session and with it the lock.
         client.execute("select pg_advisory_lock($1)", &[&OPEN_LOCK]).await?;
-        match lock_unfinished(client, schema, identity, resume).await {
+        match claim(client, schema, identity, resume).await {
             // Perhaps its client was just killed, and the server has yet to notice.
             Err(Error::LoadRunning { .. }) if Instant::now() < deadline => {
                 client.execute("select pg_advisory_unlock($1)", &[&OPEN_LOCK]).await?;
@@ -115,12 +116,6 @@ pub(crate) async fn open(
             unfinished => break unfinished?,
         }
     };
-    if !identity.layout.appends {
-        refuse_appended(client, schema, identity.table_oid, &identity.collection).await?;
-        settle_appending(client, schema, identity.table_oid).await?;
-        // What they committed before is seen now.
-        refuse_appended(client, schema, identity.table_oid, &identity.collection).await?;
-    }
     if identity.durability.unlogged {
         refuse_frozen(client, identity.table_oid, &identity.collection).await?;
     }
@@ -183,6 +178,31 @@ pub(super) async fn await_openings(transaction: &Transaction<'_>) -> Result<(), 
     Ok(transaction.batch_execute(&sql).await?)
 }
 
+/// Locks the unfinished load that is to be gone on with, if there is one, where this run may begin.
+async fn claim(
+    client: &Client,
+    schema: &Schema,
+    identity: &Identity,
+    resume: bool,
+) -> Result<Option<Unfinished>, Error> {
+    let unfinished = lock_unfinished(client, schema, identity, resume).await?;
+    let claimed = unfinished.as_ref().map(|unfinished| unfinished.load_id);
+    if let Some(load_id) = identity.goes_on
+        && claimed != Some(load_id)
+    {
+        return Err(Error::Fenced { load_id });
+    }
+    if !identity.layout.appends
+        && let Err(error) = refuse_appended(client, schema, identity.table_oid, &identity.collection).await
+    {
+        if let Some(load_id) = claimed {
+            unlock(client, load_id).await?;
+        }
+        return Err(error);
+    }
+    Ok(unfinished)
+}
+
 /// Locks the unfinished load that is to be gone on with, if there is one.
 async fn lock_unfinished(
     client: &Client,
@@ -196,8 +216,7 @@ async fn lock_unfinished(
     let load_id = unfinished.load_id;
     lock(client, schema, load_id).await?;
     if !resume {
-        let (class, id) = load_lock_keys(load_id);
-        client.execute("select pg_advisory_unlock($1, $2)", &[&class, &id]).await?;
+        unlock(client, load_id).await?;
         return Ok(None);
     }
     match unfinished.difference {
@@ -206,8 +225,14 @@ async fn lock_unfinished(
     }
 }
 
+async fn unlock(client: &Client, load_id: i64) -> Result<(), Error> {
+    let (class, id) = load_lock_keys(load_id);
+    client.execute("select pg_advisory_unlock($1, $2)", &[&class, &id]).await?;
+    Ok(())
+}
+
 /// Takes a load's advisory lock, which the session then holds until its end.
-async fn lock(client: &Client, schema: &Schema, load_id: i64) -> Result<(), Error> {
+async fn lock(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<(), Error> {
     match lock_again(client, load_id).await? {
         true => Ok(()),
         false => Err(Error::LoadRunning { load_id, backend: at_work(client, schema, load_id).await? }),
@@ -215,9 +240,15 @@ async fn lock(client: &Client, schema: &Schema, load_id: i64) -> Result<(), Erro
 }
 
 /// Takes the advisory lock of a load of ours whose session is lost; false while another session holds it.
-pub(crate) async fn lock_again(client: &Client, load_id: i64) -> Result<bool, Error> {
+pub(crate) async fn lock_again(client: &impl GenericClient, load_id: i64) -> Result<bool, Error> {
     let (class, id) = load_lock_keys(load_id);
     Ok(client.query_one("select pg_try_advisory_lock($1, $2)", &[&class, &id]).await?.get(0))
+}
+
+/// Whether a load is still this run's: another may have taken it over, or it was settled, while nobody held its lock.
+pub(crate) async fn is_ours(client: &Client, schema: &Schema, owned: &OwnedLoad) -> Result<bool, Error> {
+    let sql = "select exists (select from {schema}.load where load_id = $1 and runs = $2 and state = 'running')";
+    Ok(client.query_one(&schema.sql(sql), &[&owned.load_id, &owned.run]).await?.get(0))
 }
 
 /// An unfinished load that reads some of the same sources.
@@ -256,8 +287,10 @@ async fn find_orphaned(client: &Client, schema: &Schema, identity: &Identity) ->
 }
 
 /// Records a new load and locks it.
-async fn insert(client: &Client, schema: &Schema, identity: &Identity, lanes: u16) -> Result<i64, Error> {
-    let row = client
+async fn insert(client: &mut Client, schema: &Schema, identity: &Identity, lanes: u16) -> Result<i64, Error> {
+    // Nobody is to see it before it is locked, and take it for one that was killed.
+    let transaction = client.transaction().await?;
+    let row = transaction
         .query_one(
             &schema.sql(include_str!("load_insert.sql")),
             &[
@@ -276,7 +309,8 @@ async fn insert(client: &Client, schema: &Schema, identity: &Identity, lanes: u1
         )
         .await?;
     let load_id = row.get(0);
-    lock(client, schema, load_id).await?;
+    lock(&transaction, schema, load_id).await?;
+    transaction.commit().await?;
     Ok(load_id)
 }
 
@@ -288,7 +322,7 @@ async fn terminate_backends(transaction: &Transaction<'_>, schema: &Schema, load
 
 /// Moves the lanes' watermarks and counters into the load's own row and removes the lanes, which
 /// waits for a commit in flight and makes every later one of theirs fail.
-async fn settle(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
+pub(super) async fn settle(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
     let Marks { mut floors, mut prefix } = read_marks(transaction, schema, load_id).await?;
     let lanes = transaction.query(&schema.sql(include_str!("lane_lock.sql")), &[&load_id]).await?;
     for lane in &lanes {
@@ -314,26 +348,6 @@ async fn settle(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) ->
         .await?;
     transaction.execute(&schema.sql("delete from {schema}.lane where load_id = $1"), &[&load_id]).await?;
     Ok(())
-}
-
-/// Settles a run that has lost its sessions, so that nothing of it is committed when it comes back: what is written
-/// now takes effect after all of its documents. False when it is back already.
-pub(crate) async fn settle_lost(client: &mut Client, schema: &Schema, load_id: i64, why: &str) -> Result<bool, Error> {
-    let transaction = client.transaction().await?;
-    match lock_idle(&transaction, schema, load_id).await {
-        Err(Error::LoadRunning { .. }) => return Ok(false),
-        locked => locked?,
-    }
-    let running = schema.sql("select from {schema}.load where load_id = $1 and state = 'running' for update");
-    if transaction.query_opt(&running, &[&load_id]).await?.is_some() {
-        settle(&transaction, schema, load_id).await?;
-        let receipt = None::<String>;
-        transaction
-            .execute(&schema.sql(include_str!("load_close.sql")), &[&load_id, &"stopped", &why, &receipt])
-            .await?;
-    }
-    transaction.commit().await?;
-    Ok(true)
 }
 
 async fn begin_run(

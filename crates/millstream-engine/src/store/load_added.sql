@@ -1,19 +1,33 @@
 -- The newest load that added up some of these sources, beside the one that is gone on with; one of the same identity
--- before any other. Those do not count whose unlogged collection a crash of the server has emptied since.
+-- before any other. Those do not count whose unlogged collection a crash of the server has emptied since; where the
+-- collection's table has become logged or unlogged by hand, its rows are to tell.
 select load_id, same, state = 'finished' as finished, receipt::text, mode, same_key, format, sources,
-       prefix_source, prefix_length, prefix_hash
+       prefix_source, prefix_length, prefix_hash, (durability = 'unlogged') <> unlogged as rows_tell,
+       exists (
+           select
+           from {schema}.load n
+           where n.table_oid = adding.table_oid
+             and n.load_id > adding.load_id
+       ) as followed,
+       table_oid::pg_catalog.regclass::text as table
 from (
     select
         l.*,
+        c.relpersistence = 'u' as unlogged,
         key = ($3::text)::jsonb as same_key,
         mode = $2 and key = ($3::text)::jsonb and format = $4 and sources = $5::text[] and state = 'finished' as same
     from {schema}.load l
+    join pg_catalog.pg_class c on c.oid = l.table_oid
     where table_oid = $1
       and sources && $5::text[]
       and load_id is distinct from $6
       and resumable
       and split_part(mode, ':', 1) = split_part($2, ':', 1)
-      and (durability <> 'unlogged' or exists (select from {schema}.unlogged_load u where u.load_id = l.load_id))
+      and (
+          durability <> 'unlogged'
+          or c.relpersistence <> 'u'
+          or exists (select from {schema}.unlogged_load u where u.load_id = l.load_id)
+      )
 ) as adding
 order by same desc, load_id desc
 limit 1

@@ -79,22 +79,23 @@ pub async fn prune(client: &Client, schema: &Schema, seconds: u64) -> Result<Vec
 }
 
 /// Takes the lock of every unfinished load into a table until the transaction ends, so that none
-/// runs and none is resumed meanwhile.
+/// runs and none is resumed meanwhile. Returns their numbers.
 pub(super) async fn lock_unfinished(
     transaction: &Transaction<'_>,
     schema: &Schema,
     table_oid: u32,
-) -> Result<(), Error> {
+) -> Result<Vec<i64>, Error> {
     let unfinished = transaction
         .query(
             &schema.sql("select load_id from {schema}.load where table_oid = $1 and state <> 'finished'"),
             &[&table_oid],
         )
         .await?;
-    for row in unfinished {
-        lock_idle(transaction, schema, row.get(0)).await?;
+    let unfinished: Vec<i64> = unfinished.iter().map(|row| row.get(0)).collect();
+    for load_id in &unfinished {
+        lock_idle(transaction, schema, *load_id).await?;
     }
-    Ok(())
+    Ok(unfinished)
 }
 
 /// Takes the lock of a load until the transaction ends.

@@ -1,7 +1,6 @@
 //! The segments of collections in the log layout: which there are, which may be merged, what they and the table hold.
 
 use super::collections::Collection;
-use super::load::settle_lost;
 use super::lock::{LOAD_LOCK_CLASS, at_work};
 use super::schema::Schema;
 use crate::error::Error;
@@ -117,7 +116,11 @@ async fn hold_in_transaction(
     table_oid: u32,
     name: &CollectionName,
 ) -> Result<Vec<Segment>, Error> {
-    client.batch_execute("begin isolation level repeatable read").await?;
+    let lockable = "select coalesce(relkind in ('r', 'p') and pg_catalog.has_table_privilege(oid, 'select'), false)
+                    from pg_catalog.pg_class where oid = $1";
+    let lockable = client.query_opt(lockable, &[&table_oid]).await?.is_some_and(|row| row.get(0));
+    let locked = if lockable { lock_in_share(&[quote_qualified(&name.schema, &name.table)]) } else { String::new() };
+    client.batch_execute(&format!("begin isolation level repeatable read{locked}")).await?;
     let mut segments = list(client, schema, table_oid).await?;
     if segments.is_empty() {
         // Of what is appended and merged from now on the snapshot shows nothing, neither here nor there.
@@ -127,10 +130,7 @@ async fn hold_in_transaction(
     for _ in 0..SEGMENT_HOLD_TRIES_MAX {
         let mut tables = vec![quote_qualified(&name.schema, &name.table)];
         tables.extend(segments.iter().map(|segment| segment.table(schema)));
-        let locked = format!(
-            "rollback; begin isolation level repeatable read; lock table {} in access share mode",
-            tables.join(", ")
-        );
+        let locked = format!("rollback; begin isolation level repeatable read{}", lock_in_share(&tables));
         match client.batch_execute(&locked).await {
             Ok(()) => {
                 let seen = list(client, schema, table_oid).await?;
@@ -152,6 +152,10 @@ async fn hold_in_transaction(
         }
     }
     Err(Error::CompactionBusy { collection: name.clone() })
+}
+
+fn lock_in_share(tables: &[String]) -> String {
+    format!("; lock table {} in access share mode", tables.join(", "))
 }
 
 /// A policy of the table decides by its rows, and does not reach what waits for it.
@@ -249,7 +253,7 @@ pub(crate) async fn oldest_at_work(
 }
 
 /// Refuses to write into the table of a collection whose newest documents are, or are coming, in segments. Only
-/// under the lock that every load takes when it begins, and when [`settle_appending`] was called, does that stay so.
+/// under the lock that every load takes when it begins does that stay so.
 ///
 /// # Errors
 /// [`Error::LoadRunning`], [`Error::Appended`].
@@ -261,29 +265,16 @@ pub(crate) async fn refuse_appended(
 ) -> Result<(), Error> {
     // First, because what they commit until they end is in the list then.
     let runs = runs(client, schema, table_oid).await?;
-    if let Some(run) = runs.into_iter().find(|run| run.at_work && run.appends) {
+    let segments = list(client, schema, table_oid).await?.len();
+    let running = runs.iter().filter(|run| run.appends).find(|run| run.at_work || (run.lost && segments == 0));
+    if let Some(run) = running {
         let backend = at_work(client, schema, run.load_id).await?;
         return Err(Error::LoadRunning { load_id: run.load_id, backend });
     }
-    match list(client, schema, table_oid).await?.len() {
+    match segments {
         0 => Ok(()),
         segments => Err(Error::Appended { collection: collection.to_owned(), segments }),
     }
-}
-
-/// Sees to it that runs into a table that have lost their sessions append nothing when they come back.
-///
-/// # Errors
-/// [`Error::LoadRunning`] when one is back already.
-pub(crate) async fn settle_appending(client: &mut Client, schema: &Schema, table_oid: u32) -> Result<(), Error> {
-    for run in runs(client, schema, table_oid).await?.into_iter().filter(|run| run.lost && run.appends) {
-        let why = "its sessions were lost, and a load into the table began";
-        if !settle_lost(client, schema, run.load_id, why).await? {
-            let backend = at_work(client, schema, run.load_id).await?;
-            return Err(Error::LoadRunning { load_id: run.load_id, backend });
-        }
-    }
-    Ok(())
 }
 
 /// Tries to keep compactions of a table away, until the session ends or, with `transaction`, that does.

@@ -6,10 +6,11 @@
 
 use super::schema::Schema;
 use crate::error::Error;
-use tokio_postgres::Transaction;
+use tokio_postgres::{GenericClient, Transaction};
 
 /// How many documents a crash has taken from the load, `None` where it took nothing. `unlogged` says whether the
-/// table is unlogged now. One that was made unlogged since the load began has no line of it: its rows tell.
+/// table is to be unlogged now. Where it has become so since the load began, or has become logged, and not by us, there
+/// is no line that tells: its rows do.
 pub(super) async fn emptied(
     transaction: &Transaction<'_>,
     schema: &Schema,
@@ -18,12 +19,18 @@ pub(super) async fn emptied(
 ) -> Result<Option<u64>, Error> {
     let row = transaction.query_opt(&schema.sql(include_str!("unlogged_emptied.sql")), &[&load_id]).await?;
     let Some(row) = row.filter(|row| !row.get::<_, bool>("has_line")) else { return Ok(None) };
-    let emptied = row.get("had_line")
-        || unlogged && {
-            let any = format!("select exists (select from {})", row.get::<_, String>("table"));
-            !transaction.query_one(&any, &[]).await?.get::<_, bool>(0)
-        };
+    let had_line: bool = row.get("had_line");
+    // To load again what is there does harm where it counts twice; that rows are its own is known of the last load.
+    let rows_tell = !row.get::<_, bool>("unlogged") && row.get("last_sum");
+    let emptied = had_line && !rows_tell
+        || (had_line || unlogged) && !any_row(transaction, &row.get::<_, String>("table")).await?;
     Ok(emptied.then(|| u64::try_from(row.get::<_, i64>("documents")).unwrap_or(0)))
+}
+
+/// Whether a table, qualified and quoted, has any row.
+pub(super) async fn any_row(client: &impl GenericClient, table: &str) -> Result<bool, Error> {
+    let any = format!("select exists (select from {table})");
+    Ok(client.query_one(&any, &[]).await?.get(0))
 }
 
 /// Loads into an unlogged table that a crash of the server has emptied since.

@@ -1,7 +1,9 @@
 //! The type by which versions are compared, which is a collection's own: tombstones of another one are not found.
 
+use super::loads::lock_idle;
+use super::lost::settle_locked;
 use super::schema::Schema;
-use super::segments::oldest_at_work;
+use super::segments::{oldest_at_work, runs};
 use crate::error::Error;
 use crate::merge::VersionType;
 use millstream_model::CollectionName;
@@ -31,7 +33,7 @@ impl NamedVersion {
     ///
     /// # Errors
     /// As [`Versions::change`].
-    pub(super) async fn settle(&self, client: &Client, schema: &Schema, table_oid: u32) -> Result<(), Error> {
+    pub(super) async fn settle(&self, client: &mut Client, schema: &Schema, table_oid: u32) -> Result<(), Error> {
         let versions = Versions { table_oid, collection: &self.collection, path: &self.path };
         versions.change(client, schema, self.version_type).await
     }
@@ -64,7 +66,7 @@ impl Versions<'_> {
     ///
     /// # Errors
     /// [`Error::Collection`] when tombstones, or a load at work, compare them by another one.
-    pub(super) async fn change(self, client: &Client, schema: &Schema, wanted: VersionType) -> Result<(), Error> {
+    pub(super) async fn change(self, client: &mut Client, schema: &Schema, wanted: VersionType) -> Result<(), Error> {
         let (oid, name) = (self.table_oid, wanted.to_string());
         let known = self.remember(client, schema, wanted).await?;
         if known == wanted {
@@ -76,10 +78,16 @@ impl Versions<'_> {
         let others = VersionType::all().filter(|other| *other != wanted);
         let others: Vec<String> = others.map(|other| format!("{}:{other}", self.path)).collect();
         let sql = schema.sql(include_str!("version_change.sql"));
-        match client.execute(&sql, &[&oid, &self.path, &name, &others]).await? {
-            0 => Err(self.differs(known, wanted, "it remembers versions of deleted documents")),
-            _ => Ok(()),
+        let transaction = client.transaction().await?;
+        if transaction.execute(&sql, &[&oid, &self.path, &name, &others]).await? == 0 {
+            return Err(self.differs(known, wanted, "it remembers versions of deleted documents"));
         }
+        for lost in runs(&transaction, schema, oid).await?.into_iter().filter(|run| run.lost) {
+            lock_idle(&transaction, schema, lost.load_id).await?;
+            let why = format!("versions were to be compared as {wanted} from then on");
+            settle_locked(&transaction, schema, lost.load_id, &why).await?;
+        }
+        Ok(transaction.commit().await?)
     }
 
     fn differs(self, known: VersionType, wanted: VersionType, why: &str) -> Error {

@@ -349,7 +349,7 @@ fn again(request: &LoadRequest) -> &'static str {
 /// The exit of a load, after its receipt was printed.
 pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Failure> {
     match (&outcome.stopped, &outcome.error) {
-        (None, _) if outcome.receipt.counters.rejected > 0 => {
+        (None, _) if outcome.receipt.counters.rejected > 0 && !outcome.recalled => {
             note(&format!("hint: millstream rejects {}", shell_word(&request.collection)));
             Ok(Exit::Findings)
         }
