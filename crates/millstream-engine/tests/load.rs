@@ -2,7 +2,7 @@
 
 use crate::scene::{Files, Stream, request, run, stored, surroundings};
 use millstream_engine::store::{SCHEMA_VERSION, Schema};
-use millstream_engine::{Error, Event, StopReason, load};
+use millstream_engine::{Error, Event, LoadRequest, StopReason, load};
 use millstream_model::{KEY_TYPES, KeyType};
 use millstream_testkit::{Cases, database, each_build};
 
@@ -370,29 +370,42 @@ async fn first_loads_at_the_same_moment_make_the_table_once() {
 
 #[tokio::test]
 async fn two_loads_over_the_same_keys_in_opposite_orders_do_not_deadlock() {
+    const KEYS: u64 = 10_000;
     each_build(async |db| {
         let files = Files::new();
         let (mut up, mut down) = (Stream::default(), Stream::default());
-        for n in 0..30_000 {
+        for n in 0..KEYS {
             up.push(&format!("{n:06}"), 1);
-            down.push(&format!("{:06}", 29_999 - n), 2);
+            down.push(&format!("{:06}", KEYS - 1 - n), 2);
         }
-        let mut first = request("shared", "id", &[files.write("up", &up.text)]);
-        first.batch_rows = 2_000;
-        let mut second = request("shared", "id", &[files.write("down", &down.text)]);
-        second.batch_rows = 1_700;
-        second.lanes = Some(3);
-        let url = db.url();
-        let (a, b) = tokio::join!(run(&url, &first), run(&url, &second));
-        for outcome in [&a, &b] {
-            assert!(outcome.stopped.is_none(), "{outcome:?}");
-            assert_eq!(outcome.receipt.deadlocks, 0);
-            assert_eq!(outcome.receipt.counters.read, 30_000);
+        let (up, down) = (files.write("up", &up.text), files.write("down", &down.text));
+        let modes: [(&str, &[i64]); 6] = [
+            ("replace", &[1, 2]),
+            ("keep", &[1, 2]),
+            ("merge", &[1, 2]),
+            ("merge:deep", &[1, 2]),
+            ("newest:value:bigint", &[2]),
+            ("sum:value", &[3]),
+        ];
+        for (n, (mode, right)) in modes.into_iter().enumerate() {
+            let table = format!("shared{n}");
+            let mut first = request(&table, "id:text", std::slice::from_ref(&up));
+            (first.mode, first.batch_rows) = (mode.parse().expect("a mode"), 700);
+            // A batch ends with a chunk.
+            first.chunk_bytes = 16 << 10;
+            let mut second = LoadRequest { sources: vec![down.clone()], ..first.clone() };
+            (second.batch_rows, second.lanes) = (600, Some(3));
+            let url = db.url();
+            let (a, b) = tokio::join!(run(&url, &first), run(&url, &second));
+            for outcome in [&a, &b] {
+                assert!(outcome.stopped.is_none(), "{mode}: {outcome:?}");
+                assert_eq!((outcome.receipt.deadlocks, outcome.receipt.counters.read), (0, KEYS), "{mode}");
+            }
+            assert_eq!(a.receipt.counters.inserted + b.receipt.counters.inserted, KEYS, "{mode}");
+            let values = stored(&db, &table).await;
+            assert_eq!(values.len() as u64, KEYS, "{mode}");
+            assert!(values.values().all(|value| right.contains(value)), "{mode}");
         }
-        assert_eq!(a.receipt.counters.inserted + b.receipt.counters.inserted, 30_000);
-        let values = stored(&db, "shared").await;
-        assert_eq!(values.len(), 30_000);
-        assert!(values.values().all(|v| [1, 2].contains(v)));
     })
     .await;
 }

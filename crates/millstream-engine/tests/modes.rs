@@ -6,6 +6,7 @@ mod value;
 use crate::scene::{Files, request, run, stopped};
 use fastrand::Rng;
 use millstream_model::Receipt;
+use millstream_model::limits::NESTING_MAX;
 use millstream_testkit::{Cases, TestDatabase, each_build};
 use oracle::{CHECKED, DECIMAL, Oracle};
 use std::fmt::Write;
@@ -78,6 +79,8 @@ async fn case(db: &TestDatabase, rng: &mut Rng, mode: &str) -> Vec<Receipt> {
         wanted.arrays_rows_max = [0, 10, 500][rng.usize(..3)];
         wanted.lanes = Some(rng.u16(1..5));
         let ended = if rng.u8(..3) == 0 { stopped(&db.url(), &wanted, documents, rng).await } else { None };
+        // What is gone on with need not have as many.
+        wanted.lanes = Some(rng.u16(1..5));
         let outcome = match ended {
             Some(outcome) => outcome,
             None => run(&db.url(), &wanted).await,
@@ -175,6 +178,31 @@ fn value(rng: &mut Rng, depth: usize) -> Json {
             Json::Object(members)
         }
     }
+}
+
+#[tokio::test]
+async fn the_deepest_documents_are_merged_by_the_server() {
+    each_build(async |db| {
+        let files = Files::new();
+        let nested = |member: &str| {
+            let levels = NESTING_MAX - 2;
+            format!("{{\"id\":\"a\",\"in\":{}{{{member}}}{}}}\n", "{\"in\":".repeat(levels), "}".repeat(levels))
+        };
+        for arrays_rows_max in [0, 500] {
+            let table = format!("public.deepest{arrays_rows_max}");
+            let mut wanted = request(&table, "id:text", &[files.write("stored", nested("\"stored\":1"))]);
+            (wanted.mode, wanted.arrays_rows_max) = ("merge:deep".parse().expect("a mode"), arrays_rows_max);
+            run(&db.url(), &wanted).await;
+            wanted.sources = vec![files.write("new", nested("\"new\":2"))];
+            let receipt = run(&db.url(), &wanted).await.receipt;
+            assert_eq!((receipt.counters.updated, receipt.counters.rejected), (1, 0), "{:?}", refusals(&db).await);
+            let inner = format!("select doc #> array_fill('in'::text, array[{}]) = $1::text::jsonb", NESTING_MAX - 1);
+            let sql = format!("{inner} from {table}");
+            let row = db.client().await.query_one(&sql, &[&"{\"stored\":1,\"new\":2}"]).await.expect("it answers");
+            assert!(row.get::<_, bool>(0));
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use crate::scene::{Files, Stream, request, run, stored};
 use millstream_engine::SkipUnchanged;
-use millstream_testkit::{Cases, TestDatabase, each_build};
+use millstream_testkit::{Cases, Server, Settings, TestDatabase, builds, connect, each_build};
 use std::collections::BTreeMap;
 
 /// What writing or locking a row would change: where it lies, who wrote it, who locked it.
@@ -41,6 +41,29 @@ async fn an_equal_document_leaves_no_trace_however_it_is_spelled() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn equal_documents_write_no_wal_but_the_bookkeeping_of_their_batches() {
+    for build in builds().await {
+        // Alone, because PostgreSQL 15 counts the WAL of all sessions.
+        let settings = Settings { conf: vec!["autovacuum = off".to_owned()], ..Settings::default() };
+        let server = Server::start(build, settings).await;
+        let (url, files) = (server.url("postgres"), Files::new());
+        let mut stream = Stream::default();
+        (0..20_000).for_each(|n| stream.push(&format!("key-{n:06}"), n));
+        let mut wanted = request("equal", "id:text", &[files.write("a", &stream.text)]);
+        (wanted.skip_unchanged, wanted.batch_rows) = (SkipUnchanged::On, 2_000);
+        let new = run(&url, &wanted).await.receipt;
+        // No page has a hint bit to come, and none is written whole for the first time since a checkpoint.
+        let client = connect(&url).await;
+        client.batch_execute("vacuum (freeze) equal").await.expect("it is vacuumed");
+        let receipt = run(&url, &wanted).await.receipt;
+        assert_eq!(receipt.counters.unchanged, 20_000, "{receipt:?}");
+        let batches = receipt.writers.values().sum::<u64>();
+        assert!(receipt.wal_bytes < 4_096 * (batches + 10), "{} bytes in {batches} batches", receipt.wal_bytes);
+        assert!(receipt.wal_bytes * 20 < new.wal_bytes, "{} beside {} of new ones", receipt.wal_bytes, new.wal_bytes);
+    }
 }
 
 #[tokio::test]

@@ -258,40 +258,42 @@ async fn loads_and_compactions_killed_at_any_moment_end_right() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_of_the_server_costs_a_load_what_was_not_committed_and_a_compaction_a_range() {
+async fn a_crash_of_the_server_at_any_point_costs_a_load_what_was_not_committed_and_a_compaction_a_range() {
     let mut rng = Rng::new();
     for build in builds().await {
         println!("on {}", build.installation);
-        for (mode, level) in [(StopMode::Kill, "replica"), (StopMode::Immediate, "minimal")] {
+        for (way, (mode, level)) in [(StopMode::Kill, "replica"), (StopMode::Immediate, "minimal")].iter().enumerate() {
             let conf = vec![format!("wal_level = {level}"), "max_wal_senders = 0".to_owned()];
             let server = Server::start(build, Settings { durable: true, conf, ..Settings::default() }).await;
-            let mut scene = Scene::new(&server, &mut rng).await;
-            scene.write(&mut rng, "key", "a");
-            let held = scene.dir.path().join("held");
-            let mut load = scene.load("a", 2, false);
-            load.env("MILLSTREAM_FAILPOINTS", format!("segment-advancing=wait:{}@4", held.display()));
-            let child = load.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-            until("a segment is held", async || held.exists()).await;
-            server.restart(mode).await;
-            std::fs::remove_file(&held).unwrap();
-            let output = child.wait_with_output().unwrap();
-            let told = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert_eq!(output.status.code(), Some(0), "{told}");
-            assert!(told.contains("the load broke off and goes on"), "{told}");
-            assert_eq!(told.contains("no WAL is written"), level == "minimal", "{told}");
-            let receipt: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-            assert_eq!(receipt["read"], DOCUMENTS, "{receipt}");
-            let mut compact = scene.compact();
-            compact.env("MILLSTREAM_FAILPOINTS", format!("range-merged=wait:{}", held.display()));
-            let child = compact.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-            until("a range is held", async || held.exists()).await;
-            server.restart(mode).await;
-            std::fs::remove_file(&held).unwrap();
-            let output = child.wait_with_output().unwrap();
-            // It has lost its own connection beside those of its workers, and the next call goes on.
-            let told = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(2), "{told}");
-            scene.check().await;
+            // Each way takes every other point of a compaction, and both together every point of a segment.
+            let points = SEGMENT_FAILPOINTS.iter().cycle().zip(COMPACTION_FAILPOINTS);
+            for (loading, compacting) in points.skip(way).step_by(2) {
+                let mut scene = Scene::new(&server, &mut rng).await;
+                scene.write(&mut rng, "key", "a");
+                let output = crashed(&server, *mode, scene.load("a", 2, false), loading, 4).await;
+                let told = String::from_utf8_lossy(&output.stderr);
+                assert_eq!(output.status.code(), Some(0), "{loading}: {told}");
+                assert!(told.contains("the load broke off and goes on"), "{loading}: {told}");
+                assert_eq!(told.contains("no WAL is written"), *level == "minimal", "{told}");
+                let receipt: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+                assert_eq!(receipt["read"], DOCUMENTS, "{loading}: {receipt}");
+                let output = crashed(&server, *mode, scene.compact(), compacting, 1).await;
+                // It has lost its own connection beside those of its workers, and the next call goes on.
+                assert_eq!(output.status.code(), Some(2), "{compacting}: {}", String::from_utf8_lossy(&output.stderr));
+                scene.check().await;
+            }
         }
     }
+}
+
+/// Crashes the server while a command is at a point for the nth time, and lets the command go on to its end.
+async fn crashed(server: &Server, mode: StopMode, mut command: Command, point: &str, nth: u32) -> Output {
+    let dir = tempfile::tempdir().unwrap();
+    let held = dir.path().join("held");
+    command.env("MILLSTREAM_FAILPOINTS", format!("{point}=wait:{}@{nth}", held.display()));
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until(&format!("it is held at {point}"), async || held.exists()).await;
+    server.restart(mode).await;
+    std::fs::remove_file(&held).unwrap();
+    child.wait_with_output().unwrap()
 }
