@@ -137,9 +137,8 @@ impl Run {
                     loop {
                         let locked = store::lock_again(&again.client, owned.load_id).await;
                         if let Ok(false) = store::is_ours(&again.client, &self.schema, owned).await {
-                            let load_id = owned.load_id;
-                            self.control = again;
-                            return Error::Fenced { load_id };
+                            // With the session goes the lock, which would keep everybody away for nothing.
+                            return Error::Fenced { load_id: owned.load_id };
                         }
                         // The server may not have noticed that the old session is gone.
                         let Ok(false) = locked else { break };

@@ -350,6 +350,22 @@ async fn a_changed_prefix_is_refused() {
 }
 
 #[tokio::test]
+async fn a_load_stops_at_the_bytes_of_its_rejects_and_goes_on_where_more_may_be_kept() {
+    let db = database().await;
+    let files = Files::new();
+    let bad = format!("{{{}\n", "x".repeat(300)).repeat(5_000);
+    let mut wanted = request("long", "id:text", &[files.write("a", format!("{bad}{{\"id\":\"a\"}}\n"))]);
+    wanted.reject_bytes_max = 10_000;
+    let outcome = run(&db.url(), &wanted).await;
+    assert_eq!(outcome.stopped, Some(StopReason::Rejects));
+    // It is looked at after each chunk.
+    assert!((34..5_000).contains(&outcome.receipt.counters.rejected), "{outcome:?}");
+    wanted.reject_bytes_max = 10_000_000;
+    let receipt = run(&db.url(), &wanted).await.receipt;
+    assert_eq!((receipt.finished, receipt.counters.rejected, receipt.counters.inserted), (true, 5_000, 1));
+}
+
+#[tokio::test]
 async fn first_loads_at_the_same_moment_make_the_table_once() {
     each_build(async |db| {
         let files = Files::new();

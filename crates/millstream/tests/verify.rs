@@ -120,3 +120,16 @@ async fn one_changed_byte_is_found_among_all_rows() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_is_looked_for_in_the_schema_that_is_named() {
+    let (database, directory) = (database().await, tempfile::tempdir().unwrap());
+    let file = directory.path().join("a").display().to_string();
+    std::fs::write(&file, "{\"id\":\"a\"}\n").unwrap();
+    let url = database.url();
+    let at = |first: &[&str]| {
+        run(command(first).args([&file, "--into", "public.t", "--key", "id:text", "--schema", "ops", "--db", &url]))
+    };
+    at(&["load", "--layout", "log"]).ends(0);
+    assert_eq!(at(&["verify"]).ends(0).stdout, "t: 1 key in 1 document: 1 equal, 0 missing, 0 different\n");
+}

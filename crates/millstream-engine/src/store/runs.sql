@@ -1,5 +1,5 @@
--- Runs into a table that may not have come to their end, the oldest first, and whether they may still commit: a process
--- holds the load's lock, or a backend of one of its lanes lives. Where the role may not see when a backend was started,
+-- Runs into a table that may not have come to their end, the oldest first, and whether they may still commit: another
+-- session holds the load's lock, or a backend of one of its lanes lives. Where the role may not see when a backend was started,
 -- its number has to do. A run is followed by one whose documents wait in segments.
 select
     l.load_id,
@@ -11,6 +11,7 @@ select
         from pg_catalog.pg_locks
         where locktype = 'advisory'
           and granted
+          and pid <> pg_catalog.pg_backend_pid()
           and database = (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database())
           and classid = $2::int::oid
           and objid = (l.load_id & 2147483647)::int::oid

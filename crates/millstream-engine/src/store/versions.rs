@@ -82,10 +82,11 @@ impl Versions<'_> {
         if transaction.execute(&sql, &[&oid, &self.path, &name, &others]).await? == 0 {
             return Err(self.differs(known, wanted, "it remembers versions of deleted documents"));
         }
-        for lost in runs(&transaction, schema, oid).await?.into_iter().filter(|run| run.lost) {
-            lock_idle(&transaction, schema, lost.load_id).await?;
+        for run in runs(&transaction, schema, oid).await?.into_iter().filter(|run| run.at_work || run.lost) {
+            // One that has come back meanwhile is refused.
+            lock_idle(&transaction, schema, run.load_id).await?;
             let why = format!("versions were to be compared as {wanted} from then on");
-            settle_locked(&transaction, schema, lost.load_id, &why).await?;
+            settle_locked(&transaction, schema, run.load_id, &why).await?;
         }
         Ok(transaction.commit().await?)
     }

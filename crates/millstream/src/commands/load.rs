@@ -11,6 +11,7 @@ use crate::quantity::{self, Size};
 use crate::signal::Signals;
 use crate::target::{self, Database, Purpose};
 use crate::{preview, receipt};
+use millstream_engine::limits::{REJECT_BYTES_TOTAL_MAX, REJECTS_MAX};
 use millstream_engine::source::SourceError;
 use millstream_engine::store::rejects::RejectFilter;
 use millstream_engine::{
@@ -124,7 +125,9 @@ pub struct LoadArgs {
     rejects: Option<PathBuf>,
 
     /// Stop once this many documents were rejected
-    #[arg(long, value_name = "N", default_value_t = millstream_engine::limits::REJECTS_MAX)]
+    ///
+    /// Their bytes, of which 1 MiB a document is kept, may come to 64 MiB for each 10,000 of them.
+    #[arg(long, value_name = "N", default_value_t = REJECTS_MAX)]
     max_rejects: u64,
 
     /// Refresh this read model when the load has come to its end; may be given several times
@@ -402,6 +405,8 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     }
     request.memory_bytes = args.memory.bytes;
     request.rejects_max = args.max_rejects;
+    // Whoever lets more of them pass lets more bytes pass, or no number would do where they are long.
+    request.reject_bytes_max = REJECT_BYTES_TOTAL_MAX.saturating_mul(args.max_rejects.div_ceil(REJECTS_MAX).max(1));
     target::schema(&args.target).name().clone_into(&mut request.schema);
     request.check()?;
     Ok(request)

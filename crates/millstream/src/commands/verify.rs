@@ -110,6 +110,7 @@ fn request(args: &VerifyArgs) -> Result<VerifyRequest, Failure> {
     let mut load = LoadRequest::new(args.into.clone(), args.key.0.clone(), args.files.clone());
     load.format.clone_from(&args.format);
     load.mode = args.mode.clone().with_tombstone(args.delete_when.clone());
+    target::schema(&args.target).name().clone_into(&mut load.schema);
     let mut request = VerifyRequest::new(load, std::env::temp_dir());
     request.exact = args.exact;
     request.findings_max = args.limit;
