@@ -61,7 +61,8 @@ async fn equal_documents_write_no_wal_but_the_bookkeeping_of_their_batches() {
         let receipt = run(&url, &wanted).await.receipt;
         assert_eq!(receipt.counters.unchanged, 20_000, "{receipt:?}");
         let batches = receipt.writers.values().sum::<u64>();
-        assert!(receipt.wal_bytes < 4_096 * (batches + 10), "{} bytes in {batches} batches", receipt.wal_bytes);
+        // The temporary tables of the lanes are in it, which are on record in the server's catalogs.
+        assert!(receipt.wal_bytes < 16_384 * (batches + 10), "{} bytes in {batches} batches", receipt.wal_bytes);
         assert!(receipt.wal_bytes * 20 < new.wal_bytes, "{} beside {} of new ones", receipt.wal_bytes, new.wal_bytes);
     }
 }
