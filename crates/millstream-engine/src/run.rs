@@ -69,12 +69,12 @@ impl Run {
             collection = collection::prepare(&mut control, &schema, request, feed, &*around.observer) => collection?,
         };
         let lanes = lane_count(&control, around, request.lanes).await?;
-        let identity = Identity { goes_on, ..identity(request, &collection, feed) };
+        let identity = identity(request, &collection, feed);
         if collection.mode.adds_up() && !request.sources.is_empty() && !identity.resumable {
             let warning = "a stream without --source-name is not known again: what this load adds up, the same command adds again";
             around.observer.event(Event::Warning(warning.into()));
         }
-        let owned = match store::open(&mut control.client, &schema, &identity, lanes, request.resume).await? {
+        let owned = match store::open(&mut control.client, &schema, &identity, lanes, request.resume, goes_on).await? {
             Opened::Owned(owned) => *owned,
             Opened::Finished(added) => return finished(*added, around, feed).await,
         };
@@ -337,7 +337,6 @@ fn identity(request: &LoadRequest, collection: &Collection, feed: &Feed) -> Iden
         resumable: feed.resumable(),
         once: feed.resumable() && collection.mode.adds_up(),
         version: named_version(request),
-        goes_on: None,
     }
 }
 

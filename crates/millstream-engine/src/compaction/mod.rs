@@ -10,7 +10,8 @@ use crate::limits::{
     COMPACTION_WORKERS_MAX, DROP_LOCK_WAIT, LOAD_LOCK_POLL, LOST_RUN_WAIT, REFRESH_SETTINGS,
 };
 use crate::store::collections::Collection;
-use crate::store::segments::{self, Run, Segment};
+use crate::store::runs::{Run, runs};
+use crate::store::segments::{self, Segment};
 use crate::store::{Schema, models, settle_lost};
 use merge::Merge;
 use millstream_pg::{ConnInfo, SessionSettings};
@@ -75,7 +76,7 @@ pub async fn compact(
     let left = segments::list(client, schema, table_oid).await?;
     done.left = left.len();
     if let Some(newest) = left.last() {
-        let oldest = segments::oldest_at_work(client, schema, table_oid).await?;
+        let oldest = runs(client, schema, table_oid).await?.into_iter().find(|run| run.at_work);
         // Those that the run itself has committed meanwhile wait for nothing but the next compaction.
         done.waits_for = oldest.filter(|run| newest.run_order > run.run_order).map(|run| run.load_id);
     }
@@ -145,8 +146,7 @@ async fn group(
 async fn first_to_wait_for(client: &mut Client, schema: &Schema, table_oid: u32) -> Result<Option<Run>, Error> {
     let deadline = Instant::now() + LOST_RUN_WAIT;
     loop {
-        let runs = segments::runs(client, schema, table_oid).await?;
-        match runs.into_iter().find(|run| run.at_work || run.lost) {
+        match runs(client, schema, table_oid).await?.into_iter().find(|run| run.at_work || run.lost) {
             Some(run) if run.lost && run.followed => {
                 if Instant::now() < deadline {
                     tokio::time::sleep(LOAD_LOCK_POLL).await;

@@ -3,7 +3,7 @@
 use super::collections::Collection;
 use super::load::await_openings;
 use super::loads::lock_unfinished;
-use super::lost::{lost_for_good, settle_locked};
+use super::runs::{lost_for_good, settle_locked};
 use super::schema::Schema;
 use super::segments;
 use super::unlogged;

@@ -46,8 +46,6 @@ pub(crate) struct Identity {
     pub once: bool,
     /// The type by which versions are to be compared, where it was asked for.
     pub version: Option<NamedVersion>,
-    /// The load whose earlier run has broken off and is followed by this one.
-    pub goes_on: Option<i64>,
 }
 
 /// A load that this run owns.
@@ -89,7 +87,8 @@ pub fn slots_of_lane(lane: u16, lanes: u16) -> std::ops::Range<usize> {
 }
 
 /// Opens a load: goes on with an unfinished one of the same identity when `resume` is set, else
-/// begins a new one. The connection then holds the load's advisory lock.
+/// begins a new one. A run that follows one that broke off names its load in `goes_on`, and no other
+/// is begun for it. The connection then holds the load's advisory lock.
 ///
 /// # Errors
 /// [`Error::LoadRunning`] when another process runs a load of one of the sources,
@@ -101,13 +100,14 @@ pub(crate) async fn open(
     identity: &Identity,
     lanes: u16,
     resume: bool,
+    goes_on: Option<i64>,
 ) -> Result<Opened, Error> {
     let deadline = Instant::now() + LOAD_LOCK_WAIT;
     let unfinished = loop {
         // One at a time, so that the same load started twice in one moment is one load. An error ends
         // the session and with it the lock.
         client.execute("select pg_advisory_lock($1)", &[&OPEN_LOCK]).await?;
-        match claim(client, schema, identity, resume).await {
+        match claim(client, schema, identity, resume, goes_on).await {
             // Perhaps its client was just killed, and the server has yet to notice.
             Err(Error::LoadRunning { .. }) if Instant::now() < deadline => {
                 client.execute("select pg_advisory_unlock($1)", &[&OPEN_LOCK]).await?;
@@ -184,10 +184,11 @@ async fn claim(
     schema: &Schema,
     identity: &Identity,
     resume: bool,
+    goes_on: Option<i64>,
 ) -> Result<Option<Unfinished>, Error> {
     let unfinished = lock_unfinished(client, schema, identity, resume).await?;
     let claimed = unfinished.as_ref().map(|unfinished| unfinished.load_id);
-    if let Some(load_id) = identity.goes_on
+    if let Some(load_id) = goes_on
         && claimed != Some(load_id)
     {
         return Err(Error::Fenced { load_id });

@@ -1,7 +1,8 @@
 //! The segments of collections in the log layout: which there are, which may be merged, what they and the table hold.
 
 use super::collections::Collection;
-use super::lock::{LOAD_LOCK_CLASS, at_work};
+use super::lock::at_work;
+use super::runs::runs;
 use super::schema::Schema;
 use crate::error::Error;
 use crate::limits::SEGMENT_HOLD_TRIES_MAX;
@@ -24,21 +25,6 @@ pub(crate) struct Segment {
     pub(crate) bytes: u64,
     /// The group with which it is being merged, and the keys between the ranges in which that is done.
     pub(crate) compaction: Option<(i64, Vec<String>)>,
-}
-
-/// A run of a load that may not have come to its end.
-#[derive(Debug)]
-pub(crate) struct Run {
-    pub(crate) load_id: i64,
-    pub(crate) run_order: i64,
-    /// Its documents go into segments.
-    pub(crate) appends: bool,
-    /// A session of it lives, so it may still commit.
-    pub(crate) at_work: bool,
-    /// No session of it lives and nothing has settled it: it was killed, or the server was and it will come back.
-    pub(crate) lost: bool,
-    /// Documents of a later run wait in segments.
-    pub(crate) followed: bool,
 }
 
 /// What a role may know of segments.
@@ -227,29 +213,6 @@ pub(crate) fn appended(schema: &Schema, keys: &str, doc: &str, segments: &[Segme
         )
     });
     rows.collect::<Vec<_>>().join(" union all ")
-}
-
-/// Runs into a table that may not have come to their end, the oldest first.
-pub(crate) async fn runs(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<Vec<Run>, Error> {
-    let rows = client.query(&schema.sql(include_str!("runs.sql")), &[&table_oid, &LOAD_LOCK_CLASS]).await?;
-    let run = |row: &Row| Run {
-        load_id: row.get("load_id"),
-        run_order: row.get("run_order"),
-        appends: row.get::<_, &str>("layout") == "log",
-        at_work: row.get("at_work"),
-        lost: row.get("running") && !row.get::<_, bool>("at_work"),
-        followed: row.get("followed"),
-    };
-    Ok(rows.iter().map(run).collect())
-}
-
-/// The first of the runs into a table that may still commit.
-pub(crate) async fn oldest_at_work(
-    client: &impl GenericClient,
-    schema: &Schema,
-    table_oid: u32,
-) -> Result<Option<Run>, Error> {
-    Ok(runs(client, schema, table_oid).await?.into_iter().find(|run| run.at_work))
 }
 
 /// Refuses to write into the table of a collection whose newest documents are, or are coming, in segments. Only

@@ -1,9 +1,8 @@
 //! The type by which versions are compared, which is a collection's own: tombstones of another one are not found.
 
 use super::loads::lock_idle;
-use super::lost::settle_locked;
+use super::runs::{runs, settle_locked};
 use super::schema::Schema;
-use super::segments::{oldest_at_work, runs};
 use crate::error::Error;
 use crate::merge::VersionType;
 use millstream_model::CollectionName;
@@ -72,21 +71,22 @@ impl Versions<'_> {
         if known == wanted {
             return Ok(());
         }
-        if let Some(run) = oldest_at_work(client, schema, oid).await? {
-            return Err(self.differs(known, wanted, &format!("load {} into it is at work", run.load_id)));
+        let transaction = client.transaction().await?;
+        for run in runs(&transaction, schema, oid).await? {
+            if run.at_work {
+                return Err(self.differs(known, wanted, &format!("load {} into it is at work", run.load_id)));
+            }
+            if run.lost {
+                lock_idle(&transaction, schema, run.load_id).await?;
+                let why = format!("versions were to be compared as {wanted} from then on");
+                settle_locked(&transaction, schema, run.load_id, &why).await?;
+            }
         }
         let others = VersionType::all().filter(|other| *other != wanted);
         let others: Vec<String> = others.map(|other| format!("{}:{other}", self.path)).collect();
         let sql = schema.sql(include_str!("version_change.sql"));
-        let transaction = client.transaction().await?;
         if transaction.execute(&sql, &[&oid, &self.path, &name, &others]).await? == 0 {
             return Err(self.differs(known, wanted, "it remembers versions of deleted documents"));
-        }
-        for run in runs(&transaction, schema, oid).await?.into_iter().filter(|run| run.at_work || run.lost) {
-            // One that has come back meanwhile is refused.
-            lock_idle(&transaction, schema, run.load_id).await?;
-            let why = format!("versions were to be compared as {wanted} from then on");
-            settle_locked(&transaction, schema, run.load_id, &why).await?;
         }
         Ok(transaction.commit().await?)
     }

@@ -1,14 +1,44 @@
-//! Runs that have lost their sessions: what was killed, and what will be back when the server or the network is. Which
-//! of the two it is cannot be told.
+//! Runs of loads into a table: those at work, and those that have lost their sessions. These were killed, or will be
+//! back when the server or the network is; which of the two cannot be told.
 
 use super::load::settle;
 use super::loads::lock_idle;
+use super::lock::LOAD_LOCK_CLASS;
 use super::schema::Schema;
-use super::segments::{Run, list, runs};
+use super::segments::list;
 use crate::error::Error;
 use crate::limits::{LOAD_LOCK_POLL, LOST_RUN_WAIT};
 use tokio::time::Instant;
-use tokio_postgres::{Client, Transaction};
+use tokio_postgres::{Client, GenericClient, Row, Transaction};
+
+/// A run of a load that may not have come to its end.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) load_id: i64,
+    pub(crate) run_order: i64,
+    /// Its documents go into segments.
+    pub(crate) appends: bool,
+    /// A session of it lives, so it may still commit.
+    pub(crate) at_work: bool,
+    /// No session of it lives and nothing has settled it: it was killed, or the server was and it will come back.
+    pub(crate) lost: bool,
+    /// Documents of a later run wait in segments.
+    pub(crate) followed: bool,
+}
+
+/// Runs into a table that may not have come to their end, the oldest first.
+pub(crate) async fn runs(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<Vec<Run>, Error> {
+    let rows = client.query(&schema.sql(include_str!("runs.sql")), &[&table_oid, &LOAD_LOCK_CLASS]).await?;
+    let run = |row: &Row| Run {
+        load_id: row.get("load_id"),
+        run_order: row.get("run_order"),
+        appends: row.get::<_, &str>("layout") == "log",
+        at_work: row.get("at_work"),
+        lost: row.get("running") && !row.get::<_, bool>("at_work"),
+        followed: row.get("followed"),
+    };
+    Ok(rows.iter().map(run).collect())
+}
 
 /// Settles a run that has lost its sessions, so that nothing of it is committed when it comes back: what is written
 /// now takes effect after all of its documents. False when it is back already.
