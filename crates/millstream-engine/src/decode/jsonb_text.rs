@@ -5,6 +5,7 @@
 //! escapes (`jsonb_out` and `uniqueifyJsonbObject`). The same text means the same jsonb.
 
 use super::number;
+use super::scan::Scanner;
 use super::text;
 use std::cmp::Ordering::Equal;
 use std::ops::Range;
@@ -16,8 +17,6 @@ pub struct JsonbText {
     members: Vec<Member>,
     /// Names with escapes, taken back; those of the innermost object last.
     names: Vec<u8>,
-    /// Where an object is put in order.
-    ordered: Vec<u8>,
 }
 
 #[derive(Debug, Clone)]
@@ -27,15 +26,22 @@ struct Member {
     /// Bytes of the document without quotes, or of `names` when the name has escapes.
     name: Range<usize>,
     escaped: bool,
+    value: Value,
+}
+
+#[derive(Debug, Clone)]
+enum Value {
+    /// Bytes of the document, which jsonb spells alike.
+    Document(Range<usize>),
     /// Bytes of what is written.
-    value: Range<usize>,
+    Written(Range<usize>),
 }
 
 /// Bytes of a name that decide most comparisons: those of a `u64`.
 const RANK_BYTES: usize = 8;
 
 impl Member {
-    fn new(name: Range<usize>, escaped: bool, text: &[u8], value: Range<usize>) -> Self {
+    fn new(name: Range<usize>, escaped: bool, text: &[u8], value: Value) -> Self {
         // Names of one length have their first bytes in the same places.
         let first = text[name.clone()].iter().take(RANK_BYTES).fold(0, |first, &byte| first << 8 | u64::from(byte));
         Self { rank: (name.len(), first), name, escaped, value }
@@ -53,77 +59,80 @@ impl JsonbText {
     /// # Panics
     /// It may, unless the [`Decoder`](super::Decoder) has taken the document.
     pub fn put(&mut self, document: &[u8], out: &mut Vec<u8>) {
-        self.value(document, space(document, 0), out);
+        let scan = &mut Scanner::new(document);
+        self.value(scan, scan.space(0), out);
     }
 
     /// Appends a value and returns the end of it in the document.
-    fn value(&mut self, document: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
-        match document.get(at) {
-            Some(b'{') => self.object(document, at, out),
-            Some(b'[') => self.array(document, at, out),
+    fn value(&mut self, scan: &mut Scanner<'_>, at: usize, out: &mut Vec<u8>) -> usize {
+        if let Some(end) = plain(scan, at) {
+            out.extend_from_slice(&scan.document[at..end]);
+            return end;
+        }
+        match scan.byte(at) {
+            Some(b'{') => self.object(scan, at, out),
+            Some(b'[') => self.array(scan, at, out),
             Some(b'"') => {
-                let (end, escaped) = string(document, at);
-                if escaped {
-                    let start = self.names.len();
-                    text::put_unescaped(&document[at + 1..end - 1], &mut self.names);
-                    put_string(&self.names[start..], out);
-                    self.names.truncate(start);
-                } else {
-                    out.extend_from_slice(&document[at..end]);
-                }
-                end
-            }
-            Some(b'-' | b'0'..=b'9') => {
-                let end = run(document, at, |b| matches!(b, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'));
-                number::put_spelling(&document[at..end], out);
+                let (end, _) = string(scan, at);
+                let start = self.names.len();
+                text::put_unescaped(&scan.document[at + 1..end - 1], &mut self.names);
+                put_string(&self.names[start..], out);
+                self.names.truncate(start);
                 end
             }
             _ => {
-                let end = run(document, at, |b| b.is_ascii_lowercase());
-                out.extend_from_slice(&document[at..end]);
+                let end = run(scan.document, at, |b| matches!(b, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'));
+                number::put_spelling(&scan.document[at..end], out);
                 end
             }
         }
     }
 
-    fn array(&mut self, document: &[u8], start: usize, out: &mut Vec<u8>) -> usize {
+    fn array(&mut self, scan: &mut Scanner<'_>, start: usize, out: &mut Vec<u8>) -> usize {
         out.push(b'[');
-        let mut at = space(document, start + 1);
-        while document.get(at).is_some_and(|&b| b != b']') {
-            at = space(document, self.value(document, at, out));
-            if document.get(at) == Some(&b',') {
+        let mut at = scan.space(start + 1);
+        while scan.byte(at).is_some_and(|b| b != b']') {
+            let end = self.value(scan, at, out);
+            at = scan.space(end);
+            if scan.byte(at) == Some(b',') {
                 out.extend_from_slice(b", ");
-                at = space(document, at + 1);
+                at = scan.space(at + 1);
             }
         }
         out.push(b']');
         at + 1
     }
 
-    fn object(&mut self, document: &[u8], start: usize, out: &mut Vec<u8>) -> usize {
+    fn object(&mut self, scan: &mut Scanner<'_>, start: usize, out: &mut Vec<u8>) -> usize {
         let (first, names, text) = (self.members.len(), self.names.len(), out.len());
-        let mut at = space(document, start + 1);
-        while document.get(at) == Some(&b'"') {
-            let (end, escaped) = string(document, at);
+        let mut at = scan.space(start + 1);
+        while scan.byte(at) == Some(b'"') {
+            let (end, escaped) = string(scan, at);
             let name = if escaped {
                 let from = self.names.len();
-                text::put_unescaped(&document[at + 1..end - 1], &mut self.names);
+                text::put_unescaped(&scan.document[at + 1..end - 1], &mut self.names);
                 from..self.names.len()
             } else {
                 at + 1..end - 1
             };
             // Past the colon.
-            at = space(document, space(document, end) + 1);
-            let from = out.len();
-            at = space(document, self.value(document, at, out));
-            let text = if escaped { &self.names } else { document };
-            let member = Member::new(name, escaped, text, from..out.len());
+            at = scan.space(scan.space(end) + 1);
+            let (value, end) = if let Some(end) = plain(scan, at) {
+                (Value::Document(at..end), end)
+            } else {
+                let from = out.len();
+                let end = self.value(scan, at, out);
+                (Value::Written(from..out.len()), end)
+            };
+            let text = if escaped { self.names.as_slice() } else { scan.document };
+            let member = Member::new(name, escaped, text, value);
             self.members.push(member);
-            if document.get(at) == Some(&b',') {
-                at = space(document, at + 1);
+            at = scan.space(end);
+            if scan.byte(at) == Some(b',') {
+                at = scan.space(at + 1);
             }
         }
-        self.put_in_order(document, first, text, out);
+        self.put_in_order(scan.document, first, text, out);
         self.members.truncate(first);
         self.names.truncate(names);
         at + 1
@@ -131,7 +140,7 @@ impl JsonbText {
 
     /// Replaces the values from `text` on, which stand in the order of the document, by the object.
     fn put_in_order(&mut self, document: &[u8], first: usize, text: usize, out: &mut Vec<u8>) {
-        let Self { members, names, ordered } = self;
+        let Self { members, names } = self;
         let members = &mut members[first..];
         let name = |m: &Member| if m.escaped { &names[m.name.clone()] } else { &document[m.name.clone()] };
         // Stable, so that the last of a name stays the last.
@@ -139,8 +148,8 @@ impl JsonbText {
             Equal if a.is_longer_than_rank() => name(a).cmp(name(b)),
             order => order,
         });
-        ordered.clear();
-        ordered.push(b'{');
+        let start = out.len();
+        out.push(b'{');
         for (n, member) in members.iter().enumerate() {
             let same = |next: &Member| {
                 next.rank == member.rank && (!member.is_longer_than_rank() || name(next) == name(member))
@@ -148,26 +157,40 @@ impl JsonbText {
             if members.get(n + 1).is_some_and(same) {
                 continue;
             }
-            if ordered.len() > 1 {
-                ordered.extend_from_slice(b", ");
+            if out.len() > start + 1 {
+                out.extend_from_slice(b", ");
             }
             if member.escaped {
-                put_string(name(member), ordered);
+                put_string(name(member), out);
             } else {
-                ordered.extend_from_slice(&document[member.name.start - 1..member.name.end + 1]);
+                out.extend_from_slice(&document[member.name.start - 1..member.name.end + 1]);
             }
-            ordered.extend_from_slice(b": ");
-            ordered.extend_from_slice(&out[member.value.clone()]);
+            out.extend_from_slice(b": ");
+            match &member.value {
+                Value::Document(value) => out.extend_from_slice(&document[value.clone()]),
+                Value::Written(value) => out.extend_from_within(value.clone()),
+            }
         }
-        ordered.push(b'}');
-        out.truncate(text);
-        out.extend_from_slice(ordered);
+        out.push(b'}');
+        out.drain(text..start);
     }
 }
 
-/// The first position from `at` on that is not white space.
-fn space(document: &[u8], at: usize) -> usize {
-    run(document, at, |b| matches!(b, b' ' | b'\t' | b'\n' | b'\r'))
+/// The end of the value at `at`, where that is a scalar which jsonb spells as the document does.
+#[inline]
+fn plain(scan: &mut Scanner<'_>, at: usize) -> Option<usize> {
+    match scan.byte(at)? {
+        b'"' => match string(scan, at) {
+            (end, false) => Some(end),
+            (_, true) => None,
+        },
+        b'0'..=b'9' => {
+            let end = run(scan.document, at, |b| matches!(b, b'0'..=b'9' | b'.'));
+            scan.byte(end).is_none_or(|b| !matches!(b, b'e' | b'E')).then_some(end)
+        }
+        b'a'..=b'z' => Some(run(scan.document, at, |b| b.is_ascii_lowercase())),
+        _ => None,
+    }
 }
 
 fn run(document: &[u8], mut at: usize, inside: impl Fn(u8) -> bool) -> usize {
@@ -178,17 +201,11 @@ fn run(document: &[u8], mut at: usize, inside: impl Fn(u8) -> bool) -> usize {
 }
 
 /// The end of the string that begins at `at`, behind its quote, and whether it has escapes.
-fn string(document: &[u8], at: usize) -> (usize, bool) {
-    let (mut end, mut escaped) = (at + 1, false);
-    while let Some(found) = document.get(end..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        end += found;
-        if document[end] == b'"' {
-            return (end + 1, escaped);
-        }
-        escaped = true;
-        end += 2;
-    }
-    (document.len(), escaped)
+#[inline]
+fn string(scan: &mut Scanner<'_>, at: usize) -> (usize, bool) {
+    let before = scan.escaped_strings;
+    let end = scan.string(at).unwrap_or(scan.document.len());
+    (end, scan.escaped_strings > before)
 }
 
 /// A string with the escapes of `escape_json` (json.c), in quotes.
