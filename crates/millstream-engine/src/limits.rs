@@ -207,6 +207,14 @@ pub const WALK_REFUSED_SHARE: u32 = 32;
 /// chunk, which cannot be parted: as it is read from a source one has fewer documents, a large send of a stream more.
 pub const WALK_REFUSED_MAX: u64 = 50_000;
 
+/// Statements that write one batch, each the next document of every key that cannot be folded; a batch that needs more
+/// is walked by the server, in one turn.
+pub const ROUNDS_MAX: usize = 8;
+
+/// Times that one transaction writes one key; a batch of more is halved, as far as its chunks can be parted. Every
+/// write has to pass the versions that the others of its transaction have left, which nothing can remove yet.
+pub const KEY_TURNS_MAX: usize = 1_000;
+
 /// SQLSTATEs that a lane knows to refuse data; a batch that meets more is halved.
 pub const WALK_CODES_MAX: usize = 64;
 

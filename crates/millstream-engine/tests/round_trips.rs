@@ -108,6 +108,18 @@ const CASES: &[Case] = &[
         },
         more: "{\"id\":\"gone\",\"value\":2,\"op\":\"d\"}\n",
     },
+    // As many documents of one key, each of which the table is to judge.
+    Case {
+        writer: "replay",
+        turns: &[OPEN, STAGE, END],
+        rows: &[20, 1_500],
+        stored: SOME_NEW,
+        change: |wanted| {
+            wanted.mode = "merge".parse().expect("a mode");
+            wanted.checks = vec!["doc ? 'value'".into()];
+        },
+        more: "{\"id\":\"hot\",\"value\":1}\n",
+    },
     Case {
         writer: "arrays",
         turns: &["begin, and the statement with the documents", END],

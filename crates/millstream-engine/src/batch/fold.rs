@@ -154,6 +154,12 @@ impl Batch {
         written
     }
 
+    /// Most parts that a group falls into which can only be folded one by one. `alone`: every document is a part.
+    pub(crate) fn turns(&self, mode: &Mode, alone: bool) -> usize {
+        let hot = self.groups.iter().filter(|group| group.len() > 1 && (alone || mode.may_cut()));
+        hot.map(|group| if alone { group.len() } else { mode.cuts(&self.list(group)).len() + 1 }).max().unwrap_or(1)
+    }
+
     /// The groups as parts that can be folded one by one, the first parts of all keys, then the second
     /// ones, and so on; `None` when every group is one such part. `alone`: every document is a part.
     pub(crate) fn rounds(&self, groups: &[Group], mode: &Mode, alone: bool) -> Option<Vec<Vec<Group>>> {

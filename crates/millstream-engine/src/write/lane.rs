@@ -12,7 +12,7 @@ use super::{Session, Writer, arrays};
 use crate::batch::{Batch, Part, RejectedDocument};
 use crate::error::Error;
 use crate::failpoint;
-use crate::limits::{HELD_BATCHES_MAX, REJECT_ROWS};
+use crate::limits::{HELD_BATCHES_MAX, KEY_TURNS_MAX, REJECT_ROWS, ROUNDS_MAX};
 use crate::merge::Written;
 use crate::observe::Event;
 use millstream_model::Counters;
@@ -279,7 +279,12 @@ impl Lane {
     /// One try at a batch, in one transaction, which it commits; false when it is to be halved.
     async fn attempt(&mut self, batch: &Batch) -> Result<bool, Error> {
         failpoint::hit("batch-collected").await?;
-        if self.caution.walks() && !batch.groups().is_empty() {
+        let turns = batch.turns(&self.setup.target.mode, !self.setup.target.folds);
+        if turns > KEY_TURNS_MAX && batch.parts() > 1 {
+            return Ok(false);
+        }
+        let walkable = self.link.walker.as_ref().is_none_or(Walker::usable);
+        if (self.caution.walks() || turns > ROUNDS_MAX && walkable) && !batch.groups().is_empty() {
             return self.replay(batch).await;
         }
         let (sample, written) = match self.write_sampled(batch).await {

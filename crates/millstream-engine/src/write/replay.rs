@@ -1,4 +1,4 @@
-//! A refused batch again, so that only what the server refuses in it is rejected.
+//! A batch document by document where need be, so that only what the server refuses in it is rejected.
 
 use super::walk::{self, Walker};
 use super::{Session, Target, halving};

@@ -1,6 +1,6 @@
-//! A refused batch walked by the server: staged once, then written document by document where need be,
-//! by a function that lives as long as the connection. A million documents of which a tenth is refused
-//! would else cost as many round trips.
+//! A batch walked by the server: staged once, then written document by document where need be, by a function that
+//! lives as long as the connection. A million documents of which a tenth is refused, or that are of one key and cannot
+//! be folded, would else cost as many round trips.
 
 use super::copy_stream::{Destination, copy_groups};
 use super::replay::{Refused, reject};
@@ -122,7 +122,7 @@ impl Walker {
         let statements = match client.batch_execute(&sql.create).await.map_err(Error::from) {
             Ok(()) => Some(Statements {
                 copy: client.prepare(&sql.copy).await?,
-                walk: client.prepare("select * from pg_temp.millstream_walk($1, $2, $3, $4, $5, $6, $7)").await?,
+                walk: client.prepare("select * from pg_temp.millstream_walk($1, $2, $3, $4, $5, $6, $7, $8)").await?,
             }),
             Err(error) if is_final(error.kind()) => None,
             Err(error) => return Err(error),
@@ -183,10 +183,11 @@ pub(super) async fn walk(
     let refused_max = i64::try_from(rejects_max).unwrap_or(i64::MAX);
     let tombstones = batch.has_tombstones();
     let fresh = fresh && !target.guarded && !tombstones;
+    let repeats = groups.len() > batch.groups().len();
     let walked = async {
         let Sql { screens, compares, .. } = target.walk();
         let values: &[&(dyn ToSql + Sync)] =
-            &[&walker.refusing, &refused_max, &target.mode.leaves(), &fresh, &tombstones, screens, compares];
+            &[&walker.refusing, &refused_max, &target.mode.leaves(), &fresh, &tombstones, &repeats, screens, compares];
         Ok(client.query(&statements.walk, values).await?)
     };
     let (rows, mut walked) = copy_groups(session, to, batch, &groups, walked).await?;

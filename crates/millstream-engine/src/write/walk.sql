@@ -33,6 +33,10 @@ declare
     held bigint;
     more_added bigint;
     more_changed bigint;
+    all_added bigint;
+    all_changed bigint;
+    all_gone bigint;
+    all_held bigint;
     -- The constraint that a document breaks, as SQL; null where something else may refuse it before.
     breaches text;
     -- The table of a constraint that was broken.
@@ -66,13 +70,34 @@ begin
             where {pages}
             into walk.tried;
             begin
-                -- Statements that write many keys delete first: of one key they must not do both.
-                if tombstones and exists (
+                if repeats and exists (
                     select from pg_temp.millstream_replay where {pages} group by {key} having pg_catalog.count(*) > 1
                 ) then
-                    raise sqlstate '21000';
-                end if;
-                if fresh then
+                    -- A statement must not write a key twice, nor both delete and store it.
+                    all_added := 0;
+                    all_changed := 0;
+                    all_gone := 0;
+                    all_held := 0;
+                    for r in
+                        select {key}, doc, ctid as millstream_tid
+                        from pg_temp.millstream_replay
+                        where {pages}
+                    loop
+                        added := 0;
+                        changed := 0;
+                        gone := 0;
+                        held := 0;
+                        {write_one}
+                        all_added := all_added + added;
+                        all_changed := all_changed + changed;
+                        all_gone := all_gone + gone;
+                        all_held := all_held + held;
+                    end loop;
+                    added := all_added;
+                    changed := all_changed;
+                    gone := all_gone;
+                    held := all_held;
+                elsif fresh then
                     insert into {table} ({key}, doc)
                     select {key}, doc
                     from pg_temp.millstream_replay
