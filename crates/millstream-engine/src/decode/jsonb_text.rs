@@ -65,27 +65,29 @@ impl JsonbText {
 
     /// Appends a value and returns the end of it in the document.
     fn value(&mut self, scan: &mut Scanner<'_>, at: usize, out: &mut Vec<u8>) -> usize {
-        if let Some(end) = plain(scan, at) {
-            out.extend_from_slice(&scan.document[at..end]);
-            return end;
-        }
         match scan.byte(at) {
             Some(b'{') => self.object(scan, at, out),
             Some(b'[') => self.array(scan, at, out),
-            Some(b'"') => {
-                let (end, _) = string(scan, at);
-                let start = self.names.len();
-                text::put_unescaped(&scan.document[at + 1..end - 1], &mut self.names);
-                put_string(&self.names[start..], out);
-                self.names.truncate(start);
-                end
-            }
             _ => {
-                let end = run(scan.document, at, |b| matches!(b, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'));
-                number::put_spelling(&scan.document[at..end], out);
+                let (end, alike) = scalar(scan, at);
+                let value = &scan.document[at..end];
+                if alike {
+                    out.extend_from_slice(value)
+                } else {
+                    self.put_scalar(value, out)
+                }
                 end
             }
         }
+    }
+
+    /// Appends a string with escapes, or a number.
+    fn put_scalar(&mut self, value: &[u8], out: &mut Vec<u8>) {
+        let [b'"', escaped @ .., b'"'] = value else { return number::put_spelling(value, out) };
+        let start = self.names.len();
+        text::put_unescaped(escaped, &mut self.names);
+        put_string(&self.names[start..], out);
+        self.names.truncate(start);
     }
 
     fn array(&mut self, scan: &mut Scanner<'_>, start: usize, out: &mut Vec<u8>) -> usize {
@@ -117,13 +119,18 @@ impl JsonbText {
             };
             // Past the colon.
             at = scan.space(scan.space(end) + 1);
-            let (value, end) = if let Some(end) = plain(scan, at) {
-                (Value::Document(at..end), end)
-            } else {
-                let from = out.len();
-                let end = self.value(scan, at, out);
-                (Value::Written(from..out.len()), end)
+            let from = out.len();
+            let (end, alike) = match scan.byte(at) {
+                Some(b'{' | b'[') => (self.value(scan, at, out), false),
+                _ => match scalar(scan, at) {
+                    (end, true) => (end, true),
+                    (end, false) => {
+                        self.put_scalar(&scan.document[at..end], out);
+                        (end, false)
+                    }
+                },
             };
+            let value = if alike { Value::Document(at..end) } else { Value::Written(from..out.len()) };
             let text = if escaped { self.names.as_slice() } else { scan.document };
             let member = Member::new(name, escaped, text, value);
             self.members.push(member);
@@ -176,20 +183,20 @@ impl JsonbText {
     }
 }
 
-/// The end of the value at `at`, where that is a scalar which jsonb spells as the document does.
+/// The end of the scalar at `at`, and whether jsonb spells it as the document does.
 #[inline]
-fn plain(scan: &mut Scanner<'_>, at: usize) -> Option<usize> {
-    match scan.byte(at)? {
-        b'"' => match string(scan, at) {
-            (end, false) => Some(end),
-            (_, true) => None,
-        },
-        b'0'..=b'9' => {
-            let end = run(scan.document, at, |b| matches!(b, b'0'..=b'9' | b'.'));
-            scan.byte(end).is_none_or(|b| !matches!(b, b'e' | b'E')).then_some(end)
+fn scalar(scan: &mut Scanner<'_>, at: usize) -> (usize, bool) {
+    match scan.byte(at) {
+        Some(b'"') => {
+            let (end, escaped) = string(scan, at);
+            (end, !escaped)
         }
-        b'a'..=b'z' => Some(run(scan.document, at, |b| b.is_ascii_lowercase())),
-        _ => None,
+        Some(b'-' | b'0'..=b'9') => {
+            let plain = run(scan.document, at, |b| matches!(b, b'0'..=b'9' | b'.'));
+            let end = run(scan.document, plain, |b| matches!(b, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'));
+            (end, end == plain)
+        }
+        _ => (run(scan.document, at, |b| b.is_ascii_lowercase()), true),
     }
 }
 
