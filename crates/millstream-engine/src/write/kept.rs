@@ -16,9 +16,10 @@ impl Kept {
         self.batches.is_empty()
     }
 
-    /// Whether as much is kept as goes into a batch, so that the next one is to make sure of all.
+    /// Whether half as much is kept as goes into a batch, so that the next one is to make sure of all. Of large batches
+    /// it is every second one: were more kept, the batches that follow would wait for memory.
     pub(super) fn is_full(&self, batch_bytes_max: usize) -> bool {
-        self.bytes >= batch_bytes_max as u64 || self.held_bytes >= HELD_BATCHES_MAX * batch_bytes_max
+        self.bytes >= batch_bytes_max as u64 / 2 || self.held_bytes >= HELD_BATCHES_MAX * batch_bytes_max / 2
     }
 
     pub(super) fn push(&mut self, parts: Vec<Part>) {
@@ -63,10 +64,10 @@ mod tests {
     fn parts_without_documents_fill_it_too() {
         let mut kept = Kept::default();
         for _ in 0..1_000 {
-            assert!(!kept.is_full(1_000 * PART_BYTES / HELD_BATCHES_MAX));
+            assert!(!kept.is_full(2 * 1_000 * PART_BYTES / HELD_BATCHES_MAX));
             kept.push(vec![empty_part()]);
         }
-        assert!(kept.is_full(1_000 * PART_BYTES / HELD_BATCHES_MAX));
+        assert!(kept.is_full(2 * 1_000 * PART_BYTES / HELD_BATCHES_MAX));
     }
 
     #[test]
