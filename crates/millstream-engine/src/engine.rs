@@ -62,7 +62,7 @@ enum Ended {
 /// in which their chunks are taken.
 pub(crate) struct Engine {
     intake: Intake,
-    lanes: JoinSet<Result<LaneReport, Error>>,
+    lanes: JoinSet<(LaneReport, Result<(), Error>)>,
     decoding: std::thread::JoinHandle<Ended>,
     lane_ended: Arc<Notify>,
     rejects: RejectLimits,
@@ -71,7 +71,7 @@ pub(crate) struct Engine {
 
 /// How an engine ended.
 pub(crate) struct Finish {
-    /// Of the lanes that ended without an error.
+    /// Of the lanes, also of those that failed.
     pub(crate) reports: Vec<LaneReport>,
     /// Why not everything was taken and committed, if so.
     pub(crate) stopped: Option<StopReason>,
@@ -204,8 +204,10 @@ impl Engine {
         let (mut reports, mut lane_error) = (Vec::new(), None);
         while let Some(joined) = lanes.join_next().await {
             match joined {
-                Ok(Ok(report)) => reports.push(report),
-                Ok(Err(error)) => lane_error = lane_error.or(Some(error)),
+                Ok((report, ended)) => {
+                    reports.push(report);
+                    lane_error = lane_error.or(ended.err());
+                }
                 // A failed assertion stops the whole process: no lane goes missing.
                 Err(panic) => std::panic::resume_unwind(panic.into_panic()),
             }

@@ -79,6 +79,7 @@ async fn a_full_disk_ends_a_load_that_goes_on_when_there_is_room() {
         let kind = outcome.error.as_ref().map(millstream_engine::Error::kind);
         assert_eq!(kind, Some(ErrorKind::DiskFull), "{outcome:?}");
         assert!(outcome.receipt.counters.read > 0, "it was full in mid-load");
+        assert!(!outcome.receipt.writers.is_empty(), "what a lane wrote before it failed is told: {outcome:?}");
         assert_whole(&client, "filling", &stream, &outcome).await;
         disk.grow(200 << 20);
         ends_right(&url, &wanted, &stream, &client).await;

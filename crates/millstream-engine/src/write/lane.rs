@@ -96,11 +96,17 @@ impl Lane {
         })
     }
 
-    /// Commits batches until the queue ends, or the server has refused too many documents.
-    ///
-    /// # Errors
-    /// The first error that retrying does not mend; everything before it is committed.
-    pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Part>) -> Result<LaneReport, Error> {
+    /// Commits batches until the queue ends, or the server has refused too many documents; says also what it did
+    /// where it failed, with the first error that retrying does not mend. Everything before that is committed.
+    pub(crate) async fn run(mut self, queue: mpsc::Receiver<Part>) -> (LaneReport, Result<(), Error>) {
+        let ended = self.work(queue).await;
+        if ended.is_ok() && !self.reconnected {
+            self.report.wal_bytes = own_wal_bytes(&self.link.connection).await;
+        }
+        (self.report, ended)
+    }
+
+    async fn work(&mut self, mut queue: mpsc::Receiver<Part>) -> Result<(), Error> {
         // Parts still to be written, the oldest on top.
         let mut todo: Vec<Vec<Part>> = Vec::new();
         loop {
@@ -120,10 +126,7 @@ impl Lane {
             };
             todo.extend(again.into_iter().rev());
         }
-        if !self.reconnected {
-            self.report.wal_bytes = own_wal_bytes(&self.link.connection).await;
-        }
-        Ok(self.report)
+        Ok(())
     }
 
     /// Replaces the connection between two batches and gives back what the server has lost. When no

@@ -49,8 +49,8 @@ impl OpenLane {
         })
     }
 
-    /// Commits what comes through the queue until it ends.
-    pub(crate) async fn run(self, queue: mpsc::Receiver<Part>) -> Result<LaneReport, Error> {
+    /// Commits what comes through the queue until it ends, and says what it did.
+    pub(crate) async fn run(self, queue: mpsc::Receiver<Part>) -> (LaneReport, Result<(), Error>) {
         match self {
             Self::Batches(lane) => lane.run(queue).await,
             Self::Segments(appender) => appender.run(queue).await,

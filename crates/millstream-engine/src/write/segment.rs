@@ -140,12 +140,18 @@ impl Appender {
         Ok(Self { setup, connection, advance, reject, epoch, committed, report, reconnected })
     }
 
-    /// Commits segments until the queue ends.
-    ///
-    /// # Errors
-    /// The first error where documents are not held in memory, for another run reads them again; else the first that
-    /// retrying does not mend. Everything before it is committed.
-    pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Part>) -> Result<LaneReport, Error> {
+    /// Commits segments until the queue ends; says also what it did where it failed, with the first error where
+    /// documents are not held in memory, for another run reads them again, else the first that retrying does not
+    /// mend. Everything before that is committed.
+    pub(crate) async fn run(mut self, queue: mpsc::Receiver<Part>) -> (LaneReport, Result<(), Error>) {
+        let ended = self.work(queue).await;
+        if ended.is_ok() && !self.reconnected {
+            self.report.wal_bytes = own_wal_bytes(&self.connection).await;
+        }
+        (self.report, ended)
+    }
+
+    async fn work(&mut self, mut queue: mpsc::Receiver<Part>) -> Result<(), Error> {
         while let Some(first) = queue.recv().await {
             let (mut parts, mut failures) = (vec![first], Failures::default());
             let counters = loop {
@@ -172,10 +178,7 @@ impl Appender {
                 }
             }
         }
-        if !self.reconnected {
-            self.report.wal_bytes = own_wal_bytes(&self.connection).await;
-        }
-        Ok(self.report)
+        Ok(())
     }
 
     /// One segment, from its beginning to its commit: first the parts that are there, then those of the queue. Where
