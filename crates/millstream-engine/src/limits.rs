@@ -207,9 +207,13 @@ pub const WALK_REFUSED_SHARE: u32 = 32;
 /// chunk, which cannot be parted: as it is read from a source one has fewer documents, a large send of a stream more.
 pub const WALK_REFUSED_MAX: u64 = 50_000;
 
-/// Statements that write one batch, each the next document of every key that cannot be folded; a batch that needs more
-/// is walked by the server, in one turn.
+/// Statements that write one batch where a table judges every document, each the next one of every key; a batch that
+/// needs more is walked by the server, in one turn.
 pub const ROUNDS_MAX: usize = 8;
+
+/// Statements by which a walk writes some pages of the staging table, each the next document of every key; where there
+/// would be more, each document has one of its own.
+pub const WALK_TURNS_MAX: u32 = 32;
 
 /// Times that one transaction writes one key; a batch of more is halved, as far as its chunks can be parted. Every
 /// write has to pass the versions that the others of its transaction have left, which nothing can remove yet.

@@ -37,6 +37,8 @@ const OBSTACLES: &[&str] = &[
 struct Mixed {
     text: String,
     rows: BTreeMap<String, i64>,
+    /// What the good ones of a key add up to.
+    sums: BTreeMap<String, i64>,
     /// Lines of bad documents.
     bad: BTreeSet<i64>,
     documents: i64,
@@ -44,13 +46,18 @@ struct Mixed {
 
 impl Mixed {
     fn push(&mut self, rng: &mut Rng, id: &str) {
-        self.documents += 1;
         let bad = if rng.u8(..10) == 0 { rng.u8(1..3) } else { 0 };
+        self.add(id, bad);
+    }
+
+    fn add(&mut self, id: &str, bad: u8) {
+        self.documents += 1;
         writeln!(self.text, "{{\"id\":\"{id}\",\"value\":{},\"bad\":{bad}}}", self.documents).expect("a text grows");
         if bad > 0 {
             self.bad.insert(self.documents);
         } else {
             self.rows.insert(id.to_owned(), self.documents);
+            *self.sums.entry(id.to_owned()).or_default() += self.documents;
         }
     }
 }
@@ -175,6 +182,46 @@ async fn an_earlier_document_of_a_key_is_stored_where_a_later_one_is_refused() {
                 let rejects = rejects(&client, receipt.load_id).await;
                 assert!(rejects.iter().all(|reject| mixed.bad.contains(&reject.0)), "{obstacle}");
                 assert_eq!(rejects.len() as u64, receipt.counters.rejected);
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn documents_of_one_key_are_judged_one_by_one_however_many_there_are() {
+    each_build(async |db| {
+        let client = db.client().await;
+        for mut rng in Cases::new(2) {
+            for obstacle in [OBSTACLES[0], OBSTACLES[4]] {
+                let mut mixed = Mixed::default();
+                let one_bad_of = [20, 1_000][rng.usize(..2)];
+                for _ in 0..6_000 {
+                    let id = match rng.u8(..10) {
+                        0..6 => format!("hot {}", rng.u8(..2)),
+                        6..9 => format!("warm {}", rng.u8(..100)),
+                        _ => format!("{}", rng.u32(..)),
+                    };
+                    let bad = u8::from(rng.u32(..one_bad_of) == 0);
+                    mixed.add(&id, bad);
+                }
+                mixed.add("hot 0", 1);
+                for mode in ["sum:value", "replace"] {
+                    let (table, files) = (table(&client, obstacle).await, Files::new());
+                    let mut wanted = adopting(&table, files.write("a", &mixed.text));
+                    (wanted.mode, wanted.lanes) = (mode.parse().expect("a mode"), Some(1));
+                    (wanted.batch_rows, wanted.chunk_bytes) = (100_000, 1 << rng.u32(13..17));
+                    let receipt = run(&db.url(), &wanted).await.receipt;
+                    let adds_up = mode != "replace";
+                    let expected = if adds_up { &mixed.sums } else { &mixed.rows };
+                    assert!(stored(&client, &table).await == *expected, "{mode}: {obstacle}");
+                    let rejects: BTreeSet<i64> =
+                        rejects(&client, receipt.load_id).await.iter().map(|reject| reject.0).collect();
+                    assert_eq!(rejects.len() as u64, receipt.counters.rejected);
+                    assert!(rejects.is_subset(&mixed.bad) && (!adds_up || rejects == mixed.bad), "{mode}: {obstacle}");
+                    // Written as one batch, the hottest key would leave over a thousand versions.
+                    assert!(receipt.writers["replay"] > 1, "{mode}: {receipt:?}");
+                }
             }
         }
     })

@@ -154,10 +154,15 @@ impl Batch {
         written
     }
 
-    /// Most parts that a group falls into which can only be folded one by one. `alone`: every document is a part.
-    pub(crate) fn turns(&self, mode: &Mode, alone: bool) -> usize {
-        let hot = self.groups.iter().filter(|group| group.len() > 1 && (alone || mode.may_cut()));
-        hot.map(|group| if alone { group.len() } else { mode.cuts(&self.list(group)).len() + 1 }).max().unwrap_or(1)
+    /// How often the key that is written most often is written: once where its documents can be folded. `alone`: every
+    /// document is written. What only falls into parts is looked at from `cut_min` documents on.
+    pub(crate) fn turns(&self, mode: &Mode, alone: bool, cut_min: usize) -> usize {
+        let turns = |group: &Group| match alone {
+            true => group.len(),
+            false if mode.may_cut() && group.len() >= cut_min => mode.cuts(&self.list(group)).len() + 1,
+            false => 1,
+        };
+        self.groups.iter().map(turns).max().unwrap_or(1)
     }
 
     /// The groups as parts that can be folded one by one, the first parts of all keys, then the second

@@ -1,5 +1,6 @@
 //! PostgreSQL's binary COPY format, streamed from a batch.
 
+use super::walk::Step;
 use super::{Session, deleting};
 use crate::batch::{Batch, Group};
 use crate::error::Error;
@@ -17,7 +18,7 @@ pub(super) const JSONB_VERSION: u8 = 1;
 /// Columns behind the document where documents delete, see [`deleting::STAGE_COLUMNS`].
 const MARKS: usize = 3;
 /// Columns behind those that tell a walk where it is.
-const PLACES: usize = 2;
+const PLACES: usize = 3;
 
 /// Where a COPY goes.
 #[derive(Debug, Clone, Copy)]
@@ -26,8 +27,8 @@ pub(super) enum Destination<'a> {
     Table,
     /// The connection's staging table.
     Stage,
-    /// The staging table of a walk, by its COPY statement, with what each group stands for, see [`super::walk`].
-    Replay(&'a Statement, &'a [i32]),
+    /// The staging table of a walk, by its COPY statement, with what each group is there.
+    Replay(&'a Statement, &'a [Step]),
 }
 
 /// Sends the winners of the groups through a COPY statement and returns the rows it took, and what came
@@ -63,9 +64,9 @@ async fn send(
     groups: &[Group],
 ) -> Result<(), Error> {
     let marked = !matches!(to, Destination::Table) && session.target.deletes();
-    let folds = if let Destination::Replay(_, folds) = to { Some(folds) } else { None };
+    let steps = if let Destination::Replay(_, steps) = to { Some(steps) } else { None };
     let columns =
-        session.target.key_types.len() + 1 + if marked { MARKS } else { 0 } + if folds.is_some() { PLACES } else { 0 };
+        session.target.key_types.len() + 1 + if marked { MARKS } else { 0 } + if steps.is_some() { PLACES } else { 0 };
     let columns = i16::try_from(columns).expect("keys have few columns");
     let mut buffer = BytesMut::with_capacity(2 * COPY_MESSAGE_BYTES);
     buffer.put_slice(HEADER);
@@ -91,8 +92,9 @@ async fn send(
                 buffer.put_slice(bytes);
             }
         }
-        if let Some(folds) = folds {
-            for number in [i32::try_from(place + 1).expect("a batch has few documents"), folds[place]] {
+        if let Some(steps) = steps {
+            let Step { fold, turn } = steps[place];
+            for number in [i32::try_from(place + 1).expect("a batch has few documents"), fold, turn] {
                 buffer.put_i32(4);
                 buffer.put_i32(number);
             }

@@ -6,7 +6,7 @@ use super::comparison::{self, Sample};
 use super::kept::Kept;
 use super::ownership::{LaneReport, LaneSetup, own_wal_bytes, take_over};
 use super::replay::{self, Refused};
-use super::statement::Prepared;
+use super::statement::{Prepared, Target};
 use super::walk::Walker;
 use super::{Session, Writer, arrays};
 use crate::batch::{Batch, Part, RejectedDocument};
@@ -69,7 +69,7 @@ struct Link {
     opened: Instant,
     connection: Connection,
     prepared: Prepared,
-    /// Made when the server first refuses something.
+    /// Made when the first batch is walked.
     walker: Option<Walker>,
 }
 
@@ -282,12 +282,13 @@ impl Lane {
     /// One try at a batch, in one transaction, which it commits; false when it is to be halved.
     async fn attempt(&mut self, batch: &Batch) -> Result<bool, Error> {
         failpoint::hit("batch-collected").await?;
-        let turns = batch.turns(&self.setup.target.mode, !self.setup.target.folds);
+        let Target { mode, folds, .. } = &*self.setup.target;
+        let turns = batch.turns(mode, !folds, KEY_TURNS_MAX);
         if turns > KEY_TURNS_MAX && batch.parts() > 1 {
             return Ok(false);
         }
-        let walkable = self.link.walker.as_ref().is_none_or(Walker::usable);
-        if (self.caution.walks() || turns > ROUNDS_MAX && walkable) && !batch.groups().is_empty() {
+        let walks = !folds && turns > ROUNDS_MAX && self.link.walker.as_ref().is_none_or(Walker::usable);
+        if (walks || self.caution.walks()) && !batch.groups().is_empty() {
             return self.replay(batch).await;
         }
         let (sample, written) = match self.write_sampled(batch).await {

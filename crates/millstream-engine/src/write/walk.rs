@@ -8,7 +8,10 @@ use super::{Session, Target};
 use crate::batch::{Batch, Group};
 use crate::collection::{Collection, key_columns};
 use crate::error::{Error, REFUSALS};
-use crate::limits::{REFUSAL_BYTES_MAX, WALK_CODES_MAX, WALK_PAGES_MAX, WALK_PAGES_ONE_BY_ONE, WALK_REFUSED_SHARE};
+use crate::limits::{
+    KEY_TURNS_MAX, REFUSAL_BYTES_MAX, WALK_CODES_MAX, WALK_PAGES_MAX, WALK_PAGES_ONE_BY_ONE, WALK_REFUSED_SHARE,
+    WALK_TURNS_MAX,
+};
 use crate::merge::Written;
 use millstream_pg::{ErrorKind, quote_literal};
 use std::collections::HashMap;
@@ -20,8 +23,9 @@ const DROPPED: &str = "MS001";
 
 /// Staged rows that name every key; others are tried only where one of these is refused.
 pub(super) const KEYS: &str = "millstream_fold >= 0";
-/// Staged rows that are tried together.
-pub(super) const PAGES: &str = "ctid >= walk.first and ctid < walk.beyond and millstream_fold >= 0";
+/// Staged rows that are written by one statement.
+pub(super) const PAGES: &str =
+    "ctid >= walk.first and ctid < walk.beyond and millstream_fold >= 0 and millstream_turn = walk.turn";
 /// The staged row that is tried alone.
 pub(super) const ONE: &str = "ctid = r.millstream_tid";
 
@@ -79,6 +83,7 @@ impl Sql {
             .replace("{dropped}", DROPPED)
             .replace("{span_max}", &WALK_PAGES_MAX.to_string())
             .replace("{span_one_by_one}", &WALK_PAGES_ONE_BY_ONE.to_string())
+            .replace("{turns_max}", &WALK_TURNS_MAX.to_string())
             .replace("{share}", &WALK_REFUSED_SHARE.to_string())
             .replace("{message_max}", &REFUSAL_BYTES_MAX.to_string())
             .replace("{oid}", &collection.table_oid.to_string())
@@ -90,7 +95,7 @@ impl Sql {
             .replace("{marks}", columns)
             .replace("{body}", &quote_literal(&body));
         let copy = format!(
-            "copy pg_temp.millstream_replay ({key}, doc{names}, millstream_place, millstream_fold) \
+            "copy pg_temp.millstream_replay ({key}, doc{names}, millstream_place, millstream_fold, millstream_turn) \
              from stdin (format binary)"
         );
         // What is older than a tombstone is stale, whatever else is wrong with it.
@@ -166,7 +171,8 @@ fn is_final(kind: ErrorKind) -> bool {
 }
 
 /// Stages the batch and lets the server walk it, in a transaction that begins with the session's opening.
-/// `None` when more than `rejects_max` documents are refused.
+/// `None` when more than `rejects_max` documents are refused, or a row that stands for more than one transaction
+/// should write.
 pub(super) async fn walk(
     session: Session<'_>,
     walker: &Walker,
@@ -176,53 +182,72 @@ pub(super) async fn walk(
 ) -> Result<Option<Refused>, Error> {
     let Session { client, target, opening, .. } = session;
     let statements = walker.statements.as_ref().expect("it is usable");
-    let (groups, folds) = staged(session, batch);
+    let (groups, steps) = staged(session, batch);
     let opening = format!("{opening}; truncate pg_temp.millstream_replay");
     let session = Session { opening: &opening, ..session };
-    let to = Destination::Replay(&statements.copy, &folds);
+    let to = Destination::Replay(&statements.copy, &steps);
     let refused_max = i64::try_from(rejects_max).unwrap_or(i64::MAX);
     let tombstones = batch.has_tombstones();
     let fresh = fresh && !target.guarded && !tombstones;
-    let repeats = groups.len() > batch.groups().len();
+    let parted_max = if batch.parts() > 1 { KEY_TURNS_MAX } else { usize::MAX };
+    let parted_max = i32::try_from(parted_max).unwrap_or(i32::MAX);
     let walked = async {
         let Sql { screens, compares, .. } = target.walk();
-        let values: &[&(dyn ToSql + Sync)] =
-            &[&walker.refusing, &refused_max, &target.mode.leaves(), &fresh, &tombstones, &repeats, screens, compares];
+        let values: &[&(dyn ToSql + Sync)] = &[
+            &walker.refusing,
+            &refused_max,
+            &target.mode.leaves(),
+            &fresh,
+            &tombstones,
+            &parted_max,
+            screens,
+            compares,
+        ];
         Ok(client.query(&statements.walk, values).await?)
     };
     let (rows, mut walked) = copy_groups(session, to, batch, &groups, walked).await?;
     assert_eq!(rows, groups.len() as u64, "the staging table takes every row");
     let counts = walked.pop().expect("the last row is the counts");
-    if walked.len() as i64 > refused_max {
+    if walked.len() as i64 > refused_max || counts.get::<_, Option<i64>>("inserted").is_none() {
         return Ok(None);
     }
     let refused: HashMap<usize, Error> = walked.iter().map(refusal).collect();
-    Ok(Some(account(session, batch, &groups, &folds, &refused, &counts)))
+    Ok(Some(account(session, batch, &groups, &steps, &refused, &counts)))
 }
 
-/// The rows to stage, in key order, and of each how many it stands for: none but its own document (0), the
-/// documents that follow it one by one (their number), or it is one of those (-1).
-fn staged(session: Session<'_>, batch: &Batch) -> (Vec<Group>, Vec<i32>) {
+/// What a staged row is beside its document.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    /// How many documents it stands for: none but its own (0), those that follow it one by one (their number), or it
+    /// is one of those (-1).
+    pub(super) fold: i32,
+    /// Of a key whose documents are written one after the other, how many come before.
+    pub(super) turn: i32,
+}
+
+/// The rows to stage, in key order, and what each is.
+fn staged(session: Session<'_>, batch: &Batch) -> (Vec<Group>, Vec<Step>) {
     let target = session.target;
-    let (mut groups, mut folds) = (Vec::with_capacity(batch.groups().len()), Vec::new());
+    let few = |n: usize| i32::try_from(n).expect("a batch has few documents");
+    let (mut groups, mut steps) = (Vec::with_capacity(batch.groups().len()), Vec::new());
     for group in batch.groups() {
         let alone = std::slice::from_ref(group);
         if group.len() == 1 {
             groups.push(group.clone());
-            folds.push(0);
+            steps.push(Step { fold: 0, turn: 0 });
             continue;
         }
         let singles = batch.singles(group);
         if batch.rounds(alone, &target.mode, !target.folds).is_some() {
-            folds.extend(singles.iter().map(|_| 0));
+            steps.extend((0..singles.len()).map(|n| Step { fold: 0, turn: few(n) }));
         } else {
             groups.push(group.clone());
-            folds.push(i32::try_from(singles.len()).expect("a batch has few documents"));
-            folds.extend(singles.iter().map(|_| -1));
+            steps.push(Step { fold: few(singles.len()), turn: 0 });
+            steps.extend(singles.iter().map(|_| Step { fold: -1, turn: 0 }));
         }
         groups.extend(singles);
     }
-    (groups, folds)
+    (groups, steps)
 }
 
 /// Place and refusal of a staged row.
@@ -241,14 +266,14 @@ fn account(
     session: Session<'_>,
     batch: &Batch,
     groups: &[Group],
-    folds: &[i32],
+    steps: &[Step],
     refused: &HashMap<usize, Error>,
     counts: &Row,
 ) -> Refused {
     let (mut stored, mut rejects) = (Vec::with_capacity(groups.len()), Vec::new());
     // Whether the last row that stands for several was refused.
     let mut parted = false;
-    for (place, (group, fold)) in groups.iter().zip(folds).enumerate() {
+    for (place, (group, Step { fold, .. })) in groups.iter().zip(steps).enumerate() {
         if *fold < 0 && !parted {
             continue;
         }

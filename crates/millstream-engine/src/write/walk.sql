@@ -24,6 +24,11 @@ declare
     first tid := '(0,0)';
     beyond tid;
     tried bigint;
+    -- The documents at hand are the first, second, .. of their keys, counted from 0.
+    turn integer;
+    turn_last integer;
+    -- Whether some keys begin with a later turn.
+    gaps boolean := false;
     refused bigint := 0;
     refused_here bigint;
     -- What a try has done.
@@ -33,6 +38,7 @@ declare
     held bigint;
     more_added bigint;
     more_changed bigint;
+    -- What all statements of a try have done.
     all_added bigint;
     all_changed bigint;
     all_gone bigint;
@@ -65,23 +71,22 @@ begin
         held := 0;
         -- Documents of a parted row that begin a page are only tried one by one.
         if not one_by_one and not parted then
-            select pg_catalog.count(*)
+            select pg_catalog.count(*), pg_catalog.min(millstream_turn), pg_catalog.max(millstream_turn)
             from pg_temp.millstream_replay
-            where {pages}
-            into walk.tried;
+            where ctid >= walk.first and ctid < walk.beyond and millstream_fold >= 0
+            into walk.tried, walk.turn, walk.turn_last;
             begin
-                if repeats and exists (
-                    select from pg_temp.millstream_replay where {pages} group by {key} having pg_catalog.count(*) > 1
-                ) then
-                    -- A statement must not write a key twice, nor both delete and store it.
-                    all_added := 0;
-                    all_changed := 0;
-                    all_gone := 0;
-                    all_held := 0;
+                all_added := 0;
+                all_changed := 0;
+                all_gone := 0;
+                all_held := 0;
+                -- A statement must not write a key twice, nor both delete and store it. Row by row keys are visited in
+                -- their order also where the first document of one is gone.
+                if turn_last - turn >= {turns_max} or gaps and turn_last > turn then
                     for r in
                         select {key}, doc, ctid as millstream_tid
                         from pg_temp.millstream_replay
-                        where {pages}
+                        where ctid >= walk.first and ctid < walk.beyond and millstream_fold >= 0
                     loop
                         added := 0;
                         changed := 0;
@@ -93,27 +98,36 @@ begin
                         all_gone := all_gone + gone;
                         all_held := all_held + held;
                     end loop;
-                    added := all_added;
-                    changed := all_changed;
-                    gone := all_gone;
-                    held := all_held;
-                elsif fresh then
-                    insert into {table} ({key}, doc)
-                    select {key}, doc
-                    from pg_temp.millstream_replay
-                    where {pages}
-                    order by {key};
-                    get diagnostics added = row_count;
                 else
-                    {write_pages}
+                    while turn <= turn_last loop
+                        added := 0;
+                        changed := 0;
+                        gone := 0;
+                        held := 0;
+                        if fresh then
+                            insert into {table} ({key}, doc)
+                            select {key}, doc
+                            from pg_temp.millstream_replay
+                            where {pages}
+                            order by {key};
+                            get diagnostics added = row_count;
+                        else
+                            {write_pages}
+                        end if;
+                        all_added := all_added + added;
+                        all_changed := all_changed + changed;
+                        all_gone := all_gone + gone;
+                        all_held := all_held + held;
+                        turn := turn + 1;
+                    end loop;
                 end if;
-                if not leaves and added + changed + gone + held < tried then
+                if not leaves and all_added + all_changed + all_gone + all_held < tried then
                     raise sqlstate '{dropped}';
                 end if;
-                inserted := inserted + added;
-                updated := updated + changed;
-                deleted := deleted + gone;
-                unchanged := unchanged + held;
+                inserted := inserted + all_added;
+                updated := updated + all_changed;
+                deleted := deleted + all_gone;
+                unchanged := unchanged + all_held;
                 page := page + span;
                 span := least(span * 2, {span_max});
                 continue;
@@ -174,7 +188,13 @@ begin
                     place := r.millstream_place;
                     return next;
                     refused_here := refused_here + 1;
-                    if r.millstream_fold > 0 then
+                    if r.millstream_fold > parted_max then
+                        -- So many writes of one key are not for one transaction.
+                        inserted := null;
+                        place := 0;
+                        return next;
+                        return;
+                    elsif r.millstream_fold > 0 then
                         parted := true;
                         parted_to := r.millstream_place + r.millstream_fold;
                     end if;

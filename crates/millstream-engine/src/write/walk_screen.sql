@@ -4,7 +4,7 @@ begin
         for r in execute pg_catalog.format(
             'delete from pg_temp.millstream_stage
              where millstream_fold = 0 and {puts} and %1$s is not null
-             returning millstream_place, %1$s as breach',
+             returning millstream_place, millstream_turn, %1$s as breach',
             breaches
         ) loop
             place := r.millstream_place;
@@ -12,6 +12,7 @@ begin
             message := pg_catalog.format('breaks check constraint "%s"', r.breach);
             breach := r.breach;
             refused := refused + 1;
+            gaps := gaps or r.millstream_turn = 0;
             return next;
             exit when refused > refused_max;
         end loop;
