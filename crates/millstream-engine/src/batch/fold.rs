@@ -1,7 +1,7 @@
 //! A batch: parts folded by key and sorted in the database's key order.
 
 use super::part::{Part, RejectedDocument, Row};
-use crate::limits::{CACHE_LINE_BYTES, COMPARED_BYTES_MAX, WARMED_GROUPS, WARMED_LINES};
+use crate::limits::{CACHE_LINE_BYTES, COMPARED_BYTES_MAX, KEY_TURNS_MAX, WARMED_GROUPS, WARMED_LINES};
 use crate::merge::{Folded, Member, Mode, Written};
 use millstream_model::Counters;
 use std::hint::black_box;
@@ -155,11 +155,11 @@ impl Batch {
     }
 
     /// How often the key that is written most often is written: once where its documents can be folded. `alone`: every
-    /// document is written. What only falls into parts is looked at from `cut_min` documents on.
-    pub(crate) fn turns(&self, mode: &Mode, alone: bool, cut_min: usize) -> usize {
+    /// document is written. Which parts others fall into is looked at where there could be [`KEY_TURNS_MAX`].
+    pub(crate) fn turns(&self, mode: &Mode, alone: bool) -> usize {
         let turns = |group: &Group| match alone {
             true => group.len(),
-            false if mode.may_cut() && group.len() >= cut_min => mode.cuts(&self.list(group)).len() + 1,
+            false if mode.may_cut() && group.len() > KEY_TURNS_MAX => mode.cuts(&self.list(group)).len() + 1,
             false => 1,
         };
         self.groups.iter().map(turns).max().unwrap_or(1)

@@ -60,23 +60,29 @@ impl JsonbText {
     /// It may, unless the [`Decoder`](super::Decoder) has taken the document.
     pub fn put(&mut self, document: &[u8], out: &mut Vec<u8>) {
         let scan = &mut Scanner::new(document);
-        self.value(scan, scan.space(0), out);
+        self.put_value(scan, scan.space(0), out);
     }
 
     /// Appends a value and returns the end of it in the document.
-    fn value(&mut self, scan: &mut Scanner<'_>, at: usize, out: &mut Vec<u8>) -> usize {
+    fn put_value(&mut self, scan: &mut Scanner<'_>, at: usize, out: &mut Vec<u8>) -> usize {
+        let (end, alike) = self.value(scan, at, out);
+        if alike {
+            out.extend_from_slice(&scan.document[at..end]);
+        }
+        end
+    }
+
+    /// The end of a value in the document, and whether jsonb spells it as that does: then it is not appended.
+    fn value(&mut self, scan: &mut Scanner<'_>, at: usize, out: &mut Vec<u8>) -> (usize, bool) {
         match scan.byte(at) {
-            Some(b'{') => self.object(scan, at, out),
-            Some(b'[') => self.array(scan, at, out),
+            Some(b'{') => (self.object(scan, at, out), false),
+            Some(b'[') => (self.array(scan, at, out), false),
             _ => {
                 let (end, alike) = scalar(scan, at);
-                let value = &scan.document[at..end];
-                if alike {
-                    out.extend_from_slice(value)
-                } else {
-                    self.put_scalar(value, out)
+                if !alike {
+                    self.put_scalar(&scan.document[at..end], out);
                 }
-                end
+                (end, alike)
             }
         }
     }
@@ -94,7 +100,7 @@ impl JsonbText {
         out.push(b'[');
         let mut at = scan.space(start + 1);
         while scan.byte(at).is_some_and(|b| b != b']') {
-            let end = self.value(scan, at, out);
+            let end = self.put_value(scan, at, out);
             at = scan.space(end);
             if scan.byte(at) == Some(b',') {
                 out.extend_from_slice(b", ");
@@ -120,16 +126,7 @@ impl JsonbText {
             // Past the colon.
             at = scan.space(scan.space(end) + 1);
             let from = out.len();
-            let (end, alike) = match scan.byte(at) {
-                Some(b'{' | b'[') => (self.value(scan, at, out), false),
-                _ => match scalar(scan, at) {
-                    (end, true) => (end, true),
-                    (end, false) => {
-                        self.put_scalar(&scan.document[at..end], out);
-                        (end, false)
-                    }
-                },
-            };
+            let (end, alike) = self.value(scan, at, out);
             let value = if alike { Value::Document(at..end) } else { Value::Written(from..out.len()) };
             let text = if escaped { self.names.as_slice() } else { scan.document };
             let member = Member::new(name, escaped, text, value);

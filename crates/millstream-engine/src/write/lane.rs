@@ -283,7 +283,7 @@ impl Lane {
     async fn attempt(&mut self, batch: &Batch) -> Result<bool, Error> {
         failpoint::hit("batch-collected").await?;
         let Target { mode, folds, .. } = &*self.setup.target;
-        let turns = batch.turns(mode, !folds, KEY_TURNS_MAX);
+        let turns = batch.turns(mode, !folds);
         if turns > KEY_TURNS_MAX && batch.parts() > 1 {
             return Ok(false);
         }
