@@ -135,7 +135,7 @@ impl Run {
                 Ok(again) => {
                     let owned = &self.facts.owned;
                     loop {
-                        let locked = store::lock_again(&again.client, owned.load_id).await;
+                        let locked = store::lock_again(&again.client, &self.schema, owned.load_id).await;
                         if let Ok(false) = store::is_ours(&again.client, &self.schema, owned).await {
                             // With the session goes the lock, which would keep everybody away for nothing.
                             return Error::Fenced { load_id: owned.load_id };

@@ -1,7 +1,7 @@
 //! What reaches a model: every writer, mode, key type and name, late commits, and transactions in any order.
 
-use crate::publish::{asked, publish_on, refresh_on, schema, wanted};
-use crate::scene::{Files, Stream, request, run, surroundings};
+use crate::publish::{asked, publish_on, refresh_on, wanted};
+use crate::scene::{Files, Stream, request, run, schema, surroundings};
 use bytes::Bytes;
 use fastrand::Rng;
 use futures_util::SinkExt;

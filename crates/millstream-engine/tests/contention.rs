@@ -1,8 +1,8 @@
 //! Publishing and refreshing beside others that publish, change the collections or read the models at the same time.
 
-use crate::publish::{asked, publish_on, refresh_on, schema, wanted};
+use crate::publish::{asked, publish_on, refresh_on, wanted};
 use crate::republish::{number, things};
-use crate::scene::{Files, request, run, surroundings};
+use crate::scene::{Files, request, run, schema, surroundings};
 use millstream_engine::{Error, PublishRequest, Published, RefreshRequest, publish, refresh};
 use millstream_pg::SessionSettings;
 use millstream_testkit::{TestDatabase, each_build};

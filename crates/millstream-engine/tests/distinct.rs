@@ -1,8 +1,8 @@
 //! Distinct values of a key's column: those of `select distinct`, found by a walk along the index.
 
-use crate::scene::{Files, request, run};
+use crate::scene::{Files, request, run, schema};
 use futures_util::TryStreamExt;
-use millstream_engine::store::{Schema, collections};
+use millstream_engine::store::collections;
 use millstream_engine::{DistinctRequest, Error, distinct};
 use millstream_testkit::{TestDatabase, each_build};
 use tokio_postgres::{Client, SimpleQueryMessage};
@@ -54,7 +54,7 @@ async fn texts(client: &Client, sql: &str, parameters: &[&(dyn tokio_postgres::t
 
 async fn made(db: &TestDatabase) -> Client {
     let mut client = db.client().await;
-    Schema::new("millstream").ensure(&mut client).await.expect("our tables can be made");
+    schema().ensure(&mut client).await.expect("our tables can be made");
     client.batch_execute(TABLES).await.expect("the tables can be made");
     client
 }
@@ -192,7 +192,7 @@ async fn the_values_of_a_collection_are_streamed() {
             (0..3000).map(|n| format!("{{\"device\":\"d{:03}\",\"n\":{}}}\n", n % 700, n)).collect();
         run(&db.url(), &request("pings", "device,n:bigint", &[files.write("a", documents)])).await;
         let mut client = db.client().await;
-        let schema = Schema::new("millstream");
+        let schema = schema();
         let collection = collections::find(&client, &schema, &"pings".parse().unwrap()).await.unwrap().unwrap();
         let asked = |column: &str, prefix: &[&str], json, limit| DistinctRequest {
             column: column.into(),

@@ -1,7 +1,7 @@
 //! What a load's promise is worth when the server crashes.
 
-use crate::scene::{Files, Stream, Told, request, run, surroundings};
-use millstream_engine::store::{Schema, collections, loads};
+use crate::scene::{Files, Stream, Told, request, run, schema, surroundings};
+use millstream_engine::store::{collections, loads};
 use millstream_engine::{DURABILITIES, Durability, Error, Event, LoadRequest, Outcome, Surroundings, dry_run, load};
 use millstream_testkit::{Build, Server, Settings, StopMode, builds, database, each_build};
 use std::collections::BTreeMap;
@@ -344,7 +344,7 @@ async fn the_promise_is_shown_before_and_on_record_afterwards() {
         let ddl = dry_run(&wanted, &around.db).await.unwrap().ddl.unwrap();
         assert_eq!(ddl.starts_with("create unlogged table"), durability.unlogged, "{ddl}");
         run(&db.url(), &wanted).await;
-        let (client, schema) = (db.client().await, Schema::new("millstream"));
+        let (client, schema) = (db.client().await, schema());
         assert_eq!(loads::list(&client, &schema).await.unwrap()[0].durability, durability.name);
         let found = collections::list(&client, &schema).await.unwrap();
         let found = found.iter().find(|one| one.name == wanted.collection).unwrap();

@@ -1,8 +1,8 @@
 //! Loads that meet servers and networks which break.
 
-use crate::log::{appending, compacted, schema};
-use crate::scene::{Files, Stream, request, run, stored, surroundings};
-use millstream_engine::store::{Schema, loads};
+use crate::log::{appending, compacted};
+use crate::scene::{Files, Stream, request, run, schema, stored, surroundings};
+use millstream_engine::store::loads;
 use millstream_engine::{Error, Event, Layout, LoadRequest, StopReason, load};
 use millstream_model::KeyRequest;
 use millstream_pg::ErrorKind;
@@ -399,7 +399,7 @@ async fn a_process_of_the_server_itself_works_for_no_load() {
     each_build(async |db| {
         let (client, mut forgetting) = (db.client().await, db.client().await);
         client.batch_execute(HOLDING).await.unwrap();
-        let (files, schema) = (Files::new(), Schema::new("millstream"));
+        let (files, schema) = (Files::new(), schema());
         let (around, _) = surroundings(&db.url());
         client.batch_execute("select pg_advisory_unlock(1)").await.unwrap();
         Box::pin(load(&held(files.write("a", "{\"id\":\"last\"}\n")), &around)).await.expect("it loads");
@@ -427,7 +427,7 @@ async fn a_load_at_work_is_not_forgotten_though_it_lost_its_lock() {
     each_build(async |db| {
         let (client, mut forgetting) = (db.client().await, db.client().await);
         client.batch_execute(HOLDING).await.unwrap();
-        let (files, schema) = (Files::new(), Schema::new("millstream"));
+        let (files, schema) = (Files::new(), schema());
         let wanted = held(files.write("a", "{\"id\":\"last\"}\n"));
         let (around, _) = surroundings(&db.url());
         let refused = async {

@@ -1,7 +1,7 @@
 //! An unlogged collection that is frozen survives crashes, with what is on record of it.
 
-use crate::scene::{Files, request, run, surroundings};
-use millstream_engine::store::{Frozen, Schema, collections, freeze, freeze_estimate, load_lock_keys, loads};
+use crate::scene::{Files, request, run, schema, surroundings};
+use millstream_engine::store::{Frozen, collections, freeze, freeze_estimate, load_lock_keys, loads};
 use millstream_engine::{
     Definition, Durability, Error, LoadRequest, PublishRequest, RefreshRequest, Refreshed, load, publish, refresh,
 };
@@ -14,10 +14,6 @@ use tokio_postgres::Client;
 
 /// How a server may crash and what it writes ahead: what is on disk is all there is without WAL.
 const CRASHES: [(StopMode, &str); 2] = [(StopMode::Kill, "replica"), (StopMode::Immediate, "minimal")];
-
-fn schema() -> Schema {
-    Schema::new("millstream")
-}
 
 fn promising(name: &str) -> &'static Durability {
     Durability::by_name(name).expect("a promise")
@@ -255,7 +251,7 @@ async fn a_collection_in_use_is_not_frozen() {
         let stopped = run(&url, &wanted).await.receipt;
         assert!(!stopped.finished);
         let client = connect(&url).await;
-        let (class, id) = load_lock_keys(stopped.load_id);
+        let (class, id) = load_lock_keys(&schema(), stopped.load_id);
         client.execute("select pg_advisory_lock($1, $2)", &[&class, &id]).await.unwrap();
         let error = freeze_at(&url).await.expect_err("its load runs");
         assert!(matches!(error, Error::LoadRunning { load_id, .. } if load_id == stopped.load_id), "{error}");

@@ -1,9 +1,9 @@
 //! The log layout: documents appended to segments, read behind the table, and merged into it.
 
-use crate::scene::{Files, Stream, request, run, stored, surroundings};
+use crate::scene::{Files, Stream, request, run, schema, stored, surroundings};
 use millstream_engine::limits::COMPACTION_SEGMENTS_MAX;
 use millstream_engine::store::collections::{self, Collection};
-use millstream_engine::store::{Schema, documents, segments};
+use millstream_engine::store::{documents, load_lock_keys, segments};
 use millstream_engine::{
     Compacted, Definition, Durability, Error, Layout, LoadRequest, PublishRequest, RefreshRequest, SkipUnchanged,
     VerifyRequest, compact, estimate, load, publish, refresh, verify,
@@ -13,10 +13,6 @@ use millstream_testkit::{Cases, TestDatabase, connect, database, each_build};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_postgres::Client;
-
-pub(crate) fn schema() -> Schema {
-    Schema::new("millstream")
-}
 
 /// A load in the log layout, in segments of so many documents.
 pub(crate) fn appending(into: &str, sources: &[String], rows: usize) -> LoadRequest {
@@ -253,7 +249,7 @@ async fn segments_of_a_run_wait_for_an_older_run_at_work() {
     // The older run is at work again, as its lock says.
     let sql = "update millstream.load set state = 'running' returning load_id";
     let load_id: i64 = client.query_one(sql, &[]).await.unwrap().get(0);
-    let (class, id) = millstream_engine::store::load_lock_keys(load_id);
+    let (class, id) = load_lock_keys(&schema(), load_id);
     client.execute("select pg_advisory_lock($1, $2)", &[&class, &id]).await.unwrap();
     let newer = files.write("b", "{\"id\":\"a\",\"value\":2}\n");
     run(&db.url(), &appending("turns", &[newer], 10)).await;
@@ -479,7 +475,7 @@ async fn what_a_running_load_commits_during_a_compaction_waits_for_no_load() {
     let mut client = db.client().await;
     let sql = "update millstream.load set state = 'running' returning load_id";
     let load_id: i64 = client.query_one(sql, &[]).await.unwrap().get(0);
-    let (class, id) = millstream_engine::store::load_lock_keys(load_id);
+    let (class, id) = load_lock_keys(&schema(), load_id);
     client.execute("select pg_advisory_lock($1, $2)", &[&class, &id]).await.unwrap();
     let holder = client.transaction().await.unwrap();
     holder.batch_execute("lock table public.beside in exclusive mode").await.unwrap();

@@ -1,6 +1,6 @@
 //! Read models: equal to what they are derived from, at every moment a whole refresh.
 
-use crate::scene::{Files, Stream, request, run, surroundings};
+use crate::scene::{Files, Stream, request, run, schema, surroundings};
 use millstream_engine::store::{Schema, collections};
 use millstream_engine::{
     Definition, Error, PublishRequest, Published, RefreshRequest, Refreshed, estimate, publish, refresh, unpublish,
@@ -16,10 +16,6 @@ use tokio_postgres::Client;
 
 /// Rows of the models that are read while they are refreshed.
 const KEYS: i64 = 2_000;
-
-pub(crate) fn schema() -> Schema {
-    Schema::new("millstream")
-}
 
 pub(crate) fn wanted(
     collection: &str,

@@ -1,8 +1,8 @@
 //! Change records that cannot be believed any more: the next refresh is a swap, tells why, and the one after is not.
 
-use crate::publish::{asked, publish_on, refresh_on, schema, wanted};
+use crate::publish::{asked, publish_on, refresh_on, wanted};
 use crate::republish::{number, things};
-use crate::scene::surroundings;
+use crate::scene::{schema, surroundings};
 use millstream_engine::estimate;
 use millstream_testkit::{TestDatabase, each_build};
 use tokio_postgres::Client;

@@ -1,7 +1,7 @@
 //! Models that are published again as something else, materialized ones, and what several schemas make of them.
 
-use crate::publish::{asked, publish_on, refresh_on, schema, wanted};
-use crate::scene::{Files, request, run, surroundings};
+use crate::publish::{asked, publish_on, refresh_on, wanted};
+use crate::scene::{Files, request, run, schema, surroundings};
 use millstream_engine::store::{Schema, models};
 use millstream_engine::{Figures, PublishRequest, Published, estimate, figures, publish, refresh, unpublish};
 use millstream_pg::{ConnInfo, Connection, SessionSettings};

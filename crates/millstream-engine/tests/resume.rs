@@ -1,7 +1,7 @@
 //! What a load may be gone on with: the same sources, longer ones, and nothing else.
 
-use crate::scene::{Files, Stream, request, run, stored, surroundings};
-use millstream_engine::store::{Schema, loads};
+use crate::scene::{Files, Stream, request, run, schema, stored, surroundings};
+use millstream_engine::store::{Schema, load_lock_keys, loads};
 use millstream_engine::{Error, Event, LoadRequest, Outcome, StopReason, load};
 use millstream_testkit::{TestDatabase, database, each_build};
 use std::collections::BTreeMap;
@@ -238,10 +238,30 @@ async fn beginning_anew_gives_an_unfinished_load_up() {
     // The first one stays given up.
     let mut client = db.client().await;
     for load_id in [new, again.load_id] {
-        assert!(loads::forget(&mut client, &Schema::new("millstream"), load_id).await.unwrap());
+        assert!(loads::forget(&mut client, &schema(), load_id).await.unwrap());
     }
     let last = run(&db.url(), &wanted).await.receipt;
     assert_eq!((last.resumed_from, last.counters.read), (None, DOCUMENTS as u64));
+}
+
+#[tokio::test]
+async fn a_load_on_record_in_another_schema_is_another_load() {
+    each_build(async |db| {
+        let (client, files) = (db.client().await, Files::new());
+        let lock = async |keys: (i32, i32)| {
+            client.execute("select pg_advisory_lock($1, $2)", &[&keys.0, &keys.1]).await.unwrap();
+        };
+        let mut wanted = request("public.elsewhere", "id:text", &[files.write("a", "{\"id\":\"a\"}\n")]);
+        wanted.schema = "elsewhere".into();
+        // Load 1 of the usual schema is at work.
+        lock(load_lock_keys(&schema(), 1)).await;
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert_eq!((receipt.load_id, receipt.counters.inserted), (1, 1));
+        lock(load_lock_keys(&Schema::new("elsewhere"), 2)).await;
+        let error = Box::pin(load(&wanted, &surroundings(&db.url()).0)).await.expect_err("load 2 is at work");
+        assert!(matches!(error, Error::LoadRunning { load_id: 2, .. }), "{error}");
+    })
+    .await;
 }
 
 #[tokio::test]

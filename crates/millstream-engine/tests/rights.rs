@@ -1,9 +1,9 @@
 //! Whose a model is, with whose rights it is built, and what its readers need.
 
 use crate::log::appending;
-use crate::publish::{asked, schema, wanted};
+use crate::publish::{asked, wanted};
 use crate::republish::{materialized, number, things};
-use crate::scene::{Files, run, surroundings};
+use crate::scene::{Files, run, schema, surroundings};
 use millstream_engine::{Error, PublishRequest, Published, Refreshed, estimate, publish, refresh, unpublish};
 use millstream_pg::SessionSettings;
 use millstream_testkit::{TestDatabase, each_build};

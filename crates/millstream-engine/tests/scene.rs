@@ -1,5 +1,6 @@
 //! A load in a test: documents in a file, a database, and an independent reading of the input.
 
+use millstream_engine::store::Schema;
 use millstream_engine::{Event, LoadRequest, Observer, Outcome, Stop, StopReason, Surroundings, Tally, load};
 use millstream_model::KeyRequest;
 use millstream_pg::{ConnInfo, Environment};
@@ -40,6 +41,11 @@ impl Files {
         });
         (path, more)
     }
+}
+
+/// Where our own tables are.
+pub(crate) fn schema() -> Schema {
+    Schema::new("millstream")
 }
 
 pub(crate) fn request(into: &str, key: &str, sources: &[String]) -> LoadRequest {

@@ -1,7 +1,7 @@
 //! Segments that wait: beside readers, under roles with few rights, without their table, and in a stream.
 
-use crate::log::{appending, collection, compacted, schema, waiting};
-use crate::scene::{Files, request, run, stored, surroundings};
+use crate::log::{appending, collection, compacted, waiting};
+use crate::scene::{Files, request, run, schema, stored, surroundings};
 use millstream_engine::limits::{COMPACTION_RECORDED_DOCUMENTS, FRAME_BYTES, MEMORY_BYTES_MIN};
 use millstream_engine::store::{collections, documents, freeze};
 use millstream_engine::{

@@ -1,6 +1,6 @@
 //! Versions in mode `newest`: by which type they are compared, from the first load on.
 
-use crate::scene::{Files, request, run, surroundings};
+use crate::scene::{Files, request, run, schema, surroundings};
 use millstream_engine::store::{Schema, load_lock_keys};
 use millstream_engine::{Error, Event, LoadRequest, Mode, Stream, VerifyRequest, load, verify};
 use millstream_model::Counters;
@@ -79,7 +79,7 @@ async fn the_type_of_the_first_load_stays_the_collections_own() {
         let sql =
             "update millstream.load set state = 'running' where load_id = (select min(load_id) from millstream.load)
                    returning load_id";
-        let (class, id) = load_lock_keys(client.query_one(sql, &[]).await.unwrap().get(0));
+        let (class, id) = load_lock_keys(&schema(), client.query_one(sql, &[]).await.unwrap().get(0));
         client.execute("select pg_advisory_lock($1, $2)", &[&class, &id]).await.unwrap();
         let error = Box::pin(run_error(&db, &load("newest:v:numeric", "{\"id\":\"a\",\"v\":8.5}\n"))).await;
         assert!(error.to_string().ends_with("into it is at work"), "{error}");

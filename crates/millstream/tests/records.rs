@@ -287,7 +287,7 @@ fn run_json(fixture: &Fixture, args: &[&str], code: i32) -> Value {
 
 /// Holds a load as its control connection does.
 async fn hold(client: &Client, load_id: i64) {
-    let (class, id) = load_lock_keys(load_id);
+    let (class, id) = load_lock_keys(&Schema::new("millstream"), load_id);
     let row = client.query_one("select pg_try_advisory_lock($1, $2)", &[&class, &id]).await.unwrap();
     assert!(row.get::<_, bool>(0));
 }

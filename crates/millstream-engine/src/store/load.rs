@@ -197,7 +197,7 @@ async fn claim(
         && let Err(error) = refuse_appended(client, schema, identity.table_oid, &identity.collection).await
     {
         if let Some(load_id) = claimed {
-            unlock(client, load_id).await?;
+            unlock(client, schema, load_id).await?;
         }
         return Err(error);
     }
@@ -217,7 +217,7 @@ async fn lock_unfinished(
     let load_id = unfinished.load_id;
     lock(client, schema, load_id).await?;
     if !resume {
-        unlock(client, load_id).await?;
+        unlock(client, schema, load_id).await?;
         return Ok(None);
     }
     match unfinished.difference {
@@ -226,23 +226,23 @@ async fn lock_unfinished(
     }
 }
 
-async fn unlock(client: &Client, load_id: i64) -> Result<(), Error> {
-    let (class, id) = load_lock_keys(load_id);
+async fn unlock(client: &Client, schema: &Schema, load_id: i64) -> Result<(), Error> {
+    let (class, id) = load_lock_keys(schema, load_id);
     client.execute("select pg_advisory_unlock($1, $2)", &[&class, &id]).await?;
     Ok(())
 }
 
 /// Takes a load's advisory lock, which the session then holds until its end.
 async fn lock(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<(), Error> {
-    match lock_again(client, load_id).await? {
+    match lock_again(client, schema, load_id).await? {
         true => Ok(()),
         false => Err(Error::LoadRunning { load_id, backend: at_work(client, schema, load_id).await? }),
     }
 }
 
 /// Takes the advisory lock of a load of ours whose session is lost; false while another session holds it.
-pub(crate) async fn lock_again(client: &impl GenericClient, load_id: i64) -> Result<bool, Error> {
-    let (class, id) = load_lock_keys(load_id);
+pub(crate) async fn lock_again(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<bool, Error> {
+    let (class, id) = load_lock_keys(schema, load_id);
     Ok(client.query_one("select pg_try_advisory_lock($1, $2)", &[&class, &id]).await?.get(0))
 }
 

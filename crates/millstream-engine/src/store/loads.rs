@@ -1,7 +1,8 @@
 //! Loads on record: listed, forgotten, pruned.
 
 use super::collections::optional_count;
-use super::lock::{LOAD_LOCK_CLASS, at_work, load_lock_keys};
+use super::load::await_openings;
+use super::lock::{at_work, load_lock_keys};
 use super::schema::Schema;
 use crate::error::Error;
 use serde::Serialize;
@@ -65,6 +66,8 @@ pub async fn find(client: &Client, schema: &Schema, load_id: i64) -> Result<Opti
 pub async fn forget(client: &mut Client, schema: &Schema, load_id: i64) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
     lock_idle(&transaction, schema, load_id).await?;
+    // One may have found the load before it was locked.
+    await_openings(&transaction).await?;
     let removed = transaction.execute(&schema.sql("delete from {schema}.load where load_id = $1"), &[&load_id]).await?;
     transaction.commit().await?;
     Ok(removed > 0)
@@ -103,14 +106,14 @@ pub(super) async fn lock_unfinished(
 /// # Errors
 /// [`Error::LoadRunning`] when a session of it lives.
 pub(super) async fn lock_idle(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
-    let (class, id) = load_lock_keys(load_id);
+    let (class, id) = load_lock_keys(schema, load_id);
     let row = transaction.query_one("select pg_try_advisory_xact_lock($1, $2)", &[&class, &id]).await?;
     let (locked, backend): (bool, _) = (row.get(0), at_work(transaction, schema, load_id).await?);
     if locked && backend.is_none() { Ok(()) } else { Err(Error::LoadRunning { load_id, backend }) }
 }
 
 async fn read(client: &Client, schema: &Schema, load_id: Option<i64>) -> Result<Vec<LoadSummary>, Error> {
-    let rows = client.query(&schema.sql(include_str!("loads.sql")), &[&LOAD_LOCK_CLASS, &load_id]).await?;
+    let rows = client.query(&schema.sql(include_str!("loads.sql")), &[&schema.load_lock_class(), &load_id]).await?;
     rows.iter().map(summary).collect()
 }
 

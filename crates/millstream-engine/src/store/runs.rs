@@ -3,7 +3,6 @@
 
 use super::load::settle;
 use super::loads::lock_idle;
-use super::lock::LOAD_LOCK_CLASS;
 use super::schema::Schema;
 use super::segments::list;
 use crate::error::Error;
@@ -28,7 +27,7 @@ pub(crate) struct Run {
 
 /// Runs into a table that may not have come to their end, the oldest first.
 pub(crate) async fn runs(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<Vec<Run>, Error> {
-    let rows = client.query(&schema.sql(include_str!("runs.sql")), &[&table_oid, &LOAD_LOCK_CLASS]).await?;
+    let rows = client.query(&schema.sql(include_str!("runs.sql")), &[&table_oid, &schema.load_lock_class()]).await?;
     let run = |row: &Row| Run {
         load_id: row.get("load_id"),
         run_order: row.get("run_order"),
