@@ -108,6 +108,34 @@ async fn sources_that_were_added_up_are_not_added_together_with_others_or_in_ano
 }
 
 #[tokio::test]
+async fn what_a_load_that_was_given_up_had_added_is_not_added_again_unawares() {
+    each_build(async |db| {
+        let files = Files::new();
+        let [a, b, c] = [("a", 1), ("b", 10), ("c", 100)]
+            .map(|(name, n)| files.write(name, format!("{{\"id\":\"a\",\"n\":{n}}}\n").repeat(1_000)));
+        let broken = files.write("broken", "{");
+        let mut stopped = sums("public.given_up", &[&a, &broken, &b]);
+        (stopped.rejects_max, stopped.lanes, stopped.batch_rows) = (1, Some(1), 100);
+        assert!(!run(&db.url(), &stopped).await.receipt.finished);
+        assert_eq!(stored(&db, "public.given_up").await, "a=1000");
+        let mut other = sums("public.given_up", &[&c, &b]);
+        other.resume = false;
+        run(&db.url(), &other).await;
+        for wanted in [sums("public.given_up", &[&a]), stopped] {
+            let error = refused(&db, &wanted).await;
+            assert!(error.contains("would count twice"), "{error}");
+        }
+        assert_eq!(stored(&db, "public.given_up").await, "a=111000");
+        let mut anyway = sums("public.given_up", &[&a]);
+        anyway.resume = false;
+        run(&db.url(), &anyway).await;
+        let again = run(&db.url(), &sums("public.given_up", &[&a])).await;
+        assert!(again.recalled, "the load that came to its end is the one that is meant");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_is_the_same_is_known_in_every_format_whatever_the_chunks() {
     let db = database().await;
     let files = Files::new();

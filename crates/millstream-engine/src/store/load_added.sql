@@ -1,6 +1,7 @@
 -- The newest load that added up some of these sources, beside the one that is gone on with; one of the same identity
--- before any other. Those do not count whose unlogged collection a crash of the server has emptied since; where the
--- collection's table has become logged or unlogged by hand, its rows are to tell.
+-- before any other. Of those that were given up counts what they had read. Those do not count whose unlogged collection
+-- a crash of the server has emptied since; where the collection's table has become logged or unlogged by hand, its rows
+-- are to tell.
 select load_id, same, state = 'finished' as finished, receipt::text, mode, same_key, format, sources,
        prefix_source, prefix_length, prefix_hash, (durability = 'unlogged') <> unlogged as rows_tell,
        exists (
@@ -21,7 +22,11 @@ from (
     where table_oid = $1
       and sources && $5::text[]
       and load_id is distinct from $6
-      and resumable
+      and (
+          resumable
+          or state <> 'finished'
+             and (read > 0 or exists (select from {schema}.lane n where n.load_id = l.load_id and n.read > 0))
+      )
       and split_part(mode, ':', 1) = split_part($2, ':', 1)
       and (
           durability <> 'unlogged'
