@@ -291,6 +291,9 @@ pub const LOST_RUN_WAIT: Duration = Duration::from_secs(8);
 /// Time between two looks whether it is.
 pub const LOAD_LOCK_POLL: Duration = Duration::from_millis(50);
 
+/// Wait between two tries to take the lock of a load of ours again after those that the retry policy has.
+pub const LOAD_LOCK_RETRY: Duration = Duration::from_secs(5);
+
 /// How long dropping a collection waits for others to let go of its table. Waiting longer would
 /// hold up every new reader behind the drop.
 pub const DROP_LOCK_WAIT: Duration = Duration::from_secs(5);

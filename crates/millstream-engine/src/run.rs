@@ -9,7 +9,8 @@ use crate::failpoint;
 use crate::feed::Feed;
 use crate::flow::{Outcome, Surroundings};
 use crate::limits::{
-    FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_POLL, MEMORY_BATCHES, SETTLE_FAILED_TRIES_MAX,
+    FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_POLL, LOAD_LOCK_RETRY, MEMORY_BATCHES,
+    SETTLE_FAILED_TRIES_MAX,
 };
 use crate::observe::{Event, Observer};
 use crate::request::LoadRequest;
@@ -146,11 +147,10 @@ impl Run {
                     }
                     (self.control, attempt) = (again, 0);
                 }
-                Err(error) => match retry_delay(attempt, error.kind()) {
-                    Some(delay) => tokio::time::sleep(delay).await,
-                    // The lanes find out, or go on on their own.
-                    None => std::future::pending().await,
-                },
+                // The lanes find out where this does not pass, or go on on their own: then the lock is still missed.
+                Err(error) => {
+                    tokio::time::sleep(retry_delay(attempt, error.kind()).unwrap_or(LOAD_LOCK_RETRY)).await;
+                }
             }
             attempt += 1;
         }
