@@ -100,6 +100,12 @@ impl Feed {
         self.names.clone()
     }
 
+    /// Has the sources read in chunks of so many bytes at most, unless that has begun.
+    pub(crate) fn cut_at(&mut self, chunk_bytes: usize) {
+        let options = &mut self.reading.options;
+        options.chunk_bytes = options.chunk_bytes.min(chunk_bytes);
+    }
+
     /// Has the beginning of the sources compared with what earlier runs have read. Until that is
     /// done no chunk comes out: documents of another file must not be committed under the positions
     /// of this one. What waits is no more than an earlier run had in flight.

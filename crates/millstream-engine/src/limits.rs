@@ -219,6 +219,10 @@ pub const WALK_TURNS_MAX: u32 = 32;
 /// write has to pass the versions that the others of its transaction have left, which nothing can remove yet.
 pub const KEY_TURNS_MAX: usize = 1_000;
 
+/// Bytes of source data read into one chunk where documents of a key are not folded: few enough that the shortest
+/// ones do not write a key much more than [`KEY_TURNS_MAX`] times in the batch that a chunk is at least.
+pub const UNFOLDED_CHUNK_BYTES: usize = 32 << 10;
+
 /// SQLSTATEs that a lane knows to refuse data; a batch that meets more is halved.
 pub const WALK_CODES_MAX: usize = 64;
 
@@ -406,7 +410,7 @@ const _: () = assert!(VERIFY_MEMORY_BYTES >= VERIFY_MEMORY_BYTES_MIN && FINDINGS
 const _: () = assert!(VERIFY_MEMORY_BYTES_MIN >= 4 * RUN_BUFFER_BYTES, "several runs are merged at once");
 const _: () = assert!(MERGE_RUNS_MAX * RUN_BUFFER_BYTES <= VERIFY_MEMORY_BYTES);
 const _: () = assert!(2 * BATCH_BYTES_MAX <= MEMORY_BYTES, "a batch fills while another is written");
-const _: () = assert!(CHUNK_BYTES <= CHUNK_BYTES_MAX);
+const _: () = assert!(UNFOLDED_CHUNK_BYTES <= CHUNK_BYTES && CHUNK_BYTES <= CHUNK_BYTES_MAX);
 const _: () = assert!(SEND_BYTES_MAX >= DOCUMENT_BYTES_MAX, "every document can be sent");
 const _: () = assert!(DOCUMENT_BYTES_MAX <= DOCUMENT_BYTES_CEILING);
 const _: () = assert!(

@@ -10,7 +10,7 @@ use crate::feed::Feed;
 use crate::flow::{Outcome, Surroundings};
 use crate::limits::{
     FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_POLL, LOAD_LOCK_RETRY, MEMORY_BATCHES,
-    SETTLE_FAILED_TRIES_MAX,
+    SETTLE_FAILED_TRIES_MAX, UNFOLDED_CHUNK_BYTES,
 };
 use crate::observe::{Event, Observer};
 use crate::request::LoadRequest;
@@ -79,6 +79,9 @@ impl Run {
             Opened::Owned(owned) => *owned,
             Opened::Finished(added) => return finished(*added, around, feed).await,
         };
+        if !collection.folds() {
+            feed.cut_at(UNFOLDED_CHUNK_BYTES);
+        }
         feed.verify(&owned)?;
         announce(&owned, lanes, &*around.observer);
         let wal_before = wal_position(&control).await;

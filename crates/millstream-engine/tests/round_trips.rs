@@ -108,11 +108,11 @@ const CASES: &[Case] = &[
         },
         more: "{\"id\":\"gone\",\"value\":2,\"op\":\"d\"}\n",
     },
-    // As many documents of one key, each of which the table is to judge.
+    // As many documents of one key, each of which the table is to judge; a file of them fits one chunk.
     Case {
         writer: "replay",
         turns: &[OPEN, STAGE, END],
-        rows: &[20, 1_500],
+        rows: &[20, 600],
         stored: SOME_NEW,
         change: |wanted| {
             wanted.mode = "merge".parse().expect("a mode");

@@ -42,6 +42,14 @@ pub struct Collection {
     pub mode: Mode,
 }
 
+impl Collection {
+    /// Whether the documents of a key may be written as one: an upsert judges a document by itself before it is merged
+    /// into a stored one.
+    pub(crate) fn folds(&self) -> bool {
+        self.mode.stores_documents() || !self.judges
+    }
+}
+
 /// What a load would find or make.
 #[derive(Debug, Clone)]
 pub struct Plan {

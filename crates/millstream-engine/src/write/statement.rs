@@ -84,8 +84,6 @@ impl Target {
             let condition = condition.map_or_else(String::new, |condition| format!(" and ({condition})"));
             format!("when matched{condition} then\n    update set doc = {set}")
         });
-        // An upsert judges a document by itself before it is merged into a stored one, a merge does not.
-        let folds = mode.stores_documents() || !collection.judges;
         // A document that is put aside for a stored one is judged by an upsert, and not by a merge.
         let merges = collection.joins && (mode.replaces() || !collection.judges);
         let merge = merges.then(|| {
@@ -127,7 +125,7 @@ impl Target {
         });
         Self {
             mode: mode.clone(),
-            folds,
+            folds: collection.folds(),
             checks: collection.checks.clone(),
             guarded: collection.guarded,
             durability: request.durability,
