@@ -147,6 +147,8 @@ pub enum Error {
         load_id: i64,
         /// How it differs, as the end of a clause.
         difference: &'static str,
+        /// Whether what it has added up counts again in the one asked for.
+        adds_up: bool,
     },
     /// A finished load has added up what is given again, otherwise than now.
     #[error("load {load_id} has added up {problem}")]
@@ -272,9 +274,10 @@ impl Error {
             Self::LoadRunning { load_id, .. } => {
                 Some(format!("wait for it, or see `millstream loads` for load {load_id}"))
             }
-            Self::LoadChanged { load_id, .. } => Some(format!(
+            Self::LoadChanged { load_id, adds_up, .. } => Some(format!(
                 "finish it by its own command (see `millstream loads`), or begin anew: --resume off, or \
-                 `millstream loads forget {load_id}`"
+                 `millstream loads forget {load_id}`{}",
+                if *adds_up { "; what it has added of these sources is then added again" } else { "" }
             )),
             Self::AddedUp { .. } => Some(
                 "load what is new as a source of its own, under another name; --resume off adds all of these up, whatever \

@@ -222,7 +222,7 @@ async fn lock_unfinished(
     }
     match unfinished.difference {
         None => Ok(Some(unfinished)),
-        Some(difference) => Err(Error::LoadChanged { load_id, difference }),
+        Some(difference) => Err(Error::LoadChanged { load_id, difference, adds_up: identity.once }),
     }
 }
 

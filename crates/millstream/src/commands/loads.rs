@@ -7,8 +7,8 @@ use crate::output::{Output, note};
 use crate::quantity::{self, Age};
 use crate::table::{Align, Table};
 use crate::target::Database;
-use millstream_engine::DURABILITIES;
 use millstream_engine::store::loads::{self, LoadSummary};
+use millstream_engine::{DURABILITIES, Mode};
 use serde_json::json;
 
 const EXAMPLES: &str = "\
@@ -141,13 +141,15 @@ async fn forget(load_id: i64, target: &TargetArgs, output: Output) -> Result<Exi
         return Ok(Exit::Done);
     }
     output.line(&format!("forgot load {load_id} into {}", load.collection))?;
-    note(match load.is_finished() {
+    let told = match load.is_finished() {
         true => "its documents stay; the same load command would load its sources again",
         false => {
             "the documents it committed stay; it cannot be resumed: the same load command begins \
              at the start of its sources"
         }
-    });
+    };
+    let adds_up = load.mode.parse::<Mode>().is_ok_and(|mode| mode.adds_up());
+    note(&format!("{told}{}", if adds_up { ", and what they add counts again" } else { "" }));
     Ok(Exit::Done)
 }
 
