@@ -66,6 +66,9 @@ pub const BATCH_BYTES_MAX: usize = 16 << 20;
 /// hundreds of thousands of documents, and so much is read again after a failure.
 pub const SEGMENT_BYTES: usize = 64 << 20;
 
+/// Rejects after which a segment ends: it keeps them until its commit, and a file of nothing else has no other end.
+pub const SEGMENT_REJECTS_MAX: usize = 50_000;
+
 /// Longest time a document of a stream waits for its segment to fill: each is a table, so they are to be few.
 pub const SEGMENT_FLUSH_AFTER: Duration = Duration::from_secs(5);
 
@@ -156,6 +159,10 @@ pub const FEED_QUEUE: usize = 2;
 /// Most bytes that a program hands over at once. Some hundred kilobytes are as fast as any more.
 pub const SEND_BYTES_MAX: usize = CHUNK_BYTES_MAX;
 
+/// Most lines that a program hands over at once: what the engine keeps of a document beside its bytes is a multiple of
+/// the shortest ones, and a send is committed as a whole.
+pub const SEND_LINES_MAX: u64 = 50_000;
+
 /// Bytes of chunks waiting to be decoded, counted as the memory counts them: some eight of a file, or
 /// thousands that are a document each.
 pub const DECODE_QUEUE_BYTES: usize = 4 << 20;
@@ -203,8 +210,8 @@ pub const WALK_PAGES_ONE_BY_ONE: u32 = 16;
 /// documents, of which it holds some forty, would then seldom be stored at once.
 pub const WALK_REFUSED_SHARE: u32 = 32;
 
-/// Documents that a walk may refuse; a batch with more is halved. It bounds what the lane holds of them, but for one
-/// chunk, which cannot be parted: as it is read from a source one has fewer documents, a large send of a stream more.
+/// Documents that a walk may refuse; a batch with more is halved. It bounds what the lane holds of them: a chunk, which
+/// cannot be parted, has fewer unless larger ones are asked for.
 pub const WALK_REFUSED_MAX: u64 = 50_000;
 
 /// Statements that write one batch where a table judges every document, each the next one of every key; a batch that

@@ -5,7 +5,7 @@ use crate::engine::{Engine, Finish, Intake};
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::flow::{Outcome, Surroundings};
-use crate::limits::SEND_BYTES_MAX;
+use crate::limits::{SEND_BYTES_MAX, SEND_LINES_MAX};
 use crate::request::LoadRequest;
 use crate::run::{Begun, Run};
 use crate::source::frame_lines;
@@ -173,17 +173,18 @@ impl Producer {
     ///
     /// # Errors
     /// [`Error::StreamEnded`] when the stream takes no more, [`Error::Request`] when it is more than
-    /// [`SEND_BYTES_MAX`] at once. Nothing was handed over then. What is wrong with a document is no
-    /// error: it becomes a reject.
+    /// [`SEND_BYTES_MAX`] or [`SEND_LINES_MAX`] at once. Nothing was handed over then. What is wrong with a document
+    /// is no error: it becomes a reject.
     pub async fn send(&self, documents: impl Into<Bytes> + Send) -> Result<Commit, Error> {
         let bytes = documents.into();
-        if bytes.len() > SEND_BYTES_MAX {
-            return Err(Error::Request {
-                problem: format!("{} bytes are too many for one send", bytes.len()),
-                hint: format!("send at most {SEND_BYTES_MAX} bytes at once, cut after the end of a line"),
-            });
-        }
         let lines = memchr::memchr_iter(b'\n', &bytes).count() as u64;
+        if bytes.len() > SEND_BYTES_MAX || lines > SEND_LINES_MAX {
+            let hint = format!(
+                "send at most {SEND_BYTES_MAX} bytes and {SEND_LINES_MAX} lines at once, cut after the end of a line"
+            );
+            let problem = format!("{} bytes in {lines} lines are too many for one send", bytes.len());
+            return Err(Error::Request { problem, hint });
+        }
         let mut chunk = frame(bytes);
         let room = tokio::select! {
             biased;

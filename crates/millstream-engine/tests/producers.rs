@@ -1,7 +1,7 @@
 //! Documents that many tasks hand over at once.
 
 use crate::scene::{Told, request, stored, surroundings};
-use millstream_engine::limits::{FLUSH_AFTER, MEMORY_BYTES_MIN, SEND_BYTES_MAX};
+use millstream_engine::limits::{FLUSH_AFTER, MEMORY_BYTES_MIN, SEND_BYTES_MAX, SEND_LINES_MAX};
 use millstream_engine::{Error, Event, LoadRequest, Outcome, Producer, Stop, StopReason, Stream, Surroundings};
 use millstream_testkit::{Cases, Server, Settings, StopMode, builds, database, each_build};
 use std::collections::BTreeMap;
@@ -259,6 +259,10 @@ async fn a_producer_that_fails_or_goes_away_holds_nobody_up() {
         panicking.send(document("left", 1)).await.unwrap();
         let dropped = panicking.send(document("dropped", 1));
         drop(dropped);
+        let lines = usize::try_from(SEND_LINES_MAX).unwrap();
+        panicking.send(vec![b'\n'; lines]).await.unwrap();
+        let told = panicking.send(vec![b'\n'; lines + 1]).await.unwrap_err();
+        assert!(told.hint().is_some_and(|hint| hint.contains("50000 lines at once")), "{told}");
         assert!(panicking.send(vec![b' '; SEND_BYTES_MAX + 1]).await.is_ok(), "more than one send takes");
     });
     assert!(failed.await.unwrap_err().is_panic());

@@ -66,6 +66,7 @@ pub(super) fn reject(target: &Target, batch: &Batch, single: &Group, refusal: &E
         None => (Reason::RefusedByServer, refusal.to_string()),
     };
     detail.truncate(detail.floor_char_boundary(REFUSAL_BYTES_MAX));
+    detail.shrink_to_fit();
     let (part, row) = batch.members(single).next().expect("it holds one document");
     let start = row.doc_start as usize;
     RejectedDocument {

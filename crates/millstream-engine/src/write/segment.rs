@@ -7,7 +7,7 @@ use crate::batch::{Part, RejectedDocument};
 use crate::collection::{Collection, key_columns};
 use crate::error::Error;
 use crate::failpoint;
-use crate::limits::{COPY_MESSAGE_BYTES, HELD_SEGMENT_BATCHES, REJECT_ROWS, SEGMENT_FLUSH_AFTER};
+use crate::limits::{COPY_MESSAGE_BYTES, HELD_SEGMENT_BATCHES, REJECT_ROWS, SEGMENT_FLUSH_AFTER, SEGMENT_REJECTS_MAX};
 use crate::request::LoadRequest;
 use crate::store::{Advance, Schema, insert_rejects, segments};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -217,6 +217,7 @@ impl Appender {
         let plan = self.plan();
         segment.counters.read >= plan.rows_max as u64
             || segment.counters.bytes_read >= plan.bytes_max as u64
+            || segment.rejects.len() >= SEGMENT_REJECTS_MAX
             || plan.held_bytes_max.is_some_and(|most| segment.held_bytes >= most)
     }
 

@@ -13,6 +13,7 @@ use crate::limits::{
     WALK_TURNS_MAX,
 };
 use crate::merge::Written;
+use futures_util::TryStreamExt;
 use millstream_pg::{ErrorKind, quote_literal};
 use std::collections::HashMap;
 use tokio_postgres::types::ToSql;
@@ -203,16 +204,23 @@ pub(super) async fn walk(
             screens,
             compares,
         ];
-        Ok(client.query(&statements.walk, values).await?)
+        // Row by row, because as many as there are documents may be refused, and a row is larger than what it says.
+        let rows = client.query_raw(&statements.walk, values.iter().copied()).await?;
+        let (mut rows, mut refused, mut counts) = (std::pin::pin!(rows), HashMap::new(), None);
+        while let Some(row) = rows.try_next().await? {
+            match usize::try_from(row.get::<_, i32>("place")).expect("a place is not negative").checked_sub(1) {
+                Some(place) => _ = refused.insert(place, refusal(&row)),
+                None => counts = Some(row),
+            }
+        }
+        Ok((refused, counts.expect("one row is the counts")))
     };
-    let (rows, mut walked) = copy_groups(session, to, batch, &groups, walked).await?;
+    let (rows, (refused, counts)) = copy_groups(session, to, batch, &groups, walked).await?;
     assert_eq!(rows, groups.len() as u64, "the staging table takes every row");
-    let counts = walked.pop().expect("the last row is the counts");
-    if walked.len() as i64 > refused_max || counts.get::<_, Option<i64>>("inserted").is_none() {
+    if refused.len() as u64 > rejects_max || counts.get::<_, Option<i64>>("inserted").is_none() {
         return Ok(None);
     }
-    let refused: HashMap<usize, Error> = walked.iter().map(refusal).collect();
-    Ok(Some(account(session, batch, &groups, &steps, &refused, &counts)))
+    Ok(Some(account(session, batch, &groups, &steps, refused, &counts)))
 }
 
 /// What a staged row is beside its document.
@@ -250,16 +258,14 @@ fn staged(session: Session<'_>, batch: &Batch) -> (Vec<Group>, Vec<Step>) {
     (groups, steps)
 }
 
-/// Place and refusal of a staged row.
-fn refusal(row: &Row) -> (usize, Error) {
-    let place = usize::try_from(row.get::<_, i32>("place")).expect("a place is positive") - 1;
+/// Why a staged row was refused.
+fn refusal(row: &Row) -> Error {
     let sqlstate: String = row.get("code");
     if sqlstate == DROPPED {
-        return (place, Error::RowsDropped { rows: 1 });
+        return Error::RowsDropped { rows: 1 };
     }
     let (message, constraint) = (row.get("message"), row.get("breach"));
-    let error = millstream_pg::Error::Server { kind: ErrorKind::DataRefused, sqlstate, message, constraint };
-    (place, Error::Postgres(error))
+    Error::Postgres(millstream_pg::Error::Server { kind: ErrorKind::DataRefused, sqlstate, message, constraint })
 }
 
 fn account(
@@ -267,7 +273,7 @@ fn account(
     batch: &Batch,
     groups: &[Group],
     steps: &[Step],
-    refused: &HashMap<usize, Error>,
+    mut refused: HashMap<usize, Error>,
     counts: &Row,
 ) -> Refused {
     let (mut stored, mut rejects) = (Vec::with_capacity(groups.len()), Vec::new());
@@ -278,10 +284,10 @@ fn account(
             continue;
         }
         parted &= *fold < 0;
-        match refused.get(&place) {
+        match refused.remove(&place) {
             None => stored.push(group.clone()),
             Some(_) if *fold > 0 => parted = true,
-            Some(refusal) => rejects.push(reject(session.target, batch, group, refusal)),
+            Some(refusal) => rejects.push(reject(session.target, batch, group, &refusal)),
         }
     }
     let count = |name| u64::try_from(counts.get::<_, i64>(name)).expect("a count is not negative");
