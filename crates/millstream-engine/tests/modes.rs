@@ -239,28 +239,28 @@ async fn a_sum_is_added_once_unless_it_is_to_begin_anew() {
 async fn a_deleted_key_keeps_its_version_until_that_is_forgotten() {
     each_build(async |db| {
         let files = Files::new();
-        let load = async |name: &str, text: &str, deletes: bool, forget: bool| {
+        let load = async |name: &str, text: &str, deletes: bool, forget: Option<u64>| {
             let mut wanted = request("versions", "id:text", &[files.write(name, text)]);
             let tombstone = deletes.then(|| "op=d".parse().unwrap());
             wanted.mode = "newest:v:bigint".parse::<millstream_engine::Mode>().unwrap().with_tombstone(tombstone);
-            wanted.forget_deletes = forget.then_some(Duration::ZERO);
+            wanted.forget_deletes = forget.map(Duration::from_secs);
             Box::pin(run(&db.url(), &wanted)).await.receipt.counters
         };
         let (put, put_4) = ("{\"id\":\"a\",\"v\":3}\n", "{\"id\":\"a\",\"v\":4}\n");
         let tombstones = "{\"id\":\"a\",\"v\":5,\"op\":\"d\"}\n{\"id\":\"b\",\"v\":7,\"op\":\"d\"}\n";
-        assert_eq!(load("1", put, true, false).await.inserted, 1);
-        let late = load("2", "{\"id\":\"a\",\"v\":2,\"op\":\"d\"}\n", true, false).await;
+        assert_eq!(load("1", put, true, None).await.inserted, 1);
+        let late = load("2", "{\"id\":\"a\",\"v\":2,\"op\":\"d\"}\n", true, None).await;
         assert_eq!((late.deleted, late.stale), (0, 1), "the stored document is newer");
-        let gone = load("3", tombstones, true, false).await;
+        let gone = load("3", tombstones, true, None).await;
         assert_eq!((gone.deleted, gone.unchanged), (1, 1));
-        for deletes in [true, false] {
-            let late = load("4", put_4, deletes, false).await;
+        for (deletes, forget) in [(true, None), (false, None), (false, Some(3_600))] {
+            let late = load("4", put_4, deletes, forget).await;
             assert_eq!((late.inserted, late.stale), (0, 1));
         }
-        let late = load("5", "{\"id\":\"b\",\"v\":6,\"op\":\"d\"}\n", true, false).await;
+        let late = load("5", "{\"id\":\"b\",\"v\":6,\"op\":\"d\"}\n", true, None).await;
         assert_eq!((late.unchanged, late.stale), (0, 1), "the known tombstone is newer");
-        assert_eq!(load("6", put_4, false, true).await.inserted, 1);
-        let back = load("7", "{\"id\":\"b\",\"v\":1}\n{\"id\":\"a\",\"v\":4}\n", true, false).await;
+        assert_eq!(load("6", put_4, false, Some(0)).await.inserted, 1);
+        let back = load("7", "{\"id\":\"b\",\"v\":1}\n{\"id\":\"a\",\"v\":4}\n", true, None).await;
         assert_eq!((back.inserted, back.updated), (1, 1), "of equal versions the last wins");
     })
     .await;
