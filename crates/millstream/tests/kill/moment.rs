@@ -3,6 +3,9 @@
 use super::{Victim, is_killed};
 use fastrand::Rng;
 use millstream_testkit::{Server, Settings, builds, cases};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,14 +18,14 @@ const LATEST: Duration = Duration::from_millis(500);
 /// Where kills are added up over many runs, if anywhere: a JSON file.
 const RECORD: &str = "MILLSTREAM_TEST_KILL_RECORD";
 
-/// What came of the kills.
-#[derive(Debug, Default)]
+/// What came of the kills of one load.
+#[derive(Debug)]
 struct Tally {
+    mode: &'static str,
     /// Kills after which some batches of the run were committed and others not.
     kills: u64,
     /// Kills in all.
     tries: u64,
-    loads: u64,
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -38,7 +41,7 @@ async fn a_load_killed_at_any_moment_goes_on_and_ends_right() {
             let tally = kill_one_load(&server, seed, wanted - done).await;
             done += tally.kills;
             if let Some(path) = std::env::var_os(RECORD) {
-                add_to_record(Path::new(&path), build.major(), &tally);
+                add_to_record(Path::new(&path), build.major(), &tally).unwrap();
             }
         }
     }
@@ -48,7 +51,7 @@ async fn a_load_killed_at_any_moment_goes_on_and_ends_right() {
 async fn kill_one_load(server: &Server, seed: u64, most: u64) -> Tally {
     let mut rng = Rng::with_seed(seed);
     let victim = Victim::new(server, &mut rng, DOCUMENTS).await;
-    let mut tally = Tally { loads: 1, ..Tally::default() };
+    let mut tally = Tally { mode: victim.mode, kills: 0, tries: 0 };
     let mut before = 0;
     while tally.kills < most {
         let mut child = victim.start(rng.u16(1..5), "");
@@ -77,15 +80,19 @@ async fn kill_one_load(server: &Server, seed: u64, most: u64) -> Tally {
     tally
 }
 
-/// Adds to the counts in a file, so that thousands of kills can be made in many runs.
-fn add_to_record(path: &Path, major: u32, tally: &Tally) {
-    let text = std::fs::read_to_string(path).unwrap_or_else(|_| "{}".into());
-    let mut record: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let counts = &mut record[format!("postgresql_{major}")];
-    for (name, more) in [("kills", tally.kills), ("tries", tally.tries), ("loads", tally.loads)] {
+/// Adds to the counts of a server's version and a mode in a file, so that thousands of kills can be made in many runs,
+/// also in several at once.
+fn add_to_record(path: &Path, major: u32, tally: &Tally) -> std::io::Result<()> {
+    let mut file = File::options().create(true).truncate(false).read(true).write(true).open(path)?;
+    file.lock()?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    let mut record: Value = if text.is_empty() { json!({}) } else { serde_json::from_str(&text)? };
+    let counts = &mut record[format!("postgresql_{major}")][tally.mode];
+    for (name, more) in [("kills", tally.kills), ("tries", tally.tries), ("loads", 1)] {
         counts[name] = (counts[name].as_u64().unwrap_or(0) + more).into();
     }
-    let beside = path.with_extension("new");
-    std::fs::write(&beside, serde_json::to_string_pretty(&record).unwrap() + "\n").unwrap();
-    std::fs::rename(beside, path).unwrap();
+    // Counts only grow, and so does the text: nothing of the old one is left behind the new.
+    file.rewind()?;
+    file.write_all((serde_json::to_string_pretty(&record)? + "\n").as_bytes())
 }
