@@ -10,6 +10,7 @@ mod ingest;
 mod latency;
 mod log;
 mod memory;
+mod order;
 mod phase;
 mod plan;
 mod published;
@@ -85,6 +86,7 @@ pub type Told<'a> = dyn FnMut(&str) + 'a;
 /// Every experiment, in the order of a run.
 pub const EXPERIMENTS: &[Experiment] = &[
     ingest::EXPERIMENT,
+    order::EXPERIMENT,
     durability::EXPERIMENT,
     hot::EXPERIMENT,
     wal::EXPERIMENT,

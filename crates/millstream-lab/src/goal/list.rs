@@ -24,6 +24,21 @@ pub(super) const INGEST: Goal = Goal {
     value: rate,
 };
 
+const CHANGED: Goal =
+    Goal { name: "third wave / COPY", target: at_least(0.9, 1.3), of: ("millstream", "changed 3"), ..INGEST };
+
+const SIZE: Goal = Goal {
+    name: "size of 5 waves / compact",
+    target: at_most(1.6, 1.6),
+    of: ("millstream", "changed 5"),
+    by: Some(("compact", "fresh", Durability::Durable)),
+    value: total_bytes,
+    ..INGEST
+};
+
+const UNCHANGED: Goal =
+    Goal { name: "unchanged / COPY", target: at_least(1.5, 2.5), of: ("millstream", "unchanged"), ..INGEST };
+
 const DURABILITY: Goal = Goal {
     name: "durable / unlogged, new",
     target: at_least(0.9, 0.98),
@@ -162,16 +177,12 @@ const DISTINCT_LARGE: Goal = Goal {
 pub(super) const GOALS: &[Goal] = &[
     INGEST,
     Goal { name: "new / COPY, sequential", target: at_least(0.9, 1.1), data_set: "sequential-150", ..INGEST },
-    Goal { name: "third wave / COPY", target: at_least(0.9, 1.3), of: ("millstream", "changed 3"), ..INGEST },
-    Goal {
-        name: "size of 5 waves / compact",
-        target: at_most(1.6, 1.6),
-        of: ("millstream", "changed 5"),
-        by: Some(("compact", "fresh", Durability::Durable)),
-        value: total_bytes,
-        ..INGEST
-    },
-    Goal { name: "unchanged / COPY", target: at_least(1.5, 2.5), of: ("millstream", "unchanged"), ..INGEST },
+    CHANGED,
+    Goal { name: "  in the first order", experiment: "order", ..CHANGED },
+    SIZE,
+    Goal { name: "  in the first order", experiment: "order", ..SIZE },
+    UNCHANGED,
+    Goal { name: "  in the first order", experiment: "order", ..UNCHANGED },
     DURABILITY,
     HOT,
     Goal { name: "100 hot keys / all keys", of: ("millstream", "100 keys"), ..HOT },

@@ -104,7 +104,7 @@ struct RunArgs {
     sizes: Vec<usize>,
 
     /// How keys arrive; `both` tries sequential ones with the smallest size only [default: both
-    /// for ingest, else random]
+    /// for ingest and order, else random]
     #[arg(long, value_name = "KEYS")]
     keys: Option<KeysChoice>,
 

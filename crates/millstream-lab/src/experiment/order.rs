@@ -1,0 +1,30 @@
+//! `order`: how fast documents come in again in the order in which they came first, as a nightly dump does.
+
+use super::{Comparison, Experiment, Phase};
+use crate::column;
+use crate::data_set::KEYS;
+use crate::stream::Stream;
+
+const PHASES: &[Phase] = &[
+    Phase::FRESH,
+    Phase::new("changed", Stream::again(2, 1), &["updated"]),
+    Phase::new("changed 3", Stream::again(3, 1), &["updated"]),
+    Phase::new("changed 4", Stream::again(4, 1), &["updated"]),
+    Phase::new("changed 5", Stream::again(5, 1), &["updated"]),
+    Phase::new("unchanged", Stream::again(5, 1), &["unchanged"]),
+];
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "order",
+    about: "how fast documents come in again in the order of the first time, beside binary COPY into the same table",
+    subjects: &["copy", "compact", "millstream"],
+    phases: PHASES,
+    keys: KEYS,
+    comparison: Some(Comparison::with_subject("copy", "OF COPY")),
+    columns: &[column::RATIO, column::CPU, column::WAL, column::SIZE, column::VACUUMS],
+    legend: &[
+        "As in the experiment ingest, but that every wave comes in the order of the first one: one transaction then \
+         changes all rows of a page, of which few find room there. compact: copy at fillfactor 100, for its size.",
+    ],
+    ..Experiment::PLAIN
+};
