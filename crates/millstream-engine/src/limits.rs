@@ -66,7 +66,7 @@ pub const BATCH_BYTES_MAX: usize = 16 << 20;
 /// hundreds of thousands of documents, and so much is read again after a failure.
 pub const SEGMENT_BYTES: usize = 64 << 20;
 
-/// Rejects after which a segment ends: it keeps them until its commit, and a file of nothing else has no other end.
+/// Rejects after which a segment ends: it keeps them until its commit, and a short one takes many times its bytes.
 pub const SEGMENT_REJECTS_MAX: usize = 50_000;
 
 /// Longest time a document of a stream waits for its segment to fill: each is a table, so they are to be few.
@@ -226,8 +226,8 @@ pub const WALK_TURNS_MAX: u32 = 32;
 /// write has to pass the versions that the others of its transaction have left, which nothing can remove yet.
 pub const KEY_TURNS_MAX: usize = 1_000;
 
-/// Bytes of source data read into one chunk where documents of a key are not folded: few enough that the shortest
-/// ones do not write a key much more than [`KEY_TURNS_MAX`] times in the batch that a chunk is at least.
+/// Bytes of source data read into one chunk where documents of a key are not folded: a chunk is the least that a batch
+/// can be, and of short documents it holds some times [`KEY_TURNS_MAX`].
 pub const UNFOLDED_CHUNK_BYTES: usize = 32 << 10;
 
 /// SQLSTATEs that a lane knows to refuse data; a batch that meets more is halved.

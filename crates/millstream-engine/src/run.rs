@@ -132,30 +132,35 @@ impl Run {
     /// Keeps the load ours: its lock goes with the control session, and when the server was restarted the lanes go on
     /// in others. Ends with [`Error::Fenced`] when it is not ours any more, which lanes without documents do not see.
     pub(crate) async fn hold(&mut self) -> Error {
-        let mut attempt = 1;
         loop {
             self.control.ended().await;
-            match connect_control(&self.around.db).await {
-                Ok(again) => {
-                    let owned = &self.facts.owned;
-                    loop {
-                        let locked = store::lock_again(&again.client, &self.schema, owned.load_id).await;
-                        if let Ok(false) = store::is_ours(&again.client, &self.schema, owned).await {
-                            // With the session goes the lock, which would keep everybody away for nothing.
-                            return Error::Fenced { load_id: owned.load_id };
-                        }
-                        // The server may not have noticed that the old session is gone.
-                        let Ok(false) = locked else { break };
-                        tokio::time::sleep(LOAD_LOCK_POLL).await;
-                    }
-                    (self.control, attempt) = (again, 0);
+            let mut attempt = 1;
+            while let Err(error) = self.lock_again().await {
+                if let Error::Fenced { .. } = error {
+                    return error;
                 }
                 // The lanes find out where this does not pass, or go on on their own: then the lock is still missed.
-                Err(error) => {
-                    tokio::time::sleep(retry_delay(attempt, error.kind()).unwrap_or(LOAD_LOCK_RETRY)).await;
-                }
+                tokio::time::sleep(retry_delay(attempt, error.kind()).unwrap_or(LOAD_LOCK_RETRY)).await;
+                attempt += 1;
             }
-            attempt += 1;
+        }
+    }
+
+    /// Takes the lock of our load in a new session, as soon as the server has noticed that the old one is gone.
+    async fn lock_again(&mut self) -> Result<(), Error> {
+        let owned = &self.facts.owned;
+        let again = connect_control(&self.around.db).await?;
+        loop {
+            let locked = store::lock_again(&again.client, &self.schema, owned.load_id).await?;
+            if !store::is_ours(&again.client, &self.schema, owned).await? {
+                // With the session goes the lock, which would keep everybody away for nothing.
+                return Err(Error::Fenced { load_id: owned.load_id });
+            }
+            if locked {
+                self.control = again;
+                return Ok(());
+            }
+            tokio::time::sleep(LOAD_LOCK_POLL).await;
         }
     }
 

@@ -177,7 +177,8 @@ impl Producer {
     /// is no error: it becomes a reject.
     pub async fn send(&self, documents: impl Into<Bytes> + Send) -> Result<Commit, Error> {
         let bytes = documents.into();
-        let lines = memchr::memchr_iter(b'\n', &bytes).count() as u64;
+        let line_ends = memchr::memchr_iter(b'\n', &bytes).count() as u64;
+        let lines = line_ends + u64::from(bytes.last().is_some_and(|&b| b != b'\n'));
         if bytes.len() > SEND_BYTES_MAX || lines > SEND_LINES_MAX {
             let hint = format!(
                 "send at most {SEND_BYTES_MAX} bytes and {SEND_LINES_MAX} lines at once, cut after the end of a line"
@@ -195,7 +196,7 @@ impl Producer {
         let documents = chunk.frames.len() as u64;
         // Taken while the place is locked, so that chunks are taken in the order of their positions.
         let mut place = self.place.lock().unwrap_or_else(|e| e.into_inner());
-        let (position, line) = place.assign(&mut chunk, lines);
+        let (position, line) = place.assign(&mut chunk, line_ends);
         let rejected = room.take(chunk);
         drop(place);
         Ok(Commit { rejected, documents, position, line })

@@ -2,6 +2,7 @@
 
 use crate::scene::{Files, request, run, stopped, surroundings};
 use fastrand::Rng;
+use millstream_engine::limits::UNFOLDED_CHUNK_BYTES;
 use millstream_engine::{LoadRequest, Mode, StopReason, load};
 use millstream_pg::ErrorKind;
 use millstream_testkit::{Cases, TestDatabase, each_build};
@@ -224,6 +225,22 @@ async fn documents_of_one_key_are_judged_one_by_one_however_many_there_are() {
                 }
             }
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_file_of_one_key_is_parted_where_its_documents_are_not_folded() {
+    each_build(async |db| {
+        let client = db.client().await;
+        let text = "{\"id\":\"a\",\"value\":1,\"bad\":0}\n".repeat(5_000);
+        let (table, files) = (table(&client, OBSTACLES[0]).await, Files::new());
+        let mut wanted = adopting(&table, files.write("a", &text));
+        wanted.mode = "sum:value".parse().expect("a mode");
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert_eq!((receipt.counters.inserted, receipt.counters.updated), (1, 4_999), "{receipt:?}");
+        let batches = text.len() / UNFOLDED_CHUNK_BYTES;
+        assert!(receipt.writers.values().sum::<u64>() >= batches as u64, "{receipt:?}");
     })
     .await;
 }

@@ -134,6 +134,7 @@ async fn every_experiment_runs_small_and_says_something_of_every_goal() {
         let record = lab.record();
         let names = [
             "ingest",
+            "order",
             "durability",
             "hot",
             "wal",

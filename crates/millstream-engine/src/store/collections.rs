@@ -1,5 +1,6 @@
 //! Collections as they are listed, read by key and dropped.
 
+use super::load::await_openings;
 use super::loads::lock_unfinished;
 use super::schema::Schema;
 use super::{gone, models, segments};
@@ -139,6 +140,8 @@ pub async fn drop(
 ) -> Result<Dropped, Error> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(&format!("set local lock_timeout = {}", DROP_LOCK_WAIT.as_millis())).await?;
+    // What one at work has found or recorded is then locked by it.
+    await_openings(&transaction).await?;
     lock_unfinished(&transaction, schema, collection.table_oid).await?;
     let oid = collection.table_oid;
     if let Some(model) = models::list(&transaction, schema).await?.into_iter().find(|model| model.table_oid == oid) {

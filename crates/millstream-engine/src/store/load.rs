@@ -222,7 +222,7 @@ async fn lock_unfinished(
     }
     match unfinished.difference {
         None => Ok(Some(unfinished)),
-        Some(difference) => Err(Error::LoadChanged { load_id, difference, adds_up: identity.once }),
+        Some(difference) => Err(Error::LoadChanged { load_id, difference, adds_up: unfinished.adds_up }),
     }
 }
 
@@ -259,6 +259,8 @@ struct Unfinished {
     sources: usize,
     /// What makes it another load, if anything does.
     difference: Option<&'static str>,
+    /// Whether both add up.
+    adds_up: bool,
 }
 
 async fn find_unfinished(client: &Client, schema: &Schema, identity: &Identity) -> Result<Option<Unfinished>, Error> {
@@ -278,7 +280,8 @@ async fn find_unfinished(client: &Client, schema: &Schema, identity: &Identity) 
         (row.get::<_, i16>("slot_hash_version") != SLOT_HASH_VERSION, "with another version of millstream"),
     ];
     let difference = differences.into_iter().find(|(differs, _)| *differs).map(|(_, difference)| difference);
-    Ok(Some(Unfinished { load_id: row.get("load_id"), sources: sources.len(), difference }))
+    let adds_up = [row.get::<_, &str>("mode"), &identity.mode].iter().all(|mode| mode.starts_with("sum:"));
+    Ok(Some(Unfinished { load_id: row.get("load_id"), sources: sources.len(), difference, adds_up }))
 }
 
 async fn find_orphaned(client: &Client, schema: &Schema, identity: &Identity) -> Result<Option<i64>, Error> {

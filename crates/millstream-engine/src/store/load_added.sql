@@ -1,8 +1,8 @@
 -- The newest load that added up some of these sources, beside the one that is gone on with; one of the same identity
--- before any other. Of those that were given up counts what they had read. Those do not count whose unlogged collection
--- a crash of the server has emptied since; where the collection's table has become logged or unlogged by hand, its rows
--- are to tell.
-select load_id, same, state = 'finished' as finished, receipt::text, mode, same_key, format, sources,
+-- before any other. Of those that cannot be gone on with, as they were given up, counts what they had added, of the
+-- sources that they had come to. Those do not count whose unlogged collection a crash of the server has emptied since;
+-- where the collection's table has become logged or unlogged by hand, its rows are to tell.
+select load_id, same, state = 'finished' as finished, receipt::text, mode, same_key, format, adding.come_to as sources,
        prefix_source, prefix_length, prefix_hash, (durability = 'unlogged') <> unlogged as rows_tell,
        exists (
            select
@@ -14,19 +14,20 @@ select load_id, same, state = 'finished' as finished, receipt::text, mode, same_
 from (
     select
         l.*,
+        case when resumable then l.sources else l.sources[1 : greatest(l.prefix_source, lanes.last) + 1] end as come_to,
         c.relpersistence = 'u' as unlogged,
         key = ($3::text)::jsonb as same_key,
         mode = $2 and key = ($3::text)::jsonb and format = $4 and sources = $5::text[] and state = 'finished' as same
     from {schema}.load l
     join pg_catalog.pg_class c on c.oid = l.table_oid
+    cross join lateral (
+        select coalesce(sum(n.read - n.rejected), 0) as added, max(n.source) as last
+        from {schema}.lane n
+        where n.load_id = l.load_id
+    ) as lanes
     where table_oid = $1
-      and sources && $5::text[]
       and load_id is distinct from $6
-      and (
-          resumable
-          or state <> 'finished'
-             and (read > 0 or exists (select from {schema}.lane n where n.load_id = l.load_id and n.read > 0))
-      )
+      and (resumable or l.read - l.rejected + lanes.added > 0)
       and split_part(mode, ':', 1) = split_part($2, ':', 1)
       and (
           durability <> 'unlogged'
@@ -34,5 +35,6 @@ from (
           or exists (select from {schema}.unlogged_load u where u.load_id = l.load_id)
       )
 ) as adding
+where come_to && $5::text[]
 order by same desc, load_id desc
 limit 1

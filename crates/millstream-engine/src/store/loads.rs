@@ -5,6 +5,7 @@ use super::load::await_openings;
 use super::lock::{at_work, load_lock_keys};
 use super::schema::Schema;
 use crate::error::Error;
+use crate::limits::DROP_LOCK_WAIT;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio_postgres::{Client, Row, Transaction};
@@ -65,6 +66,7 @@ pub async fn find(client: &Client, schema: &Schema, load_id: i64) -> Result<Opti
 /// [`Error::LoadRunning`] while a process runs it.
 pub async fn forget(client: &mut Client, schema: &Schema, load_id: i64) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
+    transaction.batch_execute(&format!("set local lock_timeout = {}", DROP_LOCK_WAIT.as_millis())).await?;
     lock_idle(&transaction, schema, load_id).await?;
     // One may have found the load before it was locked.
     await_openings(&transaction).await?;

@@ -3,9 +3,8 @@
 use super::{Victim, is_killed};
 use fastrand::Rng;
 use millstream_testkit::{Server, Settings, builds, cases};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fs::File;
-use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -83,16 +82,15 @@ async fn kill_one_load(server: &Server, seed: u64, most: u64) -> Tally {
 /// Adds to the counts of a server's version and a mode in a file, so that thousands of kills can be made in many runs,
 /// also in several at once.
 fn add_to_record(path: &Path, major: u32, tally: &Tally) -> std::io::Result<()> {
-    let mut file = File::options().create(true).truncate(false).read(true).write(true).open(path)?;
-    file.lock()?;
-    let mut text = String::new();
-    file.read_to_string(&mut text)?;
-    let mut record: Value = if text.is_empty() { json!({}) } else { serde_json::from_str(&text)? };
+    let turn = File::create(path.with_extension("lock"))?;
+    turn.lock()?;
+    let text = std::fs::read_to_string(path).unwrap_or_else(|_| "{}".into());
+    let mut record: Value = serde_json::from_str(&text)?;
     let counts = &mut record[format!("postgresql_{major}")][tally.mode];
     for (name, more) in [("kills", tally.kills), ("tries", tally.tries), ("loads", 1)] {
         counts[name] = (counts[name].as_u64().unwrap_or(0) + more).into();
     }
-    // Counts only grow, and so does the text: nothing of the old one is left behind the new.
-    file.rewind()?;
-    file.write_all((serde_json::to_string_pretty(&record)? + "\n").as_bytes())
+    let beside = path.with_extension("new");
+    std::fs::write(&beside, serde_json::to_string_pretty(&record)? + "\n")?;
+    std::fs::rename(beside, path)
 }
