@@ -419,6 +419,7 @@ const _: () = assert!(MERGE_RUNS_MAX * RUN_BUFFER_BYTES <= VERIFY_MEMORY_BYTES);
 const _: () = assert!(2 * BATCH_BYTES_MAX <= MEMORY_BYTES, "a batch fills while another is written");
 const _: () = assert!(UNFOLDED_CHUNK_BYTES <= CHUNK_BYTES && CHUNK_BYTES <= CHUNK_BYTES_MAX);
 const _: () = assert!(SEND_BYTES_MAX >= DOCUMENT_BYTES_MAX, "every document can be sent");
+const _: () = assert!(SEND_LINES_MAX <= WALK_REFUSED_MAX, "a walk may refuse all of a send");
 const _: () = assert!(DOCUMENT_BYTES_MAX <= DOCUMENT_BYTES_CEILING);
 const _: () = assert!(
     CHUNK_BYTES_MAX + 8 * DOCUMENT_BYTES_CEILING + CSV_HEADER_BYTES_MAX < u32::MAX as usize,
