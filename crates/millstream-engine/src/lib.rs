@@ -41,7 +41,7 @@ pub use error::Error;
 pub use failpoint::{COMPACTION_FAILPOINTS, FAILPOINTS, REFRESH_FAILPOINTS, SEGMENT_FAILPOINTS};
 pub use flow::{Outcome, Surroundings, load};
 pub use layout::{LAYOUTS, Layout};
-pub use merge::{Effect, Folded, MODES, Member, Mode, ModeError, Tombstone, VersionType};
+pub use merge::{Effect, Folded, MODES, Member, Mode, ModeError, Tombstone, VersionType, adds_up};
 pub use observe::{Event, Observer, Silent, Tally};
 pub use publish::{
     Column, Definition, Estimate, ExplainedIndexes, Figures, PublishRequest, Published, RefreshRequest, Refreshed,

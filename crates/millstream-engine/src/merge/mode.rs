@@ -170,6 +170,12 @@ impl Default for Mode {
     }
 }
 
+/// Whether a finished load must not run again by mistake, by its mode as [`Mode`] is written.
+pub fn adds_up(written: &str) -> bool {
+    let name = written.split([':', ' ']).next();
+    MODES.iter().any(|kind| kind.adds_up && Some(kind.name) == name)
+}
+
 impl std::str::FromStr for Mode {
     type Err = ModeError;
 
@@ -247,6 +253,16 @@ mod tests {
         let mode: Mode = "newest:v".parse().unwrap();
         let mode = mode.with_tombstone(Some(tombstone)).with_version_type(VersionType::Key(KeyType::Date));
         assert_eq!(mode.to_string(), "newest:v:date --delete-when op=d");
+    }
+
+    #[test]
+    fn a_written_mode_tells_whether_it_adds_up() {
+        for (text, expected) in [("sum:n", true), ("newest:sum", false), ("merge:deep", false), ("replace", false)] {
+            let mode: Mode = text.parse().unwrap();
+            for mode in [mode.clone(), mode.with_tombstone(Some("op=d".parse().unwrap()))] {
+                assert_eq!((adds_up(&mode.to_string()), mode.adds_up()), (expected, expected), "{mode}");
+            }
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::failpoint;
 use crate::layout::Layout;
 use crate::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
+use crate::merge::adds_up;
 use crate::source::Prefix;
 use millstream_model::limits::SLOTS;
 use millstream_model::{COUNTERS, Counters, KeySpec, Position, Receipt, SLOT_HASH_VERSION};
@@ -280,7 +281,7 @@ async fn find_unfinished(client: &Client, schema: &Schema, identity: &Identity) 
         (row.get::<_, i16>("slot_hash_version") != SLOT_HASH_VERSION, "with another version of millstream"),
     ];
     let difference = differences.into_iter().find(|(differs, _)| *differs).map(|(_, difference)| difference);
-    let adds_up = [row.get::<_, &str>("mode"), &identity.mode].iter().all(|mode| mode.starts_with("sum:"));
+    let adds_up = [row.get("mode"), identity.mode.as_str()].into_iter().all(adds_up);
     Ok(Some(Unfinished { load_id: row.get("load_id"), sources: sources.len(), difference, adds_up }))
 }
 

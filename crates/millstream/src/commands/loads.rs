@@ -8,7 +8,7 @@ use crate::quantity::{self, Age};
 use crate::table::{Align, Table};
 use crate::target::Database;
 use millstream_engine::store::loads::{self, LoadSummary};
-use millstream_engine::{DURABILITIES, Mode};
+use millstream_engine::{DURABILITIES, adds_up};
 use serde_json::json;
 
 const EXAMPLES: &str = "\
@@ -148,8 +148,7 @@ async fn forget(load_id: i64, target: &TargetArgs, output: Output) -> Result<Exi
              at the start of its sources"
         }
     };
-    let adds_up = load.mode.parse::<Mode>().is_ok_and(|mode| mode.adds_up());
-    note(&format!("{told}{}", if adds_up { ", and what they add counts again" } else { "" }));
+    note(&format!("{told}{}", if adds_up(&load.mode) { ", and what they add counts again" } else { "" }));
     Ok(Exit::Done)
 }
 
