@@ -49,6 +49,14 @@ pub struct BrokenFrame {
     pub ends_source: bool,
 }
 
+impl Frame {
+    /// Length of the whole document, also where only its head and tail are kept.
+    #[inline]
+    pub fn whole_bytes(&self) -> u64 {
+        self.broken.as_ref().and_then(|broken| broken.truncated_from).unwrap_or(u64::from(self.len))
+    }
+}
+
 impl Chunk {
     /// The bytes of one of this chunk's frames.
     #[inline]

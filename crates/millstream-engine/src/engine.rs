@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
-/// Limits under which an engine stops taking documents.
+/// Limits under which an engine stops taking documents; 0 documents stop it before the first.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RejectLimits {
     /// Rejected documents, those of earlier runs included.
@@ -25,8 +25,13 @@ pub(crate) struct RejectLimits {
 }
 
 impl RejectLimits {
+    /// Whether the first bad document ends the load, before anything of its batch is written.
+    pub(crate) fn none(&self) -> bool {
+        self.documents_max == 0
+    }
+
     pub(crate) fn reached(&self, tally: &Tally) -> bool {
-        self.documents_before + tally.rejects() >= self.documents_max
+        !self.none() && self.documents_before + tally.rejects() >= self.documents_max
             || self.bytes_before + tally.reject_bytes() >= self.bytes_max
     }
 
@@ -48,12 +53,14 @@ impl RejectLimits {
 }
 
 /// Why decoding ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum Ended {
     /// The intake is closed and everything is with the lanes.
     Drained,
     /// Too many documents were rejected.
     Rejects,
+    /// A document is bad, and none may be: nothing of its chunk is with the lanes.
+    Rejected(Error),
     /// A lane has ended, and its error tells why.
     LaneGone,
 }
@@ -220,6 +227,7 @@ impl Engine {
             (Some(_), _, Err(error))
             | (Some(error), _, Ok(_))
             | (None, Ended::Drained | Ended::LaneGone, Err(error)) => (Some(StopReason::Failed), Some(error)),
+            (None, Ended::Rejected(error), _) => (Some(StopReason::Failed), Some(error)),
             (None, Ended::Rejects, _) => (Some(StopReason::Rejects), None),
             (None, Ended::LaneGone, Ok(_)) => {
                 (Some(StopReason::Failed), Some(Error::BrokenOff("a lane ended before its documents did")))
@@ -270,6 +278,11 @@ fn decode_all(
     while let Some(Arrival { chunk, hold, place }) = arrivals.blocking_recv().flatten() {
         drop(place);
         let (mut parts, skipped) = splitter.split(&chunk);
+        if rejects.none()
+            && let Some(first) = parts.iter().flat_map(|part| &part.rejects).min_by_key(|reject| reject.position)
+        {
+            return Ended::Rejected(first.to_error());
+        }
         tally.decoded(chunk.bytes.len() as u64, parts.iter().map(|p| p.bytes_read).sum());
         drop(chunk);
         tally.skipped(skipped.documents);

@@ -2,7 +2,7 @@
 
 use crate::source::SourceError;
 use crate::stop::StopReason;
-use millstream_model::{CollectionName, NameError};
+use millstream_model::{CollectionName, NameError, Position};
 use millstream_pg::ErrorKind;
 
 /// Every failure of this crate.
@@ -126,6 +126,14 @@ pub enum Error {
         /// The version known.
         known: i32,
     },
+    /// Our tables came with a restore or a copy of the database.
+    #[error(
+        "the tables of schema \"{schema}\" were restored or copied, and are not bound to the tables of this database"
+    )]
+    Unbound {
+        /// The schema.
+        schema: String,
+    },
     /// Stopped before the load had begun.
     #[error("{0} before the load began")]
     Stopped(StopReason),
@@ -175,11 +183,29 @@ pub enum Error {
         /// How many.
         batches: i64,
     },
-    /// A crash of the server has emptied the unlogged collection.
-    #[error("a crash of the server has emptied the collection, {documents} documents of this load were in it")]
+    /// A crash of the server has emptied the unlogged collection, or a TRUNCATE has emptied its table.
+    #[error("{by} has emptied the collection, {documents} documents of this load were in it")]
     Emptied {
         /// How many documents of the load are gone.
         documents: u64,
+        /// What has emptied it.
+        by: &'static str,
+    },
+    /// The collection's table has another name than when the load began, or is gone.
+    #[error("the table of {collection} was renamed, replaced or dropped while the load ran")]
+    TableMoved {
+        /// The collection.
+        collection: CollectionName,
+    },
+    /// A document cannot be stored, and none may be rejected.
+    #[error("a document cannot be stored: {fault}")]
+    Rejected {
+        /// Where it begins.
+        position: Position,
+        /// On which line.
+        line: u64,
+        /// Why.
+        fault: String,
     },
     /// The server took rows without error and did not store them.
     #[error("{rows} rows were discarded by a trigger or rule on the table")]
@@ -199,6 +225,12 @@ pub enum Error {
     BrokenOff(&'static str),
 }
 
+/// What empties an unlogged collection.
+pub(crate) const CRASHED: &str = "a crash of the server";
+
+/// What empties any collection.
+pub(crate) const TRUNCATED: &str = "a TRUNCATE or DELETE";
+
 /// Codes that elsewhere mean a wrong statement, but refuse data when a lane's prepared statements
 /// raise them: two keys of a batch that a trigger made one; a text that a cast in a trigger,
 /// generated column or index (to tsquery, jsonpath, ltree, regtype ..) cannot read.
@@ -209,7 +241,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Postgres(e) => e.kind(),
-            Self::RowsDropped { .. } => ErrorKind::DataRefused,
+            Self::RowsDropped { .. } | Self::Rejected { .. } => ErrorKind::DataRefused,
             Self::Fenced { .. } => ErrorKind::Fenced,
             Self::LoadRunning { .. }
             | Self::ModelBusy { .. }
@@ -222,6 +254,17 @@ impl Error {
             #[cfg(feature = "failpoints")]
             Self::Failpoint(_) => ErrorKind::Transient,
             _ => ErrorKind::Config,
+        }
+    }
+
+    /// The number of the load that it is about, where it names one.
+    pub fn load_id(&self) -> Option<i64> {
+        match self {
+            Self::LoadRunning { load_id, .. }
+            | Self::LoadChanged { load_id, .. }
+            | Self::AddedUp { load_id, .. }
+            | Self::Fenced { load_id } => Some(*load_id),
+            _ => None,
         }
     }
 
@@ -271,6 +314,7 @@ impl Error {
                 Some("use a newer millstream, or another schema with --schema".into())
             }
             Self::SchemaVersion { .. } => Some("the next `millstream load` brings them up to date".into()),
+            Self::Unbound { .. } => Some("bind them by name, as a role that may write them: millstream collections".into()),
             Self::LoadRunning { load_id, .. } => {
                 Some(format!("wait for it, or see `millstream loads` for load {load_id}"))
             }
@@ -294,13 +338,17 @@ impl Error {
             }
             #[cfg(feature = "failpoints")]
             Self::Failpoint(_) => None,
+            Self::TableMoved { collection } => Some(format!(
+                "no document went into another table; name the table {collection} again and run the same command to \
+                 resume, or add --adopt to start over in the table that has the name now"
+            )),
             Self::Emptied { .. } => {
                 Some("load everything again from its start; all that was in the collection is gone".into())
             }
             Self::StreamEnded(_) => {
                 Some("close the stream to learn why; what was not committed can be sent again".into())
             }
-            Self::Name(_) | Self::Stopped(_) | Self::RowsDropped { .. } | Self::Ledger(_) | Self::BrokenOff(_) => None,
+            Self::Name(_) | Self::Stopped(_) | Self::Rejected { .. } | Self::RowsDropped { .. } | Self::Ledger(_) | Self::BrokenOff(_) => None,
         }
     }
 }

@@ -52,18 +52,20 @@ struct Running {
 }
 
 impl Feed {
-    /// Checks that the sources are there, so that a wrong name in the last place costs nothing.
+    /// Checks that the sources are there and that files begin as their format does, so that a wrong one in the last
+    /// place costs nothing.
     ///
     /// # Errors
     /// [`SourceError`] names the source.
     pub(crate) fn open(request: &LoadRequest, tally: Arc<Tally>) -> Result<Self, Error> {
-        let sources: Vec<PathBuf> = request.sources.iter().map(PathBuf::from).collect();
-        let (mut names, mut streams, mut total) = (Vec::new(), 0, Some(0));
+        let sources: Vec<PathBuf> = request.sources.iter().map(|name| source::path(name)).collect();
+        let (mut names, mut files, mut streams, mut total) = (Vec::new(), Vec::new(), 0, Some(0));
         for path in &sources {
             let file = regular_file(path)?;
             streams += usize::from(file.is_none());
+            files.push(file.is_some());
             total = total.zip(file.as_ref().map(|f| f.1)).map(|(a, b): (u64, u64)| a + b);
-            let given = || request.source_name.clone().unwrap_or_else(|| path.display().to_string());
+            let given = || request.source_name.clone().unwrap_or_else(|| source::spelling(path));
             names.push(file.map_or_else(given, |f| f.0));
         }
         if request.source_name.is_some() && streams != 1 {
@@ -72,10 +74,14 @@ impl Feed {
                 hint: "leave it out; files have names of their own".into(),
             });
         }
+        let (chunk_bytes, document_bytes_max) = (request.chunk_bytes, request.document_bytes_max);
+        let dialect = request.dialect.clone();
+        let options = SourceOptions { chunk_bytes, document_bytes_max, dialect, ..SourceOptions::default() };
+        for (path, _) in sources.iter().zip(&files).filter(|(_, is_file)| **is_file) {
+            source::probe(path, &request.format, &options)?;
+        }
         tally.expect_input(total);
         let (repeatable, resumable) = (streams == 0, streams == 0 || request.source_name.is_some());
-        let (chunk_bytes, document_bytes_max) = (request.chunk_bytes, request.document_bytes_max);
-        let options = SourceOptions { chunk_bytes, document_bytes_max, ..SourceOptions::default() };
         let reading = Reading { format: request.format.clone(), options, prefix: None, tally };
         Ok(Self { sources, names, reading, repeatable, resumable, running: None, unverified: None })
     }
@@ -252,7 +258,7 @@ fn regular_file(path: &Path) -> Result<Option<(String, u64)>, Error> {
     }
     std::fs::File::open(path).map_err(open_error)?;
     let absolute = std::fs::canonicalize(path).map_err(open_error)?;
-    Ok(Some((absolute.display().to_string(), metadata.len())))
+    Ok(Some((source::spelling(&absolute), metadata.len())))
 }
 
 /// Reads all sources on a thread that ends with them, or when nobody listens any more. The thread

@@ -60,9 +60,10 @@ pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcom
     let (mut emptied, mut broken) = (0, Broken::default());
     loop {
         let ended = Box::pin(load_once(&request, around, broken.load_id)).await;
-        if let Err(Error::Emptied { documents }) = ended {
+        if let Err(Error::Emptied { documents, by }) = ended {
             emptied += 1;
-            let error = Error::Emptied { documents: documents.max(around.tally.documents()) };
+            broken.load_id = None;
+            let error = Error::Emptied { documents: documents.max(around.tally.documents()), by };
             if emptied > EMPTIED_MAX || !request.is_repeatable() {
                 return Err(error);
             }

@@ -10,6 +10,7 @@ pub mod chunk;
 mod collection;
 mod compaction;
 pub mod decode;
+mod diagnosis;
 mod distinct;
 mod durability;
 mod engine;

@@ -26,6 +26,21 @@ pub const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 /// Bytes at the start of a source that are looked at to recognise its format.
 pub const RECOGNISE_BYTES_MAX: usize = 1 << 20;
 
+/// Bytes read at once to look at the beginning of a file before anything is recorded.
+pub const PROBE_BYTES: usize = 4 << 10;
+
+/// Bytes in another encoding than UTF-8 that are decoded at once.
+pub const TRANSCODE_BYTES: usize = 64 << 10;
+
+/// Longest name of a member, as it is spelled, that is compared with a segment of `--root`.
+pub const MEMBER_NAME_BYTES_MAX: usize = 64 << 10;
+
+/// Longest field of a delimited file that becomes a number: jsonb takes longer ones.
+pub const INFERRED_NUMBER_BYTES_MAX: usize = 1_000;
+
+/// Most digits of such a number's exponent, for the same reason.
+pub const EXPONENT_DIGITS_MAX: usize = 3;
+
 /// Levels of brackets whose kinds are matched when looking for the end of a value; the decoder
 /// refuses documents that are deeper.
 pub const BRACKETS_CHECKED_MAX: usize = NESTING_MAX;

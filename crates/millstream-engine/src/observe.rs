@@ -95,7 +95,7 @@ pub struct Tally {
 
 impl Tally {
     /// Counts from zero.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         let Self {
             documents,
             bytes,

@@ -8,9 +8,9 @@ use crate::limits::{
     LANES_MAX, MEMORY_BYTES, MEMORY_BYTES_MIN, REJECT_BYTES_TOTAL_MAX, REJECTS_MAX, SEGMENT_BYTES,
 };
 use crate::merge::Mode;
+use crate::source::{self, Dialect};
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
 use millstream_model::{CollectionName, KeyRequest};
-use std::path::Path;
 use std::time::Duration;
 
 /// Whether stored documents are compared with new ones before those are sent.
@@ -32,13 +32,16 @@ pub struct LoadRequest {
     pub collection: CollectionName,
     /// Where the key is found.
     pub key: Vec<KeyRequest>,
-    /// Paths in the order in which they are read; `-` is standard input.
+    /// Paths in the order in which they are read, spelled by [`source::spelling`] where they are not UTF-8; `-` is
+    /// standard input.
     pub sources: Vec<String>,
     /// Name of the one source that is no file, such as standard input: under it the load goes on
     /// when the same stream is given again.
     pub source_name: Option<String>,
     /// A name of [`crate::source::SOURCES`], or `auto`.
     pub format: String,
+    /// What else changes how bytes become documents.
+    pub dialect: Dialect,
     /// What a new document does to a stored one.
     pub mode: Mode,
     /// Age from which on the versions of deleted documents are forgotten.
@@ -93,6 +96,7 @@ impl LoadRequest {
             sources,
             source_name: None,
             format: "auto".into(),
+            dialect: Dialect::default(),
             mode: Mode::default(),
             forget_deletes: None,
             durability: DURABILITIES[0],
@@ -128,6 +132,9 @@ impl LoadRequest {
         if self.sources.iter().filter(|s| *s == "-").count() > 1 {
             return refuse("standard input can be read only once".into(), "name - once");
         }
+        if let Some((problem, hint)) = self.dialect.problem(&self.format) {
+            return refuse(problem, hint);
+        }
         self.check_options()
     }
 
@@ -139,6 +146,9 @@ impl LoadRequest {
         if !["auto", "ndjson"].contains(&self.format.as_str()) {
             return refuse(format!("a stream takes NDJSON, not {}", self.format), "leave the format as it is");
         }
+        if self.dialect != Dialect::default() {
+            return refuse("a stream takes NDJSON as it is".into(), "leave the dialect as it is");
+        }
         self.check_options()
     }
 
@@ -148,13 +158,22 @@ impl LoadRequest {
     }
 
     /// Whether the sources can be read again from their start.
-    pub(crate) fn is_repeatable(&self) -> bool {
-        !self.sources.is_empty() && self.sources.iter().all(|source| Path::new(source).is_file())
+    pub fn is_repeatable(&self) -> bool {
+        !self.sources.is_empty() && self.sources.iter().all(|name| source::path(name).is_file())
     }
 
     fn check_options(&self) -> Result<(), Error> {
         if self.layout.appends {
             self.check_appending()?;
+        }
+        if let Some((path, key)) = self.mode.changed_key(&self.key) {
+            return refuse(
+                format!(
+                    "--mode {} would change the key: {path} is, holds or lies within the key's path {key}",
+                    self.mode
+                ),
+                &format!("leave {path} out of --mode {}, or choose another --key", self.mode.name()),
+            );
         }
         if self.skip_unchanged == SkipUnchanged::On && !self.mode.replaces() {
             return refuse(
@@ -243,6 +262,27 @@ mod tests {
         for (chunk_bytes, fits) in [(0, false), (1, true), (CHUNK_BYTES_MAX, true), (CHUNK_BYTES_MAX + 1, false)] {
             request.chunk_bytes = chunk_bytes;
             assert_eq!(request.check().is_ok(), fits, "{chunk_bytes}");
+        }
+    }
+
+    #[test]
+    fn no_mode_may_change_a_key() {
+        for (mode, key, refused) in [
+            ("sum:id", "id", true),
+            ("sum:n,id", "part,id", true),
+            ("sum:meta", "meta.id", true),
+            ("sum:id.n", "id", true),
+            ("sum:meta.n", "meta.id", false),
+            ("sum:idle", "id", false),
+            ("newest:id", "id", false),
+            ("merge:deep", "id", false),
+        ] {
+            let key = KeyRequest::parse_list(key).unwrap();
+            let mut request = LoadRequest::new("events".parse().unwrap(), key, vec!["-".into()]);
+            request.mode = mode.parse().unwrap();
+            let error = request.check().err();
+            assert_eq!(error.is_some(), refused, "{mode}");
+            assert!(error.is_none_or(|error| error.to_string().contains("would change the key")));
         }
     }
 

@@ -3,8 +3,9 @@
 use crate::batch::Splitter;
 use crate::collection::{self, Collection};
 use crate::decode::{DecodeLimits, Decoder};
+use crate::diagnosis;
 use crate::engine::{Engine, Finish, RejectLimits};
-use crate::error::Error;
+use crate::error::{CRASHED, Error, TRUNCATED};
 use crate::failpoint;
 use crate::feed::Feed;
 use crate::flow::{Outcome, Surroundings};
@@ -16,10 +17,10 @@ use crate::observe::{Event, Observer};
 use crate::request::LoadRequest;
 use crate::stop::StopReason;
 use crate::store::{self, Added, Identity, NamedVersion, Opened, OwnedLoad, Schema};
-use crate::write::{LaneReport, LaneSetup, SegmentPlan, Target};
+use crate::write::{LaneReport, LaneSetup, SegmentPlan, TableMark, Target};
 use millstream_model::limits::SLOTS;
 use millstream_model::{Counters, Receipt, WalScope};
-use millstream_pg::{ConnInfo, Connection, SessionSettings, retry_delay};
+use millstream_pg::{ConnInfo, Connection, SessionSettings, quote_identifier, retry_delay};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -32,6 +33,8 @@ pub(crate) struct Run {
     schema: Schema,
     collection: Collection,
     facts: Facts,
+    /// The table, where this run made it.
+    made_table: Option<u32>,
 }
 
 /// What goes into the receipt beside the counters.
@@ -41,6 +44,12 @@ struct Facts {
     lanes: u16,
     started: Instant,
     wal_before: Option<i64>,
+}
+
+/// What came of settling what is to be loaded.
+enum Settled {
+    Owned(Box<(Collection, Facts)>),
+    Finished(Box<Added>),
 }
 
 /// What came of beginning.
@@ -61,33 +70,59 @@ impl Run {
         feed: &mut Feed,
         goes_on: Option<i64>,
     ) -> Result<Begun, Error> {
-        let started = Instant::now();
         let (mut control, schema) = prepare_database(request, around).await?;
+        let mut made_table = None;
+        let settled = Self::settle(&mut control, &schema, request, around, feed, goes_on, &mut made_table).await;
+        let (collection, facts) = match settled {
+            Ok(Settled::Owned(owned)) => *owned,
+            Ok(Settled::Finished(added)) => return finished(*added, around, feed).await,
+            Err(error) => {
+                if made_table.is_some() {
+                    // A table that stays empty is no harm, and the error says more.
+                    let _ = store::withdraw(&mut control.client, &schema, None, made_table).await;
+                }
+                return Err(error);
+            }
+        };
+        let (request, around) = (request.clone(), around.clone());
+        Ok(Begun::Run(Box::new(Self { request, around, control, schema, collection, facts, made_table })))
+    }
+
+    /// Settles what is loaded into what, up to the record of the load.
+    async fn settle(
+        control: &mut Connection,
+        schema: &Schema,
+        request: &LoadRequest,
+        around: &Surroundings,
+        feed: &mut Feed,
+        goes_on: Option<i64>,
+        made_table: &mut Option<u32>,
+    ) -> Result<Settled, Error> {
+        let started = Instant::now();
         let collection = tokio::select! {
             biased;
             // A silent standard input may keep the key's types open for ever.
             reason = around.stop.wait() => return Err(Error::Stopped(reason)),
-            collection = collection::prepare(&mut control, &schema, request, feed, &*around.observer) => collection?,
+            collection = collection::prepare(control, schema, request, feed, &*around.observer, made_table) => collection?,
         };
-        let lanes = lane_count(&control, around, request.lanes).await?;
+        // Only one lane commits documents in their order, so that nothing after a bad one is there before it is found.
+        let lanes = if request.rejects_max == 0 { 1 } else { lane_count(control, around, request.lanes).await? };
         let identity = identity(request, &collection, feed);
         if collection.mode.adds_up() && !request.sources.is_empty() && !identity.resumable {
             let warning = "a stream without --source-name is not known again: what this load adds up, the same command adds again";
             around.observer.event(Event::Warning(warning.into()));
         }
-        let owned = match store::open(&mut control.client, &schema, &identity, lanes, request.resume, goes_on).await? {
+        let owned = match store::open(&mut control.client, schema, &identity, lanes, request.resume, goes_on).await? {
             Opened::Owned(owned) => *owned,
-            Opened::Finished(added) => return finished(*added, around, feed).await,
+            Opened::Finished(added) => return Ok(Settled::Finished(added)),
         };
         if !collection.folds() {
             feed.cut_at(UNFOLDED_CHUNK_BYTES);
         }
         feed.verify(&owned)?;
         announce(&owned, lanes, &*around.observer);
-        let wal_before = wal_position(&control).await;
-        let facts = Facts { identity, owned, lanes, started, wal_before };
-        let (request, around) = (request.clone(), around.clone());
-        Ok(Begun::Run(Box::new(Self { request, around, control, schema, collection, facts })))
+        let wal_before = wal_position(control).await;
+        Ok(Settled::Owned(Box::new((collection, Facts { identity, owned, lanes, started, wal_before }))))
     }
 
     /// Opens the lanes and starts decoding.
@@ -101,6 +136,12 @@ impl Run {
             let held = (!request.is_repeatable()).then_some(batch_bytes_max);
             Arc::new(SegmentPlan::new(request, collection, self.schema.clone(), self.control.server.lz4, held))
         });
+        let table = TableMark {
+            oid: collection.table_oid,
+            name: request.collection.clone(),
+            // What is appended goes elsewhere, and may outlive what is in the table.
+            file: collection.file.filter(|_| !request.layout.appends),
+        };
         let setups = (0..lanes)
             .map(|lane| LaneSetup {
                 db: around.db.clone(),
@@ -115,6 +156,8 @@ impl Run {
                 segments: segments.clone(),
                 rejects,
                 table_empty: collection.empty,
+                table: table.clone(),
+                stored_before: owned.before.read > owned.before.rejected,
                 observer: Arc::clone(&around.observer),
                 tally: Arc::clone(&around.tally),
             })
@@ -169,18 +212,33 @@ impl Run {
     /// # Errors
     /// When no receipt can be had: what the engine failed with, or else that the server is gone for good. That it has
     /// lost the collection is told in any case.
-    pub(crate) async fn end(self, finish: Finish) -> Result<Outcome, Error> {
-        let Self { request, around, mut control, schema, facts, .. } = self;
+    pub(crate) async fn end(self, mut finish: Finish) -> Result<Outcome, Error> {
+        let Self { request, around, mut control, schema, facts, collection, made_table } = self;
         failpoint::hit("lanes-ended").await?;
+        let table = (&request.collection, collection.table_oid, &collection.key);
+        if let Some(error) = finish.error.take() {
+            finish.error = Some(diagnosis::explained(&control.client, &schema, table, error).await);
+        }
         let reason = finish.stopped.as_ref().map(ToString::to_string);
+        let truncated = match finish.error {
+            Some(Error::Emptied { documents, by: TRUNCATED }) => Some(facts.owned.before.read.max(documents)),
+            _ => None,
+        };
         let mut attempt = 1;
         loop {
             let wal = facts.wal_bytes(&finish.reports, wal_position(&control).await);
             let receipt = |counters| facts.receipt(&finish, wal, counters);
             let failure =
-                match store::close(&mut control.client, &schema, &facts.owned, reason.as_deref(), receipt).await {
+                match store::close(&mut control.client, &schema, &facts.owned, reason.as_deref(), truncated, receipt)
+                    .await
+                {
                     Ok(receipt) => {
                         let Finish { stopped, error, .. } = finish;
+                        if stopped.is_some() && receipt.counters.read == 0 && !runs_again(&request, error.as_ref()) {
+                            // What stays is no harm, and the outcome says more.
+                            let load_id = Some(facts.owned.load_id);
+                            let _ = store::withdraw(&mut control.client, &schema, load_id, made_table).await;
+                        }
                         return Ok(Outcome { receipt, stopped, error, recalled: false });
                     }
                     Err(failure) => failure,
@@ -189,6 +247,7 @@ impl Run {
             let waited = !(request.layout.appends && request.is_repeatable());
             let given_up = waited && finish.stopped == Some(StopReason::Failed) && attempt >= SETTLE_FAILED_TRIES_MAX;
             let Some(delay) = retry_delay(attempt, failure.kind()).filter(|_| !given_up) else {
+                let failure = diagnosis::explained(&control.client, &schema, table, failure).await;
                 return Err(told(failure, finish.error));
             };
             attempt += 1;
@@ -257,6 +316,12 @@ impl Facts {
     }
 }
 
+/// Whether a run that ended with this error is followed by another of the same load.
+fn runs_again(request: &LoadRequest, error: Option<&Error>) -> bool {
+    let passes = error.is_some_and(|error| retry_delay(1, error.kind()).is_some());
+    passes && request.layout.appends && request.is_repeatable()
+}
+
 /// Which of two errors is told: why no receipt can be had, or what the engine failed with. Where another run has the
 /// load now, one that may pass must not be tried again: what that run has finished would be loaded as something new.
 fn told(failure: Error, of_engine: Option<Error>) -> Error {
@@ -272,6 +337,8 @@ fn told(failure: Error, of_engine: Option<Error>) -> Error {
 async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Result<(Connection, Schema), Error> {
     let mut control = connect_control(&around.db).await?;
     millstream_pg::ensure_session_pooling(&control, &connect_control(&around.db).await?).await?;
+    require_plain(&control).await?;
+    require_writes(&control).await?;
     if request.layout.appends {
         tell_of_wal(&control, request, &*around.observer).await?;
     } else {
@@ -281,7 +348,9 @@ async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Resul
         around.observer.event(Event::Warning(warning));
     }
     let schema = Schema::new(&request.schema);
-    schema.ensure(&mut control.client).await?;
+    if let Some(bound) = schema.ensure(&mut control.client).await? {
+        around.observer.event(Event::Warning(bound.to_string()));
+    }
     for warning in store::gone::drop_segments(&mut control.client, &schema).await? {
         around.observer.event(Event::Warning(warning));
     }
@@ -301,6 +370,38 @@ async fn tell_of_wal(control: &Connection, request: &LoadRequest, observer: &dyn
         observer.event(Event::WalFree);
     }
     Ok(())
+}
+
+/// Citus answers several of our statements in its own way.
+async fn require_plain(control: &Connection) -> Result<(), Error> {
+    let sql = "select exists (select from pg_catalog.pg_extension where extname = 'citus')";
+    if !control.client.query_one(sql, &[]).await?.get::<_, bool>(0) {
+        return Ok(());
+    }
+    Err(Error::Request {
+        problem: format!(
+            "database {} has the extension citus, which Millstream does not support yet",
+            control.server.database
+        ),
+        hint: "load into a database without it, and copy the table from there".into(),
+    })
+}
+
+/// A role or a database may be set to read only, which no waiting changes.
+async fn require_writes(control: &Connection) -> Result<(), Error> {
+    let sql = "select source from pg_catalog.pg_settings \
+               where name = 'default_transaction_read_only' and setting = 'on' and source like any ('{%user%,%database%}')";
+    let Some(row) = control.client.query_opt(sql, &[]).await? else { return Ok(()) };
+    let (role, database) = (quote_identifier(&control.server.role), quote_identifier(&control.server.database));
+    let altered = match row.get(0) {
+        "database" => format!("database {database}"),
+        "user" => format!("role {role}"),
+        _ => format!("role {role} in database {database}"),
+    };
+    Err(Error::Request {
+        problem: format!("default_transaction_read_only is on for {altered}, so that nothing can be written"),
+        hint: format!("alter {altered} set default_transaction_read_only = off; or load as another role"),
+    })
 }
 
 /// Every lane stages its batches in a temporary table.
@@ -338,13 +439,14 @@ fn identity(request: &LoadRequest, collection: &Collection, feed: &Feed) -> Iden
         collection: request.collection.to_string(),
         mode: collection.mode.to_string(),
         key: collection.key.clone(),
-        format: request.format.clone(),
+        format: request.dialect.label(&request.format),
         durability: request.durability,
         layout: request.layout,
         sources: feed.source_names(),
         resumable: feed.resumable(),
         once: feed.resumable() && collection.mode.adds_up(),
         version: named_version(request),
+        guarded: collection.guarded,
     }
 }
 
@@ -355,7 +457,7 @@ fn named_version(request: &LoadRequest) -> Option<NamedVersion> {
 
 fn announce(owned: &OwnedLoad, lanes: u16, observer: &dyn Observer) {
     if let Some(documents) = owned.emptied.filter(|documents| *documents > 0) {
-        let emptied = Error::Emptied { documents };
+        let emptied = Error::Emptied { documents, by: CRASHED };
         observer.event(Event::Warning(format!("{emptied}; it begins at the start of its sources")));
     }
     if owned.resumed {
@@ -371,7 +473,7 @@ fn announce(owned: &OwnedLoad, lanes: u16, observer: &dyn Observer) {
 
 fn reject_limits(request: &LoadRequest, owned: &OwnedLoad) -> RejectLimits {
     RejectLimits {
-        documents_max: request.rejects_max.max(1),
+        documents_max: request.rejects_max,
         bytes_max: request.reject_bytes_max.max(1),
         documents_before: owned.before.rejected,
         bytes_before: owned.reject_bytes_before,
@@ -392,7 +494,7 @@ mod tests {
         let fenced = || Error::Fenced { load_id: 1 };
         let lost = || Error::Postgres(millstream_pg::Error::Lost { message: "cut".into() });
         let final_one = || Error::CommitsLost { lane: 0, batches: 1 };
-        let emptied = || Error::Emptied { documents: 1 };
+        let emptied = || Error::Emptied { documents: 1, by: CRASHED };
         for (failure, of_engine, expected) in [
             (fenced(), Some(lost()), fenced()),
             (fenced(), Some(final_one()), final_one()),

@@ -10,6 +10,8 @@ pub enum StopReason {
     Interrupted,
     /// SIGTERM.
     Terminated,
+    /// SIGHUP.
+    HungUp,
     /// Too many rejects.
     Rejects,
     /// The source is damaged.
@@ -32,6 +34,7 @@ impl std::fmt::Display for StopReason {
         match self {
             Self::Interrupted => f.write_str("interrupted"),
             Self::Terminated => f.write_str("terminated"),
+            Self::HungUp => f.write_str("hung up"),
             Self::Rejects => f.write_str("too many documents were rejected"),
             Self::Damage { source, offset, line, detail } => {
                 write!(f, "source {source} is damaged at byte {offset}, line {line}: {detail}")

@@ -24,7 +24,7 @@ async fn two_models(db: &TestDatabase) -> Client {
     refresh_on(db, &["things_read", "others_read"], None).await.expect("they are built");
     client
         .batch_execute(
-            "create function public.held() returns boolean language plpgsql as
+            "create function public.held() returns boolean language plpgsql stable as
                  'begin perform pg_advisory_xact_lock_shared(7); return true; end'",
         )
         .await

@@ -320,7 +320,7 @@ async fn a_stream_into_an_emptied_collection_stops_and_says_what_is_gone() {
         };
         let (outcome, ()) = tokio::join!(Box::pin(load(&wanted, &around)), crashing);
         let error = outcome.map(drop).expect_err("it cannot be read again");
-        assert!(matches!(error, Error::Emptied { documents } if documents >= 20_000), "{error}");
+        assert!(matches!(error, Error::Emptied { documents, .. } if documents >= 20_000), "{error}");
         assert!(error.hint().is_some_and(|hint| hint.contains("from its start")), "{error}");
         writing.join().unwrap();
         let client = millstream_testkit::connect(&server.url("postgres")).await;

@@ -160,7 +160,7 @@ async fn what_a_crash_has_emptied_is_loaded_again_frozen_or_not() {
                 server.restart(StopMode::Kill).await;
             }
             let again = run(&url, &wanted).await.receipt;
-            assert_eq!((again.counters.read, again.resumed_from), (2_000, frozen.then_some(0)), "frozen: {frozen}");
+            assert_eq!((again.counters.read, again.resumed_from), (2_000, None), "frozen: {frozen}");
             assert_eq!(sums(&url, "public.sums").await, whole, "frozen: {frozen}");
             assert_eq!(run(&url, &wanted).await.receipt.load_id, again.load_id, "and only once");
             assert_eq!(sums(&url, "public.sums").await, whole, "frozen: {frozen}");
@@ -304,4 +304,26 @@ async fn a_load_planned_before_the_freeze_does_not_begin_after_it() {
         assert_eq!(freeze_at(&url).await.unwrap(), Frozen { tables: 0, loads: 1, lost: 0 });
     })
     .await;
+}
+
+#[tokio::test]
+async fn an_unlogged_sum_is_refused_where_nothing_says_whether_a_crash_took_it() {
+    for build in builds().await {
+        let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
+        let (url, files) = (server.url("postgres"), Files::new());
+        let (text, _) = documents(2_000);
+        let mut wanted = summing(files.write("a", format!("{text}{{\n")));
+        (wanted.durability, wanted.rejects_max) = (promising("unlogged"), 1);
+        assert!(!run(&url, &wanted).await.receipt.finished);
+        let mut other = summing(files.write("b", "{\"id\":\"other\",\"n\":1}\n"));
+        other.durability = promising("unlogged");
+        run(&url, &other).await;
+        connect(&url).await.batch_execute("alter table public.sums set logged").await.unwrap();
+        server.restart(StopMode::Kill).await;
+        let before = sums(&url, "public.sums").await;
+        (wanted.durability, wanted.rejects_max) = (promising("durable"), 10);
+        let refused = Box::pin(load(&wanted, &surroundings(&url).0)).await.expect_err("it could count twice");
+        assert!(matches!(refused, Error::AddedUp { .. }), "{refused}");
+        assert!(sums(&url, "public.sums").await == before, "nothing is added");
+    }
 }

@@ -157,20 +157,28 @@ async fn a_collection_with_a_key_of_any_type_is_loaded_again() {
     let files = Files::new();
     let values = [
         (KeyType::Text, r#""a""#),
+        (KeyType::Varchar(None), r#""a""#),
         (KeyType::Bigint, "1"),
         (KeyType::Integer, "1"),
+        (KeyType::Smallint, "1"),
+        (KeyType::Numeric, "1.50"),
         (KeyType::Uuid, r#""6f1c0e0a-7d3b-4a52-9f0e-3c1f5f0b9a11""#),
         (KeyType::Timestamptz, r#""2026-01-01T00:00:00Z""#),
+        (KeyType::TimestamptzEpoch, "1700000000.5"),
+        (KeyType::TimestamptzEpochMs, r#""1700000000500""#),
+        (KeyType::TimestamptzLenient, r#""2026-01-01 00:00+0530""#),
+        (KeyType::Timestamp, r#""2026-01-01T00:00:00""#),
         (KeyType::Date, r#""2026-01-01""#),
         (KeyType::Boolean, "true"),
     ];
     assert_eq!(values.map(|(key_type, _)| key_type), KEY_TYPES);
     for (key_type, value) in values {
-        let name = key_type.sql_name();
-        let file = files.write(name, format!("{{\"k\":{value},\"v\":1}}\n"));
-        let first = run(&db.url(), &request(name, &format!("k:{name}"), std::slice::from_ref(&file))).await.receipt;
-        let again = run(&db.url(), &request(name, "k", &[file])).await.receipt;
-        assert_eq!((first.counters.inserted, again.counters.inserted), (1, 0), "{name}");
+        let name = key_type.to_string();
+        let table = format!("of_{}", name.replace(':', "_"));
+        let file = files.write(&table, format!("{{\"k\":{value},\"v\":1}}\n"));
+        let first = run(&db.url(), &request(&table, &format!("k:{name}"), std::slice::from_ref(&file))).await.receipt;
+        let again = run(&db.url(), &request(&table, "k", &[file])).await.receipt;
+        assert_eq!((first.counters.inserted, again.counters.inserted, again.counters.rejected), (1, 0, 0), "{name}");
     }
 }
 
@@ -469,9 +477,8 @@ async fn a_table_that_does_not_fit_is_refused_with_the_way_out() {
              create table deferred (id text primary key deferrable, doc jsonb not null);
              create table stuck (id text primary key, doc jsonb, other int not null);
              create table texts (id text primary key, doc text);
-             create table numbers (id numeric primary key, doc jsonb);
-             create view seen as select * from plain;
-             create table parted (id text primary key, doc jsonb) partition by hash (id)",
+             create table numbers (id numeric(5,2) primary key, doc jsonb);
+             create view seen as select * from plain",
         )
         .await
         .unwrap();
@@ -483,9 +490,8 @@ async fn a_table_that_does_not_fit_is_refused_with_the_way_out() {
         ("deferred", true, "no primary key"),
         ("stuck", true, "not null and has no default"),
         ("texts", true, "of type text"),
-        ("numbers", true, "of type numeric"),
+        ("numbers", true, "of type numeric(5,2), which rounds"),
         ("seen", true, "a view"),
-        ("parted", true, "a partitioned table"),
     ] {
         let mut wanted = request(table, "id", std::slice::from_ref(&file));
         wanted.adopt = adopt;

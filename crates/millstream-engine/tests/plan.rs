@@ -107,6 +107,7 @@ async fn plans_use_the_key_index() {
                     .replace("{table}", "public.big")
                     .replace("{key}", "id")
                     .replace("{filter}", "")
+                    .replace("{inserted}", "(xmax = 0)")
                     .replace("{action}", action);
                 expect_plan(&client, &upsert, "", &["Conflict Arbiter Indexes: big_pkey"], "big").await;
             }
@@ -117,6 +118,7 @@ async fn plans_use_the_key_index() {
                     .replace("{key}", "id")
                     .replace("{join}", "stored.id = staged.id")
                     .replace("{arrays}", "$1::text[], $2::jsonb[]")
+                    .replace("{inserted}", "(xmax = 0)")
                     .replace("{action}", "update set doc = excluded.doc");
                 let words = ["Conflict Arbiter Indexes: big_pkey", "Sort Key: wanted.millstream_place"];
                 client.batch_execute(NO_OTHER_JOIN).await.expect("the server answers");
@@ -137,7 +139,7 @@ async fn plans_use_the_key_index() {
             expect_plan(&client, &merge, "", &words, "big").await;
             client.batch_execute("reset all").await.expect("the server answers");
             let advance = include_str!("../src/store/lane_advance.sql").replace("{schema}", "millstream");
-            let values = format!("1, 0, 1, 0, 10, '\\x00'{}", ", 1".repeat(12));
+            let values = format!("1, 0, 1, 0, 10, '\\x00'{}, 1, 't', 'public', null", ", 1".repeat(12));
             expect_plan(&client, &advance, &values, &["lane_pkey", "Index Cond: ((load_id = "], "lane").await;
             let reject = include_str!("../src/store/reject_insert.sql").replace("{schema}", "millstream");
             let values = "1, '{0}', '{10}', '{1}', '{r}', '{d}', '{t}', '{null}', '{1}', '{f}'";

@@ -410,7 +410,7 @@ async fn an_error_that_stays_reaches_every_send_and_every_commit() {
     assert!(matches!(error, Error::StreamEnded(_)), "{error:?}");
     let outcome = close(stream).await;
     assert_eq!(outcome.stopped, Some(StopReason::Failed));
-    assert!(matches!(outcome.error, Some(Error::Postgres(_))), "{outcome:?}");
+    assert!(matches!(outcome.error, Some(Error::TableMoved { .. })), "{outcome:?}");
     assert_eq!(outcome.receipt.counters.read, 1);
 }
 

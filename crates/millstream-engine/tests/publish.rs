@@ -236,16 +236,28 @@ async fn wrong_definitions_are_refused_before_anything_is_built() {
             &request("things", "id", &[files.write("a", "{\"id\":\"a\",\"value\":\"x\"}\n{\"id\":\"b\"}\n")]),
         )
         .await;
-        client.batch_execute("create table public.mine (n int)").await.unwrap();
+        client
+            .batch_execute(
+                "create table public.mine (n int);
+                 create function public.loose(jsonb) returns int language sql as 'select 1'",
+            )
+            .await
+            .unwrap();
         for (wrong, told) in [
             (wanted("things", "m", &[], &["no_such_column"], None), "index \"no_such_column\""),
             (wanted("things", "m", &["a:no_type=value"], &[], None), "there is no type no_type"),
             (wanted("things", "m", &[], &[], Some("nonsense >")), "the server refuses the model"),
             (wanted("nothing", "m", &[], &[], None), "there is no collection nothing"),
             (wanted("things", "mine", &[], &[], None), "is something else"),
+            (wanted("things", "millstream.m", &[], &[], None), "in the schema of Millstream's own tables"),
+            (wanted("things", "m", &[], &[], Some("random() > 0.5")), "the volatile function "),
+            (wanted("things", "m", &[], &[], Some("public.loose(doc) > 0")), "loose(jsonb)"),
+            (wanted("things", "m", &[], &[], Some("id in (select n::text from public.mine)")), "a subselect reads "),
+            (wanted("things", "m", &[], &[], Some("id = (select max(id) from public.things)")), "a subselect reads "),
         ] {
             let error = publish_on(&db, &wrong).await.expect_err(told);
             assert!(error.to_string().contains(told) && error.hint().is_some(), "{error}");
+            assert!(!error.hint().unwrap().contains("unpublish"), "{error}: {:?}", error.hint());
         }
         let left = "select count(*) from pg_class where relname ~ '^(model_|change_)[0-9]'";
         assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 0);
@@ -493,7 +505,7 @@ async fn a_lock_on_rows_that_were_built_holds_up_the_swap_and_no_reader() {
     each_build(async |db| {
         two_models(&db).await;
         let client = db.client().await;
-        let held = "create function public.held() returns boolean language plpgsql as \
+        let held = "create function public.held() returns boolean language plpgsql stable as \
                     'begin perform pg_advisory_xact_lock_shared(7); return true; end'";
         client.batch_execute(held).await.unwrap();
         let waits = wanted("others", "others_read", &["value:int=value"], &["value"], Some("public.held()"));
@@ -698,6 +710,36 @@ async fn a_column_can_be_of_a_type_in_any_schema_of_the_path() {
             assert_eq!(refresh_on(&db, &["kept"], None).await.unwrap()[0].uncast[0].documents, 1);
         }
         assert_eq!(rows(&client, "public.kept where value is not null").await, 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_an_expression_fails_for_is_named_by_its_key() {
+    each_build(async |db| {
+        let (client, files) = (db.client().await, Files::new());
+        let mut text = String::new();
+        for n in 0..5_000 {
+            let value = if n == 3_210 { "\"odd\"".to_owned() } else { n.to_string() };
+            text.push_str(&format!("{{\"id\":\"k{n}\",\"value\":{value}}}\n"));
+        }
+        run(&db.url(), &request("things", "id", &[files.write("a", text)])).await;
+        let failing = PublishRequest {
+            definition: Definition { select: Some("(doc->>'value')::int as value".into()), ..Definition::default() },
+            ..wanted("things", "m", &[], &[], None)
+        };
+        publish_on(&db, &failing).await.unwrap();
+        for _ in 0..2 {
+            let error = refresh_on(&db, &["m"], None).await.expect_err("a value is no number");
+            let told = error.to_string();
+            assert!(told.contains("m cannot be made of the document with key k3210: invalid input syntax"), "{told}");
+            assert_eq!(error.kind(), millstream_pg::ErrorKind::Config);
+        }
+        client.batch_execute("update public.things set doc = '{\"value\": 1}' where id = 'k3210'").await.unwrap();
+        refresh_on(&db, &["m"], Some("swap")).await.unwrap();
+        client.batch_execute("update public.things set doc = '{\"value\": true}' where id = 'k77'").await.unwrap();
+        let told = refresh_on(&db, &["m"], Some("incremental")).await.expect_err("again").to_string();
+        assert!(told.contains("with key k77: "), "{told}");
     })
     .await;
 }

@@ -300,7 +300,7 @@ async fn an_error_that_is_no_refusal_rejects_nothing() {
     each_build(async |db| {
         let client = db.client().await;
         for (code, kind) in
-            [("53100", ErrorKind::DiskFull), ("42501", ErrorKind::Rights), ("42P01", ErrorKind::NotFound)]
+            [("53100", ErrorKind::DiskFull), ("0L000", ErrorKind::Rights), ("58030", ErrorKind::ServerFault)]
         {
             let failing = format!(
                 "create function judge_{{n}}() returns trigger language plpgsql as

@@ -45,7 +45,7 @@ async fn trap(db: &TestDatabase, table: &str, id: &str) {
     let sql = format!(
         "create table public.{table} (id text collate \"C\" primary key, doc jsonb not null);
          create function public.trap_{table}() returns trigger language plpgsql as
-         $$begin new.nowhere := 1; return new; end$$;
+         $$begin raise exception using errcode = 'disk_full'; end$$;
          create trigger trap before insert on public.{table} for each row
              when (new.id = '{id}') execute function public.trap_{table}()"
     );

@@ -48,6 +48,32 @@ async fn fractions_are_compared_as_numbers() {
 }
 
 #[tokio::test]
+async fn versions_taken_for_text_are_a_warning_and_offsets_are_not() {
+    each_build(async |db| {
+        let files = Files::new();
+        let loaded = async |table: &str, mode: &str, versions: [&str; 2]| {
+            let line = |v: &str| format!("{{\"id\":\"a\",\"v\":\"{v}\"}}\n");
+            let wanted = lines(&files, table, mode, &versions.map(line).concat());
+            let (around, told) = surroundings(&db.url());
+            let outcome = Box::pin(load(&wanted, &around)).await.expect("the load begins");
+            let events = told.0.lock().expect("no test panics while it holds this");
+            let warnings =
+                events.iter().filter_map(|e| if let Event::Warning(text) = e { Some(text.clone()) } else { None });
+            (outcome.receipt.counters.stale, warnings.collect::<Vec<_>>().concat())
+        };
+        let (stale, warned) = loaded("public.dotted", "newest:v", ["1.9.0", "1.10.0"]).await;
+        assert_eq!(stale, 1);
+        assert!(warned.contains("1.9.0 is newer than 1.10.0") && warned.contains("newest:v:TYPE"), "{warned}");
+        assert_eq!(loaded("public.said", "newest:v:text", ["1.9.0", "1.10.0"]).await, (1, String::new()));
+        // One moment, in which the later document wins, and an older one.
+        let noon = "2026-01-01T12:00:00Z";
+        assert_eq!(loaded("public.zoned", "newest:v", [noon, "2026-01-01T14:00:00+02:00"]).await, (0, String::new()));
+        assert_eq!(loaded("public.zoned", "newest:v", [noon, "2026-01-01T13:00:00+02:00"]).await, (1, String::new()));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn the_type_of_the_first_load_stays_the_collections_own() {
     each_build(async |db| {
         let files = Files::new();
@@ -154,6 +180,47 @@ async fn an_older_schema_tells_the_type_by_its_tombstones() {
         assert_eq!(told(&db, &wanted).await, "text from a.v (the collection's own type)");
         let row = client.query_one("select versions::text from older.collection", &[]).await.unwrap();
         assert_eq!(row.get::<_, String>(0), "{\"a.v\": \"text\", \"/\\\"a:b\\\"/c\": \"date\"}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_first_load_that_deletes_by_version_waits_for_loads_that_know_of_no_deletions() {
+    each_build(async |db| {
+        let files = Files::new();
+        // A load without deletions that is at work, and holds an older document of a key.
+        let (path, more) = files.pipe("pipe");
+        let mut running = request("public.mixed", "id:text", &[path]);
+        running.mode = "newest:v:bigint".parse().unwrap();
+        running.format = "ndjson".into();
+        let (around, _) = surroundings(&db.url());
+        let tally = Arc::clone(&around.tally);
+        let loading = tokio::spawn(async move { Box::pin(load(&running, &around)).await });
+        more.send("{\"id\":\"first\",\"v\":1}\n".into()).unwrap();
+        while tally.documents() == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let deleting = lines(&files, "public.mixed", "newest:v:bigint", "{\"id\":\"a\",\"v\":9,\"op\":\"d\"}\n");
+        let refused = Box::pin(load(&deleting, &surroundings(&db.url()).0)).await.expect_err("it would be forgotten");
+        assert!(refused.to_string().contains("without --delete-when"), "{refused}");
+        more.send("{\"id\":\"a\",\"v\":5}\n".into()).unwrap();
+        drop(more);
+        loading.await.unwrap().expect("it ends");
+        counted(&db, &deleting).await;
+
+        // From now on they may run together: the other heeds what is deleted.
+        let (path, more) = files.pipe("again");
+        let mut running = request("public.mixed", "id:text", &[path]);
+        running.mode = "newest:v:bigint".parse().unwrap();
+        running.format = "ndjson".into();
+        let (around, _) = surroundings(&db.url());
+        let loading = tokio::spawn(async move { Box::pin(load(&running, &around)).await });
+        let deleting = lines(&files, "public.mixed", "newest:v:bigint", "{\"id\":\"b\",\"v\":9,\"op\":\"d\"}\n");
+        counted(&db, &deleting).await;
+        more.send("{\"id\":\"b\",\"v\":5}\n".into()).unwrap();
+        drop(more);
+        let receipt = loading.await.unwrap().expect("it ends").receipt;
+        assert_eq!((receipt.counters.stale, receipt.counters.inserted), (1, 0), "{receipt:?}");
     })
     .await;
 }

@@ -80,6 +80,11 @@ impl Home {
         self.dir.join("lock")
     }
 
+    /// There from the moment the server was asked to stop until it is started again.
+    pub(crate) fn stopped(&self) -> PathBuf {
+        self.dir.join("stopped")
+    }
+
     /// Directory of the unix socket.
     pub(crate) fn socket_dir(&self) -> PathBuf {
         self.dir.join("run")

@@ -35,5 +35,5 @@ pub use home::{HOME_VARIABLE, Home, ROOT_HOME};
 pub use installation::{Installation, Origin, PLACES, PostgresBin, installed};
 pub use postmaster::Phase;
 pub use process::processes;
-pub use server::{LocalOptions, Running, Status, connect, start, status, stop};
+pub use server::{LocalOptions, Running, Status, connect, restart, start, status, stop};
 pub use sizing::{BuildFacts, Setting, settings};

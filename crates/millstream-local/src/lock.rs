@@ -3,7 +3,8 @@
 use crate::error::Error;
 use crate::home::Home;
 use crate::limits::{LOCK_SECONDS_MAX, POLL};
-use std::fs::{File, TryLockError};
+use std::fs::{File, Permissions, TryLockError};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::time::{Duration, Instant};
 
 /// Held until dropped, and not beyond the life of the process.
@@ -16,8 +17,11 @@ impl Lock {
     /// Waits for the lock; says so if it has to.
     pub(crate) async fn take(home: &Home, progress: &mut dyn FnMut(&str)) -> Result<Self, Error> {
         let path = home.lock();
-        let open = File::options().create(true).truncate(false).write(true).open(&path);
+        // Whoever can open the file can hold the lock, also for ever.
+        let open = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
         let file = open.map_err(Error::io("open", &path))?;
+        let private = file.set_permissions(Permissions::from_mode(0o600));
+        private.map_err(Error::io("make private", &path))?;
         let begun = Instant::now();
         let mut told = false;
         loop {

@@ -72,29 +72,57 @@ pub struct Status {
 /// See [`Error`]; no data directory is ever changed by a failure.
 pub async fn start(options: &LocalOptions, progress: &mut dyn FnMut(&str)) -> Result<Running, Error> {
     let home = Home::choose(options.home.as_deref())?;
+    let started = start_unless_stopped(options, &home, false, progress).await?;
+    started.ok_or_else(|| not_started(&home, 0))
+}
+
+/// Starts a server that has died. `None` where it was asked to stop: then it stays down until [`start`] is called.
+///
+/// # Errors
+/// As of [`start`].
+pub async fn restart(options: &LocalOptions, progress: &mut dyn FnMut(&str)) -> Result<Option<Running>, Error> {
+    let home = Home::choose(options.home.as_deref())?;
+    start_unless_stopped(options, &home, true, progress).await
+}
+
+async fn start_unless_stopped(
+    options: &LocalOptions,
+    home: &Home,
+    unless_stopped: bool,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Option<Running>, Error> {
     if let Some(server) = postmaster::seen_alive(&home.data()).filter(PidFile::is_ready) {
-        return connected(&home, server);
+        return connected(home, server).map(Some);
     }
-    let account = account(&home)?;
+    let account = account(home)?;
     home.create(&account)?;
     account.reaches(&home.dir)?;
-    if let Some(running) = running(&home, &account)? {
-        return Ok(running);
+    if let Some(running) = running(home, &account)? {
+        return Ok(Some(running));
     }
-    let _lock = Lock::take(&home, progress).await?;
+    let _lock = Lock::take(home, progress).await?;
     // Another process may have started it while we waited.
-    settle(&home, &account, progress).await?;
-    if let Some(running) = running(&home, &account)? {
-        return Ok(running);
+    settle(home, &account, progress).await?;
+    if let Some(running) = running(home, &account)? {
+        return Ok(Some(running));
     }
-    let installation = selection::installation(options, &home, &account, progress).await?;
-    if data_major(&home)?.is_none() {
-        cluster::create(&home, &installation, &account, progress).await?;
+    if unless_stopped && home.stopped().exists() {
+        return Ok(None);
     }
-    postmaster::tidy_up(&account, &home, progress).await?;
+    let installation = selection::installation(options, home, &account, progress).await?;
+    if data_major(home)?.is_none() {
+        cluster::create(home, &installation, &account, progress).await?;
+    }
+    postmaster::tidy_up(&account, home, progress).await?;
     progress(&format!("starting {installation}"));
-    start_on_some_port(&home, &installation, &account, progress).await?;
-    running(&home, &account)?.ok_or_else(|| not_started(&home, 0))
+    start_on_some_port(home, &installation, &account, progress).await?;
+    match fs::remove_file(home.stopped()) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Error::io("remove", &home.stopped())(error));
+        }
+        _ => {}
+    }
+    running(home, &account)
 }
 
 /// Stops the server: sessions are ended, their open transactions rolled back. Says whether there
@@ -110,6 +138,10 @@ pub async fn stop(options: &LocalOptions, progress: &mut dyn FnMut(&str)) -> Res
     let account = account(&home)?;
     let _lock = Lock::take(&home, progress).await?;
     let data = home.data();
+    // Also where it has died: whoever would start it again must not.
+    if let Err(error) = fs::write(home.stopped(), "") {
+        progress(&format!("a command that is running may start the server again: {error}"));
+    }
     let Some(server) = postmaster::alive(&account, &data)? else {
         return Ok(false);
     };

@@ -4,7 +4,7 @@
 pub(crate) const DAY_US: i64 = 86_400_000_000;
 
 /// Days from 1970-01-01 to 2000-01-01.
-const EPOCH_DAYS: i64 = 10_957;
+pub(crate) const EPOCH_DAYS: i64 = 10_957;
 
 /// Days since 2000-01-01, or `None` when the calendar has no such day. Years 1 to 9999.
 pub(crate) fn days(year: u32, month: u32, day: u32) -> Option<i32> {
@@ -36,7 +36,7 @@ pub(crate) fn date_text(days: i32) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// The instant in RFC 3339, in UTC, with as many digits of the second as it needs.
+/// The instant in RFC 3339 without a zone, with as many digits of the second as it needs.
 pub(crate) fn timestamp_text(microseconds: i64) -> String {
     let days = i32::try_from(microseconds.div_euclid(DAY_US)).unwrap_or(i32::MAX);
     let of_day = microseconds.rem_euclid(DAY_US);
@@ -47,7 +47,7 @@ pub(crate) fn timestamp_text(microseconds: i64) -> String {
         0 => String::new(),
         _ => format!(".{fraction:06}").trim_end_matches('0').to_owned(),
     };
-    format!("{date}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
+    format!("{date}T{hour:02}:{minute:02}:{second:02}{fraction}")
 }
 
 #[cfg(test)]

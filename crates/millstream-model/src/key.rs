@@ -68,10 +68,13 @@ pub enum KeyError {
     /// A double quote is not closed.
     #[error("\"{0}\" is not a key: a double quote is not closed")]
     Quote(String),
+    /// A path and a type as SQL casts.
+    #[error("\"{0}::{1}\" is SQL's spelling of a cast: write {0}:{1}")]
+    Cast(String, String),
     /// Not a type a key column can have.
     #[error(
-        "\"{0}\" is not a key type: expected text, bigint, integer, uuid, timestamptz, date or boolean; \
-         keep any other number as text, and put a name that holds ':' in double quotes"
+        "\"{0}\" is not a key type: expected one of {names}; put a name that holds ':' in double quotes",
+        names = KeyType::names()
     )]
     Type(String),
     /// Two columns of one name.

@@ -4,16 +4,19 @@
 //! | type | bytes |
 //! |---|---|
 //! | text (collation "C") | the UTF-8 bytes, then 0x00, which text cannot hold |
-//! | bigint, integer | big-endian, sign bit flipped |
+//! | varchar (collation "C") | as text |
+//! | bigint, integer, smallint | big-endian, sign bit flipped |
+//! | numeric | as in `decimal.rs`, the same for 1 and 1.0 |
 //! | uuid | its 16 bytes |
-//! | timestamptz | microseconds since 2000-01-01 UTC as a bigint |
+//! | timestamptz, timestamp | microseconds since 2000-01-01 as a bigint |
 //! | date | days since 2000-01-01 as an integer |
 //! | boolean | 0 or 1 |
 //!
 //! Every encoding is free of prefixes of its own kind, so columns are simply joined, and hashing,
 //! sorting and folding need not know the types.
 
-use crate::{KeyType, date};
+use crate::key_type::Shape;
+use crate::{KeyType, date, decimal};
 use bytes::BufMut;
 
 /// Text cannot hold this byte, so it ends one and sorts a prefix first.
@@ -39,6 +42,12 @@ pub fn put_i32(value: i32, key: &mut Vec<u8>) {
     key.extend_from_slice(&(value ^ i32::MIN).to_be_bytes());
 }
 
+/// Appends a smallint.
+#[inline]
+pub fn put_i16(value: i16, key: &mut Vec<u8>) {
+    key.extend_from_slice(&(value ^ i16::MIN).to_be_bytes());
+}
+
 /// Appends a uuid.
 #[inline]
 pub fn put_uuid(value: [u8; 16], key: &mut Vec<u8>) {
@@ -60,15 +69,33 @@ pub fn put_bool(value: bool, key: &mut Vec<u8>) {
 pub fn put_copy_fields(types: &[KeyType], key: &[u8], out: &mut impl BufMut) {
     let mut rest = key;
     for &key_type in types {
-        let value = split_column(key_type, &mut rest);
-        out.put_i32(i32::try_from(value.len()).expect("a key column is shorter than a document"));
-        match key_type {
-            KeyType::Text | KeyType::Uuid | KeyType::Boolean => out.put_slice(value),
-            KeyType::Bigint | KeyType::Timestamptz => out.put_i64(get_i64(value)),
-            KeyType::Integer | KeyType::Date => out.put_i32(get_i32(value)),
+        let (shape, value) = split_column(key_type, &mut rest);
+        let bytes = if shape == Shape::Decimal { decimal::wire_bytes(value) } else { value.len() };
+        out.put_i32(i32::try_from(bytes).expect("a key column is shorter than a document"));
+        match shape {
+            Shape::Text | Shape::Uuid | Shape::Boolean => out.put_slice(value),
+            Shape::Int64 => out.put_i64(get_i64(value)),
+            Shape::Int32 => out.put_i32(get_i32(value)),
+            Shape::Int16 => out.put_i16(get_i16(value)),
+            Shape::Decimal => decimal::put_wire(value, out),
         }
     }
     assert!(rest.is_empty(), "a key has no bytes after its columns");
+}
+
+/// Appends the canonical bytes of a column as the type's `send` function gives it; `None`, and nothing is appended,
+/// where it does not have the length of one.
+pub fn put_from_wire(key_type: KeyType, wire: &[u8], key: &mut Vec<u8>) -> Option<()> {
+    match key_type.shape() {
+        Shape::Text => put_text(wire, key),
+        Shape::Int64 => put_i64(i64::from_be_bytes(wire.try_into().ok()?), key),
+        Shape::Int32 => put_i32(i32::from_be_bytes(wire.try_into().ok()?), key),
+        Shape::Int16 => put_i16(i16::from_be_bytes(wire.try_into().ok()?), key),
+        Shape::Uuid => put_uuid(wire.try_into().ok()?, key),
+        Shape::Boolean => put_bool(*wire.first()? != 0, key),
+        Shape::Decimal => return decimal::put_from_wire(wire, key).then_some(()),
+    }
+    Some(())
 }
 
 /// Size of the key's B-tree tuple in bytes if PostgreSQL does not compress it, to be compared with
@@ -85,20 +112,22 @@ pub fn index_tuple_bytes(types: &[KeyType], key: &[u8]) -> usize {
     let mut rest = key;
     let mut data = 0_usize;
     for &key_type in types {
-        let value = split_column(key_type, &mut rest);
-        data = match key_type {
-            KeyType::Text if value.len() <= SHORT_TEXT_BYTES_MAX => data + 1,
-            KeyType::Text => data.next_multiple_of(4) + 4,
-            KeyType::Bigint | KeyType::Timestamptz => data.next_multiple_of(8),
-            KeyType::Integer | KeyType::Date => data.next_multiple_of(4),
-            KeyType::Uuid | KeyType::Boolean => data,
-        } + value.len();
+        let (shape, value) = split_column(key_type, &mut rest);
+        let bytes = if shape == Shape::Decimal { decimal::stored_bytes(value) } else { value.len() };
+        data = match shape {
+            Shape::Text | Shape::Decimal if bytes <= SHORT_TEXT_BYTES_MAX => data + 1,
+            Shape::Text | Shape::Decimal => data.next_multiple_of(4) + 4,
+            Shape::Int64 => data.next_multiple_of(8),
+            Shape::Int32 => data.next_multiple_of(4),
+            Shape::Int16 => data.next_multiple_of(2),
+            Shape::Uuid | Shape::Boolean => data,
+        } + bytes;
     }
     (HEADER_BYTES + data).next_multiple_of(8)
 }
 
-/// Each column as people read it, and as [`put_literal`](crate::put_literal) takes it: times in
-/// UTC, UUIDs in lower case.
+/// Each column as people read it, and as [`put_literal`](crate::put_literal) takes it for the
+/// [column's](KeyType::column) type: times in UTC, UUIDs in lower case.
 ///
 /// # Panics
 /// When `key` is not the canonical bytes of these types, which is a bug of the caller.
@@ -107,15 +136,18 @@ pub fn key_texts(types: &[KeyType], key: &[u8]) -> Vec<String> {
     types
         .iter()
         .map(|&key_type| {
-            let value = split_column(key_type, &mut rest);
-            match key_type {
-                KeyType::Text => String::from_utf8_lossy(value).into_owned(),
-                KeyType::Bigint => get_i64(value).to_string(),
-                KeyType::Integer => get_i32(value).to_string(),
-                KeyType::Uuid => uuid_text(value),
-                KeyType::Timestamptz => date::timestamp_text(get_i64(value)),
-                KeyType::Date => date::date_text(get_i32(value)),
-                KeyType::Boolean => (value[0] != 0).to_string(),
+            let (shape, value) = split_column(key_type, &mut rest);
+            match (shape, key_type.column()) {
+                (Shape::Text, _) => String::from_utf8_lossy(value).into_owned(),
+                (Shape::Int64, KeyType::Timestamptz) => date::timestamp_text(get_i64(value)) + "Z",
+                (Shape::Int64, KeyType::Timestamp) => date::timestamp_text(get_i64(value)),
+                (Shape::Int64, _) => get_i64(value).to_string(),
+                (Shape::Int32, KeyType::Date) => date::date_text(get_i32(value)),
+                (Shape::Int32, _) => get_i32(value).to_string(),
+                (Shape::Int16, _) => get_i16(value).to_string(),
+                (Shape::Decimal, _) => decimal::decimal_text(value),
+                (Shape::Uuid, _) => uuid_text(value),
+                (Shape::Boolean, _) => (value[0] != 0).to_string(),
             }
         })
         .collect()
@@ -123,21 +155,24 @@ pub fn key_texts(types: &[KeyType], key: &[u8]) -> Vec<String> {
 
 /// Takes the next column off the front: a text without its end, any other value as encoded.
 #[inline]
-fn split_column<'k>(key_type: KeyType, rest: &mut &'k [u8]) -> &'k [u8] {
-    let bytes = match key_type {
-        KeyType::Text => {
+fn split_column<'k>(key_type: KeyType, rest: &mut &'k [u8]) -> (Shape, &'k [u8]) {
+    let shape = key_type.shape();
+    let bytes = match shape {
+        Shape::Text => {
             // The standard library's search for a NUL is a fast one.
             let text = std::ffi::CStr::from_bytes_until_nul(rest).expect("a text column has its end");
             let text = text.to_bytes();
             *rest = &rest[text.len() + 1..];
-            return text;
+            return (shape, text);
         }
-        KeyType::Bigint | KeyType::Timestamptz => 8,
-        KeyType::Integer | KeyType::Date => 4,
-        KeyType::Uuid => 16,
-        KeyType::Boolean => 1,
+        Shape::Int64 => 8,
+        Shape::Int32 => 4,
+        Shape::Int16 => 2,
+        Shape::Uuid => 16,
+        Shape::Boolean => 1,
+        Shape::Decimal => decimal::encoded_bytes(rest).expect("a number has its end"),
     };
-    rest.split_off(..bytes).expect("a key holds all of its columns")
+    (shape, rest.split_off(..bytes).expect("a key holds all of its columns"))
 }
 
 #[inline]
@@ -148,6 +183,11 @@ fn get_i64(value: &[u8]) -> i64 {
 #[inline]
 fn get_i32(value: &[u8]) -> i32 {
     i32::from_be_bytes(value.try_into().expect("split to 4 bytes")) ^ i32::MIN
+}
+
+#[inline]
+fn get_i16(value: &[u8]) -> i16 {
+    i16::from_be_bytes(value.try_into().expect("split to 2 bytes")) ^ i16::MIN
 }
 
 fn uuid_text(value: &[u8]) -> String {
@@ -182,6 +222,10 @@ mod tests {
             (KeyType::Text, &["", "\u{1}", "Z", "a", "a\u{1}", "aa", "b", "é", "\u{ffff}", "😀"][..]),
             (KeyType::Bigint, &["-9223372036854775808", "-256", "-1", "0", "1", "255", "256", "9223372036854775807"]),
             (KeyType::Integer, &["-2147483648", "-1", "0", "1", "65536", "2147483647"]),
+            (KeyType::Varchar(Some(2)), &["", "a", "aa", "é"]),
+            (KeyType::Smallint, &["-32768", "-1", "0", "1", "256", "32767"]),
+            (KeyType::Numeric, &["-1000000", "-1.5", "-0.0001", "0", "0.0001", "1", "1.5", "10", "100000.00001"]),
+            (KeyType::Timestamp, &["0001-01-01T00:00:00", "1999-12-31T23:59:59.999999", "9999-12-31T23:59:59.999999"]),
             (
                 KeyType::Uuid,
                 &[

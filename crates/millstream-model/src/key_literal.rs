@@ -1,19 +1,32 @@
 //! The strict set of literals a typed key takes, a subset of what PostgreSQL's casts take.
 
-use crate::key_bytes::{put_bool, put_i32, put_i64, put_text, put_uuid};
+use crate::decimal::{is_decimal, put_decimal};
+use crate::key_bytes::{put_bool, put_i16, put_i32, put_i64, put_text, put_uuid};
 use crate::{KeyType, date};
 
-/// Digits of a second's fraction that are taken. PostgreSQL rounds `strtod` of the fraction to
-/// microseconds; up to 15 digits, the quotient of two exact doubles is that very number.
+/// Most digits of a second's fraction, and how many of them PostgreSQL keeps.
 const FRACTION_DIGITS_MAX: usize = 15;
+const FRACTION_DIGITS_KEPT: usize = 6;
 
 /// Greatest offset from UTC PostgreSQL takes, in hours (`MAX_TZDISP_HOUR`); 15:59 is the last.
 const ZONE_HOURS_MAX: u32 = 15;
 
-/// A text that is no literal of the type.
+/// Why a text is no literal of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("expected {}", .0.expectation())]
-pub struct LiteralError(pub KeyType);
+pub enum LiteralError {
+    /// It is not written as one.
+    #[error("expected {}", .0.expectation())]
+    Form(KeyType),
+    /// More characters than the column takes.
+    #[error("expected at most {0} characters (varchar({0}))")]
+    Long(u32),
+    /// A time that PostgreSQL would round, so that it could meet another one.
+    #[error("the time is finer than a microsecond, and PostgreSQL would round it")]
+    Finer,
+    /// A time that PostgreSQL would take for the first second of the next minute.
+    #[error("second 60 is a leap second, and PostgreSQL would store the next minute")]
+    LeapSecond,
+}
 
 /// Appends the canonical bytes of a literal (see [`key_bytes`](crate::key_bytes)); what it appends
 /// is the value of PostgreSQL's cast of the same text.
@@ -21,9 +34,14 @@ pub struct LiteralError(pub KeyType);
 /// | type | taken | not taken, though PostgreSQL would |
 /// |---|---|---|
 /// | text | anything without NUL | |
-/// | bigint, integer | `-?[0-9]+` in range, leading zeros included | spaces, `+`, `0x1f`, `1_000` |
+/// | varchar(n) | the same with at most n characters, trailing spaces included | |
+/// | bigint, integer, smallint | `-?[0-9]+` in range, leading zeros included | spaces, `+`, `0x1f`, `1_000` |
+/// | numeric | `-?[0-9]+(\.[0-9]+)?` | spaces, `+`, exponents, `NaN`, `Infinity` |
 /// | uuid | 8-4-4-4-12 hexadecimal digits of either case | braces, other groups |
-/// | timestamptz | RFC 3339 with `T`, `t` or a space, years 1 to 9999 in UTC, zone up to 15:59, second 60, up to 15 digits of fraction, rounded to microseconds | no zone, `now`, `infinity`, other orders, `+00`, 24:00, second 60 with a fraction |
+/// | timestamptz | RFC 3339 with `T`, `t` or a space, years 1 to 9999 in UTC, zone up to 15:59, whole microseconds | no zone, `now`, `infinity`, other orders, `+00`, 24:00, second 60, finer times |
+/// | timestamptz:lenient | the same, also without seconds, and with offsets such as `+0530` and `+05` | no zone |
+/// | timestamptz:epoch, timestamptz:epoch_ms | a decimal number of seconds or milliseconds since 1970, whole microseconds, the same years | |
+/// | timestamp | as timestamptz, without zone | a zone, which PostgreSQL drops |
 /// | date | `YYYY-MM-DD`, years 1 to 9999 | every other form |
 /// | boolean | `true`, `false` | `t`, `yes`, `on`, `1`, upper case |
 ///
@@ -33,14 +51,70 @@ pub struct LiteralError(pub KeyType);
 pub fn put_literal(key_type: KeyType, text: &[u8], key: &mut Vec<u8>) -> Result<(), LiteralError> {
     let put = match key_type {
         KeyType::Text => (!text.contains(&0)).then(|| put_text(text, key)),
+        KeyType::Varchar(length) => {
+            if let Some(length) = length.filter(|&length| characters(text) > length as usize) {
+                return Err(LiteralError::Long(length));
+            }
+            (!text.contains(&0)).then(|| put_text(text, key))
+        }
         KeyType::Bigint => integer(text).map(|value| put_i64(value, key)),
         KeyType::Integer => integer(text).and_then(|value| i32::try_from(value).ok()).map(|value| put_i32(value, key)),
+        KeyType::Smallint => integer(text).and_then(|value| i16::try_from(value).ok()).map(|value| put_i16(value, key)),
+        KeyType::Numeric => put_decimal(text, key).then_some(()),
         KeyType::Uuid => uuid(text).map(|value| put_uuid(value, key)),
-        KeyType::Timestamptz => timestamptz(text).map(|value| put_i64(value, key)),
+        KeyType::Timestamptz
+        | KeyType::TimestamptzEpoch
+        | KeyType::TimestamptzEpochMs
+        | KeyType::TimestamptzLenient
+        | KeyType::Timestamp => match moment(key_type, text) {
+            Some(moment) => {
+                put_i64(moment.whole_microseconds()?, key);
+                Some(())
+            }
+            None => None,
+        },
         KeyType::Date => date(text).map(|value| put_i32(value, key)),
         KeyType::Boolean => boolean(text).map(|value| put_bool(value, key)),
     };
-    put.ok_or(LiteralError(key_type))
+    put.ok_or(LiteralError::Form(key_type))
+}
+
+/// Appends the canonical bytes of a version, which is compared and never stored as a column: those of
+/// [`put_literal`], and for a time that is finer than microseconds the digits that are left, so that bytes
+/// have the order of the times. They are not free of prefixes, so nothing may follow them.
+///
+/// # Errors
+/// As [`put_literal`], but finer times are taken.
+#[inline]
+pub fn put_version(key_type: KeyType, text: &[u8], version: &mut Vec<u8>) -> Result<(), LiteralError> {
+    match put_literal(key_type, text, version) {
+        Err(LiteralError::Finer) => {
+            let moment = moment(key_type, text).ok_or(LiteralError::Form(key_type))?;
+            put_i64(moment.microseconds, version);
+            version.extend_from_slice(moment.finer);
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+/// A time as it is written.
+struct Moment<'t> {
+    /// Since 2000-01-01 UTC, rounded down.
+    microseconds: i64,
+    /// Digits of the fraction after those of the microseconds, up to the last that is not 0.
+    finer: &'t [u8],
+    leap_second: bool,
+}
+
+impl Moment<'_> {
+    /// What PostgreSQL stores, where that is the very time.
+    fn whole_microseconds(&self) -> Result<i64, LiteralError> {
+        if self.leap_second {
+            return Err(LiteralError::LeapSecond);
+        }
+        if self.finer.is_empty() { Ok(self.microseconds) } else { Err(LiteralError::Finer) }
+    }
 }
 
 fn integer(text: &[u8]) -> Option<i64> {
@@ -89,47 +163,83 @@ fn date(text: &[u8]) -> Option<i32> {
     date::days(number(&text[..4])?, number(&text[5..7])?, number(&text[8..])?)
 }
 
-fn timestamptz(text: &[u8]) -> Option<i64> {
+/// Characters of UTF-8.
+fn characters(text: &[u8]) -> usize {
+    text.iter().filter(|&&byte| byte & 0xc0 != 0x80).count()
+}
+
+/// A time as the type spells it.
+fn moment(key_type: KeyType, text: &[u8]) -> Option<Moment<'_>> {
+    match key_type {
+        KeyType::TimestamptzEpoch => epoch(text, FRACTION_DIGITS_KEPT),
+        KeyType::TimestamptzEpochMs => epoch(text, FRACTION_DIGITS_KEPT - 3),
+        _ => calendar(key_type, text),
+    }
+}
+
+/// A number of units since 1970, of which so many digits of the fraction are microseconds.
+fn epoch(text: &[u8], kept: usize) -> Option<Moment<'_>> {
+    if !is_decimal(text) {
+        return None;
+    }
+    let (whole, fraction) = match text.iter().position(|&byte| byte == b'.') {
+        Some(point) => (&text[..point], &text[point + 1..]),
+        None => (text, &[][..]),
+    };
+    let (fraction, finer) = fraction.split_at(fraction.len().min(kept));
+    let unit = |digits: usize| u32::try_from(digits).ok().map(|digits| 10_i64.pow(digits));
+    let fraction = i64::from(number(fraction)?) * unit(kept - fraction.len())?;
+    let fraction = if text.starts_with(b"-") { -fraction } else { fraction };
+    let since = integer(whole)?.checked_mul(unit(kept)?)?.checked_add(fraction)?;
+    let microseconds = since.checked_sub(date::EPOCH_DAYS * date::DAY_US)?;
+    within_years(microseconds).then_some(Moment { microseconds, finer: significant(finer), leap_second: false })
+}
+
+fn calendar(key_type: KeyType, text: &[u8]) -> Option<Moment<'_>> {
     let (day, rest) = text.split_at_checked(10)?;
-    let (clock, rest) = rest.split_at_checked(9)?;
-    if !matches!(clock[0], b'T' | b't' | b' ') || clock[3] != b':' || clock[6] != b':' {
+    let (clock, rest) = rest.split_at_checked(6)?;
+    if !matches!(clock[0], b'T' | b't' | b' ') || clock[3] != b':' {
         return None;
     }
     let hour = number(&clock[1..3]).filter(|&hour| hour < 24)?;
     let minute = number(&clock[4..6]).filter(|&minute| minute < 60)?;
-    let second = number(&clock[7..9]).filter(|&second| second <= 60)?;
-    let (fraction, zone) = match rest {
-        [b'.', rest @ ..] => {
-            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-            let (digits, zone) = rest.split_at(digits);
-            (fraction(digits)?, zone)
-        }
-        zone => (0, zone),
+    let (second, (fraction, finer, zone)) = match rest {
+        [b':', s1, s2, rest @ ..] => (number(&[*s1, *s2]).filter(|&second| second <= 60)?, fraction(rest)?),
+        zone if key_type == KeyType::TimestamptzLenient => (0, (0, &[][..], zone)),
+        _ => return None,
     };
-    if second == 60 && fraction > 0 {
-        return None;
-    }
-    let seconds = i64::from(hour * 3600 + minute * 60 + second) - zone_seconds(zone)?;
-    let at = i64::from(date(day)?) * date::DAY_US + seconds * 1_000_000 + fraction;
-    let first = i64::from(date::days(1, 1, 1)?) * date::DAY_US;
-    let end = (i64::from(date::days(9999, 12, 31)?) + 1) * date::DAY_US;
-    (first..end).contains(&at).then_some(at)
+    let offset = match key_type {
+        KeyType::Timestamp => zone.is_empty().then_some(0)?,
+        KeyType::TimestamptzLenient => lenient_zone_seconds(zone)?,
+        _ => zone_seconds(zone)?,
+    };
+    let seconds = i64::from(hour * 3600 + minute * 60 + second) - offset;
+    let microseconds = i64::from(date(day)?) * date::DAY_US + seconds * 1_000_000 + fraction;
+    within_years(microseconds).then_some(Moment { microseconds, finer, leap_second: second == 60 })
 }
 
-/// Microseconds, rounded as PostgreSQL does: `rint(strtod(fraction) * 1000000)`.
-fn fraction(digits: &[u8]) -> Option<i64> {
-    if digits.is_empty() || digits.len() > FRACTION_DIGITS_MAX {
+/// Whether the time lies in the years 1 to 9999.
+fn within_years(microseconds: i64) -> bool {
+    let day = |year, month, day| date::days(year, month, day).map_or(0, i64::from);
+    (day(1, 1, 1) * date::DAY_US..(day(9999, 12, 31) + 1) * date::DAY_US).contains(&microseconds)
+}
+
+/// Digits of a fraction up to the last that is not 0.
+fn significant(digits: &[u8]) -> &[u8] {
+    &digits[..digits.iter().rposition(|&byte| byte != b'0').map_or(0, |last| last + 1)]
+}
+
+/// Microseconds of the fraction at the front, its finer digits, and what follows it.
+fn fraction(text: &[u8]) -> Option<(i64, &[u8], &[u8])> {
+    let [b'.', text @ ..] = text else { return Some((0, &[], text)) };
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if digits == 0 || digits > FRACTION_DIGITS_MAX {
         return None;
     }
-    let mut value = 0.0_f64;
-    let mut unit = 1.0_f64;
-    for byte in digits {
-        value = value * 10.0 + f64::from(digit(*byte)?);
-        unit *= 10.0;
-    }
-    #[expect(clippy::cast_possible_truncation, reason = "at most 1,000,000")]
-    let microseconds = (value / unit * 1e6).round_ties_even() as i64;
-    Some(microseconds)
+    let (digits, rest) = text.split_at(digits);
+    let (kept, finer) = digits.split_at(digits.len().min(FRACTION_DIGITS_KEPT));
+    let unit = 10_i64.pow(u32::try_from(FRACTION_DIGITS_KEPT - kept.len()).ok()?);
+    Some((i64::from(number(kept)?) * unit, significant(finer), rest))
 }
 
 /// Seconds to the east of UTC.
@@ -146,6 +256,15 @@ fn zone_seconds(zone: &[u8]) -> Option<i64> {
     let hours = number(&[h1, h2]).filter(|&hours| hours <= ZONE_HOURS_MAX)?;
     let minutes = number(&[m1, m2]).filter(|&minutes| minutes < 60)?;
     Some(sign * i64::from(hours * 3600 + minutes * 60))
+}
+
+/// The same, also without a colon or without minutes.
+fn lenient_zone_seconds(zone: &[u8]) -> Option<i64> {
+    match *zone {
+        [sign, h1, h2] => zone_seconds(&[sign, h1, h2, b':', b'0', b'0']),
+        [sign, h1, h2, m1, m2] => zone_seconds(&[sign, h1, h2, b':', m1, m2]),
+        _ => zone_seconds(zone),
+    }
 }
 
 /// At most nine digits as a number.
@@ -175,8 +294,7 @@ mod tests {
         let mut key = b"before".to_vec();
         match put_literal(key_type, text.as_bytes(), &mut key) {
             Ok(()) => key_texts(&[key_type], &key[6..]).pop(),
-            Err(error) => {
-                assert_eq!(error, LiteralError(key_type));
+            Err(_) => {
                 assert_eq!(key, b"before");
                 None
             }
@@ -185,8 +303,23 @@ mod tests {
 
     #[test]
     fn literals_that_are_taken() {
-        use KeyType::{Bigint, Boolean, Date, Integer, Text, Timestamptz, Uuid};
+        use KeyType::{
+            Bigint, Boolean, Date, Integer, Numeric, Smallint, Text, Timestamp, Timestamptz, TimestamptzEpoch,
+            TimestamptzEpochMs, TimestamptzLenient, Uuid, Varchar,
+        };
         for (key_type, text, value) in [
+            (Varchar(Some(3)), "äöü", "äöü"),
+            (Smallint, "-32768", "-32768"),
+            (Numeric, "-00.0100", "-0.01"),
+            (Numeric, "100", "100"),
+            (TimestamptzEpoch, "0", "1970-01-01T00:00:00Z"),
+            (TimestamptzEpoch, "-0.5", "1969-12-31T23:59:59.5Z"),
+            (TimestamptzEpoch, "1709208000.1234560", "2024-02-29T12:00:00.123456Z"),
+            (TimestamptzEpochMs, "1709208000123.456", "2024-02-29T12:00:00.123456Z"),
+            (TimestamptzLenient, "2024-02-29 12:00+0530", "2024-02-29T06:30:00Z"),
+            (TimestamptzLenient, "2024-02-29T12:00:00.5-05", "2024-02-29T17:00:00.5Z"),
+            (TimestamptzLenient, "2024-02-29T12:00Z", "2024-02-29T12:00:00Z"),
+            (Timestamp, "2024-02-29 12:00:00.50", "2024-02-29T12:00:00.5"),
             (Text, "", ""),
             (Text, " x ", " x "),
             (Bigint, "-9223372036854775808", "-9223372036854775808"),
@@ -199,10 +332,8 @@ mod tests {
             (Timestamptz, "2024-02-29t23:59:59.120z", "2024-02-29T23:59:59.12Z"),
             (Timestamptz, "2024-02-29 23:59:59-00:30", "2024-03-01T00:29:59Z"),
             (Timestamptz, "2024-01-01T00:00:00+15:59", "2023-12-31T08:01:00Z"),
-            (Timestamptz, "2016-12-31T23:59:60Z", "2017-01-01T00:00:00Z"),
-            (Timestamptz, "1999-12-31T23:59:59.9999996Z", "2000-01-01T00:00:00Z"),
-            (Timestamptz, "2024-01-01T00:00:00.0000005Z", "2024-01-01T00:00:00Z"),
-            (Timestamptz, "2024-01-01T00:00:00.0000015Z", "2024-01-01T00:00:00.000002Z"),
+            (Timestamptz, "1999-12-31T23:59:59.999999000Z", "1999-12-31T23:59:59.999999Z"),
+            (Timestamptz, "2024-01-01T00:00:00.000000000000000Z", "2024-01-01T00:00:00Z"),
             (Date, "0001-01-01", "0001-01-01"),
             (Boolean, "true", "true"),
             (Boolean, "false", "false"),
@@ -255,7 +386,10 @@ mod tests {
                     "2024-01-01T24:00:00Z",
                     "2024-01-01T00:60:00Z",
                     "2024-01-01T00:00:61Z",
+                    "2016-12-31T23:59:60Z",
                     "2024-01-01T00:00:60.1Z",
+                    "1999-12-31T23:59:59.9999996Z",
+                    "2024-01-01T00:00:00.000000000000001Z",
                     "2024-01-01T00:00:00.Z",
                     "2024-01-01T00:00:00,5Z",
                     "2024-01-01T00:00:00+00",
@@ -272,6 +406,13 @@ mod tests {
                     "+024-01-01T00:00:00Z",
                 ],
             ),
+            (KeyType::Varchar(Some(3)), &["abcd", "abc ", "a\0"]),
+            (KeyType::Smallint, &["32768", "-32769", "1.0"]),
+            (KeyType::Numeric, &["", "1e2", "NaN", "Infinity", "+1", ".5"]),
+            (KeyType::TimestamptzEpoch, &["", "1e9", "0.0000001", "253402300800", "9223372036854775807", "now", "1."]),
+            (KeyType::TimestamptzEpochMs, &["0.0001", "2024-01-01T00:00:00Z"]),
+            (KeyType::TimestamptzLenient, &["2024-01-01T00:00", "2024-01-01", "2024-01-01T00:00+1", "2024-01-01T00Z"]),
+            (KeyType::Timestamp, &["2024-01-01T00:00:00Z", "2024-01-01T00:00", "2024-01-01T00:00:00+00:00"]),
             (Date, &["", "2024-1-1", "20240101", "2024-01-01 ", "2024/01/01", "today", "0000-01-01"]),
             (Boolean, &["", "t", "TRUE", "1", "yes"]),
         ] {
@@ -283,6 +424,41 @@ mod tests {
 
     #[test]
     fn errors_say_what_is_expected() {
-        assert_eq!(LiteralError(KeyType::Date).to_string(), "expected a date such as 2024-02-29");
+        let error = |key_type, text: &str| put_literal(key_type, text.as_bytes(), &mut Vec::new()).unwrap_err();
+        let date = error(KeyType::Date, "today");
+        assert_eq!(
+            (date, &*date.to_string()),
+            (LiteralError::Form(KeyType::Date), "expected a date such as 2024-02-29")
+        );
+        let time = |text| error(KeyType::Timestamptz, text);
+        assert_eq!(time("2024-01-01T00:00:00.0000001Z"), LiteralError::Finer);
+        assert_eq!(time("2016-12-31T23:59:60Z"), LiteralError::LeapSecond);
+        assert_eq!(time("2016-12-31T23:59:60.0000001Z"), LiteralError::LeapSecond);
+    }
+
+    #[test]
+    fn versions_have_the_order_of_finer_times() {
+        let version = |text: &str| {
+            let mut version = Vec::new();
+            put_version(KeyType::Timestamptz, text.as_bytes(), &mut version).map(|()| version)
+        };
+        let ascending = [
+            "1999-12-31T23:59:59.999999Z",
+            "1999-12-31T23:59:59.9999990001Z",
+            "1999-12-31T23:59:59.9999999Z",
+            "2000-01-01T00:00:00Z",
+            "2000-01-01T01:00:00.00000000000001+01:00",
+            "2000-01-01T00:00:00.0000005Z",
+            "2000-01-01T00:00:00.00000051Z",
+            "2000-01-01T00:00:00.000000600Z",
+            "2000-01-01T00:00:00.000001Z",
+        ];
+        let versions = ascending.map(|text| version(text).unwrap());
+        assert!(versions.is_sorted_by(|a, b| a < b), "{versions:?}");
+        assert_eq!(version("2000-01-01T00:00:00.0000006Z").unwrap(), versions[7]);
+        let mut whole = Vec::new();
+        put_literal(KeyType::Timestamptz, b"2000-01-01T00:00:00Z", &mut whole).unwrap();
+        assert_eq!(versions[3], whole);
+        assert_eq!(version("2016-12-31T23:59:60Z"), Err(LiteralError::LeapSecond));
     }
 }

@@ -47,7 +47,18 @@ impl KeyRequest {
             None => (None, piece),
         };
         let (path, key_type) = match rest.iter().rposition(|l| l.is(':')) {
-            Some(at) => (&rest[..at], Some(Letter::text(&rest[at + 1..]).parse::<KeyType>()?)),
+            Some(at) if at > 0 && rest[at - 1].is(':') => {
+                return Err(KeyError::Cast(Letter::text(&rest[..at - 1]), Letter::text(&rest[at + 1..])));
+            }
+            Some(at) => {
+                // A type may hold a colon itself: `timestamptz:epoch`.
+                let before = rest[..at].iter().rposition(|l| l.is(':'));
+                let spelled = before.and_then(|at| Some((at, Letter::text(&rest[at + 1..]).parse::<KeyType>().ok()?)));
+                match spelled {
+                    Some((at, key_type)) => (&rest[..at], Some(key_type)),
+                    None => (&rest[..at], Some(Letter::text(&rest[at + 1..]).parse::<KeyType>()?)),
+                }
+            }
             None => (rest, None),
         };
         if path.is_empty() {
@@ -161,6 +172,8 @@ mod tests {
                 "device=meta.device:text,ts:timestamp with time zone",
                 vec![request("device", &["meta", "device"], Some(Text)), request("ts", &["ts"], Some(Timestamptz))],
             ),
+            ("at:timestamptz:epoch_ms", vec![request("at", &["at"], Some(KeyType::TimestamptzEpochMs))]),
+            ("a:b:varchar(20)", vec![request("a:b", &["a:b"], Some(KeyType::Varchar(Some(20))))]),
             ("/a~1b/c:uuid", vec![request("c", &["a/b", "c"], Some(Uuid))]),
             ("x=/", vec![request("x", &[""], None)]),
             ("/~01", vec![request("~1", &["~1"], None)]),
@@ -190,7 +203,8 @@ mod tests {
             ("/", "the column has no name; write COLUMN=PATH"),
             ("/a~2", "JSON Pointer"),
             ("/a~", "JSON Pointer"),
-            ("a:numeric", "\"numeric\" is not a key type"),
+            ("a:float8", "\"float8\" is not a key type"),
+            ("id::bigint", "\"id::bigint\" is SQL's spelling of a cast: write id:bigint"),
             ("a.id,b.id", "two key columns are named \"id\""),
             ("doc", "cannot be named \"doc\""),
             ("xmin", "cannot be named \"xmin\""),

@@ -2,6 +2,7 @@
 
 mod collection;
 mod date;
+mod decimal;
 mod fault;
 mod key;
 pub mod key_bytes;
@@ -14,9 +15,10 @@ mod receipt;
 mod slot;
 
 pub use collection::{CollectionName, NameError};
+pub use decimal::{is_decimal, put_decimal};
 pub use fault::{Fault, REASONS, Reason};
 pub use key::{KeyColumn, KeyError, KeySpec};
-pub use key_literal::{LiteralError, put_literal};
+pub use key_literal::{LiteralError, put_literal, put_version};
 pub use key_request::KeyRequest;
 pub use key_type::{KEY_TYPES, KeyType};
 pub use position::Position;

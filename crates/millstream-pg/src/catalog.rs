@@ -21,6 +21,10 @@ pub struct Table {
     pub is_partition: bool,
     /// Other tables inherit from it, or it from others (partitions included).
     pub inherits: bool,
+    /// Of a partitioned table, its partitions at any depth that are foreign tables, quoted and with schema.
+    pub foreign_partitions: Vec<String>,
+    /// Of a partitioned table, its partitions at any depth that are unlogged, quoted and with schema.
+    pub unlogged_partitions: Vec<String>,
     /// The owner's name.
     pub owner: String,
     /// The `fillfactor` set for it, in percent.
@@ -36,7 +40,8 @@ pub struct Table {
     pub other_unique: Vec<String>,
     /// Indexes beside those of `unique_indexes`.
     pub other_indexes: i64,
-    /// The user's triggers that are not disabled, foreign keys' own left out.
+    /// The user's triggers that are not disabled, foreign keys' own left out; of a partitioned table also those that
+    /// only a partition has.
     pub triggers: Vec<Trigger>,
     /// Names of rewrite rules.
     pub rules: Vec<String>,
@@ -63,6 +68,8 @@ pub struct Column {
     pub type_name: String,
     /// The type under a domain, or the type itself.
     pub base_type_oid: u32,
+    /// That type as SQL writes it, `numeric(10,2)`.
+    pub base_type_name: String,
     /// The collation, where the type has one: schema and name, such as `pg_catalog` and `C`.
     pub collation: Option<(String, String)>,
     /// Equal under the collation means equal bytes.
@@ -204,6 +211,8 @@ pub async fn table(client: &impl GenericClient, schema: &str, name: &str) -> Res
         persistence: letter(&row, "persistence")?.unwrap_or(' '),
         is_partition: row.try_get("is_partition")?,
         inherits: row.try_get("inherits")?,
+        foreign_partitions: row.try_get("foreign_partitions")?,
+        unlogged_partitions: row.try_get("unlogged_partitions")?,
         owner: row.try_get("owner")?,
         fillfactor: row.try_get("fillfactor")?,
         rows_estimated: row.try_get("rows_estimated")?,
@@ -292,6 +301,7 @@ fn column(row: &Row) -> Result<Column, Error> {
         type_oid: row.try_get("type_oid")?,
         type_name: row.try_get("type_name")?,
         base_type_oid: row.try_get("base_type_oid")?,
+        base_type_name: row.try_get("base_type_name")?,
         collation: collation_schema.zip(collation_name),
         deterministic: row.try_get("deterministic")?,
         not_null: row.try_get("not_null")?,

@@ -196,6 +196,11 @@ fn name_of<T: PartialEq + Copy>(list: &[(&'static str, T)], value: T) -> &'stati
 fn text_settings(text: &str) -> Result<Said, Error> {
     if url::is_url(text) {
         url::parse(text)
+    } else if url::lacks_scheme(text) {
+        Err(Error::settings_hint(
+            "the database's URL does not begin with postgres://",
+            "give it as postgres://USER@HOST:PORT/DB or \"host=.. dbname=..\"",
+        ))
     } else if text.contains('=') {
         keyvalue::parse(text)
     } else if text.is_empty() {

@@ -200,6 +200,11 @@ impl Error {
             Error::Server { sqlstate, .. } if sqlstate == "2BP01" => {
                 Some("drop what depends on it first; psql names it when it is told to drop the same".to_owned())
             }
+            Error::Server { kind: ErrorKind::Config, sqlstate, .. } if ["21", "42"].contains(&&sqlstate[..2]) => Some(
+                "look at the columns, constraints and triggers of the table and at the SQL of your command; if nothing \
+                 there explains it, please report it"
+                    .to_owned(),
+            ),
             Error::Server { kind, .. } => kind.hint().map(str::to_owned),
             Error::Lost { .. } | Error::Driver { .. } => None,
         }

@@ -4,6 +4,9 @@ use crate::error::ErrorKind;
 
 /// What a SQLSTATE means.
 ///
+/// Class 42 and 21 are the user's: nearly every statement holds names of the user's tables, columns and types, or an
+/// expression from the command line, and the code does not say which part is wrong.
+///
 /// A class PostgreSQL does not define can only come from `raise .. using errcode` in a user's trigger or function:
 /// it is that user's way to refuse data.
 pub fn kind_of(sqlstate: &str) -> ErrorKind {
@@ -14,12 +17,20 @@ pub fn kind_of(sqlstate: &str) -> ErrorKind {
 /// What a driver error means.
 pub fn classify(error: &tokio_postgres::Error) -> ErrorKind {
     if let Some(db) = error.as_db_error() {
-        // A row that a row-level security policy refuses has the code of a missing right; the place it is raised
+        let kind = kind_of(db.code().code());
+        // A policy and a trigger that refuse a row may use the code of a missing right; the place where it is raised
         // tells them apart whatever the server's language.
-        if db.code().code() == "42501" && db.routine() == Some("ExecWithCheckOptions") {
-            return ErrorKind::DataRefused;
-        }
-        return kind_of(db.code().code());
+        let raised = |routine: &str| db.routine() == Some(routine);
+        let refuses = match kind {
+            ErrorKind::Rights if db.code().code() == "42501" => {
+                raised("ExecWithCheckOptions") || raised("exec_stmt_raise") && in_users_function(db.where_())
+            }
+            ErrorKind::Bug | ErrorKind::NotFound | ErrorKind::Exists | ErrorKind::Config => {
+                in_users_function(db.where_())
+            }
+            _ => false,
+        };
+        return if refuses { ErrorKind::DataRefused } else { kind };
     }
     let text = error.to_string();
     if LOSSES.iter().any(|loss| text.starts_with(loss)) {
@@ -27,6 +38,18 @@ pub fn classify(error: &tokio_postgres::Error) -> ErrorKind {
     }
     ErrorKind::Bug
 }
+
+/// Whether an error was raised inside a function of the user's, which a row has called: a trigger, a constraint, a
+/// generated column. What is wrong there is no fault of our statement, whatever the code.
+///
+/// Every language of the server calls a procedural language `PL/..` in the context of an error.
+fn in_users_function(context: Option<&str>) -> bool {
+    let ours = |line: &str| OUR_FUNCTIONS.iter().any(|name| line.contains(name));
+    context.unwrap_or_default().lines().any(|line| line.contains("PL/") && !ours(line))
+}
+
+/// Parts of the names of functions that Millstream itself makes: an error there is about our statements.
+const OUR_FUNCTIONS: &[&str] = &[".millstream_walk(", ".change_", ".distinct_walk(", ".distinct_values("];
 
 /// How the driver begins its text where the connection broke; it does not show its kinds. Its other errors (a value of
 /// the wrong type, a message that cannot be encoded or was not expected) are our misuse and must not be tried again.
@@ -52,7 +75,7 @@ const KINDS: &[(&str, ErrorKind)] = &[
     ("0Z", ErrorKind::Bug),
     ("10", ErrorKind::DataRefused),
     ("20", ErrorKind::DataRefused),
-    ("21", ErrorKind::Bug),
+    ("21", ErrorKind::Config),
     ("22", ErrorKind::DataRefused),
     ("23", ErrorKind::DataRefused),
     ("24", ErrorKind::Bug),
@@ -76,7 +99,7 @@ const KINDS: &[(&str, ErrorKind)] = &[
     ("40002", ErrorKind::DataRefused),
     ("40003", ErrorKind::Transient),
     ("40P01", ErrorKind::Deadlock),
-    ("42", ErrorKind::Bug),
+    ("42", ErrorKind::Config),
     ("42501", ErrorKind::Rights),
     ("42701", ErrorKind::Exists),
     ("42703", ErrorKind::NotFound),
@@ -145,17 +168,41 @@ mod tests {
             ("42501", ErrorKind::Rights),
             ("42P01", ErrorKind::NotFound),
             ("42P07", ErrorKind::Exists),
-            ("42601", ErrorKind::Bug),
+            ("42601", ErrorKind::Config),
             ("22P02", ErrorKind::DataRefused),
             ("23505", ErrorKind::DataRefused),
             ("54000", ErrorKind::DataRefused),
             ("54001", ErrorKind::DataRefused),
             ("P0001", ErrorKind::DataRefused),
             ("XX001", ErrorKind::ServerFault),
-            ("21000", ErrorKind::Bug),
+            ("21000", ErrorKind::Config),
+            ("42939", ErrorKind::Config),
+            ("42P10", ErrorKind::Config),
+            ("34000", ErrorKind::Bug),
         ] {
             assert_eq!(kind_of(code), kind, "{code}");
         }
+    }
+
+    #[test]
+    fn only_functions_of_the_user_refuse_data() {
+        for context in [
+            "PL/pgSQL function public.check_it() line 1 at RAISE",
+            "PL/pgSQL-Funktion check_it() Zeile 1 bei RAISE",
+            "SQL statement \"select 1\"\nPL/Perl function \"check_it\"",
+            "PL/pgSQL function check_it() line 1 at RAISE\nSQL statement \"insert\"\n\
+             PL/pgSQL function pg_temp_3.millstream_walk(text[]) line 9 at SQL statement",
+        ] {
+            assert!(in_users_function(Some(context)), "{context}");
+        }
+        for context in [
+            "JSON data, line 1: {",
+            "SQL statement \"insert\"\nPL/pgSQL function pg_temp_3.millstream_walk(text[]) line 9 at SQL statement",
+            "PL/pgSQL function millstream.change_7_record() line 9 at SQL statement",
+        ] {
+            assert!(!in_users_function(Some(context)), "{context}");
+        }
+        assert!(!in_users_function(None));
     }
 
     #[test]

@@ -28,7 +28,7 @@ async fn refusals_have_their_kind_and_keep_row_values_to_themselves() {
         ("set role reader; insert into secured values ('other', 'secret')", ErrorKind::DataRefused),
         ("reset role; select * from nowhere", ErrorKind::NotFound),
         ("create table t ()", ErrorKind::Exists),
-        ("selec 1", ErrorKind::Bug),
+        ("selec 1", ErrorKind::Config),
         ("begin read only; create table x ()", ErrorKind::ReadOnly),
         ("rollback; set statement_timeout = 1; select pg_sleep(60)", ErrorKind::Cancelled),
     ] {

@@ -13,10 +13,12 @@ pub enum Feature {
     Pgbench,
     /// The `psql` program.
     Psql,
+    /// The `pg_dump` and `pg_restore` programs.
+    Dump,
 }
 
 /// Every feature, in the order of the enum.
-pub const FEATURES: &[Feature] = &[Feature::Tls, Feature::Lz4, Feature::Pgbench, Feature::Psql];
+pub const FEATURES: &[Feature] = &[Feature::Tls, Feature::Lz4, Feature::Pgbench, Feature::Psql, Feature::Dump];
 
 impl Feature {
     /// Whether a build has it.
@@ -26,6 +28,7 @@ impl Feature {
             Self::Lz4 => installation.accepts(account, "default_toast_compression", "lz4"),
             Self::Pgbench => installation.program("pgbench").is_file(),
             Self::Psql => installation.program("psql").is_file(),
+            Self::Dump => ["pg_dump", "pg_restore"].iter().all(|name| installation.program(name).is_file()),
         }
     }
 }

@@ -2,9 +2,11 @@
 
 use crate::commands::Command;
 use crate::exit::Exit;
+use crate::failure::{self, Failure};
 use crate::output::Format;
 use crate::secret::masked;
 use clap::builder::RangedU64ValueParser;
+use std::ffi::OsString;
 use std::io::Write;
 use std::time::Duration;
 
@@ -20,12 +22,14 @@ Examples:
   millstream collections
   millstream get cities 2950159
   millstream loads --output json
+  millstream help load
 
 Exit codes:
   0    done
   1    done, but there is something to look at: rejects, a missed index
   2    the user, the configuration or the database stood in the way
   70   a bug in millstream
+  129  SIGHUP: the terminal was closed (not under nohup)
   130  Ctrl-C
   143  SIGTERM";
 
@@ -42,7 +46,7 @@ Exit codes:
     disable_help_subcommand = true
 )]
 pub struct Args {
-    /// Form of the data on stdout: text or json
+    /// Form of the data on stdout: text or json; with json an error is one line of JSON on stderr
     #[arg(
         long,
         global = true,
@@ -75,6 +79,23 @@ pub struct TargetArgs {
     pub schema: Option<String>,
 }
 
+/// The words of the command line; `help COMMAND` is read as `COMMAND --help`.
+pub fn typed(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.remove(1);
+        words.push("--help".into());
+    }
+    words
+}
+
+/// Whether `--output json` is among the words, which has to be known also where they are wrong.
+pub fn asks_for_json(words: &[OsString]) -> bool {
+    let words = words.iter().take_while(|word| *word != "--");
+    let pairs = words.clone().zip(words.clone().skip(1));
+    pairs.into_iter().any(|(flag, value)| flag == "--output" && value == "json")
+        || words.into_iter().any(|word| word == "--output=json")
+}
+
 /// Prints help and version on stdout, a wrong command line on stderr.
 pub fn explain(error: &clap::Error) -> std::process::ExitCode {
     if !error.use_stderr() {
@@ -82,10 +103,22 @@ pub fn explain(error: &clap::Error) -> std::process::ExitCode {
         let _ = error.print();
         return Exit::Done.into();
     }
+    if failure::prints_as_json() {
+        wrong_use(&error.render().to_string()).print();
+        return Exit::Error.into();
+    }
     let text = error.render();
     let shown = if coloured() { text.ansi().to_string() } else { text.to_string() };
     let _ = std::io::stderr().write_all(masked(&shown).as_bytes());
     Exit::Error.into()
+}
+
+/// What clap says of a wrong command line, as a failure: its first lines, and its tips and the usage as the way out.
+fn wrong_use(text: &str) -> Failure {
+    let (problem, rest) = text.split_once("\n\n").unwrap_or((text, ""));
+    let problem = problem.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let rest: Vec<&str> = rest.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    Failure::user(problem).hint(rest.join("; "))
 }
 
 /// Whether stderr is a terminal that knows colours, and nobody asked for none: <https://no-color.org>.

@@ -11,6 +11,8 @@ pub enum Exit {
     Error,
     /// Our bug (`EX_SOFTWARE` in sysexits.h).
     Bug,
+    /// SIGHUP: the terminal was closed.
+    HungUp,
     /// Ctrl-C.
     Interrupted,
     /// SIGTERM.
@@ -19,7 +21,8 @@ pub enum Exit {
 
 /// Every exit, in the order of the enum.
 #[cfg(test)]
-const EXITS: &[Exit] = &[Exit::Done, Exit::Findings, Exit::Error, Exit::Bug, Exit::Interrupted, Exit::Terminated];
+const EXITS: &[Exit] =
+    &[Exit::Done, Exit::Findings, Exit::Error, Exit::Bug, Exit::HungUp, Exit::Interrupted, Exit::Terminated];
 
 impl Exit {
     /// The code that the shell sees; above 128 it is 128 and the number of the signal.
@@ -29,6 +32,7 @@ impl Exit {
             Self::Findings => 1,
             Self::Error => 2,
             Self::Bug => 70,
+            Self::HungUp => 129,
             Self::Interrupted => 130,
             Self::Terminated => 143,
         }
@@ -53,6 +57,6 @@ mod tests {
     #[test]
     fn codes_are_the_documented_ones() {
         let codes: Vec<u8> = EXITS.iter().map(|exit| exit.code()).collect();
-        assert_eq!(codes, [0, 1, 2, 70, 130, 143]);
+        assert_eq!(codes, [0, 1, 2, 70, 129, 130, 143]);
     }
 }

@@ -6,6 +6,20 @@ use millstream_engine::StopReason;
 use millstream_pg::ErrorKind;
 use std::error::Error;
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether failures are printed for programs: one for the process, because a panic has nobody to ask.
+static AS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// Whether failures are printed as JSON.
+pub fn prints_as_json() -> bool {
+    AS_JSON.load(Ordering::Relaxed)
+}
+
+/// Has every failure printed as one line of JSON from now on.
+pub fn print_as_json() {
+    AS_JSON.store(true, Ordering::Relaxed);
+}
 
 /// What ends a command early: a sentence, what caused it, where, and the way out.
 #[derive(Debug)]
@@ -15,6 +29,7 @@ pub struct Failure {
     causes: Vec<String>,
     place: Option<String>,
     hint: Option<String>,
+    load_id: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +103,13 @@ impl Failure {
         self
     }
 
+    /// Adds the number of the load that it is about.
+    #[must_use]
+    pub fn of_load(mut self, load_id: i64) -> Self {
+        self.load_id = Some(load_id);
+        self
+    }
+
     /// How the process ends.
     pub fn exit(&self) -> Exit {
         match self.end {
@@ -102,11 +124,28 @@ impl Failure {
             return;
         }
         // With stderr closed there is nobody left to tell.
-        let _ = std::io::stderr().write_all(self.to_string().as_bytes());
+        let text = if prints_as_json() { format!("{}\n", self.json()) } else { self.to_string() };
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+
+    /// The same for programs: what is not known is null.
+    fn json(&self) -> serde_json::Value {
+        fn shown(text: Option<&String>) -> Option<std::borrow::Cow<'_, str>> {
+            text.map(|text| masked(text))
+        }
+        serde_json::json!({
+            "error": masked(&self.message),
+            "causes": self.causes.iter().map(|cause| masked(cause)).collect::<Vec<_>>(),
+            "where": shown(self.place.as_ref()),
+            "hint": shown(self.hint.as_ref()),
+            "code": self.exit().code(),
+            "load_id": self.load_id,
+        })
     }
 
     fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { end: End::Shown(exit), message: message.into(), causes: Vec::new(), place: None, hint: None }
+        let (causes, place, hint, load_id) = (Vec::new(), None, None, None);
+        Self { end: End::Shown(exit), message: message.into(), causes, place, hint, load_id }
     }
 }
 
@@ -135,8 +174,10 @@ impl From<millstream_pg::Error> for Failure {
 impl From<millstream_engine::Error> for Failure {
     fn from(error: millstream_engine::Error) -> Self {
         let mut failure = Self::judged(&error, error.kind(), error.hint());
+        failure.load_id = error.load_id();
         match error {
             millstream_engine::Error::Stopped(StopReason::Terminated) => failure.end = End::Shown(Exit::Terminated),
+            millstream_engine::Error::Stopped(StopReason::HungUp) => failure.end = End::Shown(Exit::HungUp),
             millstream_engine::Error::Stopped(_) => failure.end = End::Shown(Exit::Interrupted),
             _ => {}
         }
@@ -217,6 +258,20 @@ mod tests {
              hint: millstream db start\n"
         );
         assert_eq!(failure.exit(), Exit::Error);
+    }
+
+    #[test]
+    fn a_failure_is_one_object_for_programs() {
+        let failure = Failure::user("cannot connect to postgres://u:s3@h/db")
+            .because(&std::io::Error::other("connection refused"))
+            .hint("millstream db start")
+            .of_load(7);
+        let expected = serde_json::json!({
+            "error": "cannot connect to postgres://u:***@h/db", "causes": ["connection refused"], "where": null,
+            "hint": "millstream db start", "code": 2, "load_id": 7,
+        });
+        assert_eq!(failure.json(), expected);
+        assert!(!failure.json().to_string().contains('\n'));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod confirmation;
 mod demo;
 mod exit;
 mod failure;
+mod keeper;
 mod key_values;
 mod limits;
 mod output;
@@ -17,6 +18,7 @@ mod quantity;
 mod receipt;
 mod secret;
 mod signal;
+mod source_args;
 mod table;
 mod target;
 
@@ -27,7 +29,11 @@ use failure::Failure;
 
 fn main() -> std::process::ExitCode {
     failure::report_panics();
-    let args = match Args::try_parse() {
+    let typed = args::typed(std::env::args_os().collect());
+    if args::asks_for_json(&typed) {
+        failure::print_as_json();
+    }
+    let args = match Args::try_parse_from(typed) {
         Ok(args) => args,
         Err(error) => return args::explain(&error),
     };

@@ -95,7 +95,7 @@ impl List {
 }
 
 /// Columns of a terminal, 80 where it does not know.
-fn columns(terminal: impl AsFd) -> usize {
+pub fn columns(terminal: impl AsFd) -> usize {
     let size = rustix::termios::tcgetwinsize(terminal).map_or(0, |size| usize::from(size.ws_col));
     if size > 0 { size } else { COLUMNS_DEFAULT }
 }

@@ -1,6 +1,6 @@
 //! The progress of a load on stderr: a bar on a terminal, plain lines elsewhere.
 
-use crate::output::note;
+use crate::output::{columns, note};
 use crate::quantity;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use millstream_engine::{Event, Observer, Tally};
@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 const PLAIN_EVERY: Duration = Duration::from_secs(5);
 /// Time between two looks at the counts for the bar.
 const BAR_EVERY: Duration = Duration::from_millis(100);
+/// Columns of a terminal on which the bar and the time left have no room.
+const NARROW: usize = 50;
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -37,7 +39,7 @@ impl Progress {
             ProgressChoice::None => Self { bar: None, task: None },
             ProgressChoice::Auto if redraws() => {
                 let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-                bar.set_style(style(false));
+                bar.set_style(style(false, false));
                 let task = tokio::spawn(draw(bar.clone(), tally));
                 Self { bar: Some(bar), task: Some(task) }
             }
@@ -72,13 +74,19 @@ fn redraws() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
 }
 
-fn style(known: bool) -> ProgressStyle {
-    let template = if known { "{bar:20} {percent:>3} % {msg}, {eta} left" } else { "{spinner} {msg}" };
+fn style(known: bool, narrow: bool) -> ProgressStyle {
+    // What is wide takes the room that is left, and is cut there: a line that wraps cannot be drawn again.
+    let template = match (known, narrow) {
+        (true, false) => "{bar:20} {percent:>3} % {eta:>4} left, {wide_msg}",
+        (true, true) => "{percent:>3} % {wide_msg}",
+        (false, _) => "{spinner} {wide_msg}",
+    };
     ProgressStyle::with_template(template).expect("the template is a constant that a test draws")
 }
 
 async fn draw(bar: ProgressBar, tally: Arc<Tally>) {
     let begun = Instant::now();
+    let mut styled = (false, false);
     loop {
         tokio::time::sleep(BAR_EVERY).await;
         let (read, total) = tally.input();
@@ -86,7 +94,12 @@ async fn draw(bar: ProgressBar, tally: Arc<Tally>) {
             && bar.length() != Some(total)
         {
             bar.set_length(total);
-            bar.set_style(style(true));
+        }
+        // A terminal may be made narrower at any time.
+        let wanted = (total.is_some(), columns(std::io::stderr()) < NARROW);
+        if styled != wanted {
+            styled = wanted;
+            bar.set_style(style(wanted.0, wanted.1));
         }
         bar.set_position(read);
         bar.set_message(state(&tally, begun.elapsed()));
@@ -173,11 +186,68 @@ mod tests {
 
     #[test]
     fn templates_draw() {
-        for known in [false, true] {
-            let bar = ProgressBar::hidden();
-            bar.set_style(style(known));
-            bar.set_message("x");
-            bar.tick();
+        for (known, narrow, width) in [
+            (false, false, 80),
+            (true, false, 80),
+            (true, false, 50),
+            (true, true, 49),
+            (true, true, 20),
+            (false, true, 20),
+        ] {
+            let lines = Lines { width, drawn: Arc::default() };
+            let drawn = Arc::clone(&lines.drawn);
+            let bar = ProgressBar::with_draw_target(Some(1_000), ProgressDrawTarget::term_like(Box::new(lines)));
+            bar.set_style(style(known, narrow));
+            bar.set_position(999);
+            bar.set_message("123,456,789 documents, 234,567/s, 12.3 GiB, 1,234 rejected".repeat(2));
+            bar.force_draw();
+            let drawn = drawn.lock().unwrap();
+            let longest = drawn.iter().map(|line| console_width(line)).max();
+            assert!(longest.is_some_and(|longest| longest > 10 && longest <= usize::from(width)), "{drawn:?}");
+        }
+    }
+
+    /// Columns of a line that has no escapes of a terminal.
+    fn console_width(line: &str) -> usize {
+        assert!(!line.contains('\u{1b}'), "{line:?}");
+        line.chars().count()
+    }
+
+    /// A terminal that keeps what is drawn.
+    #[derive(Debug)]
+    struct Lines {
+        width: u16,
+        drawn: Arc<std::sync::Mutex<Vec<String>>>,
+    }
+
+    impl indicatif::TermLike for Lines {
+        fn width(&self) -> u16 {
+            self.width
+        }
+        fn move_cursor_up(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, line: &str) -> std::io::Result<()> {
+            self.write_str(line)
+        }
+        fn write_str(&self, text: &str) -> std::io::Result<()> {
+            self.drawn.lock().unwrap().push(text.to_owned());
+            Ok(())
+        }
+        fn clear_line(&self) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn flush(&self) -> std::io::Result<()> {
+            Ok(())
         }
     }
 

@@ -1,11 +1,11 @@
-//! Ctrl-C and SIGTERM: at once by default, in good order for a command that asks for it.
+//! Ctrl-C, SIGTERM and SIGHUP: at once by default, in good order for a command that asks for it.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 /// A signal that follows the first one sooner is the same one: `timeout` sends its signal to the
@@ -26,6 +26,8 @@ impl Signals {
         let failed = |error: std::io::Error| Failure::user("cannot watch for signals").because(&error);
         let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        // Under nohup the command goes on when its terminal is closed.
+        let mut hangup = if hangup_is_ignored() { None } else { Some(signal(SignalKind::hangup()).map_err(failed)?) };
         let (sender, first) = watch::channel(None);
         let orderly = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&orderly);
@@ -35,6 +37,7 @@ impl Signals {
                 let exit = tokio::select! {
                     _ = interrupt.recv() => Exit::Interrupted,
                     _ = terminate.recv() => Exit::Terminated,
+                    () = received(&mut hangup) => Exit::HungUp,
                 };
                 match first_at {
                     _ if !asked.load(Ordering::SeqCst) => exit.now(),
@@ -62,4 +65,19 @@ impl Signals {
             None => std::future::pending().await,
         }
     }
+}
+
+/// Resolves at the next signal; never where it is not watched.
+async fn received(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => _ = signal.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether SIGHUP was ignored when the process began: Linux shows the ignored signals as bits, the first one lowest.
+fn hangup_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).is_some_and(|bits| bits & 1 == 1)
 }

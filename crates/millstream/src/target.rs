@@ -7,7 +7,7 @@ use millstream_engine::store::Schema;
 use millstream_engine::store::collections::{self, Collection};
 use millstream_local::LocalOptions;
 use millstream_model::CollectionName;
-use millstream_pg::{ConnInfo, Connection, Environment, SessionSettings};
+use millstream_pg::{ConnInfo, Connection, Environment, ErrorKind, SessionSettings};
 
 /// Variables that name the database, the first one set wins.
 const DATABASE_VARIABLES: &[&str] = &["MILLSTREAM_DB", "DATABASE_URL"];
@@ -31,6 +31,7 @@ pub enum Purpose {
 /// # Errors
 /// A connection string that cannot be read, a local server that cannot be started.
 pub async fn resolve(args: &TargetArgs, purpose: Purpose) -> Result<ConnInfo, Failure> {
+    check_schema(schema(args).name())?;
     let environment = Environment::from_process();
     let conninfo = match named(args, purpose, &environment) {
         Some((text, said_by)) => parse(text, &environment).map_err(|failure| failure.at(said_by))?,
@@ -59,11 +60,27 @@ fn local(server: &millstream_local::Running) -> Result<ConnInfo, Failure> {
     Ok(ConnInfo::parse(&server.url(), &Environment::from_variables([]))?)
 }
 
+/// Whether the user's work goes to the server that Millstream itself starts.
+pub fn is_local_server(args: &TargetArgs) -> bool {
+    named(args, Purpose::Work, &Environment::from_process()).is_none()
+}
+
 /// The schema of our tables.
 pub fn schema(args: &TargetArgs) -> Schema {
     let variable = Environment::from_process();
     let name = args.schema.as_deref().or_else(|| set(&variable, SCHEMA_VARIABLE));
     Schema::new(name.unwrap_or(SCHEMA_DEFAULT))
+}
+
+/// Refuses the names that the server keeps for itself.
+fn check_schema(name: &str) -> Result<(), Failure> {
+    if name.starts_with("pg_") || name == "information_schema" {
+        return Err(Failure::user(format!(
+            "schema {name} cannot hold Millstream's tables: PostgreSQL reserves the name"
+        ))
+        .hint("choose a name that does not begin with pg_, as in --schema millstream"));
+    }
+    Ok(())
 }
 
 /// The connection string and who said it.
@@ -103,8 +120,7 @@ impl Database {
     /// # Errors
     /// Tables of a version that we do not know, missing rights.
     pub async fn open(args: &TargetArgs) -> Result<Option<Self>, Failure> {
-        let is_local = named(args, Purpose::Work, &Environment::from_process()).is_none();
-        if is_local && millstream_local::status(&LocalOptions::default())?.major.is_none() {
+        if is_local_server(args) && millstream_local::status(&LocalOptions::default())?.major.is_none() {
             note("target: the local server, which has not been made yet");
             return Ok(None);
         }
@@ -141,10 +157,20 @@ impl Database {
         Ok((database, collection))
     }
 
-    /// Connects to a target that was found before.
+    /// Connects to a target that was found before, and binds our tables there if they were restored or copied.
+    ///
+    /// # Errors
+    /// The server's; a restored schema that cannot be bound.
     pub async fn connect(args: &TargetArgs, conninfo: &ConnInfo) -> Result<Self, Failure> {
-        let connection = millstream_pg::connect(conninfo, &SessionSettings::control()).await?;
-        Ok(Self { connection, schema: schema(args) })
+        let mut connection = millstream_pg::connect(conninfo, &SessionSettings::control()).await?;
+        let schema = schema(args);
+        match schema.bind(&mut connection.client).await {
+            Ok(bound) => bound.iter().for_each(|bound| note(&bound.to_string())),
+            // Who may not bind may still read what is bound; if it is not, the command says so.
+            Err(error) if [ErrorKind::Rights, ErrorKind::ReadOnly].contains(&error.kind()) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(Self { connection, schema })
     }
 
     /// The collection of a name, where our tables are there.

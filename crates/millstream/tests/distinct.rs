@@ -72,3 +72,17 @@ async fn columns_of_a_key_are_walked_in_its_order() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_cannot_steer_the_terminal() {
+    let db = millstream_testkit::database().await;
+    let (url, client) = (db.url(), db.client().await);
+    millstream(&["load", "-", "--into", "public.odd", "--key", "id:text", "--db", &url]).ends(0);
+    client.batch_execute(r"insert into public.odd values (E'a\x1b]0;owned\x07\tb', '{}')").await.unwrap();
+    let shown = "a\\u{1b}]0;owned\\u{7}\\tb\n";
+    assert_eq!(millstream(&["distinct", "odd", "id", "--db", &url]).ends(0).stdout, shown);
+    let counted = millstream(&["distinct", "odd", "id", "--count", "--db", &url]).ends(0).stdout;
+    assert_eq!(counted, format!("1\t{shown}"));
+    let json = millstream(&["distinct", "odd", "id", "--output", "json", "--db", &url]).ends(0).json();
+    assert_eq!(json, serde_json::json!(["a\u{1b}]0;owned\u{7}\tb"]));
+}

@@ -2,8 +2,11 @@
 
 use crate::process::{Run, command, run};
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
 
 /// A home of its own for a local server, which is stopped at the end.
 struct Home {
@@ -93,4 +96,112 @@ async fn psql_is_told_how_to_connect() {
     let run = home.run(&["db", "psql", "-X", "-A", "-t", "-c", "select 6 * 7"]).ends(0);
     assert_eq!(run.stdout, "42\n");
     assert_eq!(home.run(&["db", "psql", "-X", "-c", "select nonsense"]).code, 1, "psql's own exit code");
+}
+
+/// Kills the server's first process, as the kernel does when memory is short.
+fn kill_server(home: &Home) {
+    let pid = home.json(&["db", "status"], 0)["server"]["pid"].to_string();
+    assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+}
+
+/// The first line of a command's stderr that begins so, or a panic at its end.
+fn wait_for(told: &mut impl BufRead, beginning: &str) -> String {
+    let mut all = String::new();
+    loop {
+        let mut line = String::new();
+        assert!(told.read_line(&mut line).unwrap() > 0, "no line {beginning} in {all}");
+        if line.starts_with(beginning) {
+            return line;
+        }
+        all.push_str(&line);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_local_server_that_dies_under_a_load_is_started_again_and_one_that_was_stopped_is_not() {
+    let home = Home::new();
+    let bin = millstream_testkit::default_build().await.installation.bin.to_str().unwrap();
+    home.run(&["db", "start", "--postgres-bin", bin]).ends(0);
+    let mut loading =
+        command(&["load", "-", "--into", "kept", "--key", "id:bigint", "--format", "ndjson", "--output", "json"]);
+    let loading = loading.env("MILLSTREAM_HOME", home.path());
+    let mut loading = loading.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut documents = loading.stdin.take().unwrap();
+    let mut told = BufReader::new(loading.stderr.take().unwrap());
+    documents.write_all(b"{\"id\":1}\n").unwrap();
+    wait_for(&mut told, "load ");
+    let client = millstream_testkit::connect(home.run(&["db", "url"]).ends(0).stdout.trim()).await;
+    while client.query_one("select count(*) from public.kept", &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    kill_server(&home);
+    wait_for(&mut told, "warning: the local server had died and was started again (1 of 3)");
+    documents.write_all(b"{\"id\":2}\n").unwrap();
+    drop(documents);
+    let mut rest = String::new();
+    told.read_to_string(&mut rest).unwrap();
+    let output = loading.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{rest}");
+    let receipt: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&receipt["read"], &receipt["finished"]), (&json!(2), &json!(true)), "{receipt}");
+
+    let mut loading = command(&["load", "-", "--into", "kept", "--key", "id:bigint", "--format", "ndjson"]);
+    let loading = loading.env("MILLSTREAM_HOME", home.path());
+    let mut loading = loading.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(loading.stderr.take().unwrap());
+    loading.stdin.as_mut().unwrap().write_all(b"{\"id\":3}\n").unwrap();
+    wait_for(&mut told, "load ");
+    home.run(&["db", "stop"]).ends(0);
+    wait_for(&mut told, "the local server was stopped; start it with: millstream db start");
+    assert_eq!(home.json(&["db", "status"], 1)["state"], "stopped");
+    loading.kill().unwrap();
+    loading.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verify_and_refresh_begin_again_where_the_local_server_dies() {
+    let home = Home::new();
+    let bin = millstream_testkit::default_build().await.installation.bin.to_str().unwrap();
+    home.run(&["db", "start", "--postgres-bin", bin]).ends(0);
+    let file = home.dir.path().join("a.ndjson");
+    std::fs::write(&file, "{\"id\":1}\n{\"id\":2}\n").unwrap();
+    let file = file.to_str().unwrap();
+    home.run(&["load", file, "--into", "kept", "--key", "id:bigint"]).ends(0);
+    home.run(&["publish", "kept", "--as", "kept_read"]).ends(0);
+    let held = home.dir.path().join("held");
+    for (args, point, printed) in [
+        (&["verify", file, "--into", "kept", "--key", "id"][..], "chunk-read", "2 equal"),
+        (&["refresh", "kept_read", "--way", "swap"], "refresh-locked", "kept_read: 2 rows by swap"),
+    ] {
+        let mut running = command(args);
+        let running = running.env("MILLSTREAM_HOME", home.path());
+        let running = running.env("MILLSTREAM_FAILPOINTS", format!("{point}=wait:{}", held.display()));
+        let running = running.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        while !held.exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        kill_server(&home);
+        while home.run(&["db", "status", "--output", "json"]).json()["state"] != "running" {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        std::fs::remove_file(&held).unwrap();
+        let output = running.wait_with_output().unwrap();
+        let (shown, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert_eq!(output.status.code(), Some(0), "{told}");
+        assert!(shown.contains(printed) && told.contains("started again (1 of 3)"), "{shown}{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_else_may_hold_the_lock_of_the_local_server() {
+    let home = Home::new();
+    let bin = millstream_testkit::default_build().await.installation.bin.to_str().unwrap();
+    std::fs::create_dir(home.path()).unwrap();
+    // Made by an earlier version.
+    std::fs::write(home.path().join("lock"), "").unwrap();
+    std::fs::set_permissions(home.path().join("lock"), PermissionsExt::from_mode(0o644)).unwrap();
+    std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    home.run(&["db", "start", "--postgres-bin", bin]).ends(0);
+    let mode = std::fs::metadata(home.path().join("lock")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 }

@@ -27,5 +27,7 @@ mod refresh_moment;
 mod refresh_plan;
 mod refusals;
 mod signals;
+mod sources;
 mod stream;
+mod strict;
 mod verify;

@@ -39,6 +39,21 @@ pub fn command(args: &[&str]) -> Command {
     command
 }
 
+/// The same, ended by SIGHUP as in a terminal, also where the tests run under `nohup`.
+pub fn command_in_terminal(args: &[&str]) -> Command {
+    let plain = command(args);
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP").arg(plain.get_program()).args(plain.get_args());
+    for (name, value) in plain.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
 /// Runs a command to its end.
 pub fn run(command: &mut Command) -> Run {
     let Output { status, stdout, stderr } = command.output().expect("the binary starts");

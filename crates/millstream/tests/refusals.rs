@@ -28,6 +28,57 @@ fn a_wrong_command_line_is_exit_2_with_the_way_to_help() {
 }
 
 #[test]
+fn help_is_a_command_too() {
+    for command in [&["load"][..], &["db", "start"], &[]] {
+        let asked = millstream(&[&["help"], command].concat()).ends(0);
+        assert_eq!(asked.stdout, millstream(&[command, &["--help"]].concat()).ends(0).stdout);
+    }
+    assert!(millstream(&["help", "laod"]).ends(2).stderr.contains("laod"));
+}
+
+/// The last line of stderr as JSON.
+fn json_error(run: &crate::process::Run) -> serde_json::Value {
+    assert_eq!(run.stdout, "");
+    let last = run.stderr.lines().last().unwrap_or_default();
+    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {run:?}"))
+}
+
+#[test]
+fn with_json_an_error_is_an_object_too() {
+    for args in [
+        &["colections", "--output", "json"][..],
+        &["--output=json", "get", "events"],
+        &["load", "a.ndjson", "--colour", "--output", "json"],
+        &["help", "laod", "--output", "json"],
+    ] {
+        let run = millstream(args).ends(2);
+        let error = json_error(&run);
+        assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
+        assert_eq!((&error["code"], &error["load_id"]), (&2.into(), &serde_json::Value::Null));
+        assert!(error["error"].as_str().is_some_and(|text| !text.is_empty() && !text.contains('\n')), "{error}");
+        assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("--help")), "{error}");
+    }
+    let error = json_error(&millstream(&["collections", "--db", NOBODY, "--output", "json"]).ends(2));
+    assert!(error["error"].as_str().is_some_and(|text| text.starts_with("cannot connect to 127.0.0.1:1")), "{error}");
+    assert!(error["causes"].is_array() && error["hint"].is_string(), "{error}");
+    let error =
+        json_error(&millstream(&["load", "nowhere.ndjson", "--into", "a", "--key", "id", "--output", "json"]).ends(2));
+    assert_eq!(error["error"], "cannot open nowhere.ndjson");
+    assert_eq!(error["causes"][0], "No such file or directory (os error 2)");
+}
+
+#[test]
+fn a_schema_that_postgresql_reserves_is_refused() {
+    for (args, variable) in
+        [(&["--schema", "pg_x"][..], ""), (&[], "pg_catalog"), (&["--schema", "information_schema"], "")]
+    {
+        let mut asked = command(&[&["collections", "--db", NOBODY], args].concat());
+        let run = run(asked.env("MILLSTREAM_SCHEMA", variable)).ends(2);
+        assert!(run.stderr.starts_with("error: schema ") && run.stderr.contains("reserves"), "{run:?}");
+    }
+}
+
+#[test]
 fn help_and_version_go_to_stdout() {
     let version = millstream(&["--version"]).ends(0);
     assert_eq!(version.stdout, concat!("millstream ", env!("CARGO_PKG_VERSION"), "\n"));
@@ -74,6 +125,10 @@ fn a_bad_connection_string_is_exit_2_without_its_password() {
         "host=127.0.0.1 password=hunter2 colour=red",
         "mysql://me:hunter2@127.0.0.1/shop",
         "postgres://me:hunter2@[::1/shop",
+        "me:hunter2@127.0.0.1/shop",
+        "me:hunter2@127.0.0.1/shop?sslmode=disable",
+        "postgres://me:pass@hunter2@127.0.0.1/shop",
+        "postgres://me:pass/hunter2@127.0.0.1/shop",
         "host=127.0.0.1 password='hunter2",
     ] {
         let typed = millstream(&["collections", "--db", url]).ends(2);

@@ -1,6 +1,6 @@
 //! Ctrl-C and SIGTERM while a command waits.
 
-use crate::process::{command, millstream};
+use crate::process::{command, command_in_terminal, millstream};
 use millstream_testkit::database;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -41,14 +41,52 @@ fn signals_end_a_waiting_command_with_their_code() {
     // Connections are accepted by the system and never answered.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("postgres://me@{}/shop?connect_timeout=0", silent.local_addr().unwrap());
-    for (signal, code) in [("INT", 130), ("TERM", 143)] {
-        let mut waiting = command(&["collections", "--db", &url]).stderr(Stdio::piped()).spawn().unwrap();
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        let mut waiting = command_in_terminal(&["collections", "--db", &url]).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(waiting.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert!(line.starts_with("target: "), "{line}");
         let kill = Command::new("kill").args(["-s", signal, &waiting.id().to_string()]).status();
         assert!(kill.unwrap().success());
         assert_eq!(waiting.wait().unwrap().code(), Some(code));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_whose_terminal_is_closed_ends_in_good_order_but_not_under_nohup() {
+    let db = database().await;
+    let url = db.url();
+    for (nohup, code) in [(false, 129), (true, 0)] {
+        let args = ["load", "-", "--into", "public.hung", "--key", "id:bigint", "--format", "ndjson", "--db", &url];
+        let mut loading = command_in_terminal(&args);
+        if nohup {
+            let binary = command(&args);
+            loading = Command::new("nohup");
+            loading.arg(binary.get_program()).args(binary.get_args());
+        }
+        let loading = loading.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut loading = loading.spawn().unwrap();
+        let mut documents = loading.stdin.take().unwrap();
+        documents.write_all(b"{\"id\":1}\n").unwrap();
+        let mut told = BufReader::new(loading.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.starts_with("load ") {
+            line.clear();
+            assert!(told.read_line(&mut line).unwrap() > 0, "it says when it begins");
+        }
+        let kill = Command::new("kill").args(["-s", "HUP", &loading.id().to_string()]).status();
+        assert!(kill.unwrap().success());
+        if nohup {
+            documents.write_all(b"{\"id\":2}\n").unwrap();
+            drop(documents);
+        }
+        let mut rest = String::new();
+        told.read_to_string(&mut rest).unwrap();
+        let mut receipt = String::new();
+        loading.stdout.take().unwrap().read_to_string(&mut receipt).unwrap();
+        assert_eq!(loading.wait().unwrap().code(), Some(code), "{rest}");
+        assert!(receipt.starts_with("receipt of load "), "{receipt}");
+        assert_eq!(rest.contains("stopping: "), !nohup, "{rest}");
     }
 }
 
@@ -70,6 +108,11 @@ async fn a_stream_that_was_stopped_is_promised_only_what_it_can_have() {
         while !line.starts_with("load ") {
             line.clear();
             assert!(told.read_line(&mut line).unwrap() > 0, "it says when it begins");
+        }
+        let committed = "select coalesce(sum(n.read), 0)::bigint from millstream.lane n
+                         join millstream.load l using (load_id) where l.state = 'running'";
+        while db.client().await.query_one(committed, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
         let kill = Command::new("kill").args(["-s", "INT", &loading.id().to_string()]).status();
         assert!(kill.unwrap().success());

@@ -1,5 +1,6 @@
 //! A lane's share of a chunk.
 
+use crate::error::Error;
 use crate::merge::Member;
 use bytes::Bytes;
 use millstream_model::{Fault, Position};
@@ -33,6 +34,14 @@ pub(crate) struct RejectedDocument {
     pub(crate) bytes: Bytes,
     /// Length of the whole document.
     pub(crate) whole_bytes: u64,
+}
+
+impl RejectedDocument {
+    /// For a load that may reject none.
+    pub(crate) fn to_error(&self) -> Error {
+        let Self { position, line, fault, .. } = self;
+        Error::Rejected { position: *position, line: *line, fault: fault.to_string() }
+    }
 }
 
 /// A lane's share of a chunk, possibly empty: every lane sees every chunk, in order, so that the

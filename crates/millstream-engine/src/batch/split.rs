@@ -72,7 +72,7 @@ impl Splitter {
                 continue;
             }
             let part = &mut parts[usize::from(self.lane_of_slot[slot.index()])];
-            part.bytes_read += u64::from(frame.len);
+            part.bytes_read += frame.whole_bytes();
             match judged {
                 Ok(tombstone) => push_row(part, frame, &self.key, &self.version, tombstone),
                 Err(fault) => part.rejects.push(reject(chunk, frame, position, fault)),
@@ -106,8 +106,7 @@ fn push_row(part: &mut Part, frame: &Frame, key: &[u8], version: &[u8], tombston
 fn reject(chunk: &Chunk, frame: &Frame, position: Position, fault: Fault) -> RejectedDocument {
     let start = frame.start as usize;
     let whole = chunk.bytes.slice(start..start + frame.len as usize);
-    let whole_bytes = frame.broken.as_ref().and_then(|b| b.truncated_from).unwrap_or(u64::from(frame.len));
-    RejectedDocument { position, line: frame.line, fault, bytes: kept_bytes(whole), whole_bytes }
+    RejectedDocument { position, line: frame.line, fault, bytes: kept_bytes(whole), whole_bytes: frame.whole_bytes() }
 }
 
 /// The bytes of a rejected document that are kept: a copy, so that a reject does not hold its

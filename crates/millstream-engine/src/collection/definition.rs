@@ -1,7 +1,7 @@
 //! The statement that makes a collection's table.
 
 use crate::durability::Durability;
-use millstream_model::{CollectionName, KeyColumn, KeySpec, KeyType};
+use millstream_model::{CollectionName, KeyColumn, KeySpec};
 use millstream_pg::{quote_identifier, quote_qualified};
 
 /// Percent of a page that inserts fill. With a full page an update moves its row to another page and
@@ -39,8 +39,8 @@ pub fn definition(
 /// The definitions of the key's columns. Text is in byte order, which is the order of batches.
 pub(crate) fn key_columns(key: &KeySpec) -> Vec<String> {
     let definition = |column: &KeyColumn| {
-        let collate = if column.key_type == KeyType::Text { " collate \"C\"" } else { "" };
-        format!("{} {}{collate} not null", quote_identifier(&column.name), column.key_type.sql_name())
+        let collate = if column.key_type.is_text() { " collate \"C\"" } else { "" };
+        format!("{} {}{collate} not null", quote_identifier(&column.name), column.key_type.column())
     };
     key.columns.iter().map(definition).collect()
 }
@@ -49,6 +49,7 @@ pub(crate) fn key_columns(key: &KeySpec) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::durability::DURABILITIES;
+    use millstream_model::KeyType;
 
     #[test]
     fn names_are_quoted_and_text_is_in_byte_order() {

@@ -2,9 +2,9 @@
 
 use crate::error::Error;
 use crate::request::LoadRequest;
-use millstream_model::{KEY_TYPES, KeyColumn, KeySpec, KeyType};
+use millstream_model::{KeyColumn, KeySpec, KeyType};
 use millstream_pg::catalog::{Column, Table};
-use millstream_pg::quote_qualified;
+use millstream_pg::{quote_identifier, quote_qualified};
 
 /// Settles the key against a table that is there, and lists what deserves a warning.
 ///
@@ -26,7 +26,7 @@ pub(super) fn check(
     if let Some((problem, hint)) = kind(table).or_else(|| persistence(request, table, known.is_some())) {
         return Err(refuse(problem, hint));
     }
-    let key = key_of_table(request, table).map_err(|(problem, hint)| refuse(problem, hint))?;
+    let key = key_of_table(request, table, known).map_err(|(problem, hint)| refuse(problem, hint))?;
     if let Some(known) = known
         && known.columns.iter().map(|c| (&c.name, &c.path)).ne(key.columns.iter().map(|c| (&c.name, &c.path)))
     {
@@ -50,6 +50,12 @@ pub(super) fn check(
 
 /// Why documents cannot wait in segments for the table.
 fn no_segments(table: &Table) -> Option<(String, String)> {
+    if is_partitioned(table) {
+        return Some((
+            "it is partitioned: a document that waits in a segment may fit no partition once it is merged".into(),
+            "leave out --layout log".into(),
+        ));
+    }
     if table.row_security.enabled {
         return Some((
             "it has row-level security, which does not reach documents that wait in segments".into(),
@@ -107,7 +113,14 @@ pub(super) fn joins(table: &Table) -> bool {
 pub(super) fn judges(table: &Table) -> bool {
     let generated = table.columns.iter().any(|c| c.generated);
     let keyed = table.unique_indexes.len() > 1 || !table.other_unique.is_empty() || table.other_indexes > 0;
-    generated || keyed || !(table.checks.is_empty() && table.foreign_keys.is_empty() && table.triggers.is_empty())
+    let key = conflict_key(table);
+    let domain = table.columns.iter().any(|c| key.contains(&c.name) && is_domain(c));
+    // A partition may have constraints and indexes of its own.
+    is_partitioned(table)
+        || generated
+        || keyed
+        || domain
+        || !(table.checks.is_empty() && table.foreign_keys.is_empty() && table.triggers.is_empty())
 }
 
 /// A reason not to load into a table, with the way out.
@@ -116,10 +129,20 @@ type Obstacle = fn(&Table) -> Option<(String, String)>;
 /// What makes a table unfit whatever the key.
 const OBSTACLES: &[Obstacle] = &[doc_column, other_columns, row_security, rules, rights];
 
+/// Whether rows go into partitions. A primary key of a partitioned table holds the partition key: PostgreSQL sees to it.
+pub(super) fn is_partitioned(table: &Table) -> bool {
+    table.kind == 'p'
+}
+
 fn kind(table: &Table) -> Option<(String, String)> {
+    if let Some(partition) = table.foreign_partitions.first() {
+        return Some((
+            format!("its partition {partition} is a foreign table, into which nothing can be merged"),
+            format!("load into a table without it: alter table {} detach partition {partition}", table.name),
+        ));
+    }
     let kind = match table.kind {
-        'r' => return None,
-        'p' => "a partitioned table",
+        'r' | 'p' => return None,
         'v' => "a view",
         'm' => "a materialized view",
         'f' => "a foreign table",
@@ -131,6 +154,18 @@ fn kind(table: &Table) -> Option<(String, String)> {
 /// A promise is kept by a table of its kind only.
 fn persistence(request: &LoadRequest, table: &Table, known: bool) -> Option<(String, String)> {
     let name = quote_qualified(&table.schema, &table.name);
+    if is_partitioned(table) && request.durability.unlogged {
+        return Some((
+            "it is partitioned, which is not unlogged as a whole".into(),
+            "leave out --durability unlogged".into(),
+        ));
+    }
+    if let Some(partition) = table.unlogged_partitions.first() {
+        return Some((
+            format!("its partition {partition} is unlogged: a crash of the server empties it"),
+            format!("alter table {partition} set logged"),
+        ));
+    }
     match (table.persistence == 'u', request.durability.unlogged) {
         (true, false) if known => Some((
             "it is unlogged: a crash of the server empties it".into(),
@@ -204,8 +239,9 @@ fn rights(table: &Table) -> Option<(String, String)> {
     })
 }
 
-/// The key of the request with the types of the table's columns.
-fn key_of_table(request: &LoadRequest, table: &Table) -> Result<KeySpec, (String, String)> {
+/// The key of the request with the types of the table's columns. How documents spell values the request says, or else
+/// the collection's record.
+fn key_of_table(request: &LoadRequest, table: &Table, known: Option<&KeySpec>) -> Result<KeySpec, (String, String)> {
     let asked: Vec<&str> = request.key.iter().map(|k| k.column.as_str()).collect();
     let found = conflict_key(table);
     if found.is_empty() {
@@ -227,12 +263,17 @@ fn key_of_table(request: &LoadRequest, table: &Table) -> Result<KeySpec, (String
             let asked = request.key.iter().find(|k| k.column == *name).expect("the names are the same");
             let column = table.columns.iter().find(|c| c.name == *name).expect("a key column is a column");
             let key_type = key_type(table, column)?;
-            match asked.key_type {
-                Some(other) if other != key_type => Err((
-                    format!("its column {name} is of type {}, not {}", column.type_name, other.sql_name()),
+            let known = known.and_then(|known| known.columns.iter().find(|c| c.name == *name)).map(|c| c.key_type);
+            let known = known.filter(|known| known.column() == key_type);
+            match asked.key_type.or(known) {
+                Some(other) if other.column() != key_type => Err((
+                    format!("its column {name} is of type {}, not {}", column.type_name, other.column()),
                     "leave the type out: an existing collection's types win".into(),
                 )),
-                _ => Ok(KeyColumn { name: name.clone(), path: asked.path.clone(), key_type }),
+                other => {
+                    let key_type = other.unwrap_or(key_type);
+                    Ok(KeyColumn { name: name.clone(), path: asked.path.clone(), key_type })
+                }
             }
         })
         .collect::<Result<_, _>>()?;
@@ -245,15 +286,28 @@ fn conflict_key(table: &Table) -> &[String] {
 }
 
 fn key_type(table: &Table, column: &Column) -> Result<KeyType, (String, String)> {
-    let known = KEY_TYPES.iter().copied().find(|t| catalog_name(*t) == column.type_name);
-    let Some(key_type) = known else {
-        let names: Vec<&str> = KEY_TYPES.iter().map(|t| t.sql_name()).collect();
+    let (qualified, name) = (quote_qualified(&table.schema, &table.name), quote_identifier(&column.name));
+    if column.generated {
         return Err((
-            format!("its key column {} is of type {}", column.name, column.type_name),
-            format!("a key is made of {}", names.join(", ")),
+            format!("its key column {} is generated, so that it cannot be written", column.name),
+            format!("alter table {qualified} alter column {name} drop expression"),
+        ));
+    }
+    if column.identity == Some('a') {
+        return Err((
+            format!("its key column {} is an identity that takes no values of its own (generated always)", column.name),
+            format!("alter table {qualified} alter column {name} set generated by default"),
+        ));
+    }
+    let Ok(key_type) = column.base_type_name.parse::<KeyType>() else {
+        let rounds = column.base_type_name.starts_with("numeric(") || column.base_type_name.starts_with("timestamp(");
+        let why = if rounds { ", which rounds" } else { "" };
+        return Err((
+            format!("its key column {} is of type {}{why}", column.name, column.type_name),
+            format!("a key is made of {}, and of domains over them", KeyType::names()),
         ));
     };
-    if key_type == KeyType::Text && !column.deterministic {
+    if key_type.is_text() && !column.deterministic {
         return Err((
             format!("its key column {} takes different texts for equal", column.name),
             format!("alter table {} alter column {} type text collate \"C\"", table.name, column.name),
@@ -262,9 +316,9 @@ fn key_type(table: &Table, column: &Column) -> Result<KeyType, (String, String)>
     Ok(key_type)
 }
 
-/// What the server's `format_type` calls the type.
-fn catalog_name(key_type: KeyType) -> &'static str {
-    if key_type == KeyType::Timestamptz { "timestamp with time zone" } else { key_type.sql_name() }
+/// Whether a column's type is a domain, which may refuse values of the type under it.
+fn is_domain(column: &Column) -> bool {
+    column.type_oid != column.base_type_oid
 }
 
 fn warnings(table: &Table) -> Vec<String> {
@@ -281,6 +335,10 @@ fn warnings(table: &Table) -> Vec<String> {
     }
     let key = conflict_key(table);
     for column in table.columns.iter().filter(|c| key.contains(&c.name)) {
+        if is_domain(column) {
+            let (name, domain) = (&column.name, &column.type_name);
+            warnings.push(format!("key column {name} is of domain {domain}; what it refuses becomes a reject"));
+        }
         if column.collation.as_ref().is_some_and(|(_, name)| name != "C") {
             warnings
                 .push(format!("key column {} is not in collation \"C\", which is up to twice as fast", column.name));

@@ -30,10 +30,14 @@ pub struct Collection {
     pub key: KeySpec,
     /// Whether the table held no row when it was looked at.
     pub empty: bool,
+    /// The file that held its rows then; `None` for a partitioned table.
+    pub file: Option<u32>,
     /// Whether rows can be updated by a join with the staged keys.
     pub joins: bool,
     /// Whether constraints or triggers judge what is stored.
     pub judges: bool,
+    /// Whether rows go into partitions.
+    pub partitioned: bool,
     /// Its CHECK constraints.
     pub checks: Vec<Check>,
     /// Whether older documents than a tombstone of the collection may come.
@@ -67,6 +71,7 @@ pub struct Plan {
     pub version: Option<String>,
     pub(crate) joins: bool,
     pub(crate) judges: bool,
+    pub(crate) partitioned: bool,
     pub(crate) mode: Mode,
 }
 
@@ -80,27 +85,31 @@ pub(crate) async fn plan(
     let name = &request.collection;
     match catalog::table(&control.client, &name.schema, &name.table).await? {
         Some(mut table) => {
-            let (mode, version) = settle(&control.client, schema, request, Some(table.oid), feed).await?;
+            let Settled { mode, version, warning } =
+                settle(&control.client, schema, request, Some(table.oid), feed).await?;
             // A change record's triggers change nothing and refuse nothing.
             table.triggers.retain(|trigger| !trigger.name.starts_with(TRIGGER_PREFIX));
             let known = store::known_collection(&control.client, schema, table.oid).await?;
             let (key, mut warnings) = fitness::check(request, &table, known.as_ref())?;
+            warnings.extend(warning);
             let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
             let checks = table_checks(control, request, &table, &mut warnings).await?;
             let (joins, judges) = (fitness::joins(&table), fitness::judges(&table) || !checks.is_empty());
             if request.layout.appends && (judges || !joins) {
                 return Err(fitness::not_appendable(request));
             }
-            Ok(Plan { key, reasons, ddl: None, warnings, checks, version, joins, judges, mode })
+            let partitioned = fitness::is_partitioned(&table);
+            Ok(Plan { key, reasons, ddl: None, warnings, checks, version, joins, judges, partitioned, mode })
         }
         None => {
-            let (mode, version) = settle(&control.client, schema, request, None, feed).await?;
-            let (key, reasons) = infer(request, feed).await?;
+            let Settled { mode, version, warning } = settle(&control.client, schema, request, None, feed).await?;
+            let (key, reasons, mut warnings) = infer(request, feed).await?;
+            warnings.extend(warning);
             let columns = format!("{}, doc jsonb not null", key_columns(&key).join(", "));
             let checks = check::spell(&control.client, name, &columns, &request.checks).await?;
             let ddl = definition(name, &key, request.durability, control.server.lz4, &checks);
-            let (warnings, judges) = (Vec::new(), !checks.is_empty());
-            Ok(Plan { key, reasons, ddl: Some(ddl), warnings, checks, version, joins: true, judges, mode })
+            let (joins, judges, partitioned) = (true, !checks.is_empty(), false);
+            Ok(Plan { key, reasons, ddl: Some(ddl), warnings, checks, version, joins, judges, partitioned, mode })
         }
     }
 }
@@ -130,7 +139,7 @@ async fn table_checks(
     Ok(asked)
 }
 
-/// Makes or checks the collection's table and settles its key.
+/// Makes or checks the collection's table and settles its key. `made_table` becomes the table that this call made.
 ///
 /// # Errors
 /// [`Error::Collection`] when a table is there that does not fit, [`Error::Key`] when the key's
@@ -141,16 +150,18 @@ pub(crate) async fn prepare(
     request: &LoadRequest,
     feed: &mut Feed,
     observer: &dyn Observer,
+    made_table: &mut Option<u32>,
 ) -> Result<Collection, Error> {
     let mut plan = plan(control, schema, request, feed).await?;
     let name = &request.collection;
-    if let Some(ddl) = &plan.ddl
-        && !create(control, schema, name, ddl, &plan.key).await?
-    {
-        plan = self::plan(control, schema, request, feed).await?;
-        if let Some(ddl) = &plan.ddl {
-            // No table after all: something else has its name, which the server tells best.
-            control.client.batch_execute(ddl).await?;
+    if let Some(ddl) = &plan.ddl {
+        *made_table = create(control, schema, name, ddl, &plan.key).await?;
+        if made_table.is_none() {
+            plan = self::plan(control, schema, request, feed).await?;
+            if let Some(ddl) = &plan.ddl {
+                // No table after all: something else has its name, which the server tells best.
+                control.client.batch_execute(ddl).await?;
+            }
         }
     }
     observer.event(Event::Key(plan.reasons));
@@ -174,8 +185,14 @@ pub(crate) async fn prepare(
     }
     check::enforce(control, name, table, &plan.checks, observer).await?;
     let checks = check::checks(&control.client, table).await?;
-    let exists = format!("select exists (select from {})", quote_qualified(&name.schema, &name.table));
-    let filled: bool = control.client.query_one(&exists, &[]).await?.get(0);
+    let file = "select pg_catalog.pg_relation_filenode($1::pg_catalog.oid)";
+    // First, so that whoever empties the table from now on is noticed by its batches.
+    let file = control.client.query_one(file, &[&table]).await?.get(0);
+    let quoted = quote_qualified(&name.schema, &name.table);
+    let filled = store::any_row(&control.client, &quoted).await?;
+    if !filled && let Some(told) = store::start_over(&mut control.client, schema, table, &quoted).await? {
+        observer.event(Event::Warning(told));
+    }
     let mode = agreed(control, schema, table, request, plan.mode).await?;
     let guarded = guarded(control, schema, table, &mode).await?;
     Ok(Collection {
@@ -184,14 +201,16 @@ pub(crate) async fn prepare(
         key: plan.key,
         checks,
         empty: !filled,
+        file,
         joins: plan.joins,
         judges: plan.judges,
+        partitioned: plan.partitioned,
         mode,
     })
 }
 
 /// Makes the table and remembers it as ours, both or neither, so that no other load and no later run
-/// finds a table that no load has made. `false` when another load has made it at the same moment:
+/// finds a table that no load has made. `None` when another load has made it at the same moment:
 /// its key types win.
 async fn create(
     control: &mut Connection,
@@ -199,16 +218,17 @@ async fn create(
     name: &CollectionName,
     ddl: &str,
     key: &KeySpec,
-) -> Result<bool, Error> {
+) -> Result<Option<u32>, Error> {
     let transaction = control.client.transaction().await?;
     match transaction.batch_execute(ddl).await {
-        Err(e) if e.code().is_some_and(|code| ["42P07", "42710", "23505"].contains(&code.code())) => return Ok(false),
+        Err(e) if e.code().is_some_and(|code| ["42P07", "42710", "23505"].contains(&code.code())) => return Ok(None),
         other => other?,
     }
     let table = made(&transaction, name).await?;
+    store::forget_waiting(&transaction, schema, name).await?;
     store::remember_collection(&transaction, schema, table, name, key, false).await?;
     transaction.commit().await?;
-    Ok(true)
+    Ok(Some(table))
 }
 
 /// The OID of a table that was there a moment ago.
@@ -223,8 +243,8 @@ async fn made(client: &impl GenericClient, name: &CollectionName) -> Result<u32,
         .oid)
 }
 
-/// The key with types from the documents where the request leaves them open.
-async fn infer(request: &LoadRequest, feed: &mut Feed) -> Result<(KeySpec, Vec<String>), Error> {
+/// The key with types from the documents where the request leaves them open, why each has its type, and warnings.
+async fn infer(request: &LoadRequest, feed: &mut Feed) -> Result<(KeySpec, Vec<String>, Vec<String>), Error> {
     let typed: Option<Vec<KeyColumn>> = request
         .key
         .iter()
@@ -232,14 +252,14 @@ async fn infer(request: &LoadRequest, feed: &mut Feed) -> Result<(KeySpec, Vec<S
         .collect();
     if let Some(columns) = typed {
         let reasons = columns.iter().map(|c| describe(c, "as given")).collect();
-        return Ok((KeySpec { columns }, reasons));
+        return Ok((KeySpec { columns }, reasons, Vec::new()));
     }
     let sample = feed.sample().await?;
     let documents =
         sample.iter().flat_map(|chunk| chunk.frames.iter().filter(|f| f.broken.is_none()).map(|f| chunk.document(f)));
     let inferred = decode::infer(documents, &request.key)?;
     let reasons = inferred.spec.columns.iter().zip(&inferred.reasons).map(|(c, why)| describe(c, why)).collect();
-    Ok((inferred.spec, reasons))
+    Ok((inferred.spec, reasons, inferred.warnings))
 }
 
 /// The mode as the collection compares versions, old tombstones forgotten first where that is asked for.
@@ -272,20 +292,28 @@ async fn guarded(control: &Connection, schema: &Schema, table: u32, mode: &Mode)
     }
     let sql = schema.sql("select exists (select from {schema}.tombstone where table_oid = $1 and version_of = $2)");
     let any: bool = control.client.query_one(&sql, &[&table, &mode.paths_text()]).await?.get(0);
-    Ok(any || mode.tombstone().is_some())
+    Ok(any || mode.tombstone().is_some() || store::is_deleting(&control.client, schema, table).await?)
 }
 
-/// The mode with the type of its version, and why: where the request leaves it open, the collection's own, or else
-/// told from the documents.
+/// The mode with the type of its version.
+pub(crate) struct Settled {
+    pub(crate) mode: Mode,
+    /// The type and why, where the mode compares versions.
+    version: Option<String>,
+    warning: Option<String>,
+}
+
+/// Settles the type of the mode's version: where the request leaves it open, it is the collection's own, or else told
+/// from the documents.
 pub(crate) async fn settle(
     client: &Client,
     schema: &Schema,
     request: &LoadRequest,
     table_oid: Option<u32>,
     feed: &mut Feed,
-) -> Result<(Mode, Option<String>), Error> {
+) -> Result<Settled, Error> {
     let mode = request.mode.clone();
-    let Some(wanted) = mode.version().cloned() else { return Ok((mode, None)) };
+    let Some(wanted) = mode.version().cloned() else { return Ok(Settled { mode, version: None, warning: None }) };
     let path = wanted.path_text();
     let known = match table_oid {
         Some(table_oid) => {
@@ -293,15 +321,30 @@ pub(crate) async fn settle(
         }
         None => None,
     };
+    let mut warning = None;
     let (version_type, why) = match (mode.version_type(), known) {
         (Some(given), _) => (given, "as given".to_owned()),
         (None, Some(known)) => (known, "the collection's own type".to_owned()),
         (None, None) => match infer_version(request, &wanted, feed).await? {
-            Some(told) => told,
-            None => return Ok((mode, Some(format!("{path} (there is no document)")))),
+            Some((version_type, why)) => {
+                warning = (version_type == VersionType::default()).then(|| compared_as_text(&path));
+                (version_type, why)
+            }
+            None => {
+                let version = Some(format!("{path} (there is no document)"));
+                return Ok(Settled { mode, version, warning });
+            }
         },
     };
-    Ok((mode.with_version_type(version_type), Some(format!("{version_type} from {path} ({why})"))))
+    let version = Some(format!("{version_type} from {path} ({why})"));
+    Ok(Settled { mode: mode.with_version_type(version_type), version, warning })
+}
+
+fn compared_as_text(path: &str) -> String {
+    format!(
+        "versions at {path} are compared as text, in which 1.9.0 is newer than 1.10.0: \
+         if they are numbers, times or dates, say so with newest:{path}:TYPE"
+    )
 }
 
 /// `None` where nothing is read, so that nothing is compared.
@@ -326,5 +369,5 @@ async fn infer_version(
 }
 
 fn describe(column: &KeyColumn, why: &str) -> String {
-    format!("{} {} from {} ({why})", column.name, column.key_type.sql_name(), column.path.join("."))
+    format!("{} {} from {} ({why})", column.name, column.key_type, column.path.join("."))
 }

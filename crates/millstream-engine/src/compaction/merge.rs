@@ -120,7 +120,7 @@ impl Merge {
         client.batch_execute(&format!("lock table {} in row exclusive mode", self.table)).await?;
         let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
         if client.query_one(oid, &[&self.table]).await?.get::<_, u32>(0) != self.table_oid {
-            return Err(Error::BrokenOff("the collection was renamed just now"));
+            return Err(Error::TableMoved { collection: self.collection.clone() });
         }
         let keys = client.execute(&self.sql(range, empty), &[]).await?;
         failpoint::hit("range-merged").await?;

@@ -1,12 +1,11 @@
 //! What a merge mode wants of a document besides its key: its version, and whether it deletes.
 
-use super::decimal::put_decimal;
-use super::value;
+use super::value::{self, Unfit};
 use super::walk::Found;
 use crate::limits::VERSION_BYTES_MAX;
 use crate::merge::{Mode, VersionType};
 use millstream_model::key_bytes::put_text;
-use millstream_model::{Fault, KeyRequest, KeyType, Reason};
+use millstream_model::{Fault, KeyRequest, KeyType, LiteralError, Reason, put_literal, put_version};
 
 /// The paths of a mode, which stand behind those of the key.
 #[derive(Debug, Clone)]
@@ -47,12 +46,12 @@ impl Extra {
         let mut found = found.iter();
         if let Some(wanted) = self.mode.version() {
             let found = found.next().unwrap_or(&Found::Missing);
-            put_version(wanted, self.version_type, document, found, scratch, version)?;
+            judge_version(wanted, self.version_type, document, found, scratch, version)?;
         }
         let deletes = match (&self.deleting, found.next()) {
             (Some(deleting), Some(found)) => {
                 self.text.clear();
-                value::put_typed(KeyType::Text, document, found, scratch, &mut self.text).is_ok()
+                value::put_typed(KeyType::Text, document, found, scratch, &mut self.text, put_literal).is_ok()
                     && self.text == *deleting
             }
             _ => false,
@@ -64,7 +63,7 @@ impl Extra {
     }
 }
 
-fn put_version(
+fn judge_version(
     wanted: &KeyRequest,
     version_type: VersionType,
     document: &[u8],
@@ -73,28 +72,28 @@ fn put_version(
     version: &mut Vec<u8>,
 ) -> Result<(), Fault> {
     let start = version.len();
-    let unfit = match version_type {
-        VersionType::Key(key_type) => value::put_typed(key_type, document, found, scratch, version).is_err(),
-        VersionType::Numeric => {
-            !value::spelled(document, found, scratch).is_some_and(|text| put_decimal(text, version))
-        }
-    };
+    let put = value::put_typed(version_type.0, document, found, scratch, version, put_version);
     let bytes = version.len() - start;
-    if unfit || bytes > VERSION_BYTES_MAX {
-        version.truncate(start);
-        return Err(if unfit { unfit_version(wanted, version_type, found) } else { long_version(wanted, bytes) });
-    }
-    Ok(())
+    let fault = match put {
+        Ok(()) if bytes <= VERSION_BYTES_MAX => return Ok(()),
+        Ok(()) => long_version(wanted, bytes),
+        Err(unfit) => unfit_version(wanted, version_type, found, &unfit),
+    };
+    version.truncate(start);
+    Err(fault)
 }
 
 #[cold]
-fn unfit_version(wanted: &KeyRequest, version_type: VersionType, found: &Found) -> Fault {
+fn unfit_version(wanted: &KeyRequest, version_type: VersionType, found: &Found, unfit: &Unfit) -> Fault {
     let path = wanted.path_text();
     let fault = |reason, detail| Fault::new(reason, detail);
-    match found {
-        Found::Missing => fault(Reason::VersionMissing, format!("version: nothing at {path}")),
-        Found::Null => fault(Reason::VersionMissing, format!("version: null at {path}")),
-        found => {
+    match (found, unfit) {
+        (Found::Missing, _) => fault(Reason::VersionMissing, format!("version: nothing at {path}")),
+        (Found::Null, _) => fault(Reason::VersionMissing, format!("version: null at {path}")),
+        (_, Unfit::Literal(error @ LiteralError::LeapSecond)) => {
+            fault(Reason::VersionType, format!("version: {error}, at {path}"))
+        }
+        (found, _) => {
             let (expected, what) = (version_type.expectation(), value::kind_with_article(found));
             fault(Reason::VersionType, format!("version: expected {expected}, found {what} that is none at {path}"))
         }

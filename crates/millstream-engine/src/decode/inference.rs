@@ -15,6 +15,8 @@ pub struct Inference {
     pub spec: KeySpec,
     /// Per column, why it has its type, such as `998 strings, missing in 2 of 1000 documents`.
     pub reasons: Vec<String>,
+    /// What deserves a warning.
+    pub warnings: Vec<String>,
 }
 
 /// Why a type could not be chosen.
@@ -82,8 +84,8 @@ pub enum InferenceError {
 }
 
 /// Chooses the type of every column that has none: all whole numbers within bigint make it bigint,
-/// all RFC 3339 times timestamptz, all UUIDs uuid, all booleans boolean; anything else, also a
-/// mixture, is text. Looks at the first [`INFERENCE_DOCUMENTS`] documents; those that cannot be
+/// all RFC 3339 times in whole microseconds timestamptz, all UUIDs uuid, all booleans boolean; anything
+/// else, also a mixture, is text. Looks at the first [`INFERENCE_DOCUMENTS`] documents; those that cannot be
 /// stored have no say.
 ///
 /// # Errors
@@ -95,6 +97,7 @@ pub fn infer<'d>(
     let look = Look::at(documents, requests, Kind::of);
     let mut typed = requests.to_vec();
     let mut reasons = Vec::with_capacity(requests.len());
+    let mut warnings = Vec::new();
     for (request, tally) in typed.iter_mut().zip(&look.tallies) {
         if request.key_type.is_some() {
             reasons.push("as given".to_owned());
@@ -103,9 +106,12 @@ pub fn infer<'d>(
         look.require_documents(request)?;
         request.key_type = Some(tally.key_type().ok_or_else(|| nothing(request, tally, &look.usable))?);
         reasons.push(tally.to_string());
+        if tally.has_times_beyond_timestamptz() {
+            warnings.push(finer_times(request));
+        }
     }
     let spec = KeySpec::from_requests(&typed)?;
-    Ok(Inference { spec, reasons })
+    Ok(Inference { spec, reasons, warnings })
 }
 
 /// Chooses the type of a version as [`infer`] does that of a key, and tells why, but a number is one also where it
@@ -177,6 +183,14 @@ impl<'d> Look<'d> {
     }
 }
 
+fn finer_times(request: &KeyRequest) -> String {
+    format!(
+        "key column {} is text: some of its times are finer than a microsecond or leap seconds, which PostgreSQL would \
+         store as other times; as text, two spellings of one moment are two keys",
+        request.column
+    )
+}
+
 fn nothing(request: &KeyRequest, tally: &Tally, usable: &[&[u8]]) -> InferenceError {
     let (path, documents) = (request.path_text(), usable.len());
     let seen = |kind: Kind| tally.count_of(kind) > 0;
@@ -209,7 +223,13 @@ mod tests {
         for (documents, key_type, reason) in [
             (&[r#"{"a":1}"#, r#"{"a":-9223372036854775808}"#, r#"{"a":1e3}"#][..], Bigint, "3 whole numbers"),
             (&[r#"{"a":1}"#, r#"{"a":9223372036854775808}"#], Text, "1 whole number, 1 other number"),
-            (&[r#"{"a":1}"#, r#"{"a":1.0}"#], Text, "1 whole number, 1 other number"),
+            (&[r#"{"a":1}"#, r#"{"a":1.0}"#], Bigint, "2 whole numbers"),
+            (&[r#"{"a":1}"#, r#"{"a":1.5}"#], Text, "1 whole number, 1 other number"),
+            (
+                &[r#"{"a":"2024-01-01T00:00:00Z"}"#, r#"{"a":"2024-01-01T00:00:00.0000001Z"}"#],
+                Text,
+                "1 RFC 3339 time, 1 time finer than microseconds",
+            ),
             (&[r#"{"a":1}"#, r#"{"a":"1"}"#], Text, "1 whole number, 1 string"),
             (
                 &[r#"{"a":1}"#, "{}", "{}", r#"{"a":null}"#, r#"{"a":[]}"#],
@@ -247,12 +267,18 @@ mod tests {
             infer_version(documents.iter().map(|d| d.as_bytes()), wanted).map_err(|error| error.to_string())
         };
         use KeyType::{Bigint, Text, Timestamptz};
-        let key = VersionType::Key;
+        let key = VersionType;
         for (documents, expected, reason) in [
             (&[r#"{"v":9}"#, r#"{"v":"10"}"#, "{}"][..], key(Bigint), "2 whole numbers, 1 document without it"),
-            (&[r#"{"v":9.5}"#, r#"{"v":1e1}"#], VersionType::Numeric, "1 whole number, 1 other number"),
-            (&[r#"{"v":"9.50"}"#], VersionType::Numeric, "1 other number"),
-            (&[r#"{"v":9223372036854775808}"#], VersionType::Numeric, "1 other number"),
+            (&[r#"{"v":9.5}"#, r#"{"v":1e1}"#], VersionType(KeyType::Numeric), "1 whole number, 1 other number"),
+            (&[r#"{"v":"9.50"}"#], VersionType(KeyType::Numeric), "1 other number"),
+            (&[r#"{"v":9}"#, r#"{"v":1.0}"#], VersionType(KeyType::Numeric), "1 whole number, 1 other number"),
+            (
+                &[r#"{"v":"2024-01-01T00:00:00.000Z"}"#, r#"{"v":"2024-01-01T02:00:00.0000001+02:00"}"#],
+                key(Timestamptz),
+                "1 RFC 3339 time, 1 time finer than microseconds",
+            ),
+            (&[r#"{"v":9223372036854775808}"#], VersionType(KeyType::Numeric), "1 other number"),
             (&[r#"{"v":"2024-01-01T00:00:00Z"}"#], key(Timestamptz), "1 RFC 3339 time"),
             (&[r#"{"v":"2024-01-01"}"#], key(Text), "1 string"),
         ] {

@@ -3,7 +3,6 @@
 //! What passes here, jsonb accepts; what does not is either refused by jsonb too or falls under a
 //! named limit (nesting, expanded numbers, size, index entry) or the strict literals of keys.
 
-mod decimal;
 mod extra;
 mod flaw;
 mod inference;
@@ -195,6 +194,13 @@ mod tests {
             ("a:bigint", r#"{"a":"0012"}"#, &["12"]),
             ("a:bigint", r#"{"a":1e2}"#, &["100"]),
             ("a:bigint", r#"{"a":-0}"#, &["0"]),
+            ("a:bigint", r#"{"a":-1.00}"#, &["-1"]),
+            ("a:smallint", r#"{"a":1e0}"#, &["1"]),
+            ("a:integer", r#"{"a":12.50e1}"#, &["125"]),
+            ("a:numeric", r#"{"a":1.50e1}"#, &["15"]),
+            ("a:numeric", r#"{"a":"0.10"}"#, &["0.1"]),
+            ("a:timestamptz:epoch", r#"{"a":1.7092080005e9}"#, &["2024-02-29T12:00:00.5Z"]),
+            ("a:varchar(2)", r#"{"a":"\u00e9x"}"#, &["éx"]),
             ("a:boolean,b:boolean", r#"{"a":"true","b":false}"#, &["true", "false"]),
             ("b:integer,a:text", r#"{"a":"x","b":7}"#, &["7", "x"]),
             ("x=a.0:text,y=a.-1:text", r#"{"a":["f",[],"l"]}"#, &["f", "l"]),
@@ -334,9 +340,21 @@ mod tests {
             ),
             (
                 "a:integer",
-                r#"{"a":1.0}"#,
+                r#"{"a":1.5}"#,
                 KeyType,
                 "key column \"a\": expected a whole number from -2147483648 to 2147483647 (integer), found another number at a",
+            ),
+            (
+                "a:bigint",
+                r#"{"a":"1.0"}"#,
+                KeyType,
+                "key column \"a\": expected a whole number from -9223372036854775808 to 9223372036854775807 (bigint), found another string at a",
+            ),
+            (
+                "a:varchar(2)",
+                r#"{"a":"abc"}"#,
+                Reason::KeyTooLong,
+                "key column \"a\": expected at most 2 characters (varchar(2)), found more at a",
             ),
             ("a:boolean", r#"{"a":1}"#, KeyType, "key column \"a\": expected true or false, found a number at a"),
             (

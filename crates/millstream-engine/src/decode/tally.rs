@@ -1,10 +1,9 @@
 //! What kinds of values were seen at a path, and the types that they make.
 
-use super::decimal::is_decimal;
 use super::walk::Found;
 use super::{text, value};
 use crate::merge::VersionType;
-use millstream_model::{KeyType, put_literal};
+use millstream_model::{KeyType, LiteralError, is_decimal, put_literal};
 
 /// What a value could be as a key or a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +11,8 @@ pub(super) enum Kind {
     Whole,
     Number,
     Time,
+    FinerTime,
+    LeapSecond,
     Uuid,
     String,
     Boolean,
@@ -25,6 +26,8 @@ const KINDS: &[(Kind, &str, &str)] = &[
     (Kind::Whole, "whole number", "whole numbers"),
     (Kind::Number, "other number", "other numbers"),
     (Kind::Time, "RFC 3339 time", "RFC 3339 times"),
+    (Kind::FinerTime, "time finer than microseconds", "times finer than microseconds"),
+    (Kind::LeapSecond, "leap second", "leap seconds"),
     (Kind::Uuid, "UUID", "UUIDs"),
     (Kind::String, "string", "strings"),
     (Kind::Boolean, "boolean", "booleans"),
@@ -36,7 +39,6 @@ const KINDS: &[(Kind, &str, &str)] = &[
 impl Kind {
     pub(super) fn of(document: &[u8], found: &Found) -> Self {
         let mut key = Vec::new();
-        let mut is = |key_type, text: &[u8]| put_literal(key_type, text, &mut key).is_ok();
         match found {
             Found::Missing => Self::Missing,
             Found::Null => Self::Null,
@@ -45,17 +47,19 @@ impl Kind {
             Found::Number(range) => {
                 let mut spelling = Vec::new();
                 super::number::put_spelling(&document[range.clone()], &mut spelling);
-                Self::of_number(&spelling)
+                Self::of_number(value::whole(&spelling).unwrap_or(&spelling))
             }
             Found::String { range, .. } => {
                 let mut plain = Vec::new();
                 text::put_unescaped(&document[range.clone()], &mut plain);
-                if is(KeyType::Timestamptz, &plain) {
-                    Self::Time
-                } else if is(KeyType::Uuid, &plain) {
-                    Self::Uuid
-                } else {
-                    Self::String
+                match put_literal(KeyType::Timestamptz, &plain, &mut key) {
+                    Ok(()) => Self::Time,
+                    Err(LiteralError::Finer) => Self::FinerTime,
+                    Err(LiteralError::LeapSecond) => Self::LeapSecond,
+                    Err(_) => match put_literal(KeyType::Uuid, &plain, &mut key) {
+                        Ok(()) => Self::Uuid,
+                        Err(_) => Self::String,
+                    },
                 }
             }
         }
@@ -65,12 +69,12 @@ impl Kind {
     pub(super) fn of_version(document: &[u8], found: &Found) -> Self {
         let mut scratch = Vec::new();
         match (Self::of(document, found), value::spelled(document, found, &mut scratch)) {
-            (Self::String, Some(text)) if is_decimal(text) => Self::of_number(text),
+            (Self::String | Self::Whole | Self::Number, Some(text)) if is_decimal(text) => Self::of_number(text),
             (kind, _) => kind,
         }
     }
 
-    /// Of a number as jsonb spells it.
+    /// Of a number as jsonb spells it, or as a string holds it.
     fn of_number(spelling: &[u8]) -> Self {
         match put_literal(KeyType::Bigint, spelling, &mut Vec::new()) {
             Ok(()) => Self::Whole,
@@ -85,6 +89,8 @@ impl Kind {
             Self::Time => Some(KeyType::Timestamptz),
             Self::Uuid => Some(KeyType::Uuid),
             Self::Boolean => Some(KeyType::Boolean),
+            // PostgreSQL would take different ones of these for the same time.
+            Self::FinerTime | Self::LeapSecond => Some(KeyType::Text),
             Self::Number | Self::String => Some(KeyType::Text),
             Self::Null | Self::Container | Self::Missing => None,
         }
@@ -104,15 +110,23 @@ impl Tally {
         self.0[kind as usize] += 1;
     }
 
-    fn seen(&self) -> impl Iterator<Item = (&(Kind, &'static str, &'static str), usize)> {
+    fn seen(&self) -> impl Iterator<Item = (&(Kind, &'static str, &'static str), usize)> + Clone {
         KINDS.iter().zip(self.0).filter(|&(_, count)| count > 0)
     }
 
-    /// The type of a version of each kind that was seen.
+    /// Whether every value is a time and some are none that PostgreSQL keeps.
+    pub(super) fn has_times_beyond_timestamptz(&self) -> bool {
+        let beyond = |kind| matches!(kind, Kind::FinerTime | Kind::LeapSecond);
+        let mut kinds = self.seen().map(|((kind, ..), _)| *kind).filter(|kind| kind.key_type().is_some());
+        kinds.clone().any(beyond) && kinds.all(|kind| kind == Kind::Time || beyond(kind))
+    }
+
+    /// The type of a version of each kind that was seen. A version is not stored, so finer times are compared as times.
     pub(super) fn version_types(&self) -> impl Iterator<Item = VersionType> {
         self.seen().filter_map(|((kind, ..), _)| match kind {
-            Kind::Number => Some(VersionType::Numeric),
-            kind => kind.key_type().map(VersionType::Key),
+            Kind::Number => Some(VersionType(KeyType::Numeric)),
+            Kind::FinerTime | Kind::LeapSecond => Some(VersionType(KeyType::Timestamptz)),
+            kind => kind.key_type().map(VersionType),
         })
     }
 

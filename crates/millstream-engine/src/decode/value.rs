@@ -14,10 +14,26 @@ pub(super) fn put(
     scratch: &mut Vec<u8>,
     key: &mut Vec<u8>,
 ) -> Result<(), Fault> {
-    put_typed(column.key_type, document, found, scratch, key).map_err(|unfit| match unfit {
+    let put = put_typed(column.key_type, document, found, scratch, key, put_literal);
+    put.or_else(|unfit| put_exact_whole(column.key_type, found, scratch, key).ok_or(unfit)).map_err(|unfit| match unfit
+    {
         Unfit::Literal(error) => not_literal(column, found, error),
         Unfit::Kind => unusable(column, found),
     })
+}
+
+/// Appends a number such as 1.0, where the type is one of whole numbers. `scratch` holds its spelling. A version does
+/// without this: the server casts its text.
+#[cold]
+fn put_exact_whole(key_type: KeyType, found: &Found, scratch: &[u8], key: &mut Vec<u8>) -> Option<()> {
+    let number = matches!(found, Found::Number(_)) && is_whole(key_type);
+    put_literal(key_type, whole(scratch).filter(|_| number)?, key).ok()
+}
+
+/// The part of a number before a fraction of zeros.
+pub(super) fn whole(spelling: &[u8]) -> Option<&[u8]> {
+    let point = spelling.iter().position(|&byte| byte == b'.')?;
+    spelling[point + 1..].iter().all(|&byte| byte == b'0').then(|| &spelling[..point])
 }
 
 /// Why a value is none of the type.
@@ -28,7 +44,7 @@ pub(super) enum Unfit {
     Kind,
 }
 
-/// Appends the canonical bytes of a value of that type.
+/// Appends the canonical bytes of a value of that type, those of a typed text by `put_literal` or another of its kind.
 #[inline]
 pub(super) fn put_typed(
     key_type: KeyType,
@@ -36,6 +52,7 @@ pub(super) fn put_typed(
     found: &Found,
     scratch: &mut Vec<u8>,
     key: &mut Vec<u8>,
+    put_literal: impl Fn(KeyType, &[u8], &mut Vec<u8>) -> Result<(), LiteralError>,
 ) -> Result<(), Unfit> {
     match found {
         Found::Number(_) if !takes_numbers(key_type) => return Err(Unfit::Kind),
@@ -43,9 +60,8 @@ pub(super) fn put_typed(
             put_bool(*value, key);
             return Ok(());
         }
-        Found::Boolean(value) if key_type == KeyType::Text => {
-            put_text(if *value { b"true" } else { b"false" }, key);
-            return Ok(());
+        Found::Boolean(value) if key_type.is_text() => {
+            return put_literal(key_type, if *value { b"true" } else { b"false" }, key).map_err(Unfit::Literal);
         }
         _ => {}
     }
@@ -76,14 +92,28 @@ pub(super) fn spelled<'t>(document: &'t [u8], found: &Found, scratch: &'t mut Ve
 }
 
 fn takes_numbers(key_type: KeyType) -> bool {
-    matches!(key_type, KeyType::Text | KeyType::Bigint | KeyType::Integer)
+    use KeyType::{Numeric, TimestamptzEpoch, TimestamptzEpochMs};
+    key_type.is_text() || is_whole(key_type) || matches!(key_type, Numeric | TimestamptzEpoch | TimestamptzEpochMs)
+}
+
+fn is_whole(key_type: KeyType) -> bool {
+    matches!(key_type, KeyType::Bigint | KeyType::Integer | KeyType::Smallint)
 }
 
 #[cold]
 fn not_literal(column: &KeyColumn, found: &Found, error: LiteralError) -> Fault {
     let (name, path) = (&column.name, column.path_text());
-    let what = kind(found);
-    let detail = format!("key column \"{name}\": {error}, found another {what} at {path}");
+    let detail = match error {
+        LiteralError::Form(_) => {
+            format!("key column \"{name}\": {error}, found another {what} at {path}", what = kind(found))
+        }
+        LiteralError::Long(_) => {
+            return Fault::new(Reason::KeyTooLong, format!("key column \"{name}\": {error}, found more at {path}"));
+        }
+        LiteralError::Finer | LiteralError::LeapSecond => {
+            format!("key column \"{name}\": {error}, at {path}; a key of type text keeps it")
+        }
+    };
     Fault::new(Reason::KeyType, detail)
 }
 

@@ -13,6 +13,7 @@ mod tombstone;
 mod version;
 
 pub use fold::{Effect, Folded, Member};
+pub(crate) use mode::compares_versions;
 pub use mode::{Mode, ModeError, adds_up};
 pub use tombstone::Tombstone;
 pub use version::VersionType;

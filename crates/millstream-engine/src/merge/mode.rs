@@ -132,6 +132,17 @@ impl Mode {
         self.kind.adds_up
     }
 
+    /// A path at which the mode would change a key: the mode's and the key's. Every other mode stores members of the
+    /// new document, whose key is that of the row.
+    pub(crate) fn changed_key(&self, key: &[KeyRequest]) -> Option<(String, String)> {
+        let changing = self.paths.iter().filter(|_| self.kind.adds_up);
+        let overlap = |a: &KeyRequest, b: &KeyRequest| a.path.starts_with(&b.path) || b.path.starts_with(&a.path);
+        changing
+            .flat_map(|path| key.iter().map(move |column| (path, column)))
+            .find(|(path, column)| overlap(path, column))
+            .map(|(path, column)| (path.path_text(), column.path_text()))
+    }
+
     /// What is wrong with a document besides its key and version.
     pub(crate) fn check(&self, document: &[u8]) -> Result<(), Fault> {
         (self.kind.check)(self, document)
@@ -168,6 +179,11 @@ impl Default for Mode {
     fn default() -> Self {
         Self::new(MODES[0], Vec::new())
     }
+}
+
+/// Whether a mode compares versions, and whether it deletes, by what [`Mode`] is written as.
+pub(crate) fn compares_versions(written: &str) -> (bool, bool) {
+    (written.split([':', ' ']).next() == Some(super::newest::KIND.name), written.contains(" --delete-when "))
 }
 
 /// Whether a finished load must not run again by mistake, by its mode as [`Mode`] is written.
@@ -251,7 +267,7 @@ mod tests {
         }
         let tombstone = "op=d".parse().unwrap();
         let mode: Mode = "newest:v".parse().unwrap();
-        let mode = mode.with_tombstone(Some(tombstone)).with_version_type(VersionType::Key(KeyType::Date));
+        let mode = mode.with_tombstone(Some(tombstone)).with_version_type(VersionType(KeyType::Date));
         assert_eq!(mode.to_string(), "newest:v:date --delete-when op=d");
     }
 

@@ -1,6 +1,6 @@
 //! `newest`: of two documents the one with the greater version is stored, of equal versions the later.
 
-use super::{Kind, Mode, VersionType};
+use super::{Kind, Mode};
 use millstream_model::{KeyRequest, KeyType};
 use millstream_pg::quote_literal;
 
@@ -33,13 +33,35 @@ fn condition(mode: &Mode, new: &str, old: &str) -> String {
     let version = mode.version().expect("it is one of the arguments");
     let names: Vec<String> = version.path.iter().map(|name| quote_literal(name)).collect();
     let names = names.join(", ");
+    let text = |doc: &str| format!("({doc} operator(pg_catalog.#>>) array[{names}]::pg_catalog.text[])");
+    let (new, old) = (text(new), text(old));
     let version_type = mode.version_type().unwrap_or_default();
-    let collation = if version_type == VersionType::Key(KeyType::Text) { " collate \"C\"" } else { "" };
     let cast = version_type.sql_type();
-    let of = |doc: &str| {
-        format!("((({doc} operator(pg_catalog.#>>) array[{names}]::pg_catalog.text[])::{cast}){collation})")
+    let newer = match version_type.0 {
+        KeyType::Timestamptz | KeyType::Timestamp => times(&new, &old, cast),
+        KeyType::Text => {
+            format!("({new} collate \"C\") operator(pg_catalog.>=) ({old} collate \"C\")")
+        }
+        _ => format!("{new}::{cast} operator(pg_catalog.>=) {old}::{cast}"),
     };
-    format!("coalesce({} operator(pg_catalog.>=) {}, true)", of(new), of(old))
+    format!("coalesce({newer}, true)")
+}
+
+/// The server rounds times to microseconds. That never turns their order round, so only where two have become equal
+/// the digits behind the microseconds have to be compared.
+fn times(new: &str, old: &str, cast: &str) -> String {
+    let exact = |text: &str| {
+        format!(
+            "row(pg_catalog.regexp_replace({text}, '(?<=[.][0-9]{{6}})[0-9]+', '')::{cast}, \
+             pg_catalog.rtrim(coalesce(pg_catalog.substring({text}, '[.][0-9]{{6}}([0-9]+)'), ''), '0') collate \"C\")"
+        )
+    };
+    format!(
+        "case {cast}_cmp({new}::{cast}, {old}::{cast}) when 1 then true when -1 then false \
+         when 0 then {} operator(pg_catalog.>=) {} end",
+        exact(new),
+        exact(old)
+    )
 }
 
 #[cfg(test)]

@@ -1,19 +1,10 @@
-//! The type of a version: any type of a key, or `numeric`, which compares fractions and no key can have.
+//! The type of a version: the type of a key, less those that only say how a key is spelled or how long it is.
 
 use millstream_model::{KEY_TYPES, KeyType};
 
 /// By which type versions are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VersionType {
-    /// A type that keys have too.
-    Key(KeyType),
-    /// `numeric`: a version is compared, never stored as a column, so that the many spellings of a
-    /// number do no harm.
-    Numeric,
-}
-
-/// Names of `numeric`, the first its own.
-const NUMERIC_NAMES: [&str; 2] = ["numeric", "decimal"];
+pub struct VersionType(pub(crate) KeyType);
 
 /// Not a type of versions.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +14,8 @@ pub struct VersionTypeError(String);
 impl VersionType {
     /// Every type of versions.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        KEY_TYPES.iter().copied().map(Self::Key).chain([Self::Numeric])
+        let fits = |key_type: &KeyType| !key_type.is_spelled() && !matches!(key_type, KeyType::Varchar(_));
+        KEY_TYPES.iter().copied().filter(fits).map(Self)
     }
 
     /// All names with commas.
@@ -33,41 +25,38 @@ impl VersionType {
 
     /// The type of versions of both, where there is one that compares each as its own does.
     pub(crate) fn common(self, other: Self) -> Option<Self> {
-        let whole = |one| one == Self::Key(KeyType::Bigint);
-        match (self, other) {
-            (one, other) if one == other => Some(one),
-            (Self::Numeric, other) if whole(other) => Some(Self::Numeric),
-            (one, Self::Numeric) if whole(one) => Some(Self::Numeric),
+        match (self.0, other.0) {
+            (one, other) if one == other => Some(self),
+            (KeyType::Numeric, KeyType::Bigint) | (KeyType::Bigint, KeyType::Numeric) => Some(Self(KeyType::Numeric)),
             _ => None,
         }
     }
 
     /// What a version is written like, as the end of a sentence that begins with `expected`.
     pub(crate) fn expectation(self) -> &'static str {
-        match self {
-            Self::Key(key_type) => key_type.expectation(),
-            Self::Numeric => "a number such as 10.5 (numeric)",
-        }
+        self.0.expectation()
     }
 
     /// The type by its name in `pg_catalog`, which a type of the user's own cannot hide.
     pub(super) fn sql_type(self) -> &'static str {
-        match self {
-            Self::Key(KeyType::Text) => "pg_catalog.text",
-            Self::Key(KeyType::Bigint) => "pg_catalog.int8",
-            Self::Key(KeyType::Integer) => "pg_catalog.int4",
-            Self::Key(KeyType::Uuid) => "pg_catalog.uuid",
-            Self::Key(KeyType::Timestamptz) => "pg_catalog.timestamptz",
-            Self::Key(KeyType::Date) => "pg_catalog.date",
-            Self::Key(KeyType::Boolean) => "pg_catalog.bool",
-            Self::Numeric => "pg_catalog.numeric",
+        match self.0.column() {
+            KeyType::Text | KeyType::Varchar(_) => "pg_catalog.text",
+            KeyType::Bigint => "pg_catalog.int8",
+            KeyType::Integer => "pg_catalog.int4",
+            KeyType::Smallint => "pg_catalog.int2",
+            KeyType::Numeric => "pg_catalog.numeric",
+            KeyType::Uuid => "pg_catalog.uuid",
+            KeyType::Timestamp => "pg_catalog.timestamp",
+            KeyType::Date => "pg_catalog.date",
+            KeyType::Boolean => "pg_catalog.bool",
+            _ => "pg_catalog.timestamptz",
         }
     }
 }
 
 impl Default for VersionType {
     fn default() -> Self {
-        Self::Key(KeyType::Text)
+        Self(KeyType::Text)
     }
 }
 
@@ -76,20 +65,14 @@ impl std::str::FromStr for VersionType {
 
     /// Takes SQL's names and common short ones, in any case.
     fn from_str(text: &str) -> Result<Self, VersionTypeError> {
-        let wanted = text.trim();
-        if NUMERIC_NAMES.iter().any(|name| name.eq_ignore_ascii_case(wanted)) {
-            return Ok(Self::Numeric);
-        }
-        wanted.parse().map(Self::Key).map_err(|_| VersionTypeError(wanted.to_owned()))
+        let wanted = text.trim().parse().ok().map(Self);
+        wanted.filter(|wanted| Self::all().any(|one| one == *wanted)).ok_or_else(|| VersionTypeError(text.to_owned()))
     }
 }
 
 impl std::fmt::Display for VersionType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Key(key_type) => key_type.fmt(f),
-            Self::Numeric => f.write_str(NUMERIC_NAMES[0]),
-        }
+        self.0.fmt(f)
     }
 }
 
@@ -102,8 +85,10 @@ mod tests {
         for one in VersionType::all() {
             assert_eq!(one.to_string().to_uppercase().parse(), Ok(one));
         }
-        assert_eq!(" Decimal".parse(), Ok(VersionType::Numeric));
-        let error = "float".parse::<VersionType>().unwrap_err().to_string();
-        assert!(error.contains("expected text, bigint") && error.ends_with(", numeric"), "{error}");
+        assert_eq!(" Decimal".parse(), Ok(VersionType(KeyType::Numeric)));
+        for name in ["float", "varchar", "varchar(3)", "timestamptz:epoch"] {
+            let error = name.parse::<VersionType>().unwrap_err().to_string();
+            assert!(error.contains("expected text, bigint") && error.contains(", numeric"), "{error}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Read models: tables with indexes that are derived from a collection, and how they are kept up.
 
 mod clear;
+mod culprit;
 mod definition;
 mod derived;
 mod explain;
@@ -15,6 +16,7 @@ mod republish;
 mod row_wise;
 mod runner;
 mod shape;
+mod steady;
 mod storage;
 mod subject;
 mod swap;
@@ -131,6 +133,13 @@ pub async fn publish(
     schema: &Schema,
     request: &PublishRequest,
 ) -> Result<Published, Error> {
+    if request.model.schema == schema.name() {
+        return Err(Error::Model {
+            model: request.model.clone(),
+            problem: "would be in the schema of Millstream's own tables".into(),
+            hint: format!("choose a name in another schema, as in --as public.{}", request.model.table),
+        });
+    }
     schema.ensure(&mut connection.client).await?;
     let version_num = connection.server.version_num;
     let collection = collection(&connection.client, schema, &request.collection).await?;
@@ -173,7 +182,11 @@ pub async fn publish(
     let exists = "select pg_catalog.to_regclass($1) is not null";
     let view = quote_qualified(&request.model.schema, &request.model.table);
     if transaction.query_one(exists, &[&view]).await?.get(0) {
-        return Err(taken(request, "is something else"));
+        return Err(Error::Model {
+            model: request.model.clone(),
+            problem: "is something else, which no model has made".into(),
+            hint: "choose another name with --as".into(),
+        });
     }
     check_types(&transaction, &request.definition).await?;
     refuse_descendant(&transaction, &collection).await?;

@@ -59,6 +59,7 @@ impl Listened<'_> {
         let oid = "select oid from pg_catalog.pg_namespace where nspname = $1";
         let oid: u32 = client.query_one(oid, &[&self.schema.name()]).await?.get(0);
         let trigger = format!("{TRIGGER_PREFIX}{oid}_");
+        self.drop_restored(client).await?;
         client.batch_execute(&self.definition(&trigger)).await?;
         let columns = client.query_one(include_str!("columns.sql"), &[&self.table_oid]).await?;
         let columns = quote_literal(columns.get(0));
@@ -69,6 +70,16 @@ impl Listened<'_> {
             let always = ["insert", "update", "delete", "truncate", "key"]
                 .map(|what| format!("alter table {} enable always trigger {trigger}{what};", self.table));
             client.batch_execute(&always.concat()).await?;
+        }
+        Ok(())
+    }
+
+    /// Drops the records that the table's triggers wrote before a restore gave it another OID.
+    async fn drop_restored(&self, client: &impl GenericClient) -> Result<(), Error> {
+        let rows = client.query(include_str!("restored_records.sql"), &[&self.table_oid, &self.schema.name()]).await?;
+        for row in rows {
+            let restored = Self { table_oid: row.get(0), ..self.clone() };
+            restored.turn_off(client).await?;
         }
         Ok(())
     }
@@ -105,7 +116,8 @@ impl Listened<'_> {
         let same_column =
             |_, _: &str, k: &KeyColumn| format!("({}, '{}'::regtype)", quote_literal(&k.name), k.key_type.sql_name());
         let same_key = format!(
-            "(select count(*) from pg_attribute where attrelid = tg_relid and (attname, atttypid) in ({})) = {}",
+            "(select count(*) from pg_attribute join pg_type on pg_type.oid = atttypid where attrelid = tg_relid \
+             and (attname, case typtype when 'd' then typbasetype else atttypid end) in ({})) = {}",
             all(&same_column, ", "),
             self.key.len()
         );
@@ -121,8 +133,11 @@ impl Listened<'_> {
             )
             .replace("{names}", &all(&|n, _, _| format!("key{n}"), ", "))
             .replace("{key_names}", &all(&|_, name, _| name.to_owned(), ", "))
-            .replace("{arrays}", &all(&|_, name, _| format!("array_agg(changed.{name})"), ", "))
-            .replace("{old_arrays}", &all(&|_, name, _| format!("array[old.{name}]"), ", "))
+            .replace(
+                "{arrays}",
+                &all(&|_, name, k| format!("array_agg(changed.{name}::{})", k.key_type.sql_name()), ", "),
+            )
+            .replace("{old_arrays}", &all(&|_, name, k| format!("array[old.{name}::{}]", k.key_type.sql_name()), ", "))
             .replace("{key_changes}", &all(&|_, name, _| format!("old.{name} is distinct from new.{name}"), " or "))
             .replace("{keys_max}", &CHANGE_KEYS_MAX.to_string())
             .replace("{row_keys}", &CHANGE_ROW_KEYS.to_string())

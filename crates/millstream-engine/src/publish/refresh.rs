@@ -1,6 +1,7 @@
 //! Models brought up to date, all of a call in one transaction.
 
 use super::clear::clear;
+use super::culprit::culprit;
 use super::figures::bloat;
 use super::repair::repair;
 use super::republish::indexed;
@@ -18,7 +19,7 @@ use crate::limits::{
 use crate::store::collections::Collection;
 use crate::store::{Schema, models, segments};
 use millstream_model::CollectionName;
-use millstream_pg::ConnInfo;
+use millstream_pg::{ConnInfo, ErrorKind};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
@@ -161,7 +162,7 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
             Err(error) => {
                 // What cannot be removed now is by the next refresh, and the error tells what is wrong.
                 let _ = remove_unshown(client, &subjects).await;
-                return Err(error);
+                return Err(with_key(client, &subjects, error).await);
             }
         }
     };
@@ -195,6 +196,27 @@ pub async fn abandon(db: &ConnInfo, schema: &Schema, names: &[CollectionName]) -
 }
 
 /// The same, in the session that has the models' locks.
+/// The error, with the key of the document that an expression of a model fails for, where there is one.
+async fn with_key(client: &Client, subjects: &[Subject<'_>], error: Error) -> Error {
+    if error.kind() != ErrorKind::DataRefused {
+        return error;
+    }
+    for subject in subjects {
+        // What cannot be found out leaves the error as it is.
+        if let Ok(Some(key)) = culprit(client, &subject.derivation(&subject.storage())).await {
+            return Error::Model {
+                model: subject.model.name.clone(),
+                problem: format!("cannot be made of the document with key {key}: {error}"),
+                hint: format!(
+                    "see it with `millstream get {} KEY`; mend it, or publish again with a --select or --where that takes it",
+                    subject.collection.name
+                ),
+            };
+        }
+    }
+    error
+}
+
 async fn remove_unshown(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
     // Its builders have ended, or do so within a second, when the server looks for their client.
     client.batch_execute(&format!("rollback; set lock_timeout = {}", DROP_LOCK_WAIT.as_millis())).await?;

@@ -9,6 +9,7 @@
 use super::definition::{Column, Definition, Derivation, index_clauses};
 use super::lock::set_lock_timeout;
 use super::row_wise::check_row_wise;
+use super::steady::check_steady;
 use crate::error::Error;
 use crate::limits::PUBLISH_LOCK_WAIT;
 use crate::store::Schema;
@@ -105,6 +106,8 @@ impl Storage<'_> {
     ) -> Result<Vec<String>, Error> {
         check(client, derivation).await?;
         check_row_wise(client, derivation).await?;
+        check_steady(client, derivation, &self.schema.sql(&format!("{{schema}}.model_{}_tried", self.model_id)))
+            .await?;
         let made = client.batch_execute(&self.make_part(TRIAL, derivation)).await;
         made.map_err(|error| refused("the model", error))?;
         self.try_indexes(client, &self.part(TRIAL), TRIAL, indexes).await

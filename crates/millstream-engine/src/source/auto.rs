@@ -3,19 +3,28 @@
 use super::csv::{Header, HeaderProblem};
 use super::extent::{Extent, Piece, is_space};
 use super::window::Window;
-use super::{Format, SourceError, csv, json, ndjson};
+use super::{Format, SourceError, csv, json, ndjson, tsv};
 use crate::limits::RECOGNISE_BYTES_MAX;
 use memchr::memchr;
 use serde::de::IgnoredAny;
 
 /// The format of the bytes to come. Nothing is taken from the window.
 ///
-/// An array is `json`; lines that begin with an object are `ndjson`, also when the first of them
-/// is broken; a header of several names is `csv`. A rejects file is never taken for granted.
+/// An array is `json`, and so are objects that go over several lines or share a line; lines that
+/// begin with an object are `ndjson`, also when the first of them is broken; a header of several
+/// names is `csv`, or `tsv` where tabs part them or the file's name says so. A rejects file is never taken for granted.
 ///
 /// # Errors
 /// [`SourceError`] when the content does not tell, or tells of a format that must be asked for.
 pub(super) fn recognise(window: &mut Window) -> Result<&'static Format, SourceError> {
+    let dialect = &window.options().dialect;
+    if !dialect.root.is_empty() {
+        return Ok(&json::FORMAT);
+    }
+    if dialect.is_delimited() {
+        let tabs = dialect.delimiter.is_none() && is_named_tsv(window.name());
+        return Ok(if tabs { &tsv::FORMAT } else { &csv::FORMAT });
+    }
     let first = first_byte(window, 0)?;
     match first.map(|at| (at, window.bytes()[at])) {
         None => Ok(&ndjson::FORMAT),
@@ -67,19 +76,12 @@ fn objects(window: &mut Window, start: usize) -> Result<&'static Format, SourceE
     };
     if let Some(end) = end.filter(|&end| is_object(&window.bytes()[start..end])) {
         let follows = first_byte(window, end)?.map(|at| (at, window.bytes()[at]));
-        if end > line_end {
-            return Err(unclear(window, "holds objects that go over several lines"));
-        }
-        if follows.is_some_and(|(at, byte)| at < line_end && byte == b'{') {
-            return Err(unclear(window, "holds several objects on a line"));
-        }
-        return Ok(&ndjson::FORMAT);
+        let several = end > line_end || follows.is_some_and(|(at, byte)| at < line_end && byte == b'{');
+        return Ok(if several { &json::FORMAT } else { &ndjson::FORMAT });
     }
     let second = first_byte(window, line_end)?.map(|at| window.bytes()[at]);
-    if first_line_opens(window, start, line_end) && second.is_some_and(|byte| byte != b'{') {
-        return Err(unclear(window, "holds objects that go over several lines"));
-    }
-    Ok(&ndjson::FORMAT)
+    let over_lines = first_line_opens(window, start, line_end) && second.is_some_and(|byte| byte != b'{');
+    Ok(if over_lines { &json::FORMAT } else { &ndjson::FORMAT })
 }
 
 /// Whether the object at `start` is still open at the end of its line.
@@ -92,11 +94,17 @@ fn table(window: &mut Window, start: usize) -> Result<&'static Format, SourceErr
     let line_end = line_end(window, start)?;
     let second = first_byte(window, line_end)?.map(|at| window.bytes()[at]);
     let first_line = &window.bytes()[start..line_end];
-    let header = Header::of_line(first_line);
-    if header.as_ref().is_ok_and(Header::is_plausible) && !matches!(second, Some(b'{' | b'[')) {
-        return Ok(&csv::FORMAT);
+    let plausible = |header: &Result<Header, HeaderProblem>| header.as_ref().is_ok_and(Header::is_plausible);
+    let header = Header::of_line(first_line, b',');
+    if !matches!(second, Some(b'{' | b'[')) {
+        if is_named_tsv(window.name()) || (!plausible(&header) && plausible(&Header::of_line(first_line, b'\t'))) {
+            return Ok(&tsv::FORMAT);
+        }
+        if plausible(&header) {
+            return Ok(&csv::FORMAT);
+        }
     }
-    let say = "say what it is with --format ndjson, json or csv";
+    let say = "say what it is with --format ndjson, json, csv or tsv";
     let (found, hint) = match header {
         _ if memchr(0, first_line).is_some() => ("is not text".into(), "`file FILE` tells what it is".into()),
         Err(HeaderProblem { problem, hint }) => {
@@ -107,6 +115,12 @@ fn table(window: &mut Window, start: usize) -> Result<&'static Format, SourceErr
         }
     };
     Err(SourceError::Unclear { name: window.name().into(), found, hint })
+}
+
+/// Whether a file's name says that tabs separate its columns.
+fn is_named_tsv(name: &str) -> bool {
+    let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
+    name.ends_with(".tsv")
 }
 
 /// End of the line at `start`, or of what may be looked at.
@@ -147,11 +161,6 @@ fn is_reject_line(object: &[u8]) -> bool {
     serde_json::from_slice::<Members>(object).is_ok()
 }
 
-fn unclear(window: &Window, found: &str) -> SourceError {
-    let hint = "read it with --format json".into();
-    SourceError::Unclear { name: window.name().into(), found: found.into(), hint }
-}
-
 fn rejects(window: &Window) -> SourceError {
     SourceError::Unclear {
         name: window.name().into(),
@@ -169,6 +178,7 @@ mod tests {
     #[test]
     fn formats_are_recognised() {
         let long = format!("{{\"a\":\"{}\"}}\n{{}}", "x".repeat(2 * RECOGNISE_BYTES_MAX));
+        let huge = format!("{{\n \"a\": \"{}\"\n}}", "x".repeat(2 * RECOGNISE_BYTES_MAX));
         for (text, expected) in [
             ("", "ndjson"),
             (" \n\n ", "ndjson"),
@@ -180,10 +190,17 @@ mod tests {
             ("{broken}\n{}\n", "ndjson"),
             ("{\"a\":1]\n{}\n", "ndjson"),
             ("{},\n{},\n", "ndjson"),
+            ("{\n  \"a\": 1\n}\n", "json"),
+            ("{\"a\": [\n{\"b\": 1},\n{}\n]}", "json"),
+            (&huge, "json"),
+            ("{} {}", "json"),
+            ("{\"id\":1}{\"id\":2}\n{\"id\":3}\n", "json"),
             ("[", "json"),
             ("\n[{}]", "json"),
             ("id,name\n1,x\n", "csv"),
             ("\"id\",\"the name\"", "csv"),
+            ("id\tname\n1\tx\n", "tsv"),
+            ("id,no\tname,x\n1,2,3\n", "csv"),
         ] {
             let shown = &text[..text.len().min(50)];
             assert_eq!(recognise(text.as_bytes()).map_err(|e| e.to_string()), Ok(expected), "{shown:?}");
@@ -193,17 +210,13 @@ mod tests {
     #[test]
     fn what_must_be_asked_for_is_named() {
         let reject = "{\"load_id\":1,\"byte_offset\":0,\"reason\":\"\",\"truncated\":false,\"document\":\"\"}\n";
-        let huge = format!("{{\n \"a\": \"{}\"\n}}", "x".repeat(2 * RECOGNISE_BYTES_MAX));
         for (text, found, hint) in [
-            ("{\n  \"a\": 1\n}\n", "over several lines", "--format json"),
-            ("{\"a\": [\n{\"b\": 1},\n{}\n]}", "over several lines", "--format json"),
-            (&huge, "over several lines", "--format json"),
-            ("{} {}", "several objects on a line", "--format json"),
             (reject, "--rejects", "--format rejects"),
             ("id\n1\n", "neither", "--format"),
             ("hello, world\n{}", "neither", "--format"),
             ("1,2\n3,4", "neither", "--format"),
-            ("a;b\n1;2", "semicolons", "python3"),
+            ("a;b\n1;2", "semicolons", "--delimiter ';'"),
+            ("a|b\n1|2", "bars", "--delimiter '|'"),
             ("a,a\n1,2", "twice", "name"),
             ("\0\u{1}\u{2}", "not text", "file"),
         ] {

@@ -51,44 +51,35 @@ pub(super) const COMPRESSIONS: &[Compression] = &[
     Compression { magic: &[0x50, 0x2a, 0x4d, 0x18], make: Zstd::make },
 ];
 
-/// A container known by the first bytes of the content that we do not open.
-pub(super) struct Foreign {
-    pub(super) kind: &'static str,
-    pub(super) magic: &'static [u8],
-    pub(super) hint: &'static str,
-}
-
-/// What we recognise in order to say what to do.
-pub(super) const FOREIGN: &[Foreign] = &[
-    Foreign { kind: "bzip2", magic: b"BZh91AY&SY", hint: "bzip2 -dc FILE | millstream load - .." },
-    Foreign { kind: "xz", magic: b"\xfd7zXZ\0", hint: "xz -dc FILE | millstream load - .." },
-    Foreign { kind: "lz4", magic: b"\x04\x22\x4d\x18", hint: "lz4 -dc FILE | millstream load - .." },
-    Foreign { kind: "zip", magic: b"PK\x03\x04", hint: "unzip -p FILE | millstream load - .." },
-    Foreign {
-        kind: "Parquet",
-        magic: b"PAR1",
-        hint: "turn it into NDJSON first, for instance with `duckdb -c \"copy (from 'FILE') to '/dev/stdout' (format json)\" | millstream load - ..`",
-    },
-];
-
 /// Gzip of any number of members (RFC 1952, 2.2).
+///
+/// Zeros behind the last member are padding, as of a tape's blocks; gzip(1) skips them, too.
 struct Gzip {
     member: Decompress,
     fresh: bool,
     members: u64,
+    padding: bool,
 }
+
+const FOLLOWED: &str = "the gzip data is followed by something else";
 
 /// Largest window of deflate, as a power of two.
 const DEFLATE_WINDOW_LOG: u8 = 15;
 
 impl Gzip {
     fn make() -> io::Result<Box<dyn Decompressor>> {
-        Ok(Box::new(Self { member: Decompress::new_gzip(DEFLATE_WINDOW_LOG), fresh: true, members: 0 }))
+        Ok(Box::new(Self { member: Decompress::new_gzip(DEFLATE_WINDOW_LOG), fresh: true, members: 0, padding: false }))
     }
 }
 
 impl Decompressor for Gzip {
     fn step(&mut self, input: &[u8], output: &mut [u8]) -> Step {
+        self.padding |= self.fresh && self.members > 0 && input.first() == Some(&0);
+        if self.padding {
+            let zeros = input.iter().take_while(|&&b| b == 0).count();
+            let trouble = (zeros < input.len()).then(|| Trouble::Damaged(FOLLOWED.into()));
+            return Step { read: zeros, written: 0, trouble };
+        }
         let (read, written) = (self.member.total_in(), self.member.total_out());
         let result = self.member.decompress(input, output, FlushDecompress::None);
         let count = |after: u64, before: u64| usize::try_from(after - before).expect("at most the length of a slice");
@@ -103,9 +94,7 @@ impl Decompressor for Gzip {
                 None
             }
             Ok(Status::Ok | Status::BufError) => None,
-            Err(_) if self.members > 0 && self.member.total_out() == 0 => {
-                Some(Trouble::Damaged("the gzip data is followed by something else".into()))
-            }
+            Err(_) if self.members > 0 && self.member.total_out() == 0 => Some(Trouble::Damaged(FOLLOWED.into())),
             // Which of its checks failed depends on how the bytes came in, and tells nobody anything.
             Err(_) => Some(Trouble::Damaged("the gzip data is damaged".into())),
         };

@@ -81,6 +81,16 @@ pub enum SourceError {
         /// What to do next.
         hint: String,
     },
+    /// A JSON object without the array that its documents should be in.
+    #[error("in {name} the path --root {root} {problem}")]
+    Root {
+        /// The source as the user named it.
+        name: String,
+        /// The path as it is typed.
+        root: String,
+        /// A sentence that goes on after the path.
+        problem: String,
+    },
     /// The source no longer begins with the bytes that an earlier run of the load read.
     #[error("the first {length} bytes of {name} are not those that the load has already read")]
     Changed {
@@ -117,11 +127,17 @@ impl SourceError {
             Self::Read { .. } => {
                 "run the same command again once the file can be read; it goes on where it stopped".into()
             }
-            Self::Utf16 { .. } => "iconv -f utf-16 -t utf-8 FILE | millstream load - ..".into(),
+            Self::Utf16 { .. } => {
+                "add --encoding utf-16, or convert it: iconv -f UTF-16 -t UTF-8 FILE | millstream load - ..".into()
+            }
             Self::Container { hint, .. } => (*hint).into(),
             Self::ZstdWindow { .. } => "zstd -dc --long=31 FILE | millstream load - ..".into(),
             Self::UnknownFormat { known, .. } => format!("use one of --format {known}"),
             Self::Unclear { hint, .. } | Self::CsvHeader { hint, .. } => hint.clone(),
+            Self::Root { .. } => {
+                "name the path from the outermost object to the array of documents, for instance --root data.items"
+                    .into()
+            }
             Self::Changed { .. } => "give the unchanged file, or begin a new load with --resume off".into(),
             Self::Continued { length, .. } => format!(
                 "give the file as it was, {length} bytes, and load the longer one afterwards; or begin a new load with \

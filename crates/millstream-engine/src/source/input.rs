@@ -1,7 +1,8 @@
 //! A stream of uncompressed bytes from a file, standard input or any reader.
 
 use super::SourceError;
-use super::compression::{COMPRESSIONS, Decompressor, FOREIGN, Trouble};
+use super::compression::{COMPRESSIONS, Decompressor, Trouble};
+use super::encoding::{Encoding, Transcoder};
 use super::raw::{Progress, Raw};
 use crate::limits::ZSTD_WINDOW_LOG_MAX;
 use std::fs::File;
@@ -19,6 +20,7 @@ pub struct Input {
     output_was_full: bool,
     live: bool,
     ended: Option<Got>,
+    transcoder: Option<Transcoder>,
 }
 
 /// What a read brought.
@@ -33,7 +35,7 @@ impl Input {
     /// Opens a file, or standard input for `-`.
     ///
     /// # Errors
-    /// [`SourceError`] when it cannot be opened, is a directory, or is a container we do not open.
+    /// [`SourceError`] when it cannot be opened or is a directory.
     pub fn open(path: &Path) -> Result<Self, SourceError> {
         let (name, file) = if path == Path::new("-") {
             // The descriptor itself: standard input may be a file, whose size is then known.
@@ -57,20 +59,16 @@ impl Input {
     /// handed on at once instead of being collected to whole chunks.
     ///
     /// # Errors
-    /// [`SourceError`] when its first bytes cannot be read or are those of a container we do not
-    /// open.
+    /// [`SourceError`] when its first bytes cannot be read.
     pub fn from_reader(reader: Box<dyn Read + Send>, name: &str, total: Option<u64>) -> Result<Self, SourceError> {
         let mut raw = Raw::new(reader, total);
         let failed =
             |raw: &Raw, source| SourceError::Read { name: name.into(), offset: raw.progress().bytes_read(), source };
-        let known = || COMPRESSIONS.iter().map(|c| c.magic).chain(FOREIGN.iter().map(|f| f.magic));
+        let known = || COMPRESSIONS.iter().map(|c| c.magic);
         while known().any(|m| raw.buffered().len() < m.len() && m.starts_with(raw.buffered())) {
             if !raw.fill().map_err(|e| failed(&raw, e))? {
                 break;
             }
-        }
-        if let Some(foreign) = FOREIGN.iter().find(|f| raw.buffered().starts_with(f.magic)) {
-            return Err(SourceError::Container { name: name.into(), kind: foreign.kind, hint: foreign.hint });
         }
         let decompressor = COMPRESSIONS
             .iter()
@@ -78,7 +76,15 @@ impl Input {
             .map(|c| (c.make)())
             .transpose()
             .map_err(|e| failed(&raw, e))?;
-        Ok(Self { name: name.into(), raw, decompressor, output_was_full: false, live: total.is_none(), ended: None })
+        Ok(Self {
+            name: name.into(),
+            raw,
+            decompressor,
+            output_was_full: false,
+            live: total.is_none(),
+            ended: None,
+            transcoder: None,
+        })
     }
 
     /// The source as the user named it.
@@ -91,6 +97,11 @@ impl Input {
         Arc::clone(self.raw.progress())
     }
 
+    /// Has the text decoded into UTF-8 from now on.
+    pub(super) fn transcode(&mut self, encoding: &Encoding) {
+        self.transcoder = encoding.transcoder();
+    }
+
     /// Whether bytes should be handed on as they come.
     pub(super) fn is_live(&self) -> bool {
         self.live
@@ -99,6 +110,13 @@ impl Input {
     /// Reads uncompressed bytes. `Got::Bytes` is never zero for a buffer that is not empty; `End`
     /// and `Damaged` are final.
     pub(super) fn read(&mut self, into: &mut [u8]) -> Result<Got, SourceError> {
+        let Some(mut transcoder) = self.transcoder.take() else { return self.read_plain(into) };
+        let got = transcoder.read(into, |raw| self.read_plain(raw));
+        self.transcoder = Some(transcoder);
+        got
+    }
+
+    fn read_plain(&mut self, into: &mut [u8]) -> Result<Got, SourceError> {
         if let Some(ended) = &self.ended {
             return Ok(ended.clone());
         }
@@ -234,6 +252,19 @@ mod tests {
     }
 
     #[test]
+    fn zeros_behind_gzip_are_padding_and_nothing_may_follow_them() {
+        let plain = lines(100, &mut Rng::new());
+        for (into, largest) in [(1 << 20, 1 << 20), (1000, 1), (7, 600)] {
+            let mut content = gzip(&plain);
+            content.resize(content.len() + 1500, 0);
+            assert_eq!(drain(&content, into, largest).unwrap(), (plain.clone(), Got::End));
+            content.push(b'x');
+            let (told, end) = drain(&content, into, largest).unwrap();
+            assert!(told == plain && matches!(&end, Got::Damaged(why) if why.contains("something else")), "{end:?}");
+        }
+    }
+
+    #[test]
     fn a_partial_last_line_before_damage_is_no_document() {
         let plain = lines(2000, &mut Rng::new());
         for compress in COMPRESS {
@@ -265,15 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_opened_is_named() {
-        for foreign in FOREIGN {
-            let content = [foreign.magic, b"rest"].concat();
-            let error = Input::from_reader(Box::new(Cursor::new(content)), "test", None).err().unwrap();
-            assert!(error.to_string().contains(foreign.kind), "{error}");
-        }
-        for mark in [b"\xff\xfe{\0", b"\xfe\xff\0{"] {
-            assert!(matches!(transcript::read("ndjson", mark), Err(SourceError::Utf16 { .. })));
-        }
+    fn what_cannot_be_opened_is_named() {
         let options = SourceOptions::default();
         let error = open(Path::new("/"), 0, "ndjson", &options).err().unwrap();
         assert!(matches!(error, SourceError::Directory { .. }), "{error}");

@@ -1,6 +1,7 @@
 //! Documents that are the elements of one array, or values one after the other, on any lines.
 
 use super::clip::Clip;
+use super::envelope::{Envelope, Shown};
 use super::extent::{Extent, Piece, is_space};
 use super::window::{End, Place, Window, index};
 use super::{Format, Source, SourceError};
@@ -24,6 +25,10 @@ struct Json {
     at: usize,
     /// The value that is being followed.
     value: Option<Value>,
+    /// The object around the array, where there is one.
+    envelope: Option<Envelope>,
+    /// Why the source cannot be read on, found behind values that had to be handed out first.
+    refused: Option<SourceError>,
     /// What ends the source, found behind values that had to be handed out first.
     damage: Option<String>,
     done: bool,
@@ -38,6 +43,8 @@ struct Value {
 /// What may come next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expected {
+    /// The object around the array, or what follows of it.
+    Envelope,
     /// An array or the first of a sequence of values.
     Anything,
     /// Another value of a sequence.
@@ -58,14 +65,19 @@ enum Step {
     /// All bytes are looked at.
     More,
     Damage(String),
+    Refused(SourceError),
 }
 
 impl Json {
     fn new(window: Window) -> Self {
+        let root = &window.options().dialect.root;
+        let envelope = (!root.is_empty()).then(|| Envelope::new(root));
         Self {
             document_bytes_max: window.options().document_bytes_max,
             window,
-            expected: Expected::Anything,
+            expected: if envelope.is_some() { Expected::Envelope } else { Expected::Anything },
+            envelope,
+            refused: None,
             at: 0,
             value: None,
             damage: None,
@@ -77,8 +89,14 @@ impl Json {
         if let Some(why) = self.damage.take() {
             return Step::Damage(why);
         }
+        if let Some(error) = self.refused.take() {
+            return Step::Refused(error);
+        }
         if self.value.is_some() {
             return self.follow();
+        }
+        if let Some(step) = self.follow_envelope() {
+            return step;
         }
         while let Some(&byte) = self.window.bytes().get(self.at) {
             if is_space(byte) {
@@ -87,6 +105,14 @@ impl Json {
             }
             match (self.expected, byte) {
                 (Expected::Anything, b'[') => self.expected = Expected::ElementOrEnd,
+                (Expected::ElementOrEnd | Expected::CommaOrEnd, b']') if self.envelope.is_some() => {
+                    self.at += 1;
+                    self.expected = Expected::Envelope;
+                    match self.follow_envelope() {
+                        Some(step) => return step,
+                        None => continue,
+                    }
+                }
                 (Expected::ElementOrEnd | Expected::CommaOrEnd, b']') => self.expected = Expected::Nothing,
                 (Expected::CommaOrEnd, b',') => self.expected = Expected::Element,
                 (Expected::CommaOrEnd | Expected::Nothing, _) | (_, b',' | b':' | b']' | b'}') => {
@@ -97,6 +123,32 @@ impl Json {
             self.at += 1;
         }
         Step::More
+    }
+
+    /// Follows the envelope, where it comes next, up to its array; `None` when that begins.
+    fn follow_envelope(&mut self) -> Option<Step> {
+        let envelope = self.envelope.as_mut().filter(|_| self.expected == Expected::Envelope)?;
+        match envelope.feed(&self.window.bytes()[self.at..]) {
+            Shown::More => {
+                self.at = self.window.bytes().len();
+                Some(Step::More)
+            }
+            Shown::Array(n) => {
+                self.at += n;
+                self.expected = Expected::ElementOrEnd;
+                None
+            }
+            Shown::Damage(n, expected) => {
+                self.at += n;
+                let found = shown(self.window.bytes()[self.at]);
+                Some(Step::Damage(format!("found {found}, expected {expected}")))
+            }
+            Shown::Wrong(n, problem) => {
+                self.at += n;
+                let (name, root) = (self.window.name().into(), self.window.options().dialect.root_text());
+                Some(Step::Refused(SourceError::Root { name, root, problem }))
+            }
+        }
     }
 
     fn begin(&mut self, first: u8) -> Step {
@@ -235,7 +287,10 @@ impl Json {
             return Some(why.clone());
         }
         let in_sequence = matches!(self.expected, Expected::Anything | Expected::NextInSequence | Expected::Nothing);
+        let envelope = self.envelope.as_ref().filter(|_| self.expected == Expected::Envelope);
         match value {
+            None if envelope.is_some_and(Envelope::may_end) => None,
+            None if envelope.is_some() => Some("the JSON object around the array is not closed".into()),
             None if in_sequence => None,
             None => Some("the JSON array is not closed".into()),
             Some(value) if in_sequence && value.extent.is_bare() => None,
@@ -256,8 +311,10 @@ impl Source for Json {
                     }
                 }
                 step if !values.is_empty() => {
-                    if let Step::Damage(why) = step {
-                        self.damage = Some(why);
+                    match step {
+                        Step::Damage(why) => self.damage = Some(why),
+                        Step::Refused(error) => self.refused = Some(error),
+                        _ => {}
                     }
                     return self.chunk(values).map(Some);
                 }
@@ -276,6 +333,11 @@ impl Source for Json {
                 }
                 Step::TooLong => return self.long_value().map(Some),
                 Step::Damage(why) => return self.damaged_here(&why).map(Some),
+                Step::Refused(error) => {
+                    // What was read is compared first: that it changed matters more.
+                    self.take_done()?;
+                    return Err(error);
+                }
             }
         }
         Ok(None)
@@ -285,6 +347,7 @@ impl Source for Json {
 impl Expected {
     fn but_found(self, byte: u8) -> String {
         let expected = match self {
+            Self::Envelope => "the object around the array",
             Self::Anything => "a JSON array or object",
             Self::NextInSequence => "another document (documents in a row are not separated)",
             Self::ElementOrEnd => "an element or ']'",

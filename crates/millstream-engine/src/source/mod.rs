@@ -11,26 +11,35 @@ mod auto;
 mod clip;
 mod compression;
 mod csv;
+mod dialect;
+mod encoding;
+mod envelope;
 mod error;
 mod extent;
 mod input;
 mod json;
+mod name;
 mod ndjson;
 mod raw;
 mod rejects;
+mod signature;
 #[cfg(test)]
 mod transcript;
+mod tsv;
 mod window;
 
+pub use dialect::{Dialect, Quote};
+pub use encoding::{ENCODINGS, Encoding};
 pub use error::SourceError;
 pub use input::Input;
+pub use name::{path, spelling};
 pub(crate) use ndjson::frame_lines;
 pub use raw::Progress;
 pub use rejects::RejectLine;
 pub use window::Window;
 
 use crate::chunk::Chunk;
-use crate::limits::{CHUNK_BYTES, CHUNK_BYTES_MAX, DOCUMENT_BYTES_CEILING};
+use crate::limits::{CHUNK_BYTES, CHUNK_BYTES_MAX, DOCUMENT_BYTES_CEILING, PROBE_BYTES};
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
 use std::path::Path;
 use std::sync::Arc;
@@ -57,7 +66,7 @@ pub struct Format {
 }
 
 /// Every format, in the order of how usual it is.
-pub const SOURCES: &[Format] = &[ndjson::FORMAT, json::FORMAT, csv::FORMAT, rejects::FORMAT];
+pub const SOURCES: &[Format] = &[ndjson::FORMAT, json::FORMAT, csv::FORMAT, tsv::FORMAT, rejects::FORMAT];
 
 /// Name of the choice that looks at the content.
 pub const AUTO: &str = "auto";
@@ -75,6 +84,8 @@ pub struct SourceOptions {
     /// The hash of everything before this source, where it is not the first: the running hash goes
     /// on from it, so that it tells of every source up to its place.
     pub before: Option<u128>,
+    /// What changes how its bytes become documents.
+    pub dialect: Dialect,
 }
 
 /// A beginning of a source.
@@ -88,7 +99,13 @@ pub struct Prefix {
 
 impl Default for SourceOptions {
     fn default() -> Self {
-        Self { chunk_bytes: CHUNK_BYTES, document_bytes_max: DOCUMENT_BYTES_MAX, prefixes: Vec::new(), before: None }
+        Self {
+            chunk_bytes: CHUNK_BYTES,
+            document_bytes_max: DOCUMENT_BYTES_MAX,
+            prefixes: Vec::new(),
+            before: None,
+            dialect: Dialect::default(),
+        }
     }
 }
 
@@ -144,6 +161,15 @@ pub fn open_input(input: Input, index: u32, format: &str, options: &SourceOption
     Ok(Opened { source: (format.open)(window)?, format: format.name, progress })
 }
 
+/// Looks at the beginning of a file: whether it can be opened, is text, and has a format.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn probe(path: &Path, format: &str, options: &SourceOptions) -> Result<(), SourceError> {
+    let options = SourceOptions { chunk_bytes: PROBE_BYTES, ..options.clone() };
+    open(path, 0, format, &options).map(drop)
+}
+
 fn unknown(format: &str) -> SourceError {
     let names: Vec<_> = std::iter::once(AUTO).chain(SOURCES.iter().map(|f| f.name)).collect();
     SourceError::UnknownFormat { format: format.into(), known: names.join("|") }
@@ -159,7 +185,7 @@ mod tests {
     #[test]
     fn formats_have_names_of_their_own_and_say_what_they_are() {
         let mut names: Vec<_> = SOURCES.iter().map(|f| f.name).chain([AUTO]).collect();
-        assert_eq!(names, ["ndjson", "json", "csv", "rejects", AUTO]);
+        assert_eq!(names, ["ndjson", "json", "csv", "tsv", "rejects", AUTO]);
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), SOURCES.len() + 1);
@@ -170,14 +196,14 @@ mod tests {
 
     #[test]
     fn every_format_reads_what_it_is_made_for() {
-        let texts = ["{\"a\":\"1\"}\n", "[{\"a\":\"1\"}]", "a,b\n1,2\n", "{\"document\":\"{}\"}\n"];
+        let texts = ["{\"a\":\"1\"}\n", "[{\"a\":\"1\"}]", "a,b\n1,2\n", "a\tb\n1\t2\n", "{\"document\":\"{}\"}\n"];
         for (format, text) in SOURCES.iter().zip(texts) {
             let told = read(format.name, text.as_bytes()).unwrap();
             assert!(told.len() == 1 && told[0].broken.is_none(), "{told:?}");
         }
         assert_eq!(recognise(b"{}").unwrap(), "ndjson");
         let error = read("xml", b"").unwrap_err();
-        assert_eq!(error.to_string(), "there is no format 'xml'; known are auto|ndjson|json|csv|rejects");
+        assert_eq!(error.to_string(), "there is no format 'xml'; known are auto|ndjson|json|csv|tsv|rejects");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::clip::Clipped;
 use super::input::{Got, Input};
+use super::signature;
 use super::{Prefix, SourceError, SourceOptions, beginning};
 use crate::chunk::{BrokenFrame, Chunk, Frame};
 use crate::limits::LIVE_READ_BYTES;
@@ -31,12 +32,15 @@ pub(super) enum End {
 }
 
 impl Window {
-    /// Reads the start of the input and skips a byte order mark.
+    /// Reads the start of the input, and skips a byte order mark and the lines that are to be skipped.
     ///
     /// # Errors
-    /// [`SourceError`] when it cannot be read or is UTF-16.
-    pub(super) fn new(input: Input, index: u32, options: &SourceOptions) -> Result<Self, SourceError> {
+    /// [`SourceError`] when it cannot be read or is not text in UTF-8.
+    pub(super) fn new(mut input: Input, index: u32, options: &SourceOptions) -> Result<Self, SourceError> {
         let mut prefixes = options.prefixes.clone();
+        if let Some(encoding) = options.dialect.encoding {
+            input.transcode(encoding);
+        }
         prefixes.sort_unstable_by_key(|p| p.length);
         let mut window = Self {
             input,
@@ -49,24 +53,31 @@ impl Window {
             hash: Box::new(beginning(options.before)),
             end: None,
         };
-        window.skip_byte_order_mark()?;
+        window.begin()?;
+        window.skip_lines(options.dialect.skip_lines)?;
         Ok(window)
     }
 
-    fn skip_byte_order_mark(&mut self) -> Result<(), SourceError> {
-        const UTF8: &[u8] = b"\xef\xbb\xbf";
-        const UTF16: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
-        let marks = || UTF16.into_iter().chain([UTF8]);
-        while marks().any(|m| self.bytes().len() < m.len() && m.starts_with(self.bytes())) {
-            if !self.fill()? {
+    /// Refuses what is not text, and skips UTF-8's byte order mark.
+    fn begin(&mut self) -> Result<(), SourceError> {
+        const MARK: &[u8] = b"\xef\xbb\xbf";
+        let open = |bytes: &[u8]| bytes.len() < MARK.len() && MARK.starts_with(bytes);
+        while (open(self.bytes()) || signature::is_open(self.bytes())) && self.fill()? {}
+        signature::refuse(self.name(), self.bytes())?;
+        if self.bytes().starts_with(MARK) {
+            self.take(MARK.len())?;
+        }
+        Ok(())
+    }
+
+    fn skip_lines(&mut self, mut lines: u64) -> Result<(), SourceError> {
+        while lines > 0 {
+            let end = memchr::memchr(b'\n', self.bytes());
+            lines -= u64::from(end.is_some());
+            self.take(end.map_or(self.bytes().len(), |end| end + 1))?;
+            if end.is_none() && !self.fill()? {
                 break;
             }
-        }
-        if UTF16.iter().any(|m| self.bytes().starts_with(m)) {
-            return Err(SourceError::Utf16 { name: self.name().into() });
-        }
-        if self.bytes().starts_with(UTF8) {
-            self.take(UTF8.len())?;
         }
         Ok(())
     }

@@ -8,8 +8,8 @@ select
     k.adopted,
     t.oid is not null as present,
     t.relpersistence = 'u' as unlogged,
-    case when t.reltuples >= 0 then t.reltuples::bigint end as rows_estimate,
-    case when t.oid is not null then pg_total_relation_size(t.oid) end as bytes,
+    case when coalesce(p.rows, t.reltuples) >= 0 then coalesce(p.rows, t.reltuples)::bigint end as rows_estimate,
+    case when t.oid is not null then coalesce(p.bytes, pg_total_relation_size(t.oid))::bigint end as bytes,
     coalesce(c.checks, '[]')::text as checks,
     s.segments,
     s.segment_bytes,
@@ -19,6 +19,13 @@ select
 from {schema}.collection k
 left join pg_class t on t.oid = k.table_oid
 left join pg_namespace n on n.oid = t.relnamespace
+left join lateral (
+    select sum(pg_total_relation_size(c.oid)) as bytes,
+        case when min(c.reltuples) >= 0 then sum(c.reltuples) else -1 end as rows
+    from pg_partition_tree(t.oid) leaf
+    join pg_class c on c.oid = leaf.relid
+    where t.relkind = 'p' and leaf.isleaf
+) p on true
 left join lateral (
     select json_agg(
         json_build_object(

@@ -4,12 +4,14 @@ use super::collections::Collection;
 use super::schema::Schema;
 use super::segments;
 use crate::error::Error;
+use millstream_model::key_bytes::key_texts;
+use millstream_model::{KeyColumn, put_literal};
 use millstream_pg::quote_qualified;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
 /// The document of a key as jsonb text, `None` when there is none. One part for each column of
-/// the key, spelled as for a cast to the column's type.
+/// the key, spelled as for a cast to the column's type, or as documents do where the type says how.
 ///
 /// # Errors
 /// The server's, also when a part does not fit its type.
@@ -56,10 +58,20 @@ async fn first(
     let segments = segments::hold(client, schema, collection.table_oid, &collection.name).await?;
     let newest = segments::newest(schema, &table, &keys, &segments);
     let rows = format!("{newest} as newest where {}", conditions.join(" and "));
+    let parts: Vec<String> = parts.iter().zip(&collection.key).map(|(part, column)| as_sql(part, column)).collect();
     let parameters: Vec<&(dyn ToSql + Sync)> = parts.iter().map(|part| part as _).collect();
     let row = client.query_opt(&query.replace("{rows}", &rows), &parameters).await;
     let ended = client.batch_execute("rollback").await;
     let row = row?;
     ended?;
     Ok(row)
+}
+
+/// A part as SQL spells it, where it is spelled as in documents.
+fn as_sql(part: &str, column: &KeyColumn) -> String {
+    let mut key = Vec::new();
+    match column.key_type.is_spelled().then(|| put_literal(column.key_type, part.as_bytes(), &mut key)) {
+        Some(Ok(())) => key_texts(&[column.key_type], &key).concat(),
+        _ => part.to_owned(),
+    }
 }

@@ -111,7 +111,7 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
     let lost = if mortal { unlogged::lost(&transaction, schema, table_oid).await? } else { Vec::new() };
     // First, while the lines of the others are there.
     for load_id in &lost {
-        unlogged::void(&transaction, schema, *load_id).await?;
+        unlogged::void(&transaction, schema, *load_id, unlogged::CRASHED).await?;
     }
     let passed = transaction.execute(&schema.sql(include_str!("load_passed.sql")), &[&lost]).await?;
     for (name, _) in &tables {

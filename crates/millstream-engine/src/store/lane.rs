@@ -2,6 +2,7 @@
 
 use crate::batch::RejectedDocument;
 use crate::error::Error;
+use crate::write::TableMark;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use millstream_model::Counters;
@@ -10,7 +11,7 @@ use tokio_postgres::{Client, Statement};
 
 /// A batch's line: watermark and counters, committed with the batch.
 #[derive(Debug)]
-pub(crate) struct Advance {
+pub(crate) struct Advance<'a> {
     pub(crate) load_id: i64,
     pub(crate) lane: u16,
     pub(crate) epoch: i32,
@@ -19,6 +20,8 @@ pub(crate) struct Advance {
     pub(crate) prefix_hash: u128,
     pub(crate) counters: Counters,
     pub(crate) reject_bytes: u64,
+    /// The table as the run found it.
+    pub(crate) table: &'a TableMark,
 }
 
 /// `division_by_zero`, by which `lane_advance.sql` ends a transaction of a lane it no longer owns.
@@ -27,11 +30,12 @@ const FENCED_SQLSTATE: &str = "22012";
 /// `foreign_key_violation`: a reject refers to nothing but its load.
 const NO_LOAD_SQLSTATE: &str = "23503";
 
-impl Advance {
+impl Advance<'_> {
     /// Executes `lane_advance.sql`.
     ///
     /// # Errors
-    /// [`Error::Fenced`] when another run owns the load; the transaction can then not commit.
+    /// [`Error::Fenced`] when another run owns the load, or the table is not what it was; the transaction can then not
+    /// commit.
     pub(crate) async fn execute(&self, client: &Client, statement: &Statement) -> Result<(), Error> {
         let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let lane = i16::try_from(self.lane).expect("lanes are few");
@@ -43,7 +47,8 @@ impl Advance {
         let reject_bytes = int(self.reject_bytes);
         let mut values: Vec<&(dyn ToSql + Sync)> = vec![&self.load_id, &lane, &self.epoch, &source, &offset, &hash];
         values.extend(counters.iter().map(|c| c as &(dyn ToSql + Sync)));
-        values.push(&reject_bytes);
+        let TableMark { oid, name, file } = self.table;
+        values.extend([&reject_bytes as &(dyn ToSql + Sync), oid, &name.table, &name.schema, file]);
         let advanced = client.query_one(statement, &values).await;
         advanced.map(drop).map_err(|error| fenced(error, FENCED_SQLSTATE, self.load_id))
     }

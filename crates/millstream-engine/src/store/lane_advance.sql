@@ -1,5 +1,7 @@
 -- A batch's own line in the ledger, in the batch's transaction. Division by zero, and with it the
--- end of the transaction, when the lane belongs to another run: the commit may already be under way.
+-- end of the transaction, when the lane belongs to another run, or the collection's table has another name or another
+-- file than when the run began: the commit may already be under way. What the batch wrote has locked the table of that
+-- name, so that it stays what it is seen to be here.
 with moved as (
     update {schema}.lane
     set batches = batches + 1,
@@ -21,6 +23,15 @@ with moved as (
     where load_id = $1
       and lane = $2
       and epoch = $3
+      and exists (
+          select
+          from pg_catalog.pg_class c
+          join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+          where c.oid = $19
+            and c.relname = $20
+            and n.nspname = $21
+            and ($22::oid is null or $22::oid = pg_catalog.pg_relation_filenode(c.oid))
+      )
     returning 1
 )
 select 1 / count(*) from moved

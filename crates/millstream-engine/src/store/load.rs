@@ -3,12 +3,14 @@
 use super::added::{Added, added};
 use super::freeze::refuse_frozen;
 use super::lock::{at_work, load_lock_keys};
+use super::runs::refuse_unguarded;
 use super::schema::Schema;
 use super::segments::refuse_appended;
 use super::unlogged;
 use super::versions::NamedVersion;
+use super::withdrawal::discard_unread;
 use crate::durability::Durability;
-use crate::error::Error;
+use crate::error::{CRASHED, Error, TRUNCATED};
 use crate::failpoint;
 use crate::layout::Layout;
 use crate::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
@@ -20,7 +22,7 @@ use tokio::time::Instant;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
 /// Advisory lock under which a load is looked up or recorded, and its own lock taken: `msldopen`.
-const OPEN_LOCK: i64 = 0x6d73_6c64_6f70_656e;
+pub(super) const OPEN_LOCK: i64 = 0x6d73_6c64_6f70_656e;
 
 /// What makes a load the same load: only sources may be appended while it is unfinished.
 #[derive(Debug, Clone)]
@@ -47,6 +49,8 @@ pub(crate) struct Identity {
     pub once: bool,
     /// The type by which versions are to be compared, where it was asked for.
     pub version: Option<NamedVersion>,
+    /// Whether its batches heed the versions of what was deleted.
+    pub guarded: bool,
 }
 
 /// A load that this run owns.
@@ -117,6 +121,9 @@ pub(crate) async fn open(
             unfinished => break unfinished?,
         }
     };
+    require_table(client, identity).await?;
+    let resumed = unfinished.as_ref().map(|unfinished| unfinished.load_id);
+    refuse_unguarded(client, schema, identity, resumed).await?;
     if identity.durability.unlogged {
         refuse_frozen(client, identity.table_oid, &identity.collection).await?;
     }
@@ -145,7 +152,7 @@ pub(crate) async fn open(
     let unlogged = identity.durability.unlogged;
     let emptied = if resumed { unlogged::emptied(&transaction, schema, load_id, unlogged).await? } else { None };
     if emptied.is_some() {
-        unlogged::void(&transaction, schema, load_id).await?;
+        unlogged::void(&transaction, schema, load_id, unlogged::CRASHED).await?;
     }
     if unlogged {
         unlogged::remember(&transaction, schema, load_id).await?;
@@ -166,9 +173,27 @@ pub(crate) async fn open(
     transaction.commit().await?;
     let prefix = prefix.and_then(|(mark, hash)| prefix_of(mark, hash));
     let reject_bytes_before = u64::try_from(reject_bytes).unwrap_or(0);
-    let resumed = resumed && emptied.is_none();
+    let resumed = resumed && emptied.is_none() && before.read > 0;
     let owned = OwnedLoad { load_id, run, floors, prefix, before, reject_bytes_before, resumed, emptied, orphan };
     Ok(Opened::Owned(Box::new(owned)))
+}
+
+/// Keeps every [`open`] away until the transaction ends, and waits for the one at work.
+pub(super) async fn lock_openings(transaction: &Transaction<'_>) -> Result<(), Error> {
+    transaction.execute("select pg_advisory_xact_lock($1)", &[&OPEN_LOCK]).await?;
+    Ok(())
+}
+
+/// Another load that made the table and read nothing may have dropped it again.
+async fn require_table(client: &Client, identity: &Identity) -> Result<(), Error> {
+    let sql = "select exists (select from pg_catalog.pg_class where oid = $1)";
+    if client.query_one(sql, &[&identity.table_oid]).await?.get(0) {
+        return Ok(());
+    }
+    Err(Error::Request {
+        problem: format!("the table {} was dropped while the load began", identity.collection),
+        hint: "run the same command again".into(),
+    })
 }
 
 /// Waits for every [`open`] at work. A later one sees what the transaction has locked before.
@@ -181,7 +206,7 @@ pub(super) async fn await_openings(transaction: &Transaction<'_>) -> Result<(), 
 
 /// Locks the unfinished load that is to be gone on with, if there is one, where this run may begin.
 async fn claim(
-    client: &Client,
+    client: &mut Client,
     schema: &Schema,
     identity: &Identity,
     resume: bool,
@@ -207,24 +232,26 @@ async fn claim(
 
 /// Locks the unfinished load that is to be gone on with, if there is one.
 async fn lock_unfinished(
-    client: &Client,
+    client: &mut Client,
     schema: &Schema,
     identity: &Identity,
     resume: bool,
 ) -> Result<Option<Unfinished>, Error> {
-    let Some(unfinished) = find_unfinished(client, schema, identity).await? else {
-        return Ok(None);
-    };
-    let load_id = unfinished.load_id;
-    lock(client, schema, load_id).await?;
-    if !resume {
+    while let Some(unfinished) = find_unfinished(client, schema, identity).await? {
+        let load_id = unfinished.load_id;
+        lock(&*client, schema, load_id).await?;
+        if !resume {
+            unlock(client, schema, load_id).await?;
+            return Ok(None);
+        }
+        let Some(difference) = unfinished.difference else { return Ok(Some(unfinished)) };
+        // One that was killed before it had read anything is in nobody's way.
+        if !discard_unread(client, schema, load_id).await? {
+            return Err(Error::LoadChanged { load_id, difference, adds_up: unfinished.adds_up });
+        }
         unlock(client, schema, load_id).await?;
-        return Ok(None);
     }
-    match unfinished.difference {
-        None => Ok(Some(unfinished)),
-        Some(difference) => Err(Error::LoadChanged { load_id, difference, adds_up: unfinished.adds_up }),
-    }
+    Ok(None)
 }
 
 async fn unlock(client: &Client, schema: &Schema, load_id: i64) -> Result<(), Error> {
@@ -320,7 +347,11 @@ async fn insert(client: &mut Client, schema: &Schema, identity: &Identity, lanes
 }
 
 /// Ends backends of earlier runs that may still hold a transaction of this load.
-async fn terminate_backends(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
+pub(super) async fn terminate_backends(
+    transaction: &Transaction<'_>,
+    schema: &Schema,
+    load_id: i64,
+) -> Result<(), Error> {
     transaction.execute(&schema.sql(include_str!("lane_terminate.sql")), &[&load_id]).await?;
     Ok(())
 }
@@ -437,12 +468,16 @@ async fn read_marks(client: &impl GenericClient, schema: &Schema, load_id: i64) 
 }
 
 /// Ends a run: settles the lanes and writes the state and the receipt. `reason` says why an
-/// unfinished load stopped.
+/// unfinished load stopped, `truncated` how many documents a TRUNCATE has taken from it.
+///
+/// # Errors
+/// [`Error::Fenced`] when another run has the load, [`Error::Emptied`] when its documents are gone.
 pub(crate) async fn close(
     client: &mut Client,
     schema: &Schema,
     owned: &OwnedLoad,
     reason: Option<&str>,
+    truncated: Option<u64>,
     receipt: impl FnOnce(Counters) -> Receipt,
 ) -> Result<Receipt, Error> {
     let load_id = owned.load_id;
@@ -453,10 +488,15 @@ pub(crate) async fn close(
     if run.is_none_or(|r| r.get::<_, i32>(0) != owned.run) {
         return Err(Error::Fenced { load_id });
     }
-    if let Some(documents) = unlogged::emptied(&transaction, schema, load_id, false).await? {
-        unlogged::void(&transaction, schema, load_id).await?;
+    if let Some(documents) = truncated {
+        unlogged::void(&transaction, schema, load_id, "the table was emptied").await?;
         transaction.commit().await?;
-        return Err(Error::Emptied { documents });
+        return Err(Error::Emptied { documents, by: TRUNCATED });
+    }
+    if let Some(documents) = unlogged::emptied(&transaction, schema, load_id, false).await? {
+        unlogged::void(&transaction, schema, load_id, unlogged::CRASHED).await?;
+        transaction.commit().await?;
+        return Err(Error::Emptied { documents, by: CRASHED });
     }
     settle(&transaction, schema, load_id).await?;
     let receipt = receipt(counters(&transaction, schema, load_id).await?);

@@ -1,10 +1,12 @@
 //! What a collection's record says of its key.
 
+use super::binding::FIRST_TABLE_OID;
 use super::load::key_json;
 use super::schema::Schema;
+use super::segments;
 use crate::error::Error;
 use millstream_model::{CollectionName, KeyColumn, KeySpec};
-use tokio_postgres::{Client, GenericClient};
+use tokio_postgres::{Client, GenericClient, Transaction};
 
 /// The key of a table that a load made or adopted, `None` for any other table.
 pub(crate) async fn known_collection(
@@ -22,6 +24,14 @@ pub(crate) async fn known_collection(
     Ok(Some(KeySpec { columns }))
 }
 
+/// The same for a reader, who may not be allowed to know.
+pub(crate) async fn known_spelling(client: &Client, schema: &Schema, table_oid: u32) -> Result<Option<KeySpec>, Error> {
+    match known_collection(client, schema, table_oid).await {
+        Err(Error::Postgres(error)) if error.sqlstate() == Some("42501") => Ok(None),
+        other => other,
+    }
+}
+
 /// Records a table as a collection; a record that is there stays, but follows a rename.
 pub(crate) async fn remember_collection(
     client: &impl GenericClient,
@@ -33,5 +43,34 @@ pub(crate) async fn remember_collection(
 ) -> Result<(), Error> {
     let sql = schema.sql(include_str!("collection_remember.sql"));
     client.execute(&sql, &[&table_oid, &name.schema, &name.table, &key_json(key), &adopted]).await?;
+    Ok(())
+}
+
+/// Forgets a collection of this name that waits for its table to be restored: a load has made the table anew.
+///
+/// # Errors
+/// [`Error::Request`] when documents wait in its segments.
+pub(crate) async fn forget_waiting(
+    transaction: &Transaction<'_>,
+    schema: &Schema,
+    name: &CollectionName,
+) -> Result<(), Error> {
+    let waiting =
+        "select table_oid from {schema}.collection where schema_name = $1 and table_name = $2 and table_oid < $3";
+    let waiting = schema.sql(waiting);
+    for row in transaction.query(&waiting, &[&name.schema, &name.table, &FIRST_TABLE_OID]).await? {
+        let table_oid: u32 = row.get(0);
+        let segments = segments::list(transaction, schema, table_oid).await?.len();
+        if segments > 0 {
+            return Err(Error::Request {
+                problem: format!("{segments} segments hold documents of {name}, whose table was not restored yet"),
+                hint: format!("restore the table first, or give up these documents: millstream drop {name} --yes"),
+            });
+        }
+        for table in ["load", "tombstone", "collection"] {
+            let sql = schema.sql(&format!("delete from {{schema}}.{table} where table_oid = $1"));
+            transaction.execute(&sql, &[&table_oid]).await?;
+        }
+    }
     Ok(())
 }

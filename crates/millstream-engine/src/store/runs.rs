@@ -1,12 +1,13 @@
 //! Runs of loads into a table: those at work, and those that have lost their sessions. These were killed, or will be
 //! back when the server or the network is; which of the two cannot be told.
 
-use super::load::settle;
+use super::load::{Identity, settle};
 use super::loads::lock_idle;
 use super::schema::Schema;
 use super::segments::list;
 use crate::error::Error;
 use crate::limits::{LOAD_LOCK_POLL, LOST_RUN_WAIT};
+use crate::merge::compares_versions;
 use tokio::time::Instant;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
@@ -15,6 +16,8 @@ use tokio_postgres::{Client, GenericClient, Row, Transaction};
 pub(crate) struct Run {
     pub(crate) load_id: i64,
     pub(crate) run_order: i64,
+    /// Its merge mode.
+    pub(crate) mode: String,
     /// Its documents go into segments.
     pub(crate) appends: bool,
     /// A session of it lives, so it may still commit.
@@ -31,12 +34,56 @@ pub(crate) async fn runs(client: &impl GenericClient, schema: &Schema, table_oid
     let run = |row: &Row| Run {
         load_id: row.get("load_id"),
         run_order: row.get("run_order"),
+        mode: row.get("mode"),
         appends: row.get::<_, &str>("layout") == "log",
         at_work: row.get("at_work"),
         lost: row.get("running") && !row.get::<_, bool>("at_work"),
         followed: row.get("followed"),
     };
     Ok(rows.iter().map(run).collect())
+}
+
+/// Whether a load at work compares versions and deletes: others have to heed what it deletes from the start.
+pub(crate) async fn is_deleting(client: &Client, schema: &Schema, table_oid: u32) -> Result<bool, Error> {
+    let runs = runs(client, schema, table_oid).await?;
+    Ok(runs.iter().any(|run| run.at_work && compares_versions(&run.mode) == (true, true)))
+}
+
+/// Refuses the first load that deletes by version while another one compares versions and knows of no deletions, and
+/// the other way round. To be asked under the lock that every load takes when it begins. `own` is the load that resumes.
+///
+/// # Errors
+/// [`Error::Request`] names the load at work.
+pub(super) async fn refuse_unguarded(
+    client: &Client,
+    schema: &Schema,
+    identity: &Identity,
+    own: Option<i64>,
+) -> Result<(), Error> {
+    let (newest, deletes) = compares_versions(&identity.mode);
+    if !newest || (identity.guarded && !deletes) {
+        return Ok(());
+    }
+    let any = schema.sql("select exists (select from {schema}.tombstone where table_oid = $1)");
+    if deletes && client.query_one(&any, &[&identity.table_oid]).await?.get(0) {
+        return Ok(());
+    }
+    let others = runs(client, schema, identity.table_oid).await?;
+    let mut others = others.iter().filter(|run| run.at_work && Some(run.load_id) != own);
+    match others.find(|run| compares_versions(&run.mode) == (true, !deletes)) {
+        None => Ok(()),
+        Some(run) if deletes => Err(Error::Request {
+            problem: format!(
+                "load {} runs in mode newest without --delete-when, and would not heed what this load deletes",
+                run.load_id
+            ),
+            hint: "wait until it has ended; only the first load that deletes has to".into(),
+        }),
+        Some(run) => Err(Error::Request {
+            problem: format!("load {} began in the same moment, and deletes", run.load_id),
+            hint: "run the same command again".into(),
+        }),
+    }
 }
 
 /// Settles a run that has lost its sessions, so that nothing of it is committed when it comes back: what is written

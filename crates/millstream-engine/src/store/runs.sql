@@ -5,6 +5,7 @@ select
     l.load_id,
     l.run_order,
     l.layout,
+    l.mode,
     l.state = 'running' as running,
     exists (
         select

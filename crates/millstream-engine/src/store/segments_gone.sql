@@ -1,5 +1,6 @@
 -- Segments whose table is gone: those that this role may drop, and those of a collection under whose name another
--- table is there. That may be its own, for a restore gives a table another OID.
+-- table is there. That may be its own, for a restore gives a table another OID. Segments that wait for a table which is
+-- still to be restored stay: their OID is one of those below 16384.
 select
     s.segment_id,
     s.table_oid,
@@ -17,6 +18,7 @@ left join (
     join pg_catalog.pg_class t on t.relnamespace = n.oid and t.relname = k.table_name and t.relkind in ('r', 'p')
 ) on k.table_oid = s.table_oid
 where not exists (select from pg_catalog.pg_class where oid = s.table_oid)
+  and s.table_oid >= 16384
   and (k.table_oid is not null or coalesce((
       select pg_catalog.pg_has_role(c.relowner, 'usage')
       from pg_catalog.pg_class c

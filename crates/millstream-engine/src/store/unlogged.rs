@@ -20,15 +20,27 @@ pub(super) async fn emptied(
     let row = transaction.query_opt(&schema.sql(include_str!("unlogged_emptied.sql")), &[&load_id]).await?;
     let Some(row) = row.filter(|row| !row.get::<_, bool>("has_line")) else { return Ok(None) };
     let had_line: bool = row.get("had_line");
-    // To load again what is there does harm where it counts twice; that rows are its own is known of the last load.
-    let rows_tell = !row.get::<_, bool>("unlogged") && row.get("last_sum");
-    let emptied = had_line && !rows_tell
-        || (had_line || unlogged) && !any_row(transaction, &row.get::<_, String>("table")).await?;
+    let table: String = row.get("table");
+    let emptied = match had_line {
+        // Made logged by hand: whether a crash came before that is on no record, and its rows are known only where no
+        // other load has brought some. To load again what is there would count it twice.
+        true if !row.get::<_, bool>("unlogged") && row.get("adds_up") => {
+            let rows = any_row(transaction, &table).await?;
+            if rows && row.get("followed") {
+                let problem = "some of these sources, and whether a crash of the server has taken that cannot be told, for \
+                               the table was made logged by hand and has rows of other loads";
+                return Err(Error::AddedUp { load_id, problem: problem.into() });
+            }
+            !rows
+        }
+        true => true,
+        false => unlogged && !any_row(transaction, &table).await?,
+    };
     Ok(emptied.then(|| u64::try_from(row.get::<_, i64>("documents")).unwrap_or(0)))
 }
 
 /// Whether a table, qualified and quoted, has any row.
-pub(super) async fn any_row(client: &impl GenericClient, table: &str) -> Result<bool, Error> {
+pub(crate) async fn any_row(client: &impl GenericClient, table: &str) -> Result<bool, Error> {
     let any = format!("select exists (select from {table})");
     Ok(client.query_one(&any, &[]).await?.get(0))
 }
@@ -39,9 +51,12 @@ pub(super) async fn lost(transaction: &Transaction<'_>, schema: &Schema, table_o
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
-/// Takes the load back to its beginning.
-pub(super) async fn void(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
-    transaction.execute(&schema.sql(include_str!("unlogged_void.sql")), &[&load_id]).await?;
+/// Why a load is at its beginning again after a crash.
+pub(super) const CRASHED: &str = "a crash of the server emptied the collection";
+
+/// Takes the load back to its beginning, and records why.
+pub(super) async fn void(transaction: &Transaction<'_>, schema: &Schema, load_id: i64, why: &str) -> Result<(), Error> {
+    transaction.execute(&schema.sql(include_str!("unlogged_void.sql")), &[&load_id, &why]).await?;
     Ok(())
 }
 

@@ -143,9 +143,9 @@ pub async fn verify(request: &VerifyRequest, db: &ConnInfo, tally: Arc<Tally>) -
     let connection = connect(db).await?;
     let (reading, warnings) = table(&connection, &request.load).await?;
     let (schema, oid) = (Schema::new(&request.load.schema), Some(reading.table_oid));
-    let (mode, _) = collection::settle(&connection.client, &schema, &request.load, oid, &mut feed).await?;
+    let settled = collection::settle(&connection.client, &schema, &request.load, oid, &mut feed).await?;
     connection.close().await;
-    let (counts, folding) = sort(request, mode, &reading, feed, &tally).await?;
+    let (counts, folding) = sort(request, settled.mode, &reading, feed, &tally).await?;
     let terms = Terms {
         types: reading.key.types(),
         directory: request.directory.clone(),
@@ -189,7 +189,14 @@ async fn table(connection: &Connection, load: &LoadRequest) -> Result<(Reading, 
         let role = &connection.server.role;
         warnings.push(format!("row-level security may hide rows from role {role}, which are then missing"));
     }
-    Ok((Reading::of(name, &table, &load.key)?, warnings))
+    let mut key = load.key.clone();
+    if let Some(known) = crate::store::known_spelling(&connection.client, &schema, table.oid).await? {
+        for column in key.iter_mut().filter(|column| column.key_type.is_none()) {
+            let same = known.columns.iter().find(|c| c.name == column.column && c.key_type.is_spelled());
+            column.key_type = same.map(|c| c.key_type);
+        }
+    }
+    Ok((Reading::of(name, &table, &key)?, warnings))
 }
 
 /// Reads all sources into sorted runs. The counts are of documents read and rejected.
@@ -210,7 +217,7 @@ async fn sort(
         require_whole(&chunk, &request.load)?;
         let mut counters = Counters { read: chunk.frames.len() as u64, ..Counters::default() };
         for frame in &chunk.frames {
-            counters.bytes_read += u64::from(frame.len);
+            counters.bytes_read += frame.whole_bytes();
             key.clear();
             version.clear();
             let document = chunk.document(frame);

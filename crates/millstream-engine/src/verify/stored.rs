@@ -4,10 +4,10 @@ use crate::error::Error;
 use crate::store::Schema;
 use crate::store::segments::{self, Seen};
 use futures_util::TryStreamExt;
-use millstream_model::key_bytes::{key_texts, put_bool, put_i32, put_i64, put_text, put_uuid};
+use millstream_model::key_bytes::{key_texts, put_from_wire};
 use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, KeyType};
 use millstream_pg::catalog::{Column, Table};
-use millstream_pg::{quote_identifier, quote_qualified};
+use millstream_pg::{ErrorKind, quote_identifier, quote_qualified};
 use std::pin::Pin;
 use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Client, Row, RowStream};
@@ -18,9 +18,11 @@ const COLUMN_TYPES: &[(Type, KeyType, Type)] = &[
     (Type::VARCHAR, KeyType::Text, Type::TEXT),
     (Type::INT8, KeyType::Bigint, Type::INT8),
     (Type::INT4, KeyType::Integer, Type::INT4),
-    (Type::INT2, KeyType::Integer, Type::INT4),
+    (Type::INT2, KeyType::Smallint, Type::INT2),
+    (Type::NUMERIC, KeyType::Numeric, Type::NUMERIC),
     (Type::UUID, KeyType::Uuid, Type::UUID),
     (Type::TIMESTAMPTZ, KeyType::Timestamptz, Type::TIMESTAMPTZ),
+    (Type::TIMESTAMP, KeyType::Timestamp, Type::TIMESTAMP),
     (Type::DATE, KeyType::Date, Type::DATE),
     (Type::BOOL, KeyType::Boolean, Type::BOOL),
 ];
@@ -58,7 +60,7 @@ impl Reading {
         let (mut columns, mut selected, mut order) = (Vec::new(), Vec::new(), Vec::new());
         for request in asked {
             let (key_type, expression) = key_column(table, request).map_err(refuse)?;
-            let collation = if key_type == KeyType::Text { " collate pg_catalog.\"C\"" } else { "" };
+            let collation = if key_type.is_text() { " collate pg_catalog.\"C\"" } else { "" };
             order.push(format!("{expression}{collation}"));
             selected.push(expression);
             columns.push(KeyColumn { name: request.column.clone(), path: request.path.clone(), key_type });
@@ -91,17 +93,18 @@ fn key_column(table: &Table, request: &KeyRequest) -> Result<(KeyType, String), 
     let Some((_, key_type, read_as)) = COLUMN_TYPES.iter().find(|(own, ..)| own.oid() == column.base_type_oid) else {
         return Err((
             format!("its column {name} is of type {}", column.type_name),
-            "a key is compared in columns of text, varchar, bigint, integer, smallint, uuid, timestamptz, date and boolean"
-                .into(),
+            format!("a key is compared in columns of {}", KeyType::names()),
         ));
     };
-    if request.key_type.is_some_and(|asked| asked != *key_type) {
+    // With the length of a varchar.
+    let key_type = column.base_type_name.parse().unwrap_or(*key_type);
+    if request.key_type.is_some_and(|asked| asked.column() != key_type) {
         return Err((
             format!("its column {name} is of type {}", column.type_name),
             "leave the type out of --key: the table's own is taken".into(),
         ));
     }
-    Ok((*key_type, expression(column, read_as)))
+    Ok((request.key_type.unwrap_or(key_type), expression(column, read_as)))
 }
 
 /// A cast only where it is needed, because an index serves a column's own order.
@@ -144,7 +147,8 @@ impl StoredRow {
 /// The least and the greatest time, which no document has for a key: their canonical bytes are all
 /// zeros and all ones.
 fn infinity(key_type: KeyType, value: &[u8]) -> Option<&'static str> {
-    let all = |byte| matches!(key_type, KeyType::Timestamptz | KeyType::Date) && value.iter().all(|&b| b == byte);
+    let is_time = matches!(key_type.column(), KeyType::Timestamptz | KeyType::Timestamp | KeyType::Date);
+    let all = |byte| is_time && value.iter().all(|&b| b == byte);
     if all(0xff) { Some("infinity") } else { all(0).then_some("-infinity") }
 }
 
@@ -160,7 +164,14 @@ impl Stored {
     pub(super) async fn open(client: &Client, schema: &Schema, reading: &Reading) -> Result<Self, Error> {
         let Reading { key, table_oid, name, selected, order } = reading;
         let segments = match segments::seen(client, schema).await? {
-            Seen::Listed => segments::hold(client, schema, *table_oid, name).await?,
+            Seen::Listed => {
+                match schema.exists(client).await {
+                    // After a restore they are on record for another table, which not every reader may know.
+                    Err(error) if error.kind() != ErrorKind::Rights => return Err(error),
+                    _ => {}
+                }
+                segments::hold(client, schema, *table_oid, name).await?
+            }
             Seen::Hidden | Seen::Absent => Vec::new(),
         };
         let keys: Vec<String> = key.columns.iter().map(|column| quote_identifier(&column.name)).collect();
@@ -192,13 +203,7 @@ impl Stored {
 fn put_column(row: &Row, n: usize, key_type: KeyType, key: &mut Vec<u8>) -> Result<bool, Error> {
     const ODD: Error = Error::BrokenOff("the server sent a key column of an odd length");
     let Some(Wire(value)) = row.try_get::<_, Option<Wire<'_>>>(n)? else { return Ok(false) };
-    match key_type {
-        KeyType::Text => put_text(value, key),
-        KeyType::Bigint | KeyType::Timestamptz => put_i64(i64::from_be_bytes(value.try_into().map_err(|_| ODD)?), key),
-        KeyType::Integer | KeyType::Date => put_i32(i32::from_be_bytes(value.try_into().map_err(|_| ODD)?), key),
-        KeyType::Uuid => put_uuid(value.try_into().map_err(|_| ODD)?, key),
-        KeyType::Boolean => put_bool(*value.first().ok_or(ODD)? != 0, key),
-    }
+    put_from_wire(key_type, value, key).ok_or(ODD)?;
     Ok(true)
 }
 

@@ -11,7 +11,7 @@ written as (
     from wanted
     order by millstream_place
     on conflict ({key}) do {action}
-    returning (xmax = 0) as inserted
+    returning {inserted} as inserted
 )
 select
     (select count(*) from written where inserted),

@@ -63,14 +63,15 @@ pub(crate) struct Statements {
 
 impl Sql {
     /// `fill` puts the collection's names into a statement, `upsert` makes one of staged rows under a
-    /// condition and of an action on stored ones. `run` is the condition of the staged rows that are meant; `skips`
-    /// says that unchanged documents are left alone.
+    /// condition and of an action on stored ones. The two actions are to merge with a stored document and to take its
+    /// place. `run` is the condition of the staged rows that are meant; `skips` says that unchanged documents are left
+    /// alone.
     pub(super) fn new(
         collection: &Collection,
         schema: &Schema,
         fill: impl Fn(&str) -> String,
         upsert: impl Fn(&str, &str) -> String,
-        action: &str,
+        [action, reset]: [&str; 2],
         run: &str,
         skips: bool,
     ) -> Self {
@@ -92,7 +93,7 @@ impl Sql {
             versions,
             delete: fill(include_str!("deleting_delete.sql")).replace("{condition}", &condition),
             merge: upsert(&format!("where {run} and millstream_effect = 0"), action),
-            reset: upsert(&format!("where {run} and millstream_effect = 1"), "update set doc = excluded.doc"),
+            reset: upsert(&format!("where {run} and millstream_effect = 1"), reset),
         }
     }
 

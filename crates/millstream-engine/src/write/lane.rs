@@ -4,7 +4,7 @@
 use super::choice::{Caution, Choice};
 use super::comparison::{self, Sample};
 use super::kept::Kept;
-use super::ownership::{LaneReport, LaneSetup, own_wal_bytes, take_over};
+use super::ownership::{LaneReport, LaneSetup, look_at_table, own_wal_bytes, take_over};
 use super::replay::{self, Refused};
 use super::statement::{Prepared, Target};
 use super::walk::Walker;
@@ -16,7 +16,7 @@ use crate::limits::{HELD_BATCHES_MAX, KEY_TURNS_MAX, REJECT_ROWS, ROUNDS_MAX};
 use crate::merge::Written;
 use crate::observe::Event;
 use millstream_model::Counters;
-use millstream_pg::{Connection, Failures, retry_delay};
+use millstream_pg::{Connection, ErrorKind, Failures, retry_delay};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -209,6 +209,7 @@ impl Lane {
             let error = match self.attempt(&batch).await {
                 Ok(true) => break,
                 Ok(false) => return Ok(batch.halves()),
+                Err(error) if self.finds_another_file(&error).await? => continue,
                 Err(error) => error,
             };
             self.report.pause(&self.setup, &mut failures, error).await?;
@@ -235,6 +236,22 @@ impl Lane {
             self.kept.push(parts);
         }
         Ok(Vec::new())
+    }
+
+    /// Whether a batch was refused because the table was rewritten, with its rows: then it is tried again.
+    ///
+    /// # Errors
+    /// [`Error::TableMoved`] and [`Error::Emptied`] where that is what the error comes from.
+    async fn finds_another_file(&mut self, error: &Error) -> Result<bool, Error> {
+        let client = &self.link.connection.client;
+        let perhaps =
+            matches!(error, Error::Fenced { .. }) || [ErrorKind::NotFound, ErrorKind::Bug].contains(&error.kind());
+        if !perhaps || client.is_closed() || client.batch_execute("rollback").await.is_err() {
+            return Ok(false);
+        }
+        let file = look_at_table(client, &self.setup).await?;
+        self.setup.table.file = file.or(self.setup.table.file);
+        Ok(file.is_some())
     }
 
     /// Reconnects where needed and finds out what is committed; `sent` says whether a batch was on
@@ -361,6 +378,12 @@ impl Lane {
         }
         self.link.walker = Some(walker);
         let Some(Refused { written, rejects }) = refused? else { return Ok(false) };
+        if self.setup.rejects.none()
+            && let Some(first) = rejects.iter().min_by_key(|reject| reject.position)
+        {
+            self.link.connection.client.batch_execute("rollback").await?;
+            return Err(first.to_error());
+        }
         if batch.parts() > 1 && kept_bytes(&rejects) > bytes_max {
             self.link.connection.client.batch_execute("rollback").await?;
             return Ok(false);
@@ -406,6 +429,7 @@ impl Lane {
             prefix_hash: mark.prefix_hash,
             counters,
             reject_bytes,
+            table: &self.setup.table,
         };
         failpoint::hit("batch-advancing").await?;
         let commit = async { client.batch_execute("commit").await.map_err(Error::from) };

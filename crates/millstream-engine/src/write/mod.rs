@@ -18,7 +18,7 @@ mod statement;
 mod upsert;
 mod walk;
 
-pub(crate) use ownership::{LaneReport, LaneSetup};
+pub(crate) use ownership::{LaneReport, LaneSetup, TableMark};
 pub(crate) use segment::SegmentPlan;
 pub(crate) use statement::Target;
 

@@ -3,13 +3,26 @@
 use super::segment::SegmentPlan;
 use super::statement::Target;
 use crate::engine::RejectLimits;
-use crate::error::Error;
+use crate::error::{CRASHED, Error, TRUNCATED};
 use crate::failpoint;
 use crate::observe::{Event, Observer, Tally};
-use millstream_pg::{ConnInfo, Connection, ErrorKind, Failures};
+use crate::store::any_row;
+use millstream_model::CollectionName;
+use millstream_pg::{ConnInfo, Connection, ErrorKind, Failures, quote_qualified};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_postgres::Client;
+
+/// The collection's table as a run found it.
+#[derive(Debug, Clone)]
+pub(crate) struct TableMark {
+    pub(crate) oid: u32,
+    pub(crate) name: CollectionName,
+    /// The file that holds its rows, which is another one after TRUNCATE, VACUUM FULL and the like; `None` where it does
+    /// not matter, or a table has none.
+    pub(crate) file: Option<u32>,
+}
 
 /// What a lane needs to know.
 #[derive(Clone)]
@@ -31,6 +44,10 @@ pub(crate) struct LaneSetup {
     pub(crate) rejects: RejectLimits,
     /// Whether the table was empty when the run began.
     pub(crate) table_empty: bool,
+    /// The table into which every batch goes.
+    pub(crate) table: TableMark,
+    /// Whether earlier runs of the load stored documents.
+    pub(crate) stored_before: bool,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) tally: Arc<Tally>,
 }
@@ -81,11 +98,35 @@ pub(super) async fn take_over(setup: &LaneSetup, again: bool) -> Result<(Connect
         .await?
         .ok_or(Error::Fenced { load_id })?;
     if row.get("emptied") {
-        return Err(Error::Emptied { documents: setup.tally.documents() });
+        return Err(Error::Emptied { documents: setup.tally.documents(), by: CRASHED });
     }
     failpoint::hit(if again { "lane-reattached" } else { "lane-attached" }).await?;
     let (epoch, batches) = (row.get(0), row.get(1));
     Ok((connection, epoch, batches))
+}
+
+/// What has become of the table when a batch was refused: `Some` with its file where it was rewritten and has its rows.
+///
+/// # Errors
+/// [`Error::TableMoved`] where it was renamed, replaced or dropped, [`Error::Emptied`] where the load's documents were
+/// removed from it.
+pub(super) async fn look_at_table(client: &Client, setup: &LaneSetup) -> Result<Option<u32>, Error> {
+    let TableMark { oid, name, file } = &setup.table;
+    let sql = "select pg_catalog.pg_relation_filenode(c.oid) from pg_catalog.pg_class c \
+               join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+               where c.oid = $1 and c.relname = $2 and n.nspname = $3";
+    let Some(row) = client.query_opt(sql, &[oid, &name.table, &name.schema]).await? else {
+        return Err(Error::TableMoved { collection: name.clone() });
+    };
+    let file_now: Option<u32> = row.get(0);
+    if file.is_none() || file_now == *file {
+        return Ok(None);
+    }
+    let stored = setup.stored_before || setup.tally.documents() > 0;
+    if stored && !any_row(client, &quote_qualified(&name.schema, &name.table)).await? {
+        return Err(Error::Emptied { documents: setup.tally.documents(), by: TRUNCATED });
+    }
+    Ok(file_now)
 }
 
 /// WAL written by this backend so far (PostgreSQL 18 and later).

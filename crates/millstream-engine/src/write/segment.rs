@@ -2,7 +2,7 @@
 //! commit with its watermark.
 
 use super::copy_stream::HEADER;
-use super::ownership::{LaneReport, LaneSetup, own_wal_bytes, take_over};
+use super::ownership::{LaneReport, LaneSetup, look_at_table, own_wal_bytes, take_over};
 use crate::batch::{Part, RejectedDocument};
 use crate::collection::{Collection, key_columns};
 use crate::error::Error;
@@ -159,6 +159,11 @@ impl Appender {
                     Ok(counters) => break counters,
                     Err(error) => error,
                 };
+                if matches!(error, Error::Fenced { .. })
+                    && self.connection.client.batch_execute("rollback").await.is_ok()
+                {
+                    look_at_table(&self.connection.client, &self.setup).await?;
+                }
                 if !self.plan().holds() {
                     return Err(error);
                 }
@@ -290,6 +295,7 @@ impl Appender {
             prefix_hash: segment.prefix_hash,
             counters,
             reject_bytes: rejects.iter().map(|r| r.bytes.len() as u64).sum(),
+            table: &self.setup.table,
         };
         failpoint::hit("segment-advancing").await?;
         let commit = async { client.batch_execute("commit").await.map_err(Error::from) };

@@ -49,6 +49,18 @@ struct Compared {
     upsert: String,
 }
 
+/// How an upsert tells the rows that it inserts: a row's xmax is zero then, and our transaction where it was updated.
+const INSERTED: &str = "(xmax = 0)";
+/// The same of a partitioned table, of whose rows xmax cannot be asked: what updates one leaves a mark, which is taken
+/// away when the row is returned.
+const INSERTED_PARTITIONED: &str = "case when pg_catalog.current_setting('millstream.updated', true) = 'yes' \
+     then pg_catalog.set_config('millstream.updated', '', true) <> '' else true end";
+
+/// An expression of what a stored document becomes that leaves the mark.
+fn marked(set: &str) -> String {
+    format!("case when pg_catalog.set_config('millstream.updated', 'yes', true) <> '' then {set} end")
+}
+
 /// [`Target`]'s statements on one connection.
 pub(crate) struct Prepared {
     pub(crate) copy_table: Statement,
@@ -70,14 +82,22 @@ impl Target {
         let key_list = keys.join(", ");
         let set = |new: &str| mode.set(new, "stored.doc").map(|set| schema.sql(&set));
         let condition = mode.condition("excluded.doc", "stored.doc");
+        let inserted = if collection.partitioned { INSERTED_PARTITIONED } else { INSERTED };
+        let update = |set: &str| match collection.partitioned {
+            true => format!("update set doc = {}", marked(set)),
+            false => format!("update set doc = {set}"),
+        };
         let action = match (set("excluded.doc"), &condition) {
             (None, _) => "nothing".to_owned(),
-            (Some(set), None) => format!("update set doc = {set}"),
-            (Some(set), Some(condition)) => format!("update set doc = {set} where {condition}"),
+            (Some(set), None) => update(&set),
+            (Some(set), Some(condition)) => format!("{} where {condition}", update(&set)),
         };
         let join: Vec<String> = keys.iter().map(|key| format!("stored.{key} = staged.{key}")).collect();
         let join = join.join(" and ");
-        let fill = |sql: &str| sql.replace("{table}", &table).replace("{key}", &key_list).replace("{join}", &join);
+        let fill = |sql: &str| {
+            let sql = sql.replace("{table}", &table).replace("{inserted}", inserted);
+            sql.replace("{key}", &key_list).replace("{join}", &join)
+        };
         let values: Vec<String> = keys.iter().map(|key| format!("staged.{key}")).collect();
         let matched = set("staged.doc").map_or_else(String::new, |set| {
             let condition = mode.condition("staged.doc", "stored.doc");
@@ -96,8 +116,12 @@ impl Target {
         let comparable = mode.replaces() && collection.joins && !collection.guarded;
         let skips = request.skip_unchanged != SkipUnchanged::Off && comparable;
         let deletes = collection.guarded || mode.tombstone().is_some();
-        let deleting_of =
-            |run: &str| deletes.then(|| deleting::Sql::new(collection, &schema, fill, upsert, &action, run, skips));
+        let deleting_of = |run: &str| {
+            deletes.then(|| {
+                let actions = [&*action, &*update("excluded.doc")];
+                deleting::Sql::new(collection, &schema, fill, upsert, actions, run, skips)
+            })
+        };
         let deleting = deleting_of("true");
         let (stage_columns, stage_names) = match deletes {
             true => (format!(", {}", deleting::STAGE_COLUMNS), format!(", {}", deleting::STAGE_NAMES)),

@@ -1,12 +1,11 @@
 -- One visit to every key, in key order, so that loads into one collection cannot deadlock.
--- A row's xmax is zero when the statement inserted it, and our transaction when it updated it.
 with written as (
     insert into {table} as stored ({key}, doc)
     select {key}, doc
     from pg_temp.millstream_stage {filter}
     order by {key}
     on conflict ({key}) do {action}
-    returning (xmax = 0) as inserted
+    returning {inserted} as inserted
 )
 select count(*) filter (where inserted), count(*) filter (where not inserted)
 from written

@@ -1,6 +1,6 @@
 insert into {table} as stored ({key}, doc) values ({values}, r.doc)
 on conflict ({key}) do {action}
-returning (xmax = 0)::integer, (xmax <> 0)::integer
-into walk.added, walk.changed;
+returning {inserted}::integer
+into walk.added;
+changed := coalesce(1 - added, 0);
 added := coalesce(added, 0);
-changed := coalesce(changed, 0);

@@ -1,9 +1,11 @@
 -- What PostgreSQL makes of a document and of the key columns in it: an error, or per column the
--- kind of the value, its text, and the hexadecimal wire form of the typed value (null: refused).
+-- kind of the value, its text, and the hexadecimal wire form of the typed value (null: refused), by an
+-- expression over its text and kind.
 create function judge(
     document bytea,
     paths text[],
     types text[],
+    casts text[],
     out error text,
     out kinds text[],
     out texts text[],
@@ -27,7 +29,8 @@ begin
         texts[n] := doc #>> path;
         select typsend::text into strict send from pg_type where oid = types[n]::regtype;
         begin
-            execute format('select encode(%s(($1 #>> $2)::%s), ''hex'')', send, types[n]) into wire using doc, path;
+            execute format('select encode(%s(%s), ''hex'') from (select $1 #>> $2 as text, jsonb_typeof($1 #> $2) as kind) _',
+                send, casts[n]) into wire using doc, path;
         exception when others then
             wire := null;
         end;

@@ -57,7 +57,7 @@ async fn texts_of_keys_find_their_rows() {
             create_table(&client, &types).await;
             copy(&client, &types, std::slice::from_ref(&key)).await;
             let texts = key_texts(&types, &key);
-            let condition = |n: usize| format!("c{n} = (${}::text)::{}", n + 1, types[n]);
+            let condition = |n: usize| format!("c{n} = (${}::text)::{}", n + 1, types[n].sql_name());
             let conditions: Vec<_> = (0..types.len()).map(condition).collect();
             let query = format!("select count(*) from k where {}", conditions.join(" and "));
             let parameters: Vec<&(dyn ToSql + Sync)> = texts.iter().map(|text| text as _).collect();
@@ -65,7 +65,7 @@ async fn texts_of_keys_find_their_rows() {
             assert_eq!(found, 1, "{types:?} {texts:?}");
             let mut again = Vec::new();
             for (key_type, text) in types.iter().zip(&texts) {
-                put_literal(*key_type, text.as_bytes(), &mut again).unwrap();
+                put_literal(key_type.column(), text.as_bytes(), &mut again).unwrap();
             }
             assert_eq!(again, key);
         }
@@ -113,8 +113,8 @@ async fn keys_are_too_long_when_the_index_says_so() {
 /// Makes a new table `k` with a number and the key's columns, whose list it returns.
 async fn create_table(client: &Client, types: &[KeyType]) -> String {
     let definition = |(n, key_type): (usize, &KeyType)| match key_type {
-        KeyType::Text => format!(", c{n} text collate \"C\""),
-        other => format!(", c{n} {other}"),
+        text if text.is_text() => format!(", c{n} {text} collate \"C\""),
+        other => format!(", c{n} {}", other.sql_name()),
     };
     let definitions: String = types.iter().enumerate().map(definition).collect();
     let create = format!("drop table if exists k; create table k (n int{definitions})");
@@ -154,21 +154,38 @@ fn random_key(rng: &mut Rng, types: &[KeyType]) -> Vec<u8> {
     key
 }
 
+/// A decimal of any size, often near zero or a whole number, with zeros where they do not count.
+pub(super) fn random_decimal(rng: &mut Rng) -> String {
+    let sign = if rng.u8(..3) == 0 { "-" } else { "" };
+    let digits = |rng: &mut Rng, most: usize| -> String {
+        let few = rng.bool();
+        (0..rng.usize(..=most)).map(|_| if few { ['0', '1', '9'][rng.usize(..3)] } else { rng.digit(10) }).collect()
+    };
+    let most = [1, 4, 11, 30][rng.usize(..4)];
+    let (whole, fraction) = (digits(rng, most), digits(rng, most));
+    let whole = if whole.is_empty() { "0".to_owned() } else { whole };
+    if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
+}
+
 /// A text that is a literal of the type, or may not be; values repeat.
 fn random_literal(rng: &mut Rng, key_type: KeyType) -> String {
     match key_type {
-        KeyType::Text => {
+        KeyType::Text | KeyType::Varchar(_) => {
             let letters = ['\u{1}', ' ', 'A', 'a', 'b', '~', '\u{7f}', 'é', 'ÿ', '漢', '\u{ffff}', '😀'];
             (0..rng.usize(..4)).map(|_| letters[rng.usize(..letters.len())]).collect()
         }
         KeyType::Bigint => (rng.i64(..) >> rng.u8(..64)).to_string(),
         KeyType::Integer => (rng.i32(..) >> rng.u8(..32)).to_string(),
+        KeyType::Smallint => (rng.i16(..) >> rng.u8(..16)).to_string(),
+        KeyType::Numeric | KeyType::TimestamptzEpoch | KeyType::TimestamptzEpochMs => random_decimal(rng),
         KeyType::Uuid => {
             let bits = rng.u128(..) >> rng.u8(..128);
             let hex = format!("{bits:032x}");
             [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
         }
-        KeyType::Timestamptz | KeyType::Date => super::documents::moment(rng),
+        KeyType::Timestamptz | KeyType::TimestamptzLenient | KeyType::Timestamp | KeyType::Date => {
+            super::documents::moment(rng)
+        }
         KeyType::Boolean => rng.bool().to_string(),
     }
 }

@@ -2,6 +2,7 @@
 
 mod documents;
 mod keys;
+mod mutants;
 
 use fastrand::Rng;
 use millstream_engine::decode::{DecodeLimits, Decoder, JsonbText};
@@ -100,10 +101,19 @@ async fn literals_are_what_postgresql_casts_them_to() {
         client.batch_execute("set timezone = 'UTC'; set datestyle = 'ISO'").await.unwrap();
         client.batch_execute(include_str!("judge.sql")).await.unwrap();
         for mut rng in Cases::new(10) {
-            let columns = [("t", KeyType::Timestamptz), ("d", KeyType::Date)];
+            let columns = [
+                ("t", KeyType::Timestamptz),
+                ("l", KeyType::TimestamptzLenient),
+                ("u", KeyType::Timestamp),
+                ("d", KeyType::Date),
+                ("e", KeyType::TimestamptzEpoch),
+                ("m", KeyType::TimestamptzEpochMs),
+                ("n", KeyType::Numeric),
+                ("v", KeyType::Varchar(Some(3))),
+            ];
             for (name, key_type) in columns {
                 let key = KeySpec { columns: vec![column(name, &[name], key_type)] };
-                let document = |rng: &mut Rng| format!("{{\"{name}\":\"{}\"}}", documents::moment(rng)).into_bytes();
+                let document = |rng: &mut Rng| format!("{{\"{name}\":\"{}\"}}", literal(rng, key_type)).into_bytes();
                 let documents: Vec<_> = (0..BATCH).map(|_| document(&mut rng)).collect();
                 for (document, verdict) in documents.iter().zip(judge(&client, &documents, &key).await) {
                     let ours = decode(&key, document);
@@ -171,6 +181,26 @@ fn grammar_is_judged_as_serde_json_does() {
     assert!(judged[0] > 0 && judged[1] > 0, "the documents are all alike: {judged:?}");
 }
 
+/// A text that is a literal of the type, or nearly.
+fn literal(rng: &mut Rng, key_type: KeyType) -> String {
+    match key_type {
+        KeyType::TimestamptzLenient => {
+            let mut text = documents::moment(rng);
+            if let Some(sign) = text.get(16..).and_then(|rest| rest.rfind(['+', '-'])) {
+                match rng.u8(..3) {
+                    0 => text.truncate(16 + sign + 3),
+                    1 => text = text[..16 + sign].to_owned() + &text[16 + sign..].replace(':', ""),
+                    _ => {}
+                }
+            }
+            if rng.bool() && text.len() > 19 { text[..16].to_owned() + &text[19..] } else { text }
+        }
+        KeyType::TimestamptzEpoch | KeyType::TimestamptzEpochMs | KeyType::Numeric => keys::random_decimal(rng),
+        KeyType::Varchar(_) => (0..rng.usize(..5)).map(|_| ['a', ' ', 'é', '漢'][rng.usize(..4)]).collect(),
+        _ => documents::moment(rng),
+    }
+}
+
 /// What the server makes of a document.
 #[derive(Debug)]
 struct Verdict {
@@ -185,9 +215,11 @@ async fn judge(client: &Client, documents: &[Vec<u8>], key: &KeySpec) -> Vec<Ver
     let path = |column: &KeyColumn| format!("{{{}}}", column.path.iter().map(quoted).collect::<Vec<_>>().join(","));
     let paths: Vec<_> = key.columns.iter().map(path).collect();
     let types: Vec<_> = key.columns.iter().map(|c| c.key_type.sql_name()).collect();
+    let casts: Vec<_> = key.columns.iter().map(|c| cast(c.key_type)).collect();
     let query = "select judge.* from unnest($1::bytea[]) with ordinality as d (document, n), \
-                 judge(document, $2, $3) order by n";
-    let rows = client.query(query, &[&documents, &paths, &types]).await.expect("the server judges every document");
+                 judge(document, $2, $3, $4) order by n";
+    let rows =
+        client.query(query, &[&documents, &paths, &types, &casts]).await.expect("the server judges every document");
     assert_eq!(rows.len(), documents.len());
     rows.iter()
         .map(|row| Verdict {
@@ -197,6 +229,28 @@ async fn judge(client: &Client, documents: &[Vec<u8>], key: &KeySpec) -> Vec<Ver
             wires: row.get::<_, Option<_>>("wires").unwrap_or_default(),
         })
         .collect()
+}
+
+/// How the server reads a value, as an expression over its `text` and `kind`.
+fn cast(key_type: KeyType) -> String {
+    // The product of a number and an interval is exact up to 2^53.
+    let since = |unit: &str| {
+        let us = format!("trunc(text::numeric * {unit})::bigint");
+        format!(
+            "timestamptz 'epoch' + ({us} / 86400000000) * interval '1 day' + ({us} % 86400000000) * interval '1 microsecond'"
+        )
+    };
+    match key_type {
+        // A column refuses what an explicit cast cuts off.
+        KeyType::Varchar(Some(n)) => format!("case when length(text) <= {n} then text::varchar({n}) end"),
+        KeyType::Bigint | KeyType::Integer | KeyType::Smallint => {
+            format!("case when kind = 'number' then regexp_replace(text, '[.]0+$', '') else text end::{key_type}")
+        }
+        KeyType::Numeric => "trim_scale(text::numeric)".into(),
+        KeyType::TimestamptzEpoch => since("1000000"),
+        KeyType::TimestamptzEpochMs => since("1000"),
+        other => format!("text::{}", other.sql_name()),
+    }
 }
 
 fn decode(key: &KeySpec, document: &[u8]) -> Result<Vec<u8>, Fault> {
@@ -222,6 +276,7 @@ fn compare(key: &KeySpec, ours: &Result<Vec<u8>, Fault>, theirs: &Verdict) -> Re
         Reason::NotObject => agree(!refused, "taken as JSON"),
         Reason::KeyMissing => agree(theirs.kinds.contains(&None), "a missing key"),
         Reason::KeyNull => agree(theirs.kinds.iter().flatten().any(|kind| kind == "null"), "a null key"),
+        Reason::KeyTooLong => agree(theirs.wires.contains(&None), "a key that is too long"),
         Reason::KeyType => agree(
             columns().any(|((column, kind), (text, wire))| {
                 wire.is_none() || is_beyond_strict(column.key_type, kind.as_deref(), text.as_deref())
@@ -238,12 +293,37 @@ fn is_beyond_strict(key_type: KeyType, kind: Option<&str>, text: Option<&str>) -
     let digits_only = |text: &str| text.chars().all(|c| c.is_ascii_digit());
     let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     match key_type {
-        KeyType::Text => matches!(kind, "object" | "array"),
-        KeyType::Bigint | KeyType::Integer => !digits_only(text.strip_prefix('-').unwrap_or(text)),
+        KeyType::Text | KeyType::Varchar(_) => matches!(kind, "object" | "array"),
+        KeyType::Bigint | KeyType::Integer | KeyType::Smallint => !digits_only(text.strip_prefix('-').unwrap_or(text)),
+        KeyType::Numeric => {
+            kind == "boolean" || !shape.trim_start_matches('-').split('.').all(|p| !p.is_empty() && digits_only(p))
+        }
+        KeyType::TimestamptzEpoch | KeyType::TimestamptzEpochMs => {
+            let (unit, second) = if key_type == KeyType::TimestamptzEpoch { (6, 1) } else { (3, 1_000) };
+            let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+            // Written otherwise, finer than microseconds, or outside of the years 1 to 9999.
+            !digits_only(whole.trim_start_matches('-'))
+                || whole.trim_start_matches('-').is_empty()
+                || !digits_only(fraction)
+                || text.ends_with('.')
+                || fraction.trim_end_matches('0').len() > unit
+                || whole.trim_start_matches(['-', '0']).len() > 17 - unit
+                || whole.parse::<i64>().is_ok_and(|n| !(-62_135_596_800..253_402_300_800).contains(&(n / second)))
+        }
+        KeyType::Timestamp => {
+            let digits = shape.get(19..).and_then(|rest| rest.strip_prefix('.')).unwrap_or_default();
+            let strict =
+                shape.get(..19).is_some_and(|clock| clock.to_uppercase().replace('T', " ") == "0000-00-00 00:00:00")
+                    && digits_only(digits)
+                    && digits.len() <= 15
+                    && (shape.len() == 19 || !digits.is_empty());
+            let finer = text.get(26..).is_some_and(|rest| !rest.trim_end_matches('0').is_empty());
+            !strict || finer || text.get(16..19) == Some(":60") || text.contains("24:00:00")
+        }
         KeyType::Uuid => text.len() != 36,
         KeyType::Date => kind == "number" || shape != "0000-00-00",
         KeyType::Boolean => kind == "number" || !matches!(text, "true" | "false"),
-        KeyType::Timestamptz => {
+        KeyType::Timestamptz | KeyType::TimestamptzLenient => {
             let Some((clock, zone)) = shape.split_at_checked(19) else {
                 return true;
             };
@@ -252,9 +332,12 @@ fn is_beyond_strict(key_type: KeyType, kind: Option<&str>, text: Option<&str>) -
             let strict = clock.to_uppercase().replace('T', " ") == "0000-00-00 00:00:00"
                 && matches!(zone, "Z" | "z" | "+00:00" | "-00:00")
                 && digits <= 15;
-            // Left out though they look right: 24:00, a fraction of second 60, years outside 1 to 9999.
+            // Left out though they look right: 24:00, second 60, finer than microseconds, years outside 1 to 9999.
             let edge = text.starts_with("0001-01-01") || text.starts_with("9999-12-31");
-            !strict || edge || text.contains(":60.") || text.contains("24:00:00")
+            let finer = text
+                .get(26..)
+                .is_some_and(|rest| rest.trim_start_matches('0').starts_with(|c: char| c.is_ascii_digit()));
+            !strict || edge || finer || text.get(16..19) == Some(":60") || text.contains("24:00:00")
         }
     }
 }

@@ -1,9 +1,9 @@
-with recursive base (type_oid, base_oid) as (
-  select distinct a.atttypid, a.atttypid
+with recursive base (type_oid, base_oid, modifier) as (
+  select distinct a.atttypid, a.atttypid, -1
     from pg_catalog.pg_attribute a
    where a.attrelid = $1 and a.attnum > 0 and not a.attisdropped
   union all
-  select b.type_oid, t.typbasetype
+  select b.type_oid, t.typbasetype, t.typtypmod
     from base b
     join pg_catalog.pg_type t on t.oid = b.base_oid
    where t.typtype = 'd'
@@ -12,6 +12,8 @@ select a.attname::pg_catalog.text as name,
        a.atttypid as type_oid,
        pg_catalog.format_type(a.atttypid, a.atttypmod) as type_name,
        b.base_oid as base_type_oid,
+       pg_catalog.format_type(b.base_oid, case when b.base_oid = a.atttypid then a.atttypmod else b.modifier end)
+         as base_type_name,
        cn.nspname::pg_catalog.text as collation_schema,
        co.collname::pg_catalog.text as collation_name,
        coalesce(co.collisdeterministic, true) as deterministic,

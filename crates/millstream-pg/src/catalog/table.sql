@@ -11,6 +11,16 @@ select c.oid,
               where r.ev_class = c.oid and r.rulename <> '_RETURN' order by r.rulename) as rules,
        (select pg_catalog.count(*) from pg_catalog.pg_constraint k
          where k.confrelid = c.oid and k.contype = 'f') as referenced_by,
+       array(select pg_catalog.format('%I.%I', pn.nspname, p.relname)
+               from pg_catalog.pg_partition_tree(c.oid) t
+               join pg_catalog.pg_class p on p.oid = t.relid
+               join pg_catalog.pg_namespace pn on pn.oid = p.relnamespace
+              where c.relkind = 'p' and p.relkind = 'f' order by 1) as foreign_partitions,
+       array(select pg_catalog.format('%I.%I', pn.nspname, p.relname)
+               from pg_catalog.pg_partition_tree(c.oid) t
+               join pg_catalog.pg_class p on p.oid = t.relid
+               join pg_catalog.pg_namespace pn on pn.oid = p.relnamespace
+              where c.relkind = 'p' and p.relpersistence = 'u' order by 1) as unlogged_partitions,
        c.relrowsecurity as row_security,
        c.relforcerowsecurity as row_security_forced,
        pg_catalog.row_security_active(c.oid) as row_security_applies,

@@ -138,6 +138,28 @@ fn pairs_may_be_quoted_and_escaped() {
 }
 
 #[test]
+fn a_password_that_is_not_written_as_a_url_needs_it_is_never_repeated() {
+    for text in [
+        "me:hunter2@db/shop",
+        "me:hunter2@db:5432/shop?sslmode=require",
+        "me:hun=ter2@db/shop",
+        "mysql://me:hunter2@db/shop",
+        "postgres://me:x@hunter2@db/shop",
+        "postgres://me:x/hunter2@db/shop",
+        "postgres://me:1/hunter2@db/shop",
+        "postgres://me:1#hunter2@x@db/shop",
+    ] {
+        let error = ConnInfo::parse(text, &Environment::default()).expect_err(text);
+        let shown = format!("{error} {error:?} {:?}", error.hint());
+        assert!(!shown.contains("hunter2") && error.hint().is_some(), "{text}: {shown}");
+    }
+    for text in ["host=a@b user=me", "user=me@realm host=h", "postgres://me:p%40x@h/d", "postgres://h/d?user=me@realm"]
+    {
+        assert!(ConnInfo::parse(text, &Environment::default()).is_ok(), "{text}");
+    }
+}
+
+#[test]
 fn malformed_text_is_refused_with_its_reason() {
     for (text, reason) in [
         ("hosst=h", "invalid connection option \"hosst\""),

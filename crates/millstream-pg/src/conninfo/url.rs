@@ -5,15 +5,32 @@ use crate::error::Error;
 
 const SCHEMES: &[&str] = &["postgresql://", "postgres://"];
 
+/// The way out where a password is not written as a URL needs it.
+const ESCAPES: &str = "percent-encode special characters of the password: \"/\" is %2F, \"@\" is %40, \":\" is %3A, \
+                       \"#\" is %23, \"?\" is %3F";
+
 /// Whether a text is in this form.
 pub(super) fn is_url(text: &str) -> bool {
     SCHEMES.iter().any(|scheme| text.starts_with(scheme))
+}
+
+/// Whether a text looks like a URL of which the scheme was left out: `USER:PASSWORD@HOST..`, and no `KEYWORD=VALUE`.
+/// Taken for the name of a database it would be shown, with the password in it.
+pub(super) fn lacks_scheme(text: &str) -> bool {
+    let word = text.split('=').next().unwrap_or_default().trim();
+    let is_keyword = text.contains('=') && word.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_');
+    !is_keyword && (text.contains('@') || text.contains("://"))
 }
 
 /// Reads a URL as libpq's `conninfo_uri_parse` does, error texts without any part of the user information.
 pub(super) fn parse(text: &str) -> Result<Said, Error> {
     let mut said = Said::new();
     let rest = SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme)).unwrap_or(text);
+    // A second `@`, or one behind a `/`, is part of a password, the rest of which would be taken for the host.
+    let authority = rest.split('?').next().unwrap_or_default();
+    if authority.matches('@').count() > 1 || authority.find('/').is_some_and(|slash| authority[slash..].contains('@')) {
+        return Err(Error::settings_hint("the URL's password holds a character with a meaning in URLs", ESCAPES));
+    }
     let mut rest = match rest.find(['@', '/']) {
         Some(at) if rest[at..].starts_with('@') => {
             user(&rest[..at], &mut said)?;
@@ -95,10 +112,7 @@ fn host(text: &str) -> Result<(String, String, &str), Error> {
     let port = port.trim_matches(' ');
     // A `:` in what we take for a port is a password whose `@`, `/` or `:` was not percent-encoded: never repeat it.
     if !port.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(Error::settings_hint(
-            "the URL's port is not a number",
-            "percent-encode special characters of the password: \"/\" is %2F, \"@\" is %40, \":\" is %3A, \"#\" is %23",
-        ));
+        return Err(Error::settings_hint("the URL's port is not a number", ESCAPES));
     }
     Ok((decode(host)?, port.to_owned(), after))
 }
@@ -113,7 +127,8 @@ fn put_list(said: &mut Said, keyword: &'static str, values: Vec<String>) {
 fn parameters(query: &str, said: &mut Said) -> Result<(), Error> {
     for parameter in query.strip_suffix('&').unwrap_or(query).split('&') {
         let Some((name, value)) = parameter.split_once('=') else {
-            return Err(Error::settings(format!("missing \"=\" in URL query parameter \"{parameter}\"")));
+            // It may be the end of a password that holds a "?".
+            return Err(Error::settings_hint("missing \"=\" in a parameter of the URL's query", ESCAPES));
         };
         if value.contains('=') {
             return Err(Error::settings(format!("extra \"=\" in URL query parameter \"{name}\"")));

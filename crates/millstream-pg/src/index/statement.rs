@@ -63,7 +63,7 @@ impl Statement<'_> {
 /// What is wrong with a query that was given is no fault of ours.
 pub(super) fn of_query(error: Error) -> Error {
     match error {
-        Error::Server { kind: ErrorKind::Bug, sqlstate, message, .. } => Error::Query {
+        Error::Server { kind: ErrorKind::Bug | ErrorKind::Config, sqlstate, message, .. } => Error::Query {
             message: format!("the query is refused: {message} (SQLSTATE {sqlstate})"),
             hint: "give one that psql takes; a parameter may need its type: $1::text".to_owned(),
         },

@@ -7,6 +7,7 @@ use crate::key_values;
 use crate::limits::DISTINCT_LINES_MAX;
 use crate::output::{Output, note};
 use crate::quantity;
+use crate::table::visible;
 use crate::target::Database;
 use futures_util::StreamExt;
 use millstream_engine::store::collections::Collection;
@@ -25,7 +26,7 @@ Examples:
 /// A walk along the key's index finds them, in its order: the time it takes grows with the
 /// number of values, not of rows. COLUMN is the first column of the key, or a later one after the
 /// values of all columns before it, which --prefix gives. With --output json the answer is an
-/// array of values, or of {value, count}.
+/// array of values, or of {value, count}. As text, control characters are printed as escapes.
 ///
 /// In SQL the same is millstream.distinct_values('NAME', 'COLUMN', '{PREFIX,..}').
 #[derive(Debug, clap::Args)]
@@ -80,10 +81,19 @@ pub async fn run(args: &DistinctArgs, output: Output) -> Result<Exit, Failure> {
     let mut found = std::pin::pin!(found.ready_chunks(DISTINCT_LINES_MAX));
     let mut list = output.list();
     while let Some(values) = found.next().await {
-        list.add(values.into_iter().collect::<Result<Vec<_>, _>>()?)?;
+        let values = values.into_iter().collect::<Result<Vec<_>, _>>()?;
+        list.add(values.into_iter().map(|value| if output.is_json() { value } else { line(&value, args.count) }))?;
     }
     list.end()?;
     Ok(Exit::Done)
+}
+
+/// A value that cannot steer the terminal; the tab behind its count stays.
+fn line(value: &str, counted: bool) -> String {
+    match value.split_once('\t').filter(|_| counted) {
+        Some((count, value)) => format!("{count}\t{}", visible(value)),
+        None => visible(value),
+    }
 }
 
 /// The values before a column; the one of a single column as it stands.

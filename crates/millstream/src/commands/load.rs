@@ -5,14 +5,17 @@ use super::rejects::export;
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, shell_word};
+use crate::keeper::Keeper;
 use crate::output::{Output, note};
 use crate::progress::{Progress, ProgressChoice};
 use crate::quantity::{self, Size};
 use crate::signal::Signals;
+use crate::source_args::{SourceArgs, sources};
+use crate::table::visible;
 use crate::target::{self, Database, Purpose};
 use crate::{preview, receipt};
 use millstream_engine::limits::{REJECT_BYTES_TOTAL_MAX, REJECTS_MAX};
-use millstream_engine::source::SourceError;
+use millstream_engine::source::{self, SourceError};
 use millstream_engine::store::rejects::RejectFilter;
 use millstream_engine::{
     DURABILITIES, DryRun, Durability, LAYOUTS, Layout, LoadRequest, MODES, Mode, Outcome, RefreshRequest,
@@ -20,22 +23,29 @@ use millstream_engine::{
 };
 use millstream_model::{CollectionName, KeyRequest};
 use millstream_pg::ConnInfo;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Examples:
   millstream load events.ndjson.gz --into events --key id
   millstream load *.csv --into cities --key country,id=name:text
+  millstream load a.csv --delimiter ';' --encoding latin1 --into a --key id
+  millstream load 'pages/*.json' --root data.items --into items --key id
   zstdcat day.zst | millstream load - --into raw.day --key device,ts:timestamptz
   millstream load macs.csv --into macs --key mac --check \"mac ~ '^[0-9a-f]+$'\"
   millstream load events.ndjson --into events --key id --dry-run
   millstream load events.ndjson --into events --key id --publish events_read
 
 KEY is [COLUMN=]PATH[:TYPE], several with commas. PATH is a.b.c or a JSON
-Pointer (/a~1b); TYPE is text, bigint, integer, uuid, timestamptz, date or
-boolean. Types left out are told from the first 1,000 documents, or from the
-collection if it is there.
+Pointer (/a~1b); TYPE is text, varchar(N), bigint, integer, smallint, numeric,
+uuid, timestamptz, timestamp, date or boolean. Types left out are told from the
+first 1,000 documents, or from the collection if it is there.
+
+A timestamptz is written as in RFC 3339, in whole microseconds. For other
+spellings write timestamptz:epoch (seconds since 1970), timestamptz:epoch_ms, or
+timestamptz:lenient (also +0530, +05, and minutes without seconds). The
+collection remembers it.
 
 Of a JSON member that comes twice in an object the last counts, as in jsonb;
 this also holds for the key.
@@ -52,8 +62,10 @@ where the last commit left it.";
 #[command(after_help = EXAMPLES)]
 pub struct LoadArgs {
     /// Files in the order in which they take effect; - is standard input
+    ///
+    /// A pattern in quotes, such as 'logs/*.json.gz', means the files that match it, by name.
     #[arg(value_name = "FILE", required = true)]
-    files: Vec<String>,
+    files: Vec<PathBuf>,
 
     /// Collection to load into
     #[arg(long, value_name = "[SCHEMA.]NAME")]
@@ -63,9 +75,8 @@ pub struct LoadArgs {
     #[arg(long, value_name = "KEY", value_parser = key)]
     key: Key,
 
-    /// How documents stand in the files
-    #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = formats())]
-    format: String,
+    #[command(flatten)]
+    source: SourceArgs,
 
     /// What a new document does to the stored one of its key
     #[arg(long, value_name = "MODE", default_value = "replace", long_help = modes())]
@@ -73,9 +84,9 @@ pub struct LoadArgs {
 
     /// Documents with this text at a path delete what is stored under their key: PATH=VALUE
     ///
-    /// With newest the version of what was deleted is remembered, so that older documents stay out, also in loads
-    /// without --delete-when; but such a load that began before the collection's first deletion knows of none, and may
-    /// let an older document back in.
+    /// Deleting a key that is not there counts as unchanged. With newest the version of what was deleted is remembered,
+    /// so that older documents stay out, also in loads without --delete-when. A collection's first load that deletes by
+    /// version is refused while another load with newest runs.
     #[arg(long, value_name = "PATH=VALUE")]
     delete_when: Option<Tombstone>,
 
@@ -121,14 +132,27 @@ pub struct LoadArgs {
     memory: Size,
 
     /// Also write the rejects of this load to FILE when it ends
+    ///
+    /// Not to -: standard output takes the receipt. `millstream rejects NAME` prints rejects.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
 
     /// Stop once this many documents were rejected
     ///
+    /// With 0 the first bad document ends the load: everything committed is before it, nothing of its batch or later is,
+    /// and it is not kept as a reject. Such a load writes through one connection. With a higher number the load stops
+    /// soon after that many.
+    ///
     /// Their bytes, of which 1 MiB a document is kept, may come to 64 MiB for each 10,000 of them.
     #[arg(long, value_name = "N", default_value_t = REJECTS_MAX)]
     max_rejects: u64,
+
+    /// Read and check all files first, and write nothing if one document is bad
+    ///
+    /// The files are read twice, so that standard input and pipes are refused. What only the server can refuse (checks,
+    /// triggers, constraints) shows in the load itself, which then ends as with --max-rejects 0.
+    #[arg(long, conflicts_with = "max_rejects")]
+    strict: bool,
 
     /// Refresh this read model when the load has come to its end; may be given several times
     ///
@@ -187,17 +211,10 @@ pub(super) fn key(text: &str) -> Result<Key, millstream_model::KeyError> {
     KeyRequest::parse_list(text).map(Key)
 }
 
-pub(super) fn formats() -> clap::builder::PossibleValuesParser {
-    let auto = clap::builder::PossibleValue::new(millstream_engine::source::AUTO).help("look at the content");
-    let named =
-        millstream_engine::source::SOURCES.iter().map(|f| clap::builder::PossibleValue::new(f.name).help(f.about));
-    std::iter::once(auto).chain(named).collect::<Vec<_>>().into()
-}
-
 /// The help of an option that takes a mode.
 pub(super) fn modes() -> String {
     let modes = MODES.iter().map(|m| format!("\n- {}{}: {}", m.name, m.arguments, m.about));
-    let version = "\n\nThe TYPE of a version is one of a key's or numeric. Left out, it is the type by which the \
+    let version = "\n\nThe TYPE of a version is one of a key's, not varchar. Left out, it is the type by which the \
                    collection compares versions already, or else told from the first 1,000 documents.";
     std::iter::once("What a new document does to the stored one of its key\n".to_owned())
         .chain(modes)
@@ -216,20 +233,26 @@ fn durabilities() -> clap::builder::PossibleValuesParser {
 /// Runs the command.
 pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     let request = request(args)?;
-    look_for(&args.files)?;
+    look_for(&request.sources)?;
+    refuse_rejects_on_stdout(args)?;
     let db = target::resolve(&args.target, Purpose::Work).await?;
     look_for_models(args, &db).await?;
     if args.dry_run {
         let dry = millstream_engine::dry_run(&request, &db).await?;
         return show_dry_run(&dry, &request, output);
     }
+    if args.strict {
+        judge(&request, &db).await?;
+    }
+    let _keeper = Keeper::watch(&args.target);
     let rejects_file = args.rejects.as_deref().map(export::create).transpose()?;
     let outcome = run_load(&request, &db, args.progress, signals.clone()).await?;
     let shown = match output.is_json() {
         true => output.json(&outcome.receipt),
         false => output.line(&receipt::text(&outcome.receipt)),
     };
-    if let Some(file) = rejects_file {
+    let unread = outcome.stopped.is_some() && outcome.receipt.counters.read == 0;
+    if let Some(file) = rejects_file.filter(|_| !unread) {
         let database = Database::connect(&args.target, &db).await?;
         let collection = database.collection(&request.collection).await?;
         let load_id = Some(outcome.receipt.load_id);
@@ -243,8 +266,11 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
     }
     // How the load ended is told and counts also when nobody reads the receipt.
     let published = publish(args, &outcome, &db, output, &signals).await;
-    let exit = end(&outcome, &request)?;
-    if matches!(exit, Exit::Interrupted | Exit::Terminated) {
+    let exit = end(&outcome, &request).map_err(|failure| failure.of_load(outcome.receipt.load_id))?;
+    let signalled = matches!(exit, Exit::HungUp | Exit::Interrupted | Exit::Terminated);
+    if unread && signalled {
+        note("no document was read, and no load is recorded");
+    } else if signalled {
         note(&format!("what the receipt counts is committed; {}", again(&request)));
     }
     match published? {
@@ -300,11 +326,21 @@ async fn publish(
     }
 }
 
+fn refuse_rejects_on_stdout(args: &LoadArgs) -> Result<(), Failure> {
+    if args.rejects.as_deref() != Some(Path::new("-")) {
+        return Ok(());
+    }
+    let later = format!("name a file, or print them afterwards: millstream rejects {}", shell_word(&args.into));
+    Err(Failure::user("--rejects takes no -: standard output takes the receipt").hint(later))
+}
+
 /// A mistyped name is told before a server is started for it.
 fn look_for(files: &[String]) -> Result<(), Failure> {
     for name in files.iter().filter(|name| *name != "-") {
-        let opened = std::fs::metadata(name);
-        opened.map_err(|source| millstream_engine::Error::from(SourceError::Open { name: name.clone(), source }))?;
+        let path = source::path(name);
+        let name = path.display().to_string();
+        let opened = std::fs::metadata(&path);
+        opened.map_err(|source| millstream_engine::Error::from(SourceError::Open { name, source }))?;
     }
     Ok(())
 }
@@ -322,6 +358,7 @@ pub(super) async fn run_load(
     let watch = tokio::spawn(async move {
         let reason = match signals.stop_asked().await {
             Exit::Terminated => StopReason::Terminated,
+            Exit::HungUp => StopReason::HungUp,
             _ => StopReason::Interrupted,
         };
         note("stopping: what was read is being committed; once more to stop at once");
@@ -339,6 +376,25 @@ pub(super) async fn run_load(
         ));
     }
     Ok(outcome?)
+}
+
+/// Reads and checks everything before a load that is to store all or nothing of it.
+async fn judge(request: &LoadRequest, db: &ConnInfo) -> Result<(), Failure> {
+    if !request.is_repeatable() {
+        return Err(Failure::user("--strict reads everything twice, and a stream can be read only once")
+            .hint("write it to a file first, or use --max-rejects 0: it stops before the first bad document"));
+    }
+    let dry = millstream_engine::dry_run(request, db).await?;
+    for reject in &dry.first_rejects {
+        let name = request.sources.get(reject.position.source as usize).map_or("-", String::as_str);
+        note(&visible(&format!("{name}:{}: {}: {}", reject.line, reject.reason, reject.detail)));
+    }
+    if dry.rejected == 0 {
+        return Ok(());
+    }
+    let bad = quantity::things(dry.rejected, "document");
+    Err(Failure::user(format!("{bad} of {} cannot be stored; nothing was written", quantity::count(dry.read)))
+        .hint("mend them, or leave out --strict to load the others; --dry-run shows the documents"))
 }
 
 /// The way out of a load that ended early.
@@ -359,6 +415,7 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
         (None, _) => Ok(Exit::Done),
         (Some(StopReason::Interrupted), _) => Ok(Exit::Interrupted),
         (Some(StopReason::Terminated), _) => Ok(Exit::Terminated),
+        (Some(StopReason::HungUp), _) => Ok(Exit::HungUp),
         (Some(StopReason::Rejects), _) => Err(Failure::user(format!(
             "stopped: {} rejected",
             quantity::things(outcome.receipt.counters.rejected, "document")
@@ -373,9 +430,17 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
                 .at(format!("{name}:{line} (byte {offset})"))
                 .hint("everything before it is committed; mend the file and run the same command again"))
         }
+        (Some(StopReason::Failed), Some(error @ millstream_engine::Error::Rejected { position, line, .. })) => {
+            let name = request.sources.get(position.source as usize).map_or("-", String::as_str);
+            Err(Failure::judged(error, error.kind(), None)
+                .at(format!("{name}:{line} (byte {})", position.offset))
+                .hint("everything committed is before it; mend it and run the same command again, or leave out --strict and --max-rejects 0 to have it rejected"))
+        }
         (Some(StopReason::Failed), Some(error)) => {
             let failure = Failure::judged(error, error.kind(), error.hint());
-            note(&format!("what the receipt counts is committed; {}", again(request)));
+            if outcome.receipt.counters.read > 0 {
+                note(&format!("what the receipt counts is committed; {}", again(request)));
+            }
             Err(failure)
         }
         (Some(StopReason::Failed), None) => Err(Failure::bug("a load failed without an error")),
@@ -383,8 +448,8 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
 }
 
 fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
-    let mut request = LoadRequest::new(args.into.clone(), args.key.0.clone(), args.files.clone());
-    request.format.clone_from(&args.format);
+    let mut request = LoadRequest::new(args.into.clone(), args.key.0.clone(), sources(&args.files)?);
+    args.source.apply(&mut request);
     request.source_name.clone_from(&args.source_name);
     request.mode = args.mode.clone().with_tombstone(args.delete_when.clone());
     request.forget_deletes = args.forget_deletes.map(|age| std::time::Duration::from_secs(age.seconds));
@@ -404,7 +469,7 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
         (request.batch_rows, request.segment_rows_max) = (rows, rows);
     }
     request.memory_bytes = args.memory.bytes;
-    request.rejects_max = args.max_rejects;
+    request.rejects_max = if args.strict { 0 } else { args.max_rejects };
     // Whoever lets more of them pass lets more bytes pass, or no number would do where they are long.
     request.reject_bytes_max = REJECT_BYTES_TOTAL_MAX.saturating_mul(args.max_rejects.div_ceil(REJECTS_MAX).max(1));
     target::schema(&args.target).name().clone_into(&mut request.schema);

@@ -38,10 +38,9 @@ Examples:
 /// model anew, and so does the one after any `alter column` of them. Enable none of Millstream's triggers by hand
 /// that was disabled: what was changed meanwhile is on no record. The next refresh does it and builds the model anew.
 ///
-/// Changes of rows reach the model, nothing else: what an expression of --where or --select looks up elsewhere or
-/// makes of the clock, and `alter type` of a type that it uses, change it only by
-/// `millstream refresh MODEL --way swap`. An expression must not
-/// look into another model, which it may find empty beside a swap of that one. On a hot standby a repeatable-read
+/// Changes of rows reach the model, nothing else. So --where and --select may call no volatile function and read no
+/// table but the row. What a stable function looks up or makes of the clock, and `alter type` of a type that is used,
+/// reach the model only by `millstream refresh MODEL --way swap`. On a hot standby a repeatable-read
 /// transaction that is older than a swap, and reads the model only afterwards, finds it empty.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

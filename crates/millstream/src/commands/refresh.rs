@@ -3,11 +3,12 @@
 use crate::args::{TargetArgs, duration, workers};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::keeper::Keeper;
 use crate::output::{Output, note};
 use crate::quantity;
 use crate::signal::Signals;
 use crate::table::{Align, Table};
-use crate::target::{Purpose, resolve, schema};
+use crate::target::{Database, Purpose, resolve};
 use millstream_engine::limits::BUILD_WORKERS_MAX;
 use millstream_engine::store::Schema;
 use millstream_engine::{RefreshRequest, Refreshed, abandon, estimate, refresh};
@@ -59,7 +60,7 @@ pub struct RefreshArgs {
 /// Runs the command.
 pub async fn run(args: &RefreshArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     let conninfo = resolve(&args.target, Purpose::Work).await?;
-    let schema = schema(&args.target);
+    let schema = Database::connect(&args.target, &conninfo).await?.schema;
     let usual = RefreshRequest::new(args.models.clone());
     let patience = args.wait.unwrap_or(usual.patience);
     let request = RefreshRequest { way: args.way.clone(), workers: args.workers, patience, ..usual };
@@ -82,7 +83,14 @@ pub async fn run(args: &RefreshArgs, output: Output, signals: Signals) -> Result
         output.table(&table)?;
         return Ok(Exit::Done);
     }
-    match refresh_until_stopped(&conninfo, &schema, &request, &signals).await? {
+    let mut keeper = Keeper::watch(&args.target);
+    let ended = loop {
+        match refresh_until_stopped(&conninfo, &schema, &request, &signals).await {
+            Err(error) if keeper.revived(&error).await => {}
+            ended => break ended?,
+        }
+    };
+    match ended {
         Ended::Refreshed(refreshed) => show(output, &refreshed).map(|()| Exit::Done),
         Ended::Stopped(exit) => Ok(exit),
     }
@@ -103,7 +111,7 @@ pub(super) async fn refresh_now(
     models: &[CollectionName],
     signals: &Signals,
 ) -> Result<Ended, Failure> {
-    refresh_until_stopped(conninfo, schema, &RefreshRequest::new(models.to_vec()), signals).await
+    Ok(refresh_until_stopped(conninfo, schema, &RefreshRequest::new(models.to_vec()), signals).await?)
 }
 
 /// A refresh that the first signal breaks off; then what it was building is removed.
@@ -112,7 +120,7 @@ async fn refresh_until_stopped(
     schema: &Schema,
     request: &RefreshRequest,
     signals: &Signals,
-) -> Result<Ended, Failure> {
+) -> Result<Ended, millstream_engine::Error> {
     tokio::select! {
         exit = signals.stop_asked() => {
             // What is not removed now is by the next refresh.

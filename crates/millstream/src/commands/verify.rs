@@ -1,16 +1,19 @@
 //! `verify`: compares a collection with the files that it was loaded from.
 
-use super::load::{Key, formats, key, modes};
+use super::load::{Key, key, modes};
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::keeper::Keeper;
 use crate::output::{Output, note};
 use crate::progress::{Progress, ProgressChoice};
 use crate::quantity::{Size, count, things};
+use crate::source_args::{SourceArgs, sources};
 use crate::table::visible;
 use crate::target::{self, Purpose};
 use millstream_engine::{Difference, Finding, LoadRequest, Mode, Tally, Tombstone, Verification, VerifyRequest};
 use millstream_model::CollectionName;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 const EXAMPLES: &str = "\
@@ -36,8 +39,10 @@ take about as much room as the files uncompressed, at most twice that.";
 #[command(after_help = EXAMPLES)]
 pub struct VerifyArgs {
     /// Files in the order in which they were loaded; - is standard input
+    ///
+    /// A pattern in quotes, such as 'logs/*.json.gz', means the files that match it, by name.
     #[arg(value_name = "FILE", required = true)]
-    files: Vec<String>,
+    files: Vec<PathBuf>,
 
     /// Table to compare with
     #[arg(long, value_name = "[SCHEMA.]NAME")]
@@ -47,9 +52,8 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "KEY", value_parser = key)]
     key: Key,
 
-    /// How documents stand in the files
-    #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = formats())]
-    format: String,
+    #[command(flatten)]
+    source: SourceArgs,
 
     /// What a new document did to the stored one of its key
     #[arg(long, value_name = "MODE", default_value = "replace", long_help = modes())]
@@ -85,7 +89,13 @@ pub async fn run(args: &VerifyArgs, output: Output) -> Result<Exit, Failure> {
     let db = target::resolve(&args.target, Purpose::Work).await?;
     let tally = Arc::new(Tally::default());
     let progress = Progress::start(args.progress, Arc::clone(&tally));
-    let found = millstream_engine::verify(&request, &db, tally).await;
+    let mut keeper = Keeper::watch(&args.target);
+    let found = loop {
+        match millstream_engine::verify(&request, &db, Arc::clone(&tally)).await {
+            Err(error) if request.load.is_repeatable() && keeper.revived(&error).await => tally.clear(),
+            found => break found,
+        }
+    };
     progress.finish();
     let found = found?;
     for warning in &found.warnings {
@@ -107,8 +117,8 @@ pub async fn run(args: &VerifyArgs, output: Output) -> Result<Exit, Failure> {
 }
 
 fn request(args: &VerifyArgs) -> Result<VerifyRequest, Failure> {
-    let mut load = LoadRequest::new(args.into.clone(), args.key.0.clone(), args.files.clone());
-    load.format.clone_from(&args.format);
+    let mut load = LoadRequest::new(args.into.clone(), args.key.0.clone(), sources(&args.files)?);
+    args.source.apply(&mut load);
     load.mode = args.mode.clone().with_tombstone(args.delete_when.clone());
     target::schema(&args.target).name().clone_into(&mut load.schema);
     let mut request = VerifyRequest::new(load, std::env::temp_dir());

@@ -2,7 +2,8 @@
 
 use super::super::SourceError;
 use super::super::window::{End, Window};
-use super::record::{Record, Seen};
+use super::record::{QUOTE, Record, Seen, Separators};
+use super::value::trimmed;
 use crate::limits::CSV_HEADER_BYTES_MAX;
 use std::collections::HashSet;
 
@@ -24,18 +25,18 @@ impl Header {
     ///
     /// # Errors
     /// [`SourceError::CsvHeader`] when no documents can be made from it.
-    pub(super) fn read(window: &mut Window) -> Result<(Self, Record), SourceError> {
-        let mut record = Record::new();
+    pub(super) fn read(window: &mut Window, separators: Separators) -> Result<(Self, Record), SourceError> {
+        let mut record = Record::new(separators);
+        let dialect = window.options().dialect.clone();
+        if let Some(names) = &dialect.header {
+            let header = Self::from_names(names.iter().map(String::as_bytes), None, false);
+            return Ok((header.map_err(|problem| failed(window, problem))?, record));
+        }
         let seen = loop {
             match record.look(window.bytes(), CSV_HEADER_BYTES_MAX) {
                 Seen::Part if window.fill()? => {}
                 seen => break seen,
             }
-        };
-        let failed = |window: &Window, problem: HeaderProblem| SourceError::CsvHeader {
-            name: window.name().into(),
-            problem: problem.problem,
-            hint: problem.hint,
         };
         let problem = match seen {
             Seen::Whole => None,
@@ -51,24 +52,31 @@ impl Header {
             let hint = "begin the source with a line of column names, such as `id,name`".into();
             return Err(failed(window, HeaderProblem { problem, hint }));
         }
-        let header = Self::from_names(record.fields()).map_err(|problem| failed(window, problem))?;
+        let guessed = dialect.delimiter.is_none().then_some(separators.delimiter);
+        let header = Self::from_names(record.fields(), guessed, dialect.trim);
+        let header = header.map_err(|problem| failed(window, problem))?;
         Ok((header, record))
     }
 
-    /// A header of these names.
+    /// A header of these names. Where the delimiter is a guess, a single name that holds another one is refused.
     ///
     /// # Errors
     /// What is wrong with the names.
-    pub(in super::super) fn from_names<'a>(names: impl Iterator<Item = &'a [u8]>) -> Result<Self, HeaderProblem> {
+    fn from_names<'a>(
+        names: impl Iterator<Item = &'a [u8]>,
+        guessed: Option<u8>,
+        trim: bool,
+    ) -> Result<Self, HeaderProblem> {
         let mut seen = HashSet::new();
         let mut members = Vec::new();
         let mut only = "";
         for (n, name) in (1..).zip(names) {
             let problem = |problem: String, hint: &str| Err(HeaderProblem { problem, hint: hint.into() });
             let Ok(name) = std::str::from_utf8(name) else {
-                let hint = "iconv -f latin1 -t utf-8 FILE | millstream load - --format csv ..";
+                let hint = "name the file's encoding, for instance --encoding latin1";
                 return problem(format!("is not UTF-8 in column {n}"), hint);
             };
+            let name = if trim { trimmed(name) } else { name };
             if name.is_empty() {
                 return problem(format!("has no name for column {n}"), "give every column a name");
             }
@@ -84,12 +92,12 @@ impl Header {
             members.push(member);
             only = name;
         }
-        match SEPARATORS.iter().find(|(separator, _)| members.len() == 1 && only.contains(*separator)) {
-            Some((separator, name)) => Err(HeaderProblem {
-                problem: format!("has no comma, but {name}; only commas separate columns here"),
-                hint: format!(
-                    "python3 -c \"import csv,sys; csv.writer(sys.stdout).writerows(csv.reader(sys.stdin,delimiter={separator:?}))\" < FILE | millstream load - --format csv .."
-                ),
+        let Some(guessed) = guessed.filter(|_| members.len() == 1) else { return Ok(Self { members }) };
+        let named = |delimiter: u8| DELIMITERS.iter().find(|d| d.byte == delimiter).map_or("delimiter", |d| d.name);
+        match DELIMITERS.iter().find(|d| d.byte != guessed && d.byte != b',' && only.contains(char::from(d.byte))) {
+            Some(Delimiter { name, option, .. }) => Err(HeaderProblem {
+                problem: format!("has no {}, but {name}", named(guessed)),
+                hint: format!("name what separates its columns: {option}"),
             }),
             None => Ok(Self { members }),
         }
@@ -99,13 +107,13 @@ impl Header {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(in super::super) fn of_line(line: &[u8]) -> Result<Self, HeaderProblem> {
-        let mut record = Record::new();
+    pub(in super::super) fn of_line(line: &[u8], delimiter: u8) -> Result<Self, HeaderProblem> {
+        let mut record = Record::new(Separators { delimiter, quote: Some(QUOTE) });
         if record.look(line, CSV_HEADER_BYTES_MAX) != Seen::Whole && !record.end() {
             let problem = "has an open quote".into();
             return Err(HeaderProblem { problem, hint: "close the quote".into() });
         }
-        Self::from_names(record.fields())
+        Self::from_names(record.fields(), Some(delimiter), false)
     }
 
     /// Whether a line with these names is likely to be a header: several, and no numbers.
@@ -125,5 +133,20 @@ impl Header {
     }
 }
 
-/// What people separate columns by instead of commas.
-const SEPARATORS: [(char, &str); 3] = [(';', "semicolons"), ('\t', "tabs"), ('|', "bars")];
+fn failed(window: &Window, problem: HeaderProblem) -> SourceError {
+    SourceError::CsvHeader { name: window.name().into(), problem: problem.problem, hint: problem.hint }
+}
+
+/// What people separate columns by.
+struct Delimiter {
+    byte: u8,
+    name: &'static str,
+    option: &'static str,
+}
+
+const DELIMITERS: [Delimiter; 4] = [
+    Delimiter { byte: b',', name: "commas", option: "--format csv" },
+    Delimiter { byte: b';', name: "semicolons", option: "--delimiter ';'" },
+    Delimiter { byte: b'\t', name: "tabs", option: "--format tsv" },
+    Delimiter { byte: b'|', name: "bars", option: "--delimiter '|'" },
+];

@@ -1,40 +1,60 @@
-//! CSV records (RFC 4180) under a header, each turned into a JSON object of strings.
+//! Delimited records (RFC 4180) under a header, each turned into a JSON object.
 
 mod header;
 mod record;
+mod value;
 
 pub(super) use header::{Header, HeaderProblem};
 
 use super::clip::Clip;
+use super::dialect::Quote;
 use super::window::{End, Window, index, too_large};
 use super::{Format, Source, SourceError};
 use crate::chunk::{BrokenFrame, Chunk, Frame};
 use millstream_model::{Fault, Reason};
-use record::{Record, Seen};
+use record::{QUOTE, Record, Seen, Separators};
+use value::{Values, put_string, quoted};
 
 /// The format's entry in the list.
 pub(super) const FORMAT: Format = Format {
     name: "csv",
-    about: "comma-separated values with a header (RFC 4180); every value becomes a string, an empty one \"\"",
-    open: |window| Ok(Box::new(Csv::new(window)?)),
+    about: "comma-separated values with a header (RFC 4180); values are strings unless --types or --null says otherwise",
+    open: |window| open(window, b','),
 };
 
+/// Reads records with this delimiter where the dialect names none.
+pub(super) fn open(window: Window, delimiter: u8) -> Result<Box<dyn Source>, SourceError> {
+    Ok(Box::new(Csv::new(window, delimiter)?))
+}
+
 /// Records of a source. A document's position is that of its record; its text is ours. An empty
-/// field is the empty string, quoted or not. Empty lines are skipped.
+/// field is the empty string, quoted or not, unless the dialect says that it is null. Empty lines
+/// are skipped.
 struct Csv {
     window: Window,
     document_bytes_max: usize,
     record: Record,
     header: Header,
+    separators: Separators,
+    values: Values,
     done: bool,
 }
 
 impl Csv {
-    fn new(mut window: Window) -> Result<Self, SourceError> {
-        let (header, mut record) = Header::read(&mut window)?;
+    fn new(mut window: Window, delimiter: u8) -> Result<Self, SourceError> {
+        let dialect = &window.options().dialect;
+        let quote = match dialect.quote {
+            Some(Quote::Byte(quote)) => Some(quote),
+            Some(Quote::None) => None,
+            None => Some(QUOTE),
+        };
+        let separators = Separators { delimiter: dialect.delimiter.unwrap_or(delimiter), quote };
+        let values = Values { null: dialect.null.clone(), trim: dialect.trim, infer: dialect.infer_types };
+        let (header, mut record) = Header::read(&mut window, separators)?;
         record.keep(header.len());
         record.next();
-        Ok(Self { document_bytes_max: window.options().document_bytes_max, window, record, header, done: false })
+        let document_bytes_max = window.options().document_bytes_max;
+        Ok(Self { document_bytes_max, window, record, header, separators, values, done: false })
     }
 
     /// Appends the record's document to the chunk, or what is wrong with the record.
@@ -43,7 +63,7 @@ impl Csv {
         let offset = self.window.offset() + self.record.start as u64;
         chunk.refused = chunk.refused.take().or_else(|| self.window.admit(offset, raw.len() as u64).err());
         let start = chunk.bytes.len();
-        let fault = self.put_document(&mut chunk.bytes).err();
+        let fault = self.put_document(raw, &mut chunk.bytes).err();
         if fault.is_some() {
             chunk.bytes.truncate(start);
             chunk.bytes.extend_from_slice(raw);
@@ -57,20 +77,24 @@ impl Csv {
         });
     }
 
-    fn put_document(&self, out: &mut Vec<u8>) -> Result<(), Fault> {
+    fn put_document(&self, raw: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
         let (count, expected) = (self.record.count, self.header.len());
         if count != expected {
             let detail = format!("the record has {count} fields, the header {expected}");
             return Err(Fault::new(Reason::CsvFields, detail));
         }
         let start = out.len();
+        let mut quoted = (!self.values.are_strings()).then(|| quoted(raw, self.separators));
         for (n, (name, field)) in self.header.members().zip(self.record.fields()).enumerate() {
             let Ok(text) = std::str::from_utf8(field) else {
                 let detail = format!("field {} of the record is not UTF-8", n + 1);
                 return Err(Fault::new(Reason::InvalidUtf8, detail));
             };
             out.extend_from_slice(name);
-            serde_json::to_writer(&mut *out, text).expect("a string can be written into memory");
+            match &mut quoted {
+                None => put_string(text, out),
+                Some(quoted) => self.values.put(text, quoted.next().unwrap_or_default(), out),
+            }
         }
         out.push(b'}');
         if out.len() - start > self.document_bytes_max {
@@ -124,7 +148,7 @@ impl Csv {
     /// Takes a record that is too long in bounded memory.
     fn long_record(&mut self) -> Result<Chunk, SourceError> {
         self.take_done()?;
-        if Record::is_in_quotes(&self.window.bytes()[..self.record.at]) {
+        if self.record.is_in_quotes(&self.window.bytes()[..self.record.at]) {
             return self.open_quote();
         }
         let begin = self.window.place();
@@ -200,11 +224,26 @@ impl Source for Csv {
 
 #[cfg(test)]
 mod tests {
-    use super::super::SourceError;
-    use super::super::transcript::{Told, bad, good, read, read_oddly};
+    use super::super::dialect::{Dialect, Quote};
+    use super::super::transcript::{Pieces, Told, bad, good, read, read_oddly, sizes, transcribe};
+    use super::super::{Input, SourceError};
     use fastrand::Rng;
     use millstream_model::Reason::{CsvFields, DamagedSource, InvalidUtf8, TooLarge};
     use millstream_testkit::Cases;
+
+    #[test]
+    fn a_byte_order_mark_behind_the_first_byte_is_text() {
+        let name = |offset, line, value: &str| good(offset, line, &format!("{{\"\u{feff}a\":\"{value}\"}}"));
+        assert_eq!(read_both_ways("\n\u{feff}a\n1\n".as_bytes()), [name(6, 3, "1")]);
+        assert_eq!(read_both_ways("\u{feff}\u{feff}a\n\u{feff}1\n".as_bytes()), [name(8, 2, "\u{feff}1")]);
+        // A mark in front of a quote makes that text, also where the record is too long and is looked at again.
+        let long = format!("\u{feff}\"{}", "x".repeat(200));
+        let text = format!("a\n{long}\n2\n");
+        let expected = [bad(2, 2, &long, TooLarge), good(3 + long.len() as u64, 3, "{\"a\":\"2\"}")];
+        for mut rng in Cases::new(20) {
+            assert_eq!(read_oddly("csv", text.as_bytes(), text.as_bytes(), 100, &mut rng).unwrap(), expected);
+        }
+    }
 
     fn read_both_ways(text: &[u8]) -> Vec<Told> {
         let told = read("csv", text).unwrap();
@@ -289,6 +328,54 @@ mod tests {
             assert!(error.to_string().contains(part), "{error}");
             assert!(!error.hint().is_empty());
         }
+    }
+
+    fn read_as(dialect: &Dialect, format: &str, text: &str) -> Result<Vec<String>, SourceError> {
+        let mut told = Vec::new();
+        for mut rng in Cases::new(10) {
+            let input = Input::from_reader(Box::new(Pieces::new(text.as_bytes(), 7, &mut rng)), "test", None)?;
+            let mut options = sizes(*rng.choice(&[1, 16, 1000]).unwrap(), 100);
+            options.dialect = dialect.clone();
+            let frames = transcribe(input, format, text.as_bytes(), &options)?;
+            assert!(frames.iter().all(|frame| frame.broken.is_none()), "{frames:?}");
+            told = frames.into_iter().map(|frame| String::from_utf8(frame.bytes).unwrap()).collect();
+        }
+        Ok(told)
+    }
+
+    #[test]
+    fn dialects_are_read_as_they_are_named() {
+        let plain = Dialect::default;
+        let names = |names: &[&str]| Some(names.iter().map(|&n| n.to_owned()).collect());
+        let null = |text: &str| Some(text.to_owned());
+        let semicolon = Dialect { delimiter: Some(b';'), ..plain() };
+        let apostrophe = Dialect { quote: Some(Quote::Byte(b'\'')), ..plain() };
+        let unquoted = Dialect { quote: Some(Quote::None), ..plain() };
+        let not_available = Dialect { null: null("NA"), ..plain() };
+        let empty_is_null = Dialect { null: null(""), ..plain() };
+        let named = Dialect { header: names(&["a", "b"]), ..plain() };
+        let preamble = Dialect { skip_lines: 2, ..plain() };
+        let trimmed = Dialect { trim: true, null: null("-"), ..plain() };
+        let typed = Dialect { infer_types: true, trim: true, ..plain() };
+        for (dialect, format, text, expected) in [
+            (semicolon, "auto", "a;b\n1,5;\"x;\"\"\"\n", r#"{"a":"1,5","b":"x;\""}"#),
+            (plain(), "tsv", "a\tb,c\n1\t\"2\t\"\n", r#"{"a":"1","b,c":"2\t"}"#),
+            (plain(), "auto", "a\tb\n1\t2\n", r#"{"a":"1","b":"2"}"#),
+            (apostrophe, "csv", "a,b\n'1,',\"2\n", r#"{"a":"1,","b":"\"2"}"#),
+            (unquoted, "csv", "a,b\n\"1,2\"\n", r#"{"a":"\"1","b":"2\""}"#),
+            (not_available, "csv", "a,b,c\nNA,\"NA\",\n", r#"{"a":null,"b":"NA","c":""}"#),
+            (empty_is_null, "csv", "a,b,c\n,\"\",x\n", r#"{"a":null,"b":"","c":"x"}"#),
+            (named, "auto", "1,2\n", r#"{"a":"1","b":"2"}"#),
+            (preamble, "auto", "made by\n\na,b\n1,2\n", r#"{"a":"1","b":"2"}"#),
+            (trimmed, "csv", " a ,b,c\n 1\t,\" 2 \", - \n", r#"{"a":"1","b":" 2 ","c":null}"#),
+            (typed, "csv", "a,b,c,d,e\n 1.50,\"2\",true,007,x\n", r#"{"a":1.50,"b":"2","c":true,"d":"007","e":"x"}"#),
+        ] {
+            assert_eq!(read_as(&dialect, format, text).unwrap(), [expected], "{dialect:?}");
+        }
+        let twice = Dialect { header: names(&["a", "a"]), ..plain() };
+        assert!(matches!(read_as(&twice, "csv", "1,2\n"), Err(SourceError::CsvHeader { .. })));
+        let comma = Dialect { delimiter: Some(b','), ..plain() };
+        assert_eq!(read_as(&comma, "csv", "a;b\n1;2\n").unwrap(), [r#"{"a;b":"1;2"}"#]);
     }
 
     fn put_field(text: &mut Vec<u8>, field: &str, rng: &mut Rng) {

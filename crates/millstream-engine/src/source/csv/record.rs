@@ -1,10 +1,21 @@
 //! One CSV record, found and split into fields piece by piece.
 
-use csv_core::{ReadRecordResult, Reader};
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+
+/// What stands between and around fields.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Separators {
+    pub(super) delimiter: u8,
+    pub(super) quote: Option<u8>,
+}
+
+/// What encloses a field where the dialect names nothing.
+pub(super) const QUOTE: u8 = b'"';
 
 /// The record that begins at the window's byte `start`.
 pub(super) struct Record {
     reader: Reader,
+    separators: Separators,
     pub(super) start: usize,
     /// First byte of the window that has not been looked at.
     pub(super) at: usize,
@@ -35,10 +46,25 @@ const GROWTH: usize = 64;
 
 impl Record {
     /// Keeps all fields; [`Record::keep`] ends that.
-    pub(super) fn new() -> Self {
-        // The default reader knows no separators.
-        let reader = Reader::new();
-        Self { reader, start: 0, at: 0, text: Vec::new(), text_len: 0, ends: Vec::new(), kept_max: None, count: 0 }
+    pub(super) fn new(separators: Separators) -> Self {
+        let Separators { delimiter, quote } = separators;
+        let mut builder = ReaderBuilder::new();
+        builder.delimiter(delimiter).quoting(quote.is_some()).quote(quote.unwrap_or(QUOTE));
+        let mut reader = builder.build();
+        // It drops a byte order mark from the first bytes that it is given, where they hold a whole one. The window
+        // has taken that of the source; another is text. An empty line gives no record.
+        reader.read_record(b"\n", &mut [0], &mut [0]);
+        Self {
+            reader,
+            separators,
+            start: 0,
+            at: 0,
+            text: Vec::new(),
+            text_len: 0,
+            ends: Vec::new(),
+            kept_max: None,
+            count: 0,
+        }
     }
 
     /// Keeps at most this many fields from now on, and counts the others.
@@ -88,9 +114,9 @@ impl Record {
     }
 
     /// Whether a quote is open behind this beginning of a record.
-    pub(super) fn is_in_quotes(beginning: &[u8]) -> bool {
+    pub(super) fn is_in_quotes(&self, beginning: &[u8]) -> bool {
         // Another reader reads it again, because a copy of a reader does not work (csv-core 0.1.13).
-        let mut probe = Self::new();
+        let mut probe = Self::new(self.separators);
         probe.keep(0);
         let mut rest = beginning;
         while !rest.is_empty() {

@@ -1,0 +1,49 @@
+//! The document of which a model's expressions cannot be computed.
+
+use super::definition::Derivation;
+use crate::error::Error;
+use millstream_pg::ErrorKind;
+use tokio_postgres::Client;
+
+/// The key of the first document, as it lies in the table, for which the rows cannot be derived; `None` where all can.
+/// Reads about twice the table: it is halved by blocks until one is left, which is read row by row.
+pub(super) async fn culprit(client: &Client, derivation: &Derivation) -> Result<Option<String>, Error> {
+    let table = derivation.table();
+    let sql = "select (pg_catalog.pg_relation_size($1::text::pg_catalog.regclass) \
+               / pg_catalog.current_setting('block_size')::bigint)::bigint";
+    let (mut first, mut beyond): (i64, i64) = (0, client.query_one(sql, &[&table]).await?.get(0));
+    let among = |first, beyond| format!("where stored.ctid >= '({first},0)' and stored.ctid < '({beyond},0)'");
+    if !fails(client, derivation, &among(first, beyond)).await? {
+        return Ok(None);
+    }
+    while beyond - first > 1 {
+        let middle = first + (beyond - first) / 2;
+        if fails(client, derivation, &among(first, middle)).await? {
+            beyond = middle;
+        } else {
+            first = middle;
+        }
+    }
+    let keys: Vec<String> = derivation.key_columns().iter().map(|key| format!("stored.{key}")).collect();
+    let sql = format!(
+        "select stored.ctid::text, pg_catalog.concat_ws(',', {}) from {table} as stored {}",
+        keys.join(", "),
+        among(first, beyond)
+    );
+    for row in client.query(&sql, &[]).await? {
+        if fails(client, derivation, &format!("where stored.ctid = '{}'", row.get::<_, String>(0))).await? {
+            return Ok(Some(row.get(1)));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether the rows that the filter leaves cannot be derived. All of a row is computed, because all of it is counted.
+async fn fails(client: &Client, derivation: &Derivation, filter: &str) -> Result<bool, Error> {
+    let sql = format!("select pg_catalog.count(derived) from ({}) as derived", derivation.rows(filter));
+    match client.query_one(&sql, &[]).await.map_err(Error::from) {
+        Ok(_) => Ok(false),
+        Err(error) if error.kind() == ErrorKind::DataRefused => Ok(true),
+        Err(error) => Err(error),
+    }
+}

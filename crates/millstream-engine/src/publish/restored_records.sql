@@ -1,0 +1,9 @@
+-- The OIDs of change records that triggers of a table write, beside its own.
+select distinct (pg_catalog.regexp_match(p.proname, '^change_([0-9]+)_'))[1]::oid
+from pg_catalog.pg_trigger t
+join pg_catalog.pg_proc p on p.oid = t.tgfoid
+join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+where t.tgrelid = $1
+  and n.nspname = $2
+  and p.proname ~ '^change_[0-9]+_(record|key)$'
+  and p.proname not like 'change\_' || $1::text || '\_%'

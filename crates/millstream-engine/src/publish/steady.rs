@@ -1,0 +1,41 @@
+//! Whether a model's rows depend on nothing but their row of the collection, so that what did not change stays right.
+
+use super::definition::Derivation;
+use super::storage::refused;
+use crate::error::Error;
+use tokio_postgres::GenericClient;
+
+/// Refuses a definition that calls a volatile function, or reads a table: no change of the collection would tell that
+/// the rows it made are no longer right. `view` is the name of a view that is made and dropped again.
+///
+/// # Errors
+/// [`Error::Request`] names the function or the table.
+pub(super) async fn check_steady(
+    client: &impl GenericClient,
+    derivation: &Derivation,
+    view: &str,
+) -> Result<(), Error> {
+    let made = client.batch_execute(&format!("create view {view} as {}", derivation.rows(""))).await;
+    made.map_err(|error| refused("the model", error))?;
+    let row = client.query_one(include_str!("steady.sql"), &[&view, &derivation.table()]).await?;
+    client.batch_execute(&format!("drop view {view}")).await?;
+    let (function, table): (Option<String>, Option<String>) = (row.get(0), row.get(1));
+    if let Some(function) = function {
+        return Err(Error::Request {
+            problem: format!(
+                "each row of a model is derived once, and the volatile function {function} may change its answer"
+            ),
+            hint: format!(
+                "if it depends on its arguments alone, say so: alter function {function} immutable; or use --materialized"
+            ),
+        });
+    }
+    if let Some(table) = table {
+        return Err(Error::Request {
+            problem: format!("each row of a model is made of one row of the collection, and a subselect reads {table}"),
+            hint: "a refresh would not notice changes there; join the two in a view of your own, or use --materialized"
+                .into(),
+        });
+    }
+    Ok(())
+}

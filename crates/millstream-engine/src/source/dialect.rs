@@ -1,0 +1,159 @@
+//! What changes how bytes become documents, beside the format.
+
+use super::encoding::Encoding;
+use millstream_model::KeyRequest;
+
+/// How a source of a format is written. The default is what the format says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Dialect {
+    /// What separates the fields of a delimited file; one ASCII character.
+    pub delimiter: Option<u8>,
+    /// What a field of a delimited file may be enclosed in.
+    pub quote: Option<Quote>,
+    /// The unquoted text of a field that is JSON's null.
+    pub null: Option<String>,
+    /// The names of the columns; the source has no line with them.
+    pub header: Option<Vec<String>>,
+    /// Lines at the beginning of every source that are not read.
+    pub skip_lines: u64,
+    /// The encoding, UTF-8 where there is none.
+    pub encoding: Option<&'static Encoding>,
+    /// Whether spaces and tabs at both ends of an unquoted field are dropped.
+    pub trim: bool,
+    /// Whether an unquoted number, `true` and `false` are those of JSON, instead of text.
+    pub infer_types: bool,
+    /// Where the array of the documents is in a JSON object; empty where there is no such object.
+    pub root: Vec<String>,
+}
+
+/// What a field of a delimited file may be enclosed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quote {
+    /// This ASCII character; twice within a field it is itself.
+    Byte(u8),
+    /// Nothing: every character but the delimiter and the line end is text.
+    None,
+}
+
+impl Dialect {
+    /// Whether it says something that only a delimited file has.
+    pub(super) fn is_delimited(&self) -> bool {
+        let Self { delimiter, quote, null, header, trim, infer_types, .. } = self;
+        delimiter.is_some() || quote.is_some() || null.is_some() || header.is_some() || *trim || *infer_types
+    }
+
+    /// The root as it is typed.
+    pub(super) fn root_text(&self) -> String {
+        KeyRequest { column: String::new(), path: self.root.clone(), key_type: None }.path_text()
+    }
+
+    /// What is wrong with it for a format, and what to do.
+    pub(crate) fn problem(&self, format: &str) -> Option<(String, &'static str)> {
+        let usable = |byte: u8| byte.is_ascii() && !matches!(byte, b'\r' | b'\n' | 0);
+        let quote = match self.quote {
+            Some(Quote::Byte(byte)) => Some(byte),
+            Some(Quote::None) => None,
+            None => Some(b'"'),
+        };
+        let of_table = "--delimiter, --quote, --null, --header, --trim and --types";
+        if self.is_delimited() && !["auto", "csv", "tsv"].contains(&format) {
+            return Some((format!("{of_table} do not go with --format {format}"), "use --format csv or tsv"));
+        }
+        if !self.root.is_empty() && !["auto", "json"].contains(&format) {
+            return Some((format!("--root does not go with --format {format}"), "use --format json, or leave it out"));
+        }
+        if !self.root.is_empty() && self.is_delimited() {
+            return Some((format!("--root does not go with {of_table}"), "a delimited file has no root; leave it out"));
+        }
+        if self.delimiter.is_some() && format == "tsv" {
+            return Some(("--delimiter does not go with --format tsv".into(), "use --format csv with --delimiter"));
+        }
+        if [self.delimiter, quote].into_iter().flatten().any(|byte| !usable(byte)) {
+            let problem = "--delimiter and --quote take one ASCII character that is no line end";
+            return Some((problem.into(), "convert the file first, for instance with sed"));
+        }
+        if quote.is_some() && self.delimiter == quote {
+            return Some(("--delimiter and --quote are the same".into(), "name another one, or --quote none"));
+        }
+        None
+    }
+
+    /// The format with everything that differs from its default: what a load is recorded under, so that it is resumed
+    /// only when its sources are read in the same way.
+    pub(crate) fn label(&self, format: &str) -> String {
+        let text = |text: &str| serde_json::Value::from(text).to_string();
+        let list = |names: &[String]| serde_json::Value::from(names.to_vec()).to_string();
+        let byte = |byte: u8| char::from(byte).escape_default().to_string();
+        let mut label = format.to_owned();
+        let mut say = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                label.push_str(&format!(";{name}={value}"));
+            }
+        };
+        say("delimiter", self.delimiter.filter(|b| *b != b',').map(byte));
+        say(
+            "quote",
+            match self.quote {
+                Some(Quote::None) => Some("none".into()),
+                Some(Quote::Byte(quote)) if quote != b'"' => Some(byte(quote)),
+                _ => None,
+            },
+        );
+        say("null", self.null.as_deref().map(text));
+        say("header", self.header.as_deref().map(list));
+        say("skip-lines", (self.skip_lines > 0).then(|| self.skip_lines.to_string()));
+        say("encoding", self.encoding.filter(|e| e.name != "utf-8").map(|e| e.name.into()));
+        say("trim", self.trim.then(|| "on".into()));
+        say("types", self.infer_types.then(|| "infer".into()));
+        say("root", (!self.root.is_empty()).then(|| list(&self.root)));
+        label
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_tells_what_differs_from_the_format() {
+        assert_eq!(Dialect::default().label("csv"), "csv");
+        let plain = Dialect { delimiter: Some(b','), quote: Some(Quote::Byte(b'"')), ..Dialect::default() };
+        assert_eq!(plain.label("auto"), "auto");
+        let full = Dialect {
+            delimiter: Some(b'\t'),
+            quote: Some(Quote::None),
+            null: Some("\\N".into()),
+            header: Some(vec!["a;b".into(), "c".into()]),
+            skip_lines: 2,
+            encoding: Encoding::by_name("latin1"),
+            trim: true,
+            infer_types: true,
+            root: Vec::new(),
+        };
+        let expected = "csv;delimiter=\\t;quote=none;null=\"\\\\N\";header=[\"a;b\",\"c\"];skip-lines=2;\
+                        encoding=latin1;trim=on;types=infer";
+        assert_eq!(full.label("csv"), expected);
+        assert!(full.problem("csv").is_none() && full.problem("auto").is_none());
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        let table = Dialect { trim: true, ..Dialect::default() };
+        let root = Dialect { root: vec!["a".into()], ..Dialect::default() };
+        let with = |delimiter: u8, quote| Dialect { delimiter: Some(delimiter), quote, ..Dialect::default() };
+        for (dialect, format, part) in [
+            (&table, "json", "--format json"),
+            (&root, "csv", "--root"),
+            (&Dialect { root: root.root.clone(), ..table.clone() }, "auto", "--root"),
+            (&with(b';', None), "tsv", "--format tsv"),
+            (&with(b'"', None), "csv", "are the same"),
+            (&with(b'\n', None), "csv", "ASCII"),
+            (&with(b';', Some(Quote::Byte(0xe9))), "csv", "ASCII"),
+        ] {
+            let (problem, hint) = dialect.problem(format).expect(part);
+            assert!(problem.contains(part) && !hint.is_empty(), "{problem}");
+        }
+        assert!(with(b'"', Some(Quote::None)).problem("csv").is_none());
+        assert!(root.problem("auto").is_none() && root.problem("json").is_none());
+    }
+}

@@ -1,0 +1,193 @@
+//! Encodings of text other than UTF-8, decoded as the bytes come.
+
+use super::SourceError;
+use super::input::Got;
+use crate::limits::TRANSCODE_BYTES;
+use encoding_rs::{Decoder, DecoderResult, UTF_16BE, UTF_16LE, WINDOWS_1252};
+
+/// How characters stand in a source.
+pub struct Encoding {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is, for the command's help.
+    pub about: &'static str,
+    /// Makes a decoder into UTF-8, where it is not that already.
+    make: Option<fn() -> Decoder>,
+}
+
+/// Every encoding, the default first.
+pub const ENCODINGS: &[Encoding] = &[
+    Encoding { name: "utf-8", about: "the default", make: None },
+    Encoding {
+        name: "latin1",
+        about: "the same as windows-1252",
+        make: Some(|| WINDOWS_1252.new_decoder_without_bom_handling()),
+    },
+    Encoding {
+        name: "windows-1252",
+        about: "Western European, a superset of ISO 8859-1",
+        make: Some(|| WINDOWS_1252.new_decoder_without_bom_handling()),
+    },
+    Encoding {
+        name: "utf-16",
+        about: "the byte order mark decides, without one little-endian",
+        make: Some(|| UTF_16LE.new_decoder()),
+    },
+    Encoding { name: "utf-16le", about: "little-endian", make: Some(|| UTF_16LE.new_decoder_with_bom_removal()) },
+    Encoding { name: "utf-16be", about: "big-endian", make: Some(|| UTF_16BE.new_decoder_with_bom_removal()) },
+];
+
+impl Encoding {
+    /// The encoding of a name.
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        ENCODINGS.iter().find(|encoding| encoding.name == name)
+    }
+
+    pub(super) fn transcoder(&self) -> Option<Transcoder> {
+        self.make.map(|make| Transcoder::new(make()))
+    }
+}
+
+impl PartialEq for Encoding {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Encoding {}
+
+impl std::fmt::Debug for Encoding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// What stands in the text for bytes that the encoding does not know. It is not UTF-8, so that they cost no more
+/// than the document that they stand in.
+const MALFORMED: u8 = 0xff;
+
+/// Turns a stream into UTF-8.
+pub(super) struct Transcoder {
+    decoder: Decoder,
+    raw: Vec<u8>,
+    text: Vec<u8>,
+    /// What of the text has not been handed out.
+    start: usize,
+    end: usize,
+    ended: Option<Got>,
+}
+
+impl Transcoder {
+    fn new(decoder: Decoder) -> Self {
+        Self { decoder, raw: vec![0; TRANSCODE_BYTES], text: Vec::new(), start: 0, end: 0, ended: None }
+    }
+
+    /// Reads text, from bytes that `read` reads.
+    pub(super) fn read(
+        &mut self,
+        into: &mut [u8],
+        mut read: impl FnMut(&mut [u8]) -> Result<Got, SourceError>,
+    ) -> Result<Got, SourceError> {
+        while self.start == self.end {
+            if let Some(ended) = &self.ended {
+                return Ok(ended.clone());
+            }
+            match read(&mut self.raw)? {
+                Got::Bytes(n) => self.decode(n, false),
+                Got::End => {
+                    self.decode(0, true);
+                    self.ended = Some(Got::End);
+                }
+                damaged @ Got::Damaged(_) => self.ended = Some(damaged),
+            }
+        }
+        let n = into.len().min(self.end - self.start);
+        into[..n].copy_from_slice(&self.text[self.start..self.start + n]);
+        self.start += n;
+        Ok(Got::Bytes(n))
+    }
+
+    fn decode(&mut self, bytes: usize, last: bool) {
+        (self.start, self.end) = (0, 0);
+        let mut raw = &self.raw[..bytes];
+        loop {
+            let room = self.decoder.max_utf8_buffer_length_without_replacement(raw.len()).unwrap_or(bytes);
+            // One byte more for what is malformed.
+            self.text.resize(self.text.len().max(self.end + room + 1), 0);
+            let text = &mut self.text[self.end..];
+            let (result, read, written) = self.decoder.decode_to_utf8_without_replacement(raw, text, last);
+            raw = &raw[read..];
+            self.end += written;
+            match result {
+                DecoderResult::InputEmpty => return,
+                DecoderResult::OutputFull => {}
+                DecoderResult::Malformed(..) => {
+                    self.text.resize(self.text.len().max(self.end + 1), 0);
+                    self.text[self.end] = MALFORMED;
+                    self.end += 1;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Input;
+    use super::super::dialect::Dialect;
+    use super::super::transcript::{Pieces, Told, bad, good, gzip, sizes, transcribe};
+    use super::*;
+    use fastrand::Rng;
+    use millstream_model::Reason::DamagedSource;
+    use millstream_testkit::Cases;
+
+    fn read(encoding: &str, content: &[u8], plain: &[u8], rng: &mut Rng) -> Vec<Told> {
+        let largest = *rng.choice(&[1, 7, 5000]).unwrap();
+        let input = Input::from_reader(Box::new(Pieces::new(content, largest, rng)), "test", None).unwrap();
+        let mut options = sizes(*rng.choice(&[1, 16, 1000]).unwrap(), 100);
+        options.dialect = Dialect { encoding: Encoding::by_name(encoding), ..Dialect::default() };
+        transcribe(input, "ndjson", plain, &options).unwrap()
+    }
+
+    fn utf16(text: &str, bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+        text.encode_utf16().flat_map(bytes).collect()
+    }
+
+    #[test]
+    fn text_is_read_as_utf8_whatever_the_pieces_and_offsets_count_its_bytes() {
+        let text = "{\"a\":\"é€\"}\n{\"b\":1}\n";
+        let latin = b"{\"a\":\"\xe9\x80\"}\n{\"b\":1}\n";
+        let expected = [good(0, 1, "{\"a\":\"é€\"}"), good(14, 2, "{\"b\":1}")];
+        let marked = format!("\u{feff}{text}");
+        for (encoding, content) in [
+            ("utf-8", text.as_bytes().to_vec()),
+            ("latin1", latin.to_vec()),
+            ("windows-1252", latin.to_vec()),
+            ("utf-16le", utf16(text, u16::to_le_bytes)),
+            ("utf-16le", utf16(&marked, u16::to_le_bytes)),
+            ("utf-16be", utf16(&marked, u16::to_be_bytes)),
+            ("utf-16", utf16(text, u16::to_le_bytes)),
+            ("utf-16", utf16(&marked, u16::to_be_bytes)),
+        ] {
+            for mut rng in Cases::new(20) {
+                assert_eq!(read(encoding, &content, text.as_bytes(), &mut rng), expected, "{encoding}");
+                assert_eq!(read(encoding, &gzip(&content), text.as_bytes(), &mut rng), expected, "{encoding}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_malformed_costs_its_document_and_damage_is_told() {
+        let mut content = utf16("{\"a\":\"", u16::to_le_bytes);
+        content.extend(0xd800u16.to_le_bytes());
+        content.extend(utf16("\"}\n{}\n", u16::to_le_bytes));
+        let plain = b"{\"a\":\"\xff\"}\n{}\n";
+        for mut rng in Cases::new(20) {
+            let told = read("utf-16le", &content, plain, &mut rng);
+            assert_eq!((told[0].bytes.as_slice(), &told[1]), (&plain[..9], &good(10, 2, "{}")));
+        }
+        let whole = gzip(&utf16("{}\n{}", u16::to_le_bytes));
+        let told = read("utf-16le", &whole[..whole.len() - 1], b"{}\n{}", &mut Rng::new());
+        assert_eq!(told, [good(0, 1, "{}"), bad(3, 2, "{}", DamagedSource)]);
+    }
+}

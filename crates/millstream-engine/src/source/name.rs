@@ -1,0 +1,72 @@
+//! Names of files as text, also of those whose name is not UTF-8.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// What the spelling of a name that is not UTF-8 begins with. No absolute path does, and the spelling of a relative one
+/// that does begins with `./`.
+const BYTES: &str = "bytes:";
+
+/// The path as text from which [`path`] gets it back: as it is, or with `\xNN` for each byte that is no text.
+pub fn spelling(path: &Path) -> String {
+    match path.to_str() {
+        Some(text) if text.starts_with(BYTES) => format!("./{text}"),
+        Some(text) => text.to_owned(),
+        None => {
+            let mut spelled = BYTES.to_owned();
+            for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+                spelled.push_str(&chunk.valid().replace('\\', "\\\\"));
+                chunk.invalid().iter().for_each(|byte| spelled.push_str(&format!("\\x{byte:02x}")));
+            }
+            spelled
+        }
+    }
+}
+
+/// The path of a spelling.
+pub fn path(spelling: &str) -> PathBuf {
+    let Some(spelled) = spelling.strip_prefix(BYTES) else { return PathBuf::from(spelling) };
+    let (mut bytes, mut rest) = (Vec::new(), spelled.as_bytes());
+    while let [first, others @ ..] = rest {
+        let (byte, after) = match others {
+            [b'\\', after @ ..] if *first == b'\\' => (b'\\', after),
+            [b'x', high, low, after @ ..] if *first == b'\\' => match (digit(*high), digit(*low)) {
+                (Some(high), Some(low)) => (high * 16 + low, after),
+                _ => (*first, others),
+            },
+            _ => (*first, others),
+        };
+        bytes.push(byte);
+        rest = after;
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+
+    #[test]
+    fn every_path_comes_back_and_no_two_share_a_spelling() {
+        let names: [&[u8]; 7] =
+            [b"/a/b", b"/a/\xff", b"/a/\\xff", b"/a/\xff\\xfe\\", b"bytes:/a/\\xff", b"-", b"\xe9t\xe9 \x80.csv"];
+        let mut spelled = Vec::new();
+        for name in names {
+            let given = Path::new(OsStr::from_bytes(name));
+            let text = spelling(given);
+            let back = path(&text);
+            assert_eq!(back.strip_prefix("./").unwrap_or(&back), given, "{text}");
+            spelled.push(text);
+        }
+        assert_eq!(spelled[1], "bytes:/a/\\xff");
+        spelled.sort_unstable();
+        spelled.dedup();
+        assert_eq!(spelled.len(), names.len());
+    }
+}

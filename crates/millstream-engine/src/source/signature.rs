@@ -1,0 +1,138 @@
+//! Files that are not text, known by their first bytes, each with the way to make text of it.
+
+use super::SourceError;
+
+/// A kind of file that Millstream does not read.
+struct Signature {
+    kind: &'static str,
+    /// Bytes and where they stand; a document may hold some of them at their place by chance, and not all.
+    marks: &'static [(usize, &'static [u8])],
+    hint: &'static str,
+}
+
+/// What is recognised in order to say what to do. The first that matches counts.
+const SIGNATURES: &[Signature] = &[
+    Signature { kind: "bzip2", marks: &[(0, b"BZh"), (4, b"1AY&SY")], hint: "bzip2 -dc FILE | millstream load - .." },
+    Signature { kind: "xz", marks: &[(0, b"\xfd7zXZ\0")], hint: "xz -dc FILE | millstream load - .." },
+    Signature { kind: "lz4", marks: &[(0, b"\x04\x22\x4d\x18")], hint: "lz4 -dc FILE | millstream load - .." },
+    Signature { kind: "7z", marks: &[(0, b"7z\xbc\xaf\x27\x1c")], hint: "7z e -so FILE | millstream load - .." },
+    Signature {
+        kind: "Microsoft Office (xlsx)",
+        marks: &[(0, b"PK\x03\x04"), (30, b"[Content_Types].xml")],
+        hint: "save the sheet as CSV and load that",
+    },
+    Signature {
+        kind: "zip",
+        marks: &[(0, b"PK\x03\x04")],
+        hint: "unzip -p FILE | millstream load - ..; save an Excel workbook (xlsx) as CSV instead",
+    },
+    Signature {
+        kind: "Excel (xls)",
+        marks: &[(0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")],
+        hint: "save the sheet as CSV and load that",
+    },
+    Signature { kind: "tar", marks: &[(107, b"\0"), (257, b"ustar")], hint: "tar -xOf FILE | millstream load - .." },
+    Signature {
+        kind: "Parquet",
+        marks: &[(0, b"PAR1")],
+        hint: "duckdb -c \"copy (from 'FILE') to '/dev/stdout' (format json)\" | millstream load - ..",
+    },
+    Signature { kind: "Avro", marks: &[(0, b"Obj\x01")], hint: "avro-tools tojson FILE | millstream load - .." },
+    Signature { kind: "Arrow", marks: &[(0, b"ARROW1\0\0")], hint: "write it as NDJSON or CSV and load that" },
+    Signature {
+        kind: "SQLite",
+        marks: &[(0, b"SQLite format 3\0")],
+        hint: "sqlite3 -json FILE 'select * from TABLE' | millstream load - ..",
+    },
+    Signature { kind: "pg_dump", marks: &[(0, b"PGDMP")], hint: "restore it: pg_restore -d DATABASE FILE" },
+    Signature { kind: "PDF", marks: &[(0, b"%PDF-")], hint: "export its data as CSV or JSON and load that" },
+];
+
+/// The shortest document, `{}`: a live source may give no more for long.
+const SHORTEST_BYTES: usize = 2;
+
+/// Bytes that tell UTF-16 without a byte order mark: two ASCII characters.
+const UTF16_BYTES: usize = 4;
+
+/// Whether the beginning of a source, which holds these bytes so far, may still turn out to be one of these.
+pub(super) fn is_open(bytes: &[u8]) -> bool {
+    let mut beginnings = SIGNATURES.iter().map(|s| s.marks[0]).filter(|(at, _)| *at == 0);
+    beginnings.any(|(_, magic)| bytes.len() < magic.len() && magic.starts_with(bytes))
+        || bytes.len() < SHORTEST_BYTES
+        || (bytes.len() < UTF16_BYTES && bytes.contains(&0))
+}
+
+/// Refuses a source that begins with these bytes if it is not text that we read.
+///
+/// # Errors
+/// [`SourceError::Container`] and [`SourceError::Utf16`] name what it is.
+pub(super) fn refuse(name: &str, bytes: &[u8]) -> Result<(), SourceError> {
+    let stands = |(at, magic): &(usize, &[u8])| bytes.get(*at..).is_some_and(|rest| rest.starts_with(magic));
+    let has = |s: &&Signature| s.marks.iter().all(stands);
+    if let Some(Signature { kind, hint, .. }) = SIGNATURES.iter().find(has) {
+        return Err(SourceError::Container { name: name.into(), kind, hint });
+    }
+    match utf16(bytes) {
+        true => Err(SourceError::Utf16 { name: name.into() }),
+        false => Ok(()),
+    }
+}
+
+/// Whether the bytes begin with UTF-16's byte order mark, or with two ASCII characters in UTF-16.
+fn utf16(bytes: &[u8]) -> bool {
+    let ascii = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e);
+    match bytes {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => true,
+        [a, 0, b, 0, ..] | [0, a, 0, b, ..] => ascii(*a) && ascii(*b),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::transcript::{gzip, read, recognise};
+    use super::*;
+
+    #[test]
+    fn what_is_not_read_is_named_in_every_format_and_also_when_it_is_compressed() {
+        for signature in SIGNATURES {
+            let mut content = Vec::new();
+            for (at, magic) in signature.marks {
+                content.resize(*at, b'B');
+                content.extend_from_slice(magic);
+            }
+            content.extend_from_slice(b"rest");
+            for format in ["ndjson", "csv", "auto"] {
+                for content in [content.clone(), gzip(&content)] {
+                    let error = read(format, &content).unwrap_err();
+                    assert!(error.to_string().contains(&format!("is a {} file", signature.kind)), "{error}");
+                    assert_eq!(error.hint(), signature.hint);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_document_that_holds_magic_bytes_by_chance_is_read() {
+        for (at, magic) in SIGNATURES.iter().flat_map(|s| s.marks).filter(|(at, magic)| *at > 0 && !magic.contains(&0))
+        {
+            let mut document = format!("{{\"{}", "x".repeat(at - 2)).into_bytes();
+            document.extend_from_slice(magic);
+            document.extend_from_slice(b"\":1}\n");
+            assert_eq!(recognise(&document).unwrap(), "ndjson", "{}", document.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn utf16_is_named_with_and_without_its_mark() {
+        let le: Vec<u8> = "{\"a\":1}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let be: Vec<u8> = "id,name".encode_utf16().flat_map(u16::to_be_bytes).collect();
+        for content in [&le[..], &be, b"\xff\xfe", b"\xfe\xff\0{"] {
+            let error = read("ndjson", content).unwrap_err();
+            assert!(matches!(error, SourceError::Utf16 { .. }), "{error}");
+            assert!(error.hint().contains("iconv -f UTF-16 -t UTF-8"), "{}", error.hint());
+        }
+        assert_eq!(recognise(b"{}").unwrap(), "ndjson");
+        assert_eq!(recognise(b"P,K\n1,2").unwrap(), "csv");
+    }
+}

@@ -1,0 +1,10 @@
+//! Tab-separated values: CSV with another delimiter.
+
+use super::{Format, csv};
+
+/// The format's entry in the list.
+pub(super) const FORMAT: Format = Format {
+    name: "tsv",
+    about: "tab-separated values with a header; else like csv",
+    open: |window| csv::open(window, b'\t'),
+};

@@ -1,0 +1,203 @@
+//! Binds records to the tables of this database: they name tables by OID, and a restore gives tables other OIDs.
+
+use super::schema::{SCHEMA_VERSION, Schema};
+use crate::error::Error;
+use millstream_model::CollectionName;
+use millstream_pg::ErrorKind;
+use tokio_postgres::{Client, GenericClient, Row};
+
+/// The first OID that PostgreSQL gives to a user's table. A record that waits for its table has a smaller one, which no
+/// relation has.
+pub(crate) const FIRST_TABLE_OID: u32 = 16_384;
+
+/// What the tables say of themselves.
+#[derive(Debug)]
+pub(super) struct State {
+    /// Their version.
+    pub(super) version: i32,
+    /// Whether the OIDs in them are those of another database.
+    foreign: bool,
+    /// The name that the schema had when its functions were made; `None` before version 5.
+    schema_name: Option<String>,
+    /// Server, database and schema that the OIDs in them are to hold for.
+    pub(super) home: String,
+}
+
+/// What binding did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bound {
+    /// Collections that found their table by its name.
+    pub tables: usize,
+    /// Collections that wait for a table of their name and shape.
+    pub waiting: Vec<CollectionName>,
+    /// Read models, which the next refresh builds anew.
+    pub models: u64,
+}
+
+impl std::fmt::Display for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { tables, waiting, models } = self;
+        write!(f, "these tables were restored or copied: {tables} collections are bound to their tables by name")?;
+        if *models > 0 {
+            write!(f, ", and the next refresh rebuilds {models} read models")?;
+        }
+        let names: Vec<String> = waiting.iter().map(ToString::to_string).collect();
+        match names.len() {
+            0 => Ok(()),
+            missing => write!(f, "; {missing} wait for a table of their name, key and doc: {}", names.join(", ")),
+        }
+    }
+}
+
+impl Schema {
+    /// Binds the records of a database that was restored or copied to the tables of their names, in one transaction.
+    /// `None` where there is nothing to bind.
+    ///
+    /// # Errors
+    /// [`Error::Request`] when a subscription fills our tables, or the schema has another name than its functions know;
+    /// the server's, as when the role may not change our tables.
+    pub async fn bind(&self, client: &mut Client) -> Result<Option<Bound>, Error> {
+        match self.state(client).await? {
+            Some(state) if state.version != SCHEMA_VERSION => return Ok(None),
+            Some(state) if self.is_due(client, &state).await? => {}
+            Some(_) => return self.follow_names(client).await.map(|()| None),
+            None => return Ok(None),
+        }
+        let transaction = client.transaction().await?;
+        self.lock_making(&transaction).await?;
+        let bound = match self.state(&transaction).await? {
+            Some(state) if self.is_due(&transaction, &state).await? => {
+                self.refuse_subscribed(&transaction, &state).await?;
+                Some(self.bind_all(&transaction, &state).await?)
+            }
+            _ => None,
+        };
+        transaction.commit().await?;
+        Ok(bound)
+    }
+
+    /// Records the names that tables and views have now, for these are all that a restore can go by.
+    async fn follow_names(&self, client: &Client) -> Result<(), Error> {
+        match client.batch_execute(&self.sql(include_str!("names_follow.sql"))).await.map_err(Error::from) {
+            // Who may only read leaves it to others.
+            Err(error) if ![ErrorKind::Rights, ErrorKind::ReadOnly].contains(&error.kind()) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the tables say of themselves, `None` when there are none.
+    pub(super) async fn state(&self, client: &impl GenericClient) -> Result<Option<State>, Error> {
+        // Not `to_regclass`: inside a transaction it may answer from a cache that is older than a
+        // lock just waited for.
+        let found = client.query_one(include_str!("schema_exists.sql"), &[&self.name()]).await?;
+        if !found.get::<_, bool>(0) {
+            return Ok(None);
+        }
+        let row = client.query_one(&self.sql(include_str!("binding_state.sql")), &[]).await?;
+        let Some(version) = row.get("schema_version") else { return Ok(None) };
+        let (foreign, schema_name) = (row.get("foreign_home"), row.get("schema_name"));
+        Ok(Some(State { version, foreign, schema_name, home: row.get("home") }))
+    }
+
+    /// Makes sure that the OIDs on record are this database's.
+    ///
+    /// # Errors
+    /// [`Error::Unbound`].
+    pub(super) fn require_bound(&self, state: &State) -> Result<(), Error> {
+        match state.foreign {
+            true => Err(Error::Unbound { schema: self.name().to_owned() }),
+            false => self.require_name(state),
+        }
+    }
+
+    /// Functions of ours call each other by the name that the schema had when they were made.
+    fn require_name(&self, state: &State) -> Result<(), Error> {
+        match &state.schema_name {
+            Some(known) if known != self.name() => Err(Error::Request {
+                problem: format!("schema \"{}\" was \"{known}\" when its tables and functions were made", self.name()),
+                hint: format!("give it its name back: alter schema {} rename to {}", self.sql("{schema}"), {
+                    Schema::new(known).sql("{schema}")
+                }),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    async fn is_due(&self, client: &impl GenericClient, state: &State) -> Result<bool, Error> {
+        self.require_name(state)?;
+        if state.foreign {
+            return Ok(true);
+        }
+        let sql = include_str!("binding_waiting.sql").replace("{fits}", include_str!("binding_fits.sql"));
+        Ok(client.query_one(&self.sql(&sql), &[]).await?.get(0))
+    }
+
+    /// What a subscription brings is another database's, again and again.
+    async fn refuse_subscribed(&self, client: &impl GenericClient, state: &State) -> Result<(), Error> {
+        let row = client.query_opt(include_str!("binding_subscribed.sql"), &[&self.name()]).await?;
+        match row.filter(|_| state.foreign) {
+            None => Ok(()),
+            Some(row) => Err(Error::Request {
+                problem: format!(
+                    "subscription {} fills the tables of schema \"{}\": what they say is true of the publisher only",
+                    row.get::<_, &str>(0),
+                    self.name()
+                ),
+                hint: "publish the collections without this schema; here, name another schema with --schema".into(),
+            }),
+        }
+    }
+
+    async fn bind_all(&self, client: &impl GenericClient, state: &State) -> Result<Bound, Error> {
+        let sql = include_str!("binding_tables.sql").replace("{fits}", include_str!("binding_fits.sql"));
+        let rows = client.query(&self.sql(&sql), &[&state.foreign]).await?;
+        let oids = |column: &str| rows.iter().map(|row| row.get(column)).collect::<Vec<Option<u32>>>();
+        let (recorded, interim, target) = (oids("table_oid"), oids("interim"), oids("target"));
+        if target.iter().chain(&interim).any(Option::is_none) {
+            return Err(Error::Request {
+                problem: format!("more than {FIRST_TABLE_OID} collections wait for their tables"),
+                hint: "restore the tables, then this schema".into(),
+            });
+        }
+        // By way of OIDs that nobody has, because one table's new OID may be another's old one.
+        for (table, from, to) in [
+            ("collection", &recorded, &interim),
+            ("collection", &interim, &target),
+            ("load", &recorded, &target),
+            ("segment", &recorded, &target),
+            ("tombstone", &recorded, &interim),
+            ("tombstone", &interim, &target),
+        ] {
+            let sql = format!(
+                "update {{schema}}.{table} set table_oid = moved.target \
+                 from unnest($1::oid[], $2::oid[]) as moved (recorded, target) \
+                 where table_oid = moved.recorded"
+            );
+            client.execute(&self.sql(&sql), &[from, to]).await?;
+        }
+        let sql = self.sql(include_str!("binding_models.sql"));
+        let models = client.execute(&sql, &[&recorded, &target, &state.foreign]).await?;
+        if state.foreign {
+            // Processes of another server.
+            let lanes = "update {schema}.lane set backend_pid = null, backend_start = null";
+            client.execute(&self.sql(lanes), &[]).await?;
+            self.settle_home(client, &state.home).await?;
+        }
+        let bound = |row: &Row| row.get::<_, bool>("bound");
+        let waiting = rows.iter().filter(|row| !bound(row)).filter_map(|row| {
+            Some(CollectionName { schema: row.get::<_, Option<_>>("schema_name")?, table: row.get("table_name") })
+        });
+        let mut waiting: Vec<CollectionName> = waiting.collect();
+        waiting.sort_by_key(ToString::to_string);
+        Ok(Bound { tables: rows.iter().filter(|row| bound(row)).count(), waiting, models })
+    }
+
+    /// Writes down that the OIDs on record are this database's. A restore of data alone has left two lines.
+    pub(super) async fn settle_home(&self, client: &impl GenericClient, home: &str) -> Result<(), Error> {
+        let one = "delete from {schema}.meta where ctid <> (select max(ctid) from {schema}.meta)";
+        client.execute(&self.sql(one), &[]).await?;
+        let home_is = "update {schema}.meta set schema_version = $1, home = $2";
+        client.execute(&self.sql(home_is), &[&SCHEMA_VERSION, &home]).await?;
+        Ok(())
+    }
+}

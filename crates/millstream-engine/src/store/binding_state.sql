@@ -1,0 +1,17 @@
+-- The version of the tables, and whether their records hold OIDs of another database: after a restore, in a copy of the
+-- database, in a schema that was restored on its own.
+select
+    max(m.schema_version) as schema_version,
+    coalesce(bool_or(to_jsonb(m) ->> 'home' is distinct from here.home) or count(*) > 1, false) as foreign_home,
+    max(to_jsonb(m) ->> 'schema_name') as schema_name,
+    max(here.home) as home
+from {schema}.meta m
+cross join (
+    select pg_catalog.concat_ws(
+        ' ',
+        (select s.system_identifier from pg_catalog.pg_control_system() s),
+        (select d.oid from pg_catalog.pg_database d where d.datname = pg_catalog.current_database()),
+        (select c.oid from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+         where n.nspname = {schema_literal} and c.relname = 'meta')
+    ) as home
+) as here

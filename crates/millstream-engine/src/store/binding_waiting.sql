@@ -1,0 +1,10 @@
+-- Whether a record waits for its table, and a table of its name is there now that no record has.
+select exists (
+    select
+    from {schema}.collection k
+    join pg_catalog.pg_namespace n on n.nspname = k.schema_name
+    join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = k.table_name
+    where k.table_oid < 16384
+      and {fits}
+      and not exists (select from {schema}.collection o where o.table_oid = c.oid)
+)

@@ -1,0 +1,64 @@
+//! What is on record of a table that was emptied by TRUNCATE, or by a DELETE of every row.
+
+use super::load::lock_openings;
+use super::loads::lock_idle;
+use super::schema::Schema;
+use super::unlogged::{any_row, void};
+use crate::error::Error;
+use tokio_postgres::Client;
+
+/// Where a table is empty although its loads stored documents in it, everything on record of them starts over: loads
+/// begin at the start of their sources, what `sum` added may be added again, and tombstones are forgotten. `table` is
+/// qualified and quoted. Returns a sentence to print; a load that runs finds out by itself.
+///
+/// # Errors
+/// The server's.
+pub(crate) async fn start_over(
+    client: &mut Client,
+    schema: &Schema,
+    table_oid: u32,
+    table: &str,
+) -> Result<Option<String>, Error> {
+    let transaction = client.transaction().await?;
+    lock_openings(&transaction).await?;
+    if any_row(&transaction, table).await? {
+        return Ok(None);
+    }
+    let rows = transaction.query(&schema.sql(include_str!("emptied.sql")), &[&table_oid]).await?;
+    let (mut loads, mut documents, mut over) = (Vec::new(), 0, 0);
+    for row in rows {
+        let load_id: i64 = row.get("load_id");
+        loads.push(load_id.to_string());
+        documents += row.get::<_, i64>("documents");
+        if !row.get::<_, bool>("again") {
+            continue;
+        }
+        match lock_idle(&transaction, schema, load_id).await {
+            Err(Error::LoadRunning { .. }) => return Ok(None),
+            locked => locked?,
+        }
+        void(&transaction, schema, load_id, "the table was emptied").await?;
+        if row.get("finished") {
+            // The same command begins a new load, and so does any other with its sources.
+            let give_up = schema.sql("update {schema}.load set resumable = false where load_id = $1");
+            transaction.execute(&give_up, &[&load_id]).await?;
+        }
+        over += 1;
+    }
+    if loads.is_empty() {
+        return Ok(None);
+    }
+    let forget = schema.sql("delete from {schema}.tombstone where table_oid = $1");
+    let forgotten = transaction.execute(&forget, &[&table_oid]).await?;
+    transaction.commit().await?;
+    if over == 0 && forgotten == 0 {
+        // Loads of the past, of which nothing is kept.
+        return Ok(None);
+    }
+    let noun = if loads.len() == 1 { "load" } else { "loads" };
+    Ok(Some(format!(
+        "the table is empty, although {noun} {} read {documents} documents into it: TRUNCATE or DELETE removed them, and \
+         what is recorded of them starts over",
+        loads.join(", ")
+    )))
+}

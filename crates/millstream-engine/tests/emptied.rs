@@ -1,0 +1,266 @@
+//! Tables that somebody empties, renames or replaces while their loads are unfinished or running.
+
+use crate::scene::{Files, Stream, request, run, stored, surroundings};
+use millstream_engine::{Error, Event, LoadRequest, Outcome, StopReason, load};
+use millstream_testkit::{TestDatabase, each_build};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Documents of an interrupted load: many chunks.
+const DOCUMENTS: usize = 30_000;
+
+/// What keeps every row, and what removes them.
+const REWRITES: [&str; 4] = [
+    "vacuum full public.t",
+    "cluster public.t using t_pkey",
+    "alter table public.t alter column doc type jsonb using doc || '{}'",
+    "alter table public.t set unlogged; alter table public.t set logged",
+];
+const EMPTYINGS: [&str; 2] = ["truncate public.t", "delete from public.t"];
+
+/// A load of documents of which every tenth is broken, and what the others leave.
+fn interrupted(files: &Files, mode: &str) -> (LoadRequest, BTreeMap<String, i64>) {
+    let (mut text, mut last) = (String::new(), BTreeMap::new());
+    for n in 0..DOCUMENTS {
+        let broken = n % 10 == 9;
+        text.push_str(&format!("{{\"id\":\"key-{n:05}\",\"value\":{n},\"v\":5{}\n", if broken { "" } else { "}" }));
+        if !broken {
+            last.insert(format!("key-{n:05}"), i64::try_from(n).expect("few documents"));
+        }
+    }
+    let mut wanted = request("public.t", "id", &[files.write("interrupted", text)]);
+    wanted.mode = mode.parse().expect("a mode");
+    wanted.rejects_max = 500;
+    (wanted, last)
+}
+
+async fn execute(db: &TestDatabase, sql: &str) {
+    for statement in sql.split("; ") {
+        db.client().await.execute(statement, &[]).await.unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+    }
+}
+
+/// Runs a load; also what it said.
+async fn run_and_listen(db: &TestDatabase, wanted: &LoadRequest) -> (Outcome, String) {
+    let (around, told) = surroundings(&db.url());
+    let outcome = Box::pin(load(wanted, &around)).await.expect("the load begins");
+    let told = told.0.lock().expect("no test panics while it holds this");
+    let warnings = told.iter().filter_map(|event| match event {
+        Event::Warning(warning) => Some(warning.as_str()),
+        _ => None,
+    });
+    (outcome, warnings.collect::<Vec<_>>().join("; "))
+}
+
+#[tokio::test]
+async fn an_interrupted_load_starts_over_in_an_emptied_table() {
+    each_build(async |db| {
+        for (mode, emptying) in
+            [("replace", EMPTYINGS[0]), ("sum:value", EMPTYINGS[0]), ("replace", EMPTYINGS[1]), ("keep", EMPTYINGS[0])]
+        {
+            let files = Files::new();
+            let (mut wanted, last) = interrupted(&files, mode);
+            assert_eq!(run(&db.url(), &wanted).await.stopped, Some(StopReason::Rejects));
+            execute(&db, emptying).await;
+            wanted.rejects_max = 1_000_000;
+            let (outcome, told) = run_and_listen(&db, &wanted).await;
+            assert!(stored(&db, "public.t").await == last, "{mode} after {emptying}: every document is in the table");
+            assert_eq!(outcome.receipt.counters.read, DOCUMENTS as u64);
+            assert!(told.contains("starts over"), "{told}");
+            execute(&db, "drop table public.t").await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_interrupted_load_resumes_in_a_rewritten_table() {
+    each_build(async |db| {
+        for rewrite in REWRITES {
+            let files = Files::new();
+            let (mut wanted, last) = interrupted(&files, "sum:value");
+            run(&db.url(), &wanted).await;
+            execute(&db, rewrite).await;
+            wanted.rejects_max = 1_000_000;
+            let (outcome, told) = run_and_listen(&db, &wanted).await;
+            assert!(outcome.receipt.resumed_from.is_some_and(|from| from > 0), "{rewrite}: {:?}", outcome.receipt);
+            assert!(stored(&db, "public.t").await == last, "{rewrite}");
+            assert!(!told.contains("starts over"), "{told}");
+            execute(&db, "drop table public.t").await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_finished_sum_may_be_added_again_after_truncate_and_tombstones_are_forgotten() {
+    each_build(async |db| {
+        let files = Files::new();
+        let mut sum = request("public.t", "id", &[files.write("sum", "{\"id\":\"a\",\"value\":3}\n")]);
+        sum.mode = "sum:value".parse().unwrap();
+        for recalled in [false, true] {
+            assert_eq!(run(&db.url(), &sum).await.recalled, recalled);
+        }
+        execute(&db, "truncate public.t").await;
+        let again = run(&db.url(), &sum).await;
+        assert!(!again.recalled, "the table is empty, so that nothing counts twice");
+        assert_eq!(stored(&db, "public.t").await, BTreeMap::from([("a".to_owned(), 3)]));
+        assert!(run(&db.url(), &sum).await.recalled, "now it would");
+        execute(&db, "drop table public.t").await;
+
+        let deleting = "{\"id\":\"b\",\"v\":9,\"op\":\"d\"}\n{\"id\":\"c\",\"v\":1,\"value\":1}\n";
+        let mut newest = request("public.t", "id", &[files.write("deleting", deleting)]);
+        let mode: millstream_engine::Mode = "newest:v:bigint".parse().unwrap();
+        newest.mode = mode.with_tombstone(Some("op=d".parse().unwrap()));
+        run(&db.url(), &newest).await;
+        execute(&db, "truncate public.t").await;
+        let mut older = request("public.t", "id", &[files.write("older", "{\"id\":\"b\",\"v\":2,\"value\":2}\n")]);
+        older.mode = "newest:v:bigint".parse().unwrap();
+        let receipt = run(&db.url(), &older).await.receipt;
+        assert_eq!((receipt.counters.inserted, receipt.counters.stale), (1, 0), "the tombstone went with the rows");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_loads_themselves_delete_is_not_taken_for_a_truncate() {
+    each_build(async |db| {
+        let files = Files::new();
+        let mode = |text: &str| {
+            let mode: millstream_engine::Mode = text.parse().unwrap();
+            mode.with_tombstone(Some("op=d".parse().unwrap()))
+        };
+        let mut filling =
+            request("public.t", "id", &[files.write("filling", "{\"id\":\"a\",\"v\":1,\"value\":1}\n{\n")]);
+        (filling.mode, filling.rejects_max) = (mode("newest:v:bigint"), 1);
+        assert_eq!(run(&db.url(), &filling).await.stopped, Some(StopReason::Rejects));
+        let mut deleting =
+            request("public.t", "id", &[files.write("deleting", "{\"id\":\"a\",\"v\":9,\"op\":\"d\"}\n")]);
+        deleting.mode = mode("newest:v:bigint");
+        assert_eq!(run(&db.url(), &deleting).await.receipt.counters.deleted, 1);
+        let mut older = request("public.t", "id", &[files.write("older", "{\"id\":\"a\",\"v\":5,\"value\":2}\n")]);
+        older.mode = mode("newest:v:bigint");
+        let (outcome, told) = run_and_listen(&db, &older).await;
+        assert_eq!((outcome.receipt.counters.stale, outcome.receipt.counters.inserted), (1, 0), "{told}");
+        assert!(!told.contains("start"), "{told}");
+        execute(&db, "drop table public.t").await;
+
+        let mut sum = request("public.t", "id", &[files.write("sum", "{\"id\":\"a\",\"value\":3}\n")]);
+        sum.mode = "sum:value".parse().unwrap();
+        run(&db.url(), &sum).await;
+        deleting.mode = mode("replace");
+        assert_eq!(run(&db.url(), &deleting).await.receipt.counters.deleted, 1);
+        assert!(run(&db.url(), &sum).await.recalled, "what was deleted since is not added again");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_load_whose_table_is_renamed_says_so() {
+    each_build(async |db| {
+        let files = Files::new();
+        // The second half comes by COPY, which is refused before it begins.
+        let running = halfway(&db, &files, &documents(0..20_000).text, |_| {}).await;
+        execute(&db, "alter table public.t rename to elsewhere").await;
+        let outcome = running.end(&documents(20_000..40_000).text).await.expect("there is a receipt");
+        assert!(matches!(outcome.error, Some(Error::TableMoved { .. })), "{outcome:?}");
+        execute(&db, "drop table public.elsewhere").await;
+    })
+    .await;
+}
+
+/// A load from a pipe that has stored some documents and waits for more.
+struct Halfway {
+    more: std::sync::mpsc::Sender<String>,
+    loading: tokio::task::JoinHandle<Result<Outcome, Error>>,
+}
+
+/// Begins to load into a new table; `first` documents are committed.
+async fn halfway(db: &TestDatabase, files: &Files, first: &str, wanted: impl FnOnce(&mut LoadRequest)) -> Halfway {
+    let (path, more) = files.pipe("pipe");
+    let mut request = request("public.t", "id", &[path]);
+    request.key = millstream_model::KeyRequest::parse_list("id:text").expect("a key");
+    request.source_name = Some("pipe".into());
+    wanted(&mut request);
+    let (around, _) = surroundings(&db.url());
+    let tally = std::sync::Arc::clone(&around.tally);
+    let loading = tokio::spawn(async move { Box::pin(load(&request, &around)).await });
+    let documents = first.lines().count() as u64;
+    more.send(first.to_owned()).expect("the pipe is read");
+    while tally.documents() < documents {
+        assert!(!loading.is_finished(), "the load goes on");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Halfway { more, loading }
+}
+
+impl Halfway {
+    async fn end(self, rest: &str) -> Result<Outcome, Error> {
+        let _ = self.more.send(rest.to_owned());
+        drop(self.more);
+        self.loading.await.expect("it does not panic")
+    }
+}
+
+fn documents(range: std::ops::Range<i64>) -> Stream {
+    let mut stream = Stream::default();
+    for n in range {
+        stream.push(&format!("key-{n:05}"), n);
+    }
+    stream
+}
+
+#[tokio::test]
+async fn a_load_ends_when_its_table_is_replaced_and_writes_nothing_into_the_other() {
+    each_build(async |db| {
+        for layout in ["table", "log"] {
+            let files = Files::new();
+            let first = documents(0..500);
+            let halfway = halfway(&db, &files, &first.text, |request| {
+                request.layout = millstream_engine::Layout::by_name(layout).unwrap();
+                request.lanes = Some(2);
+            })
+            .await;
+            let swap = "begin; alter table public.t rename to t_old; create table public.t (like public.t_old including all); commit";
+            db.client().await.batch_execute(swap).await.unwrap();
+            let outcome = halfway.end(&documents(500..1_000).text).await.expect("there is a receipt");
+            assert!(matches!(outcome.error, Some(Error::TableMoved { .. })), "{outcome:?}");
+            assert_eq!(outcome.receipt.counters.read, 500, "what was committed before");
+            let other: i64 = db.client().await.query_one("select count(*) from public.t", &[]).await.unwrap().get(0);
+            assert_eq!(other, 0, "nothing went into the table that has the name now");
+
+            // The way out that the error names.
+            let back = "begin; drop table public.t; alter table public.t_old rename to t; commit";
+            db.client().await.batch_execute(back).await.unwrap();
+            let whole = documents(0..1_000);
+            let mut wanted = request("public.t", "id", &[files.write("whole", &whole.text)]);
+            (wanted.source_name, wanted.format) = (None, "ndjson".into());
+            wanted.layout = millstream_engine::Layout::by_name(layout).unwrap();
+            assert!(run(&db.url(), &wanted).await.stopped.is_none());
+            execute(&db, "drop table public.t").await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_load_whose_table_is_truncated_while_it_runs_says_so_and_one_whose_table_is_rewritten_goes_on() {
+    each_build(async |db| {
+        let files = Files::new();
+        let first = documents(0..500);
+        let running = halfway(&db, &files, &first.text, |_| {}).await;
+        execute(&db, "truncate public.t").await;
+        let error = running.end(&documents(500..1_000).text).await.expect_err("a pipe cannot be read again");
+        assert!(error.to_string().contains("TRUNCATE"), "{error}");
+        assert!(stored(&db, "public.t").await.is_empty(), "no half of the documents");
+        execute(&db, "drop table public.t").await;
+
+        let files = Files::new();
+        let running = halfway(&db, &files, &first.text, |_| {}).await;
+        execute(&db, "vacuum full public.t").await;
+        let outcome = running.end(&documents(500..1_000).text).await.expect("there is a receipt");
+        assert!(outcome.error.is_none(), "{outcome:?}");
+        assert!(stored(&db, "public.t").await == documents(0..1_000).last);
+    })
+    .await;
+}

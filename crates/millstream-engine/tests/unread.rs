@@ -1,0 +1,171 @@
+//! Loads that end before they have read a document leave nothing behind, and none is in another's way.
+
+use crate::scene::{Files, Told, request, run, schema, surroundings};
+use millstream_engine::store::loads;
+use millstream_engine::{Error, Event, LoadRequest, Outcome, StopReason, load};
+use millstream_testkit::{TestDatabase, each_build};
+use std::sync::Arc;
+
+/// Waits until the load is recorded.
+async fn begun(told: &Arc<Told>) {
+    let started = || told.0.lock().expect("nobody panics").iter().any(|e| matches!(e, Event::Started { .. }));
+    while !started() {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+}
+
+/// Runs a load that waits for its first document, until it has begun; `ends` says whether it is then
+/// stopped, or dropped as if it were killed.
+async fn silent(db: &TestDatabase, wanted: &LoadRequest, ends: bool) -> Option<Outcome> {
+    let (around, told) = surroundings(&db.url());
+    let mut loading = Box::pin(load(wanted, &around));
+    tokio::select! {
+        ended = &mut loading => panic!("it waits for a document: {ended:?}"),
+        () = begun(&told) => {}
+    }
+    if !ends {
+        return None;
+    }
+    around.stop.stop(StopReason::Interrupted);
+    Some(loading.await.expect("a receipt"))
+}
+
+async fn has_table(db: &TestDatabase, table: &str) -> bool {
+    let sql = "select to_regclass($1) is not null";
+    db.client().await.query_one(sql, &[&table]).await.expect("the server answers").get(0)
+}
+
+async fn recorded(db: &TestDatabase) -> Vec<i64> {
+    let loads = loads::list(&db.client().await, &schema()).await.expect("the loads");
+    loads.iter().map(|load| load.load_id).collect()
+}
+
+async fn known_collections(db: &TestDatabase) -> i64 {
+    let sql = "select count(*) from millstream.collection";
+    db.client().await.query_one(sql, &[]).await.expect("the server answers").get(0)
+}
+
+#[tokio::test]
+async fn a_stream_that_cannot_be_read_leaves_neither_load_nor_table() {
+    each_build(async |db| {
+        let files = Files::new();
+        for (n, text) in ["id;name\n1;x\n", "%PDF-1.7 and so on\n"].into_iter().enumerate() {
+            let (pipe, more) = files.pipe(&format!("in{n}"));
+            more.send(text.into()).unwrap();
+            drop(more);
+            let outcome = run(&db.url(), &request("unread", "id:bigint", &[pipe])).await;
+            assert!(matches!(outcome.error, Some(Error::Source(_))), "{outcome:?}");
+            assert!(!has_table(&db, "unread").await && recorded(&db).await.is_empty());
+            assert_eq!(known_collections(&db).await, 0);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stopped_load_without_documents_leaves_nothing_and_a_table_of_others_stays() {
+    each_build(async |db| {
+        let files = Files::new();
+        let (pipe, _more) = files.pipe("a");
+        let outcome = silent(&db, &request("quiet", "id:bigint", &[pipe]), true).await.unwrap();
+        assert_eq!((outcome.receipt.counters.read, outcome.stopped), (0, Some(StopReason::Interrupted)));
+        assert!(!has_table(&db, "quiet").await && recorded(&db).await.is_empty());
+
+        // An empty file is a load of its own; the table that it made is not this run's.
+        let first = run(&db.url(), &request("quiet", "id:bigint", &[files.write("empty", "")])).await;
+        let (pipe, _more) = files.pipe("b");
+        silent(&db, &request("quiet", "id:bigint", &[pipe]), true).await.unwrap();
+        assert!(has_table(&db, "quiet").await);
+        assert_eq!(recorded(&db).await, [first.receipt.load_id]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_table_that_another_load_uses_meanwhile_stays() {
+    each_build(async |db| {
+        let files = Files::new();
+        let (pipe, _more) = files.pipe("a");
+        let wanted = request("shared", "id:bigint", &[pipe]);
+        let (around, told) = surroundings(&db.url());
+        let mut loading = Box::pin(load(&wanted, &around));
+        let other = async {
+            begun(&told).await;
+            let other = run(&db.url(), &request("shared", "id:bigint", &[files.write("empty", "")])).await;
+            around.stop.stop(StopReason::Terminated);
+            other
+        };
+        let (ended, other) = tokio::join!(&mut loading, other);
+        assert_eq!(ended.unwrap().receipt.counters.read, 0);
+        assert!(has_table(&db, "shared").await);
+        assert_eq!(recorded(&db).await, [other.receipt.load_id]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_killed_load_without_documents_is_in_no_other_ones_way() {
+    each_build(async |db| {
+        let files = Files::new();
+        let named = |pipe: String, format: &str| {
+            let mut wanted = request("killed", "id:bigint", &[pipe]);
+            (wanted.source_name, wanted.format) = (Some("feed".into()), format.into());
+            wanted
+        };
+        let (pipe, _more) = files.pipe("a");
+        silent(&db, &named(pipe, "ndjson"), false).await;
+        assert_eq!(recorded(&db).await.len(), 1);
+        let (pipe, more) = files.pipe("b");
+        more.send("{\"id\":1}{\"id\":2}".into()).unwrap();
+        drop(more);
+        let done = run(&db.url(), &named(pipe, "json")).await.receipt;
+        assert_eq!((done.counters.inserted, done.finished), (2, true));
+        assert_eq!(recorded(&db).await, [done.load_id]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn files_that_are_not_text_are_named_before_a_table_is_made() {
+    each_build(async |db| {
+        let files = Files::new();
+        let good = files.write("good", "{\"id\":1}\n");
+        let utf16: Vec<u8> = "{\"id\":1}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for (content, found, hint) in [
+            (&b"PAR1\x15\x04"[..], "Parquet", "duckdb"),
+            (&b"PK\x03\x04\x14\0"[..], "zip", "unzip -p"),
+            (&utf16[..], "UTF-16", "iconv -f UTF-16 -t UTF-8"),
+            (&b"id;name\n1;x\n"[..], "semicolons", ""),
+        ] {
+            let wanted = request("foreign", "id:bigint", &[good.clone(), files.write("foreign", content)]);
+            let error = Box::pin(load(&wanted, &surroundings(&db.url()).0)).await.expect_err(found);
+            assert!(error.to_string().contains(found), "{error}");
+            assert!(error.hint().is_some_and(|h| h.contains(hint)), "{:?}", error.hint());
+            assert!(!has_table(&db, "foreign").await);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn objects_on_one_line_or_over_several_are_read_without_a_format() {
+    each_build(async |db| {
+        let files = Files::new();
+        for text in ["{\"id\":1}{\"id\":2}", "{\n  \"id\": 1\n}\n{\n  \"id\": 2\n}\n"] {
+            let done = run(&db.url(), &request("auto", "id:bigint", &[files.write("in", text)])).await.receipt;
+            assert_eq!((done.counters.read, done.counters.rejected, done.finished), (2, 0, true));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_refused_document_counts_with_its_whole_size() {
+    each_build(async |db| {
+        let files = Files::new();
+        let long = format!("{{\"id\":1,\"x\":\"{}\"}}", "y".repeat(17 << 20));
+        let done = run(&db.url(), &request("long", "id:bigint", &[files.write("in", &long)])).await.receipt;
+        assert_eq!((done.counters.rejected, done.counters.bytes_read), (1, long.len() as u64));
+    })
+    .await;
+}

@@ -1,0 +1,177 @@
+//! Which sources a command reads, and how they are written.
+
+use crate::failure::Failure;
+use millstream_engine::LoadRequest;
+use millstream_engine::source::{AUTO, Dialect, ENCODINGS, Encoding, Quote, SOURCES, spelling};
+use millstream_model::KeyRequest;
+use std::path::{Path, PathBuf};
+
+/// How the documents stand in the sources.
+#[derive(Debug, clap::Args)]
+pub struct SourceArgs {
+    /// How documents stand in the files
+    #[arg(long, value_name = "FORMAT", default_value = AUTO, value_parser = formats())]
+    format: String,
+
+    /// JSON: path of the array of documents in an object, as data.items or /data/items
+    #[arg(long, value_name = "PATH", value_parser = root)]
+    root: Option<Root>,
+
+    /// Encoding of the text
+    ///
+    /// Offsets, as of rejects, always count bytes of the text in UTF-8. What is malformed makes its document a reject.
+    #[arg(long, value_name = "ENCODING", default_value = ENCODINGS[0].name, value_parser = encodings())]
+    encoding: String,
+
+    /// Skip this many lines at the beginning of every file
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip_lines: u64,
+
+    /// Delimited files: what separates fields, one ASCII character or tab [default: , or with tsv tab]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    delimiter: Option<u8>,
+
+    /// Delimited files: what may enclose a field, one ASCII character or none [default: "]
+    #[arg(long, value_name = "CHAR", value_parser = quote)]
+    quote: Option<Quote>,
+
+    /// Delimited files: unquoted fields with this text are null; without it none is, and an empty field is ""
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    null: Option<String>,
+
+    /// Delimited files: names of the columns, with commas between; the files then have no header line
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    header: Vec<String>,
+
+    /// Delimited files: drop spaces and tabs at both ends of unquoted fields
+    #[arg(long)]
+    trim: bool,
+
+    /// Delimited files: what unquoted fields become
+    #[arg(long, value_name = "TYPES", default_value = "text")]
+    types: Types,
+}
+
+/// A path as typed.
+#[derive(Debug, Clone)]
+struct Root(Vec<String>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Types {
+    /// Every field is a string
+    Text,
+    /// JSON numbers, true and false are what they look like; 007 stays a string
+    Infer,
+}
+
+impl SourceArgs {
+    /// Puts what was typed into a request.
+    pub fn apply(&self, request: &mut LoadRequest) {
+        request.format.clone_from(&self.format);
+        request.dialect = Dialect {
+            delimiter: self.delimiter,
+            quote: self.quote,
+            null: self.null.clone(),
+            header: (!self.header.is_empty()).then(|| self.header.clone()),
+            skip_lines: self.skip_lines,
+            encoding: Encoding::by_name(&self.encoding),
+            trim: self.trim,
+            infer_types: self.types == Types::Infer,
+            root: self.root.as_ref().map(|root| root.0.clone()).unwrap_or_default(),
+        };
+    }
+}
+
+/// The sources that were typed, patterns replaced by the files that match them, by name. A file that is there wins over
+/// the pattern that its name is.
+pub fn sources(typed: &[PathBuf]) -> Result<Vec<String>, Failure> {
+    let mut sources = Vec::new();
+    for path in typed {
+        match pattern(path) {
+            Some(pattern) => sources.extend(matching(pattern)?.iter().map(|path| spelling(path))),
+            None => sources.push(spelling(path)),
+        }
+    }
+    Ok(sources)
+}
+
+/// The pattern that a path is, unless a file has that name.
+fn pattern(path: &Path) -> Option<&str> {
+    let text = path.to_str().filter(|text| text.contains(['*', '?', '[']))?;
+    path.symlink_metadata().is_err().then_some(text)
+}
+
+fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
+    let paths = glob::glob(pattern).map_err(|error| {
+        Failure::user(format!("{pattern} is no pattern of file names"))
+            .because(&error)
+            .hint("* ? and [..] match characters")
+    })?;
+    let mut found = Vec::new();
+    for path in paths {
+        let path = path.map_err(|error| Failure::user(format!("cannot look for {pattern}")).because(&error))?;
+        if !path.is_dir() {
+            found.push(path);
+        }
+    }
+    refuse_odd_names(pattern)?;
+    if found.is_empty() {
+        return Err(Failure::user(format!("no file matches {pattern}")).hint("check the path and the pattern"));
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// A pattern matches text, and would pass over files in its folder whose names are none.
+fn refuse_odd_names(pattern: &str) -> Result<(), Failure> {
+    let folder = Path::new(pattern).parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // A folder that is a pattern itself has no entries under that name.
+    let Ok(mut entries) = std::fs::read_dir(folder) else { return Ok(()) };
+    match entries.any(|entry| entry.is_ok_and(|entry| entry.file_name().to_str().is_none())) {
+        false => Ok(()),
+        true => Err(Failure::user(format!(
+            "{} holds a file whose name is not UTF-8, which no pattern matches",
+            folder.display()
+        ))
+        .hint("leave out the quotes, so that the shell finds the files")),
+    }
+}
+
+fn formats() -> clap::builder::PossibleValuesParser {
+    let auto = clap::builder::PossibleValue::new(AUTO).help("look at the content");
+    let named = SOURCES.iter().map(|f| clap::builder::PossibleValue::new(f.name).help(f.about));
+    std::iter::once(auto).chain(named).collect::<Vec<_>>().into()
+}
+
+fn encodings() -> clap::builder::PossibleValuesParser {
+    ENCODINGS.iter().map(|e| clap::builder::PossibleValue::new(e.name).help(e.about)).collect::<Vec<_>>().into()
+}
+
+fn root(text: &str) -> Result<Root, String> {
+    let mut paths = KeyRequest::parse_paths(text).map_err(|error| error.to_string())?;
+    match paths.pop() {
+        Some(path) if paths.is_empty() && path.key_type.is_none() => Ok(Root(path.path)),
+        _ => Err("it takes one path, such as data.items".into()),
+    }
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text {
+        "tab" | "\\t" => Ok(b'\t'),
+        text => character(text),
+    }
+}
+
+fn quote(text: &str) -> Result<Quote, String> {
+    match text {
+        "none" => Ok(Quote::None),
+        text => character(text).map(Quote::Byte),
+    }
+}
+
+fn character(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        [byte] if byte.is_ascii() => Ok(*byte),
+        _ => Err("it takes one ASCII character".into()),
+    }
+}

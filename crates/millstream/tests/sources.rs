@@ -1,0 +1,155 @@
+//! Files as people have them: delimited in many ways, in envelopes, under odd names.
+
+use crate::process::{Run, command, millstream, run};
+use millstream_testkit::each_build;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+fn load(url: &str, args: &[&str]) -> Run {
+    let more = ["--db", url, "--progress", "none", "--output", "json"];
+    millstream(&[&["load"], args, &more].concat())
+}
+
+fn write(dir: &Path, name: &str, content: impl AsRef<[u8]>) -> String {
+    let path = dir.join(name);
+    std::fs::write(&path, content).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn delimited_files_load_and_verify_with_the_same_options() {
+    each_build(async |db| {
+        let dir = tempfile::tempdir().unwrap();
+        let file = write(dir.path(), "a.csv", b"made by hand\n1; 1.50 ;NA;'x;y'\n2;007;caf\xe9;''\n");
+        let options = [
+            "--delimiter",
+            ";",
+            "--quote",
+            "'",
+            "--null",
+            "NA",
+            "--header",
+            "id,n,what,s",
+            "--skip-lines",
+            "1",
+            "--encoding",
+            "latin1",
+            "--trim",
+            "--types",
+            "infer",
+        ];
+        let table = ["--into", "a", "--key", "id:bigint"];
+        let args = [&[file.as_str()], &options[..], &table[..]].concat();
+        let dry = load(&db.url(), &[&args[..], &["--dry-run"]].concat()).ends(0).json();
+        assert_eq!((dry["read"].as_u64(), dry["rejected"].as_u64()), (Some(2), Some(0)));
+        assert_eq!(load(&db.url(), &args).ends(0).json()["inserted"], 2);
+        let rows = db.client().await.query("select doc::text from a order by id", &[]).await.unwrap();
+        let docs: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        assert_eq!(
+            docs,
+            [r#"{"n": 1.50, "s": "x;y", "id": 1, "what": null}"#, r#"{"n": "007", "s": "", "id": 2, "what": "café"}"#,]
+        );
+        let verify = |args: &[&str]| millstream(&[&["verify"], args, &["--exact", "--db", &db.url()]].concat());
+        verify(&args).ends(0);
+        verify(&[&[file.as_str()], &options[..options.len() - 2], &table[..]].concat()).ends(1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_load_is_not_resumed_with_another_delimiter() {
+    each_build(async |db| {
+        let dir = tempfile::tempdir().unwrap();
+        let lines: String = (0..1000).map(|n| format!("{n};{n},0\n")).collect();
+        let file = write(dir.path(), "a.csv", format!("id;n,m\n{lines}x;y,z\nx;y,z\n"));
+        let with = |delimiter: &str, rejects: &str| {
+            let table = ["--into", "a", "--key", "id:bigint", "--max-rejects", rejects];
+            load(&db.url(), &[&[file.as_str(), "--delimiter", delimiter], &table[..]].concat())
+        };
+        with(";", "1").ends(2);
+        let refused = with("|", "10").ends(2);
+        assert!(refused.stderr.contains("in another format"), "{refused:?}");
+        let done = with(";", "10").ends(1).json();
+        assert_eq!((done["read"].as_u64(), done["rejected"].as_u64()), (Some(1002), Some(2)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn documents_in_an_envelope_load_and_a_wrong_path_leaves_nothing() {
+    each_build(async |db| {
+        let dir = tempfile::tempdir().unwrap();
+        let items: Vec<String> = (0..5000).map(|n| format!("{{\"id\":{n},\"x\":\"{}\"}}", "y".repeat(200))).collect();
+        let text = format!("{{\"page\":{{\"items\":[0]}},\"data\":{{\"n\":1,\"items\":[\n{}\n]}}}}", items.join(",\n"));
+        let file = write(dir.path(), "page.json", text);
+        let table = ["--into", "items", "--key", "id:bigint"];
+        let wrong = load(&db.url(), &[&[file.as_str(), "--root", "data.rows"], &table[..]].concat()).ends(2);
+        assert!(wrong.stderr.contains("--root data.rows is not there"), "{wrong:?}");
+        let there = "select to_regclass('items') is not null";
+        assert!(!db.client().await.query_one(there, &[]).await.unwrap().get::<_, bool>(0));
+        let args = [&[file.as_str(), "--root", "data.items"], &table[..]].concat();
+        assert_eq!(load(&db.url(), &args).ends(0).json()["inserted"], 5000);
+        millstream(&[&["verify"], &args[..], &["--exact", "--db", &db.url()]].concat()).ends(0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn patterns_mean_the_files_that_match_and_a_literal_name_wins() {
+    each_build(async |db| {
+        let dir = tempfile::tempdir().unwrap();
+        for n in [2, 1, 3] {
+            write(dir.path(), &format!("part{n}.json"), format!("{{\"id\":1,\"n\":{n}}}"));
+        }
+        let pattern = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        let table = ["--into", "parts", "--key", "id:bigint"];
+        let with = |name: &str| load(&db.url(), &[&[pattern(name).as_str()], &table[..]].concat());
+        assert_eq!(with("part*.json").ends(0).json()["read"], 3);
+        let last = "select (doc ->> 'n')::int from parts";
+        assert_eq!(db.client().await.query_one(last, &[]).await.unwrap().get::<_, i32>(0), 3);
+        let none = with("parts*.json").ends(2);
+        assert!(none.stderr.contains("no file matches"), "{none:?}");
+        write(dir.path(), "part[1].json", "{\"id\":7}");
+        assert_eq!(with("part[1].json").ends(0).json()["read"], 1);
+        assert_eq!(with("part[12].json").ends(0).json()["read"], 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_file_whose_name_is_not_utf8_loads_and_is_known_again() {
+    each_build(async |db| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(OsStr::from_bytes(b"caf\xe9.ndjson"));
+        std::fs::write(&path, "{\"id\":1}\n{\"id\":\n{\"id\":\n{\"id\":2}\n").unwrap();
+        let with = |rejects: &str| {
+            let args = ["load", "--into", "odd", "--key", "id:bigint", "--output", "json", "--max-rejects", rejects];
+            run(command(&args).args(["--db", &db.url()]).arg(&path))
+        };
+        with("1").ends(2);
+        let done = with("100").ends(1).json();
+        assert_eq!((done["read"].as_u64(), done["rejected"].as_u64()), (Some(4), Some(2)));
+        assert_eq!(done["load_id"], 1);
+        let sources = "select sources[1] from millstream.load";
+        let name: String = db.client().await.query_one(sources, &[]).await.unwrap().get(0);
+        assert!(name.starts_with("bytes:/") && name.ends_with("caf\\xe9.ndjson"), "{name}");
+    })
+    .await;
+}
+
+#[test]
+fn options_that_contradict_each_other_are_refused_before_anything() {
+    for (args, part) in [
+        (&["--format", "json", "--delimiter", ";"][..], "--format json"),
+        (&["--format", "csv", "--root", "a"], "--root"),
+        (&["--delimiter", "ab"], "one ASCII character"),
+        (&["--root", "a,b"], "one path"),
+        (&["--rejects", "-"], "standard output takes the receipt"),
+    ] {
+        let all =
+            [&["load", "Cargo.toml", "--into", "a", "--key", "id", "--db", "postgres://127.0.0.1:1/a"], args].concat();
+        let refused = millstream(&all).ends(2);
+        assert!(refused.stderr.contains(part) && refused.stdout.is_empty(), "{refused:?}");
+    }
+}
