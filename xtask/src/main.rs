@@ -1,6 +1,7 @@
 //! House keeping commands of the workspace, run as `cargo xtask COMMAND`.
 
 mod arrows;
+mod fuzz;
 mod pieces;
 mod tidy;
 mod tree;
@@ -20,6 +21,11 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command { name: "tidy", about: "check the house rules; exit 1 when one is broken", run: tidy::command },
     Command { name: "rules", about: "list the house rules that tidy checks", run: tidy::list },
+    Command {
+        name: "fuzz",
+        about: "build and run the fuzz targets: [TARGET..] [--seconds N]; exit 1 when an input breaks one",
+        run: fuzz::command,
+    },
     Command { name: "help", about: "show this list", run: help },
 ];
 

@@ -4,8 +4,9 @@ use serde::Deserialize;
 use std::path::Path;
 use std::process::Command;
 
-/// Folders and files no rule looks at: builds, and the trees that break rules on purpose.
-const SKIPPED: &[&str] = &["target", ".git", "Cargo.lock", "xtask/fixtures"];
+/// Folders and files no rule looks at: builds, the trees that break rules on purpose, and inputs for fuzzing.
+const SKIPPED: &[&str] =
+    &["target", ".git", "Cargo.lock", "xtask/fixtures", "fuzz/target", "fuzz/Cargo.lock", "fuzz/corpus"];
 
 /// A text file.
 pub(crate) struct File {

@@ -1,0 +1,45 @@
+//! The readers of JSON: lines, arrays and sequences of values, by name or as they are recognised.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use millstream_fuzz::{assert_kept, framed, is_grammatical};
+
+/// The first byte of the input says how long a document may be.
+const LONGEST: [usize; 2] = [20, 16 << 20];
+
+fuzz_target!(|input: &[u8]| {
+    let Some((choice, input)) = input.split_first() else { return };
+    let document_bytes_max = LONGEST[usize::from(choice & 1)];
+    framed("auto", input, document_bytes_max);
+    for (format, between) in [("ndjson", &b" \t\r\n"[..]), ("json", b" \t\r\n[],")] {
+        let Some(frames) = framed(format, input, document_bytes_max) else { continue };
+        let mut at = if input.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        let mut whole = true;
+        for frame in &frames {
+            assert_kept(input, frame);
+            let start = usize::try_from(frame.offset).expect("in memory");
+            let passed = &input[at..start];
+            assert!(passed.iter().all(|byte| between.contains(byte)), "{format} passes over {}", passed.escape_ascii());
+            let broken = frame.broken.as_ref();
+            assert!(broken.is_some() || input[start..].starts_with(&frame.bytes), "{format}: other bytes");
+            assert!(broken.is_some() || frame.bytes.len() <= document_bytes_max, "{format}: above the limit");
+            let cut = broken.and_then(|broken| broken.truncated_from);
+            at = start + cut.map_or(frame.bytes.len(), |bytes| usize::try_from(bytes).expect("in memory"));
+            if broken.is_some_and(|broken| broken.ends_source) {
+                at = input.len();
+                whole = false;
+            }
+        }
+        assert!(
+            input[at..].iter().all(|byte| between.contains(byte)),
+            "{format} leaves {}",
+            input[at..].escape_ascii()
+        );
+        if format == "json" && is_grammatical(input) {
+            assert!(whole, "JSON is called damaged");
+            if document_bytes_max > input.len() {
+                assert!(frames.iter().all(|frame| is_grammatical(&frame.bytes)), "a frame of JSON is none");
+            }
+        }
+    }
+});
