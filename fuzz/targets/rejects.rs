@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millstream_engine::source::RejectLine;
 use millstream_fuzz::{assert_kept, framed};
+use millstream_store::RejectLine;
 
 /// The first byte of the input says how long a document may be.
 const LONGEST: [usize; 2] = [20, 16 << 20];

@@ -1,7 +1,6 @@
 //! What is told about a query and the indexes of a table, against real planners.
 
-use crate::connected;
-use millstream_pg::index::{Explanation, Missed, NewIndex, Subject, Verdict, explain};
+use millstream_doctor::index::{Explanation, Missed, NewIndex, Subject, Verdict, explain};
 use millstream_testkit as testkit;
 use tokio_postgres::Client;
 
@@ -157,8 +156,7 @@ fn told(missed: &Missed) -> (String, String, String, String) {
 #[tokio::test]
 async fn a_missed_index_is_told_with_both_repairs() {
     testkit::each_build(async |database| {
-        let mut connection = connected(&database.url()).await;
-        let client = &mut connection.client;
+        let client = &mut database.client().await;
         client.batch_execute(include_str!("index.sql")).await.expect("made");
         let mut wrong = Vec::new();
         for (indexes, rest, expected) in CASES {

@@ -1,9 +1,9 @@
 //! What was changed under a running load, where that explains why the server refuses its statements.
 
 use crate::error::Error;
-use crate::store::Schema;
 use millstream_model::{CollectionName, KeySpec};
 use millstream_pg::{ErrorKind, quote_identifier, quote_qualified};
+use millstream_store::Schema;
 use tokio_postgres::Client;
 
 /// The error, or what explains it: our schema is gone, or the table's name or primary key.

@@ -30,7 +30,7 @@ static DURABLE: Durability = Durability {
 
 static ASYNC: Durability = Durability {
     name: "async",
-    about: "commits do not wait for the disk; a crash of the server costs the running load some repeated work",
+    about: "commits do not wait for the disk; after a server crash, the running load writes lost batches again",
     promise: "async: batches did not wait for the disk; all of them were flushed before this receipt",
     unlogged: false,
     waits: false,
@@ -38,7 +38,7 @@ static ASYNC: Durability = Durability {
 
 static UNLOGGED: Durability = Durability {
     name: "unlogged",
-    about: "a crash of the server empties the collection, an unlogged table",
+    about: "the collection is an unlogged table; a crash of the server empties it",
     promise: "unlogged: a crash of the server empties the collection",
     unlogged: true,
     waits: false,

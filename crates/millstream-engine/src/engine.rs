@@ -3,54 +3,15 @@
 use crate::batch::{Hold, Part, Splitter, attach};
 use crate::chunk::Chunk;
 use crate::error::Error;
-use crate::failpoint;
 use crate::limits::{DECODE_QUEUE_BYTES, FRAME_BYTES, LANE_QUEUE, LARGE_CHUNK_BYTES, LARGE_COPIES, PART_BYTES};
 use crate::observe::Tally;
+use crate::reject_limits::RejectLimits;
 use crate::stop::StopReason;
 use crate::write::{LaneReport, LaneSetup, OpenLane};
+use millstream_failpoint as failpoint;
 use std::sync::Arc;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
-
-/// Limits under which an engine stops taking documents; 0 documents stop it before the first.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RejectLimits {
-    /// Rejected documents, those of earlier runs included.
-    pub(crate) documents_max: u64,
-    /// Bytes kept of them.
-    pub(crate) bytes_max: u64,
-    /// What earlier runs of the load rejected.
-    pub(crate) documents_before: u64,
-    pub(crate) bytes_before: u64,
-}
-
-impl RejectLimits {
-    /// Whether the first bad document ends the load, before anything of its batch is written.
-    pub(crate) fn none(&self) -> bool {
-        self.documents_max == 0
-    }
-
-    pub(crate) fn reached(&self, tally: &Tally) -> bool {
-        !self.none() && self.documents_before + tally.rejects() >= self.documents_max
-            || self.bytes_before + tally.reject_bytes() >= self.bytes_max
-    }
-
-    /// Documents and bytes that may still be rejected.
-    pub(crate) fn left(&self, tally: &Tally) -> (u64, u64) {
-        (
-            self.documents_max.saturating_sub(self.documents_before + tally.rejects()),
-            self.bytes_max.saturating_sub(self.bytes_before + tally.reject_bytes()),
-        )
-    }
-
-    /// Whether the server's refusals alone reach a limit. They are slow to find, so a lane then
-    /// leaves what it has not yet written to the next run.
-    pub(crate) fn refused_too_many(&self, tally: &Tally) -> bool {
-        let (documents, bytes) = tally.refusals();
-        documents > 0
-            && (self.documents_before + documents >= self.documents_max || self.bytes_before + bytes >= self.bytes_max)
-    }
-}
 
 /// Why decoding ended.
 #[derive(Debug)]
@@ -281,7 +242,7 @@ fn decode_all(
         if rejects.none()
             && let Some(first) = parts.iter().flat_map(|part| &part.rejects).min_by_key(|reject| reject.position)
         {
-            return Ended::Rejected(first.to_error());
+            return Ended::Rejected(Error::rejected(first));
         }
         tally.decoded(chunk.bytes.len() as u64, parts.iter().map(|p| p.bytes_read).sum());
         drop(chunk);

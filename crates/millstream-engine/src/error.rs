@@ -12,6 +12,9 @@ pub enum Error {
     /// The server or the way to it.
     #[error(transparent)]
     Postgres(#[from] millstream_pg::Error),
+    /// Our tables do not allow it.
+    #[error(transparent)]
+    Store(millstream_store::Error),
     /// A source that cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
@@ -41,25 +44,6 @@ pub enum Error {
         /// What to do next.
         hint: String,
     },
-    /// A read model that is not there, or not as asked for.
-    #[error("{model} {problem}")]
-    Model {
-        /// Its name.
-        model: CollectionName,
-        /// What is wrong with it, as the end of a sentence.
-        problem: String,
-        /// What to do next.
-        hint: String,
-    },
-    /// A model is being refreshed elsewhere.
-    #[error("{model} is being refreshed by another process")]
-    ModelBusy {
-        /// Its name.
-        model: CollectionName,
-    },
-    /// Models are being made or removed elsewhere, or kept from it.
-    #[error("another process publishes or unpublishes a model, or freezes a collection")]
-    PublishBusy,
     /// Others do not let go of a collection's tables.
     #[error("{collection} could not be locked within {seconds} s: others use it")]
     InUse {
@@ -67,26 +51,6 @@ pub enum Error {
         collection: CollectionName,
         /// How long it was waited.
         seconds: u64,
-    },
-    /// A collection stops being unlogged while a load begins that promises no more.
-    #[error("{collection} is being frozen, or was just now: it is not unlogged any more")]
-    Frozen {
-        /// The collection.
-        collection: String,
-    },
-    /// A collection's newest documents are in segments, behind its table.
-    #[error("documents of {collection} wait in {segments} segments to be merged into its table")]
-    Appended {
-        /// The collection.
-        collection: String,
-        /// How many.
-        segments: usize,
-    },
-    /// Segments of a collection are being merged elsewhere.
-    #[error("{collection} is being compacted by another process")]
-    CompactionBusy {
-        /// The collection.
-        collection: CollectionName,
     },
     /// Sorted documents cannot be kept on disk.
     #[error("cannot keep sorted documents in {}", directory.display())]
@@ -116,38 +80,12 @@ pub enum Error {
         /// What to do next.
         hint: String,
     },
-    /// Our tables are of a version this program does not know.
-    #[error("schema \"{schema}\" holds version {found} of our tables; this program knows {known}")]
-    SchemaVersion {
-        /// The schema.
-        schema: String,
-        /// The version found.
-        found: i32,
-        /// The version known.
-        known: i32,
-    },
-    /// Our tables came with a restore or a copy of the database.
-    #[error(
-        "the tables of schema \"{schema}\" were restored or copied, and are not bound to the tables of this database"
-    )]
-    Unbound {
-        /// The schema.
-        schema: String,
-    },
     /// Stopped before the load had begun.
     #[error("{0} before the load began")]
     Stopped(StopReason),
     /// A stream has ended; what it is closed with tells why.
     #[error("the stream has ended: {0}")]
     StreamEnded(&'static str),
-    /// The same load runs elsewhere.
-    #[error("load {load_id} is running in another process{}", backend.map_or_else(String::new, server_process))]
-    LoadRunning {
-        /// The load's number.
-        load_id: i64,
-        /// The process of the server that works for it, where it is known.
-        backend: Option<i32>,
-    },
     /// An unfinished load of some of the same sources is not the one asked for.
     #[error("load {load_id} reads one of these sources into the same table {difference}, and is unfinished")]
     LoadChanged {
@@ -157,23 +95,6 @@ pub enum Error {
         difference: &'static str,
         /// Whether what it has added up counts again in the one asked for.
         adds_up: bool,
-    },
-    /// A finished load has added up what is given again, otherwise than now.
-    #[error("load {load_id} has added up {problem}")]
-    AddedUp {
-        /// The finished load's number.
-        load_id: i64,
-        /// What it has added up, and how that differs.
-        problem: String,
-    },
-    /// Another run has taken the load over, it was settled while its sessions were lost, or its record is gone.
-    #[error(
-        "load {load_id} is not this run's any more: another run has taken it over, it was forgotten, or what \
-         takes effect after it was written while its sessions were lost"
-    )]
-    Fenced {
-        /// The load's number.
-        load_id: i64,
     },
     /// The server lost batches that it had acknowledged.
     #[error("lane {lane} finds {batches} acknowledged batches gone: the server lost commits")]
@@ -213,13 +134,6 @@ pub enum Error {
         /// How many.
         rows: u64,
     },
-    /// Our own tables hold what they never should.
-    #[error("the load's record in the database is damaged: {0}")]
-    Ledger(&'static str),
-    /// A point at which a test fails the load.
-    #[cfg(feature = "failpoints")]
-    #[error("failpoint {0}")]
-    Failpoint(&'static str),
     /// A part of the load ended without saying why, which is our bug.
     #[error("the load broke off: {0}")]
     BrokenOff(&'static str),
@@ -237,22 +151,27 @@ pub(crate) const TRUNCATED: &str = "a TRUNCATE or DELETE";
 pub(crate) const REFUSALS: &[&str] = &["21000", "42601", "42602", "42704"];
 
 impl Error {
+    /// This run no longer owns the load.
+    pub(crate) fn fenced(load_id: i64) -> Self {
+        Self::Store(millstream_store::Error::Fenced { load_id })
+    }
+
+    /// A document cannot be stored by a load that may reject none.
+    pub(crate) fn rejected(document: &millstream_store::RejectedDocument) -> Self {
+        let millstream_store::RejectedDocument { position, line, fault, .. } = document;
+        Self::Rejected { position: *position, line: *line, fault: fault.to_string() }
+    }
+
     /// What the failure means for the program.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Postgres(e) => e.kind(),
             Self::RowsDropped { .. } | Self::Rejected { .. } => ErrorKind::DataRefused,
-            Self::Fenced { .. } => ErrorKind::Fenced,
-            Self::LoadRunning { .. }
-            | Self::ModelBusy { .. }
-            | Self::PublishBusy
-            | Self::CompactionBusy { .. }
-            | Self::InUse { .. } => ErrorKind::Busy,
+            Self::Store(e) => e.kind(),
+            Self::InUse { .. } => ErrorKind::Busy,
             Self::StreamEnded(_) => ErrorKind::Cancelled,
-            Self::Ledger(_) | Self::BrokenOff(_) => ErrorKind::Bug,
+            Self::BrokenOff(_) => ErrorKind::Bug,
             Self::CommitsLost { .. } | Self::Emptied { .. } => ErrorKind::ServerFault,
-            #[cfg(feature = "failpoints")]
-            Self::Failpoint(_) => ErrorKind::Transient,
             _ => ErrorKind::Config,
         }
     }
@@ -260,10 +179,8 @@ impl Error {
     /// The number of the load that it is about, where it names one.
     pub fn load_id(&self) -> Option<i64> {
         match self {
-            Self::LoadRunning { load_id, .. }
-            | Self::LoadChanged { load_id, .. }
-            | Self::AddedUp { load_id, .. }
-            | Self::Fenced { load_id } => Some(*load_id),
+            Self::LoadChanged { load_id, .. } => Some(*load_id),
+            Self::Store(e) => e.load_id(),
             _ => None,
         }
     }
@@ -290,54 +207,27 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Postgres(e) => e.hint(),
+            Self::Store(e) => e.hint(),
             Self::Source(e) => Some(e.hint()),
             Self::Key(_) => None,
-            Self::Collection { hint, .. }
-            | Self::Unverifiable { hint, .. }
-            | Self::Model { hint, .. }
-            | Self::Request { hint, .. } => Some(hint.clone()),
+            Self::Collection { hint, .. } | Self::Unverifiable { hint, .. } | Self::Request { hint, .. } => {
+                Some(hint.clone())
+            }
             Self::InUse { .. } => {
                 Some("end the transactions that have it open (see pg_stat_activity), or wait for them".into())
             }
-            Self::Appended { collection, .. } => {
-                Some(format!("merge them: millstream compact {collection}; or append to them: --layout log"))
-            }
-            Self::ModelBusy { .. } | Self::PublishBusy | Self::CompactionBusy { .. } => {
-                Some("wait for it, and run the same command again".into())
-            }
-            Self::Frozen { .. } => Some("load again when that is done, without --durability unlogged".into()),
             Self::Runs { .. } => Some(
                 "it takes about as much room as the documents, at most twice; TMPDIR names another directory".into(),
             ),
             Self::Damaged { .. } => Some("mend the file: what follows the damage cannot be compared".into()),
-            Self::SchemaVersion { found, known, .. } if found > known => {
-                Some("use a newer millstream, or another schema with --schema".into())
-            }
-            Self::SchemaVersion { .. } => Some("the next `millstream load` brings them up to date".into()),
-            Self::Unbound { .. } => Some("bind them by name, as a role that may write them: millstream collections".into()),
-            Self::LoadRunning { load_id, .. } => {
-                Some(format!("wait for it, or see `millstream loads` for load {load_id}"))
-            }
             Self::LoadChanged { load_id, adds_up, .. } => Some(format!(
                 "finish it by its own command (see `millstream loads`), or begin anew: --resume off, or \
                  `millstream loads forget {load_id}`{}",
                 if *adds_up { "; what it has added of these sources is then added again" } else { "" }
             )),
-            Self::AddedUp { .. } => Some(
-                "load what is new as a source of its own, under another name; --resume off adds all of these up, whatever \
-                 was added before"
-                    .into(),
-            ),
-            Self::Fenced { .. } => Some(
-                "only one run of a load commits, and this one has committed nothing since; if no other does, run the \
-                 same command again: it goes on where this one stopped"
-                    .into(),
-            ),
             Self::CommitsLost { .. } => {
                 Some("run the same command again: it goes on from what the server still has".into())
             }
-            #[cfg(feature = "failpoints")]
-            Self::Failpoint(_) => None,
             Self::TableMoved { collection } => Some(format!(
                 "no document went into another table; name the table {collection} again and run the same command to \
                  resume, or add --adopt to start over in the table that has the name now"
@@ -348,17 +238,36 @@ impl Error {
             Self::StreamEnded(_) => {
                 Some("close the stream to learn why; what was not committed can be sent again".into())
             }
-            Self::Name(_) | Self::Stopped(_) | Self::Rejected { .. } | Self::RowsDropped { .. } | Self::Ledger(_) | Self::BrokenOff(_) => None,
+            Self::Name(_)
+            | Self::Stopped(_)
+            | Self::Rejected { .. }
+            | Self::RowsDropped { .. }
+            | Self::BrokenOff(_) => None,
         }
     }
-}
-
-fn server_process(pid: i32) -> String {
-    format!(" (process {pid} of the server works for it)")
 }
 
 impl From<tokio_postgres::Error> for Error {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Postgres(error.into())
+    }
+}
+
+impl From<millstream_store::Error> for Error {
+    /// Errors that both crates have become the engine's, so that there is one to look for.
+    fn from(error: millstream_store::Error) -> Self {
+        use millstream_store::Error as Store;
+        match error {
+            Store::Postgres(error) => Self::Postgres(error),
+            Store::Request { problem, hint } => Self::Request { problem, hint },
+            Store::Collection { collection, problem, hint } => Self::Collection { collection, problem, hint },
+            other => Self::Store(other),
+        }
+    }
+}
+
+impl From<millstream_failpoint::Failed> for Error {
+    fn from(failed: millstream_failpoint::Failed) -> Self {
+        Self::Store(failed.into())
     }
 }

@@ -2,13 +2,15 @@
 
 use crate::chunk::{Chunk, Frame};
 use crate::error::Error;
-use crate::failpoint;
+use crate::lifecycle::OwnedLoad;
 use crate::limits::{FEED_QUEUE, INFERENCE_BYTES_MAX, INFERENCE_DOCUMENTS};
 use crate::observe::Tally;
 use crate::request::LoadRequest;
-use crate::source::{self, Prefix, SourceError, SourceOptions};
-use crate::store::OwnedLoad;
+use crate::source::{self, SourceError, SourceOptions};
+use millstream_failpoint as failpoint;
 use millstream_model::Position;
+use millstream_model::Prefix;
+use millstream_store::Error as StoreError;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -141,7 +143,7 @@ impl Feed {
     /// Reads everything, and compares it with what a finished load has read.
     ///
     /// # Errors
-    /// [`Error::AddedUp`] when it is not the same; [`SourceError`] when a source cannot be read.
+    /// `AddedUp` when it is not the same; [`SourceError`] when a source cannot be read.
     pub(crate) async fn require_unchanged(&mut self, load_id: i64, prefix: Option<(u32, Prefix)>) -> Result<(), Error> {
         let mut read = Position::default();
         if let Some((source, prefix)) = prefix {
@@ -150,19 +152,20 @@ impl Feed {
         }
         let name = self.names.get(read.source as usize).cloned().unwrap_or_default();
         let before = if read.source == 0 { "" } else { " (or a source before it)" };
-        let changed = || Error::AddedUp {
+        let changed = || StoreError::AddedUp {
             load_id,
             problem: format!("{name}{before}, of which the first {} bytes are others now", read.offset),
         };
         let mut end = Position::default();
         loop {
             let chunk = match self.next().await {
-                Err(Error::Source(SourceError::Changed { .. })) => return Err(changed()),
+                Err(Error::Source(SourceError::Changed { .. })) => return Err(changed().into()),
                 Err(Error::Source(SourceError::Continued { .. })) => {
-                    return Err(Error::AddedUp {
+                    return Err(StoreError::AddedUp {
                         load_id,
                         problem: format!("{name}, whose last document goes on now"),
-                    });
+                    }
+                    .into());
                 }
                 chunk => chunk?,
             };
@@ -171,11 +174,13 @@ impl Feed {
             let new = |frame: &Frame| Position { source, offset: frame.offset } >= read;
             if chunk.frames.last().is_some_and(new) {
                 let name = self.names.get(source as usize).cloned().unwrap_or_default();
-                return Err(Error::AddedUp { load_id, problem: format!("{name}, which has more documents now") });
+                return Err(
+                    StoreError::AddedUp { load_id, problem: format!("{name}, which has more documents now") }.into()
+                );
             }
             end = Position { source, offset: chunk.end };
         }
-        if end < read { Err(changed()) } else { Ok(()) }
+        if end < read { Err(changed().into()) } else { Ok(()) }
     }
 
     /// The first chunks, without consuming them: enough for key inference.

@@ -3,50 +3,17 @@
 use crate::chunk::Chunk;
 use crate::engine::{Engine, Finish};
 use crate::error::Error;
-use crate::failpoint;
 use crate::feed::Feed;
 use crate::limits::EMPTIED_MAX;
-use crate::observe::{Event, Observer, Silent, Tally};
+use crate::observe::Event;
+use crate::outcome::{Outcome, Surroundings};
 use crate::request::LoadRequest;
 use crate::run::{Begun, Run};
 use crate::source;
-use crate::stop::{Stop, StopReason};
-use millstream_model::Receipt;
-use millstream_pg::{ConnInfo, retry_delay};
+use crate::stop::StopReason;
+use millstream_failpoint as failpoint;
+use millstream_pg::retry_delay;
 use std::sync::Arc;
-
-/// How a load ended. The receipt is right in every case.
-#[derive(Debug)]
-pub struct Outcome {
-    /// The account of the load.
-    pub receipt: Receipt,
-    /// Why it ended before the end of its sources, if it did.
-    pub stopped: Option<StopReason>,
-    /// The error behind [`StopReason::Failed`].
-    pub error: Option<Error>,
-    /// Whether nothing was loaded and the receipt is that of a finished load, which added the sources up.
-    pub recalled: bool,
-}
-
-/// What a load works with besides its request.
-#[derive(Clone)]
-pub struct Surroundings {
-    /// The database.
-    pub db: ConnInfo,
-    /// Ends the load early.
-    pub stop: Stop,
-    /// Hears what happens.
-    pub observer: Arc<dyn Observer>,
-    /// Counts for a progress bar.
-    pub tally: Arc<Tally>,
-}
-
-impl Surroundings {
-    /// A database and nobody who watches.
-    pub fn new(db: ConnInfo) -> Self {
-        Self { db, stop: Stop::default(), observer: Arc::new(Silent), tally: Arc::default() }
-    }
-}
 
 /// Loads the sources of a request, again from their start when a crash of the server has emptied an
 /// unlogged collection and they are files.

@@ -12,11 +12,11 @@ pub struct Layout {
 }
 
 static TABLE: Layout =
-    Layout { name: "table", about: "every batch is merged into the collection's table", appends: false };
+    Layout { name: "table", about: "documents go straight into the collection's table", appends: false };
 
 static LOG: Layout = Layout {
     name: "log",
-    about: "documents are appended without a look at their keys; `millstream compact` merges them into the table",
+    about: "documents are appended without looking up keys; `millstream compact` merges them into the table later",
     appends: true,
 };
 

@@ -1,6 +1,7 @@
 //! Named limits of the engine: every queue, batch, retry and wait has one.
 
 use millstream_model::limits::{DOCUMENT_BYTES_MAX, NESTING_MAX, REJECT_BYTES_MAX, SLOTS};
+use millstream_store::limits::CHANGE_KEYS_MAX;
 use std::time::Duration;
 
 /// Bytes of source data read into one chunk. Small enough that the lanes' shares of a chunk stay
@@ -87,16 +88,9 @@ pub const SEGMENT_REJECTS_MAX: usize = 50_000;
 /// Longest time a document of a stream waits for its segment to fill: each is a table, so they are to be few.
 pub const SEGMENT_FLUSH_AFTER: Duration = Duration::from_secs(5);
 
-/// Tries to look at segments that a compaction drops at the same moment.
-pub const SEGMENT_HOLD_TRIES_MAX: u32 = 10;
-
 /// Bytes of segments that are merged into the table at once: a failure costs no more than one such group, and
 /// until it is merged its segments take room.
 pub const COMPACTION_BYTES: u64 = 1 << 30;
-
-/// Segments that are merged into the table at once: dropping one takes three of the locks for which a server has
-/// room, 64 for each connection by default, and all of a group are dropped in one transaction.
-pub const COMPACTION_SEGMENTS_MAX: usize = 128;
 
 /// Documents of a range of keys where a model listens, about, for the ranges are parted by a sample: the keys of each
 /// are to stay on record, or the model would have to be built anew.
@@ -164,9 +158,6 @@ pub const SUM_PATHS_MAX: usize = 16;
 
 /// Longest version that `newest` compares, in canonical bytes.
 pub const VERSION_BYTES_MAX: usize = 1 << 10;
-
-/// Rejects that one statement stores; a batch with more takes several.
-pub const REJECT_ROWS: usize = 5_000;
 
 /// Chunks read ahead of the engine.
 pub const FEED_QUEUE: usize = 2;
@@ -306,72 +297,12 @@ pub const FINDINGS_LISTED: usize = 20;
 /// Most differences that verifying lists: they are held in memory until the end.
 pub const FINDINGS_MAX: usize = 100_000;
 
-/// How long a load waits for another run of it to be gone: the server takes a moment to notice that the
-/// client of a run was killed.
-pub const LOAD_LOCK_WAIT: Duration = Duration::from_secs(5);
-
-/// How long a run that has lost its sessions has to come back before what takes effect after it is written: it tries
-/// again every five seconds at most, and then has to log in.
-pub const LOST_RUN_WAIT: Duration = Duration::from_secs(8);
-
-/// Time between two looks whether it is.
-pub const LOAD_LOCK_POLL: Duration = Duration::from_millis(50);
-
 /// Wait between two tries to take the lock of a load of ours again after those that the retry policy has.
 pub const LOAD_LOCK_RETRY: Duration = Duration::from_secs(5);
-
-/// How long dropping a collection waits for others to let go of its table. Waiting longer would
-/// hold up every new reader behind the drop.
-pub const DROP_LOCK_WAIT: Duration = Duration::from_secs(5);
-
-/// How long freezing a collection waits for others to let go of its tables, for each.
-pub const FREEZE_LOCK_WAIT: Duration = Duration::from_secs(5);
-
-/// Bytes of tables and indexes that freezing writes anew in a second, about: 60 to 70 MiB on two cores, with documents
-/// of 100 bytes and their key's index.
-pub const FREEZE_BYTES_PER_SECOND: u64 = 64 << 20;
 
 /// How long a load that adds a check waits for others to let go of the table, and for them to let it look
 /// at the rows.
 pub const CHECK_LOCK_WAIT: Duration = Duration::from_secs(5);
-
-/// How long publishing and unpublishing wait for writers to let go of the collection's table, for others that publish, and
-/// for readers to let go of an index that is to be dropped.
-pub const PUBLISH_LOCK_WAIT: Duration = Duration::from_secs(5);
-
-/// Keys that one statement puts on record; beyond, everything counts as changed.
-pub const CHANGE_KEYS_MAX: u64 = 2_000_000;
-
-/// Keys of one line of a change record: those of a batch, which grows beyond [`BATCH_ROWS`] by what its last chunk
-/// brings. An array ends at 1 GB, and a key of an index at a third of a page: of such, 350,000 fit.
-pub const CHANGE_ROW_KEYS: u64 = 250_000;
-
-/// Bytes of a change record beyond which everything counts as changed: some ten million short keys, of
-/// which deriving anew is cheaper.
-pub const CHANGE_BYTES_MAX: u64 = 256 << 20;
-
-/// Share of a collection's rows up to which a model derives again only what was changed.
-pub const INCREMENTAL_SHARE_MAX: f64 = 0.2;
-
-/// Share of dead rows in a model from which on a refresh cleans it itself; half of autovacuum's own share.
-pub const LITTER_SHARE_MAX: f64 = 0.1;
-
-/// How long a connection of a build waits for those who wait to change the collection's table, and are waiting for the
-/// build themselves: the refresh is begun again behind them.
-pub const BUILD_LOCK_WAIT: Duration = Duration::from_secs(1);
-
-/// Tries of a refresh: each but the last fails only when everything changes meanwhile, or somebody waits to change a
-/// collection's table.
-pub const REFRESH_TRIES_MAX: u32 = 3;
-
-/// Most connections that build a model.
-pub const BUILD_WORKERS_MAX: usize = 8;
-
-/// Parts of a collection that one connection of a build derives, so that all end at about one time.
-pub const BUILD_RANGES_PER_WORKER: usize = 4;
-
-/// Keys that are named of documents whose value is none of its column's type.
-pub const UNCAST_KEYS: usize = 5;
 
 /// A session of a refresh waits inside its transaction for others to build, runs statements so long that it
 /// has to look whether its client is still there, and must see every row or fail.
@@ -380,38 +311,6 @@ pub const REFRESH_SETTINGS: &[(&str, &str)] = &[
     ("client_connection_check_interval", "1s"),
     ("row_security", "off"),
 ];
-
-/// A walk along an index is left nothing but the index in its order, whatever the statistics say, and ends when
-/// nobody is there any more to read its values.
-pub const DISTINCT_SETTINGS: &str = "set local enable_seqscan = off; set local enable_bitmapscan = off; \
-     set local enable_sort = off; set local client_connection_check_interval = '1s'";
-
-/// How long one try to lock what readers have open may hold up new ones behind running ones.
-pub const READERS_HELD_MAX: Duration = Duration::from_millis(50);
-
-/// How long such a lock waits at least for what vacuums or analyzes the table, before the tries that hold up readers: an
-/// autovacuum gives way to it after PostgreSQL's `deadlock_timeout`, which is a second.
-pub const VACUUM_HELD_WAIT: Duration = Duration::from_secs(3);
-
-/// After how long the server ends a session that has such locks and sends nothing: its client has vanished.
-pub const LOCKED_IDLE_MAX: Duration = Duration::from_secs(2);
-
-/// Time between two looks whether old transactions have ended, and first wait after a lock was not to
-/// be had.
-pub const LOCK_PAUSE_MIN: Duration = Duration::from_millis(20);
-
-/// How long a figure of a model waits for others who have its tables locked.
-pub const FIGURE_LOCK_WAIT: Duration = Duration::from_secs(1);
-
-/// Longest wait between two tries to lock.
-pub const LOCK_PAUSE_MAX: Duration = Duration::from_secs(2);
-
-/// How long a refresh waits for readers of rows that were replaced before it builds, and once more to show what it has
-/// built.
-pub const READERS_PATIENCE: Duration = Duration::from_secs(60);
-
-/// How long it waits for readers of the rows that it has replaced; the next refresh tries again.
-pub const CLEAR_AFTER_PATIENCE: Duration = Duration::from_millis(500);
 
 /// How often one call begins a load into an unlogged collection again because the server has crashed.
 pub const EMPTIED_MAX: u32 = 3;
@@ -424,7 +323,6 @@ const _: () = assert!(STAGE_MEMORY_MIB << 20 >= 2 * BATCH_BYTES_MAX && SORT_MEMO
 const _: () = assert!((LANES_MAX as usize) <= SLOTS, "each lane owns at least one slot");
 const _: () = assert!(BATCH_ROWS <= BATCH_ROWS_MAX);
 const _: () = assert!(BATCH_ROWS_MAX as u64 <= CHANGE_KEYS_MAX, "the keys of a batch are recorded");
-const _: () = assert!(CHANGE_ROW_KEYS <= CHANGE_KEYS_MAX, "what fits a line is recorded");
 const _: () = assert!(CHUNK_BYTES <= BATCH_BYTES_MAX);
 const _: () = assert!(BATCH_BYTES_MAX <= SEGMENT_BYTES && SEGMENT_BYTES as u64 <= COMPACTION_BYTES);
 const _: () = assert!(MEMORY_BYTES >= MEMORY_BYTES_MIN);

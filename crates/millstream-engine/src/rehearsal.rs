@@ -8,9 +8,9 @@ use crate::feed::Feed;
 use crate::limits::DRY_RUN_REJECTS;
 use crate::observe::Tally;
 use crate::request::LoadRequest;
-use crate::store::Schema;
 use millstream_model::{KeySpec, Position};
 use millstream_pg::{ConnInfo, SessionSettings};
+use millstream_store::Schema;
 use serde::Serialize;
 use std::sync::Arc;
 

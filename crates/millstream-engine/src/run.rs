@@ -4,23 +4,26 @@ use crate::batch::Splitter;
 use crate::collection::{self, Collection};
 use crate::decode::{DecodeLimits, Decoder};
 use crate::diagnosis;
-use crate::engine::{Engine, Finish, RejectLimits};
+use crate::engine::{Engine, Finish};
 use crate::error::{CRASHED, Error, TRUNCATED};
-use crate::failpoint;
 use crate::feed::Feed;
-use crate::flow::{Outcome, Surroundings};
+use crate::lifecycle::{self, Opened, OwnedLoad};
 use crate::limits::{
-    FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_POLL, LOAD_LOCK_RETRY, MEMORY_BATCHES,
-    SETTLE_FAILED_TRIES_MAX, UNFOLDED_CHUNK_BYTES,
+    FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_RETRY, MEMORY_BATCHES, SETTLE_FAILED_TRIES_MAX,
+    UNFOLDED_CHUNK_BYTES,
 };
 use crate::observe::{Event, Observer};
+use crate::outcome::{Outcome, Surroundings};
+use crate::reject_limits::RejectLimits;
 use crate::request::LoadRequest;
 use crate::stop::StopReason;
-use crate::store::{self, Added, Identity, NamedVersion, Opened, OwnedLoad, Schema};
-use crate::write::{LaneReport, LaneSetup, SegmentPlan, TableMark, Target};
+use crate::write::{LaneReport, LaneSetup, SegmentPlan, Target};
+use millstream_failpoint as failpoint;
 use millstream_model::limits::SLOTS;
 use millstream_model::{Counters, Receipt, WalScope};
-use millstream_pg::{ConnInfo, Connection, SessionSettings, quote_identifier, retry_delay};
+use millstream_pg::{ConnInfo, Connection, ErrorKind, SessionSettings, quote_identifier, retry_delay};
+use millstream_store::limits::LOAD_LOCK_POLL;
+use millstream_store::{Added, Identity, NamedVersion, Schema, TableMark};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -79,7 +82,7 @@ impl Run {
             Err(error) => {
                 if made_table.is_some() {
                     // A table that stays empty is no harm, and the error says more.
-                    let _ = store::withdraw(&mut control.client, &schema, None, made_table).await;
+                    let _ = millstream_store::withdraw(&mut control.client, &schema, None, made_table).await;
                 }
                 return Err(error);
             }
@@ -112,7 +115,18 @@ impl Run {
             let warning = "a stream without --source-name is not known again: what this load adds up, the same command adds again";
             around.observer.event(Event::Warning(warning.into()));
         }
-        let owned = match store::open(&mut control.client, schema, &identity, lanes, request.resume, goes_on).await? {
+        let version = named_version(request);
+        let owned = match lifecycle::open(
+            &mut control.client,
+            schema,
+            &identity,
+            version.as_ref(),
+            lanes,
+            request.resume,
+            goes_on,
+        )
+        .await?
+        {
             Opened::Owned(owned) => *owned,
             Opened::Finished(added) => return Ok(Settled::Finished(added)),
         };
@@ -164,7 +178,7 @@ impl Run {
             .collect();
         let mut lane_of_slot = [0u16; SLOTS];
         for lane in 0..lanes {
-            lane_of_slot[store::slots_of_lane(lane, lanes)].fill(lane);
+            lane_of_slot[millstream_store::slots_of_lane(lane, lanes)].fill(lane);
         }
         let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
         let decoder = Decoder::for_mode(&collection.key, &collection.mode, limits);
@@ -173,13 +187,13 @@ impl Run {
     }
 
     /// Keeps the load ours: its lock goes with the control session, and when the server was restarted the lanes go on
-    /// in others. Ends with [`Error::Fenced`] when it is not ours any more, which lanes without documents do not see.
+    /// in others. Ends with `Fenced` when it is not ours any more, which lanes without documents do not see.
     pub(crate) async fn hold(&mut self) -> Error {
         loop {
             self.control.ended().await;
             let mut attempt = 1;
             while let Err(error) = self.lock_again().await {
-                if let Error::Fenced { .. } = error {
+                if error.kind() == ErrorKind::Fenced {
                     return error;
                 }
                 // The lanes find out where this does not pass, or go on on their own: then the lock is still missed.
@@ -194,10 +208,10 @@ impl Run {
         let owned = &self.facts.owned;
         let again = connect_control(&self.around.db).await?;
         loop {
-            let locked = store::lock_again(&again.client, &self.schema, owned.load_id).await?;
-            if !store::is_ours(&again.client, &self.schema, owned).await? {
+            let locked = millstream_store::load::lock_again(&again.client, &self.schema, owned.load_id).await?;
+            if !millstream_store::load::is_ours(&again.client, &self.schema, owned.load_id, owned.run).await? {
                 // With the session goes the lock, which would keep everybody away for nothing.
-                return Err(Error::Fenced { load_id: owned.load_id });
+                return Err(Error::fenced(owned.load_id));
             }
             if locked {
                 self.control = again;
@@ -228,21 +242,27 @@ impl Run {
         loop {
             let wal = facts.wal_bytes(&finish.reports, wal_position(&control).await);
             let receipt = |counters| facts.receipt(&finish, wal, counters);
-            let failure =
-                match store::close(&mut control.client, &schema, &facts.owned, reason.as_deref(), truncated, receipt)
-                    .await
-                {
-                    Ok(receipt) => {
-                        let Finish { stopped, error, .. } = finish;
-                        if stopped.is_some() && receipt.counters.read == 0 && !runs_again(&request, error.as_ref()) {
-                            // What stays is no harm, and the outcome says more.
-                            let load_id = Some(facts.owned.load_id);
-                            let _ = store::withdraw(&mut control.client, &schema, load_id, made_table).await;
-                        }
-                        return Ok(Outcome { receipt, stopped, error, recalled: false });
+            let failure = match lifecycle::close(
+                &mut control.client,
+                &schema,
+                &facts.owned,
+                reason.as_deref(),
+                truncated,
+                receipt,
+            )
+            .await
+            {
+                Ok(receipt) => {
+                    let Finish { stopped, error, .. } = finish;
+                    if stopped.is_some() && receipt.counters.read == 0 && !runs_again(&request, error.as_ref()) {
+                        // What stays is no harm, and the outcome says more.
+                        let load_id = Some(facts.owned.load_id);
+                        let _ = millstream_store::withdraw(&mut control.client, &schema, load_id, made_table).await;
                     }
-                    Err(failure) => failure,
-                };
+                    return Ok(Outcome { receipt, stopped, error, recalled: false });
+                }
+                Err(failure) => failure,
+            };
             // A lane that is made again by another run has not waited for the server.
             let waited = !(request.layout.appends && request.is_repeatable());
             let given_up = waited && finish.stopped == Some(StopReason::Failed) && attempt >= SETTLE_FAILED_TRIES_MAX;
@@ -294,8 +314,8 @@ impl Facts {
             seconds,
             rows_per_second,
             lanes: *lanes,
-            durability: identity.durability.name.into(),
-            layout: identity.layout.name.into(),
+            durability: identity.durability.into(),
+            layout: identity.layout.into(),
             writers,
             retries: finish.reports.iter().map(|r| r.retries).sum(),
             deadlocks: finish.reports.iter().map(|r| r.deadlocks).sum(),
@@ -328,7 +348,7 @@ fn told(failure: Error, of_engine: Option<Error>) -> Error {
     let passes = |error: &Error| retry_delay(1, error.kind()).is_some();
     match (failure, of_engine) {
         (failure @ Error::Emptied { .. }, _) | (failure, None) => failure,
-        (failure @ Error::Fenced { .. }, Some(error)) if passes(&error) => failure,
+        (failure, Some(error)) if failure.kind() == ErrorKind::Fenced && passes(&error) => failure,
         (_, Some(error)) => error,
     }
 }
@@ -351,7 +371,7 @@ async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Resul
     if let Some(bound) = schema.ensure(&mut control.client).await? {
         around.observer.event(Event::Warning(bound.to_string()));
     }
-    for warning in store::gone::drop_segments(&mut control.client, &schema).await? {
+    for warning in millstream_store::gone::drop_segments(&mut control.client, &schema).await? {
         around.observer.event(Event::Warning(warning));
     }
     Ok((control, schema))
@@ -440,12 +460,13 @@ fn identity(request: &LoadRequest, collection: &Collection, feed: &Feed) -> Iden
         mode: collection.mode.to_string(),
         key: collection.key.clone(),
         format: request.dialect.label(&request.format),
-        durability: request.durability,
-        layout: request.layout,
+        durability: request.durability.name,
+        unlogged: request.durability.unlogged,
+        layout: request.layout.name,
+        appends: request.layout.appends,
         sources: feed.source_names(),
         resumable: feed.resumable(),
         once: feed.resumable() && collection.mode.adds_up(),
-        version: named_version(request),
         guarded: collection.guarded,
     }
 }
@@ -491,7 +512,7 @@ mod tests {
 
     #[test]
     fn a_load_that_is_another_runs_is_not_tried_again() {
-        let fenced = || Error::Fenced { load_id: 1 };
+        let fenced = || Error::fenced(1);
         let lost = || Error::Postgres(millstream_pg::Error::Lost { message: "cut".into() });
         let final_one = || Error::CommitsLost { lane: 0, batches: 1 };
         let emptied = || Error::Emptied { documents: 1, by: CRASHED };

@@ -1,8 +1,8 @@
 //! What a load's promise is worth when the server crashes.
 
 use crate::scene::{Files, Stream, Told, request, run, schema, surroundings};
-use millstream_engine::store::{collections, loads};
 use millstream_engine::{DURABILITIES, Durability, Error, Event, LoadRequest, Outcome, Surroundings, dry_run, load};
+use millstream_store::{collections, loads};
 use millstream_testkit::{Build, Server, Settings, StopMode, builds, database, each_build};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! Loads that meet servers and networks which break.
 
-use crate::log::{appending, compacted};
-use crate::scene::{Files, Stream, request, run, schema, stored, surroundings};
-use millstream_engine::store::loads;
+use crate::scene::{Files, Stream, appending, compacted, request, run, schema, stored, surroundings};
 use millstream_engine::{Error, Event, Layout, LoadRequest, StopReason, load};
 use millstream_model::KeyRequest;
 use millstream_pg::ErrorKind;
+use millstream_store::Error as StoreError;
+use millstream_store::loads;
 use millstream_testkit::{Cases, Proxy, Server, Settings, StopMode, builds, connect, database, each_build};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -109,7 +109,7 @@ async fn a_load_is_still_refused_to_others_after_a_restart_of_the_server() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             let error = Box::pin(load(&wanted, &surroundings(&url).0)).await.expect_err("the first one lives");
-            assert!(matches!(error, Error::LoadRunning { .. }), "{error}");
+            assert!(matches!(error, Error::Store(StoreError::LoadRunning { .. })), "{error}");
             more.send("{\"id\":\"c\",\"value\":3}\n".into()).unwrap();
             drop(more);
         };
@@ -386,7 +386,7 @@ async fn a_load_that_lost_its_record_tells_what_happened_first() {
             let error = ended.expect_err("there is no receipt");
             assert_eq!(error.kind(), kind, "{document}: {error}");
             if kind == ErrorKind::Fenced {
-                assert!(error.to_string().contains("it was forgotten"), "{error}");
+                assert!(error.to_string().contains("its record was deleted"), "{error}");
             }
             client.batch_execute("select pg_advisory_lock(1)").await.unwrap();
         }
@@ -439,7 +439,7 @@ async fn a_load_at_work_is_not_forgotten_though_it_lost_its_lock() {
                 let load = loads::list(&client, &schema).await.unwrap().remove(0);
                 assert_eq!(load.state, "running", "its lock is there: {locked}");
                 let error = loads::forget(&mut forgetting, &schema, load.load_id).await.expect_err("it runs");
-                assert!(matches!(error, Error::LoadRunning { backend: Some(_), .. }), "{error:?}");
+                assert!(matches!(error, StoreError::LoadRunning { backend: Some(_), .. }), "{error:?}");
                 assert!(error.to_string().contains("of the server works for it"), "{error}");
             }
             client.batch_execute("select pg_advisory_unlock(1)").await.unwrap();

@@ -1,9 +1,10 @@
 //! Loads into a server that behaves.
 
 use crate::scene::{Files, Stream, request, run, stored, surroundings};
-use millstream_engine::store::{SCHEMA_VERSION, Schema};
 use millstream_engine::{Error, Event, LoadRequest, StopReason, load};
 use millstream_model::{KEY_TYPES, KeyType};
+use millstream_store::Error as StoreError;
+use millstream_store::{SCHEMA_VERSION, Schema};
 use millstream_testkit::{Cases, database, each_build};
 
 #[tokio::test]
@@ -527,7 +528,7 @@ async fn a_running_load_is_not_run_twice() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     let second = load(&wanted, &surroundings(&url).0).await;
-    assert!(matches!(second, Err(Error::LoadRunning { .. })), "{second:?}");
+    assert!(matches!(second, Err(Error::Store(StoreError::LoadRunning { .. }))), "{second:?}");
     other.batch_execute("commit").await.unwrap();
     let outcome = first.await.unwrap().unwrap();
     assert_eq!(outcome.receipt.counters.read, 20_000);
@@ -540,7 +541,7 @@ async fn a_running_load_is_not_run_twice() {
 async fn tables_of_an_older_version_are_brought_up_to_date() {
     each_build(async |db| {
         let (client, schema) = (db.client().await, Schema::new("older"));
-        client.batch_execute(&schema.sql(include_str!("../src/store/schema.sql"))).await.unwrap();
+        client.batch_execute(&schema.sql(include_str!("../../millstream-store/src/schema.sql"))).await.unwrap();
         client.batch_execute("insert into older.meta (schema_version) values (1)").await.unwrap();
         assert!(schema.exists(&client).await.is_err());
         let files = Files::new();

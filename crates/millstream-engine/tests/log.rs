@@ -1,42 +1,16 @@
 //! The log layout: documents appended to segments, read behind the table, and merged into it.
 
-use crate::scene::{Files, Stream, request, run, schema, stored, surroundings};
-use millstream_engine::limits::COMPACTION_SEGMENTS_MAX;
-use millstream_engine::store::collections::{self, Collection};
-use millstream_engine::store::{documents, load_lock_keys, segments};
-use millstream_engine::{
-    Compacted, Definition, Durability, Error, Layout, LoadRequest, PublishRequest, RefreshRequest, SkipUnchanged,
-    VerifyRequest, compact, estimate, load, publish, refresh, verify,
+use crate::scene::{
+    Files, Stream, appending, collection, compacted, request, run, schema, stored, surroundings, waiting,
 };
-use millstream_pg::SessionSettings;
+use millstream_engine::{Error, Layout, LoadRequest, SkipUnchanged, VerifyRequest, load, verify};
+use millstream_store::Error as StoreError;
+use millstream_store::collections;
+use millstream_store::limits::COMPACTION_SEGMENTS_MAX;
+use millstream_store::{documents, load_lock_keys};
 use millstream_testkit::{Cases, TestDatabase, connect, database, each_build};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio_postgres::Client;
-
-/// A load in the log layout, in segments of so many documents.
-pub(crate) fn appending(into: &str, sources: &[String], rows: usize) -> LoadRequest {
-    let mut wanted = request(into, "id", sources);
-    wanted.layout = Layout::by_name("log").expect("a layout");
-    wanted.segment_rows_max = rows;
-    wanted
-}
-
-pub(crate) async fn collection(client: &Client, name: &str) -> Collection {
-    let name = name.parse().expect("a name");
-    collections::find(client, &schema(), &name).await.expect("it can be looked up").expect("it was loaded into")
-}
-
-pub(crate) async fn waiting(db: &TestDatabase, name: &str) -> usize {
-    let client = db.client().await;
-    let found = collection(&client, name).await;
-    segments::count(&client, &schema(), &found).await.expect("segments can be counted")
-}
-
-pub(crate) async fn compacted(db: &TestDatabase, name: &str, workers: usize) -> Result<Compacted, Error> {
-    let found = collection(&db.client().await, name).await;
-    Box::pin(compact(&surroundings(&db.url()).0.db, &schema(), &found, Some(workers))).await
-}
 
 /// A stream of documents of which some delete, folded into what came before.
 fn wave(rng: &mut fastrand::Rng, from: i64, expected: &mut BTreeMap<String, i64>) -> Stream {
@@ -168,7 +142,7 @@ async fn a_table_load_is_refused_while_documents_wait_and_says_the_way_out() {
     let other = files.write("b", "{\"id\":\"a\",\"value\":2}\n");
     let wanted = request("waits", "id", std::slice::from_ref(&other));
     let refused = Box::pin(load(&wanted, &surroundings(&db.url()).0)).await.expect_err("documents wait");
-    assert!(matches!(refused, Error::Appended { segments: 1, .. }), "{refused}");
+    assert!(matches!(refused, Error::Store(StoreError::Appended { segments: 1, .. })), "{refused}");
     assert!(refused.hint().is_some_and(|hint| hint.contains("millstream compact waits")), "{refused:?}");
     compacted(&db, "waits", 1).await.unwrap();
     run(&db.url(), &wanted).await;
@@ -213,7 +187,12 @@ async fn a_lane_that_is_cut_off_is_begun_again_from_what_is_committed() {
             let (text, into) = (stream.text.clone(), pipe.clone());
             let writing = tokio::task::spawn_blocking(move || {
                 if table == "held" {
-                    std::fs::write(into, text).unwrap()
+                    let mut pipe = std::fs::File::options().write(true).open(into).unwrap();
+                    for piece in text.as_bytes().chunks(text.len() / 100) {
+                        std::io::Write::write_all(&mut pipe, piece).unwrap();
+                        // There is to be time to cut the lanes off, however fast the machine is.
+                        std::thread::sleep(std::time::Duration::from_millis(10));
+                    }
                 }
             });
             let (ender, cuts_min) = (connect(&db.url()).await, if table == "held" { 10 } else { 3 });
@@ -259,65 +238,6 @@ async fn segments_of_a_run_wait_for_an_older_run_at_work() {
     client.execute("select pg_advisory_unlock($1, $2)", &[&class, &id]).await.unwrap();
     assert_eq!(compacted(&db, "turns", 1).await.unwrap().left, 0);
     assert_eq!(stored(&db, "turns").await["a"], 2);
-}
-
-#[tokio::test]
-async fn a_model_shows_what_waited_and_a_drop_leaves_nothing() {
-    each_build(async |db| {
-        let files = Files::new();
-        let mut stream = Stream::default();
-        for n in 0..500 {
-            stream.push(&format!("{n:04}"), n);
-        }
-        run(&db.url(), &appending("shown", &[files.write("a", &stream.text)], 100)).await;
-        let around = surroundings(&db.url()).0;
-        let mut connection = millstream_pg::connect(&around.db, &SessionSettings::control()).await.unwrap();
-        let definition = Definition { indexes: vec!["(doc)".into()], ..Definition::default() };
-        let model: millstream_model::CollectionName = "shown_read".parse().unwrap();
-        let wanted = PublishRequest { collection: "shown".parse().unwrap(), model: model.clone(), definition };
-        publish(&mut connection, &schema(), &wanted).await.unwrap();
-        let models = RefreshRequest { workers: Some(2), ..RefreshRequest::new(vec![model.clone()]) };
-        for (wave, value) in [1_000, 2_000].into_iter().enumerate() {
-            for n in 0..200 {
-                stream.push(&format!("{n:04}"), value + n);
-            }
-            let file = files.write(&format!("wave {wave}"), &stream.text);
-            run(&db.url(), &appending("shown", &[file], 100)).await;
-            let reason = &estimate(&around.db, &schema(), &models).await.unwrap()[0].reason;
-            let told = format!("; {} segments are merged first", waiting(&db, "shown").await);
-            assert!(reason.ends_with(&told), "{reason}");
-            Box::pin(refresh(&around.db, &schema(), &models)).await.unwrap();
-            assert!(stored(&db, "shown_read").await == stream.last);
-            let reason = &estimate(&around.db, &schema(), &models).await.unwrap()[0].reason;
-            assert!(!reason.contains("segment"), "{reason}");
-        }
-        millstream_engine::unpublish(&mut connection, &schema(), &model).await.unwrap();
-        run(&db.url(), &appending("shown", &[files.write("last", &stream.text)], 100)).await;
-        let mut client = db.client().await;
-        let found = collection(&client, "shown").await;
-        collections::drop(&mut client, &schema(), &found, true).await.unwrap();
-        let left = "select count(*) from pg_class where relname ~ '^segment_\\d+$'";
-        assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 0);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn unlogged_segments_are_frozen_with_their_collection() {
-    let db = database().await;
-    let files = Files::new();
-    let mut wanted = appending("soft", &[files.write("a", "{\"id\":\"a\",\"value\":1}\n")], 10);
-    wanted.durability = Durability::by_name("unlogged").unwrap();
-    run(&db.url(), &wanted).await;
-    let mut client = db.client().await;
-    let kinds = "select string_agg(relpersistence::text, '' order by relname) from pg_class
-                 where relname ~ '^segment_\\d+$' or oid = 'public.soft'::regclass";
-    assert_eq!(client.query_one(kinds, &[]).await.unwrap().get::<_, &str>(0), "uu");
-    let found = collection(&client, "soft").await;
-    millstream_engine::store::freeze(&mut client, &schema(), &found).await.unwrap();
-    assert_eq!(client.query_one(kinds, &[]).await.unwrap().get::<_, &str>(0), "pp");
-    compacted(&db, "soft", 1).await.unwrap();
-    assert_eq!(stored(&db, "soft").await["a"], 1);
 }
 
 #[tokio::test]
@@ -447,7 +367,7 @@ async fn a_refused_load_adds_no_check_and_a_table_that_refuses_says_the_way_out(
         let mut wanted = request("judging", "id", &[files.write("b", "{\"id\":\"b\",\"value\":9}\n")]);
         wanted.checks = vec!["(doc ->> 'value')::bigint > 5".into()];
         let refused = Box::pin(load(&wanted, &surroundings(&db.url()).0)).await.expect_err("documents wait");
-        assert!(matches!(refused, Error::Appended { segments: 1, .. }), "{refused}");
+        assert!(matches!(refused, Error::Store(StoreError::Appended { segments: 1, .. })), "{refused}");
         let client = db.client().await;
         let sql = "select count(*) from pg_constraint where conrelid = 'judging'::regclass and contype = 'c'";
         assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), 0, "nothing is changed");
@@ -513,34 +433,4 @@ async fn what_a_running_load_commits_during_a_compaction_waits_for_no_load() {
     assert_eq!((done.segments, done.left, done.waits_for), (1, 1, None));
     assert_eq!(compacted(&db, "beside", 1).await.unwrap().left, 0);
     assert_eq!(stored(&db, "beside").await["a"], 2);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_refresh_goes_on_with_the_table_when_its_segments_are_in_use() {
-    each_build(async |db| {
-        let (files, client) = (Files::new(), db.client().await);
-        run(&db.url(), &appending("things", &[files.write("a", "{\"id\":\"a\"}\n")], 100)).await;
-        let request = PublishRequest {
-            collection: "things".parse().unwrap(),
-            model: "model".parse().unwrap(),
-            definition: Definition::default(),
-        };
-        let conninfo = surroundings(&db.url()).0.db;
-        let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.unwrap();
-        publish(&mut connection, &schema(), &request).await.unwrap();
-        let segment: String = client
-            .query_one("select 'millstream.segment_' || segment_id from millstream.segment", &[])
-            .await
-            .unwrap()
-            .get(0);
-        client.batch_execute(&format!("begin; lock table {segment} in access share mode")).await.unwrap();
-        let wanted = RefreshRequest::new(vec![request.model]);
-        let done = Box::pin(refresh(&conninfo, &schema(), &wanted)).await.unwrap();
-        assert_eq!((done[0].rows, done[0].warnings.len()), (1, 1), "{done:?}");
-        assert!(done[0].warnings[0].starts_with("segments were left to the next refresh: "), "{done:?}");
-        client.batch_execute("commit").await.unwrap();
-        let done = Box::pin(refresh(&conninfo, &schema(), &wanted)).await.unwrap();
-        assert!(done[0].warnings.is_empty() && waiting(&db, "things").await == 0, "{done:?}");
-    })
-    .await;
 }

@@ -1,16 +1,12 @@
 //! Tests of the engine against real servers.
 
 mod added;
-mod change_record;
 mod checks;
-mod contention;
 mod deadlocks;
 mod decode;
-mod distinct;
 mod durability;
 mod emptied;
 mod faults;
-mod freeze;
 mod key_columns;
 mod load;
 mod log;
@@ -19,16 +15,10 @@ mod obstacles;
 mod partitioned;
 mod plan;
 mod producers;
-mod publish;
 mod refusals;
 mod refused;
-mod repair;
-mod republish;
-mod restore;
 mod resume;
-mod rights;
 mod round_trips;
-mod row_wise;
 mod scene;
 mod segments;
 mod times;

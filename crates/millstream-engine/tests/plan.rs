@@ -138,10 +138,10 @@ async fn plans_use_the_key_index() {
                 ["Nested Loop Left Join", "Seq Scan on millstream_stage staged", "Index Cond: (id = staged.id)"];
             expect_plan(&client, &merge, "", &words, "big").await;
             client.batch_execute("reset all").await.expect("the server answers");
-            let advance = include_str!("../src/store/lane_advance.sql").replace("{schema}", "millstream");
+            let advance = include_str!("../../millstream-store/src/lane_advance.sql").replace("{schema}", "millstream");
             let values = format!("1, 0, 1, 0, 10, '\\x00'{}, 1, 't', 'public', null", ", 1".repeat(12));
             expect_plan(&client, &advance, &values, &["lane_pkey", "Index Cond: ((load_id = "], "lane").await;
-            let reject = include_str!("../src/store/reject_insert.sql").replace("{schema}", "millstream");
+            let reject = include_str!("../../millstream-store/src/reject_insert.sql").replace("{schema}", "millstream");
             let values = "1, '{0}', '{10}', '{1}', '{r}', '{d}', '{t}', '{null}', '{1}', '{f}'";
             expect_plan(&client, &reject, values, &["Conflict Arbiter Indexes: reject_pkey"], "reject").await;
             drop_all(&client).await;

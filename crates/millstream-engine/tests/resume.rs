@@ -1,8 +1,9 @@
 //! What a load may be gone on with: the same sources, longer ones, and nothing else.
 
 use crate::scene::{Files, Stream, request, run, schema, stored, surroundings};
-use millstream_engine::store::{Schema, load_lock_keys, loads};
 use millstream_engine::{Error, Event, LoadRequest, Outcome, StopReason, load};
+use millstream_store::Error as StoreError;
+use millstream_store::{Schema, load_lock_keys, loads};
 use millstream_testkit::{TestDatabase, database, each_build};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -259,7 +260,7 @@ async fn a_load_on_record_in_another_schema_is_another_load() {
         assert_eq!((receipt.load_id, receipt.counters.inserted), (1, 1));
         lock(load_lock_keys(&Schema::new("elsewhere"), 2)).await;
         let error = Box::pin(load(&wanted, &surroundings(&db.url()).0)).await.expect_err("load 2 is at work");
-        assert!(matches!(error, Error::LoadRunning { load_id: 2, .. }), "{error}");
+        assert!(matches!(error, Error::Store(StoreError::LoadRunning { load_id: 2, .. })), "{error}");
     })
     .await;
 }

@@ -1,9 +1,13 @@
 //! A load in a test: documents in a file, a database, and an independent reading of the input.
 
-use millstream_engine::store::Schema;
-use millstream_engine::{Event, LoadRequest, Observer, Outcome, Stop, StopReason, Surroundings, Tally, load};
+use millstream_engine::{
+    Compacted, Error, Event, Layout, LoadRequest, Observer, Outcome, Stop, StopReason, Surroundings, Tally,
+    VerifyRequest, compact, load, verify,
+};
 use millstream_model::KeyRequest;
 use millstream_pg::{ConnInfo, Environment};
+use millstream_store::collections::{self, Collection};
+use millstream_store::{Schema, segments};
 use millstream_testkit::TestDatabase;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,6 +15,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Mutex, mpsc};
+use tokio_postgres::Client;
 
 /// Files that live as long as the test.
 pub(crate) struct Files {
@@ -142,4 +147,47 @@ impl Stream {
         }
         stream
     }
+}
+
+/// A load in the log layout, in segments of so many documents.
+pub(crate) fn appending(into: &str, sources: &[String], rows: usize) -> LoadRequest {
+    let mut wanted = request(into, "id", sources);
+    wanted.layout = Layout::by_name("log").expect("a layout");
+    wanted.segment_rows_max = rows;
+    wanted
+}
+
+pub(crate) async fn collection(client: &Client, name: &str) -> Collection {
+    let name = name.parse().expect("a name");
+    collections::find(client, &schema(), &name).await.expect("it can be looked up").expect("it was loaded into")
+}
+
+pub(crate) async fn waiting(db: &TestDatabase, name: &str) -> usize {
+    let client = db.client().await;
+    let found = collection(&client, name).await;
+    segments::count(&client, &schema(), &found).await.expect("segments can be counted")
+}
+
+pub(crate) async fn compacted(db: &TestDatabase, name: &str, workers: usize) -> Result<Compacted, Error> {
+    let found = collection(&db.client().await, name).await;
+    Box::pin(compact(&surroundings(&db.url()).0.db, &schema(), &found, Some(workers))).await
+}
+
+pub(crate) fn adopting(table: &str, key: &str, files: &Files, text: &str) -> LoadRequest {
+    let mut wanted = request(table, key, &[files.write(&fastrand::u64(..).to_string(), text)]);
+    wanted.adopt = true;
+    wanted
+}
+
+pub(crate) async fn equal(db: &TestDatabase, load: &LoadRequest) -> u64 {
+    let db = surroundings(&db.url()).0.db;
+    let mut request = VerifyRequest::new(load.clone(), std::env::temp_dir());
+    request.exact = true;
+    let found = Box::pin(verify(&request, &db, Arc::default())).await.expect("it can be verified");
+    assert_eq!((found.differences(), found.extra), (0, Some(0)), "{found:?}");
+    found.equal
+}
+
+pub(crate) async fn execute(db: &TestDatabase, sql: &str) {
+    db.client().await.batch_execute(sql).await.expect("the statements succeed");
 }

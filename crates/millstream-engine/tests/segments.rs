@@ -1,14 +1,11 @@
 //! Segments that wait: beside readers, under roles with few rights, without their table, and in a stream.
 
-use crate::log::{appending, collection, compacted, waiting};
-use crate::scene::{Files, request, run, schema, stored, surroundings};
-use millstream_engine::limits::{COMPACTION_RECORDED_DOCUMENTS, FRAME_BYTES, MEMORY_BYTES_MIN};
-use millstream_engine::store::{collections, documents, freeze};
+use crate::scene::{Files, appending, collection, compacted, request, run, schema, stored, surroundings, waiting};
+use millstream_engine::limits::{FRAME_BYTES, MEMORY_BYTES_MIN};
 use millstream_engine::{
-    Definition, Error, Event, Layout, LoadRequest, PublishRequest, Stream, Verification, VerifyRequest, compact, load,
-    publish, verify,
+    Error, Event, Layout, LoadRequest, Stream, Verification, VerifyRequest, compact, load, verify,
 };
-use millstream_pg::SessionSettings;
+use millstream_store::{collections, documents};
 use millstream_testkit::{TestDatabase, connect, database, each_build};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -477,53 +474,4 @@ async fn the_shortest_documents_of_a_stream_fill_a_segment_before_they_fill_the_
         assert!(usize::try_from(most).unwrap() <= room, "{most} of {room} documents at {lanes} lanes: {receipt:?}");
         assert!(receipt.finished && receipt.counters.appended >= documents as u64, "{receipt:?}");
     }
-}
-
-#[tokio::test]
-async fn where_a_model_listens_a_group_has_no_more_keys_than_are_recorded() {
-    let db = database().await;
-    let files = Files::new();
-    let client = db.client().await;
-    for (table, groups) in [("heard", vec![2, 2]), ("unheard", vec![4])] {
-        for n in 0..4 {
-            let file = files.write(&format!("{table} {n}"), format!("{{\"id\":\"{n}\",\"value\":{n}}}\n"));
-            run(&db.url(), &appending(table, &[file], 1)).await;
-        }
-        assert_eq!(waiting(&db, table).await, 4);
-        if groups.len() > 1 {
-            let around = surroundings(&db.url()).0;
-            let mut connection = millstream_pg::connect(&around.db, &SessionSettings::control()).await.unwrap();
-            let (collection, model) = (table.parse().unwrap(), "model".parse().unwrap());
-            let wanted = PublishRequest { collection, model, definition: Definition::default() };
-            publish(&mut connection, &schema(), &wanted).await.unwrap();
-        }
-        // Each transaction that drops segments deletes the lines of a group by one statement.
-        let sql = format!(
-            "update millstream.segment set documents = {COMPACTION_RECORDED_DOCUMENTS};
-             drop table if exists public.dropped; create table public.dropped (segments bigint);
-             create or replace function public.counts() returns trigger language plpgsql as
-             $$ begin insert into public.dropped select count(*) from gone; return null; end $$;
-             create or replace trigger counts after delete on millstream.segment referencing old table as gone
-             for each statement execute function public.counts()"
-        );
-        client.batch_execute(&sql).await.unwrap();
-        compacted(&db, table, 2).await.unwrap();
-        let rows = client.query("select segments from public.dropped", &[]).await.unwrap();
-        assert_eq!(rows.iter().map(|row| row.get(0)).collect::<Vec<i64>>(), groups, "{table}");
-        assert_eq!(stored(&db, &format!("public.{table}")).await.len(), 4);
-    }
-}
-
-#[tokio::test]
-async fn nothing_is_frozen_while_it_is_merged() {
-    let db = database().await;
-    let files = Files::new();
-    run(&db.url(), &appending("merging", &[files.write("a", "{\"id\":\"a\",\"value\":1}\n")], 10)).await;
-    let (mut client, other) = (db.client().await, db.client().await);
-    let found = collection(&client, "merging").await;
-    let lock = "select pg_advisory_lock(x'6d736c63'::int, $1)";
-    other.execute(lock, &[&found.table_oid.cast_signed()]).await.unwrap();
-    let refused = freeze(&mut client, &schema(), &found).await.expect_err("it is being compacted");
-    assert!(matches!(refused, Error::CompactionBusy { .. }), "{refused}");
-    drop(other);
 }

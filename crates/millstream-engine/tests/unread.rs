@@ -1,8 +1,8 @@
 //! Loads that end before they have read a document leave nothing behind, and none is in another's way.
 
 use crate::scene::{Files, Told, request, run, schema, surroundings};
-use millstream_engine::store::loads;
 use millstream_engine::{Error, Event, LoadRequest, Outcome, StopReason, load};
+use millstream_store::loads;
 use millstream_testkit::{TestDatabase, each_build};
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! Versions in mode `newest`: by which type they are compared, from the first load on.
 
 use crate::scene::{Files, request, run, schema, surroundings};
-use millstream_engine::store::{Schema, load_lock_keys};
 use millstream_engine::{Error, Event, LoadRequest, Mode, Stream, VerifyRequest, load, verify};
 use millstream_model::Counters;
 use millstream_pg::{ConnInfo, Environment};
+use millstream_store::{Schema, load_lock_keys};
 use millstream_testkit::{TestDatabase, database, each_build};
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,7 +163,7 @@ async fn an_older_schema_tells_the_type_by_its_tombstones() {
     each_build(async |db| {
         let (client, schema, files) = (db.client().await, Schema::new("older"), Files::new());
         for step in ["schema.sql", "schema_2.sql", "schema_3.sql"] {
-            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store").join(step);
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../millstream-store/src").join(step);
             let sql = std::fs::read_to_string(path).unwrap();
             client.batch_execute(&schema.sql(&sql)).await.unwrap();
         }

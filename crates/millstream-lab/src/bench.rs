@@ -17,6 +17,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use tempfile::TempDir;
 
+/// Stands for the name of the table in a definition.
+pub(crate) const TABLE: &str = "the_table";
+
 /// Variables that would lead a subject to another database or schema.
 const VARIABLES: &[&str] = &["MILLSTREAM_DB", "DATABASE_URL", "MILLSTREAM_SCHEMA"];
 

@@ -1,10 +1,8 @@
 //! Columns of a report: what each shows of a line, and what it means.
 
-use crate::report::Line;
+use crate::limits::MEBIBYTE;
+use crate::line::Line;
 use crate::spread::Spread;
-
-/// Bytes of the unit in which memory is shown.
-pub(crate) const MEBIBYTE: f64 = 1_048_576.0;
 
 /// A column beside the rate.
 #[derive(Debug, Clone, Copy)]

@@ -4,22 +4,14 @@ use crate::document;
 use crate::error::Error;
 use crate::limits::{COPY_MESSAGE_BYTES, DOCUMENTS_FEWEST, DOCUMENTS_MIN, LARGE_BYTES_FACTOR_MAX};
 use fastrand::Rng;
+use millstream_pg::copy;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Signature, flags and extension length (PostgreSQL manual, COPY, "Binary Format").
-const COPY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
-
-/// What ends a binary COPY stream.
-const COPY_END: [u8; 2] = (-1_i16).to_be_bytes();
-
-/// Version byte in front of the JSON text of a binary jsonb value (`jsonb_recv`).
-const JSONB_VERSION: u8 = 1;
-
 /// Columns of the table: the key, `doc`.
-const COLUMNS: i16 = 2;
+const COLUMNS: usize = 2;
 
 /// How the keys of a data set arrive in its first wave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,7 +107,7 @@ impl DataSet {
         }
         let failed = || Error::io("write", dir);
         for file in &mut files {
-            file.write_all(COPY_HEADER).map_err(failed())?;
+            file.write_all(copy::HEADER).map_err(failed())?;
         }
         let mut document = Vec::with_capacity(self.document_bytes);
         let mut row = Vec::new();
@@ -127,7 +119,7 @@ impl DataSet {
             files[at % usize::from(streams)].write_all(&row).map_err(failed())?;
         }
         for file in &mut files {
-            file.write_all(&COPY_END).and_then(|()| file.flush()).map_err(failed())?;
+            file.write_all(&copy::END).and_then(|()| file.flush()).map_err(failed())?;
         }
         Ok(paths)
     }
@@ -158,12 +150,9 @@ impl DataSet {
 }
 
 fn put_copy_row(out: &mut Vec<u8>, key: &str, document: &[u8]) {
-    let len = |bytes: usize| i32::try_from(bytes).expect("documents are far below 2 GiB").to_be_bytes();
-    out.extend(COLUMNS.to_be_bytes());
-    out.extend(len(key.len()));
-    out.extend(key.as_bytes());
-    out.extend(len(document.len() + 1));
-    out.push(JSONB_VERSION);
+    copy::begin_row(out, COLUMNS);
+    copy::put_column(out, key.as_bytes());
+    copy::begin_jsonb(out, document.len());
     out.extend(document);
 }
 
@@ -213,13 +202,13 @@ mod tests {
         let paths = set.write_copy_streams(2, dir.path()).unwrap();
         for (stream, path) in paths.iter().enumerate() {
             let bytes = std::fs::read(path).unwrap();
-            let mut rest = bytes.strip_prefix(COPY_HEADER).unwrap();
+            let mut rest = bytes.strip_prefix(copy::HEADER).unwrap();
             for line in lines.iter().skip(stream).step_by(2) {
                 let mut row = Vec::new();
                 put_copy_row(&mut row, &id(line), line.as_bytes());
                 rest = rest.strip_prefix(&row[..]).unwrap();
             }
-            assert_eq!(rest, COPY_END);
+            assert_eq!(rest, copy::END);
         }
     }
 }

@@ -1,19 +1,16 @@
 //! What killed runs have left on the server: a run holds a lock while it lives, the next one drops what nobody holds.
 
 use crate::error::Error;
+use millstream_pg::advisory::LAB;
 use millstream_pg::quote_identifier;
 use tokio_postgres::Client;
 
 /// Beginning of the names of a run's schemas; eight hexadecimal digits follow.
 pub(crate) const PREFIX: &str = "millstream_lab_";
 
-/// First half of the advisory locks of all runs ("mlab"); the other is the number in the name.
-const LOCK_CLASS: i32 = 0x6d6c_6162;
-
 /// Says that the run with this schema lives, until the session ends.
 pub(crate) async fn claim(client: &Client, schema: &str) -> Result<(), Error> {
-    client.execute("select pg_catalog.pg_advisory_lock($1, $2)", &[&LOCK_CLASS, &number(schema)]).await?;
-    Ok(())
+    Ok(LAB.of(number(schema)).lock(client).await?)
 }
 
 /// Drops the schemas of runs that are dead, and returns their names.
@@ -21,12 +18,11 @@ pub(crate) async fn clear(client: &Client) -> Result<Vec<String>, Error> {
     let mut dropped = Vec::new();
     for row in client.query(include_str!("debris.sql"), &[]).await? {
         let schema: String = row.get(0);
-        let key: [&(dyn tokio_postgres::types::ToSql + Sync); 2] = [&LOCK_CLASS, &number(&schema)];
-        let dead = client.query_one("select pg_catalog.pg_try_advisory_lock($1, $2)", &key).await?;
-        if dead.get(0) {
+        let lock = LAB.of(number(&schema));
+        if lock.try_lock(client).await? {
             let drop = format!("drop schema if exists {} cascade", quote_identifier(&schema));
             let done = client.batch_execute(&drop).await;
-            client.execute("select pg_catalog.pg_advisory_unlock($1, $2)", &key).await?;
+            lock.unlock(client).await?;
             done?;
             dropped.push(schema);
         }

@@ -1,10 +1,10 @@
 //! Doubts: what a record itself says against its numbers, printed beside them.
 
 use crate::data_set::DataSet;
+use crate::durability::mark;
 use crate::record::Record;
 use crate::sample::{Sample, number};
 use crate::spread::Spread;
-use crate::text::mark;
 
 /// Rounds below which a spread is chance.
 const ROUNDS_ENOUGH: u32 = 3;

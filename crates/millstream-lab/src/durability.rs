@@ -31,3 +31,10 @@ impl Durability {
         *self == Self::default()
     }
 }
+
+/// What tells durabilities and networks apart; the usual ones go without saying.
+pub(crate) fn mark(durability: Durability, round_trip_ms: Option<u32>) -> String {
+    let durability = if durability.is_default() { String::new() } else { format!(", {}", durability.name()) };
+    let network = round_trip_ms.map_or_else(String::new, |ms| format!(", {ms} ms"));
+    durability + &network
+}

@@ -85,3 +85,6 @@ const _: () = assert!(LOOK_MS < CHILDREN_LOOK_MS);
 const _: () = assert!(DOCUMENTS_FEWEST < DOCUMENTS_MIN && DOCUMENTS_MIN < DOCUMENTS_FEW_MAX);
 const _: () = assert!(GROWN_ROWS_MIN * 2 < DOCUMENTS_MAX);
 const _: () = assert!(DOCUMENTS_MIN < SAMPLE_DOCUMENTS && SAMPLE_DOCUMENTS < DOCUMENTS_MAX);
+
+/// Bytes of the unit in which memory is shown.
+pub(crate) const MEBIBYTE: f64 = 1_048_576.0;

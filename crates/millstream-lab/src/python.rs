@@ -2,8 +2,8 @@
 
 use crate::bench::{Bench, complaint};
 use crate::error::Error;
+use crate::found::Found;
 use crate::process;
-use crate::tool::Found;
 use std::path::Path;
 use std::process::Command;
 

@@ -1,11 +1,11 @@
 //! Tables that stand: made once, for subjects that only read.
 
 use crate::bench::Bench;
+use crate::bench::TABLE;
 use crate::data_set::DataSet;
 use crate::error::Error;
-use crate::experiment::{Experiment, Phase};
 use crate::limits::VALUES;
-use crate::subject::TABLE;
+use crate::phase::Phase;
 use millstream_pg::Connection;
 
 /// The key's column that has few values, and comes first.
@@ -39,9 +39,9 @@ pub(crate) async fn make(bench: &Bench, control: &Connection, set: &DataSet, pha
     Ok(())
 }
 
-/// Drops the tables of an experiment.
-pub(crate) async fn remove(bench: &Bench, control: &Connection, experiment: &Experiment) -> Result<(), Error> {
-    for phase in experiment.phases {
+/// Drops the tables of these phases.
+pub(crate) async fn remove(bench: &Bench, control: &Connection, phases: &[Phase]) -> Result<(), Error> {
+    for phase in phases {
         control.client.batch_execute(&format!("drop table {}", bench.quoted(&name(phase)))).await?;
     }
     Ok(())

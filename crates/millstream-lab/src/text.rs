@@ -1,10 +1,11 @@
 //! A report as text: plain tables that fit a terminal, goals, conditions, doubts and what the columns mean.
 
 use crate::column::{Column, between, rate, short};
-use crate::durability::Durability;
+use crate::durability::mark;
 use crate::experiment::Experiment;
 use crate::goal::Reached;
-use crate::report::{Line, Report, Section};
+use crate::line::Line;
+use crate::report::{Report, Section};
 use crate::sample::number;
 use crate::spread::Spread;
 use crate::subject::Subject;
@@ -182,13 +183,6 @@ fn wrap(f: &mut Formatter<'_>, mark: &str, text: &str) -> Result {
         empty = false;
     }
     writeln!(f, "{line}")
-}
-
-/// What tells durabilities and networks apart; the usual ones go without saying.
-pub(crate) fn mark(durability: Durability, round_trip_ms: Option<u32>) -> String {
-    let durability = if durability.is_default() { String::new() } else { format!(", {}", durability.name()) };
-    let network = round_trip_ms.map_or_else(String::new, |ms| format!(", {ms} ms"));
-    durability + &network
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use crate::bench::Bench;
 use crate::error::Error;
+use crate::found::Found;
 use crate::process;
 use crate::python;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::process::Command;
 
@@ -19,13 +20,6 @@ pub(crate) struct Tool {
 
 type Find = for<'a> fn(&'a Bench, &'a mut dyn FnMut(&str)) -> Finding<'a>;
 type Finding<'a> = Pin<Box<dyn Future<Output = Result<Found, Error>> + 'a>>;
-
-/// Where a program is and what it says of itself.
-#[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) program: PathBuf,
-    pub(crate) version: String,
-}
 
 /// PostgreSQL's own client.
 pub(crate) const PSQL: Tool = Tool { name: "psql", find: |bench, _| Box::pin(psql(bench)) };

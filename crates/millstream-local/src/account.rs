@@ -139,12 +139,12 @@ fn create(name: &str) -> String {
             "--user-group",
             "--no-create-home",
             "--home-dir",
-            crate::home::ROOT_HOME,
+            crate::limits::ROOT_HOME,
             "--shell",
             "/usr/sbin/nologin",
             name,
         ],
-        &["adduser", "-S", "-D", "-H", "-h", crate::home::ROOT_HOME, "-s", "/sbin/nologin", name],
+        &["adduser", "-S", "-D", "-H", "-h", crate::limits::ROOT_HOME, "-s", "/sbin/nologin", name],
     ];
     let mut tried = Vec::new();
     for words in commands {

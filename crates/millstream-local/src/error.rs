@@ -196,7 +196,7 @@ impl Error {
             Self::Unreachable { account, .. } => format!(
                 "let the account {account} enter every directory on the way, or choose another \
                  place; as root the default is {}",
-                crate::home::ROOT_HOME
+                crate::limits::ROOT_HOME
             ),
             Self::Account { .. } => "create one with: useradd --system millstream; or run as a \
                                      normal user; or use another server with --db URL"

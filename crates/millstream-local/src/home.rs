@@ -2,15 +2,12 @@
 
 use crate::account::Account;
 use crate::error::Error;
+use crate::limits::ROOT_HOME;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-
-/// Home of the server when we are root: root's own home cannot be reached by the account that
-/// runs the server.
-pub const ROOT_HOME: &str = "/var/lib/millstream";
 
 /// Environment variable that names another home.
 pub const HOME_VARIABLE: &str = "MILLSTREAM_HOME";
@@ -88,6 +85,20 @@ impl Home {
     /// Directory of the unix socket.
     pub(crate) fn socket_dir(&self) -> PathBuf {
         self.dir.join("run")
+    }
+
+    /// Major version of the data directory; `None` if there is none yet, or an empty one.
+    pub(crate) fn data_major(&self) -> Result<Option<String>, Error> {
+        let data = self.data();
+        let file = data.join("PG_VERSION");
+        match fs::read_to_string(&file) {
+            Ok(text) => return Ok(Some(text.trim().to_owned())),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) if error.kind() == ErrorKind::NotADirectory => return Err(Error::NotData { data }),
+            Err(error) => return Err(Error::io("read", &file)(error)),
+        }
+        let holds_something = fs::read_dir(&data).is_ok_and(|mut entries| entries.next().is_some());
+        if holds_something { Err(Error::NotData { data }) } else { Ok(None) }
     }
 
     /// Makes the directory if it is missing: open to the account that runs the server when we are

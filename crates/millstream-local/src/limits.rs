@@ -61,3 +61,7 @@ const _: () = assert!(SOURCE_ANSWER_SECONDS_MAX < DOWNLOAD_SECONDS_MAX);
 const _: () = assert!(PORT_FIRST.checked_add(PORTS).is_some());
 const _: () = assert!(LOCK_SECONDS_MAX > START_SECONDS_MAX && LOCK_SECONDS_MAX > STOP_SECONDS_MAX);
 const _: () = assert!(PROGRESS_SECONDS <= ORPHAN_SECONDS_MAX);
+
+/// Home of the server when we are root: root's own home cannot be reached by the account that
+/// runs the server.
+pub const ROOT_HOME: &str = "/var/lib/millstream";

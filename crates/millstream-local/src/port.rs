@@ -47,12 +47,16 @@ mod tests {
     fn the_remembered_port_comes_first_unless_it_is_busy() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home { dir: dir.path().to_owned() };
-        let busy = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = busy.local_addr().unwrap().port();
-        Ports::of(&home).remember(port, &mut |_| {}).unwrap();
-        assert_ne!(Ports::of(&home).next_free(), Some(port));
-        drop(busy);
-        assert_eq!(Ports::of(&home).next_free(), Some(port));
+        // Another process may take a port in the moment in which it is free.
+        let first_once_free = (0..5).any(|_| {
+            let busy = TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = busy.local_addr().unwrap().port();
+            Ports::of(&home).remember(port, &mut |_| {}).unwrap();
+            assert_ne!(Ports::of(&home).next_free(), Some(port));
+            drop(busy);
+            Ports::of(&home).next_free() == Some(port)
+        });
+        assert!(first_once_free);
         fs::write(home.port(), "nonsense").unwrap();
         assert!(Ports::of(&home).next_free().unwrap() >= PORT_FIRST);
     }

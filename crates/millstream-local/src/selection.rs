@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::home::Home;
 use crate::installation::{Installation, Origin, PostgresBin, installed};
 use crate::limits::MAJOR_DOWNLOADED;
-use crate::server::{LocalOptions, data_major};
+use crate::options::LocalOptions;
 
 /// The installation to start with.
 pub(crate) async fn installation(
@@ -15,7 +15,7 @@ pub(crate) async fn installation(
     account: &Account,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Installation, Error> {
-    let data = data_major(home)?;
+    let data = home.data_major()?;
     let wanted = data.as_deref();
     let found = match &options.postgres_bin {
         PostgresBin::Dir(dir) => vec![Installation::open(dir, Origin::Installed, account)?],

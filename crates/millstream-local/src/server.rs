@@ -5,10 +5,11 @@ use crate::cluster::{self, ROLE};
 use crate::error::Error;
 use crate::facts::disk_free_bytes;
 use crate::home::Home;
-use crate::installation::{Installation, PostgresBin};
+use crate::installation::Installation;
 use crate::limits::{LOG_BYTES_MAX, POLL, PORTS, PROGRESS_SECONDS, START_SECONDS_MAX, STOP_SECONDS_MAX};
 use crate::lock::Lock;
 use crate::log;
+use crate::options::LocalOptions;
 use crate::port::Ports;
 use crate::postmaster::{self, Phase, PidFile};
 use crate::process;
@@ -18,15 +19,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 use tokio::process::Command;
-
-/// What the caller chooses.
-#[derive(Debug, Clone, Default)]
-pub struct LocalOptions {
-    /// Where the server lives, if not in the usual place (see [`Home::choose`]).
-    pub home: Option<PathBuf>,
-    /// Which PostgreSQL to use.
-    pub postgres_bin: PostgresBin,
-}
 
 /// A server that takes connections.
 #[derive(Clone, PartialEq, Eq)]
@@ -110,7 +102,7 @@ async fn start_unless_stopped(
         return Ok(None);
     }
     let installation = selection::installation(options, home, &account, progress).await?;
-    if data_major(home)?.is_none() {
+    if home.data_major()?.is_none() {
         cluster::create(home, &installation, &account, progress).await?;
     }
     postmaster::tidy_up(&account, home, progress).await?;
@@ -132,7 +124,7 @@ async fn start_unless_stopped(
 /// [`Error::Stop`] if it takes too long.
 pub async fn stop(options: &LocalOptions, progress: &mut dyn FnMut(&str)) -> Result<bool, Error> {
     let home = Home::choose(options.home.as_deref())?;
-    if data_major(&home)?.is_none() {
+    if home.data_major()?.is_none() {
         return Ok(false);
     }
     let account = account(&home)?;
@@ -160,7 +152,7 @@ pub async fn stop(options: &LocalOptions, progress: &mut dyn FnMut(&str)) -> Res
 /// What keeps one from looking.
 pub fn status(options: &LocalOptions) -> Result<Status, Error> {
     let home = Home::choose(options.home.as_deref())?;
-    let major = data_major(&home)?;
+    let major = home.data_major()?;
     let mut status =
         Status { data: home.data(), log: home.log(), home: home.dir.clone(), major, phase: None, running: None };
     if status.major.is_some() {
@@ -232,20 +224,6 @@ fn account(home: &Home) -> Result<Account, Error> {
     if fs::symlink_metadata(&data).is_ok() { Account::owner_of(&data) } else { Account::for_server() }
 }
 
-/// Major version of the data directory; `None` if there is none yet, or an empty one.
-pub(crate) fn data_major(home: &Home) -> Result<Option<String>, Error> {
-    let data = home.data();
-    let file = data.join("PG_VERSION");
-    match fs::read_to_string(&file) {
-        Ok(text) => return Ok(Some(text.trim().to_owned())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Err(Error::NotData { data }),
-        Err(error) => return Err(Error::io("read", &file)(error)),
-    }
-    let holds_something = fs::read_dir(&data).is_ok_and(|mut entries| entries.next().is_some());
-    if holds_something { Err(Error::NotData { data }) } else { Ok(None) }
-}
-
 /// The server, if it takes connections.
 fn running(home: &Home, account: &Account) -> Result<Option<Running>, Error> {
     let server = postmaster::alive(account, &home.data())?.filter(PidFile::is_ready);
@@ -262,7 +240,7 @@ fn connected(home: &Home, server: PidFile) -> Result<Running, Error> {
         port,
         socket_dir: socket_dir.map(PathBuf::from),
         bin: bin_in_use(&data),
-        major: data_major(home)?.unwrap_or_default(),
+        major: home.data_major()?.unwrap_or_default(),
         log: home.log(),
         password: password.trim().to_owned(),
         data,

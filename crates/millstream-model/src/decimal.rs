@@ -11,8 +11,8 @@
 //!
 //! No document has one of the last two or -Infinity; a table may.
 
-use crate::key_bytes::put_i32;
 use crate::limits::{NUMERIC_FRACTION_DIGITS_MAX, NUMERIC_INTEGER_DIGITS_MAX};
+use crate::ordered::put_i32;
 use bytes::BufMut;
 
 const NEGATIVE: u8 = 0;

@@ -16,6 +16,7 @@
 //! sorting and folding need not know the types.
 
 use crate::key_type::Shape;
+pub use crate::ordered::put_i32;
 use crate::{KeyType, date, decimal};
 use bytes::BufMut;
 
@@ -34,12 +35,6 @@ pub fn put_text(text: &[u8], key: &mut Vec<u8>) {
 #[inline]
 pub fn put_i64(value: i64, key: &mut Vec<u8>) {
     key.extend_from_slice(&(value ^ i64::MIN).to_be_bytes());
-}
-
-/// Appends an integer, or the days of a date.
-#[inline]
-pub fn put_i32(value: i32, key: &mut Vec<u8>) {
-    key.extend_from_slice(&(value ^ i32::MIN).to_be_bytes());
 }
 
 /// Appends a smallint.

@@ -1,8 +1,9 @@
 //! A key as it is typed: `[COLUMN=]PATH[:TYPE][,..]`.
 
 use crate::KeyType;
-use crate::key::{KeyError, check_columns, path_text};
+use crate::key_error::{KeyError, check_columns};
 use crate::limits::KEY_PATH_SEGMENTS_MAX;
+use crate::path_text::path_text;
 
 /// A key column as asked for: the type may still be open.
 #[derive(Debug, Clone, PartialEq, Eq)]

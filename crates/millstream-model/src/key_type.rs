@@ -1,6 +1,5 @@
 //! The types a key column can have.
 
-use crate::KeyError;
 use serde::{Deserialize, Serialize};
 
 /// Type of a key column, and where a document may spell its values in several ways, which one.
@@ -39,6 +38,14 @@ pub enum KeyType {
     /// `boolean`.
     Boolean,
 }
+
+/// Not a type that a key column can have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "\"{0}\" is not a key type: expected one of {names}; put a name that holds ':' in double quotes",
+    names = KeyType::names()
+)]
+pub struct KeyTypeError(String);
 
 /// How the values of a type are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,10 +187,10 @@ impl KeyType {
 }
 
 impl std::str::FromStr for KeyType {
-    type Err = KeyError;
+    type Err = KeyTypeError;
 
     /// Takes SQL's names and common short ones, in any case.
-    fn from_str(text: &str) -> Result<Self, KeyError> {
+    fn from_str(text: &str) -> Result<Self, KeyTypeError> {
         let wanted = text.trim();
         let named = |name: &str| {
             TYPE_NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|&(_, key_type)| key_type)
@@ -195,14 +202,14 @@ impl std::str::FromStr for KeyType {
             _ => None,
         };
         let of_length = || wanted.strip_suffix(')').and_then(|text| text.split_once('(')).and_then(varchar);
-        named(wanted).or_else(of_length).ok_or_else(|| KeyError::Type(wanted.to_owned()))
+        named(wanted).or_else(of_length).ok_or_else(|| KeyTypeError(wanted.to_owned()))
     }
 }
 
 impl TryFrom<String> for KeyType {
-    type Error = KeyError;
+    type Error = KeyTypeError;
 
-    fn try_from(text: String) -> Result<Self, KeyError> {
+    fn try_from(text: String) -> Result<Self, KeyTypeError> {
         text.parse()
     }
 }
@@ -257,7 +264,7 @@ mod tests {
             "timestamptz:",
             "date:epoch",
         ] {
-            assert_eq!(name.parse::<KeyType>(), Err(KeyError::Type(name.to_owned())));
+            assert_eq!(name.parse::<KeyType>(), Err(KeyTypeError(name.to_owned())));
         }
     }
 }

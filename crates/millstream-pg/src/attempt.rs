@@ -8,7 +8,8 @@ use tokio_postgres::config::{ChannelBinding as DriverBinding, SslMode as DriverM
 
 use crate::connection::{Connection, ServerFacts};
 use crate::conninfo::{Address, ChannelBinding, ConnInfo, Host, SslMode, TargetSession};
-use crate::error::{self, Error, ErrorKind};
+use crate::error::{self, Error};
+use crate::kind::ErrorKind;
 use crate::session::SessionSettings;
 use crate::{sqlstate, tls};
 

@@ -7,8 +7,9 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
 use crate::conninfo::Host;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::identifier::quote_identifier;
+use crate::kind::ErrorKind;
 use crate::limits;
 use crate::session::SessionSettings;
 

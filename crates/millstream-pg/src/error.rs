@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 use std::io;
 
+use crate::kind::ErrorKind;
 use crate::sqlstate;
 
 /// Every failure of this crate.
@@ -76,75 +77,6 @@ pub enum Error {
         message: String,
     },
 }
-
-/// What a failure means for the program that met it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ErrorKind {
-    /// Nobody answers: refused, no route, unknown host, timeout while connecting.
-    Unreachable,
-    /// The connection was lost, or the server is starting or stopping.
-    Transient,
-    /// Chosen as the victim of a deadlock.
-    Deadlock,
-    /// Could not be serialized against a concurrent transaction.
-    Serialization,
-    /// A lock or object was in use for too long.
-    Busy,
-    /// No connection slot is free.
-    TooManyConnections,
-    /// The server had no memory for it.
-    OutOfMemory,
-    /// The server takes no writes: a standby, or a failover under way.
-    ReadOnly,
-    /// Cancelled: statement timeout, or somebody's request.
-    Cancelled,
-    /// The data was refused: a value, a constraint, a trigger.
-    DataRefused,
-    /// A right is missing.
-    Rights,
-    /// A database, schema, table or column is not there.
-    NotFound,
-    /// An object of that name is there already.
-    Exists,
-    /// The server's disk, or its temporary file limit, is full.
-    DiskFull,
-    /// Another run owns the load.
-    Fenced,
-    /// User, password or `pg_hba.conf`.
-    Auth,
-    /// No TLS, or a certificate that does not convince.
-    Tls,
-    /// A setting, the database's encoding, the server's version, a pooler between.
-    Config,
-    /// The server reports damage or an input/output error of its own.
-    ServerFault,
-    /// Our mistake.
-    Bug,
-}
-
-/// Every kind, in the order above.
-pub const ERROR_KINDS: &[ErrorKind] = &[
-    ErrorKind::Unreachable,
-    ErrorKind::Transient,
-    ErrorKind::Deadlock,
-    ErrorKind::Serialization,
-    ErrorKind::Busy,
-    ErrorKind::TooManyConnections,
-    ErrorKind::OutOfMemory,
-    ErrorKind::ReadOnly,
-    ErrorKind::Cancelled,
-    ErrorKind::DataRefused,
-    ErrorKind::Rights,
-    ErrorKind::NotFound,
-    ErrorKind::Exists,
-    ErrorKind::DiskFull,
-    ErrorKind::Fenced,
-    ErrorKind::Auth,
-    ErrorKind::Tls,
-    ErrorKind::Config,
-    ErrorKind::ServerFault,
-    ErrorKind::Bug,
-];
 
 impl Error {
     /// A wrong setting, without hint.
@@ -282,6 +214,7 @@ pub(crate) fn io_cause(error: &tokio_postgres::Error) -> Option<&io::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kind::ERROR_KINDS;
 
     #[test]
     fn messages_follow_the_house_style() {

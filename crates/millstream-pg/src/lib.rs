@@ -1,13 +1,15 @@
 //! PostgreSQL for Millstream: connecting, catalog, binary COPY, error kinds.
 
+pub mod advisory;
 mod attempt;
 pub mod catalog;
 mod connection;
 mod conninfo;
+pub mod copy;
 mod error;
 mod hash;
 mod identifier;
-pub mod index;
+mod kind;
 pub mod limits;
 mod pooler;
 mod retry;
@@ -21,9 +23,10 @@ pub use conninfo::{
     Address, ChannelBinding, ClientCertificate, ConnInfo, Environment, Host, Keepalives, Secret, SslMode,
     TargetSession, TlsRoot, TlsSettings, TlsVersion,
 };
-pub use error::{ERROR_KINDS, Error, ErrorKind};
+pub use error::Error;
 pub use hash::hash_text;
 pub use identifier::{quote_identifier, quote_literal, quote_qualified};
+pub use kind::{ERROR_KINDS, ErrorKind};
 pub use pooler::ensure_session_pooling;
 pub use retry::{Failures, retry_delay};
 pub use session::SessionSettings;

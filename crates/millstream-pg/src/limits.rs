@@ -39,11 +39,5 @@ pub const POOLER_ROUNDS: usize = 4;
 /// Longest wait for an answer in that search, in seconds.
 pub const POOLER_TIMEOUT_S: u64 = 10;
 
-/// Conditions of one reading of a table that are compared with its indexes.
-pub const EXPLAINED_CONDITIONS_MAX: usize = 16;
-
-/// Indexes of a table that a query is compared with.
-pub const EXPLAINED_INDEXES_MAX: usize = 256;
-
 const _: () = assert!(IDLE_IN_TRANSACTION_TIMEOUT_S > LOCK_TIMEOUT_S);
 const _: () = assert!(POOLER_ROUNDS >= 2, "a pooler that rotates its servers shows itself in the second round");

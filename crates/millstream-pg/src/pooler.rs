@@ -6,7 +6,8 @@ use tokio::time::timeout;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use crate::connection::Connection;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
+use crate::kind::ErrorKind;
 use crate::limits;
 
 /// Proves with two open sessions that each keeps its backend from one transaction to the next.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::ErrorKind;
+use crate::kind::ErrorKind;
 
 /// How long to wait before trying again after the `attempt`th failure in a row (counted from 1), or `None` when it is
 /// time to give up or trying again cannot help.
@@ -76,7 +76,7 @@ fn delay(attempt: u32, kind: ErrorKind, random: f64) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ERROR_KINDS;
+    use crate::kind::ERROR_KINDS;
 
     /// The longest a run may wait in all, whatever the dice say.
     const PATIENCE_MAX: Duration = Duration::from_secs(400);

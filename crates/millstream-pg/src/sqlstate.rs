@@ -1,6 +1,6 @@
 //! What a SQLSTATE means for a loader: one list from code or class to kind.
 
-use crate::error::ErrorKind;
+use crate::kind::ErrorKind;
 
 /// What a SQLSTATE means.
 ///

@@ -3,7 +3,6 @@
 mod catalog;
 mod errors;
 mod hash;
-mod index;
 mod login;
 mod pooler;
 mod session;

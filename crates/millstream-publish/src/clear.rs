@@ -1,10 +1,11 @@
 //! Removing a generation that is not shown any more, as soon as nobody can see it.
 
-use super::lock::{BUILD_LOCK_CLASS, MODEL_LOCK_CLASS, lock_exclusively};
-use super::storage::Storage;
 use crate::error::Error;
-use crate::failpoint;
 use crate::limits::{LOCK_PAUSE_MIN, VACUUM_HELD_WAIT};
+use crate::lock::lock_exclusively;
+use crate::storage::Storage;
+use millstream_failpoint as failpoint;
+use millstream_pg::advisory::{BUILD, MODEL};
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
@@ -12,7 +13,7 @@ use tokio_postgres::Client;
 /// until `patience` is over. Returns false when readers never let it.
 ///
 /// The client must not be in a transaction.
-pub(super) async fn clear(client: &Client, stale: &[(&Storage<'_>, i16)], patience: Duration) -> Result<bool, Error> {
+pub(crate) async fn clear(client: &Client, stale: &[(&Storage<'_>, i16)], patience: Duration) -> Result<bool, Error> {
     let deadline = Instant::now() + patience;
     let (mut there, mut attached, mut filled) = (Vec::new(), Vec::new(), false);
     for (storage, generation) in stale {
@@ -47,8 +48,8 @@ pub(super) async fn clear(client: &Client, stale: &[(&Storage<'_>, i16)], patien
 /// transactions as well.
 async fn older_are_gone(client: &Client, deadline: Instant) -> Result<bool, Error> {
     let sql = include_str!("open_transactions.sql")
-        .replace("{model_class}", &MODEL_LOCK_CLASS.to_string())
-        .replace("{build_class}", &BUILD_LOCK_CLASS.to_string());
+        .replace("{model_class}", &MODEL.class().to_string())
+        .replace("{build_class}", &BUILD.class().to_string());
     let open: Vec<String> = client.query_one(&sql, &[]).await?.get(0);
     let sql = "select not exists (select from pg_catalog.pg_locks \
                where locktype = 'virtualxid' and virtualtransaction = any ($1))";

@@ -1,13 +1,13 @@
 //! The document of which a model's expressions cannot be computed.
 
-use super::definition::Derivation;
+use crate::definition::Derivation;
 use crate::error::Error;
 use millstream_pg::ErrorKind;
 use tokio_postgres::Client;
 
 /// The key of the first document, as it lies in the table, for which the rows cannot be derived; `None` where all can.
 /// Reads about twice the table: it is halved by blocks until one is left, which is read row by row.
-pub(super) async fn culprit(client: &Client, derivation: &Derivation) -> Result<Option<String>, Error> {
+pub(crate) async fn culprit(client: &Client, derivation: &Derivation) -> Result<Option<String>, Error> {
     let table = derivation.table();
     let sql = "select (pg_catalog.pg_relation_size($1::text::pg_catalog.regclass) \
                / pg_catalog.current_setting('block_size')::bigint)::bigint";

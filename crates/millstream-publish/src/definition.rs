@@ -1,69 +1,8 @@
 //! What a read model is made of, and the SQL that derives its rows from the collection's.
 
-use crate::error::Error;
-use millstream_model::{KeyColumn, KeyRequest};
+use millstream_model::KeyColumn;
 use millstream_pg::{quote_identifier, quote_literal};
-use serde::{Deserialize, Serialize};
-
-/// A read model as asked for, beside the key, which every model has.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Definition {
-    /// Columns of their own for values in the documents.
-    pub columns: Vec<Column>,
-    /// What follows `create index on TABLE`, one entry per index.
-    pub indexes: Vec<String>,
-    /// Rows of the collection for which this SQL condition is not true are left out.
-    pub condition: Option<String>,
-    /// A SQL select list in place of `doc`.
-    pub select: Option<String>,
-    /// Whether it is a materialized view of PostgreSQL's own.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub materialized: bool,
-}
-
-impl Definition {
-    /// Whether both give the same rows and columns, whatever the indexes.
-    pub(super) fn has_rows_of(&self, other: &Self) -> bool {
-        let columns = |definition: &Self| {
-            let mut columns = definition.columns.clone();
-            columns.sort_by(|a, b| a.name.cmp(&b.name));
-            columns
-        };
-        (columns(self), &self.condition, &self.select) == (columns(other), &other.condition, &other.select)
-    }
-}
-
-/// A value of the documents as a column of a type.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Column {
-    /// Its name.
-    pub name: String,
-    /// Its type, as in SQL.
-    pub type_name: String,
-    /// Where the value is found, as for `#>>`.
-    pub path: Vec<String>,
-}
-
-impl std::str::FromStr for Column {
-    type Err = Error;
-
-    /// Reads `NAME:TYPE=PATH`; the path as in a key.
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let wrong = |problem: &str| Error::Request {
-            problem: format!("\"{text}\" is no column: {problem}"),
-            hint: "write it as NAME:TYPE=PATH, as in price:numeric=offer.price".into(),
-        };
-        let (left, path) = text.split_once('=').ok_or_else(|| wrong("it has no path"))?;
-        let (name, type_name) = left.split_once(':').ok_or_else(|| wrong("it has no type"))?;
-        let mut requests = KeyRequest::parse_paths(path).map_err(|error| wrong(&error.to_string()))?;
-        match (requests.pop(), requests.is_empty()) {
-            (Some(KeyRequest { path, key_type: None, .. }), true) if !name.is_empty() && !type_name.is_empty() => {
-                Ok(Self { name: name.to_owned(), type_name: type_name.to_owned(), path })
-            }
-            _ => Err(wrong("name, type and one path are needed")),
-        }
-    }
-}
+use millstream_store::{Column, Definition};
 
 /// Types of PostgreSQL's own, as they are written.
 const OWN_TYPES: &[&str] = &[
@@ -104,41 +43,39 @@ const OWN_TYPES: &[&str] = &[
     "varchar",
 ];
 
-impl Column {
-    /// The value's text in a document.
-    pub(super) fn text(&self) -> String {
-        let path: Vec<String> = self.path.iter().map(|segment| quote_literal(segment)).collect();
-        format!("(stored.doc operator(pg_catalog.#>>) array[{}]::text[])", path.join(","))
-    }
+/// The text of a column's value in a document.
+pub(crate) fn text(column: &Column) -> String {
+    let path: Vec<String> = column.path.iter().map(|segment| quote_literal(segment)).collect();
+    format!("(stored.doc operator(pg_catalog.#>>) array[{}]::text[])", path.join(","))
+}
 
-    /// Whether only an exception tells that a text is no value of the type, which takes a function. So it is before
-    /// PostgreSQL 16, and in a materialized view for types beside PostgreSQL's own, which are not found by their names
-    /// where it is refreshed.
-    pub(super) fn needs_caster(&self, version_num: i32, materialized: bool) -> bool {
-        let mut words = self.type_name.to_ascii_lowercase();
-        while let Some((open, close)) = words.find('(').zip(words.find(')')).filter(|(open, close)| open < close) {
-            words.replace_range(open..=close, " ");
-        }
-        let words: Vec<&str> = words.trim_end_matches(['[', ']']).split_whitespace().collect();
-        version_num < 160_000 || materialized && !OWN_TYPES.contains(&words.join(" ").as_str())
+/// Whether only an exception tells that a text is not a value of the column's type, which takes a function. That is so
+/// before PostgreSQL 16, and in a materialized view for types beside PostgreSQL's own, which are not found by their names
+/// where it is refreshed.
+pub(crate) fn needs_caster(column: &Column, version_num: i32, materialized: bool) -> bool {
+    let mut words = column.type_name.to_ascii_lowercase();
+    while let Some((open, close)) = words.find('(').zip(words.find(')')).filter(|(open, close)| open < close) {
+        words.replace_range(open..=close, " ");
     }
+    let words: Vec<&str> = words.trim_end_matches(['[', ']']).split_whitespace().collect();
+    version_num < 160_000 || materialized && !OWN_TYPES.contains(&words.join(" ").as_str())
+}
 
-    /// The value, null where its text is none of the type; by a function of that name where it needs one. Neither
-    /// that nor a `case` has the length of a type.
-    fn value(&self, caster: Option<&str>) -> String {
-        let (text, type_name) = (self.text(), &self.type_name);
-        let Some(caster) = caster else {
-            let literal = quote_literal(type_name);
-            let valid = format!("pg_catalog.pg_input_is_valid({text}, {literal})");
-            return format!("(case when {valid} then {text}::{type_name} end)::{type_name}");
-        };
-        format!("{caster}({text})::{type_name}")
-    }
+/// A column's value, null where its text is not of the type; by a function of that name where it needs one. Neither
+/// that nor a `case` has the length of a type.
+fn value(column: &Column, caster: Option<&str>) -> String {
+    let (text, type_name) = (text(column), &column.type_name);
+    let Some(caster) = caster else {
+        let literal = quote_literal(type_name);
+        let valid = format!("pg_catalog.pg_input_is_valid({text}, {literal})");
+        return format!("(case when {valid} then {text}::{type_name} end)::{type_name}");
+    };
+    format!("{caster}({text})::{type_name}")
 }
 
 /// The SQL by which a model's rows are derived.
 #[derive(Debug, Clone)]
-pub(super) struct Derivation {
+pub(crate) struct Derivation {
     /// The collection's table, qualified and quoted.
     table: String,
     key: Vec<String>,
@@ -149,7 +86,7 @@ pub(super) struct Derivation {
 }
 
 impl Derivation {
-    pub(super) fn new(
+    pub(crate) fn new(
         table: String,
         key: &[KeyColumn],
         definition: &Definition,
@@ -157,8 +94,8 @@ impl Derivation {
         caster: impl Fn(&str) -> String,
     ) -> Self {
         let typed = |column: &Column| {
-            let needs_caster = column.needs_caster(version_num, definition.materialized);
-            (column.clone(), column.value(needs_caster.then(|| caster(&column.type_name)).as_deref()))
+            let needs_caster = needs_caster(column, version_num, definition.materialized);
+            (column.clone(), value(column, needs_caster.then(|| caster(&column.type_name)).as_deref()))
         };
         Self {
             table,
@@ -170,34 +107,34 @@ impl Derivation {
     }
 
     /// The collection's table, qualified and quoted.
-    pub(super) fn table(&self) -> &str {
+    pub(crate) fn table(&self) -> &str {
         &self.table
     }
 
     /// The typed columns and the expressions of their values.
-    pub(super) fn columns(&self) -> &[(Column, String)] {
+    pub(crate) fn columns(&self) -> &[(Column, String)] {
         &self.columns
     }
 
     /// The key's columns, quoted.
-    pub(super) fn key_columns(&self) -> &[String] {
+    pub(crate) fn key_columns(&self) -> &[String] {
         &self.key
     }
 
     /// Names of the key's columns, with commas between.
-    pub(super) fn key(&self) -> String {
+    pub(crate) fn key(&self) -> String {
         self.key.join(", ")
     }
 
     /// `left.KEY = right.KEY` for every column of the key.
-    pub(super) fn join(&self, left: &str, right: &str) -> String {
+    pub(crate) fn join(&self, left: &str, right: &str) -> String {
         let pairs: Vec<String> = self.key.iter().map(|key| format!("{left}.{key} = {right}.{key}")).collect();
         pairs.join(" and ")
     }
 
     /// The model's rows, from those of the collection that `filter`, what follows `from TABLE as stored`,
     /// leaves. A comment in what was asked for ends with its line.
-    pub(super) fn rows(&self, filter: &str) -> String {
+    pub(crate) fn rows(&self, filter: &str) -> String {
         let list = |first: &[String], more: &[String], last: &str| {
             let all: Vec<&str> = first.iter().chain(more).map(String::as_str).chain([last]).collect();
             all.join(", ")
@@ -216,7 +153,7 @@ impl Derivation {
 }
 
 /// Ways in which an index may have been written: a whole clause, a list of columns, an expression.
-pub(super) fn index_clauses(text: &str) -> Vec<String> {
+pub(crate) fn index_clauses(text: &str) -> Vec<String> {
     let whole = text.trim_start().get(..6).is_some_and(|start| start.eq_ignore_ascii_case("using "));
     if whole {
         return vec![text.to_owned()];
@@ -268,7 +205,7 @@ mod tests {
     fn only_a_materialized_view_needs_casters_of_other_types_where_the_server_tells() {
         let needs = |type_name: &str, version_num, materialized| {
             let column: Column = format!("x:{type_name}=x").parse().unwrap();
-            column.needs_caster(version_num, materialized)
+            needs_caster(&column, version_num, materialized)
         };
         for own in ["int", "NUMERIC (10, 2)", "timestamp(3) with time zone", "varchar(10)[]", "double  precision"] {
             assert!(!needs(own, 160_000, true) && needs(own, 150_000, false), "{own}");

@@ -1,11 +1,11 @@
 //! What the read models of a collection keep beside it, for whoever changes all of that at once.
 
-use super::lock;
-use super::record::Listened;
-use super::storage::{GENERATIONS, Storage};
 use crate::error::Error;
-use crate::store::Schema;
-use crate::store::models;
+use crate::lock;
+use crate::record::Listened;
+use crate::storage::{GENERATIONS, Storage};
+use millstream_store::Schema;
+use millstream_store::models;
 use tokio_postgres::GenericClient;
 
 /// Keeps the collection's models from being made, removed and refreshed until the transaction ends.

@@ -2,10 +2,10 @@
 
 use crate::error::Error;
 use crate::limits::DISTINCT_SETTINGS;
-use crate::store::DISTINCT_WALK;
-use crate::store::collections::Collection;
 use futures_util::{Stream, StreamExt, TryStreamExt};
 use millstream_pg::{quote_identifier, quote_qualified};
+use millstream_store::DISTINCT_WALK;
+use millstream_store::collections::Collection;
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 

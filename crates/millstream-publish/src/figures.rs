@@ -1,13 +1,13 @@
 //! How far a model is behind its collection, and what it keeps for nothing.
 
-use super::lock::set_lock_timeout;
-use super::record::Listened;
-use super::republish::indexed;
-use super::storage::Storage;
 use crate::error::Error;
 use crate::limits::FIGURE_LOCK_WAIT;
-use crate::store::models::Model;
-use crate::store::{Schema, segments};
+use crate::lock::set_lock_timeout;
+use crate::record::Listened;
+use crate::republish::indexed;
+use crate::storage::Storage;
+use millstream_store::models::Model;
+use millstream_store::{Schema, segments};
 use serde::Serialize;
 use tokio_postgres::Client;
 
@@ -50,7 +50,7 @@ async fn known(client: &Client, schema: &Schema, model: &Model) -> Result<Figure
     if model.collection.is_none() {
         return Ok(figures);
     }
-    if let Some(waiting) = allowed(segments::list(client, schema, model.table_oid).await)? {
+    if let Some(waiting) = allowed(segments::list(client, schema, model.table_oid).await.map_err(Error::from))? {
         figures.waiting_segments = Some(waiting.len() as u64);
         figures.waiting_documents = Some(waiting.iter().map(|segment| segment.documents).sum());
     }
@@ -68,7 +68,7 @@ async fn known(client: &Client, schema: &Schema, model: &Model) -> Result<Figure
 }
 
 /// Bytes that a model keeps for nothing, as far as they are counted by now.
-pub(super) async fn bloat(client: &Client, storage: &Storage<'_>, model: &Model) -> Result<u64, Error> {
+pub(crate) async fn bloat(client: &Client, storage: &Storage<'_>, model: &Model) -> Result<u64, Error> {
     let (shown, stale) = (indexed(storage, model).0, storage.part(Storage::other(model.serving)));
     let row = client.query_one(include_str!("bloat.sql"), &[&shown, &stale]).await?;
     Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))

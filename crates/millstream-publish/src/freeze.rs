@@ -1,21 +1,16 @@
 //! Makes an unlogged collection survive crashes, with all that is on record of it.
 
-use super::collections::Collection;
-use super::load::await_openings;
-use super::loads::lock_unfinished;
-use super::runs::{lost_for_good, settle_locked};
-use super::schema::Schema;
-use super::segments;
-use super::unlogged;
+use crate::derived::{derived_tables, hold_models};
 use crate::error::Error;
 use crate::limits::{FREEZE_BYTES_PER_SECOND, FREEZE_LOCK_WAIT};
-use crate::publish::{derived_tables, hold_models};
 use millstream_pg::quote_qualified;
+use millstream_store::collections::Collection;
+use millstream_store::unlogged;
+use millstream_store::{
+    Schema, await_openings, lock_freezing, lock_unfinished, lost_for_good, segments, settle_locked,
+};
 use serde::Serialize;
 use tokio_postgres::{Client, GenericClient};
-
-/// First key of the advisory lock that is held while a collection is frozen: `mslf`. The second is its table's OID.
-const FREEZE_LOCK_CLASS: i32 = 0x6d73_6c66;
 
 /// What freezing has to write.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -67,7 +62,7 @@ pub async fn freeze_estimate(
 /// the making and removing of read models waits.
 ///
 /// # Errors
-/// [`Error::LoadRunning`] while a load into it runs, [`Error::CompactionBusy`] while its segments are merged,
+/// `LoadRunning` while a load into it runs, `CompactionBusy` while its segments are merged,
 /// [`Error::ModelBusy`] while a model of it is refreshed, [`Error::InUse`] when others do not let go of its tables for [`FREEZE_LOCK_WAIT`].
 pub async fn freeze(client: &mut Client, schema: &Schema, collection: &Collection) -> Result<Frozen, Error> {
     let frozen = freeze_at_once(client, schema, collection).await;
@@ -80,7 +75,8 @@ pub async fn freeze(client: &mut Client, schema: &Schema, collection: &Collectio
             problem: format!("{} cannot survive crashes yet: {refused}", collection.name),
             hint: "alter table .. set logged, of the other table, comes first".into(),
         },
-        other => segments::crowded(other),
+        Error::Postgres(other) => segments::crowded(other.into()).into(),
+        other => other,
     })
 }
 
@@ -93,8 +89,7 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
     // So that the server gives up soon after a client that was killed.
     let settings = format!("set local lock_timeout = {wait_ms}; set local client_connection_check_interval = '1s'");
     transaction.batch_execute(&settings).await?;
-    let (class, id) = freeze_lock_keys(table_oid);
-    transaction.execute("select pg_catalog.pg_advisory_xact_lock($1, $2)", &[&class, &id]).await?;
+    lock_freezing(&transaction, table_oid).await?;
     await_openings(&transaction).await?;
     for load_id in lock_unfinished(&transaction, schema, table_oid).await? {
         // It makes unlogged segments, and may come back.
@@ -102,7 +97,7 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
     }
     // A compaction drops segments that are to be written anew.
     if !segments::try_lock(&transaction, table_oid, true).await? {
-        return Err(Error::CompactionBusy { collection: collection.name.clone() });
+        return Err(millstream_store::Error::CompactionBusy { collection: collection.name.clone() }.into());
     }
     hold_models(&transaction, schema, table_oid).await?;
     lock_tables(&transaction, schema, collection).await?;
@@ -113,29 +108,13 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
     for load_id in &lost {
         unlogged::void(&transaction, schema, *load_id, unlogged::CRASHED).await?;
     }
-    let passed = transaction.execute(&schema.sql(include_str!("load_passed.sql")), &[&lost]).await?;
+    let passed = unlogged::pass_over(&transaction, schema, &lost).await?;
     for (name, _) in &tables {
         transaction.batch_execute(&format!("alter table {name} set logged")).await?;
     }
-    let keep = schema.sql(include_str!("unlogged_keep.sql"));
-    let loads = transaction.execute(&keep, &[&table_oid, &lost]).await?;
+    let loads = unlogged::keep(&transaction, schema, table_oid, &lost).await?;
     transaction.commit().await?;
     Ok(Frozen { tables: tables.len() as u64, loads: loads - passed, lost: lost.len() as u64 - passed })
-}
-
-/// Refuses to begin a load that promises no more than an unlogged table can while the table becomes another, or
-/// is one since the load was planned. To be asked under the lock that [`await_openings`] waits for.
-///
-/// # Errors
-/// [`Error::Frozen`].
-pub(super) async fn refuse_frozen(client: &Client, table_oid: u32, collection: &str) -> Result<(), Error> {
-    let (class, id) = freeze_lock_keys(table_oid);
-    let sql = "select relpersistence = 'u' and pg_catalog.pg_try_advisory_xact_lock_shared($2, $3) \
-               from pg_catalog.pg_class where oid = $1";
-    match client.query_opt(sql, &[&table_oid, &class, &id]).await? {
-        Some(row) if !row.get::<_, bool>(0) => Err(Error::Frozen { collection: collection.to_owned() }),
-        _ => Ok(()),
-    }
 }
 
 /// Locks all that may be rewritten, in the order in which writers do, so that nothing is waited for in the midst.
@@ -177,8 +156,4 @@ fn gone(collection: &Collection) -> Error {
         problem: format!("the table of {} is gone, or has another name now", collection.name),
         hint: "see `millstream collections`".into(),
     }
-}
-
-fn freeze_lock_keys(table_oid: u32) -> (i32, i32) {
-    (FREEZE_LOCK_CLASS, table_oid.cast_signed())
 }

@@ -1,12 +1,12 @@
 //! `incremental`: deletes and derives again only what was changed, in the table that is shown.
 
-use super::uncast::uncast;
-use super::{Applied, Refresh, Way, Working};
 use crate::error::Error;
-use crate::failpoint;
+use crate::uncast::uncast;
+use crate::way::{Applied, Refresh, Way, Working};
 use futures_util::FutureExt;
+use millstream_failpoint as failpoint;
 
-pub(super) static WAY: Way = Way { name: "incremental", apply };
+pub(crate) static WAY: Way = Way { name: "incremental", apply };
 
 fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
     async move { derive_again(refresh).await }.boxed()

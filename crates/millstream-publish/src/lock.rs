@@ -1,31 +1,20 @@
 //! The locks of a model: the advisory one of its refresh, that of the sessions that build, and those that readers meet.
 
 use crate::error::Error;
-use crate::limits::{
-    LOAD_LOCK_POLL, LOAD_LOCK_WAIT, LOCK_PAUSE_MAX, LOCK_PAUSE_MIN, LOCKED_IDLE_MAX, PUBLISH_LOCK_WAIT,
-    READERS_HELD_MAX,
-};
-use crate::store::models::Model;
+use crate::limits::{LOCK_PAUSE_MAX, LOCK_PAUSE_MIN, LOCKED_IDLE_MAX, PUBLISH_LOCK_WAIT, READERS_HELD_MAX};
+use millstream_pg::advisory::{BUILD, MODEL, PUBLISH};
+use millstream_store::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
+use millstream_store::models::Model;
 use std::time::Instant;
 use tokio_postgres::{Client, GenericClient};
-
-/// First key of the lock that a refresh of a model holds: `mslm`.
-pub(super) const MODEL_LOCK_CLASS: i32 = 0x6d73_6c6d;
-
-/// First key of the advisory lock that the sessions of a build share: `mslb`.
-pub(super) const BUILD_LOCK_CLASS: i32 = 0x6d73_6c62;
-
-/// Advisory lock under which models are made and removed: `mslpubls`.
-const PUBLISH_LOCK: i64 = 0x6d73_6c70_7562_6c73;
 
 /// Keeps others from making and removing models until the transaction ends.
 ///
 /// # Errors
 /// [`Error::PublishBusy`] when somebody does for longer than [`PUBLISH_LOCK_WAIT`].
-pub(super) async fn lock_publishing(client: &impl GenericClient) -> Result<(), Error> {
+pub(crate) async fn lock_publishing(client: &impl GenericClient) -> Result<(), Error> {
     let deadline = Instant::now() + PUBLISH_LOCK_WAIT;
-    let sql = "select pg_catalog.pg_try_advisory_xact_lock($1)";
-    while !client.query_one(sql, &[&PUBLISH_LOCK]).await?.get::<_, bool>(0) {
+    while !PUBLISH.whole().try_lock_in_transaction(client).await? {
         if Instant::now() > deadline {
             return Err(Error::PublishBusy);
         }
@@ -35,41 +24,38 @@ pub(super) async fn lock_publishing(client: &impl GenericClient) -> Result<(), E
 }
 
 /// Sets a session's `lock_timeout`; returns what it was.
-pub(super) async fn set_lock_timeout(client: &Client, value: &str) -> Result<String, Error> {
+pub(crate) async fn set_lock_timeout(client: &Client, value: &str) -> Result<String, Error> {
     let sql = "select pg_catalog.current_setting('lock_timeout'), pg_catalog.set_config('lock_timeout', $1, false)";
     Ok(client.query_one(sql, &[&value]).await?.get(0))
 }
 
 /// Takes the lock of a model until the session ends. A refresh whose client was killed is waited for, and so are
 /// its builders: what they still write must not get among what the next ones do.
-pub(super) async fn lock_for_refresh(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
+pub(crate) async fn lock_for_refresh(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
     lock_for_session(client, model).await?;
-    client.execute("select pg_catalog.pg_advisory_lock($1, $2)", &[&BUILD_LOCK_CLASS, &model.lock_id]).await?;
-    client.execute("select pg_catalog.pg_advisory_unlock($1, $2)", &[&BUILD_LOCK_CLASS, &model.lock_id]).await?;
-    Ok(())
+    let builders = BUILD.of(model.lock_id);
+    builders.lock(client).await?;
+    Ok(builders.unlock(client).await?)
 }
 
 /// Keeps refreshes of a model away until the session ends or unlocks it.
-pub(super) async fn lock_for_session(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
-    wait_for(client, "select pg_catalog.pg_try_advisory_lock($1, $2)", model).await
+pub(crate) async fn lock_for_session(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
+    wait_for(client, model, false).await
 }
 
 /// Lets go of what [`lock_for_session`] took.
-pub(super) async fn unlock_session(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
-    let sql = "select pg_catalog.pg_advisory_unlock($1, $2)";
-    client.execute(sql, &[&MODEL_LOCK_CLASS, &model.lock_id]).await?;
-    Ok(())
+pub(crate) async fn unlock_session(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
+    Ok(MODEL.of(model.lock_id).unlock(client).await?)
 }
 
 /// Keeps refreshes of a model away until the transaction ends.
-pub(super) async fn lock_for_transaction(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
-    wait_for(client, "select pg_catalog.pg_try_advisory_xact_lock($1, $2)", model).await
+pub(crate) async fn lock_for_transaction(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
+    wait_for(client, model, true).await
 }
 
 /// The same, when nobody has it now.
-pub(super) async fn try_lock_for_transaction(client: &impl GenericClient, model: &Model) -> Result<bool, Error> {
-    let sql = "select pg_catalog.pg_try_advisory_xact_lock($1, $2)";
-    Ok(client.query_one(sql, &[&MODEL_LOCK_CLASS, &model.lock_id]).await?.get(0))
+pub(crate) async fn try_lock_for_transaction(client: &impl GenericClient, model: &Model) -> Result<bool, Error> {
+    Ok(MODEL.of(model.lock_id).try_lock_in_transaction(client).await?)
 }
 
 /// Runs a statement that locks tables, in an open transaction, until it has all of them or `deadline` has passed;
@@ -78,7 +64,7 @@ pub(super) async fn try_lock_for_transaction(client: &impl GenericClient, model:
 ///
 /// What is to be done under the locks is to be sent at once: a client that vanishes under them holds up all readers
 /// until the server ends its session, after [`LOCKED_IDLE_MAX`].
-pub(super) async fn lock_exclusively(client: &Client, statement: &str, deadline: Instant) -> Result<bool, Error> {
+pub(crate) async fn lock_exclusively(client: &Client, statement: &str, deadline: Instant) -> Result<bool, Error> {
     let (held_ms, idle_ms) = (READERS_HELD_MAX.as_millis(), LOCKED_IDLE_MAX.as_millis());
     let begin = format!(
         "savepoint locked; set local lock_timeout = 0; set local statement_timeout = {held_ms}; \
@@ -106,9 +92,9 @@ pub(super) async fn lock_exclusively(client: &Client, statement: &str, deadline:
 
 /// Tries a lock of a model until it is had. A refresh that has just ended or was killed lets go of it when the
 /// server has noticed.
-async fn wait_for(client: &impl GenericClient, sql: &str, model: &Model) -> Result<(), Error> {
-    let deadline = Instant::now() + LOAD_LOCK_WAIT;
-    while !client.query_one(sql, &[&MODEL_LOCK_CLASS, &model.lock_id]).await?.get::<_, bool>(0) {
+async fn wait_for(client: &impl GenericClient, model: &Model, transaction: bool) -> Result<(), Error> {
+    let (lock, deadline) = (MODEL.of(model.lock_id), Instant::now() + LOAD_LOCK_WAIT);
+    while !if transaction { lock.try_lock_in_transaction(client).await? } else { lock.try_lock(client).await? } {
         if Instant::now() > deadline {
             return Err(Error::ModelBusy { model: model.name.clone() });
         }

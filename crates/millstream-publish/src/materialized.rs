@@ -1,20 +1,21 @@
 //! `materialized`: PostgreSQL's own materialized view, which derives everything and writes what differs.
 
-use super::definition::Derivation;
-use super::storage::{Storage, check, refused};
-use super::uncast::uncast;
-use super::{Applied, Refresh, Way, Working};
+use crate::definition::Derivation;
 use crate::error::Error;
-use crate::failpoint;
+use crate::refusal::refused;
+use crate::storage::{Storage, check};
+use crate::uncast::uncast;
+use crate::way::{Applied, Refresh, Way, Working};
 use futures_util::FutureExt;
+use millstream_failpoint as failpoint;
 use millstream_model::CollectionName;
 use millstream_pg::quote_qualified;
 use tokio_postgres::GenericClient;
 
-pub(super) static WAY: Way = Way { name: "materialized", apply };
+pub(crate) static WAY: Way = Way { name: "materialized", apply };
 
 /// In the names of its indexes: it has no generations.
-pub(super) const GENERATION: i16 = 0;
+pub(crate) const GENERATION: i16 = 0;
 
 fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
     async move { again(refresh).await }.boxed()
@@ -51,7 +52,7 @@ async fn again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
 ///
 /// # Errors
 /// [`Error::Request`] names the index or says that the server refuses the definition.
-pub(super) async fn try_definition(
+pub(crate) async fn try_definition(
     client: &impl GenericClient,
     storage: &Storage<'_>,
     derivation: &Derivation,

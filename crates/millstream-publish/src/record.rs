@@ -4,42 +4,40 @@
 //! lanes, a `psql`, another loader. That a record is visible means that the change is, so that a late
 //! commit is a late record, which the next refresh sees.
 
-use super::lock;
 use crate::error::Error;
-use crate::limits::{CHANGE_BYTES_MAX, CHANGE_KEYS_MAX, CHANGE_ROW_KEYS, PUBLISH_LOCK_WAIT};
-use crate::store::Schema;
-use crate::store::models::{self, Model};
+use crate::limits::{CHANGE_BYTES_MAX, CHANGE_ROW_KEYS, PUBLISH_LOCK_WAIT};
+use crate::lock;
 use millstream_model::KeyColumn;
 use millstream_pg::{quote_identifier, quote_literal};
+use millstream_store::Schema;
+use millstream_store::limits::CHANGE_KEYS_MAX;
+use millstream_store::models::{self, Model, TRIGGER_PREFIX};
 use tokio_postgres::{Client, GenericClient};
-
-/// What the names of our triggers begin with.
-pub(crate) const TRIGGER_PREFIX: &str = "millstream_changed_";
 
 /// A collection whose changes are recorded.
 #[derive(Debug, Clone)]
-pub(super) struct Listened<'a> {
-    pub(super) schema: &'a Schema,
-    pub(super) table_oid: u32,
+pub(crate) struct Listened<'a> {
+    pub(crate) schema: &'a Schema,
+    pub(crate) table_oid: u32,
     /// Qualified and quoted.
-    pub(super) table: String,
-    pub(super) key: &'a [KeyColumn],
-    pub(super) unlogged: bool,
+    pub(crate) table: String,
+    pub(crate) key: &'a [KeyColumn],
+    pub(crate) unlogged: bool,
 }
 
 /// What a model does not show yet.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Pending {
+pub(crate) struct Pending {
     /// Records of keys, one for each change.
-    pub(super) keys: u64,
+    pub(crate) keys: u64,
     /// Whether the keys that changed are not known.
-    pub(super) everything: bool,
+    pub(crate) everything: bool,
     /// Age in seconds of the newest of them.
-    pub(super) newest_age: Option<f64>,
+    pub(crate) newest_age: Option<f64>,
 }
 
 impl Listened<'_> {
-    pub(super) fn record(&self) -> String {
+    pub(crate) fn record(&self) -> String {
         self.schema.sql(&format!("{{schema}}.change_{}", self.table_oid))
     }
 
@@ -48,7 +46,7 @@ impl Listened<'_> {
     ///
     /// # Errors
     /// The server's, also when writers hold the table for longer than [`PUBLISH_LOCK_WAIT`].
-    pub(super) async fn turn_on(&self, client: &impl GenericClient) -> Result<(), Error> {
+    pub(crate) async fn turn_on(&self, client: &impl GenericClient) -> Result<(), Error> {
         let exists = "select pg_catalog.to_regclass($1) is not null";
         if client.query_one(exists, &[&self.record()]).await?.get(0) {
             return self.require_rights(client).await;
@@ -103,7 +101,7 @@ impl Listened<'_> {
     }
 
     /// A function of the record's triggers.
-    pub(super) fn function(&self, what: &str) -> String {
+    pub(crate) fn function(&self, what: &str) -> String {
         self.schema.sql(&format!("{{schema}}.change_{}_{what}", self.table_oid))
     }
 
@@ -150,7 +148,7 @@ impl Listened<'_> {
     }
 
     /// Turns the record off; nothing where it is off.
-    pub(super) async fn turn_off(&self, client: &impl GenericClient) -> Result<(), Error> {
+    pub(crate) async fn turn_off(&self, client: &impl GenericClient) -> Result<(), Error> {
         let wait_ms = PUBLISH_LOCK_WAIT.as_millis();
         // With the functions go their triggers, where the table is still there.
         let sql = format!(
@@ -164,7 +162,7 @@ impl Listened<'_> {
     }
 
     /// What the snapshot at hand sees and the model does not show.
-    pub(super) async fn pending(&self, client: &impl GenericClient, model: &Model) -> Result<Pending, Error> {
+    pub(crate) async fn pending(&self, client: &impl GenericClient, model: &Model) -> Result<Pending, Error> {
         let Some(shows) = &model.shows else {
             return Ok(Pending { keys: 0, everything: true, newest_age: None });
         };
@@ -182,7 +180,7 @@ impl Listened<'_> {
 
     /// Where a crash has emptied the record, its line that stays is put back, and one by which everything has changed:
     /// other models have missed as much as the one that is refreshed.
-    pub(super) async fn restore(&self, client: &Client) -> Result<(), Error> {
+    pub(crate) async fn restore(&self, client: &Client) -> Result<(), Error> {
         let record = self.record();
         let kept = format!("select exists (select from {record} where keys = 0 and not everything)");
         if !client.query_one(&kept, &[]).await?.get::<_, bool>(0) {
@@ -193,7 +191,7 @@ impl Listened<'_> {
     }
 
     /// Takes the line that stays away, as a crash would: what was not recorded is remembered when the cause is gone.
-    pub(super) async fn distrust(&self, client: &Client) -> Result<(), Error> {
+    pub(crate) async fn distrust(&self, client: &Client) -> Result<(), Error> {
         let (record, wait_ms) = (self.record(), PUBLISH_LOCK_WAIT.as_millis());
         let sql = format!(
             "begin; set local lock_timeout = {wait_ms}; delete from {record} where keys = 0 and not everything; commit"
@@ -203,7 +201,7 @@ impl Listened<'_> {
 
     /// Forgets what every model of the collection shows. A model that was never built keeps nothing back, unless it is
     /// being built: then its snapshot may be older than what the others show.
-    pub(super) async fn forget(&self, client: &Client) -> Result<(), Error> {
+    pub(crate) async fn forget(&self, client: &Client) -> Result<(), Error> {
         client.batch_execute("begin").await?;
         let mut unbuilt = Vec::new();
         for model in models::list(client, self.schema).await? {
@@ -225,7 +223,7 @@ impl Listened<'_> {
     }
 
     /// The keys that changed, as a select from the record.
-    pub(super) fn changed_keys(&self) -> String {
+    pub(crate) fn changed_keys(&self) -> String {
         let all = |piece: &dyn Fn(usize, &str) -> String| {
             let pieces = self.key.iter().enumerate().map(|(n, k)| piece(n + 1, &quote_identifier(&k.name)));
             pieces.collect::<Vec<_>>().join(", ")

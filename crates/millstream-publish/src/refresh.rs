@@ -1,25 +1,27 @@
 //! Models brought up to date, all of a call in one transaction.
 
-use super::clear::clear;
-use super::culprit::culprit;
-use super::figures::bloat;
-use super::repair::repair;
-use super::republish::indexed;
-use super::storage::{GENERATIONS, Storage};
-use super::subject::{Subject, lock_collections, require_columns, rows_estimate, subjects};
-use super::switch::Switch;
-use super::uncast::{Uncast, uncast};
-use super::{Applied, Refresh, found_again, is_unlogged, lock, refresh_session, swap};
-use crate::compaction::{Compacted, compact};
+use crate::clear::clear;
+use crate::culprit::culprit;
 use crate::error::Error;
-use crate::failpoint;
-use crate::limits::{
-    BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, DROP_LOCK_WAIT, LITTER_SHARE_MAX, READERS_PATIENCE, REFRESH_TRIES_MAX,
-};
-use crate::store::collections::Collection;
-use crate::store::{Schema, models, segments};
+use crate::figures::bloat;
+use crate::limits::{BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, LITTER_SHARE_MAX, READERS_PATIENCE, REFRESH_TRIES_MAX};
+use crate::model::found_again;
+use crate::origin::is_unlogged;
+use crate::repair::repair;
+use crate::republish::indexed;
+use crate::storage::{GENERATIONS, Storage};
+use crate::subject::{Subject, lock_collections, require_columns, rows_estimate, subjects};
+use crate::switch::Switch;
+use crate::uncast::{Uncast, uncast};
+use crate::way::{Applied, Refresh, refresh_session};
+use crate::{lock, swap};
+use millstream_engine::{Compacted, compact};
+use millstream_failpoint as failpoint;
 use millstream_model::CollectionName;
 use millstream_pg::{ConnInfo, ErrorKind};
+use millstream_store::collections::Collection;
+use millstream_store::limits::DROP_LOCK_WAIT;
+use millstream_store::{Schema, models, segments};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
@@ -241,14 +243,14 @@ async fn compacted(
     collections.dedup_by_key(|collection| collection.table_oid);
     let mut waiting = Vec::new();
     for collection in collections {
-        let warning = match compact(db, schema, collection, workers).await {
+        let warning = match compact(db, schema, collection, workers).await.map_err(Error::from) {
             Ok(Compacted { left: 0, .. }) => continue,
             Ok(Compacted { left, waits_for, .. }) => {
                 let until = waits_for.map_or_else(String::new, |load_id| format!(" until load {load_id} has ended"));
                 format!("{left} segments were left to the next refresh{until}")
             }
             // What is in the table can be shown all the same.
-            Err(busy @ (Error::CompactionBusy { .. } | Error::InUse { .. })) => {
+            Err(busy @ (Error::Store(millstream_store::Error::CompactionBusy { .. }) | Error::InUse { .. })) => {
                 format!("segments were left to the next refresh: {busy}")
             }
             // Whoever refreshes is the model's owner, and need not be who loaded.

@@ -1,11 +1,11 @@
 //! A change record that cannot be believed any more, and how it is made again.
 
-use super::lock::{lock_exclusively, lock_publishing};
-use super::record::Listened;
-use super::subject::Subject;
-use super::{is_unlogged, refuse_descendant};
 use crate::error::Error;
 use crate::limits::PUBLISH_LOCK_WAIT;
+use crate::lock::{lock_exclusively, lock_publishing};
+use crate::origin::{is_unlogged, refuse_descendant};
+use crate::record::Listened;
+use crate::subject::Subject;
 use millstream_model::CollectionName;
 use std::time::Instant;
 use tokio_postgres::{Client, GenericClient};
@@ -16,7 +16,7 @@ use tokio_postgres::{Client, GenericClient};
 ///
 /// # Errors
 /// The server's, when the records cannot be looked at.
-pub(super) async fn repair(client: &Client, subjects: &[Subject<'_>]) -> Result<Vec<(u32, String)>, Error> {
+pub(crate) async fn repair(client: &Client, subjects: &[Subject<'_>]) -> Result<Vec<(u32, String)>, Error> {
     let mut told: Vec<(u32, String)> = Vec::new();
     for subject in subjects.iter().filter(|subject| !subject.model.definition.materialized) {
         let (listened, table_oid) = (subject.listened(), subject.model.table_oid);
@@ -61,7 +61,7 @@ pub(super) async fn repair(client: &Client, subjects: &[Subject<'_>]) -> Result<
 
 impl Listened<'_> {
     /// Why the record cannot be believed, as a clause; `None` where it can.
-    pub(super) async fn unheard(&self, client: &impl GenericClient) -> Result<Option<String>, Error> {
+    pub(crate) async fn unheard(&self, client: &impl GenericClient) -> Result<Option<String>, Error> {
         let [record, key] = ["record", "key"].map(|what| format!("{}()", self.function(what)));
         let sql = include_str!("unheard.sql").replace("{columns}", include_str!("columns.sql"));
         let row = client.query_opt(&sql, &[&self.table_oid, &self.record(), &record, &key]).await?;
@@ -69,7 +69,7 @@ impl Listened<'_> {
     }
 
     /// Another role that owns the record or a function of its triggers.
-    pub(super) async fn other_owner(&self, client: &impl GenericClient) -> Result<Option<String>, Error> {
+    pub(crate) async fn other_owner(&self, client: &impl GenericClient) -> Result<Option<String>, Error> {
         let [record, key] = ["record", "key"].map(|what| format!("{}()", self.function(what)));
         let row = client.query_opt(include_str!("record_owner.sql"), &[&self.record(), &record, &key]).await?;
         Ok(row.map(|row| row.get(0)))

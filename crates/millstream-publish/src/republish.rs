@@ -1,21 +1,24 @@
 //! A model that is shown and published again: other indexes at once, other rows and columns by its next refresh.
 
-use super::definition::{Definition, index_clauses};
-use super::shape::Shape;
-use super::storage::{Storage, TRIAL};
-use super::{PublishRequest, Published, derivation, lock, materialized};
+use crate::definition::index_clauses;
 use crate::error::Error;
-use crate::store::Schema;
-use crate::store::collections::Collection;
-use crate::store::models::{self, Model};
+use crate::origin::derivation;
+use crate::request::{PublishRequest, Published};
+use crate::shape::Shape;
+use crate::storage::{Storage, TRIAL};
+use crate::{lock, materialized};
 use millstream_pg::quote_qualified;
+use millstream_store::Definition;
+use millstream_store::Schema;
+use millstream_store::collections::Collection;
+use millstream_store::models::{self, Model};
 use tokio_postgres::{Client, GenericClient};
 
 /// Changes what a model that is shown is made of, in a transaction that has its lock.
 ///
 /// # Errors
 /// [`Error::Request`] when the definition is refused, [`Error::Model`] when the model cannot become it.
-pub(super) async fn republish(
+pub(crate) async fn republish(
     client: &impl GenericClient,
     schema: &Schema,
     (model, collection): (&Model, &Collection),
@@ -51,7 +54,7 @@ pub(super) async fn republish(
 ///
 /// # Errors
 /// [`Error::Model`] when it asks for another kind alone.
-pub(super) fn keeps(model: &Model, new: &Definition) -> Result<bool, Error> {
+pub(crate) fn keeps(model: &Model, new: &Definition) -> Result<bool, Error> {
     let asks_nothing = Definition { materialized: false, ..new.clone() } == Definition::default();
     if asks_nothing {
         refuse_kind(model, new.materialized && !model.definition.materialized)?;
@@ -72,7 +75,7 @@ fn refuse_kind(model: &Model, is_other: bool) -> Result<(), Error> {
 }
 
 /// The table that a model's indexes are on.
-pub(super) fn indexed(storage: &Storage<'_>, model: &Model) -> (String, i16) {
+pub(crate) fn indexed(storage: &Storage<'_>, model: &Model) -> (String, i16) {
     if model.definition.materialized {
         (quote_qualified(&model.name.schema, &model.name.table), materialized::GENERATION)
     } else {
@@ -109,7 +112,7 @@ async fn reindex(
 
 /// Drops the indexes that a model's definition does not name, also those of an earlier drop that was broken off;
 /// then lets go of the session's lock of the model. Returns how many are left, because they are in use.
-pub(super) async fn drop_leftovers(client: &Client, schema: &Schema, model: &Model) -> Result<usize, Error> {
+pub(crate) async fn drop_leftovers(client: &Client, schema: &Schema, model: &Model) -> Result<usize, Error> {
     let dropped = async {
         let present = models::by_id(client, schema, model.model_id).await?;
         let Some(now) = present.filter(|now| now.shows.is_some() && (now.view_present || !now.definition.materialized))

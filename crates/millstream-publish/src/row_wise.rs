@@ -1,8 +1,8 @@
 //! Whether every row of a model is made of one row of its collection alone, as the ways need it that derive by parts.
 
-use super::definition::Derivation;
-use super::storage::refused;
+use crate::definition::Derivation;
 use crate::error::Error;
+use crate::refusal::refused;
 use serde_json::Value;
 use tokio_postgres::{GenericClient, SimpleQueryMessage};
 
@@ -20,7 +20,7 @@ const STEPS: &[(&str, &str)] = &[
 ];
 
 /// The server's plan of a query, as `explain (format json)` tells it.
-pub(super) async fn plan(client: &impl GenericClient, query: &str) -> Result<Value, tokio_postgres::Error> {
+pub(crate) async fn plan(client: &impl GenericClient, query: &str) -> Result<Value, tokio_postgres::Error> {
     let lines = client.simple_query(&format!("explain (format json) {query}")).await?;
     let text = lines.iter().find_map(|line| match line {
         SimpleQueryMessage::Row(row) => row.get(0),
@@ -35,7 +35,7 @@ pub(super) async fn plan(client: &impl GenericClient, query: &str) -> Result<Val
 ///
 /// # Errors
 /// [`Error::Request`] says what it looks like.
-pub(super) async fn check_row_wise(client: &impl GenericClient, derivation: &Derivation) -> Result<(), Error> {
+pub(crate) async fn check_row_wise(client: &impl GenericClient, derivation: &Derivation) -> Result<(), Error> {
     let plan = plan(client, &derivation.rows("")).await.map_err(|error| refused("the model", error))?;
     let Some(what) = across_rows(&plan) else { return Ok(()) };
     Err(Error::Request {

@@ -1,15 +1,13 @@
 //! The one process that refreshes a model again and again.
 
-use super::find;
 use crate::error::Error;
-use crate::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
-use crate::store::Schema;
+use crate::model::find;
 use millstream_model::CollectionName;
+use millstream_pg::advisory::RUNNER;
+use millstream_store::Schema;
+use millstream_store::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
 use std::time::Instant;
 use tokio_postgres::Client;
-
-/// First key of the advisory lock that a model's runner holds: `mslr`.
-const RUNNER_LOCK_CLASS: i32 = 0x6d73_6c72;
 
 /// Makes this session the model's runner until it ends. One that was killed is waited for until the server has
 /// noticed.
@@ -18,13 +16,12 @@ const RUNNER_LOCK_CLASS: i32 = 0x6d73_6c72;
 /// [`Error::Model`] when there is no such model, or a runner already, by its process on the server.
 pub async fn become_runner(client: &Client, schema: &Schema, name: &CollectionName) -> Result<(), Error> {
     let model = find(client, schema, name).await?;
-    let key: [&(dyn tokio_postgres::types::ToSql + Sync); 2] = [&RUNNER_LOCK_CLASS, &model.lock_id];
     let deadline = Instant::now() + LOAD_LOCK_WAIT;
     loop {
-        if client.query_one("select pg_catalog.pg_try_advisory_lock($1, $2)", &key).await?.get(0) {
+        if RUNNER.of(model.lock_id).try_lock(client).await? {
             return Ok(());
         }
-        let holder = client.query_opt(include_str!("runner.sql"), &key).await?;
+        let holder = client.query_opt(include_str!("runner.sql"), &[&RUNNER.class(), &model.lock_id]).await?;
         if let (Some(row), true) = (holder, Instant::now() > deadline) {
             return Err(Error::Model {
                 model: name.clone(),

@@ -1,14 +1,14 @@
 //! The columns that a model gets when its definition changes.
 
-use super::storage::Storage;
 use crate::error::Error;
-use crate::store::models::Model;
+use crate::storage::Storage;
 use millstream_pg::quote_identifier;
+use millstream_store::models::Model;
 use tokio_postgres::GenericClient;
 
 /// Columns that a generation has and the model does not have yet.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// Names, quoted, and types as in SQL.
     added: Vec<(String, String)>,
 }
@@ -19,7 +19,7 @@ impl Shape {
     /// # Errors
     /// [`Error::Model`] when a column is gone or of another type: what is selected from the model, by views too,
     /// relies on it. And when a new one is of a domain.
-    pub(super) async fn of(
+    pub(crate) async fn of(
         client: &impl GenericClient,
         storage: &Storage<'_>,
         generation: i16,
@@ -38,17 +38,17 @@ impl Shape {
         Ok(shape)
     }
 
-    pub(super) fn is_same(&self) -> bool {
+    pub(crate) fn is_same(&self) -> bool {
         self.added.is_empty()
     }
 
     /// Names of the new columns, quoted.
-    pub(super) fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.added.iter().map(|(name, _)| name.clone()).collect()
     }
 
     /// The statement that gives them to all that is attached, null there.
-    pub(super) fn add(&self, storage: &Storage<'_>) -> String {
+    pub(crate) fn add(&self, storage: &Storage<'_>) -> String {
         let columns: Vec<String> = self.added.iter().map(|(name, kind)| format!("add column {name} {kind}")).collect();
         format!("alter table {} {}", storage.parts(), columns.join(", "))
     }

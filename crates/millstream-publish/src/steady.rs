@@ -1,8 +1,8 @@
 //! Whether a model's rows depend on nothing but their row of the collection, so that what did not change stays right.
 
-use super::definition::Derivation;
-use super::storage::refused;
+use crate::definition::Derivation;
 use crate::error::Error;
+use crate::refusal::refused;
 use tokio_postgres::GenericClient;
 
 /// Refuses a definition that calls a volatile function, or reads a table: no change of the collection would tell that
@@ -10,7 +10,7 @@ use tokio_postgres::GenericClient;
 ///
 /// # Errors
 /// [`Error::Request`] names the function or the table.
-pub(super) async fn check_steady(
+pub(crate) async fn check_steady(
     client: &impl GenericClient,
     derivation: &Derivation,
     view: &str,

@@ -6,63 +6,65 @@
 //! itself never changes. A generation is built as a table of its own and attached when it is whole, so that no
 //! reader's plan meets one that is half filled or has no indexes.
 
-use super::definition::{Column, Definition, Derivation, index_clauses};
-use super::lock::set_lock_timeout;
-use super::row_wise::check_row_wise;
-use super::steady::check_steady;
+use crate::definition::{Derivation, index_clauses, needs_caster};
 use crate::error::Error;
 use crate::limits::PUBLISH_LOCK_WAIT;
-use crate::store::Schema;
-use crate::store::models::Model;
+use crate::lock::set_lock_timeout;
+use crate::refusal::refused;
+use crate::row_wise::check_row_wise;
+use crate::steady::check_steady;
 use millstream_model::CollectionName;
 use millstream_pg::{quote_identifier, quote_qualified};
+use millstream_store::Schema;
+use millstream_store::models::Model;
+use millstream_store::{Column, Definition};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient};
 
 /// Generations that take turns.
-pub(super) const GENERATIONS: [i16; 2] = [1, 2];
+pub(crate) const GENERATIONS: [i16; 2] = [1, 2];
 
 /// The generation on which a definition is tried, and which is never shown.
-pub(super) const TRIAL: i16 = 0;
+pub(crate) const TRIAL: i16 = 0;
 
 /// Names of a model's tables.
 #[derive(Debug, Clone)]
-pub(super) struct Storage<'a> {
-    pub(super) schema: &'a Schema,
-    pub(super) model_id: i32,
-    pub(super) unlogged: bool,
+pub(crate) struct Storage<'a> {
+    pub(crate) schema: &'a Schema,
+    pub(crate) model_id: i32,
+    pub(crate) unlogged: bool,
 }
 
 impl Storage<'_> {
     /// The generation that is built when `serving` is shown.
-    pub(super) fn other(serving: i16) -> i16 {
+    pub(crate) fn other(serving: i16) -> i16 {
         if serving == GENERATIONS[0] { GENERATIONS[1] } else { GENERATIONS[0] }
     }
 
     /// All that is attached; its owner is the model's.
-    pub(super) fn parts(&self) -> String {
+    pub(crate) fn parts(&self) -> String {
         self.schema.sql(&format!("{{schema}}.model_{}", self.model_id))
     }
 
     /// The table of one generation.
-    pub(super) fn part(&self, generation: i16) -> String {
+    pub(crate) fn part(&self, generation: i16) -> String {
         self.schema.sql(&format!("{{schema}}.model_{}_{generation}", self.model_id))
     }
 
     /// The function that casts to a type which needs one.
-    pub(super) fn caster(&self, type_name: &str) -> String {
+    pub(crate) fn caster(&self, type_name: &str) -> String {
         let hash = xxhash_rust::xxh3::xxh3_64(type_name.as_bytes());
         self.schema.sql(&format!("{{schema}}.model_{}_cast_{hash:016x}", self.model_id))
     }
 
     /// Makes the functions that casts need.
-    pub(super) async fn make_casters(
+    pub(crate) async fn make_casters(
         &self,
         client: &impl GenericClient,
         definition: &Definition,
         version_num: i32,
     ) -> Result<(), Error> {
-        let needs = |column: &&Column| column.needs_caster(version_num, definition.materialized);
+        let needs = |column: &&Column| needs_caster(column, version_num, definition.materialized);
         for Column { type_name, .. } in definition.columns.iter().filter(needs) {
             let (caster, sql) = (self.caster(type_name), include_str!("caster.sql"));
             client.batch_execute(&sql.replace("{caster}", &caster).replace("{type}", type_name)).await?;
@@ -74,7 +76,7 @@ impl Storage<'_> {
     ///
     /// # Errors
     /// As [`Storage::try_definition`].
-    pub(super) async fn make(
+    pub(crate) async fn make(
         &self,
         client: &impl GenericClient,
         derivation: &Derivation,
@@ -89,7 +91,7 @@ impl Storage<'_> {
 
     /// Makes the table that only tells whose a materialized view is, also before it is there and when it was dropped
     /// by hand.
-    pub(super) async fn make_mark(&self, client: &impl GenericClient) -> Result<(), Error> {
+    pub(crate) async fn make_mark(&self, client: &impl GenericClient) -> Result<(), Error> {
         Ok(client.batch_execute(&format!("create table {} ()", self.parts())).await?)
     }
 
@@ -98,7 +100,7 @@ impl Storage<'_> {
     ///
     /// # Errors
     /// [`Error::Request`] names the index or says that the server refuses the definition.
-    pub(super) async fn try_definition(
+    pub(crate) async fn try_definition(
         &self,
         client: &impl GenericClient,
         derivation: &Derivation,
@@ -114,7 +116,7 @@ impl Storage<'_> {
     }
 
     /// Makes indexes on an empty table; returns the clause that each is made by.
-    pub(super) async fn try_indexes(
+    pub(crate) async fn try_indexes(
         &self,
         client: &impl GenericClient,
         table: &str,
@@ -132,7 +134,7 @@ impl Storage<'_> {
     }
 
     /// The statements that make the table of a generation, empty and detached.
-    pub(super) fn make_part(&self, generation: i16, derivation: &Derivation) -> String {
+    pub(crate) fn make_part(&self, generation: i16, derivation: &Derivation) -> String {
         include_str!("part.sql")
             .replace("{persistence}", if self.unlogged { "unlogged" } else { "" })
             .replace("{part}", &self.part(generation))
@@ -141,17 +143,17 @@ impl Storage<'_> {
     }
 
     /// The statement that lets autovacuum look after a generation that was built.
-    pub(super) fn let_vacuum(&self, generation: i16) -> String {
+    pub(crate) fn let_vacuum(&self, generation: i16) -> String {
         format!("alter table {} reset (autovacuum_enabled, toast.autovacuum_enabled)", self.part(generation))
     }
 
     /// The statement that attaches a generation that was built.
-    pub(super) fn attach(&self, generation: i16) -> String {
+    pub(crate) fn attach(&self, generation: i16) -> String {
         format!("alter table {} attach partition {} for values in ({generation})", self.parts(), self.part(generation))
     }
 
     /// Makes an index on the table of a generation, as the first reading of its text that the server takes.
-    pub(super) async fn try_index(
+    pub(crate) async fn try_index(
         &self,
         client: &impl GenericClient,
         table: &str,
@@ -185,19 +187,19 @@ impl Storage<'_> {
     }
 
     /// The statement that makes an index on the table of a generation.
-    pub(super) fn index(&self, table: &str, generation: i16, clause: &str) -> String {
+    pub(crate) fn index(&self, table: &str, generation: i16, clause: &str) -> String {
         format!("create index {} on {table} {clause}", self.index_name(generation, clause))
     }
 
     /// Known by its clause, so that it can be found again.
-    pub(super) fn index_name(&self, generation: i16, clause: &str) -> String {
+    pub(crate) fn index_name(&self, generation: i16, clause: &str) -> String {
         let hash = xxhash_rust::xxh3::xxh3_64(clause.as_bytes());
         format!("model_{}_{generation}_{hash:016x}", self.model_id)
     }
 
     /// Drops the indexes of a generation's table that no clause names, without holding up readers; returns how many are
     /// left, because somebody did not let go of one for [`PUBLISH_LOCK_WAIT`].
-    pub(super) async fn drop_other_indexes(
+    pub(crate) async fn drop_other_indexes(
         &self,
         client: &Client,
         table: &str,
@@ -225,7 +227,7 @@ impl Storage<'_> {
     }
 
     /// The model's columns, quoted.
-    pub(super) async fn columns(&self, client: &impl GenericClient) -> Result<Vec<String>, Error> {
+    pub(crate) async fn columns(&self, client: &impl GenericClient) -> Result<Vec<String>, Error> {
         let sql = "select attname::text from pg_catalog.pg_attribute where attrelid = $1::text::pg_catalog.regclass \
                    and attnum > 1 and not attisdropped order by attnum";
         let rows = client.query(sql, &[&self.parts()]).await?;
@@ -233,7 +235,7 @@ impl Storage<'_> {
     }
 
     /// Makes the model's view, which then stays.
-    pub(super) async fn make_view(&self, client: &impl GenericClient, name: &CollectionName) -> Result<(), Error> {
+    pub(crate) async fn make_view(&self, client: &impl GenericClient, name: &CollectionName) -> Result<(), Error> {
         let columns = self.columns(client).await?;
         let made = client.batch_execute(&format!("create {}", self.view(name, &columns, ""))).await;
         made.map_err(|error| match error.code().is_some_and(|code| code.code() == "42P07") {
@@ -249,7 +251,7 @@ impl Storage<'_> {
 
     /// The statements that give the view more columns, quoted, behind those it has; the first one locks it. Grants,
     /// options and the views over it stay.
-    pub(super) async fn widen_view(
+    pub(crate) async fn widen_view(
         &self,
         client: &impl GenericClient,
         name: &CollectionName,
@@ -278,7 +280,7 @@ impl Storage<'_> {
     }
 
     /// Puts on record which view is the model's.
-    pub(super) async fn remember_view(&self, client: &impl GenericClient, name: &CollectionName) -> Result<(), Error> {
+    pub(crate) async fn remember_view(&self, client: &impl GenericClient, name: &CollectionName) -> Result<(), Error> {
         let sql = "update {schema}.model set view_oid = $1::text::pg_catalog.regclass where model_id = $2";
         let view = quote_qualified(&name.schema, &name.table);
         client.execute(&self.schema.sql(sql), &[&view, &self.model_id]).await?;
@@ -286,7 +288,7 @@ impl Storage<'_> {
     }
 
     /// Drops all of it, the view too.
-    pub(super) async fn drop(&self, client: &impl GenericClient, model: &Model) -> Result<(), Error> {
+    pub(crate) async fn drop(&self, client: &impl GenericClient, model: &Model) -> Result<(), Error> {
         let mut sql = String::new();
         if model.view_present {
             let kind = if model.definition.materialized { "materialized view" } else { "view" };
@@ -312,7 +314,7 @@ impl Storage<'_> {
 
 /// Makes sure that a model's rows are one query that stands alone, and so stay one wherever they are put into a
 /// statement: whatever the texts of the definition hold.
-pub(super) async fn check(client: &impl GenericClient, derivation: &Derivation) -> Result<(), Error> {
+pub(crate) async fn check(client: &impl GenericClient, derivation: &Derivation) -> Result<(), Error> {
     let rows = client.prepare(&derivation.rows("")).await.map_err(|error| refused("the model", error))?;
     match rows.columns().iter().find(|column| column.name().starts_with("millstream_")) {
         None => Ok(()),
@@ -321,22 +323,4 @@ pub(super) async fn check(client: &impl GenericClient, derivation: &Derivation) 
             hint: "names that begin with millstream_ are our own; give it another one with `as`".into(),
         }),
     }
-}
-
-/// A definition that the server does not take is a wrong request.
-pub(super) fn refused(what: &str, error: tokio_postgres::Error) -> Error {
-    let Some(told) = error.as_db_error() else { return error.into() };
-    let code = told.code().code();
-    // A right that is missing is in a class with what is written wrong.
-    if code == "42501" {
-        return error.into();
-    }
-    // Classes: syntax error or access rule, feature not supported, data exception, invalid name.
-    if ["42", "0A", "22", "3F"].iter().any(|class| code.starts_with(class)) {
-        return Error::Request {
-            problem: format!("the server refuses {what}: {}", told.message()),
-            hint: "key columns, --column names and doc can be used; see millstream publish --help".into(),
-        };
-    }
-    error.into()
 }

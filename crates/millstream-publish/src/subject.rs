@@ -1,40 +1,46 @@
 //! A model with its collection, as a refresh finds them, and the way that is chosen for it.
 
-use super::definition::Derivation;
-use super::record::{Listened, Pending};
-use super::republish::indexed;
-use super::row_wise::plan;
-use super::storage::Storage;
-use super::{WAYS, Way, derivation, find, incremental, is_unlogged, listened, materialized, swap};
+use crate::definition::Derivation;
 use crate::error::Error;
 use crate::limits::INCREMENTAL_SHARE_MAX;
-use crate::store::collections::Collection;
-use crate::store::models::Model;
-use crate::store::{Schema, collections};
+use crate::model::find;
+use crate::origin::{derivation, is_unlogged, listened};
+use crate::record::{Listened, Pending};
+use crate::republish::indexed;
+use crate::row_wise::plan;
+use crate::storage::Storage;
+use crate::way::Way;
+use crate::{incremental, materialized, swap};
 use millstream_model::CollectionName;
 use millstream_pg::quote_qualified;
+use millstream_store::collections::Collection;
+use millstream_store::models::Model;
+use millstream_store::{Schema, collections};
 use tokio_postgres::Client;
+
+/// Every way to refresh.
+pub(crate) static WAYS: &[&Way] = &[&incremental::WAY, &materialized::WAY, &swap::WAY];
 
 /// A model with all that its refresh needs.
 #[derive(Debug)]
-pub(super) struct Subject<'a> {
-    pub(super) model: Model,
-    pub(super) collection: Collection,
-    pub(super) schema: &'a Schema,
-    pub(super) unlogged: bool,
+pub(crate) struct Subject<'a> {
+    pub(crate) model: Model,
+    pub(crate) collection: Collection,
+    pub(crate) schema: &'a Schema,
+    pub(crate) unlogged: bool,
     version_num: i32,
 }
 
 impl<'a> Subject<'a> {
-    pub(super) fn storage(&self) -> Storage<'a> {
+    pub(crate) fn storage(&self) -> Storage<'a> {
         Storage { schema: self.schema, model_id: self.model.model_id, unlogged: self.unlogged }
     }
 
-    pub(super) fn listened(&self) -> Listened<'_> {
+    pub(crate) fn listened(&self) -> Listened<'_> {
         listened(self.schema, &self.collection, self.unlogged)
     }
 
-    pub(super) fn derivation(&self, storage: &Storage<'_>) -> Derivation {
+    pub(crate) fn derivation(&self, storage: &Storage<'_>) -> Derivation {
         derivation(&self.collection, self.model.aim(), self.version_num, storage)
     }
 
@@ -44,7 +50,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Bytes that its rows take when they are built anew.
-    pub(super) async fn size(&self, client: &Client) -> Result<u64, Error> {
+    pub(crate) async fn size(&self, client: &Client) -> Result<u64, Error> {
         let sql = "select pg_catalog.pg_total_relation_size($1::text::pg_catalog.regclass)";
         let row = if self.model.shows.is_some() && self.model.view_present {
             client.query_one(sql, &[&indexed(&self.storage(), &self.model).0]).await?
@@ -56,7 +62,7 @@ impl<'a> Subject<'a> {
     }
 
     /// What the snapshot at hand sees and the model does not show.
-    pub(super) async fn pending(&self, client: &Client) -> Result<Pending, Error> {
+    pub(crate) async fn pending(&self, client: &Client) -> Result<Pending, Error> {
         match self.model.definition.materialized {
             true => Ok(Pending { keys: 0, everything: true, newest_age: None }),
             false => self.listened().pending(client, &self.model).await,
@@ -67,7 +73,7 @@ impl<'a> Subject<'a> {
     ///
     /// # Errors
     /// [`Error::Request`] when there is no such way, [`Error::Model`] when it is none for this kind of model.
-    pub(super) fn asked(&self, name: Option<&str>) -> Result<Option<&'static Way>, Error> {
+    pub(crate) fn asked(&self, name: Option<&str>) -> Result<Option<&'static Way>, Error> {
         let Some(asked) = name.map(way).transpose()? else { return Ok(None) };
         let materialized = self.model.definition.materialized;
         if materialized == (asked.name == materialized::WAY.name) {
@@ -82,7 +88,7 @@ impl<'a> Subject<'a> {
     }
 
     /// The cheapest way that is right, and why; anew where `anew` says so.
-    pub(super) async fn choose(
+    pub(crate) async fn choose(
         &self,
         client: &Client,
         asked: Option<&str>,
@@ -128,7 +134,7 @@ fn way(name: &str) -> Result<&'static Way, Error> {
 ///
 /// # Errors
 /// [`Error::Model`] for a name that is no model, or one whose collection is gone.
-pub(super) async fn subjects<'a>(
+pub(crate) async fn subjects<'a>(
     client: &Client,
     schema: &'a Schema,
     names: &[CollectionName],
@@ -155,7 +161,7 @@ pub(super) async fn subjects<'a>(
 ///
 /// # Errors
 /// [`Error::Model`] names the first that was renamed or dropped.
-pub(super) async fn require_columns(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
+pub(crate) async fn require_columns(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
     for Subject { model, collection, .. } in subjects {
         let columns: Vec<&str> = collection.key.iter().map(|column| column.name.as_str()).chain(["doc"]).collect();
         if let Some(gone) = client.query_opt(include_str!("columns_gone.sql"), &[&model.table_oid, &columns]).await? {
@@ -176,7 +182,7 @@ pub(super) async fn require_columns(client: &Client, subjects: &[Subject<'_>]) -
 /// Keeps the tables of the collections as they are until the transaction ends, and makes sure that their names are
 /// still theirs. A lock takes no snapshot, the first look does: whoever rewrites or empties one of the tables comes
 /// before it or waits for the end.
-pub(super) async fn lock_collections(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
+pub(crate) async fn lock_collections(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
     let tables: Vec<String> = subjects.iter().map(Subject::table).collect();
     client.batch_execute(&format!("lock table {} in access share mode", tables.join(", "))).await?;
     let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
@@ -193,7 +199,7 @@ pub(super) async fn lock_collections(client: &Client, subjects: &[Subject<'_>]) 
 }
 
 /// Rows of a table, as the planner sees them: by its statistics and size, or by its size alone.
-pub(super) async fn rows_estimate(client: &Client, table_oid: u32) -> Result<u64, Error> {
+pub(crate) async fn rows_estimate(client: &Client, table_oid: u32) -> Result<u64, Error> {
     let sql = "select $1::pg_catalog.oid::pg_catalog.regclass::text";
     let table: String = client.query_one(sql, &[&table_oid]).await?.get(0);
     Ok(plan(client, &format!("select from {table}")).await?["Plan Rows"].as_u64().unwrap_or(0))

@@ -1,29 +1,29 @@
 //! `swap`: builds a new generation from the whole collection, beside the readers.
 
-use super::definition::Derivation;
-use super::lock::BUILD_LOCK_CLASS;
-use super::storage::Storage;
-use super::{Applied, Refresh, Way, Working, refresh_session};
+use crate::definition::Derivation;
 use crate::error::Error;
-use crate::failpoint;
 use crate::limits::{BUILD_LOCK_WAIT, BUILD_RANGES_PER_WORKER};
-use crate::store::models::Model;
+use crate::storage::Storage;
+use crate::way::{Applied, Refresh, Way, Working, refresh_session};
 use futures_util::FutureExt;
+use millstream_failpoint as failpoint;
 use millstream_pg::ConnInfo;
+use millstream_pg::advisory::BUILD;
 use millstream_pg::limits::LOCK_TIMEOUT_S;
+use millstream_store::models::Model;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::task::JoinSet;
 use tokio_postgres::Client;
 
-pub(super) static WAY: Way = Way { name: "swap", apply };
+pub(crate) static WAY: Way = Way { name: "swap", apply };
 
 fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
     async move { build(refresh).await }.boxed()
 }
 
 /// Makes the table that is to be built. Before the snapshot, which would not see of what columns it is.
-pub(super) async fn prepare(
+pub(crate) async fn prepare(
     client: &Client,
     storage: &Storage<'_>,
     derivation: &Derivation,
@@ -105,7 +105,7 @@ async fn work(
 ) -> Result<u64, Error> {
     let connection = millstream_pg::connect(db, &refresh_session("millstream build")).await?;
     let client = &connection.client;
-    client.execute("select pg_catalog.pg_advisory_lock_shared($1, $2)", &[&BUILD_LOCK_CLASS, &model.lock_id]).await?;
+    BUILD.of(model.lock_id).lock_shared(client).await?;
     if let Some(snapshot) = snapshot {
         let begin = format!("begin isolation level repeatable read; set transaction snapshot '{snapshot}'");
         client.batch_execute(&begin).await?;

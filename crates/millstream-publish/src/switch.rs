@@ -1,11 +1,11 @@
 //! The moment from which on readers are shown what was built beside them.
 
-use super::lock::lock_exclusively;
-use super::shape::Shape;
-use super::storage::Storage;
 use crate::error::Error;
-use crate::failpoint;
-use crate::store::models::Model;
+use crate::lock::lock_exclusively;
+use crate::shape::Shape;
+use crate::storage::Storage;
+use millstream_failpoint as failpoint;
+use millstream_store::models::Model;
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
@@ -14,7 +14,7 @@ use tokio_postgres::Client;
 /// A reader that planned its statement before a generation was attached, and takes its snapshot afterwards, would
 /// find no rows. So nobody may be in between: no reader has the tables open when the new generations are attached.
 #[derive(Debug, Default)]
-pub(super) struct Switch {
+pub(crate) struct Switch {
     /// What is done before the locks, in the same time.
     before: Vec<String>,
     /// Statements that lock views, as readers do before they lock tables.
@@ -26,7 +26,7 @@ pub(super) struct Switch {
 impl Switch {
     /// Attaches a generation that was built, and gives the model the columns that it has more. What is added is what
     /// the transaction does.
-    pub(super) async fn add(
+    pub(crate) async fn add(
         &mut self,
         client: &Client,
         storage: &Storage<'_>,
@@ -59,7 +59,7 @@ impl Switch {
 
     /// Commits the transaction, with what was added. Returns false when readers did not let it for so long: then nothing
     /// is done and the transaction is rolled back.
-    pub(super) async fn commit(self, client: &Client, patience: Duration) -> Result<bool, Error> {
+    pub(crate) async fn commit(self, client: &Client, patience: Duration) -> Result<bool, Error> {
         if self.tables.is_empty() {
             failpoint::hit("refresh-committing").await?;
             client.batch_execute("commit").await?;

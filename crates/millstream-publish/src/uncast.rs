@@ -1,6 +1,7 @@
 //! Values that a model's typed columns cannot hold.
 
-use super::definition::Derivation;
+use crate::definition::Derivation;
+use crate::definition::text;
 use crate::error::Error;
 use crate::limits::UNCAST_KEYS;
 use millstream_pg::quote_identifier;
@@ -21,7 +22,7 @@ pub struct Uncast {
 }
 
 /// Looks for them in one generation, among the rows that `among`, a condition on `shown`, leaves.
-pub(super) async fn uncast(
+pub(crate) async fn uncast(
     client: &impl GenericClient,
     derivation: &Derivation,
     part: &str,
@@ -38,7 +39,7 @@ pub(super) async fn uncast(
             .replace("{column}", &quote_identifier(&column.name))
             .replace("{keys_max}", &UNCAST_KEYS.to_string())
             .replace("{among}", among)
-            .replace("{text}", &column.text())
+            .replace("{text}", &text(column))
             .replace("{value}", value);
         let row = client.query_one(&sql, &[]).await?;
         let documents = u64::try_from(row.get::<_, i64>(0)).unwrap_or(0);

@@ -3,8 +3,9 @@
 use crate::publish::{asked, publish_on, refresh_on, wanted};
 use crate::republish::{number, things};
 use crate::scene::{Files, request, run, schema, surroundings};
-use millstream_engine::{Error, PublishRequest, Published, RefreshRequest, publish, refresh};
 use millstream_pg::SessionSettings;
+use millstream_pg::advisory::MODEL;
+use millstream_publish::{Error, PublishRequest, Published, RefreshRequest, publish, refresh};
 use millstream_testkit::{TestDatabase, each_build};
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -75,14 +76,14 @@ async fn a_publish_decides_on_what_the_refresh_it_waited_for_has_made() {
         let tries = |lock: &str| {
             format!(
                 "pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
-                 and query like '%pg_try_advisory_xact_lock({lock})%'"
+                 and query like '%pg_try_advisory_xact_lock({lock}%'"
             )
         };
-        until(&client, &publishing, &tries("$1")).await;
+        until(&client, &publishing, &tries(&PUBLISHING.to_string())).await;
         let refreshed = refreshing(&db, asked(&["things_read"], None));
         until(&client, &refreshed, BUILD_HELD).await;
         client.batch_execute(&format!("select pg_advisory_unlock({PUBLISHING})")).await.unwrap();
-        until(&client, &publishing, &tries("$1, $2")).await;
+        until(&client, &publishing, &tries(&MODEL.class().to_string())).await;
         client.batch_execute("select pg_advisory_unlock(7)").await.unwrap();
         assert_eq!(refreshed.await.unwrap().unwrap(), ["swap"]);
         assert_eq!(publishing.await.unwrap().unwrap(), Published::Redefined);

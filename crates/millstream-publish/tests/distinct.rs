@@ -2,8 +2,8 @@
 
 use crate::scene::{Files, request, run, schema};
 use futures_util::TryStreamExt;
-use millstream_engine::store::collections;
-use millstream_engine::{DistinctRequest, Error, distinct};
+use millstream_publish::{DistinctRequest, Error, distinct};
+use millstream_store::collections;
 use millstream_testkit::{TestDatabase, each_build};
 use tokio_postgres::{Client, SimpleQueryMessage};
 

@@ -1,11 +1,14 @@
 //! An unlogged collection that is frozen survives crashes, with what is on record of it.
 
 use crate::scene::{Files, request, run, schema, surroundings};
-use millstream_engine::store::{Frozen, collections, freeze, freeze_estimate, load_lock_keys, loads};
-use millstream_engine::{
-    Definition, Durability, Error, LoadRequest, PublishRequest, RefreshRequest, Refreshed, load, publish, refresh,
-};
+use millstream_engine::Error as EngineError;
+use millstream_engine::{Durability, LoadRequest, load};
 use millstream_pg::{Connection, SessionSettings};
+use millstream_publish::{Error, PublishRequest, RefreshRequest, Refreshed, publish, refresh};
+use millstream_publish::{Frozen, freeze, freeze_estimate};
+use millstream_store::Definition;
+use millstream_store::Error as StoreError;
+use millstream_store::{collections, load_lock_keys, loads};
 use millstream_testkit::{Server, Settings, StopMode, builds, connect, each_build};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -130,7 +133,10 @@ async fn a_frozen_collection_is_whole_after_a_crash_and_its_sum_goes_on() {
             let refreshed = refresh_at(&url).await;
             assert_eq!((refreshed[0].way, refreshed[0].rows), ("incremental", 1));
 
-            assert!(matches!(Box::pin(load(&wanted, &surroundings(&url).0)).await, Err(Error::Collection { .. })));
+            assert!(matches!(
+                Box::pin(load(&wanted, &surroundings(&url).0)).await,
+                Err(EngineError::Collection { .. })
+            ));
             (wanted.rejects_max, wanted.durability) = (10, promising("durable"));
             let again = run(&url, &wanted).await.receipt;
             assert_eq!((again.load_id, again.resumed_from), (first.load_id, Some(first.counters.read)));
@@ -254,7 +260,10 @@ async fn a_collection_in_use_is_not_frozen() {
         let (class, id) = load_lock_keys(&schema(), stopped.load_id);
         client.execute("select pg_advisory_lock($1, $2)", &[&class, &id]).await.unwrap();
         let error = freeze_at(&url).await.expect_err("its load runs");
-        assert!(matches!(error, Error::LoadRunning { load_id, .. } if load_id == stopped.load_id), "{error}");
+        assert!(
+            matches!(error, Error::Store(StoreError::LoadRunning { load_id, .. }) if load_id == stopped.load_id),
+            "{error}"
+        );
         client.batch_execute("select pg_advisory_unlock_all(); begin; select 1 from public.sums").await.unwrap();
         let error = freeze_at(&url).await.expect_err("it is read");
         assert!(matches!(error, Error::InUse { .. }), "{error}");
@@ -282,7 +291,7 @@ async fn a_load_planned_before_the_freeze_does_not_begin_after_it() {
         let freezing = "select pg_advisory_lock(x'6d736c66'::int, 'public.sums'::regclass::oid::int)";
         client.batch_execute(freezing).await.unwrap();
         let error = Box::pin(load(&wanted, &surroundings(&url).0)).await.expect_err("it is being frozen");
-        assert!(matches!(error, Error::Frozen { .. }), "{error}");
+        assert!(matches!(error, EngineError::Store(StoreError::Frozen { .. })), "{error}");
         client.batch_execute("select pg_advisory_unlock_all()").await.unwrap();
 
         client.batch_execute("select pg_advisory_lock(x'6d736c646f70656e'::bigint)").await.unwrap();
@@ -297,7 +306,7 @@ async fn a_load_planned_before_the_freeze_does_not_begin_after_it() {
         };
         let (outcome, ()) = tokio::join!(Box::pin(load(&wanted, &around)), beginning);
         let error = outcome.map(drop).expect_err("it was planned for an unlogged table");
-        assert!(matches!(error, Error::Frozen { .. }), "{error}");
+        assert!(matches!(error, EngineError::Store(StoreError::Frozen { .. })), "{error}");
         assert!(error.hint().is_some_and(|hint| hint.contains("--durability unlogged")), "{error}");
         assert_eq!(number(&client, "select count(*) from millstream.load").await, 1, "nothing is on record of it");
         // What is left of it then is frozen as well.
@@ -323,7 +332,7 @@ async fn an_unlogged_sum_is_refused_where_nothing_says_whether_a_crash_took_it()
         let before = sums(&url, "public.sums").await;
         (wanted.durability, wanted.rejects_max) = (promising("durable"), 10);
         let refused = Box::pin(load(&wanted, &surroundings(&url).0)).await.expect_err("it could count twice");
-        assert!(matches!(refused, Error::AddedUp { .. }), "{refused}");
+        assert!(matches!(refused, EngineError::Store(StoreError::AddedUp { .. })), "{refused}");
         assert!(sums(&url, "public.sums").await == before, "nothing is added");
     }
 }

@@ -1,12 +1,13 @@
 //! Read models: equal to what they are derived from, at every moment a whole refresh.
 
 use crate::scene::{Files, Stream, request, run, schema, surroundings};
-use millstream_engine::store::{Schema, collections};
-use millstream_engine::{
-    Definition, Error, PublishRequest, Published, RefreshRequest, Refreshed, estimate, publish, refresh, unpublish,
-};
 use millstream_pg::SessionSettings;
-use millstream_testkit::{Server, Settings, StopMode, TestDatabase, builds, connect, each_build};
+use millstream_publish::{
+    Error, PublishRequest, Published, RefreshRequest, Refreshed, estimate, publish, refresh, unpublish,
+};
+use millstream_store::Definition;
+use millstream_store::{Schema, collections};
+use millstream_testkit::{Server, Settings, StopMode, TestDatabase, builds, connect, database, each_build};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -742,4 +743,19 @@ async fn a_document_that_an_expression_fails_for_is_named_by_its_key() {
         assert!(told.contains("with key k77: "), "{told}");
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_partitioned_table_has_no_model() {
+    let db = database().await;
+    let files = Files::new();
+    let client = db.client().await;
+    let made = "create table public.parted (id text primary key, doc jsonb not null) partition by hash (id);
+                create table public.parted_0 partition of public.parted for values with (modulus 1, remainder 0)";
+    client.batch_execute(made).await.unwrap();
+    let mut load = request("public.parted", "id", &[files.write("a", "{\"id\":\"a\"}\n")]);
+    load.adopt = true;
+    run(&db.url(), &load).await;
+    let error = publish_on(&db, &wanted("public.parted", "public.m", &[], &["id"], None)).await.expect_err("refused");
+    assert!(error.to_string().contains("partition"), "{error}");
 }

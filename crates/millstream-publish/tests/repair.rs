@@ -3,7 +3,7 @@
 use crate::publish::{asked, publish_on, refresh_on, wanted};
 use crate::republish::{number, things};
 use crate::scene::{schema, surroundings};
-use millstream_engine::estimate;
+use millstream_publish::estimate;
 use millstream_testkit::{TestDatabase, each_build};
 use tokio_postgres::Client;
 

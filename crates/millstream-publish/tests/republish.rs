@@ -2,9 +2,9 @@
 
 use crate::publish::{asked, publish_on, refresh_on, wanted};
 use crate::scene::{Files, request, run, schema, surroundings};
-use millstream_engine::store::{Schema, models};
-use millstream_engine::{Figures, PublishRequest, Published, estimate, figures, publish, refresh, unpublish};
 use millstream_pg::{ConnInfo, Connection, SessionSettings};
+use millstream_publish::{Figures, PublishRequest, Published, estimate, figures, publish, refresh, unpublish};
+use millstream_store::{Schema, models};
 use millstream_testkit::{TestDatabase, each_build};
 use tokio_postgres::Client;
 
@@ -302,7 +302,7 @@ async fn a_model_whose_first_refresh_ends_while_it_is_unpublished_goes_with_its_
         let removing =
             tokio::spawn(async move { unpublish(&mut connection, &schema(), &"model".parse().expect("a name")).await });
         let waits = "select count(*) from pg_stat_activity where datname = current_database()
-                         and query like '%pg_try_advisory_xact_lock($1, $2)%' and pid <> pg_backend_pid()";
+                         and query like '%pg_try_advisory_xact_lock(1836280941,%' and pid <> pg_backend_pid()";
         while number(&client, waits).await == 0 {
             assert!(!removing.is_finished(), "it waits for the refresh");
         }

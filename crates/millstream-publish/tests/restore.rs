@@ -1,10 +1,9 @@
 //! After a dump and a restore every record belongs to the table of its name, and to no other.
 
-use crate::log::{appending, compacted, waiting};
 use crate::publish::{publish_on, refresh_on, wanted};
-use crate::scene::{Files, request, run, schema, stored, surroundings};
-use millstream_engine::store::{Bound, collections};
+use crate::scene::{Files, appending, compacted, request, run, schema, stored, surroundings, waiting};
 use millstream_engine::{Error, LoadRequest, StopReason, load};
+use millstream_store::{Bound, collections};
 use millstream_testkit::{Build, Feature, Server, Settings, StopMode, TestDatabase, builds, connect, skip};
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -140,7 +139,7 @@ async fn fresh(build: &'static Build) -> TestDatabase {
 
 /// Binds the tables of a database, as every command does that finds them.
 async fn bind(url: &str) -> Result<Option<Bound>, Error> {
-    schema().bind(&mut connect(url).await).await
+    Ok(schema().bind(&mut connect(url).await).await?)
 }
 
 /// Whether a collection holds what it is to hold, and goes on where it was.
@@ -184,8 +183,10 @@ async fn goes_on(db: &TestDatabase, files: &Files, n: i64) {
     }
 }
 
+/// With 12 collections; with 60 at `MILLSTREAM_TEST_SCALE=5`.
 #[tokio::test]
-async fn a_restored_database_goes_on_where_it_was_dumped() {
+async fn a_restored_database_resumes_where_it_was_dumped() {
+    let collections = i64::try_from(millstream_testkit::cases(12)).expect("few collections");
     for build in builds().await {
         if !build.has(&[Feature::Dump, Feature::Psql]) {
             skip(&format!("{} has no pg_dump", build.installation));
@@ -193,7 +194,7 @@ async fn a_restored_database_goes_on_where_it_was_dumped() {
         }
         let files = Files::new();
         let from = fresh(build).await;
-        fill(&from, &files, 12).await;
+        fill(&from, &files, collections).await;
         for (way, options, restores) in WAYS {
             println!("{way} on {}", build.installation);
             let place = dump(build, &from.url(), &files, &way.replace(' ', "_"), options);
@@ -216,12 +217,13 @@ async fn a_restored_database_goes_on_where_it_was_dumped() {
             let alias = "select count(*) from millstream.collection k join pg_class c on c.oid = k.table_oid \
                          where c.relname <> k.table_name";
             let aliases: i64 = db.client().await.query_one(alias, &[]).await.unwrap().get(0);
-            assert!(aliases > 0 || restores.len() > 1, "some OIDs on record are those of other relations");
+            assert!(aliases > 0 || restores.len() > 1, "some recorded OIDs belong to other relations");
             let bound = bind(&db.url()).await.expect("it is bound");
             assert!(bound.is_some_and(|bound| bound.waiting.is_empty()) || restores.len() > 1);
             let listed = collections::list(&db.client().await, &schema()).await.expect("a list");
-            assert!(listed.len() == 12 && listed.iter().all(|one| one.present), "{listed:?}");
-            for n in 0..12 {
+            assert_eq!(listed.len() as i64, collections);
+            assert!(listed.iter().all(|one| one.present), "{listed:?}");
+            for n in 0..collections {
                 goes_on(&db, &files, n).await;
             }
             db.server.stop(StopMode::Immediate).await;
@@ -251,7 +253,7 @@ async fn a_copy_beside_the_original_is_bound_and_a_renamed_schema_is_refused() {
 
         let client = copy.client().await;
         client.batch_execute("alter schema millstream rename to elsewhere").await.unwrap();
-        let moved = millstream_engine::store::Schema::new("elsewhere");
+        let moved = millstream_store::Schema::new("elsewhere");
         let error = moved.bind(&mut copy.client().await).await.expect_err("its functions know the other name");
         assert!(
             error.hint().is_some_and(|hint| hint.contains("rename to \"millstream\"")),

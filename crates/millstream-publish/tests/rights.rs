@@ -1,11 +1,10 @@
 //! Whose a model is, with whose rights it is built, and what its readers need.
 
-use crate::log::appending;
 use crate::publish::{asked, wanted};
 use crate::republish::{materialized, number, things};
-use crate::scene::{Files, run, schema, surroundings};
-use millstream_engine::{Error, PublishRequest, Published, Refreshed, estimate, publish, refresh, unpublish};
+use crate::scene::{Files, appending, run, schema, surroundings};
 use millstream_pg::SessionSettings;
+use millstream_publish::{Error, PublishRequest, Published, Refreshed, estimate, publish, refresh, unpublish};
 use millstream_testkit::{TestDatabase, each_build};
 use tokio_postgres::Client;
 

@@ -2,7 +2,8 @@
 
 use crate::publish::{publish_on, refresh_on, wanted};
 use crate::republish::{number, things};
-use millstream_engine::{Definition, PublishRequest, Published};
+use millstream_publish::{PublishRequest, Published};
+use millstream_store::Definition;
 use millstream_testkit::each_build;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,19 +1,19 @@
 //! A load that has come to its end and whose documents would count twice if they were loaded again.
 
-use super::load::{Identity, key_json, stored_prefix};
-use super::schema::Schema;
-use super::unlogged::any_row;
 use crate::error::Error;
-use crate::source::Prefix;
-use millstream_model::Receipt;
+use crate::load::{Identity, key_json, stored_prefix};
+use crate::schema::Schema;
+use crate::unlogged::any_row;
+use millstream_model::{Prefix, Receipt};
 use tokio_postgres::{Client, Row};
 
 /// A finished load of the same identity, with all of its sources.
 #[derive(Debug)]
-pub(crate) struct Added {
-    pub(crate) receipt: Receipt,
+pub struct Added {
+    /// What it came to.
+    pub receipt: Receipt,
     /// The last source that it read anything of, and all that it read up to there.
-    pub(crate) prefix: Option<(u32, Prefix)>,
+    pub prefix: Option<(u32, Prefix)>,
 }
 
 /// The load that has added up these sources before, if its documents count once. Of an unfinished load that is gone on
@@ -21,7 +21,7 @@ pub(crate) struct Added {
 ///
 /// # Errors
 /// [`Error::AddedUp`] when one has added up some of them in another way.
-pub(super) async fn added(
+pub async fn added(
     client: &Client,
     schema: &Schema,
     identity: &Identity,

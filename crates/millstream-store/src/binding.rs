@@ -1,26 +1,27 @@
 //! Binds records to the tables of this database: they name tables by OID, and a restore gives tables other OIDs.
 
-use super::schema::{SCHEMA_VERSION, Schema};
 use crate::error::Error;
+use crate::schema::{SCHEMA_VERSION, Schema};
 use millstream_model::CollectionName;
 use millstream_pg::ErrorKind;
+use millstream_pg::advisory::SCHEMA;
 use tokio_postgres::{Client, GenericClient, Row};
 
 /// The first OID that PostgreSQL gives to a user's table. A record that waits for its table has a smaller one, which no
 /// relation has.
 pub(crate) const FIRST_TABLE_OID: u32 = 16_384;
 
-/// What the tables say of themselves.
+/// What the tables of our schema say about themselves.
 #[derive(Debug)]
-pub(super) struct State {
+pub(crate) struct State {
     /// Their version.
-    pub(super) version: i32,
-    /// Whether the OIDs in them are those of another database.
+    pub(crate) version: i32,
+    /// Whether they were restored or copied: their OIDs belong to another database.
     foreign: bool,
     /// The name that the schema had when its functions were made; `None` before version 5.
     schema_name: Option<String>,
-    /// Server, database and schema that the OIDs in them are to hold for.
-    pub(super) home: String,
+    /// This server, database and schema.
+    pub(crate) home: String,
 }
 
 /// What binding did.
@@ -76,19 +77,23 @@ impl Schema {
         Ok(bound)
     }
 
-    /// Records the names that tables and views have now, for these are all that a restore can go by.
+    /// Waits for whoever makes or binds the tables, until the transaction ends.
+    pub(crate) async fn lock_making(&self, client: &impl GenericClient) -> Result<(), Error> {
+        Ok(SCHEMA.whole().lock_in_transaction(client).await?)
+    }
+
+    /// Records the current names of tables and views: a restore finds them by name alone.
     async fn follow_names(&self, client: &Client) -> Result<(), Error> {
         match client.batch_execute(&self.sql(include_str!("names_follow.sql"))).await.map_err(Error::from) {
-            // Who may only read leaves it to others.
+            // A role that may only read skips this.
             Err(error) if ![ErrorKind::Rights, ErrorKind::ReadOnly].contains(&error.kind()) => Err(error),
             _ => Ok(()),
         }
     }
 
-    /// What the tables say of themselves, `None` when there are none.
-    pub(super) async fn state(&self, client: &impl GenericClient) -> Result<Option<State>, Error> {
-        // Not `to_regclass`: inside a transaction it may answer from a cache that is older than a
-        // lock just waited for.
+    /// Reads the state; `None` if there are no tables of ours.
+    pub(crate) async fn state(&self, client: &impl GenericClient) -> Result<Option<State>, Error> {
+        // Not `to_regclass`: inside a transaction, its cache may be older than the lock that we just got.
         let found = client.query_one(include_str!("schema_exists.sql"), &[&self.name()]).await?;
         if !found.get::<_, bool>(0) {
             return Ok(None);
@@ -99,18 +104,18 @@ impl Schema {
         Ok(Some(State { version, foreign, schema_name, home: row.get("home") }))
     }
 
-    /// Makes sure that the OIDs on record are this database's.
+    /// Fails unless the recorded OIDs belong to this database.
     ///
     /// # Errors
     /// [`Error::Unbound`].
-    pub(super) fn require_bound(&self, state: &State) -> Result<(), Error> {
+    pub(crate) fn require_bound(&self, state: &State) -> Result<(), Error> {
         match state.foreign {
             true => Err(Error::Unbound { schema: self.name().to_owned() }),
             false => self.require_name(state),
         }
     }
 
-    /// Functions of ours call each other by the name that the schema had when they were made.
+    /// Our functions call each other by the schema name from when they were created.
     fn require_name(&self, state: &State) -> Result<(), Error> {
         match &state.schema_name {
             Some(known) if known != self.name() => Err(Error::Request {
@@ -132,14 +137,14 @@ impl Schema {
         Ok(client.query_one(&self.sql(&sql), &[]).await?.get(0))
     }
 
-    /// What a subscription brings is another database's, again and again.
+    /// Refuses a schema that a subscription fills: its OIDs would belong to the publisher again after every change.
     async fn refuse_subscribed(&self, client: &impl GenericClient, state: &State) -> Result<(), Error> {
         let row = client.query_opt(include_str!("binding_subscribed.sql"), &[&self.name()]).await?;
         match row.filter(|_| state.foreign) {
             None => Ok(()),
             Some(row) => Err(Error::Request {
                 problem: format!(
-                    "subscription {} fills the tables of schema \"{}\": what they say is true of the publisher only",
+                    "subscription {} fills the tables of schema \"{}\": their contents describe the publisher, not this database",
                     row.get::<_, &str>(0),
                     self.name()
                 ),
@@ -159,7 +164,7 @@ impl Schema {
                 hint: "restore the tables, then this schema".into(),
             });
         }
-        // By way of OIDs that nobody has, because one table's new OID may be another's old one.
+        // In two steps, through unused OIDs: one table's new OID may be another table's old one.
         for (table, from, to) in [
             ("collection", &recorded, &interim),
             ("collection", &interim, &target),
@@ -178,7 +183,7 @@ impl Schema {
         let sql = self.sql(include_str!("binding_models.sql"));
         let models = client.execute(&sql, &[&recorded, &target, &state.foreign]).await?;
         if state.foreign {
-            // Processes of another server.
+            // These processes belong to another server.
             let lanes = "update {schema}.lane set backend_pid = null, backend_start = null";
             client.execute(&self.sql(lanes), &[]).await?;
             self.settle_home(client, &state.home).await?;
@@ -192,8 +197,8 @@ impl Schema {
         Ok(Bound { tables: rows.iter().filter(|row| bound(row)).count(), waiting, models })
     }
 
-    /// Writes down that the OIDs on record are this database's. A restore of data alone has left two lines.
-    pub(super) async fn settle_home(&self, client: &impl GenericClient, home: &str) -> Result<(), Error> {
+    /// Records that the OIDs belong to this database. `meta` keeps one row: a data-only restore adds a second one.
+    pub(crate) async fn settle_home(&self, client: &impl GenericClient, home: &str) -> Result<(), Error> {
         let one = "delete from {schema}.meta where ctid <> (select max(ctid) from {schema}.meta)";
         client.execute(&self.sql(one), &[]).await?;
         let home_is = "update {schema}.meta set schema_version = $1, home = $2";

@@ -1,16 +1,19 @@
 //! Collections as they are listed, read by key and dropped.
 
-use super::load::await_openings;
-use super::loads::lock_unfinished;
-use super::schema::Schema;
-use super::{gone, models, segments};
-use crate::collection::Check;
+use crate::check::Check;
+pub use crate::collection::{Collection, by_oid, find};
+use crate::collection::{key_of, name_of};
 use crate::error::Error;
 use crate::limits::DROP_LOCK_WAIT;
+use crate::load::await_openings;
+use crate::loads::lock_unfinished;
+use crate::row::optional_count;
+use crate::schema::Schema;
+use crate::{gone, models, segments};
 use millstream_model::{CollectionName, KeyColumn};
 use millstream_pg::quote_qualified;
 use serde::Serialize;
-use tokio_postgres::{Client, Row};
+use tokio_postgres::Client;
 
 /// A collection as it is listed.
 #[derive(Debug, Clone, Serialize)]
@@ -46,23 +49,6 @@ pub struct CollectionSummary {
     pub last_load_at: Option<String>,
 }
 
-/// A collection found by name.
-#[derive(Debug, Clone)]
-pub struct Collection {
-    /// The table that the record belongs to.
-    pub table_oid: u32,
-    /// Its present name.
-    pub name: CollectionName,
-    /// Columns of the key, in index order.
-    pub key: Vec<KeyColumn>,
-    /// Whether the table was there before Millstream.
-    pub adopted: bool,
-    /// Whether the table is still there.
-    pub present: bool,
-    /// Whether another one has its name.
-    pub replaced: bool,
-}
-
 /// What dropping a collection removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Dropped {
@@ -96,32 +82,6 @@ pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSumm
             })
         })
         .collect()
-}
-
-/// The collection of a name, `None` when there is none.
-pub async fn find(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Option<Collection>, Error> {
-    let condition = "coalesce(n.nspname, k.schema_name) = $1 and coalesce(t.relname, k.table_name) = $2";
-    let sql = schema.sql(include_str!("collection.sql")).replace("{condition}", condition);
-    let row = client.query_opt(&sql, &[&name.schema, &name.table]).await?;
-    row.map(|row| collection(&row)).transpose()
-}
-
-/// The collection of a table, `None` when there is none.
-pub async fn by_oid(client: &Client, schema: &Schema, table_oid: u32) -> Result<Option<Collection>, Error> {
-    let sql = schema.sql(include_str!("collection.sql")).replace("{condition}", "k.table_oid = $1");
-    let row = client.query_opt(&sql, &[&table_oid]).await?;
-    row.map(|row| collection(&row)).transpose()
-}
-
-fn collection(row: &Row) -> Result<Collection, Error> {
-    Ok(Collection {
-        table_oid: row.get("table_oid"),
-        name: name_of(row),
-        key: key_of(row)?,
-        adopted: row.get("adopted"),
-        present: row.get("present"),
-        replaced: row.get("replaced"),
-    })
 }
 
 /// Forgets a collection with its loads and rejects and, if asked, drops its table, in one
@@ -183,18 +143,4 @@ fn waiting(name: &CollectionName, segments: usize) -> Error {
 
 fn table(name: &CollectionName) -> String {
     quote_qualified(&name.schema, &name.table)
-}
-
-fn name_of(row: &Row) -> CollectionName {
-    CollectionName { schema: row.get("schema_name"), table: row.get("table_name") }
-}
-
-fn key_of(row: &Row) -> Result<Vec<KeyColumn>, Error> {
-    serde_json::from_str(row.get("key"))
-        .map_err(|_| Error::Ledger("a collection's record holds a key that cannot be read"))
-}
-
-/// A count that PostgreSQL gives as bigint; it is never negative.
-pub(super) fn optional_count(row: &Row, column: &str) -> Option<u64> {
-    row.get::<_, Option<i64>>(column).map(|n| u64::try_from(n).unwrap_or(0))
 }

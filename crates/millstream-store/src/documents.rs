@@ -1,9 +1,9 @@
 //! The documents of a collection, by key: those that wait in segments of the log layout, and the table's.
 
-use super::collections::Collection;
-use super::schema::Schema;
-use super::segments;
+use crate::collection::Collection;
 use crate::error::Error;
+use crate::schema::Schema;
+use crate::segments;
 use millstream_model::key_bytes::key_texts;
 use millstream_model::{KeyColumn, put_literal};
 use millstream_pg::quote_qualified;

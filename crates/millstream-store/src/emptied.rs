@@ -1,19 +1,19 @@
-//! What is on record of a table that was emptied by TRUNCATE, or by a DELETE of every row.
+//! Resets the records of a table that was emptied by TRUNCATE or by a DELETE of every row.
 
-use super::load::lock_openings;
-use super::loads::lock_idle;
-use super::schema::Schema;
-use super::unlogged::{any_row, void};
 use crate::error::Error;
+use crate::load::lock_openings;
+use crate::loads::lock_idle;
+use crate::schema::Schema;
+use crate::unlogged::{any_row, void};
 use tokio_postgres::Client;
 
-/// Where a table is empty although its loads stored documents in it, everything on record of them starts over: loads
-/// begin at the start of their sources, what `sum` added may be added again, and tombstones are forgotten. `table` is
-/// qualified and quoted. Returns a sentence to print; a load that runs finds out by itself.
+/// Resets the records of a table that is empty although its loads stored documents in it: loads read their sources
+/// from the start, `sum` adds again what it had added, and tombstones are deleted. `table` is qualified and quoted.
+/// Returns a sentence to print. A running load is skipped: it checks its table with every batch.
 ///
 /// # Errors
 /// The server's.
-pub(crate) async fn start_over(
+pub async fn start_over(
     client: &mut Client,
     schema: &Schema,
     table_oid: u32,
@@ -52,7 +52,7 @@ pub(crate) async fn start_over(
     let forgotten = transaction.execute(&forget, &[&table_oid]).await?;
     transaction.commit().await?;
     if over == 0 && forgotten == 0 {
-        // Loads of the past, of which nothing is kept.
+        // Only finished loads whose records hold nothing to reset.
         return Ok(None);
     }
     let noun = if loads.len() == 1 { "load" } else { "loads" };

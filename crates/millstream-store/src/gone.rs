@@ -1,10 +1,10 @@
 //! Segments whose table is gone: dropped without us, or another by its OID since a restore.
 
-use super::collections::Collection;
-use super::schema::Schema;
-use super::segments::{self, Segment};
+use crate::collection::Collection;
 use crate::error::Error;
 use crate::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT};
+use crate::schema::Schema;
+use crate::segments::{self, Segment};
 use millstream_pg::{quote_literal, quote_qualified};
 use tokio_postgres::{Client, Row};
 
@@ -14,7 +14,7 @@ use tokio_postgres::{Client, Row};
 ///
 /// # Errors
 /// The server's, when it cannot list them.
-pub(crate) async fn drop_segments(client: &mut Client, schema: &Schema) -> Result<Vec<String>, Error> {
+pub async fn drop_segments(client: &mut Client, schema: &Schema) -> Result<Vec<String>, Error> {
     let rows = client.query(&schema.sql(include_str!("segments_gone.sql")), &[&schema.name()]).await?;
     let (mut warnings, mut dropped) = (Vec::new(), 0);
     for rows in rows.chunk_by(|one, next| table_oid(one) == table_oid(next)) {
@@ -76,7 +76,7 @@ fn kept(schema: &Schema, name: &str, rows: &[Row]) -> String {
 }
 
 /// Refuses to drop what waits for a table of which only the name is there.
-pub(super) fn strange(schema: &Schema, collection: &Collection, segments: usize) -> Error {
+pub(crate) fn strange(schema: &Schema, collection: &Collection, segments: usize) -> Error {
     let name = &collection.name;
     Error::Request {
         problem: format!(

@@ -1,27 +1,79 @@
 //! What a lane writes into our tables with each batch: its own line in the ledger, and rejects.
 
-use crate::batch::RejectedDocument;
 use crate::error::Error;
-use crate::write::TableMark;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use millstream_model::Counters;
+use bytes::Bytes;
+use millstream_model::{CollectionName, Counters, Fault, Position};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement};
 
+/// A document that cannot be stored, on its way into the reject table.
+#[derive(Debug, Clone)]
+pub struct RejectedDocument {
+    /// Where it begins.
+    pub position: Position,
+    /// On which line.
+    pub line: u64,
+    /// Why.
+    pub fault: Fault,
+    /// The bytes that are kept: all, or head and tail.
+    pub bytes: Bytes,
+    /// Length of the whole document.
+    pub whole_bytes: u64,
+}
+
+/// The collection's table as a run found it.
+#[derive(Debug, Clone)]
+pub struct TableMark {
+    /// Its OID.
+    pub oid: u32,
+    /// Its name.
+    pub name: CollectionName,
+    /// The file that holds its rows, which is another one after TRUNCATE, VACUUM FULL and the like; `None` where it does
+    /// not matter, or a table has none.
+    pub file: Option<u32>,
+}
+
+/// Updates a lane's row with its batch, see [`Advance`].
+pub const ADVANCE: &str = include_str!("lane_advance.sql");
+
+/// Takes a lane's row over, raises its epoch on a reconnect, and reads how far it is.
+pub const ATTACH: &str = include_str!("lane_attach.sql");
+
+/// Ends the recorded backend of a lane of this run.
+pub const TERMINATE_OWN: &str = include_str!("lane_terminate_own.sql");
+
+/// Writes something to commit where nothing but the commit is wanted.
+pub const TOUCH: &str = include_str!("lane_touch.sql");
+
+/// Locks a lane's slots against other loads that compare versions with those of deleted keys.
+pub const TURN: &str = include_str!("lane_turn.sql");
+
+/// Stores rejects, see [`insert_rejects`].
+pub const INSERT_REJECTS: &str = include_str!("reject_insert.sql");
+
 /// A batch's line: watermark and counters, committed with the batch.
 #[derive(Debug)]
-pub(crate) struct Advance<'a> {
-    pub(crate) load_id: i64,
-    pub(crate) lane: u16,
-    pub(crate) epoch: i32,
-    pub(crate) source: u32,
-    pub(crate) offset: u64,
-    pub(crate) prefix_hash: u128,
-    pub(crate) counters: Counters,
-    pub(crate) reject_bytes: u64,
+pub struct Advance<'a> {
+    /// The load's number.
+    pub load_id: i64,
+    /// The lane's number.
+    pub lane: u16,
+    /// The epoch in which the lane attached; another one in the row fences it.
+    pub epoch: i32,
+    /// The source of the batch's last document.
+    pub source: u32,
+    /// Bytes of that source that are committed then, uncompressed.
+    pub offset: u64,
+    /// Hash of all sources up to there.
+    pub prefix_hash: u128,
+    /// Counts of the batch.
+    pub counters: Counters,
+    /// Bytes of its rejects.
+    pub reject_bytes: u64,
     /// The table as the run found it.
-    pub(crate) table: &'a TableMark,
+    pub table: &'a TableMark,
 }
 
 /// `division_by_zero`, by which `lane_advance.sql` ends a transaction of a lane it no longer owns.
@@ -36,7 +88,7 @@ impl Advance<'_> {
     /// # Errors
     /// [`Error::Fenced`] when another run owns the load, or the table is not what it was; the transaction can then not
     /// commit.
-    pub(crate) async fn execute(&self, client: &Client, statement: &Statement) -> Result<(), Error> {
+    pub async fn execute(&self, client: &Client, statement: &Statement) -> Result<(), Error> {
         let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let lane = i16::try_from(self.lane).expect("lanes are few");
         let source = i32::try_from(self.source).expect("sources are few");
@@ -63,7 +115,7 @@ fn fenced(error: tokio_postgres::Error, sqlstate: &str, load_id: i64) -> Error {
 ///
 /// # Errors
 /// [`Error::Fenced`] when the load was forgotten.
-pub(crate) async fn insert_rejects(
+pub async fn insert_rejects(
     client: &Client,
     statement: &Statement,
     load_id: i64,

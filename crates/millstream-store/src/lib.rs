@@ -1,38 +1,55 @@
-//! Our own tables: collections, loads, lanes and rejects.
+//! Millstream's own tables in a database: collections, loads, lanes, rejects, segments and read models.
+//!
+//! A module is a table, or what several tables together say about one thing. Its SQL is beside it. Nothing here knows
+//! how documents come in or how read models are built.
 
 mod added;
+mod appended;
 mod binding;
+mod check;
+mod collection;
 pub mod collections;
+mod definition;
 pub mod documents;
 mod emptied;
+mod error;
 mod freeze;
-pub(crate) mod gone;
-mod lane;
-mod load;
+pub mod gone;
+pub mod lane;
+pub mod limits;
+pub mod load;
 pub mod loads;
 mod lock;
 pub mod models;
+pub mod recorded_mode;
 mod registry;
+mod reject_line;
 pub mod rejects;
-pub(crate) mod runs;
+mod row;
+pub mod runs;
 mod schema;
 pub mod segments;
-mod unlogged;
+mod tables;
+pub mod unlogged;
 mod versions;
 mod withdrawal;
 
-pub(crate) use added::Added;
+pub use added::{Added, added};
+pub use appended::{refuse_appended, settle_appending};
 pub use binding::Bound;
-pub(crate) use emptied::start_over;
-pub use freeze::{FreezeEstimate, Frozen, freeze, freeze_estimate};
-pub(crate) use lane::{Advance, insert_rejects};
-pub use load::slots_of_lane;
-pub(crate) use load::{Identity, Opened, OwnedLoad, close, is_ours, lock_again, open};
+pub use check::{Check, checks};
+pub use definition::{Column, Definition};
+pub use emptied::start_over;
+pub use error::Error;
+pub use freeze::{lock_freezing, refuse_frozen};
+pub use lane::{Advance, RejectedDocument, TableMark, insert_rejects};
+pub use load::{Identity, await_openings, slots_of_lane};
+pub use loads::lock_unfinished;
 pub use lock::load_lock_keys;
-pub(crate) use registry::{forget_waiting, known_collection, known_spelling, remember_collection};
-pub(crate) use runs::{is_deleting, settle_appending, settle_lost};
-pub(crate) use schema::DISTINCT_WALK;
-pub use schema::{SCHEMA_VERSION, Schema};
-pub(crate) use unlogged::any_row;
-pub(crate) use versions::{NamedVersion, Versions};
-pub(crate) use withdrawal::withdraw;
+pub use registry::{forget_waiting, known_collection, known_spelling, remember_collection};
+pub use reject_line::RejectLine;
+pub use runs::{is_deleting, lost_for_good, refuse_unguarded, settle_locked, settle_lost};
+pub use schema::{DISTINCT_WALK, SCHEMA_VERSION, Schema};
+pub use unlogged::any_row;
+pub use versions::{FORGET_TOMBSTONES, NamedVersion, Versions};
+pub use withdrawal::{discard_unread, withdraw};

@@ -1,11 +1,11 @@
 //! Loads on record: listed, forgotten, pruned.
 
-use super::collections::optional_count;
-use super::load::await_openings;
-use super::lock::{at_work, load_lock_keys};
-use super::schema::Schema;
 use crate::error::Error;
 use crate::limits::DROP_LOCK_WAIT;
+use crate::load::await_openings;
+use crate::lock::{at_work, load_lock};
+use crate::row::optional_count;
+use crate::schema::Schema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio_postgres::{Client, Row, Transaction};
@@ -85,7 +85,7 @@ pub async fn prune(client: &Client, schema: &Schema, seconds: u64) -> Result<Vec
 
 /// Takes the lock of every unfinished load into a table until the transaction ends, so that none
 /// runs and none is resumed meanwhile. Returns their numbers.
-pub(super) async fn lock_unfinished(
+pub async fn lock_unfinished(
     transaction: &Transaction<'_>,
     schema: &Schema,
     table_oid: u32,
@@ -107,15 +107,14 @@ pub(super) async fn lock_unfinished(
 ///
 /// # Errors
 /// [`Error::LoadRunning`] when a session of it lives.
-pub(super) async fn lock_idle(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
-    let (class, id) = load_lock_keys(schema, load_id);
-    let row = transaction.query_one("select pg_try_advisory_xact_lock($1, $2)", &[&class, &id]).await?;
-    let (locked, backend): (bool, _) = (row.get(0), at_work(transaction, schema, load_id).await?);
+pub(crate) async fn lock_idle(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
+    let locked = load_lock(schema, load_id).try_lock_in_transaction(transaction).await?;
+    let backend = at_work(transaction, schema, load_id).await?;
     if locked && backend.is_none() { Ok(()) } else { Err(Error::LoadRunning { load_id, backend }) }
 }
 
 async fn read(client: &Client, schema: &Schema, load_id: Option<i64>) -> Result<Vec<LoadSummary>, Error> {
-    let rows = client.query(&schema.sql(include_str!("loads.sql")), &[&schema.load_lock_class(), &load_id]).await?;
+    let rows = client.query(&schema.sql_of_sessions(include_str!("loads.sql")), &[&load_id]).await?;
     rows.iter().map(summary).collect()
 }
 

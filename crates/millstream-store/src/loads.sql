@@ -1,5 +1,4 @@
--- Loads, newest first, with the counts of all their runs and whether a process runs them now: it then holds the
--- load's advisory lock, or, where the connection with the lock was lost, has lanes that go on.
+-- Loads, newest first, with the counts of all their runs. A load that is recorded as running without a session crashed.
 select
     l.load_id,
     l.collection,
@@ -22,17 +21,8 @@ cross join lateral (
 ) s
 cross join lateral (
     select exists (
-        select
-        from pg_locks
-        where locktype = 'advisory' and granted
-            and database = (select oid from pg_database where datname = current_database())
-            and classid = $1::int::oid and objid = (l.load_id & 2147483647)::int::oid and objsubid = 2
-    ) or exists (
-        select
-        from {schema}.lane n
-        join pg_stat_activity a on a.pid = n.backend_pid and a.datname = current_database()
-        where n.load_id = l.load_id and coalesce(a.backend_start = n.backend_start, true)
+{sessions}
     ) as held
 ) h
-where $2::bigint is null or l.load_id = $2
+where $1::bigint is null or l.load_id = $1
 order by l.load_id desc

@@ -1,15 +1,22 @@
 //! The advisory lock by which a running load is known.
 
-use super::schema::Schema;
 use crate::error::Error;
+use crate::schema::Schema;
+use millstream_pg::advisory::LockKey;
 use tokio_postgres::GenericClient;
 use xxhash_rust::xxh3::xxh3_64;
 
 impl Schema {
     /// First key of the locks of the loads on record here: two schemas of one database number their loads alike.
-    pub(super) fn load_lock_class(&self) -> i32 {
+    fn load_lock_class(&self) -> i32 {
         let [a, b, c, d, ..] = xxh3_64(self.name().as_bytes()).to_be_bytes();
         i32::from_be_bytes([a, b, c, d])
+    }
+
+    /// A statement whose `{sessions}` stands for the query of the sessions that work for load `l`.
+    pub(crate) fn sql_of_sessions(&self, template: &str) -> String {
+        let sessions = include_str!("load_sessions.sql").replace("{load_class}", &self.load_lock_class().to_string());
+        self.sql(&template.replace("{sessions}", &sessions))
     }
 }
 
@@ -21,10 +28,15 @@ pub fn load_lock_keys(schema: &Schema, load_id: i64) -> (i32, i32) {
     (schema.load_lock_class(), id)
 }
 
-/// The process of the server that works for a load, our own left aside.
-pub(super) async fn at_work(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<Option<i32>, Error> {
-    let sql = schema.sql(include_str!("load_at_work.sql"));
-    let row = client.query_opt(&sql, &[&load_id, &schema.load_lock_class()]).await?;
+/// The lock of those keys, [`LOAD`](millstream_pg::advisory::LOAD).
+pub(crate) fn load_lock(schema: &Schema, load_id: i64) -> LockKey {
+    let (class, id) = load_lock_keys(schema, load_id);
+    LockKey::Two(class, id)
+}
+
+/// The process of the server that works for a load; our own session does not count.
+pub(crate) async fn at_work(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<Option<i32>, Error> {
+    let row = client.query_opt(&schema.sql_of_sessions(include_str!("load_at_work.sql")), &[&load_id]).await?;
     Ok(row.map(|row| row.get(0)))
 }
 

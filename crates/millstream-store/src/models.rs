@@ -1,11 +1,14 @@
 //! Read models as they are recorded and listed.
 
-use super::schema::Schema;
+use crate::definition::Definition;
 use crate::error::Error;
-use crate::publish::Definition;
+use crate::schema::Schema;
 use millstream_model::CollectionName;
 use serde::Serialize;
 use tokio_postgres::{GenericClient, Row};
+
+/// What the names of the triggers begin with that record the changes of a collection.
+pub const TRIGGER_PREFIX: &str = "millstream_changed_";
 
 /// A read model on record.
 #[derive(Debug, Clone, Serialize)]
@@ -14,7 +17,7 @@ pub struct Model {
     pub model_id: i32,
     /// Second key of its advisory locks, which the models of other schemas do not share.
     #[serde(skip)]
-    pub(crate) lock_id: i32,
+    pub lock_id: i32,
     /// Its name, that of its view.
     pub name: CollectionName,
     /// The collection's table.
@@ -33,10 +36,10 @@ pub struct Model {
     pub owner: Option<String>,
     /// Whether that is the role that asks.
     #[serde(skip)]
-    pub(crate) is_own: bool,
+    pub is_own: bool,
     /// Whether its view is there.
     #[serde(skip)]
-    pub(crate) view_present: bool,
+    pub view_present: bool,
     /// How it was last refreshed.
     pub way: Option<String>,
     /// When: UTC, RFC 3339.
@@ -45,7 +48,7 @@ pub struct Model {
 
 impl Model {
     /// What the next refresh is to make it of.
-    pub(crate) fn aim(&self) -> &Definition {
+    pub fn aim(&self) -> &Definition {
         self.wanted.as_ref().unwrap_or(&self.definition)
     }
 
@@ -54,7 +57,7 @@ impl Model {
     ///
     /// # Errors
     /// [`Error::Model`] names the owner.
-    pub(crate) fn require_own(&self) -> Result<(), Error> {
+    pub fn require_own(&self) -> Result<(), Error> {
         if self.is_own {
             return Ok(());
         }
@@ -84,12 +87,12 @@ pub async fn find(client: &impl GenericClient, schema: &Schema, name: &Collectio
 }
 
 /// The model of a number, `None` when there is none any more.
-pub(crate) async fn by_id(client: &impl GenericClient, schema: &Schema, model_id: i32) -> Result<Option<Model>, Error> {
+pub async fn by_id(client: &impl GenericClient, schema: &Schema, model_id: i32) -> Result<Option<Model>, Error> {
     Ok(list(client, schema).await?.into_iter().find(|model| model.model_id == model_id))
 }
 
 /// Records a new model and returns its number.
-pub(crate) async fn insert(
+pub async fn insert(
     client: &impl GenericClient,
     schema: &Schema,
     name: &CollectionName,
@@ -103,7 +106,7 @@ pub(crate) async fn insert(
 }
 
 /// Another definition for a model, of the same rows.
-pub(crate) async fn redefine(
+pub async fn redefine(
     client: &impl GenericClient,
     schema: &Schema,
     model_id: i32,
@@ -115,7 +118,7 @@ pub(crate) async fn redefine(
 }
 
 /// What the next refresh is to make of a model; until it ends, the model is what it is.
-pub(crate) async fn want(
+pub async fn want(
     client: &impl GenericClient,
     schema: &Schema,
     model_id: i32,
@@ -128,7 +131,7 @@ pub(crate) async fn want(
 
 /// What a model shows from the end of the transaction on: `generation`, equal to the transaction's
 /// snapshot of the collection, made of what was wanted.
-pub(crate) async fn show(
+pub async fn show(
     client: &impl GenericClient,
     schema: &Schema,
     model_id: i32,
@@ -144,7 +147,7 @@ pub(crate) async fn show(
 }
 
 /// Forgets a model.
-pub(crate) async fn forget(client: &impl GenericClient, schema: &Schema, model_id: i32) -> Result<(), Error> {
+pub async fn forget(client: &impl GenericClient, schema: &Schema, model_id: i32) -> Result<(), Error> {
     client.execute(&schema.sql("delete from {schema}.model where model_id = $1"), &[&model_id]).await?;
     Ok(())
 }

@@ -1,19 +1,15 @@
 //! What a collection's record says of its key.
 
-use super::binding::FIRST_TABLE_OID;
-use super::load::key_json;
-use super::schema::Schema;
-use super::segments;
+use crate::binding::FIRST_TABLE_OID;
 use crate::error::Error;
+use crate::load::key_json;
+use crate::schema::Schema;
+use crate::segments;
 use millstream_model::{CollectionName, KeyColumn, KeySpec};
 use tokio_postgres::{Client, GenericClient, Transaction};
 
 /// The key of a table that a load made or adopted, `None` for any other table.
-pub(crate) async fn known_collection(
-    client: &Client,
-    schema: &Schema,
-    table_oid: u32,
-) -> Result<Option<KeySpec>, Error> {
+pub async fn known_collection(client: &Client, schema: &Schema, table_oid: u32) -> Result<Option<KeySpec>, Error> {
     if !schema.exists(client).await? {
         return Ok(None);
     }
@@ -25,7 +21,7 @@ pub(crate) async fn known_collection(
 }
 
 /// The same for a reader, who may not be allowed to know.
-pub(crate) async fn known_spelling(client: &Client, schema: &Schema, table_oid: u32) -> Result<Option<KeySpec>, Error> {
+pub async fn known_spelling(client: &Client, schema: &Schema, table_oid: u32) -> Result<Option<KeySpec>, Error> {
     match known_collection(client, schema, table_oid).await {
         Err(Error::Postgres(error)) if error.sqlstate() == Some("42501") => Ok(None),
         other => other,
@@ -33,7 +29,7 @@ pub(crate) async fn known_spelling(client: &Client, schema: &Schema, table_oid: 
 }
 
 /// Records a table as a collection; a record that is there stays, but follows a rename.
-pub(crate) async fn remember_collection(
+pub async fn remember_collection(
     client: &impl GenericClient,
     schema: &Schema,
     table_oid: u32,
@@ -50,7 +46,7 @@ pub(crate) async fn remember_collection(
 ///
 /// # Errors
 /// [`Error::Request`] when documents wait in its segments.
-pub(crate) async fn forget_waiting(
+pub async fn forget_waiting(
     transaction: &Transaction<'_>,
     schema: &Schema,
     name: &CollectionName,

@@ -1,9 +1,9 @@
 //! Rejected documents on record: counted, listed, cleared.
 
-use super::collections::optional_count;
-use super::schema::Schema;
 use crate::error::Error;
-use crate::source::RejectLine;
+use crate::reject_line::RejectLine;
+use crate::row::optional_count;
+use crate::schema::Schema;
 use futures_util::TryStreamExt;
 use serde::Serialize;
 use tokio_postgres::types::ToSql;

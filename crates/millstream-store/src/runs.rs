@@ -1,36 +1,37 @@
 //! Runs of loads into a table: those at work, and those that have lost their sessions. These were killed, or will be
 //! back when the server or the network is; which of the two cannot be told.
 
-use super::load::{Identity, settle};
-use super::loads::lock_idle;
-use super::schema::Schema;
-use super::segments::list;
 use crate::error::Error;
 use crate::limits::{LOAD_LOCK_POLL, LOST_RUN_WAIT};
-use crate::merge::compares_versions;
+use crate::load::{Identity, record_end, settle};
+use crate::loads::lock_idle;
+use crate::recorded_mode::compares_versions;
+use crate::schema::Schema;
 use tokio::time::Instant;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
 /// A run of a load that may not have come to its end.
 #[derive(Debug)]
-pub(crate) struct Run {
-    pub(crate) load_id: i64,
-    pub(crate) run_order: i64,
+pub struct Run {
+    /// The load's number.
+    pub load_id: i64,
+    /// Its place among all runs.
+    pub run_order: i64,
     /// Its merge mode.
-    pub(crate) mode: String,
+    pub mode: String,
     /// Its documents go into segments.
-    pub(crate) appends: bool,
+    pub appends: bool,
     /// A session of it lives, so it may still commit.
-    pub(crate) at_work: bool,
+    pub at_work: bool,
     /// No session of it lives and nothing has settled it: it was killed, or the server was and it will come back.
-    pub(crate) lost: bool,
+    pub lost: bool,
     /// Documents of a later run wait in segments.
-    pub(crate) followed: bool,
+    pub followed: bool,
 }
 
 /// Runs into a table that may not have come to their end, the oldest first.
-pub(crate) async fn runs(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<Vec<Run>, Error> {
-    let rows = client.query(&schema.sql(include_str!("runs.sql")), &[&table_oid, &schema.load_lock_class()]).await?;
+pub async fn runs(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<Vec<Run>, Error> {
+    let rows = client.query(&schema.sql_of_sessions(include_str!("runs.sql")), &[&table_oid]).await?;
     let run = |row: &Row| Run {
         load_id: row.get("load_id"),
         run_order: row.get("run_order"),
@@ -44,7 +45,7 @@ pub(crate) async fn runs(client: &impl GenericClient, schema: &Schema, table_oid
 }
 
 /// Whether a load at work compares versions and deletes: others have to heed what it deletes from the start.
-pub(crate) async fn is_deleting(client: &Client, schema: &Schema, table_oid: u32) -> Result<bool, Error> {
+pub async fn is_deleting(client: &Client, schema: &Schema, table_oid: u32) -> Result<bool, Error> {
     let runs = runs(client, schema, table_oid).await?;
     Ok(runs.iter().any(|run| run.at_work && compares_versions(&run.mode) == (true, true)))
 }
@@ -54,7 +55,7 @@ pub(crate) async fn is_deleting(client: &Client, schema: &Schema, table_oid: u32
 ///
 /// # Errors
 /// [`Error::Request`] names the load at work.
-pub(super) async fn refuse_unguarded(
+pub async fn refuse_unguarded(
     client: &Client,
     schema: &Schema,
     identity: &Identity,
@@ -88,7 +89,7 @@ pub(super) async fn refuse_unguarded(
 
 /// Settles a run that has lost its sessions, so that nothing of it is committed when it comes back: what is written
 /// now takes effect after all of its documents. False when it is back already.
-pub(crate) async fn settle_lost(client: &mut Client, schema: &Schema, load_id: i64, why: &str) -> Result<bool, Error> {
+pub async fn settle_lost(client: &mut Client, schema: &Schema, load_id: i64, why: &str) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
     match lock_idle(&transaction, schema, load_id).await {
         Err(Error::LoadRunning { .. }) => return Ok(false),
@@ -100,7 +101,7 @@ pub(crate) async fn settle_lost(client: &mut Client, schema: &Schema, load_id: i
 }
 
 /// The same in a transaction that has the load's lock.
-pub(super) async fn settle_locked(
+pub async fn settle_locked(
     transaction: &Transaction<'_>,
     schema: &Schema,
     load_id: i64,
@@ -109,28 +110,14 @@ pub(super) async fn settle_locked(
     let running = schema.sql("select from {schema}.load where load_id = $1 and state = 'running' for update");
     if transaction.query_opt(&running, &[&load_id]).await?.is_some() {
         settle(transaction, schema, load_id).await?;
-        let (close, receipt) = (schema.sql(include_str!("load_close.sql")), None::<String>);
-        transaction
-            .execute(&close, &[&load_id, &"stopped", &format!("its sessions were lost, and {why}"), &receipt])
-            .await?;
-    }
-    Ok(())
-}
-
-/// Sees to it that runs into a table that have lost their sessions append nothing any more, unless their documents
-/// wait already, so that the table takes none in any case.
-pub(crate) async fn settle_appending(client: &mut Client, schema: &Schema, table_oid: u32) -> Result<(), Error> {
-    if !list(client, schema, table_oid).await?.is_empty() {
-        return Ok(());
-    }
-    for run in lost_for_good(client, schema, table_oid, |run| run.appends).await? {
-        settle_lost(client, schema, run.load_id, "a load into the table began").await?;
+        let reason = format!("its sessions were lost, and {why}");
+        record_end(transaction, schema, load_id, "stopped", Some(&reason), None).await?;
     }
     Ok(())
 }
 
 /// Runs into a table that have lost their sessions and do not come back in the time that they have.
-pub(super) async fn lost_for_good(
+pub async fn lost_for_good(
     client: &Client,
     schema: &Schema,
     table_oid: u32,

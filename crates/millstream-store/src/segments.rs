@@ -1,35 +1,39 @@
 //! The segments of collections in the log layout: which there are, which may be merged, what they and the table hold.
 
-use super::collections::Collection;
-use super::lock::at_work;
-use super::runs::runs;
-use super::schema::Schema;
+use crate::collection::Collection;
 use crate::error::Error;
 use crate::limits::SEGMENT_HOLD_TRIES_MAX;
+use crate::schema::Schema;
 use millstream_model::CollectionName;
+use millstream_pg::advisory::COMPACTION;
 use millstream_pg::{ErrorKind, quote_identifier, quote_qualified};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient, Row};
 
-/// First key of the advisory lock that a compaction holds: `mslc`. The second is its table's OID.
-const COMPACTION_LOCK_CLASS: i32 = 0x6d73_6c63;
+/// Records a segment before its table is filled; gives its number.
+pub const BEGIN: &str = include_str!("segment_begin.sql");
+
+/// Records what a segment holds.
+pub const INSERT: &str = include_str!("segment_insert.sql");
 
 /// A segment on record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Segment {
-    pub(crate) segment_id: i64,
+pub struct Segment {
+    /// Its number.
+    pub segment_id: i64,
     /// Its run's place among all.
-    pub(crate) run_order: i64,
-    pub(crate) documents: u64,
+    pub run_order: i64,
+    /// Documents in it.
+    pub documents: u64,
     /// Bytes of its documents.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// The group with which it is being merged, and the keys between the ranges in which that is done.
-    pub(crate) compaction: Option<(i64, Vec<String>)>,
+    pub compaction: Option<(i64, Vec<String>)>,
 }
 
 /// What a role may know of segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub enum Seen {
     /// Which there are.
     Listed,
     /// That there are some, and not of which collections.
@@ -40,24 +44,24 @@ pub(crate) enum Seen {
 
 impl Segment {
     /// Its table, quoted.
-    pub(crate) fn table(&self, schema: &Schema) -> String {
+    pub fn table(&self, schema: &Schema) -> String {
         table(schema, self.segment_id)
     }
 }
 
 /// The table of a segment, quoted.
-pub(crate) fn table(schema: &Schema, segment_id: i64) -> String {
+pub fn table(schema: &Schema, segment_id: i64) -> String {
     schema.sql(&format!("{{schema}}.segment_{segment_id}"))
 }
 
 /// Segments of a table in the order in which their documents take effect.
-pub(crate) async fn list(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<Vec<Segment>, Error> {
+pub async fn list(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<Vec<Segment>, Error> {
     let rows = client.query(&schema.sql(include_str!("segments.sql")), &[&table_oid]).await?;
     Ok(rows.iter().map(segment).collect())
 }
 
 /// What this role may know of the segments in a schema, which may not be there.
-pub(crate) async fn seen(client: &Client, schema: &Schema) -> Result<Seen, Error> {
+pub async fn seen(client: &Client, schema: &Schema) -> Result<Seen, Error> {
     let row = client.query_one(include_str!("segments_seen.sql"), &[&schema.name()]).await?;
     Ok(match (row.get("listed"), row.get("present")) {
         (true, _) => Seen::Listed,
@@ -80,7 +84,7 @@ pub async fn count(client: &Client, schema: &Schema, collection: &Collection) ->
 /// # Errors
 /// [`Error::CompactionBusy`] when they are dropped again and again before they can be locked; the server's. There is
 /// no transaction then.
-pub(crate) async fn hold(
+pub async fn hold(
     client: &Client,
     schema: &Schema,
     table_oid: u32,
@@ -172,7 +176,7 @@ fn unreadable(error: Error, schema: &Schema, name: &CollectionName) -> Error {
 
 /// The way out where the server has no room for the locks of so many segments at once: it takes at most
 /// [`COMPACTION_SEGMENTS_MAX`](crate::limits::COMPACTION_SEGMENTS_MAX) to compact any number.
-pub(super) fn crowded(error: Error) -> Error {
+pub fn crowded(error: Error) -> Error {
     match error {
         Error::Postgres(full) if full.sqlstate() == Some("53200") => Error::Request {
             problem: format!("the segments of the collection cannot all be locked: {full}"),
@@ -184,7 +188,7 @@ pub(super) fn crowded(error: Error) -> Error {
 
 /// What a reader is to take for the collection's table: of each key the newest row of the segments, else the
 /// table's; the table itself where there are no segments.
-pub(crate) fn newest(schema: &Schema, table: &str, keys: &[String], segments: &[Segment]) -> String {
+pub fn newest(schema: &Schema, table: &str, keys: &[String], segments: &[Segment]) -> String {
     if segments.is_empty() {
         return table.to_owned();
     }
@@ -204,7 +208,7 @@ pub(crate) fn newest(schema: &Schema, table: &str, keys: &[String], segments: &[
 
 /// Every row of some segments, with its place among those of its key. Of the document, which a segment keeps as text,
 /// what is selected is told.
-pub(crate) fn appended(schema: &Schema, keys: &str, doc: &str, segments: &[Segment]) -> String {
+pub fn appended(schema: &Schema, keys: &str, doc: &str, segments: &[Segment]) -> String {
     let rows = segments.iter().enumerate();
     let rows = rows.map(|(place, segment)| {
         format!(
@@ -215,43 +219,14 @@ pub(crate) fn appended(schema: &Schema, keys: &str, doc: &str, segments: &[Segme
     rows.collect::<Vec<_>>().join(" union all ")
 }
 
-/// Refuses to write into the table of a collection whose newest documents are, or are coming, in segments. Only
-/// under the lock that every load takes when it begins does that stay so.
-///
-/// # Errors
-/// [`Error::LoadRunning`], [`Error::Appended`].
-pub(crate) async fn refuse_appended(
-    client: &Client,
-    schema: &Schema,
-    table_oid: u32,
-    collection: &str,
-) -> Result<(), Error> {
-    // First, because what they commit until they end is in the list then.
-    let runs = runs(client, schema, table_oid).await?;
-    let segments = list(client, schema, table_oid).await?.len();
-    let running = runs.iter().filter(|run| run.appends).find(|run| run.at_work || (run.lost && segments == 0));
-    if let Some(run) = running {
-        let backend = at_work(client, schema, run.load_id).await?;
-        return Err(Error::LoadRunning { load_id: run.load_id, backend });
-    }
-    match segments {
-        0 => Ok(()),
-        segments => Err(Error::Appended { collection: collection.to_owned(), segments }),
-    }
-}
-
 /// Tries to keep compactions of a table away, until the session ends or, with `transaction`, that does.
-pub(crate) async fn try_lock(client: &impl GenericClient, table_oid: u32, transaction: bool) -> Result<bool, Error> {
-    let sql = if transaction {
-        "select pg_catalog.pg_try_advisory_xact_lock($1, $2)"
-    } else {
-        "select pg_catalog.pg_try_advisory_lock($1, $2)"
-    };
-    Ok(client.query_one(sql, &[&COMPACTION_LOCK_CLASS, &table_oid.cast_signed()]).await?.get(0))
+pub async fn try_lock(client: &impl GenericClient, table_oid: u32, transaction: bool) -> Result<bool, Error> {
+    let lock = COMPACTION.of(table_oid.cast_signed());
+    Ok(if transaction { lock.try_lock_in_transaction(client).await? } else { lock.try_lock(client).await? })
 }
 
 /// Removes segments, their tables and what is on record of them.
-pub(crate) async fn drop(client: &impl GenericClient, schema: &Schema, segments: &[Segment]) -> Result<(), Error> {
+pub async fn drop(client: &impl GenericClient, schema: &Schema, segments: &[Segment]) -> Result<(), Error> {
     for segment in segments {
         client.batch_execute(&format!("drop table if exists {}", segment.table(schema))).await?;
     }
@@ -267,7 +242,7 @@ pub(crate) async fn drop(client: &impl GenericClient, schema: &Schema, segments:
 ///
 /// # Errors
 /// [`Error::Request`] names their owner.
-pub(crate) async fn require_own(client: &Client, schema: &Schema, collection: &Collection) -> Result<(), Error> {
+pub async fn require_own(client: &Client, schema: &Schema, collection: &Collection) -> Result<(), Error> {
     let sql = schema.sql(include_str!("segments_foreign.sql"));
     let rows = client.query(&sql, &[&collection.table_oid, &schema.name()]).await?;
     let owners: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
@@ -286,11 +261,11 @@ pub(crate) async fn require_own(client: &Client, schema: &Schema, collection: &C
 }
 
 /// Names of key columns, quoted.
-pub(crate) fn key_names(collection: &Collection) -> Vec<String> {
+pub fn key_names(collection: &Collection) -> Vec<String> {
     collection.key.iter().map(|column| quote_identifier(&column.name)).collect()
 }
 
-pub(super) fn segment(row: &Row) -> Segment {
+pub(crate) fn segment(row: &Row) -> Segment {
     let count = |column: &str| u64::try_from(row.get::<_, i64>(column)).unwrap_or(0);
     let compaction = row.get::<_, Option<i64>>("compaction").zip(row.get("bounds"));
     Segment {

@@ -1,30 +1,36 @@
 //! The type by which versions are compared, which is a collection's own: tombstones of another one are not found.
 
-use super::loads::lock_idle;
-use super::runs::{runs, settle_locked};
-use super::schema::Schema;
 use crate::error::Error;
-use crate::merge::VersionType;
-use millstream_model::CollectionName;
+use crate::loads::lock_idle;
+use crate::runs::{runs, settle_locked};
+use crate::schema::Schema;
+use millstream_model::{CollectionName, VersionType};
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
+/// Forgets tombstones of a certain age.
+pub const FORGET_TOMBSTONES: &str = include_str!("tombstone_forget.sql");
+
 /// The versions of a collection that a load compares.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Versions<'a> {
-    pub(crate) table_oid: u32,
-    pub(crate) collection: &'a CollectionName,
+pub struct Versions<'a> {
+    /// The collection's table.
+    pub table_oid: u32,
+    /// The collection.
+    pub collection: &'a CollectionName,
     /// Where they are found, as typed.
-    pub(crate) path: &'a str,
+    pub path: &'a str,
 }
 
 /// A type of versions that was asked for.
 #[derive(Debug, Clone)]
-pub(crate) struct NamedVersion {
-    pub(crate) collection: CollectionName,
+pub struct NamedVersion {
+    /// The collection.
+    pub collection: CollectionName,
     /// Where versions are found, as typed.
-    pub(crate) path: String,
-    pub(crate) version_type: VersionType,
+    pub path: String,
+    /// The type.
+    pub version_type: VersionType,
 }
 
 impl NamedVersion {
@@ -32,7 +38,7 @@ impl NamedVersion {
     ///
     /// # Errors
     /// As [`Versions::change`].
-    pub(super) async fn settle(&self, client: &mut Client, schema: &Schema, table_oid: u32) -> Result<(), Error> {
+    pub async fn settle(&self, client: &mut Client, schema: &Schema, table_oid: u32) -> Result<(), Error> {
         let versions = Versions { table_oid, collection: &self.collection, path: &self.path };
         versions.change(client, schema, self.version_type).await
     }
@@ -40,7 +46,7 @@ impl NamedVersion {
 
 impl Versions<'_> {
     /// The type on record; `None` where there is none, or this role may not know.
-    pub(crate) async fn known(self, client: &Client, schema: &Schema) -> Result<Option<VersionType>, Error> {
+    pub async fn known(self, client: &Client, schema: &Schema) -> Result<Option<VersionType>, Error> {
         let sql = schema.sql(include_str!("version_known.sql"));
         let unseen = [SqlState::INSUFFICIENT_PRIVILEGE, SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME];
         let row = match client.query_opt(&sql, &[&self.table_oid, &self.path]).await {
@@ -51,12 +57,7 @@ impl Versions<'_> {
     }
 
     /// The type on record, which is this one where there was none.
-    pub(crate) async fn remember(
-        self,
-        client: &Client,
-        schema: &Schema,
-        told: VersionType,
-    ) -> Result<VersionType, Error> {
+    pub async fn remember(self, client: &Client, schema: &Schema, told: VersionType) -> Result<VersionType, Error> {
         let sql = schema.sql(include_str!("version_remember.sql"));
         read(client.query_one(&sql, &[&self.table_oid, &self.path, &told.to_string()]).await?.get(0))
     }
@@ -65,7 +66,7 @@ impl Versions<'_> {
     ///
     /// # Errors
     /// [`Error::Collection`] when tombstones, or a load at work, compare them by another one.
-    pub(super) async fn change(self, client: &mut Client, schema: &Schema, wanted: VersionType) -> Result<(), Error> {
+    pub(crate) async fn change(self, client: &mut Client, schema: &Schema, wanted: VersionType) -> Result<(), Error> {
         let (oid, name) = (self.table_oid, wanted.to_string());
         let known = self.remember(client, schema, wanted).await?;
         if known == wanted {

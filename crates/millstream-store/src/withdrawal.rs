@@ -1,18 +1,18 @@
-//! Taking back a load that has read nothing, and the table that it made.
+//! Removes the record of a load that read nothing, and the table that it created.
 
-use super::load::{OPEN_LOCK, settle, terminate_backends};
-use super::schema::Schema;
-use super::unlogged::any_row;
 use crate::error::Error;
 use crate::limits::DROP_LOCK_WAIT;
+use crate::load::{lock_openings, settle, terminate_backends};
+use crate::schema::Schema;
+use crate::unlogged::any_row;
 use tokio_postgres::{Client, Transaction};
 
-/// Removes the record of a load that ended before it had read a document, and the table `made` by this very run if
-/// nobody else uses it: it is empty, and no other load, model or segment of it is recorded.
+/// Removes the record of a load that ended before it read a document, and the table `made` by this run if nobody else
+/// uses it: it is empty, and no other load, model or segment refers to it.
 ///
 /// # Errors
-/// The server's; nothing is removed then, which does no harm.
-pub(crate) async fn withdraw(
+/// The server's. Then nothing is removed, which does no harm.
+pub async fn withdraw(
     client: &mut Client,
     schema: &Schema,
     load_id: Option<i64>,
@@ -20,8 +20,8 @@ pub(crate) async fn withdraw(
 ) -> Result<(), Error> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(&format!("set local lock_timeout = {}", DROP_LOCK_WAIT.as_millis())).await?;
-    // No load is recorded meanwhile. One that has found the table looks for it again under this lock.
-    transaction.execute("select pg_advisory_xact_lock($1)", &[&OPEN_LOCK]).await?;
+    // While we hold this lock, no load is recorded. A load that found the table checks under this lock that it exists.
+    lock_openings(&transaction).await?;
     if let Some(load_id) = load_id {
         delete_unread(&transaction, schema, load_id).await?;
     }
@@ -31,10 +31,10 @@ pub(crate) async fn withdraw(
     Ok(transaction.commit().await?)
 }
 
-/// Removes the record of a load whose lock is ours and that has read nothing; `false` if it has read something.
-pub(super) async fn discard_unread(client: &mut Client, schema: &Schema, load_id: i64) -> Result<bool, Error> {
+/// Removes the record of a load that read nothing and whose lock we hold; `false` if it has read something.
+pub async fn discard_unread(client: &mut Client, schema: &Schema, load_id: i64) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
-    // An orphaned backend of it commits before this or never.
+    // An orphaned backend of the load commits before this, or never.
     terminate_backends(&transaction, schema, load_id).await?;
     settle(&transaction, schema, load_id).await?;
     let discarded = delete_unread(&transaction, schema, load_id).await?;

@@ -171,6 +171,22 @@ impl From<millstream_pg::Error> for Failure {
     }
 }
 
+impl From<millstream_store::Error> for Failure {
+    fn from(error: millstream_store::Error) -> Self {
+        let mut failure = Self::judged(&error, error.kind(), error.hint());
+        failure.load_id = error.load_id();
+        failure
+    }
+}
+
+impl From<millstream_publish::Error> for Failure {
+    fn from(error: millstream_publish::Error) -> Self {
+        let mut failure = Self::judged(&error, error.kind(), error.hint());
+        failure.load_id = error.load_id();
+        failure
+    }
+}
+
 impl From<millstream_engine::Error> for Failure {
     fn from(error: millstream_engine::Error) -> Self {
         let mut failure = Self::judged(&error, error.kind(), error.hint());

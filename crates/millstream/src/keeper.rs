@@ -4,9 +4,8 @@ use crate::args::TargetArgs;
 use crate::limits::{LOCAL_LOOK_EVERY, LOCAL_LOOKS_MAX, LOCAL_RESTARTS_MAX};
 use crate::output::note;
 use crate::target;
-use millstream_engine::Error;
 use millstream_local::LocalOptions;
-use millstream_pg::retry_delay;
+use millstream_pg::{ErrorKind, retry_delay};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -14,31 +13,44 @@ use tokio::task::JoinHandle;
 #[derive(Debug)]
 pub struct Keeper {
     task: Option<JoinHandle<()>>,
-    restarts: watch::Receiver<u32>,
+    state: watch::Receiver<State>,
+    /// Restarts that were reported.
+    seen: u32,
+}
+
+/// What the keeper did, and does.
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    restarts: u32,
+    /// The server has died and is being started.
+    starting: bool,
 }
 
 impl Keeper {
     /// Begins to watch.
     pub fn watch(args: &TargetArgs) -> Self {
-        let (restarted, restarts) = watch::channel(0);
-        Self { task: target::is_local_server(args).then(|| tokio::spawn(keep_up(restarted))), restarts }
+        let (sender, state) = watch::channel(State::default());
+        Self { task: target::is_local_server(args).then(|| tokio::spawn(keep_up(sender))), state, seen: 0 }
     }
 
-    /// Whether a command that failed is worth another try, because the server has died and is up again. Waits for it.
-    pub async fn revived(&mut self, error: &Error) -> bool {
-        let Some(task) = self.task.as_ref().filter(|_| retry_delay(1, error.kind()).is_some()) else { return false };
-        // A server that runs, and goes on running, has failed in some other way.
+    /// Whether a command that failed is worth another try, because the server died and runs again. Waits for it.
+    pub async fn revived(&mut self, failure: ErrorKind) -> bool {
+        let Some(task) = self.task.as_ref().filter(|_| retry_delay(1, failure).is_some()) else { return false };
+        // If the server keeps running, the command failed for another reason.
         let mut looks_left = LOCAL_LOOKS_MAX;
-        while !self.restarts.has_changed().unwrap_or(false) {
-            let runs = millstream_local::status(&LocalOptions::default()).is_ok_and(|status| status.running.is_some());
-            looks_left -= u32::from(runs);
+        loop {
+            let State { restarts, starting } = *self.state.borrow();
+            if restarts > self.seen {
+                self.seen = restarts;
+                return true;
+            }
+            let runs = || millstream_local::status(&LocalOptions::default()).is_ok_and(|it| it.running.is_some());
+            looks_left -= u32::from(!starting && runs());
             if task.is_finished() || looks_left == 0 {
                 return false;
             }
             tokio::time::sleep(LOCAL_LOOK_EVERY).await;
         }
-        self.restarts.mark_unchanged();
-        true
     }
 }
 
@@ -50,11 +62,12 @@ impl Drop for Keeper {
     }
 }
 
-async fn keep_up(restarted: watch::Sender<u32>) {
+async fn keep_up(state: watch::Sender<State>) {
     for restart in 1..=LOCAL_RESTARTS_MAX {
         while !has_died() {
             tokio::time::sleep(LOCAL_LOOK_EVERY).await;
         }
+        state.send_modify(|state| state.starting = true);
         // On a thread of its own: what it tells goes through a closure that cannot change threads.
         let handle = tokio::runtime::Handle::current();
         let restart_it =
@@ -65,10 +78,13 @@ async fn keep_up(restarted: watch::Sender<u32>) {
                 note(&format!(
                     "warning: the local server had died and was started again ({restart} of {LOCAL_RESTARTS_MAX})"
                 ));
-                restarted.send_replace(restart);
+                state.send_replace(State { restarts: restart, starting: false });
             }
             Ok(None) => return note("the local server was stopped; start it with: millstream db start"),
-            Err(error) => note(&format!("warning: the local server has died and cannot be started: {error}")),
+            Err(error) => {
+                note(&format!("warning: the local server has died and cannot be started: {error}"));
+                state.send_modify(|state| state.starting = false);
+            }
         }
     }
 }

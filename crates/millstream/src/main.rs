@@ -3,6 +3,7 @@
 #![expect(unreachable_pub, reason = "nothing in a binary is reachable from outside")]
 
 mod args;
+mod command_line;
 mod commands;
 mod confirmation;
 mod demo;
@@ -22,20 +23,21 @@ mod source_args;
 mod table;
 mod target;
 
-use args::Args;
 use clap::Parser;
+use command_line::Args;
 use exit::Exit;
 use failure::Failure;
+use output::Output;
 
 fn main() -> std::process::ExitCode {
     failure::report_panics();
-    let typed = args::typed(std::env::args_os().collect());
-    if args::asks_for_json(&typed) {
+    let typed = command_line::typed(std::env::args_os().collect());
+    if command_line::asks_for_json(&typed) {
         failure::print_as_json();
     }
     let args = match Args::try_parse_from(typed) {
         Ok(args) => args,
-        Err(error) => return args::explain(&error),
+        Err(error) => return command_line::explain(&error),
     };
     match run(args) {
         Ok(exit) => exit.into(),
@@ -53,7 +55,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
         .map_err(|error| Failure::user("cannot start the worker threads").because(&error))?;
     let exit = runtime.block_on(async {
         let signals = signal::Signals::watch()?;
-        Box::pin(commands::run(args, signals)).await
+        Box::pin(commands::run(args.command, Output { format: args.output }, signals)).await
     });
     runtime.shutdown_background();
     exit

@@ -9,17 +9,18 @@ use std::path::{Path, PathBuf};
 /// How the documents stand in the sources.
 #[derive(Debug, clap::Args)]
 pub struct SourceArgs {
-    /// How documents stand in the files
+    /// Format of the files
     #[arg(long, value_name = "FORMAT", default_value = AUTO, value_parser = formats())]
     format: String,
 
-    /// JSON: path of the array of documents in an object, as data.items or /data/items
+    /// JSON: path of the array of documents inside an object, such as data.items or /data/items
     #[arg(long, value_name = "PATH", value_parser = root)]
     root: Option<Root>,
 
     /// Encoding of the text
     ///
-    /// Offsets, as of rejects, always count bytes of the text in UTF-8. What is malformed makes its document a reject.
+    /// Offsets, for example those of rejects, count bytes of the text in UTF-8. A document with malformed text
+    /// becomes a reject.
     #[arg(long, value_name = "ENCODING", default_value = ENCODINGS[0].name, value_parser = encodings())]
     encoding: String,
 
@@ -27,27 +28,28 @@ pub struct SourceArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip_lines: u64,
 
-    /// Delimited files: what separates fields, one ASCII character or tab [default: , or with tsv tab]
+    /// CSV and TSV: character between fields, one ASCII character or `tab` [default: a comma, for tsv a tab]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     delimiter: Option<u8>,
 
-    /// Delimited files: what may enclose a field, one ASCII character or none [default: "]
+    /// CSV and TSV: character that may enclose a field, one ASCII character or `none` [default: "]
     #[arg(long, value_name = "CHAR", value_parser = quote)]
     quote: Option<Quote>,
 
-    /// Delimited files: unquoted fields with this text are null; without it none is, and an empty field is ""
+    /// CSV and TSV: unquoted fields with this text become null; without this option no field does, and an empty
+    /// field is ""
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     null: Option<String>,
 
-    /// Delimited files: names of the columns, with commas between; the files then have no header line
+    /// CSV and TSV: names of the columns, separated by commas; the files then have no header line
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     header: Vec<String>,
 
-    /// Delimited files: drop spaces and tabs at both ends of unquoted fields
+    /// CSV and TSV: remove spaces and tabs around unquoted fields
     #[arg(long)]
     trim: bool,
 
-    /// Delimited files: what unquoted fields become
+    /// CSV and TSV: types of unquoted fields
     #[arg(long, value_name = "TYPES", default_value = "text")]
     types: Types,
 }
@@ -60,7 +62,7 @@ struct Root(Vec<String>);
 enum Types {
     /// Every field is a string
     Text,
-    /// JSON numbers, true and false are what they look like; 007 stays a string
+    /// Fields that look like JSON numbers, true or false become those; 007 stays a string
     Infer,
 }
 

@@ -3,11 +3,11 @@
 use crate::args::TargetArgs;
 use crate::failure::{Failure, shell_word};
 use crate::output::note;
-use millstream_engine::store::Schema;
-use millstream_engine::store::collections::{self, Collection};
 use millstream_local::LocalOptions;
 use millstream_model::CollectionName;
 use millstream_pg::{ConnInfo, Connection, Environment, ErrorKind, SessionSettings};
+use millstream_store::Schema;
+use millstream_store::collections::{self, Collection};
 
 /// Variables that name the database, the first one set wins.
 const DATABASE_VARIABLES: &[&str] = &["MILLSTREAM_DB", "DATABASE_URL"];

@@ -3,7 +3,7 @@
 use crate::kill::{is_killed, until};
 use crate::process::command;
 use fastrand::Rng;
-use millstream_engine::{COMPACTION_FAILPOINTS, SEGMENT_FAILPOINTS};
+use millstream_failpoint::{COMPACTION, SEGMENT};
 use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -110,7 +110,7 @@ async fn a_load_killed_at_any_point_of_a_segment_goes_on_and_ends_right() {
     for build in builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
-        for point in SEGMENT_FAILPOINTS {
+        for point in SEGMENT {
             let mut scene = Scene::new(&server, &mut rng).await;
             scene.write(&mut rng, "key", "a");
             let streamed = rng.bool();
@@ -157,7 +157,7 @@ async fn a_compaction_killed_at_any_point_is_gone_on_with() {
     for build in builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
-        for point in COMPACTION_FAILPOINTS {
+        for point in COMPACTION {
             let mut scene = Scene::new(&server, &mut rng).await;
             // Each wave changes and deletes what the one before left, the second meets a table with rows.
             for wave in ["first", "second"] {
@@ -266,7 +266,7 @@ async fn a_crash_of_the_server_at_any_point_costs_a_load_what_was_not_committed_
             let conf = vec![format!("wal_level = {level}"), "max_wal_senders = 0".to_owned()];
             let server = Server::start(build, Settings { durable: true, conf, ..Settings::default() }).await;
             // Each way takes every other point of a compaction, and both together every point of a segment.
-            let points = SEGMENT_FAILPOINTS.iter().cycle().zip(COMPACTION_FAILPOINTS);
+            let points = SEGMENT.iter().cycle().zip(COMPACTION);
             for (loading, compacting) in points.skip(way).step_by(2) {
                 let mut scene = Scene::new(&server, &mut rng).await;
                 scene.write(&mut rng, "key", "a");

@@ -1,7 +1,7 @@
 //! Commands that read and remove what is on record, against a real server.
 
 use crate::process::{Run, command, millstream, run};
-use millstream_engine::store::{Schema, load_lock_keys};
+use millstream_store::{Schema, load_lock_keys};
 use millstream_testkit::{TestDatabase, database};
 use serde_json::{Value, json};
 use std::process::Stdio;

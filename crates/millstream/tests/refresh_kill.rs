@@ -2,7 +2,7 @@
 
 use crate::kill::{is_killed, until};
 use crate::process::{command, millstream};
-use millstream_engine::REFRESH_FAILPOINTS;
+use millstream_failpoint::REFRESH;
 use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -106,7 +106,7 @@ const WIDENED: [&str; 12] = [
 /// Whether models show the new rows when a refresh ends at this point. What is removed is what was replaced, after
 /// the commit, unless an earlier refresh was killed.
 fn is_shown_at(point: &str) -> bool {
-    let of = |name: &str| REFRESH_FAILPOINTS.iter().position(|known| *known == name);
+    let of = |name: &str| REFRESH.iter().position(|known| *known == name);
     point.starts_with("stale-") || of(point) >= of("refresh-committed")
 }
 
@@ -256,7 +256,7 @@ async fn a_refresh_killed_at_any_point_leaves_one_moment_and_the_next_is_right()
         let (written, done) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicBool::new(false)));
         let writer = tokio::spawn(write_until(url.clone(), Arc::clone(&written), Arc::clone(&done)));
         let readers: Vec<_> = (0..READERS).map(|_| tokio::spawn(read_until(url.clone(), Arc::clone(&done)))).collect();
-        for point in REFRESH_FAILPOINTS {
+        for point in REFRESH {
             for case in CASES {
                 kill_at(&url, point, case, &written).await;
             }
@@ -325,7 +325,7 @@ async fn a_server_killed_under_a_refresh_serves_one_moment_and_the_next_is_right
         let url = server.url("postgres");
         scene(&url);
         let mut stamp = 0;
-        for (n, point) in REFRESH_FAILPOINTS.iter().enumerate() {
+        for (n, point) in REFRESH.iter().enumerate() {
             let all: Vec<(Case, StopMode)> = CASES
                 .into_iter()
                 .filter(|case| case.passes(point))

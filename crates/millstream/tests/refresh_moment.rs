@@ -3,7 +3,7 @@
 use crate::kill::until;
 use crate::process::millstream;
 use crate::refresh_kill::{end, nth, start, told};
-use millstream_engine::REFRESH_FAILPOINTS;
+use millstream_failpoint::REFRESH;
 use millstream_testkit::{Server, Settings, StopMode, builds, connect, each_build};
 use serde_json::Value;
 use std::fmt::Write;
@@ -105,7 +105,7 @@ async fn a_crash_that_empties_a_collection_in_any_phase_of_a_refresh_is_noticed(
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let url = server.url("postgres");
         stamped(&url, "public.fleeting", "unlogged");
-        let points = REFRESH_FAILPOINTS.iter().filter(|point| !point.starts_with("model-"));
+        let points = REFRESH.iter().filter(|point| !point.starts_with("model-"));
         for (n, point) in points.enumerate() {
             let way = if point.starts_with("changes-") { "incremental" } else { "swap" };
             empty_at(&server, point, way, i64::try_from(n).unwrap()).await;

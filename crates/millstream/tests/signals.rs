@@ -4,11 +4,30 @@ use crate::process::{command, command_in_terminal, millstream};
 use millstream_testkit::database;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 /// More distinct values than fit between the server and a reader who does not read.
 const VALUES: &str = "insert into public.pings select 'device-' || n, '{}' from generate_series(1, 300000) n";
+
+/// Sends a signal to a process.
+fn send(signal: &str, child: &Child) {
+    let kill = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+}
+
+/// Gives a load from standard input its first document and waits until the load has begun.
+fn begin(loading: &mut Child) -> (ChildStdin, BufReader<ChildStderr>) {
+    let mut documents = loading.stdin.take().unwrap();
+    documents.write_all(b"{\"id\":1}\n").unwrap();
+    let mut messages = BufReader::new(loading.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("load ") {
+        line.clear();
+        assert!(messages.read_line(&mut line).unwrap() > 0, "the load never began");
+    }
+    (documents, messages)
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn signals_end_a_walk_of_distinct_values_and_its_session() {
@@ -24,8 +43,7 @@ async fn signals_end_a_walk_of_distinct_values_and_its_session() {
         let mut line = String::new();
         printed.read_line(&mut line).unwrap();
         assert_eq!(line, "device-1\n");
-        let kill = Command::new("kill").args(["-s", signal, &walking.id().to_string()]).status();
-        assert!(kill.unwrap().success());
+        send(signal, &walking);
         assert_eq!(walking.wait().unwrap().code(), Some(code));
         assert!(printed.lines().map_while(Result::ok).count() < 299_999, "it was stopped");
         let walks = "select count(*) from pg_stat_activity
@@ -46,8 +64,7 @@ fn signals_end_a_waiting_command_with_their_code() {
         let mut line = String::new();
         BufReader::new(waiting.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert!(line.starts_with("target: "), "{line}");
-        let kill = Command::new("kill").args(["-s", signal, &waiting.id().to_string()]).status();
-        assert!(kill.unwrap().success());
+        send(signal, &waiting);
         assert_eq!(waiting.wait().unwrap().code(), Some(code));
     }
 }
@@ -66,22 +83,14 @@ async fn a_load_whose_terminal_is_closed_ends_in_good_order_but_not_under_nohup(
         }
         let loading = loading.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut loading = loading.spawn().unwrap();
-        let mut documents = loading.stdin.take().unwrap();
-        documents.write_all(b"{\"id\":1}\n").unwrap();
-        let mut told = BufReader::new(loading.stderr.take().unwrap());
-        let mut line = String::new();
-        while !line.starts_with("load ") {
-            line.clear();
-            assert!(told.read_line(&mut line).unwrap() > 0, "it says when it begins");
-        }
-        let kill = Command::new("kill").args(["-s", "HUP", &loading.id().to_string()]).status();
-        assert!(kill.unwrap().success());
+        let (mut documents, mut messages) = begin(&mut loading);
+        send("HUP", &loading);
         if nohup {
             documents.write_all(b"{\"id\":2}\n").unwrap();
             drop(documents);
         }
         let mut rest = String::new();
-        told.read_to_string(&mut rest).unwrap();
+        messages.read_to_string(&mut rest).unwrap();
         let mut receipt = String::new();
         loading.stdout.take().unwrap().read_to_string(&mut receipt).unwrap();
         assert_eq!(loading.wait().unwrap().code(), Some(code), "{rest}");
@@ -101,23 +110,15 @@ async fn a_stream_that_was_stopped_is_promised_only_what_it_can_have() {
         let mut loading = command(&["load", "-", "--into", "public.stopped", "--key", "id:bigint", "--db", &url]);
         let mut loading =
             loading.args(more).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut documents = loading.stdin.take().unwrap();
-        documents.write_all(b"{\"id\":1}\n").unwrap();
-        let mut told = BufReader::new(loading.stderr.take().unwrap());
-        let mut line = String::new();
-        while !line.starts_with("load ") {
-            line.clear();
-            assert!(told.read_line(&mut line).unwrap() > 0, "it says when it begins");
-        }
+        let (_documents, mut messages) = begin(&mut loading);
         let committed = "select coalesce(sum(n.read), 0)::bigint from millstream.lane n
                          join millstream.load l using (load_id) where l.state = 'running'";
         while db.client().await.query_one(committed, &[]).await.unwrap().get::<_, i64>(0) == 0 {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
-        let kill = Command::new("kill").args(["-s", "INT", &loading.id().to_string()]).status();
-        assert!(kill.unwrap().success());
+        send("INT", &loading);
         let mut rest = String::new();
-        told.read_to_string(&mut rest).unwrap();
+        messages.read_to_string(&mut rest).unwrap();
         assert_eq!(loading.wait().unwrap().code(), Some(130), "{rest}");
         assert!(rest.contains(promised), "{rest}");
     }

@@ -1,7 +1,7 @@
 //! Rule `arrow`: crates depend on each other only as the table allows.
 
 use super::{Report, Rule};
-use crate::arrows::{ARROWS, DEV_ONLY};
+use crate::arrows::{ARROWS, DEV_ONLY, FOR_ALL};
 use crate::tree::Tree;
 
 pub(super) const RULE: Rule =
@@ -18,7 +18,8 @@ fn check(tree: &Tree, report: &mut Report) {
         for dependency in &package.dependencies {
             let name = dependency.name.as_str();
             let ours = ARROWS.iter().any(|row| row.from == name);
-            let allowed = row.to.contains(&name) || (dependency.is_dev() && DEV_ONLY.contains(&name));
+            let allowed =
+                row.to.contains(&name) || FOR_ALL.contains(&name) || (dependency.is_dev() && DEV_ONLY.contains(&name));
             if ours && !allowed {
                 let allowed = match row.to {
                     [] => "none of ours".to_owned(),

@@ -1,8 +1,8 @@
 //! An index as the catalog defines it.
 
 use super::sql::Sql;
-use crate::error::Error;
 use crate::limits::EXPLAINED_INDEXES_MAX;
+use millstream_pg::Error;
 use tokio_postgres::{GenericClient, Row};
 
 /// An index that a plan may use.

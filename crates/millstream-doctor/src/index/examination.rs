@@ -8,8 +8,8 @@ use super::plan::Scan;
 use super::probe::{Answer, Probe, Question};
 use super::sql::Sql;
 use super::{Facts, Subject};
-use crate::error::Error;
 use crate::limits::EXPLAINED_CONDITIONS_MAX;
+use millstream_pg::Error;
 
 /// One reading of the table that no index serves.
 pub(super) struct Examination<'a> {

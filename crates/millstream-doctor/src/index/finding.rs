@@ -13,6 +13,18 @@ pub struct Explanation {
     pub untried: Option<String>,
 }
 
+impl Explanation {
+    /// Gives the indexes other names, as those by which their maker knows them.
+    pub fn rename_indexes(&mut self, name: impl Fn(&str) -> String) {
+        for reading in &mut self.readings {
+            let near = reading.missed.iter_mut().flat_map(|missed| &mut missed.near).map(|near| &mut near.index);
+            for index in reading.indexes.iter_mut().chain(near) {
+                *index = name(index);
+            }
+        }
+    }
+}
+
 /// One reading of the table in the plan of the query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reading {

@@ -86,7 +86,7 @@ impl Pair<'_> {
         let mut values = Vec::new();
         if let Some(literal) = right.literal() {
             let text = serde_json::from_str::<String>(&literal).ok().filter(|_| right.text().ends_with("jsonb"));
-            values.push(crate::quote_literal(&text.unwrap_or(literal)).trim_start().to_owned());
+            values.push(millstream_pg::quote_literal(&text.unwrap_or(literal)).trim_start().to_owned());
         }
         values.push(right.text().to_owned());
         if self.index.is_ordered() {
@@ -298,7 +298,7 @@ fn containment(pair: &Pair<'_>) -> Option<Suspicion> {
         .fold(value, |inner, step| format!("{{{}: {inner}}}", serde_json::Value::String(step.clone())));
     Some(Suspicion {
         reason: format!("the query compares one value of {}, the index is asked what a document contains", asked.root),
-        rewrites: vec![format!("{} @> {}", asked.root, crate::quote_literal(&document).trim_start())],
+        rewrites: vec![format!("{} @> {}", asked.root, millstream_pg::quote_literal(&document).trim_start())],
         caution: Some(NUMBER_AND_TEXT),
         ..Suspicion::default()
     })

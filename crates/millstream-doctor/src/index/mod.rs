@@ -17,9 +17,9 @@ mod statement;
 
 pub use finding::{Explanation, Mismatch, Missed, NewIndex, Reading, Rewrite, Verdict};
 
-use crate::error::Error;
 use definition::Definition;
 use examination::Examination;
+use millstream_pg::Error;
 use plan::{Node, Scan};
 use probe::{Probe, serves};
 use statement::{Statement, USABLE, USABLE_BY_JOINS};

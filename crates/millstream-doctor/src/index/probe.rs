@@ -8,8 +8,8 @@ use super::definition::Definition;
 use super::plan::Use;
 use super::sql::Sql;
 use super::statement::{Statement, USABLE};
-use crate::error::Error;
-use crate::identifier::quote_qualified;
+use millstream_pg::Error;
+use millstream_pg::quote_qualified;
 use tokio_postgres::{Client, Transaction};
 
 /// The copy: its own name, so that nothing of the user's is hidden by it.

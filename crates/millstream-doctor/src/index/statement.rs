@@ -2,7 +2,7 @@
 
 use super::plan::Node;
 use super::sql::Sql;
-use crate::error::{Error, ErrorKind};
+use millstream_pg::{Error, ErrorKind};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio_postgres::{GenericClient, Row};
 

@@ -1,9 +1,10 @@
 //! A batch: parts folded by key and sorted in the database's key order.
 
-use super::part::{Part, RejectedDocument, Row};
+use super::part::{Part, Row};
 use crate::limits::{CACHE_LINE_BYTES, COMPARED_BYTES_MAX, KEY_TURNS_MAX, WARMED_GROUPS, WARMED_LINES};
 use crate::merge::{Folded, Member, Mode, Written};
 use millstream_model::Counters;
+use millstream_store::RejectedDocument;
 use std::hint::black_box;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;

@@ -5,5 +5,5 @@ mod part;
 mod split;
 
 pub(crate) use fold::{Batch, Group};
-pub(crate) use part::{Hold, Part, RejectedDocument};
+pub(crate) use part::{Hold, Part};
 pub(crate) use split::{Splitter, attach, kept_bytes};

@@ -1,9 +1,9 @@
 //! A lane's share of a chunk.
 
-use crate::error::Error;
 use crate::merge::Member;
 use bytes::Bytes;
-use millstream_model::{Fault, Position};
+use millstream_model::Position;
+use millstream_store::RejectedDocument;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
@@ -22,26 +22,6 @@ pub(crate) struct Row {
     pub(crate) doc_len: u32,
     /// Whether the document deletes.
     pub(crate) tombstone: bool,
-}
-
-/// A document that cannot be stored, on its way into the reject table.
-#[derive(Debug, Clone)]
-pub(crate) struct RejectedDocument {
-    pub(crate) position: Position,
-    pub(crate) line: u64,
-    pub(crate) fault: Fault,
-    /// The bytes that are kept: all, or head and tail.
-    pub(crate) bytes: Bytes,
-    /// Length of the whole document.
-    pub(crate) whole_bytes: u64,
-}
-
-impl RejectedDocument {
-    /// For a load that may reject none.
-    pub(crate) fn to_error(&self) -> Error {
-        let Self { position, line, fault, .. } = self;
-        Error::Rejected { position: *position, line: *line, fault: fault.to_string() }
-    }
 }
 
 /// A lane's share of a chunk, possibly empty: every lane sees every chunk, in order, so that the

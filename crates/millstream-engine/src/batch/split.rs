@@ -1,11 +1,12 @@
 //! Decodes a chunk and deals its documents out to the lanes by slot.
 
-use super::part::{Hold, Part, RejectedDocument, Row};
+use super::part::{Hold, Part, Row};
 use crate::chunk::{Chunk, Frame};
 use crate::decode::Decoder;
 use bytes::Bytes;
 use millstream_model::limits::{REJECT_BYTES_MAX, REJECT_END_BYTES, SLOTS};
 use millstream_model::{Fault, Position, Slot};
+use millstream_store::RejectedDocument;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 

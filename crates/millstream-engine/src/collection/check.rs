@@ -5,32 +5,8 @@ use crate::limits::CHECK_LOCK_WAIT;
 use crate::observe::{Event, Observer};
 use millstream_model::CollectionName;
 use millstream_pg::{Connection, ErrorKind, quote_identifier, quote_qualified};
-use serde::{Deserialize, Serialize};
-use tokio_postgres::{Client, GenericClient};
-
-/// A CHECK constraint of a table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Check {
-    /// Its name.
-    pub name: String,
-    /// What must not be false, as the server spells it.
-    pub expression: String,
-    /// Whether every stored row keeps it, and not only what was written since it is there.
-    pub validated: bool,
-}
-
-impl std::fmt::Display for Check {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "check {}: {}", self.name, self.expression)
-    }
-}
-
-/// The constraints of a table that are enforced, in the order in which the server looks at them.
-pub(crate) async fn checks(client: &impl GenericClient, table_oid: u32) -> Result<Vec<Check>, Error> {
-    let rows = client.query(include_str!("checks.sql"), &[&table_oid]).await?;
-    let check = |row: &tokio_postgres::Row| Check { name: row.get(0), expression: row.get(1), validated: row.get(2) };
-    Ok(rows.iter().map(check).collect())
-}
+use millstream_store::{Check, checks};
+use tokio_postgres::Client;
 
 /// The expressions of checks as the server spells them, each once. They are tried on a temporary table
 /// of the same columns and name, which is gone afterwards. `columns` is what that is made of.

@@ -4,21 +4,20 @@ mod check;
 mod definition;
 mod fitness;
 
-pub use check::Check;
 pub(crate) use definition::key_columns;
 pub use definition::{FILLFACTOR, definition};
 
 use crate::decode;
 use crate::error::Error;
 use crate::feed::Feed;
-use crate::merge::{Mode, VersionType};
+use crate::merge::Mode;
 use crate::observe::{Event, Observer};
-use crate::publish::TRIGGER_PREFIX;
 use crate::request::LoadRequest;
-use crate::store::{self, Schema, Versions};
-use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec};
+use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, VersionType};
 use millstream_pg::catalog::{self, Table};
 use millstream_pg::{Connection, quote_qualified};
+use millstream_store::models::TRIGGER_PREFIX;
+use millstream_store::{Check, Schema, Versions, checks};
 use tokio_postgres::{Client, GenericClient};
 
 /// A collection ready to be loaded into.
@@ -89,7 +88,7 @@ pub(crate) async fn plan(
                 settle(&control.client, schema, request, Some(table.oid), feed).await?;
             // A change record's triggers change nothing and refuse nothing.
             table.triggers.retain(|trigger| !trigger.name.starts_with(TRIGGER_PREFIX));
-            let known = store::known_collection(&control.client, schema, table.oid).await?;
+            let known = millstream_store::known_collection(&control.client, schema, table.oid).await?;
             let (key, mut warnings) = fitness::check(request, &table, known.as_ref())?;
             warnings.extend(warning);
             let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
@@ -124,7 +123,7 @@ async fn table_checks(
     let name = &request.collection;
     let columns = format!("like {}", quote_qualified(&name.schema, &name.table));
     let asked = check::spell(&control.client, name, &columns, &request.checks).await?;
-    let present = check::checks(&control.client, table.oid).await?;
+    let present = checks(&control.client, table.oid).await?;
     if let Some(missing) = check::missing(&asked, &present).first()
         && !table.privileges.own
     {
@@ -175,22 +174,22 @@ pub(crate) async fn prepare(
         observer.event(Event::Created(ddl));
     }
     let table = made(&control.client, name).await?;
-    store::remember_collection(&control.client, schema, table, name, &plan.key, true).await?;
+    millstream_store::remember_collection(&control.client, schema, table, name, &plan.key, true).await?;
     if !request.layout.appends {
-        store::settle_appending(&mut control.client, schema, table).await?;
+        millstream_store::settle_appending(&mut control.client, schema, table).await?;
     }
     if !plan.checks.is_empty() {
         // Before the table judges what it is to be given: this load is refused for it in any case.
-        store::segments::refuse_appended(&control.client, schema, table, &name.to_string()).await?;
+        millstream_store::refuse_appended(&control.client, schema, table, &name.to_string()).await?;
     }
     check::enforce(control, name, table, &plan.checks, observer).await?;
-    let checks = check::checks(&control.client, table).await?;
+    let checks = checks(&control.client, table).await?;
     let file = "select pg_catalog.pg_relation_filenode($1::pg_catalog.oid)";
     // First, so that whoever empties the table from now on is noticed by its batches.
     let file = control.client.query_one(file, &[&table]).await?.get(0);
     let quoted = quote_qualified(&name.schema, &name.table);
-    let filled = store::any_row(&control.client, &quoted).await?;
-    if !filled && let Some(told) = store::start_over(&mut control.client, schema, table, &quoted).await? {
+    let filled = millstream_store::any_row(&control.client, &quoted).await?;
+    if !filled && let Some(told) = millstream_store::start_over(&mut control.client, schema, table, &quoted).await? {
         observer.event(Event::Warning(told));
     }
     let mode = agreed(control, schema, table, request, plan.mode).await?;
@@ -225,8 +224,8 @@ async fn create(
         other => other?,
     }
     let table = made(&transaction, name).await?;
-    store::forget_waiting(&transaction, schema, name).await?;
-    store::remember_collection(&transaction, schema, table, name, key, false).await?;
+    millstream_store::forget_waiting(&transaction, schema, name).await?;
+    millstream_store::remember_collection(&transaction, schema, table, name, key, false).await?;
     transaction.commit().await?;
     Ok(Some(table))
 }
@@ -272,7 +271,7 @@ async fn agreed(
 ) -> Result<Mode, Error> {
     let Some(path) = mode.version().map(KeyRequest::path_text) else { return Ok(mode) };
     if let Some(age) = request.forget_deletes {
-        let sql = schema.sql(include_str!("../store/tombstone_forget.sql"));
+        let sql = schema.sql(millstream_store::FORGET_TOMBSTONES);
         control.client.execute(&sql, &[&table_oid, &age.as_secs_f64()]).await?;
     }
     // Open where there is no document.
@@ -292,7 +291,7 @@ async fn guarded(control: &Connection, schema: &Schema, table: u32, mode: &Mode)
     }
     let sql = schema.sql("select exists (select from {schema}.tombstone where table_oid = $1 and version_of = $2)");
     let any: bool = control.client.query_one(&sql, &[&table, &mode.paths_text()]).await?.get(0);
-    Ok(any || mode.tombstone().is_some() || store::is_deleting(&control.client, schema, table).await?)
+    Ok(any || mode.tombstone().is_some() || millstream_store::is_deleting(&control.client, schema, table).await?)
 }
 
 /// The mode with the type of its version.

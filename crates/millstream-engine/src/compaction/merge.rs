@@ -2,13 +2,13 @@
 
 use super::{range, session};
 use crate::error::Error;
-use crate::failpoint;
 use crate::limits::COMPACTION_MEMORY_MIB;
-use crate::store::Schema;
-use crate::store::collections::Collection;
-use crate::store::segments::{self, Segment};
+use millstream_failpoint as failpoint;
 use millstream_model::{CollectionName, KeyColumn};
 use millstream_pg::{ConnInfo, ErrorKind, quote_qualified, retry_delay};
+use millstream_store::Schema;
+use millstream_store::collections::Collection;
+use millstream_store::segments::{self, Segment};
 use tokio_postgres::Client;
 
 /// How a group is merged.
@@ -37,7 +37,7 @@ impl Merge {
         group: &[Segment],
     ) -> Result<Self, Error> {
         let begun = group.first().and_then(|segment| segment.compaction.clone());
-        let (compaction, bounds) = begun.ok_or(Error::Ledger("a group of segments has no number"))?;
+        let (compaction, bounds) = begun.ok_or(millstream_store::Error::Ledger("a group of segments has no number"))?;
         let keys = segments::key_names(collection);
         let key_list = keys.join(", ");
         let table = quote_qualified(&collection.name.schema, &collection.name.table);

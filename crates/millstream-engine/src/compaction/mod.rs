@@ -4,17 +4,17 @@ mod merge;
 mod range;
 
 use crate::error::Error;
-use crate::failpoint;
 use crate::limits::{
-    COMPACTION_BYTES, COMPACTION_LOCK_WAIT, COMPACTION_RECORDED_DOCUMENTS, COMPACTION_SEGMENTS_MAX,
-    COMPACTION_WORKERS_MAX, DROP_LOCK_WAIT, LOAD_LOCK_POLL, LOST_RUN_WAIT, REFRESH_SETTINGS,
+    COMPACTION_BYTES, COMPACTION_LOCK_WAIT, COMPACTION_RECORDED_DOCUMENTS, COMPACTION_WORKERS_MAX, REFRESH_SETTINGS,
 };
-use crate::store::collections::Collection;
-use crate::store::runs::{Run, runs};
-use crate::store::segments::{self, Segment};
-use crate::store::{Schema, models, settle_lost};
 use merge::Merge;
+use millstream_failpoint as failpoint;
 use millstream_pg::{ConnInfo, SessionSettings};
+use millstream_store::collections::Collection;
+use millstream_store::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT, LOAD_LOCK_POLL, LOST_RUN_WAIT};
+use millstream_store::runs::{Run, runs};
+use millstream_store::segments::{self, Segment};
+use millstream_store::{Schema, models, settle_lost};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -43,7 +43,7 @@ pub struct Compacted {
 /// next call.
 ///
 /// # Errors
-/// [`Error::CompactionBusy`] when another process compacts the collection and does not end,
+/// `CompactionBusy` when another process compacts the collection and does not end,
 /// [`Error::InUse`] when readers do not let go of what is to be dropped; it is merged then.
 pub async fn compact(
     db: &ConnInfo,
@@ -93,7 +93,7 @@ async fn lock(client: &Client, collection: &Collection) -> Result<(), Error> {
     let deadline = Instant::now() + COMPACTION_LOCK_WAIT;
     while !segments::try_lock(client, collection.table_oid, false).await? {
         if Instant::now() > deadline {
-            return Err(Error::CompactionBusy { collection: collection.name.clone() });
+            return Err(millstream_store::Error::CompactionBusy { collection: collection.name.clone() }.into());
         }
         tokio::time::sleep(LOAD_LOCK_POLL).await;
     }

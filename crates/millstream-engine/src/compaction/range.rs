@@ -2,11 +2,11 @@
 
 use crate::error::Error;
 use crate::limits::COMPACTION_SAMPLE;
-use crate::store::Schema;
-use crate::store::collections::Collection;
-use crate::store::segments::{self, Segment};
 use millstream_model::KeyColumn;
 use millstream_pg::{quote_identifier, quote_literal};
+use millstream_store::Schema;
+use millstream_store::collections::Collection;
+use millstream_store::segments::{self, Segment};
 use tokio_postgres::Client;
 
 /// Keys between the ranges, in order: the values of the columns as text, key after key. A sample tells them; there

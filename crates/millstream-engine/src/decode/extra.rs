@@ -3,9 +3,9 @@
 use super::value::{self, Unfit};
 use super::walk::Found;
 use crate::limits::VERSION_BYTES_MAX;
-use crate::merge::{Mode, VersionType};
+use crate::merge::Mode;
 use millstream_model::key_bytes::put_text;
-use millstream_model::{Fault, KeyRequest, KeyType, LiteralError, Reason, put_literal, put_version};
+use millstream_model::{Fault, KeyRequest, KeyType, LiteralError, Reason, VersionType, put_literal, put_version};
 
 /// The paths of a mode, which stand behind those of the key.
 #[derive(Debug, Clone)]

@@ -5,8 +5,7 @@ use super::tally::{Kind, Tally};
 use super::walk::{Found, Walk};
 use super::{DecodeLimits, check, near};
 use crate::limits::INFERENCE_DOCUMENTS;
-use crate::merge::VersionType;
-use millstream_model::{Fault, KeyRequest, KeySpec};
+use millstream_model::{Fault, KeyRequest, KeySpec, VersionType};
 
 /// A key whose types are all known.
 #[derive(Debug, Clone, PartialEq, Eq)]

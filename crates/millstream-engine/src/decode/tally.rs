@@ -2,8 +2,7 @@
 
 use super::walk::Found;
 use super::{text, value};
-use crate::merge::VersionType;
-use millstream_model::{KeyType, LiteralError, is_decimal, put_literal};
+use millstream_model::{KeyType, LiteralError, VersionType, is_decimal, put_literal};
 
 /// What a value could be as a key or a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

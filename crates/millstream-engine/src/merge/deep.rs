@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 pub(super) static KIND: Kind = Kind {
     name: "merge:deep",
-    about: "as merge, and objects within are merged the same way",
+    about: "like merge, and objects inside are merged the same way",
     fold,
     cuts,
     may_cut: true,

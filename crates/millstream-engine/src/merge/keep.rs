@@ -4,7 +4,7 @@ use super::Kind;
 
 pub(super) static KIND: Kind = Kind {
     name: "keep",
-    about: "a stored document stays; the first of a new key is written",
+    about: "the new document is dropped if there is a stored one, so the first document of a key stays",
     fold: |_, members| (members[0].document.into(), 0),
     first_stays: true,
     left: Some(|counters| &mut counters.kept),

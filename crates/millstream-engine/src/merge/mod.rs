@@ -13,10 +13,8 @@ mod tombstone;
 mod version;
 
 pub use fold::{Effect, Folded, Member};
-pub(crate) use mode::compares_versions;
-pub use mode::{Mode, ModeError, adds_up};
+pub use mode::{Mode, ModeError};
 pub use tombstone::Tombstone;
-pub use version::VersionType;
 
 use millstream_model::{Counters, Fault, KeyRequest};
 use std::borrow::Cow;

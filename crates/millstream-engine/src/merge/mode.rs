@@ -1,8 +1,7 @@
 //! A merge mode as it is asked for: `NAME[:PATH..]`, and what deletes a document.
 
-use super::version::VersionTypeError;
-use super::{Folded, Kind, MODES, Member, Tombstone, VersionType, Written, fold};
-use millstream_model::{Counters, Fault, KeyRequest};
+use super::{Folded, Kind, MODES, Member, Tombstone, Written, fold};
+use millstream_model::{Counters, Fault, KeyRequest, VersionType, VersionTypeError};
 
 /// A merge mode with its arguments.
 #[derive(Debug, Clone)]
@@ -181,17 +180,6 @@ impl Default for Mode {
     }
 }
 
-/// Whether a mode compares versions, and whether it deletes, by what [`Mode`] is written as.
-pub(crate) fn compares_versions(written: &str) -> (bool, bool) {
-    (written.split([':', ' ']).next() == Some(super::newest::KIND.name), written.contains(" --delete-when "))
-}
-
-/// Whether a finished load must not run again by mistake, by its mode as [`Mode`] is written.
-pub fn adds_up(written: &str) -> bool {
-    let name = written.split([':', ' ']).next();
-    MODES.iter().any(|kind| kind.adds_up && Some(kind.name) == name)
-}
-
 impl std::str::FromStr for Mode {
     type Err = ModeError;
 
@@ -247,6 +235,7 @@ impl std::fmt::Display for Mode {
 mod tests {
     use super::*;
     use millstream_model::KeyType;
+    use millstream_store::recorded_mode;
 
     #[test]
     fn modes_are_read_and_written() {
@@ -272,11 +261,13 @@ mod tests {
     }
 
     #[test]
-    fn a_written_mode_tells_whether_it_adds_up() {
-        for (text, expected) in [("sum:n", true), ("newest:sum", false), ("merge:deep", false), ("replace", false)] {
+    fn the_store_reads_a_recorded_mode_as_the_mode_is() {
+        for text in ["replace", "keep", "merge", "merge:deep", "newest:sum", "newest:v:bigint", "sum:n", "sum:newest"] {
             let mode: Mode = text.parse().unwrap();
-            for mode in [mode.clone(), mode.with_tombstone(Some("op=d".parse().unwrap()))] {
-                assert_eq!((adds_up(&mode.to_string()), mode.adds_up()), (expected, expected), "{mode}");
+            for (mode, deletes) in [(mode.clone(), false), (mode.with_tombstone(Some("op=d".parse().unwrap())), true)] {
+                let written = mode.to_string();
+                assert_eq!(recorded_mode::adds_up(&written), mode.adds_up(), "{mode}");
+                assert_eq!(recorded_mode::compares_versions(&written), (mode.kind.versioned, deletes), "{mode}");
             }
         }
     }

@@ -1,5 +1,6 @@
 //! `newest`: of two documents the one with the greater version is stored, of equal versions the later.
 
+use super::version::sql_type;
 use super::{Kind, Mode};
 use millstream_model::{KeyRequest, KeyType};
 use millstream_pg::quote_literal;
@@ -7,7 +8,7 @@ use millstream_pg::quote_literal;
 pub(super) static KIND: Kind = Kind {
     name: "newest",
     arguments: ":PATH[:TYPE]",
-    about: "the greatest version wins, of equal ones the last; an older document is stale",
+    about: "the new document replaces the stored one; a document with an older version is stale and dropped",
     accept,
     fold: |_, members| {
         let newest = (0..members.len()).max_by_key(|&n| members[n].version).expect("a key has documents");
@@ -36,7 +37,7 @@ fn condition(mode: &Mode, new: &str, old: &str) -> String {
     let text = |doc: &str| format!("({doc} operator(pg_catalog.#>>) array[{names}]::pg_catalog.text[])");
     let (new, old) = (text(new), text(old));
     let version_type = mode.version_type().unwrap_or_default();
-    let cast = version_type.sql_type();
+    let cast = sql_type(version_type);
     let newer = match version_type.0 {
         KeyType::Timestamptz | KeyType::Timestamp => times(&new, &old, cast),
         KeyType::Text => {

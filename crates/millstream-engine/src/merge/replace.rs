@@ -4,7 +4,7 @@ use super::Kind;
 
 pub(super) static KIND: Kind = Kind {
     name: "replace",
-    about: "the new document takes the place of the stored one; the last of a key wins",
+    about: "the new document replaces the stored one, so the last document of a key wins",
     fold: |_, members| (members[members.len() - 1].document.into(), members.len() - 1),
     set: Some(|_, new, _| new.to_owned()),
     ..Kind::PLAIN

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 pub(super) static KIND: Kind = Kind {
     name: "merge",
-    about: "members of the new document are put into the stored one; null stays null, arrays are replaced",
+    about: "the new document is merged into the stored one at the top level; null stays null, arrays are replaced",
     fold,
     set: Some(set),
     stores_documents: false,

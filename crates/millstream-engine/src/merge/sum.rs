@@ -11,7 +11,7 @@ use std::borrow::Cow;
 pub(super) static KIND: Kind = Kind {
     name: "sum",
     arguments: ":PATH[,PATH..]",
-    about: "the new document takes the place of the stored one, but the numbers at the paths are added up",
+    about: "the new document replaces the stored one, but the numbers at these paths are added up",
     accept,
     check: |mode, document| mode.paths().iter().try_for_each(|path| check(path, text(document))),
     fold,

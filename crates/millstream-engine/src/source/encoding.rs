@@ -1,7 +1,7 @@
 //! Encodings of text other than UTF-8, decoded as the bytes come.
 
 use super::SourceError;
-use super::input::Got;
+use super::got::Got;
 use crate::limits::TRANSCODE_BYTES;
 use encoding_rs::{Decoder, DecoderResult, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
@@ -30,7 +30,7 @@ pub const ENCODINGS: &[Encoding] = &[
     },
     Encoding {
         name: "utf-16",
-        about: "the byte order mark decides, without one little-endian",
+        about: "the byte order mark decides; without one, little-endian",
         make: Some(|| UTF_16LE.new_decoder()),
     },
     Encoding { name: "utf-16le", about: "little-endian", make: Some(|| UTF_16LE.new_decoder_with_bom_removal()) },

@@ -3,6 +3,7 @@
 use super::SourceError;
 use super::compression::{COMPRESSIONS, Decompressor, Trouble};
 use super::encoding::{Encoding, Transcoder};
+use super::got::Got;
 use super::raw::{Progress, Raw};
 use crate::limits::ZSTD_WINDOW_LOG_MAX;
 use std::fs::File;
@@ -21,14 +22,6 @@ pub struct Input {
     live: bool,
     ended: Option<Got>,
     transcoder: Option<Transcoder>,
-}
-
-/// What a read brought.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Got {
-    Bytes(usize),
-    End,
-    Damaged(String),
 }
 
 impl Input {

@@ -12,7 +12,7 @@ use std::ops::Range;
 /// The format's entry in the list.
 pub(super) const FORMAT: Format = Format {
     name: "json",
-    about: "one JSON array of objects, or objects one after the other, also pretty-printed",
+    about: "one JSON array of objects, or objects one after another; may be pretty-printed",
     open: |window| Ok(Box::new(Json::new(window))),
 };
 

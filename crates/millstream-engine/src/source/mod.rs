@@ -16,6 +16,7 @@ mod encoding;
 mod envelope;
 mod error;
 mod extent;
+mod got;
 mod input;
 mod json;
 mod name;
@@ -35,11 +36,11 @@ pub use input::Input;
 pub use name::{path, spelling};
 pub(crate) use ndjson::frame_lines;
 pub use raw::Progress;
-pub use rejects::RejectLine;
 pub use window::Window;
 
 use crate::chunk::Chunk;
 use crate::limits::{CHUNK_BYTES, CHUNK_BYTES_MAX, DOCUMENT_BYTES_CEILING, PROBE_BYTES};
+use millstream_model::Prefix;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
 use std::path::Path;
 use std::sync::Arc;
@@ -86,15 +87,6 @@ pub struct SourceOptions {
     pub before: Option<u128>,
     /// What changes how its bytes become documents.
     pub dialect: Dialect,
-}
-
-/// A beginning of a source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Prefix {
-    /// Its length in uncompressed bytes: a chunk's `end`.
-    pub length: u64,
-    /// Its hash: that chunk's `prefix_hash`.
-    pub hash: u128,
 }
 
 impl Default for SourceOptions {

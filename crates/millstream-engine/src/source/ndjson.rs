@@ -9,7 +9,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 /// The format's entry in the list.
 pub(super) const FORMAT: Format = Format {
     name: "ndjson",
-    about: "one JSON object a line (NDJSON, JSON Lines); blank lines are skipped",
+    about: "one JSON object per line (NDJSON, JSON Lines); blank lines are skipped",
     open: |window| Ok(Box::new(Ndjson::new(window))),
 };
 

@@ -8,53 +8,16 @@ use crate::limits::REJECT_LINE_BYTES_MAX;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use millstream_model::{Fault, Reason};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 /// The format's entry in the list.
 pub(super) const FORMAT: Format = Format {
     name: "rejects",
-    about: "what --rejects FILE wrote: the documents in it, once mended, are loaded",
+    about: "rejects, as `load --rejects` or `rejects --export` writes them; mend the documents first",
     open: |window| Ok(Box::new(Rejects::new(window))),
 };
-
-/// One line of a rejects file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RejectLine {
-    /// The load that rejected the document.
-    pub load_id: i64,
-    /// Name of the source.
-    pub source: String,
-    /// Offset of the document in the uncompressed source.
-    pub byte_offset: u64,
-    /// Line of the source on which the document begins, from 1.
-    pub line: u64,
-    /// Code of the reason.
-    pub reason: String,
-    /// What is wrong, for people.
-    pub detail: String,
-    /// The document's bytes, where they are text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub document: Option<String>,
-    /// The document's bytes in base64, where they are no text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub document_base64: Option<String>,
-    /// Length of the whole document.
-    pub bytes: u64,
-    /// The document is too long to be kept: only its head and tail are here.
-    pub truncated: bool,
-}
-
-impl RejectLine {
-    /// Puts the document's bytes where they belong.
-    pub fn set_document(&mut self, document: &[u8]) {
-        (self.document, self.document_base64) = match std::str::from_utf8(document) {
-            Ok(text) => (Some(text.into()), None),
-            Err(_) => (None, Some(STANDARD.encode(document))),
-        };
-    }
-}
 
 /// What is read of a line: a person has been at it, so that nothing else is relied on.
 #[derive(Deserialize)]
@@ -137,8 +100,8 @@ impl Source for Rejects {
 #[cfg(test)]
 mod tests {
     use super::super::transcript::{bad, good, read, read_oddly};
-    use super::*;
     use millstream_model::Reason::{DamagedSource, NotJson, TooLarge};
+    use millstream_store::RejectLine;
     use millstream_testkit::Cases;
 
     fn line(document: &[u8]) -> RejectLine {

@@ -1,6 +1,6 @@
 //! What a source delivers as a value that tests compare, and readers that give bytes in odd pieces.
 
-use super::input::Got;
+use super::got::Got;
 use super::{AUTO, Input, SourceError, SourceOptions, open_input};
 use fastrand::Rng;
 use millstream_model::Reason;

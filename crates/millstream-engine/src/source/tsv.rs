@@ -5,6 +5,6 @@ use super::{Format, csv};
 /// The format's entry in the list.
 pub(super) const FORMAT: Format = Format {
     name: "tsv",
-    about: "tab-separated values with a header; else like csv",
+    about: "tab-separated values with a header line; otherwise like csv",
     open: |window| csv::open(window, b'\t'),
 };

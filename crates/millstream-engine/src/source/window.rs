@@ -1,12 +1,14 @@
 //! The part of a source that has been read and not yet handed out, with its offset and hash.
 
 use super::clip::Clipped;
-use super::input::{Got, Input};
+use super::got::Got;
+use super::input::Input;
 use super::signature;
-use super::{Prefix, SourceError, SourceOptions, beginning};
+use super::{SourceError, SourceOptions, beginning};
 use crate::chunk::{BrokenFrame, Chunk, Frame};
 use crate::limits::LIVE_READ_BYTES;
 use bytes::{Bytes, BytesMut};
+use millstream_model::Prefix;
 use millstream_model::{Fault, Reason};
 use std::collections::VecDeque;
 use xxhash_rust::xxh3::Xxh3;

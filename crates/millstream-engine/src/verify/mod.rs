@@ -24,12 +24,12 @@ use crate::limits::{FINDINGS_LISTED, FINDINGS_MAX, SORT_MEMORY_MIB, VERIFY_MEMOR
 use crate::merge::Mode;
 use crate::observe::Tally;
 use crate::request::LoadRequest;
-use crate::store::Schema;
-use crate::store::segments::{self, Seen};
 use comparison::{Comparison, Terms};
 use fold::Folding;
 use millstream_model::Counters;
 use millstream_pg::{ConnInfo, Connection, SessionSettings, catalog};
+use millstream_store::Schema;
+use millstream_store::segments::{self, Seen};
 use record::{Header, Place};
 use serde::Serialize;
 use sorter::Sorter;
@@ -190,7 +190,7 @@ async fn table(connection: &Connection, load: &LoadRequest) -> Result<(Reading, 
         warnings.push(format!("row-level security may hide rows from role {role}, which are then missing"));
     }
     let mut key = load.key.clone();
-    if let Some(known) = crate::store::known_spelling(&connection.client, &schema, table.oid).await? {
+    if let Some(known) = millstream_store::known_spelling(&connection.client, &schema, table.oid).await? {
         for column in key.iter_mut().filter(|column| column.key_type.is_none()) {
             let same = known.columns.iter().find(|c| c.name == column.column && c.key_type.is_spelled());
             column.key_type = same.map(|c| c.key_type);

@@ -1,13 +1,13 @@
 //! The rows of a table in the order of their keys, through one statement that needs only `select`.
 
 use crate::error::Error;
-use crate::store::Schema;
-use crate::store::segments::{self, Seen};
 use futures_util::TryStreamExt;
 use millstream_model::key_bytes::{key_texts, put_from_wire};
 use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, KeyType};
 use millstream_pg::catalog::{Column, Table};
 use millstream_pg::{ErrorKind, quote_identifier, quote_qualified};
+use millstream_store::Schema;
+use millstream_store::segments::{self, Seen};
 use std::pin::Pin;
 use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Client, Row, RowStream};
@@ -166,8 +166,8 @@ impl Stored {
         let segments = match segments::seen(client, schema).await? {
             Seen::Listed => {
                 match schema.exists(client).await {
-                    // After a restore they are on record for another table, which not every reader may know.
-                    Err(error) if error.kind() != ErrorKind::Rights => return Err(error),
+                    // After a restore they are recorded under another OID, which a role without grants cannot look up.
+                    Err(error) if error.kind() != ErrorKind::Rights => return Err(error.into()),
                     _ => {}
                 }
                 segments::hold(client, schema, *table_oid, name).await?

@@ -4,7 +4,6 @@
 //! Where unchanged documents may be left alone they are: the documents are on the server anyway, and
 //! looking at the stored ones costs less than a tenth of writing them.
 
-use super::copy_stream::JSONB_VERSION;
 use super::elements::{Array, Keys};
 use super::{Session, Writer, Writing, count};
 use crate::batch::{Batch, Group};
@@ -13,6 +12,7 @@ use crate::limits::ARRAYS_BYTES_MAX;
 use crate::merge::Written;
 use bytes::BufMut;
 use futures_util::FutureExt;
+use millstream_pg::copy;
 use tokio_postgres::types::ToSql;
 
 pub(super) static WRITER: Writer = Writer { name: "arrays", write };
@@ -46,7 +46,7 @@ pub(super) async fn upsert(session: Session<'_>, batch: &Batch, groups: &[Group]
     for (key, folded) in batch.winners(groups, &session.target.mode) {
         keys.push(key);
         documents.put_i32(i32::try_from(folded.document.len() + 1).expect("a document is below 2 GiB"));
-        documents.put_u8(JSONB_VERSION);
+        documents.put_u8(copy::JSONB_VERSION);
         documents.put_slice(&folded.document);
     }
     let columns = keys.columns.iter().chain([&documents]);

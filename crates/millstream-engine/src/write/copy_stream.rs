@@ -1,24 +1,39 @@
-//! PostgreSQL's binary COPY format, streamed from a batch.
+//! Streams a batch through COPY.
 
-use super::walk::Step;
-use super::{Session, deleting};
+use super::Session;
 use crate::batch::{Batch, Group};
 use crate::error::Error;
 use crate::limits::COPY_MESSAGE_BYTES;
+use crate::merge::Effect;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt;
 use millstream_model::key_bytes::put_copy_fields;
+use millstream_pg::copy;
 use tokio_postgres::{CopyInSink, Statement};
 
-/// Signature, flags and extension length (PostgreSQL manual, COPY, "Binary Format").
-pub(super) const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
-/// Version byte in front of the JSON text of a binary jsonb value (`jsonb_recv`).
-pub(super) const JSONB_VERSION: u8 = 1;
-
-/// Columns behind the document where documents delete, see [`deleting::STAGE_COLUMNS`].
+/// Columns behind the document where documents delete, see `STAGE_COLUMNS` of `deleting`.
 const MARKS: usize = 3;
 /// Columns behind those that tell a walk where it is.
 const PLACES: usize = 3;
+
+/// What a staged row is beside its document.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    /// How many documents it stands for: none but its own (0), those that follow it one by one (their number), or it
+    /// is one of those (-1).
+    pub(super) fold: i32,
+    /// Of a key whose documents are written one after the other, how many come before.
+    pub(super) turn: i32,
+}
+
+/// What an effect is in the staging table.
+fn staged(effect: Effect) -> i16 {
+    match effect {
+        Effect::Merge => 0,
+        Effect::Reset => 1,
+        Effect::Delete => 2,
+    }
+}
 
 /// Where a COPY goes.
 #[derive(Debug, Clone, Copy)]
@@ -67,15 +82,13 @@ async fn send(
     let steps = if let Destination::Replay(_, steps) = to { Some(steps) } else { None };
     let columns =
         session.target.key_types.len() + 1 + if marked { MARKS } else { 0 } + if steps.is_some() { PLACES } else { 0 };
-    let columns = i16::try_from(columns).expect("keys have few columns");
     let mut buffer = BytesMut::with_capacity(2 * COPY_MESSAGE_BYTES);
-    buffer.put_slice(HEADER);
+    buffer.put_slice(copy::HEADER);
     for (place, (key, folded)) in (0..).zip(batch.winners(groups, &session.target.mode)) {
         let document = &folded.document;
-        buffer.put_i16(columns);
+        copy::begin_row(&mut buffer, columns);
         put_copy_fields(&session.target.key_types, key, &mut buffer);
-        buffer.put_i32(i32::try_from(document.len() + 1).expect("a document is below 2 GiB"));
-        buffer.put_u8(JSONB_VERSION);
+        copy::begin_jsonb(&mut buffer, document.len());
         // A large document in pieces, so that it is not held once more as a whole, here and in the driver.
         for piece in document.chunks(COPY_MESSAGE_BYTES) {
             buffer.put_slice(piece);
@@ -85,22 +98,19 @@ async fn send(
             }
         }
         if marked {
-            buffer.put_i32(2);
-            buffer.put_i16(deleting::staged(folded.effect));
+            copy::put_column(&mut buffer, &staged(folded.effect).to_be_bytes());
             for bytes in [key, folded.version] {
-                buffer.put_i32(i32::try_from(bytes.len()).expect("keys and versions are short"));
-                buffer.put_slice(bytes);
+                copy::put_column(&mut buffer, bytes);
             }
         }
         if let Some(steps) = steps {
             let Step { fold, turn } = steps[place];
             for number in [i32::try_from(place + 1).expect("a batch has few documents"), fold, turn] {
-                buffer.put_i32(4);
-                buffer.put_i32(number);
+                copy::put_column(&mut buffer, &number.to_be_bytes());
             }
         }
     }
-    buffer.put_i16(-1);
+    buffer.put_slice(&copy::END);
     sink.feed(buffer.freeze()).await?;
     Ok(())
 }

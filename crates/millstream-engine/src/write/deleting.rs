@@ -9,10 +9,10 @@ use super::{Session, Writer, Writing, counts};
 use crate::batch::{Batch, Group};
 use crate::collection::Collection;
 use crate::error::Error;
-use crate::merge::{Effect, Written};
-use crate::store::Schema;
+use crate::merge::Written;
 use futures_util::FutureExt;
 use millstream_pg::quote_literal;
+use millstream_store::Schema;
 use tokio_postgres::{Client, Statement};
 
 pub(super) static WRITER: Writer = Writer { name: "deletes", write };
@@ -22,15 +22,6 @@ pub(super) const STAGE_COLUMNS: &str =
     "millstream_effect smallint not null, millstream_id bytea not null, millstream_version bytea not null";
 /// Their names.
 pub(super) const STAGE_NAMES: &str = "millstream_effect, millstream_id, millstream_version";
-
-/// What an effect is in the staging table.
-pub(super) fn staged(effect: Effect) -> i16 {
-    match effect {
-        Effect::Merge => 0,
-        Effect::Reset => 1,
-        Effect::Delete => 2,
-    }
-}
 
 /// The statements of this writer as text.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! A refused batch again, halved until only refused documents are left over: for servers on which it
 //! cannot be walked.
 
-use super::replay::{Refused, reject};
+use super::refused::{Refused, reject};
 use super::{Session, upsert};
 use crate::batch::{Batch, Group};
 use crate::error::Error;

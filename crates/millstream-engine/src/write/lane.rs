@@ -5,18 +5,21 @@ use super::choice::{Caution, Choice};
 use super::comparison::{self, Sample};
 use super::kept::Kept;
 use super::ownership::{LaneReport, LaneSetup, look_at_table, own_wal_bytes, take_over};
-use super::replay::{self, Refused};
+use super::refused::Refused;
+use super::replay;
 use super::statement::{Prepared, Target};
 use super::walk::Walker;
 use super::{Session, Writer, arrays};
-use crate::batch::{Batch, Part, RejectedDocument};
+use crate::batch::{Batch, Part};
 use crate::error::Error;
-use crate::failpoint;
-use crate::limits::{HELD_BATCHES_MAX, KEY_TURNS_MAX, REJECT_ROWS, ROUNDS_MAX};
+use crate::limits::{HELD_BATCHES_MAX, KEY_TURNS_MAX, ROUNDS_MAX};
 use crate::merge::Written;
 use crate::observe::Event;
+use millstream_failpoint as failpoint;
 use millstream_model::Counters;
 use millstream_pg::{Connection, ErrorKind, Failures, retry_delay};
+use millstream_store::limits::REJECT_ROWS;
+use millstream_store::{Error as StoreError, RejectedDocument, lane};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -60,7 +63,8 @@ enum Found {
 }
 
 /// More is committed than was sent.
-const UNSENT: Error = Error::Ledger("a lane's row counts batches that the lane did not send");
+const UNSENT: Error =
+    Error::Store(millstream_store::Error::Ledger("a lane's row counts batches that the lane did not send"));
 
 /// How a transaction begins.
 const OPENING: &str = "begin; set constraints all immediate";
@@ -159,9 +163,9 @@ impl Lane {
         let client = &self.link.connection.client;
         client.batch_execute(include_str!("flushing.sql")).await?;
         let lane = i16::try_from(self.setup.lane).expect("lanes are few");
-        let sql = self.setup.target.schema.sql(include_str!("../store/lane_touch.sql"));
+        let sql = self.setup.target.schema.sql(lane::TOUCH);
         if client.execute(&sql, &[&self.setup.load_id, &lane, &self.epoch]).await? == 0 {
-            return Err(Error::Fenced { load_id: self.setup.load_id });
+            return Err(Error::fenced(self.setup.load_id));
         }
         Ok(client.batch_execute("commit").await?)
     }
@@ -244,8 +248,7 @@ impl Lane {
     /// [`Error::TableMoved`] and [`Error::Emptied`] where that is what the error comes from.
     async fn finds_another_file(&mut self, error: &Error) -> Result<bool, Error> {
         let client = &self.link.connection.client;
-        let perhaps =
-            matches!(error, Error::Fenced { .. }) || [ErrorKind::NotFound, ErrorKind::Bug].contains(&error.kind());
+        let perhaps = [ErrorKind::Fenced, ErrorKind::NotFound, ErrorKind::Bug].contains(&error.kind());
         if !perhaps || client.is_closed() || client.batch_execute("rollback").await.is_err() {
             return Ok(false);
         }
@@ -382,7 +385,7 @@ impl Lane {
             && let Some(first) = rejects.iter().min_by_key(|reject| reject.position)
         {
             self.link.connection.client.batch_execute("rollback").await?;
-            return Err(first.to_error());
+            return Err(Error::rejected(first));
         }
         if batch.parts() > 1 && kept_bytes(&rejects) > bytes_max {
             self.link.connection.client.batch_execute("rollback").await?;
@@ -413,14 +416,14 @@ impl Lane {
         let client = &connection.client;
         let rejects: Vec<&RejectedDocument> = batch.rejects().chain(refused).collect();
         let reject_bytes = batch.rejects().chain(refused).map(|r| r.bytes.len() as u64).sum();
-        let insert = |some| crate::store::insert_rejects(client, &prepared.reject, self.setup.load_id, some);
+        let insert = |some| millstream_store::insert_rejects(client, &prepared.reject, self.setup.load_id, some);
         let mut chunks = rejects.chunks(REJECT_ROWS);
         let last_rejects = chunks.next_back().unwrap_or_default();
         for some in chunks {
             insert(some).await?;
         }
         let mark = batch.last_part();
-        let advance = crate::store::Advance {
+        let advance = millstream_store::Advance {
             load_id: self.setup.load_id,
             lane: self.setup.lane,
             epoch: self.epoch,
@@ -432,13 +435,14 @@ impl Lane {
             table: &self.setup.table,
         };
         failpoint::hit("batch-advancing").await?;
-        let commit = async { client.batch_execute("commit").await.map_err(Error::from) };
+        let commit = async { client.batch_execute("commit").await.map_err(StoreError::from) };
+        let sent = async { failpoint::hit("commit-sent").await.map_err(StoreError::from) };
         tokio::try_join!(
             biased;
             insert(last_rejects),
             advance.execute(client, &prepared.advance),
             commit,
-            failpoint::hit("commit-sent"),
+            sent,
         )?;
         self.batches += 1;
         Ok(())
@@ -465,7 +469,7 @@ fn kept_bytes(rejects: &[RejectedDocument]) -> u64 {
 
 /// What every batch's transaction begins with, and one whose commit is to wait for the disk.
 fn openings(setup: &LaneSetup) -> [String; 2] {
-    let turn = if setup.target.guarded { include_str!("../store/lane_turn.sql") } else { "" };
+    let turn = if setup.target.guarded { lane::TURN } else { "" };
     let turn = setup.target.schema.sql(turn);
     let turn = turn.replace("{load}", &setup.load_id.to_string()).replace("{lane}", &setup.lane.to_string());
     [OPENING, include_str!("flushing.sql")].map(|opening| format!("{opening};\n{turn}"))

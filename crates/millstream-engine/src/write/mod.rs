@@ -11,15 +11,17 @@ mod halving;
 mod kept;
 mod lane;
 mod ownership;
+mod refused;
 mod replay;
 mod segment;
+mod segment_plan;
 mod staged;
 mod statement;
 mod upsert;
 mod walk;
 
-pub(crate) use ownership::{LaneReport, LaneSetup, TableMark};
-pub(crate) use segment::SegmentPlan;
+pub(crate) use ownership::{LaneReport, LaneSetup};
+pub(crate) use segment_plan::SegmentPlan;
 pub(crate) use statement::Target;
 
 use crate::batch::{Batch, Group, Part};

@@ -1,28 +1,17 @@
 //! What every lane has, whichever way it writes: its setup, its report, and the taking over of its row.
 
-use super::segment::SegmentPlan;
+use super::segment_plan::SegmentPlan;
 use super::statement::Target;
-use crate::engine::RejectLimits;
 use crate::error::{CRASHED, Error, TRUNCATED};
-use crate::failpoint;
 use crate::observe::{Event, Observer, Tally};
-use crate::store::any_row;
-use millstream_model::CollectionName;
+use crate::reject_limits::RejectLimits;
+use millstream_failpoint as failpoint;
 use millstream_pg::{ConnInfo, Connection, ErrorKind, Failures, quote_qualified};
+use millstream_store::{TableMark, any_row, lane};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::Client;
-
-/// The collection's table as a run found it.
-#[derive(Debug, Clone)]
-pub(crate) struct TableMark {
-    pub(crate) oid: u32,
-    pub(crate) name: CollectionName,
-    /// The file that holds its rows, which is another one after TRUNCATE, VACUUM FULL and the like; `None` where it does
-    /// not matter, or a table has none.
-    pub(crate) file: Option<u32>,
-}
 
 /// What a lane needs to know.
 #[derive(Clone)]
@@ -91,12 +80,12 @@ pub(super) async fn take_over(setup: &LaneSetup, again: bool) -> Result<(Connect
     let (load_id, lane) = (setup.load_id, i16::try_from(setup.lane).expect("lanes are few"));
     let sql = |template| setup.target.schema.sql(template);
     if again {
-        client.execute(&sql(include_str!("../store/lane_terminate_own.sql")), &[&load_id, &lane, &setup.run]).await?;
+        client.execute(&sql(lane::TERMINATE_OWN), &[&load_id, &lane, &setup.run]).await?;
     }
     let row = client
-        .query_opt(&sql(include_str!("../store/lane_attach.sql")), &[&load_id, &lane, &setup.run, &i32::from(again)])
+        .query_opt(&sql(lane::ATTACH), &[&load_id, &lane, &setup.run, &i32::from(again)])
         .await?
-        .ok_or(Error::Fenced { load_id })?;
+        .ok_or_else(|| Error::fenced(load_id))?;
     if row.get("emptied") {
         return Err(Error::Emptied { documents: setup.tally.documents(), by: CRASHED });
     }

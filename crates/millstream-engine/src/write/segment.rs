@@ -1,20 +1,20 @@
 //! A lane of the log layout: one connection that appends documents to segments, each one table, one COPY and one
 //! commit with its watermark.
 
-use super::copy_stream::HEADER;
 use super::ownership::{LaneReport, LaneSetup, look_at_table, own_wal_bytes, take_over};
-use crate::batch::{Part, RejectedDocument};
-use crate::collection::{Collection, key_columns};
+use super::segment_plan::SegmentPlan;
+use crate::batch::Part;
 use crate::error::Error;
-use crate::failpoint;
-use crate::limits::{COPY_MESSAGE_BYTES, HELD_SEGMENT_BATCHES, REJECT_ROWS, SEGMENT_FLUSH_AFTER, SEGMENT_REJECTS_MAX};
-use crate::request::LoadRequest;
-use crate::store::{Advance, Schema, insert_rejects, segments};
+use crate::limits::{COPY_MESSAGE_BYTES, SEGMENT_FLUSH_AFTER, SEGMENT_REJECTS_MAX};
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt;
+use millstream_failpoint as failpoint;
 use millstream_model::key_bytes::put_copy_fields;
-use millstream_model::{CollectionName, Counters, KeyType, Position};
-use millstream_pg::{Connection, Failures, quote_identifier};
+use millstream_model::{Counters, KeyType, Position};
+use millstream_pg::copy;
+use millstream_pg::{Connection, ErrorKind, Failures};
+use millstream_store::limits::REJECT_ROWS;
+use millstream_store::{Advance, Error as StoreError, RejectedDocument, insert_rejects, lane, segments};
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use tokio::sync::mpsc;
@@ -23,82 +23,6 @@ use tokio_postgres::{CopyInSink, Statement};
 
 /// The name in the receipt.
 const WRITER: &str = "segment";
-
-/// How segments of a collection are made and cut.
-#[derive(Debug)]
-pub(crate) struct SegmentPlan {
-    schema: Schema,
-    collection: CollectionName,
-    table_oid: u32,
-    key_types: Vec<KeyType>,
-    key_list: String,
-    columns: String,
-    unlogged: bool,
-    rows_max: usize,
-    bytes_max: usize,
-    /// Share of the memory budget that a segment may hold, in bytes; `None` where the source can be read again and
-    /// nothing is held.
-    held_bytes_max: Option<usize>,
-}
-
-impl SegmentPlan {
-    /// `lz4` says whether the server compresses by it; `held` is how many bytes of documents a segment may have where
-    /// they have to stay in memory until it is committed.
-    pub(crate) fn new(
-        request: &LoadRequest,
-        collection: &Collection,
-        schema: Schema,
-        lz4: bool,
-        held: Option<usize>,
-    ) -> Self {
-        let names: Vec<String> = collection.key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
-        let compression = if lz4 { " compression lz4" } else { "" };
-        Self {
-            schema,
-            collection: request.collection.clone(),
-            table_oid: collection.table_oid,
-            key_types: collection.key.types(),
-            key_list: names.join(", "),
-            columns: format!("{}, doc text{compression}", key_columns(&collection.key).join(", ")),
-            unlogged: request.durability.unlogged,
-            rows_max: request.segment_rows_max,
-            bytes_max: held.unwrap_or(usize::MAX).min(request.segment_bytes),
-            held_bytes_max: held.map(|bytes| HELD_SEGMENT_BATCHES * bytes),
-        }
-    }
-
-    /// Whether documents stay in memory until their segment is committed.
-    fn holds(&self) -> bool {
-        self.held_bytes_max.is_some()
-    }
-
-    /// A table of our own needs no cleaning: it is written once, frozen, and dropped. Documents stay the text that they
-    /// are, for parsing would be most of the server's work: the decoder has checked what jsonb takes, and compaction
-    /// parses the newest of each key. Who may read the collection's may read what waits for it.
-    fn create(&self, segment_id: i64, readers: Option<&str>) -> String {
-        let kind = if self.unlogged { "unlogged table" } else { "table" };
-        let table = segments::table(&self.schema, segment_id);
-        let granted = readers.map(|readers| format!("; grant select on {table} to {readers}"));
-        format!(
-            "create {kind} {table} ({}) with (autovacuum_enabled = off, toast.autovacuum_enabled = off){}",
-            self.columns,
-            granted.unwrap_or_default()
-        )
-    }
-
-    fn dropped(&self) -> Error {
-        Error::Collection {
-            collection: self.collection.clone(),
-            problem: "its table was dropped while documents were appended to it".into(),
-            hint: "load everything again, into a table of its own".into(),
-        }
-    }
-
-    fn copy(&self, segment_id: i64) -> String {
-        let table = segments::table(&self.schema, segment_id);
-        format!("copy {table} ({}, doc) from stdin (format binary, freeze)", self.key_list)
-    }
-}
 
 /// A lane at work.
 pub(crate) struct Appender {
@@ -159,9 +83,7 @@ impl Appender {
                     Ok(counters) => break counters,
                     Err(error) => error,
                 };
-                if matches!(error, Error::Fenced { .. })
-                    && self.connection.client.batch_execute("rollback").await.is_ok()
-                {
+                if error.kind() == ErrorKind::Fenced && self.connection.client.batch_execute("rollback").await.is_ok() {
                     look_at_table(&self.connection.client, &self.setup).await?;
                 }
                 if !self.plan().holds() {
@@ -238,7 +160,7 @@ impl Appender {
         }
         if segment.stream.is_none() {
             segment.stream = Some(self.create().await?);
-            segment.buffer.put_slice(HEADER);
+            segment.buffer.put_slice(copy::HEADER);
         }
         let Segment { stream: Some((_, stream)), buffer, .. } = segment else { return Ok(()) };
         match send(stream, buffer, &self.plan().key_types, part).await {
@@ -251,7 +173,7 @@ impl Appender {
     /// Makes the table of a segment and opens the stream into it.
     async fn create(&self) -> Result<(i64, Pin<Box<CopyInSink<Bytes>>>), Error> {
         let (client, plan) = (&self.connection.client, self.plan());
-        let begin = plan.schema.sql(include_str!("../store/segment_begin.sql"));
+        let begin = plan.schema.sql(segments::BEGIN);
         client.batch_execute(BEGIN).await?;
         let row = client.query_one(&begin, &[&plan.table_oid]).await?;
         let segment_id = row.get("segment_id");
@@ -267,14 +189,14 @@ impl Appender {
         assert_eq!(counters.read, counters.accounted(), "every document of a segment is in exactly one column");
         let client = &self.connection.client;
         if let Some((segment_id, mut stream)) = segment.stream.take() {
-            segment.buffer.put_i16(-1);
+            segment.buffer.put_slice(&copy::END);
             // What the feed meets, the end of the COPY tells.
             let _ = stream.feed(segment.buffer.split().freeze()).await;
             let rows = stream.as_mut().finish().await?;
             assert_eq!(rows, counters.appended, "the server has taken every row of the segment");
             failpoint::hit("segment-filled").await?;
             let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-            let line = self.plan().schema.sql(include_str!("../store/segment_insert.sql"));
+            let line = self.plan().schema.sql(segments::INSERT);
             let (rows, bytes) = (int(rows), int(counters.bytes_read));
             if client.execute(&line, &[&segment_id, &self.setup.load_id, &rows, &bytes]).await? == 0 {
                 return Err(self.plan().dropped());
@@ -298,12 +220,13 @@ impl Appender {
             table: &self.setup.table,
         };
         failpoint::hit("segment-advancing").await?;
-        let commit = async { client.batch_execute("commit").await.map_err(Error::from) };
+        let commit = async { client.batch_execute("commit").await.map_err(StoreError::from) };
+        let sent = async { failpoint::hit("segment-commit-sent").await.map_err(StoreError::from) };
         tokio::try_join!(
             biased;
             advance.execute(client, &self.advance),
             commit,
-            failpoint::hit("segment-commit-sent"),
+            sent,
         )?;
         self.committed += 1;
         Ok(counters)
@@ -319,7 +242,10 @@ impl Appender {
                         0 => Ok(false),
                         1 => Ok(true),
                         less if less < 0 => Err(Error::CommitsLost { lane: self.setup.lane, batches: -less }),
-                        _ => Err(Error::Ledger("a lane's row counts segments that the lane did not send")),
+                        _ => Err(millstream_store::Error::Ledger(
+                            "a lane's row counts segments that the lane did not send",
+                        )
+                        .into()),
                     };
                 }
                 Err(error) => self.report.pause(&self.setup, failures, error).await?,
@@ -337,8 +263,7 @@ impl Appender {
 
 async fn prepare(setup: &LaneSetup, connection: &Connection) -> Result<(Statement, Statement), Error> {
     let sql = |template| setup.target.schema.sql(template);
-    let (advance, reject) =
-        (sql(include_str!("../store/lane_advance.sql")), sql(include_str!("../store/reject_insert.sql")));
+    let (advance, reject) = (sql(lane::ADVANCE), sql(lane::INSERT_REJECTS));
     Ok(tokio::try_join!(connection.client.prepare(&advance), connection.client.prepare(&reject))?)
 }
 
@@ -361,15 +286,14 @@ async fn send(
     key_types: &[KeyType],
     part: &Part,
 ) -> Result<(), Error> {
-    let columns = i16::try_from(key_types.len() + 1).expect("keys have few columns");
     for row in &part.rows {
-        buffer.put_i16(columns);
+        copy::begin_row(buffer, key_types.len() + 1);
         put_copy_fields(key_types, part.key(row), buffer);
         if row.tombstone {
-            buffer.put_i32(-1);
+            copy::put_null(buffer);
         } else {
             let document = part.document(row);
-            buffer.put_i32(i32::try_from(document.len()).expect("a document is below 2 GiB"));
+            copy::begin_column(buffer, document.len());
             // A large document in pieces, so that it is not held once more as a whole, here and in the driver.
             for piece in document.chunks(COPY_MESSAGE_BYTES) {
                 buffer.put_slice(piece);

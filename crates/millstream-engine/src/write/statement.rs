@@ -1,15 +1,16 @@
 //! The statements of a collection under a mode, as text and prepared on a connection.
 
 use super::{comparison, deleting, staged, walk};
-use crate::collection::{Check, Collection, key_columns};
+use crate::collection::{Collection, key_columns};
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::limits::{SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
 use crate::merge::Mode;
 use crate::request::{LoadRequest, SkipUnchanged};
-use crate::store::Schema;
 use millstream_model::KeyType;
 use millstream_pg::{SessionSettings, quote_identifier, quote_qualified};
+use millstream_store::Check;
+use millstream_store::{Schema, lane};
 use tokio_postgres::{Client, Statement};
 
 /// Where and how a load writes.
@@ -208,8 +209,8 @@ impl Target {
     /// Makes the connection's staging table and prepares the statements.
     pub(crate) async fn prepare(&self, client: &Client) -> Result<Prepared, Error> {
         client.batch_execute(&format!("{}; {}", self.create_stage, staged::CREATE_COUNTER)).await?;
-        let advance = self.schema.sql(include_str!("../store/lane_advance.sql"));
-        let reject = self.schema.sql(include_str!("../store/reject_insert.sql"));
+        let advance = self.schema.sql(lane::ADVANCE);
+        let reject = self.schema.sql(lane::INSERT_REJECTS);
         let merge = async {
             match &self.merge {
                 Some(merge) => staged::Statements::prepare(client, merge).await.map(Some),

@@ -2,8 +2,8 @@
 //! lives as long as the connection. A million documents of which a tenth is refused, or that are of one key and cannot
 //! be folded, would else cost as many round trips.
 
-use super::copy_stream::{Destination, copy_groups};
-use super::replay::{Refused, reject};
+use super::copy_stream::{Destination, Step, copy_groups};
+use super::refused::{Refused, reject};
 use super::{Session, Target};
 use crate::batch::{Batch, Group};
 use crate::collection::{Collection, key_columns};
@@ -221,16 +221,6 @@ pub(super) async fn walk(
         return Ok(None);
     }
     Ok(Some(account(session, batch, &groups, &steps, refused, &counts)))
-}
-
-/// What a staged row is beside its document.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
-    /// How many documents it stands for: none but its own (0), those that follow it one by one (their number), or it
-    /// is one of those (-1).
-    pub(super) fold: i32,
-    /// Of a key whose documents are written one after the other, how many come before.
-    pub(super) turn: i32,
 }
 
 /// The rows to stage, in key order, and what each is.

@@ -2,9 +2,11 @@
 
 use super::{Experiment, Finished, Plan, Told};
 use crate::bench::Bench;
+use crate::bench::TABLE;
 use crate::build::Build;
 use crate::data_set::DataSet;
 use crate::durability::Durability;
+use crate::durability::mark;
 use crate::error::Error;
 use crate::limits::{DOCUMENTS_FEW_MAX, SAMPLE_DOCUMENTS};
 use crate::machine::Machine;
@@ -14,8 +16,7 @@ use crate::sample::{Outcome, Sample};
 use crate::server::{self, Server};
 use crate::standing;
 use crate::stream::{Expected, Ledger, Stream};
-use crate::subject::{Prepared, Subject, TABLE, Trial};
-use crate::text::mark;
+use crate::subject::{Prepared, Subject, Trial};
 use crate::tool::Tools;
 use millstream_pg::{Connection, quote_identifier};
 use std::path::{Path, PathBuf};
@@ -60,7 +61,9 @@ pub(super) async fn run(
             };
             for round in 1..=rounds {
                 let trial = Trial {
-                    experiment,
+                    experiment: experiment.name,
+                    phases: experiment.phases,
+                    page_images: experiment.page_images,
                     bench,
                     control: &control,
                     prepared: &prepared,
@@ -73,13 +76,13 @@ pub(super) async fn run(
                     checkpoints: record.server.checkpoints,
                     definition: &record.table,
                 };
-                let samples = one_round(trial, subjects, rounds, told).await?;
+                let samples = one_round(trial, experiment, subjects, rounds, told).await?;
                 record.samples.extend(samples);
                 // After every round, so that a run given up or killed keeps what it has measured.
                 record.write(&dir)?;
             }
             if standing {
-                standing::remove(bench, &control, experiment).await?;
+                standing::remove(bench, &control, experiment.phases).await?;
             } else {
                 remove(&prepared)?;
             }
@@ -268,11 +271,12 @@ fn remove(prepared: &Prepared) -> Result<(), Error> {
 /// Every subject once with each durability and over each network, each round beginning with another one.
 async fn one_round(
     trial: Trial<'_>,
+    experiment: &Experiment,
     subjects: &[&'static Subject],
     rounds: u32,
     told: &mut Told<'_>,
 ) -> Result<Vec<Sample>, Error> {
-    let turns = turns(trial.experiment, subjects, trial.round);
+    let turns = turns(experiment, subjects, trial.round);
     let mut samples = Vec::new();
     for (turn, (subject, durability, round_trip_ms)) in (1..).zip(turns) {
         let delay = round_trip_ms.map(|ms| Duration::from_millis(ms.into()));

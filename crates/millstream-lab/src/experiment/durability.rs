@@ -1,12 +1,13 @@
 //! `durability`: what it costs that commits survive.
 
-use super::{Comparison, Experiment, Phase};
+use super::{Comparison, Experiment};
 use crate::column;
 use crate::durability::Durability;
+use crate::phase::Phase;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "durability",
-    about: "what durable commits cost: new documents, durable and async, beside an unlogged table",
+    about: "what durable commits cost: durable and async loads of new documents, compared with an unlogged table",
     subjects: &["millstream"],
     phases: &[Phase::FRESH],
     durabilities: &[Durability::Durable, Durability::Async, Durability::Unlogged],

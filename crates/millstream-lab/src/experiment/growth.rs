@@ -1,7 +1,8 @@
 //! `growth`: how the rate of new keys changes when the table is no longer small.
 
-use super::{Comparison, Experiment, Phase, Scale};
+use super::{Comparison, Experiment, Scale};
 use crate::column;
+use crate::phase::Phase;
 use crate::stream::{Part, Stream};
 
 /// The table grows to 20 pieces; a measured phase has two, so that there are 22 in all.
@@ -17,7 +18,7 @@ pub(crate) const GROWN: u64 = 20;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "growth",
-    about: "the rate of new and of stored random keys in a large table, beside the same in a small one",
+    about: "how fast new and stored random keys load into a large table, compared with a small one",
     subjects: &["millstream"],
     phases: &[
         Phase::part("first", piece(0, 1)),

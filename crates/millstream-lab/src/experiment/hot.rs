@@ -1,7 +1,8 @@
 //! `hot`: how fast documents come in that all hit a few keys.
 
-use super::{Comparison, Experiment, Phase};
+use super::{Comparison, Experiment};
 use crate::column;
+use crate::phase::Phase;
 use crate::stream::Stream;
 
 /// Of documents of one key in a batch one is written and the others are superseded.
@@ -9,7 +10,7 @@ const COUNTERS: &[&str] = &["updated", "superseded"];
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "hot",
-    about: "how fast documents come in that all hit one key or 100 keys, beside as many over all keys of the table",
+    about: "how fast documents of a single key or of 100 keys load, compared with documents of all keys",
     subjects: &["millstream", "producers"],
     phases: &[
         Phase::FRESH,

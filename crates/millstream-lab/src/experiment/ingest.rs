@@ -1,8 +1,9 @@
 //! `ingest`: how fast documents come in, compared with the fastest thing PostgreSQL has for it.
 
-use super::{Comparison, Experiment, Phase, SIZES};
+use super::{Comparison, Experiment, SIZES};
 use crate::column;
 use crate::data_set::KEYS;
+use crate::phase::Phase;
 use crate::stream::Stream;
 
 /// After the third wave a table is in the state in which it stays; what two more make of its size is reported.
@@ -17,7 +18,7 @@ const PHASES: &[Phase] = &[
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "ingest",
-    about: "how fast documents come in, new, changed and unchanged, beside binary COPY into the same table",
+    about: "how fast new, changed and unchanged documents load, compared with binary COPY into the same table",
     subjects: &["copy", "compact", "millstream"],
     phases: PHASES,
     keys: KEYS,

@@ -1,13 +1,14 @@
 //! `latency`: what a slow way to the server costs.
 
-use super::{Comparison, Experiment, Phase, SIZES};
+use super::{Comparison, Experiment, SIZES};
 use crate::column;
 use crate::limits::ROUND_TRIP_MS;
+use crate::phase::Phase;
 use crate::stream::Stream;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "latency",
-    about: "what a round trip of 5 ms to the server costs, beside the same proxy without delay",
+    about: "what a round trip of 5 ms to the server costs, compared with the same proxy without delay",
     subjects: &["copy", "millstream"],
     phases: &[
         Phase::FRESH,

@@ -1,12 +1,13 @@
 //! `log`: how fast documents come in that are appended, and what is left of that when they are merged into the table.
 
-use super::{Comparison, Experiment, Phase};
+use super::{Comparison, Experiment};
 use crate::column;
+use crate::phase::Phase;
 use crate::stream::Stream;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "log",
-    about: "how fast documents are appended in the log layout, and appended and merged, beside COPY and a load",
+    about: "how fast documents are appended in the log layout, and then merged, compared with COPY and a plain load",
     subjects: &["copy", "millstream", "log", "merged"],
     phases: &[
         Phase::FRESH,

@@ -1,12 +1,13 @@
 //! `memory`: what the client holds, whatever the size of documents and input.
 
-use super::{Experiment, Phase};
+use super::Experiment;
 use crate::column;
 use crate::limits::DOCUMENT_BYTES_MAX;
+use crate::phase::Phase;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "memory",
-    about: "how much memory the client takes for small documents, large ones and the largest",
+    about: "how much memory the client needs for small documents, large documents and the largest possible ones",
     subjects: &["millstream"],
     phases: &[Phase::FRESH, Phase::CHANGED],
     sizes: &[150, 20_480, DOCUMENT_BYTES_MAX],

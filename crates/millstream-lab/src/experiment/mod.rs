@@ -11,7 +11,6 @@ mod latency;
 mod log;
 mod memory;
 mod order;
-mod phase;
 mod plan;
 mod published;
 mod refresh;
@@ -20,7 +19,6 @@ mod rivals;
 mod wal;
 
 pub(crate) use comparison::Comparison;
-pub use phase::Phase;
 pub use plan::Plan;
 
 use crate::bench::Bench;
@@ -28,6 +26,7 @@ use crate::column::Column;
 use crate::data_set::Keys;
 use crate::durability::Durability;
 use crate::error::Error;
+use crate::phase::Phase;
 use crate::record::Record;
 use crate::subject::Subject;
 use std::path::PathBuf;

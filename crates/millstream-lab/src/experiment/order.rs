@@ -1,8 +1,9 @@
 //! `order`: how fast documents come in again in the order in which they came first, as a nightly dump does.
 
-use super::{Comparison, Experiment, Phase};
+use super::{Comparison, Experiment};
 use crate::column;
 use crate::data_set::KEYS;
+use crate::phase::Phase;
 use crate::stream::Stream;
 
 const PHASES: &[Phase] = &[
@@ -16,7 +17,7 @@ const PHASES: &[Phase] = &[
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "order",
-    about: "how fast documents come in again in the order of the first time, beside binary COPY into the same table",
+    about: "how fast documents load again in the order of the first load, compared with binary COPY",
     subjects: &["copy", "compact", "millstream"],
     phases: PHASES,
     keys: KEYS,

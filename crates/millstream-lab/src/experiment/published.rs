@@ -1,11 +1,12 @@
 //! `published`: what a load pays for a read model, which is the change record, and for indexes on the table itself.
 
-use super::{Comparison, Experiment, Phase};
+use super::{Comparison, Experiment};
 use crate::column;
+use crate::phase::Phase;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "published",
-    about: "how fast documents come in while a read model with 8 indexes listens, and with these on the table",
+    about: "how fast documents load if 8 indexes are on a read model, and if they are on the table itself",
     subjects: &["millstream", "published", "indexed"],
     phases: &[Phase::FRESH, Phase::CHANGED],
     rounds_each: 3,

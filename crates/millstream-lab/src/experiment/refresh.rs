@@ -1,7 +1,8 @@
 //! `refresh`: how long a read model takes to be brought up to date, beside a materialized view.
 
-use super::{Comparison, Experiment, Phase, Scale};
+use super::{Comparison, Experiment, Scale};
 use crate::column;
+use crate::phase::Phase;
 use crate::stream::Stream;
 
 /// One row of so many is changed before the incremental refresh.
@@ -9,7 +10,7 @@ const CHANGED_ONE_OF: u64 = 100;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "refresh",
-    about: "how long a read model takes to show 1 % and all rows changed, beside a materialized view",
+    about: "how long a refresh takes after 1 % or all of the rows changed, compared with a materialized view",
     subjects: &["model", "concurrently"],
     phases: &[
         Phase::FRESH,

@@ -1,11 +1,12 @@
 //! `refused`: how fast documents come in of which the table refuses some.
 
-use super::{Comparison, Experiment, Phase};
+use super::{Comparison, Experiment};
 use crate::column;
+use crate::phase::Phase;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "refused",
-    about: "how fast documents come in of which the table refuses one of ten, beside the same without refusal",
+    about: "how fast documents load if the table refuses one of ten, compared with a table that refuses none",
     subjects: &["millstream", "constraint", "trigger", "check"],
     phases: &[Phase::FRESH],
     comparison: Some(Comparison::beside("millstream", "OF CLEAN")),

@@ -1,12 +1,13 @@
 //! `rivals`: how fast documents come in, compared with what people use today.
 
-use super::{Comparison, Experiment, Phase, SIZES};
+use super::{Comparison, Experiment, SIZES};
 use crate::column;
 use crate::durability::Durability;
+use crate::phase::Phase;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "rivals",
-    about: "how fast documents come in beside what people use today, durable and async, in one run",
+    about: "how fast documents load, compared with what people use today, durable and async, in one run",
     subjects: &[
         "copy",
         "millstream",

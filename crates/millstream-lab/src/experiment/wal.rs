@@ -1,7 +1,8 @@
 //! `wal`: how much log new documents make, written by each of Millstream's two writers for them.
 
-use super::{Experiment, Phase};
+use super::Experiment;
 use crate::column;
+use crate::phase::Phase;
 use crate::stream::Stream;
 
 /// One key of so many is there already. Each batch that meets one is written by way of the staging table; that one
@@ -11,7 +12,7 @@ const STORED_ONE_OF: u64 = 100;
 /// Direct COPY is what an empty table gets. The other writer needs a table that is not, and so one of its own.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "wal",
-    about: "bytes of WAL per byte of new documents, by direct COPY and by way of the staging table",
+    about: "bytes of WAL per byte of new documents, with direct COPY and with the staging table",
     subjects: &["millstream"],
     phases: &[
         Phase::FRESH.by("copy"),

@@ -1,9 +1,9 @@
 //! The goals of the project, and the values that they are about.
 
 use super::{Goal, Target};
-use crate::column::MEBIBYTE;
 use crate::data_set::DataSet;
 use crate::durability::Durability;
+use crate::limits::MEBIBYTE;
 use crate::sample::{Sample, number};
 
 pub(super) const fn at_least(must: f64, aim: f64) -> Option<Target> {

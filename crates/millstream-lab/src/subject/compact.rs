@@ -2,7 +2,7 @@
 
 use super::{Subject, Trial, copy};
 use crate::error::Error;
-use crate::experiment::Phase;
+use crate::phase::Phase;
 use crate::sample::Timing;
 
 pub(crate) const SUBJECT: Subject = Subject {

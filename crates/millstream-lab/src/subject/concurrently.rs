@@ -2,7 +2,7 @@
 
 use super::{Subject, Trial, indexes, millstream};
 use crate::error::Error;
-use crate::experiment::Phase;
+use crate::phase::Phase;
 use crate::sample::Timing;
 use std::time::Instant;
 

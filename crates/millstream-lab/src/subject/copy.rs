@@ -4,8 +4,8 @@
 use super::{Subject, Trial};
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::experiment::Phase;
 use crate::limits::COPY_MESSAGE_BYTES;
+use crate::phase::Phase;
 use crate::process::own_cpu_seconds;
 use crate::sample::Timing;
 use bytes::{Bytes, BytesMut};

@@ -2,8 +2,8 @@
 
 use super::{Store, Subject, Trial};
 use crate::error::Error;
-use crate::experiment::Phase;
 use crate::limits::ANSWERS;
+use crate::phase::Phase;
 use crate::sample::Timing;
 use crate::standing;
 use futures_util::TryStreamExt;

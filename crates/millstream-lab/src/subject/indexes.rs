@@ -2,7 +2,7 @@
 
 use super::{Subject, Trial, millstream};
 use crate::error::Error;
-use crate::experiment::Phase;
+use crate::phase::Phase;
 use crate::sample::Timing;
 
 /// What follows the table's name in `create index`: values of every kind in the documents, two values, a part of the

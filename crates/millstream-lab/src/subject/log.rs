@@ -2,7 +2,7 @@
 
 use super::{Subject, Trial, check_receipt, millstream};
 use crate::error::Error;
-use crate::experiment::Phase;
+use crate::phase::Phase;
 use crate::sample::Timing;
 use serde_json::json;
 

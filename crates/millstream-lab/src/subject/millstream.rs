@@ -3,7 +3,7 @@
 use super::{Subject, Trial};
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::experiment::Phase;
+use crate::phase::Phase;
 use crate::sample::Timing;
 
 pub(crate) const SUBJECT: Subject = Subject {

@@ -14,12 +14,12 @@ mod psycopg;
 mod published;
 mod refused;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, TABLE};
 use crate::data_set::DataSet;
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::experiment::{Experiment, Phase};
 use crate::network::Proxy;
+use crate::phase::Phase;
 use crate::sample::{Measures, Outcome, Sample, Timing};
 use crate::sent;
 use crate::standing;
@@ -118,7 +118,11 @@ pub(crate) struct Prepared {
 /// One round of one data set, with one durability, over one network.
 #[derive(Clone, Copy)]
 pub(crate) struct Trial<'a> {
-    pub(crate) experiment: &'a Experiment,
+    /// The experiment's name.
+    pub(crate) experiment: &'static str,
+    pub(crate) phases: &'static [Phase],
+    /// Whether the log is searched for full-page images after each phase.
+    pub(crate) page_images: bool,
     pub(crate) bench: &'a Bench,
     pub(crate) control: &'a Connection,
     pub(crate) prepared: &'a Prepared,
@@ -134,9 +138,6 @@ pub(crate) struct Trial<'a> {
     /// `create table`, with [`TABLE`] in the place of the name.
     pub(crate) definition: &'a str,
 }
-
-/// Stands for the name of the table in a definition.
-pub(crate) const TABLE: &str = "the_table";
 
 impl Subject {
     /// Loads all documents in their order into a table of the server, and needs no program: what most have in common.
@@ -197,7 +198,7 @@ impl Trial<'_> {
         let table = format!("{}_{}_{data_set}_{}", subject.name, self.durability.name(), self.round);
         let mut samples = Vec::new();
         let mut failed = None;
-        for phase in self.experiment.phases.iter().filter(|phase| subject.takes(phase)) {
+        for phase in self.phases.iter().filter(|phase| subject.takes(phase)) {
             let table = if subject.only_reads() { standing::name(phase) } else { table.clone() };
             if phase.anew {
                 self.drop(subject, &table).await?;
@@ -214,7 +215,7 @@ impl Trial<'_> {
             }
             let (_, expected) = self.input(subject, phase);
             samples.push(Sample {
-                experiment: self.experiment.name.to_owned(),
+                experiment: self.experiment.to_owned(),
                 data_set: self.prepared.data_set.name.clone(),
                 round: self.round,
                 turn,
@@ -269,7 +270,7 @@ impl Trial<'_> {
         let state = match subject.store {
             Store::Postgres => {
                 measures.wal_bytes = Some(wal_bytes);
-                if self.experiment.page_images {
+                if self.page_images {
                     let schema = &self.bench.schema;
                     measures.page_image_bytes = wal::page_image_bytes(self.control, schema, wal_before).await;
                 }
@@ -333,7 +334,7 @@ impl Trial<'_> {
             Subject { refuses: true, .. } => &self.prepared.refused,
             _ => &self.prepared.phases,
         };
-        let at = self.experiment.phases.iter().position(|one| one == phase);
+        let at = self.phases.iter().position(|one| one == phase);
         &inputs[at.expect("a trial runs the phases of its experiment")]
     }
 }

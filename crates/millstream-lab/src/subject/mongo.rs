@@ -4,7 +4,7 @@ use super::{Store, Subject, Trial};
 use crate::bench::State;
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::experiment::Phase;
+use crate::phase::Phase;
 use crate::sample::Timing;
 use crate::tool::{MONGOIMPORT, PYMONGO};
 use std::fs::File;

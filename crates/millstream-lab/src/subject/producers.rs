@@ -2,7 +2,7 @@
 
 use super::{Subject, Trial, millstream};
 use crate::error::Error;
-use crate::experiment::Phase;
+use crate::phase::Phase;
 use crate::sample::Timing;
 use crate::tool::PRODUCERS;
 use std::process::Command;

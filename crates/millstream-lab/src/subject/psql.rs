@@ -1,8 +1,9 @@
 //! What people do without a program: `\copy` into a temporary table, then one merge.
 
-use super::{Subject, TABLE, Trial};
+use super::{Subject, Trial};
+use crate::bench::TABLE;
 use crate::error::Error;
-use crate::experiment::Phase;
+use crate::phase::Phase;
 use crate::sample::Timing;
 use crate::tool::PSQL;
 use std::process::Command;

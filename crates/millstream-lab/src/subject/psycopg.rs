@@ -2,7 +2,7 @@
 
 use super::{Subject, Trial};
 use crate::error::Error;
-use crate::experiment::Phase;
+use crate::phase::Phase;
 use crate::sample::Timing;
 use crate::tool::PSYCOPG;
 use std::process::Command;

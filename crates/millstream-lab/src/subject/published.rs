@@ -3,7 +3,7 @@
 use super::indexes::INDEXES;
 use super::{Subject, Trial, millstream};
 use crate::error::Error;
-use crate::experiment::Phase;
+use crate::phase::Phase;
 use crate::sample::Timing;
 use serde_json::Value;
 

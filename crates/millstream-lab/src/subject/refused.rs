@@ -1,8 +1,9 @@
 //! Collections whose table refuses one document of ten, each in a way of its own.
 
-use super::{Subject, TABLE, Trial, millstream};
+use super::{Subject, Trial, millstream};
+use crate::bench::TABLE;
 use crate::error::Error;
-use crate::experiment::Phase;
+use crate::phase::Phase;
 use crate::sample::Timing;
 use crate::stream::ACCEPTED;
 

@@ -7,20 +7,22 @@ use crate::output::{Output, note};
 use crate::quantity;
 use crate::table::{Align, Table};
 use crate::target::Database;
-use millstream_engine::Check;
-use millstream_engine::store::collections::{self, CollectionSummary};
+use millstream_store::Check;
+use millstream_store::collections::{self, CollectionSummary};
 
 const EXAMPLES: &str = "\
 Examples:
   millstream collections
   millstream collections --db postgres://me@db.example/shop --output json";
 
-/// List the collections: key, rows, size, loads, checks
+/// List collections with key, rows, size, loads and checks
 ///
-/// Rows are an estimate from the table's statistics. The size counts indexes and TOAST. A crash of
-/// the server empties a table that is not logged. A check that is not valid may be broken by rows that
-/// were stored before it. What was loaded with --layout log waits, in so many segments and since then, for
-/// `millstream compact`; where the table is gone the next load removes it, or `millstream drop`.
+/// `rows` is an estimate from the statistics of the table. `size` includes indexes and TOAST. If `logged` is
+/// no, a crash of the server empties the table. `not valid` marks a check that rows stored before it may break.
+///
+/// `waiting` shows documents that were loaded with --layout log: their size, the number of segments, and since
+/// when they wait for `millstream compact`. If the table is gone, the next load or `millstream drop` removes
+/// these documents.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CollectionsArgs {

@@ -16,17 +16,17 @@ Examples:
   millstream compact events
   millstream compact raw.day --workers 4";
 
-/// Merge what was loaded with --layout log into the table
+/// Merge documents that were loaded with --layout log into the table
 ///
-/// Of each key the newest document is written, and the segments are dropped. Stopped or killed, it is gone on with
-/// by the next call. Loads in the log layout may run meanwhile: what they commit is left for the next time.
-/// `millstream refresh` compacts first. Needs the rights of the role that loaded.
+/// Writes the newest document of each key to the table and drops the segments. If you stop or kill it, the next
+/// `compact` resumes. Loads in the log layout may run meanwhile; the next `compact` merges what they commit.
+/// `millstream refresh` compacts first. You need the rights of the role that loaded.
 ///
-/// Exit code 1 when segments are left for which a load that began before has to end.
+/// Exit code 1 if segments must wait because an earlier load still runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CompactArgs {
-    /// Collection, as listed
+    /// Name of the collection
     #[arg(value_name = "[SCHEMA.]NAME")]
     name: CollectionName,
 

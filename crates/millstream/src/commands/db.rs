@@ -38,11 +38,11 @@ Examples:
   millstream db psql
   millstream db psql -c 'select count(*) from events'";
 
-/// Start, stop and reach the local server
+/// Start, stop and use the local server
 ///
-/// Commands without --db and without MILLSTREAM_DB or DATABASE_URL use it and start it on demand.
-/// It lives in MILLSTREAM_HOME; without that under /var/lib/millstream for root and in the XDG
-/// data directory for everybody else.
+/// Commands without --db use the local server if neither MILLSTREAM_DB nor DATABASE_URL is set. They start it
+/// when they need it. MILLSTREAM_HOME names its directory. Without that variable, the directory is under
+/// /var/lib/millstream for root, and in the XDG data directory for other users.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DbArgs {
@@ -52,21 +52,21 @@ pub struct DbArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Start the server; make it first if there is none yet
+    /// Start the server, and create it if it does not exist
     #[command(after_help = START_EXAMPLES)]
     Start {
-        /// PostgreSQL to use: a directory of programs, download, or auto, the newest installed
-        /// from 15 on, else a downloaded one
+        /// PostgreSQL to use: a directory of programs, `download`, or `auto`, which means the newest installed
+        /// version from 15 on, or else a downloaded one
         #[arg(long, value_name = "DIR", default_value = "auto")]
         postgres_bin: String,
     },
-    /// Stop the server; its data stays
+    /// Stop the server and keep its data
     #[command(after_help = STOP_EXAMPLES)]
     Stop,
-    /// Show where the server is and whether it runs; exit code 1 when it does not
+    /// Show where the server is and whether it runs; exit code 1 if it does not
     #[command(after_help = STATUS_EXAMPLES)]
     Status,
-    /// Print a URL for other programs, with the password
+    /// Print a URL for other programs, including the password
     #[command(after_help = URL_EXAMPLES)]
     Url,
     /// Open psql on the server

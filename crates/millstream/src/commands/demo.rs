@@ -15,10 +15,10 @@ use crate::signal::Signals;
 use crate::target::{self, Database, Purpose};
 use crate::{quantity, receipt};
 use millstream_engine::LoadRequest;
-use millstream_engine::store::collections;
 use millstream_local::LocalOptions;
 use millstream_model::{CollectionName, KeyRequest, Receipt};
 use millstream_pg::ConnInfo;
+use millstream_store::collections;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -29,15 +29,14 @@ Examples:
   millstream demo --docs 100000 --output json
   millstream demo --db postgres://me@db.example/scratch";
 
-/// Show the main job: load real and generated documents, ask questions in SQL
+/// Run a demonstration: load documents, ask questions in SQL, check the answers
 ///
-/// Loads a real data set of cities, then a generated stream of telemetry, then the stream again with
-/// other values; asks two questions in SQL, prints the receipts, and checks rows and answers against
-/// what it knows of its data.
+/// Loads a real data set of cities, then a generated stream of telemetry, then the stream again with other
+/// values. Asks two questions in SQL, prints the receipts, and checks that all rows and answers are right.
 ///
-/// Works on the local server, which it starts, unless --db is typed: MILLSTREAM_DB and DATABASE_URL
-/// do not count here. It leaves the collections demo_cities and demo_telemetry behind, and replaces
-/// those of an earlier demo.
+/// The demo starts the local server and uses it. To use another server, give --db; the demo ignores
+/// MILLSTREAM_DB and DATABASE_URL. It leaves the collections demo_cities and demo_telemetry behind, and
+/// replaces those of an earlier demo.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DemoArgs {
@@ -46,7 +45,7 @@ pub struct DemoArgs {
           value_parser = clap::value_parser!(u64).range(1..=DEMO_DOCUMENTS_MAX))]
     docs: u64,
 
-    /// How progress is shown
+    /// How to show progress
     #[arg(long, value_name = "HOW", default_value = "auto")]
     progress: ProgressChoice,
 

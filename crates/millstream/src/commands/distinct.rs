@@ -10,10 +10,10 @@ use crate::quantity;
 use crate::table::visible;
 use crate::target::Database;
 use futures_util::StreamExt;
-use millstream_engine::store::collections::Collection;
-use millstream_engine::store::segments;
-use millstream_engine::{DistinctRequest, distinct};
 use millstream_model::CollectionName;
+use millstream_publish::{DistinctRequest, distinct};
+use millstream_store::collections::Collection;
+use millstream_store::segments;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -21,35 +21,41 @@ Examples:
   millstream distinct telemetry at --prefix device-7 --limit 10
   millstream distinct telemetry device --count | sort -rn | head";
 
-/// Print the distinct values of a column of the key, without reading every row
+/// Print the distinct values of a key column without reading every row
 ///
-/// A walk along the key's index finds them, in its order: the time it takes grows with the
-/// number of values, not of rows. COLUMN is the first column of the key, or a later one after the
-/// values of all columns before it, which --prefix gives. With --output json the answer is an
-/// array of values, or of {value, count}. As text, control characters are printed as escapes.
+/// Millstream skips along the key's index and prints the values in its order. So the time grows with the number
+/// of values, not with the number of rows.
 ///
-/// In SQL the same is millstream.distinct_values('NAME', 'COLUMN', '{PREFIX,..}').
+/// COLUMN is the first column of the key, or a later one. For a later column, give the values of all columns
+/// before it with --prefix. With --output json the output is an array of values, or of {value, count} with
+/// --count. As text, control characters are printed as escapes.
+///
+/// Documents that wait for `millstream compact` are not included.
+///
+/// In SQL, use millstream.distinct_values('NAME', 'COLUMN', '{PREFIX,..}').
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DistinctArgs {
-    /// Collection, as listed
+    /// Name of the collection
     #[arg(value_name = "[SCHEMA.]NAME")]
     name: CollectionName,
 
-    /// Column of its key
+    /// Column of the key
     column: String,
 
-    /// Only where the key begins with these values, one for each column before COLUMN: a single one as
-    /// it stands, several as `get` takes a key
+    /// Only keys that begin with these values, one for each column before COLUMN
+    ///
+    /// Write a single value without quotes or escapes, and several values as `millstream get` takes a key.
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     prefix: Option<String>,
 
-    /// Print before each value, with a tab, how many documents have it, which takes the time to read
-    /// their part of the index
+    /// Print the number of documents before each value, separated by a tab
+    ///
+    /// This takes longer, because it reads the documents' part of the index.
     #[arg(long)]
     count: bool,
 
-    /// Print at most this many
+    /// Print at most this many values
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 

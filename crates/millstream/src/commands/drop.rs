@@ -7,8 +7,8 @@ use crate::failure::{Failure, shell_word};
 use crate::output::Output;
 use crate::quantity;
 use crate::target::Database;
-use millstream_engine::store::collections::{self, Collection};
 use millstream_model::CollectionName;
+use millstream_store::collections::{self, Collection};
 use serde_json::json;
 
 const EXAMPLES: &str = "\
@@ -16,19 +16,21 @@ Examples:
   millstream drop events
   millstream drop staging.events --yes";
 
-/// Drop a collection: its table, and the record of its loads and rejects
+/// Drop a collection: its table, loads and rejects
 ///
-/// An adopted table, one that was there before Millstream, is only forgotten unless --table is
-/// given, and not while documents wait to be merged into it. Refused while a load into the
-/// collection runs, and when views or foreign keys depend on the table.
+/// A table that a load took over with --adopt stays, and only the records of it are removed. Add --table to
+/// drop it too. Without --table, `drop` is refused while documents wait to be merged into that table.
+///
+/// Refused while a load, a `compact` or a read model uses the collection, and if views or foreign keys depend
+/// on the table.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DropArgs {
-    /// Collection, as listed
+    /// Name of the collection
     #[arg(value_name = "[SCHEMA.]NAME")]
     name: CollectionName,
 
-    /// Do not ask; needed where nobody can be asked
+    /// Do not ask for confirmation; required without a terminal
     #[arg(long)]
     yes: bool,
 

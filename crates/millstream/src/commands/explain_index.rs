@@ -7,11 +7,11 @@ use crate::output::{Output, note};
 use crate::quantity::count;
 use crate::table::visible;
 use crate::target::{Database, Purpose, resolve};
-use millstream_engine::store::models::Model;
-use millstream_engine::{ExplainedIndexes, THE_KEY, explain_index};
+use millstream_doctor::index::{self, Explanation, Mismatch, Missed, NewIndex, Reading, Subject, Verdict};
 use millstream_model::{CollectionName, KeyRequest};
-use millstream_pg::index::{Explanation, Mismatch, Missed, NewIndex, Reading, Verdict};
 use millstream_pg::quote_qualified;
+use millstream_publish::{IndexedTable, THE_KEY};
+use millstream_store::models::Model;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,23 +19,24 @@ Examples:
       \"select * from events_read where doc->>'mac' = 'a1'\"
   millstream explain-index events_read 'select from events_read where id = $1'
 
-Exit code 0 when an index can serve each reading of MODEL in the query, also
-where the planner finds reading all rows cheaper; 1 when none can for one of
-them.";
+A query may read MODEL in several places. Exit code 0 if an index can serve each
+of them, even if the planner finds it cheaper to read all rows. Exit code 1 if
+there is one that no index can serve.";
 
-/// Tell whether a query uses an index of a read model, and how it misses one
+/// Show whether a query uses an index of a read model, and what to change if not
 ///
-/// The query is planned, never executed; parameters such as $1 stand for any value. Where no index serves it, each
-/// condition is compared with the indexes, and both repairs are told: another condition, another index. They were
-/// tried on an empty copy of the table in a transaction that is rolled back: the planner uses the index.
+/// Millstream plans the query and never executes it. Parameters such as $1 stand for any value. If no index
+/// serves the query, Millstream compares each condition with the indexes and prints repairs: another condition,
+/// or another index. It tries each repair on an empty copy of the table, in a transaction that is rolled back.
+/// If the server allows no such copy, it prints a warning.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ExplainIndexArgs {
-    /// Model, or a collection
+    /// Read model or collection
     #[arg(value_name = "[SCHEMA.]MODEL")]
     name: CollectionName,
 
-    /// One select that reads it
+    /// One select statement that reads it
     #[arg(value_name = "SQL")]
     query: String,
 
@@ -48,16 +49,19 @@ pub async fn run(args: &ExplainIndexArgs, output: Output) -> Result<Exit, Failur
     let conninfo = resolve(&args.target, Purpose::Work).await?;
     let mut database = Database::connect(&args.target, &conninfo).await?;
     let (client, schema) = (&mut database.connection.client, &database.schema);
-    let found = Box::pin(explain_index(client, schema, &args.name, &args.query)).await?;
-    let explanation = &found.explanation;
+    let indexed = IndexedTable::find(client, schema, &args.name).await?;
+    let IndexedTable { schema, table, hidden_column, .. } = indexed.clone();
+    let mut explanation =
+        Box::pin(index::explain(client, &Subject { schema, table, hidden_column }, &args.query)).await?;
+    explanation.rename_indexes(|index| indexed.clause(index));
     let Some(worst) = explanation.readings.iter().map(|reading| reading.verdict).max() else {
         return Err(Failure::user(format!("the plan of this query reads no row of {}", args.name))
             .hint(format!("name {} in the query; a condition that is never true needs no rows either", args.name)));
     };
     if output.is_json() {
-        output.json(explanation)?;
+        output.json(&explanation)?;
     } else {
-        for line in text(args, &found) {
+        for line in text(args, &indexed, &explanation) {
             output.line(&visible(&line))?;
         }
     }
@@ -67,15 +71,14 @@ pub async fn run(args: &ExplainIndexArgs, output: Output) -> Result<Exit, Failur
     Ok(if worst == Verdict::Unusable { Exit::Findings } else { Exit::Done })
 }
 
-fn text(args: &ExplainIndexArgs, found: &ExplainedIndexes) -> Vec<String> {
-    let explanation = &found.explanation;
+fn text(args: &ExplainIndexArgs, indexed: &IndexedTable, explanation: &Explanation) -> Vec<String> {
     let mut lines = Vec::new();
     let readings = explanation.readings.len();
     for (n, reading) in explanation.readings.iter().enumerate() {
         let which = if readings > 1 { format!(", reading {} of {readings}", n + 1) } else { String::new() };
         lines.push(format!("{}{which}: {}", args.name, verdict(reading, explanation)));
         for missed in &reading.missed {
-            lines.extend(missed_lines(&args.name, found.model.as_ref(), missed));
+            lines.extend(missed_lines(&args.name, indexed.model.as_ref(), missed));
         }
         if reading.verdict == Verdict::Unusable && reading.missed.is_empty() {
             lines

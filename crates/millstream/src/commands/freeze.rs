@@ -7,9 +7,9 @@ use crate::failure::{Failure, shell_word};
 use crate::output::Output;
 use crate::quantity;
 use crate::target::Database;
-use millstream_engine::limits::FREEZE_BYTES_PER_SECOND;
-use millstream_engine::store::{FreezeEstimate, freeze, freeze_estimate};
 use millstream_model::CollectionName;
+use millstream_publish::limits::FREEZE_BYTES_PER_SECOND;
+use millstream_publish::{FreezeEstimate, freeze, freeze_estimate};
 use serde_json::json;
 
 const EXAMPLES: &str = "\
@@ -19,23 +19,26 @@ Examples:
 
 /// Make an unlogged collection survive crashes of the server
 ///
-/// Its table is written anew with its indexes, and with it what read models keep: nobody can read or write them
-/// until that is done. Unfinished loads go on afterwards, without --durability unlogged. Refused while a load into
-/// the collection runs or a read model of it is refreshed, and when others do not let go of the table for 5 s.
-/// A repeatable-read transaction that began before and reads the table only afterwards finds it empty, as after
-/// every `alter table` that rewrites.
+/// Rewrites the table with its indexes, and what its read models keep. Nobody can read or write them until that
+/// is done. Unfinished loads resume afterwards, without --durability unlogged.
+///
+/// Refused while a load, a `compact` or a refresh of the collection runs, and if others hold the table for 5
+/// seconds.
+///
+/// A repeatable-read transaction that began before, and reads the table only afterwards, finds it empty. The
+/// same happens after every `alter table` that rewrites a table.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct FreezeArgs {
-    /// Collection, as listed
+    /// Name of the collection
     #[arg(value_name = "[SCHEMA.]NAME")]
     name: CollectionName,
 
-    /// Do not ask; needed where nobody can be asked
+    /// Do not ask for confirmation; required without a terminal
     #[arg(long)]
     yes: bool,
 
-    /// Only tell what would be written
+    /// Only print what would be written
     #[arg(long)]
     dry_run: bool,
 

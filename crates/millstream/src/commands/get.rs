@@ -7,9 +7,9 @@ use crate::key_values;
 use crate::output::{Output, note};
 use crate::quantity;
 use crate::target::Database;
-use millstream_engine::store::collections::Collection;
-use millstream_engine::store::documents;
 use millstream_model::CollectionName;
+use millstream_store::collections::Collection;
+use millstream_store::documents;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -22,19 +22,19 @@ Examples:
 
 /// Print documents by key, one line of JSON each
 ///
-/// Each KEY is one key. Where the key has one column, KEY is its value as it stands. Where it has
-/// several, KEY holds their values in order, with commas between (\, is a comma inside a value,
-/// \\ a backslash), or is a JSON array of them. Values are spelled as PostgreSQL reads the
-/// column's type. With --output json the answer is an array of {key, found, doc}.
+/// If the key has one column, KEY is the value itself. If it has several, KEY is their values in order,
+/// separated by commas, or a JSON array of them. Write \, for a comma inside a value and \\ for a backslash.
+/// Spell values as PostgreSQL reads the column's type. With --output json the output is an array of {key,
+/// found, doc}.
 ///
-/// With --count KEY may also be the first values of a key. Printed is how many documents begin with
-/// them, a tab and KEY; as JSON {key, count}.
+/// With --count, KEY may also be the first values of a key. The output is the number of documents whose keys
+/// begin with them, a tab, and KEY. With --output json it is an array of {key, count}.
 ///
-/// Exit code 1 when a key has no document.
+/// Exit code 1 if a key has no document.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct GetArgs {
-    /// Collection, as listed
+    /// Name of the collection
     #[arg(value_name = "[SCHEMA.]NAME")]
     name: CollectionName,
 
@@ -42,7 +42,7 @@ pub struct GetArgs {
     #[arg(value_name = "KEY", required = true)]
     keys: Vec<String>,
 
-    /// Count the documents whose keys begin so, instead of printing them
+    /// Count the documents whose keys begin with KEY instead of printing them
     #[arg(long)]
     count: bool,
 

@@ -21,9 +21,9 @@ Examples:
   millstream lab run durability hot wal memory latency
   millstream lab run all --without growth --python ~/venv/bin/python
 
-Nothing is measured against a server that is only found in the environment: the
-lab uses the local server, unless --db is typed. It works in two schemas and a
-temporary directory (TMPDIR) of its own and removes them at the end.";
+The lab uses the local server unless you give --db. It ignores MILLSTREAM_DB and
+DATABASE_URL. It works in two schemas of its own and in a temporary directory
+(in TMPDIR), and removes them at the end.";
 
 const LIST_EXAMPLES: &str = "\
 Example:
@@ -62,97 +62,96 @@ enum LabCommand {
 #[command(after_help = LIST_EXAMPLES)]
 struct ListArgs {}
 
-/// Run experiments, record every sample, print the report
+/// Run experiments, record every sample and print the report
 ///
-/// Subjects take turns on the same server and data, every result is verified, and a wrong one is
-/// an error, not a fast one. Millstream runs as a process, as a user runs it. The directory of the
-/// record gets raw samples and conditions as record.json.
+/// The programs to compare, called subjects, take turns on the same server and data. Every result is verified,
+/// and a wrong result is an error, not a fast result. Millstream runs as a process, as you run it. The raw
+/// samples and the conditions go to record.json in the directory of the record.
 #[derive(Debug, clap::Args)]
 #[command(after_help = RUN_EXAMPLES)]
 struct RunArgs {
-    /// What to run, as listed by `lab list`; one record holds them all
+    /// Experiments to run; one record holds all of them
     #[arg(value_name = "EXPERIMENT", required = true, value_parser = experiments(true))]
     experiments: Vec<String>,
 
-    /// Experiments to leave out of all; growth and distinct take
-    /// minutes, refresh and rivals tens of them
+    /// Experiments to leave out; growth and distinct take minutes, refresh and rivals tens of minutes
     #[arg(long, value_name = "EXPERIMENT", value_delimiter = ',', value_parser = experiments(false), hide_possible_values = true)]
     without: Vec<String>,
 
-    /// Documents of 150 bytes; of larger ones fewer, about the same bytes
+    /// Number of 150-byte documents; larger sizes get fewer documents, with about the same bytes in all
     #[arg(long, value_name = "N", default_value_t = 1_000_000, conflicts_with = "quick")]
     docs: u64,
 
-    /// Rows to which the table of growth grows
+    /// Experiment growth: rows of the large table
     #[arg(long, value_name = "N", default_value_t = 20_000_000, conflicts_with = "quick")]
     grow_to: u64,
 
-    /// Rows of the read models of refresh
+    /// Experiment refresh: rows of each read model
     #[arg(long, value_name = "N", default_value_t = 5_000_000, conflicts_with = "quick")]
     read_rows: u64,
 
-    /// Rows of the larger table of distinct
+    /// Experiment distinct: rows of the large table
     #[arg(long, value_name = "N", default_value_t = 10_000_000, conflicts_with = "quick")]
     distinct_rows: u64,
 
-    /// Samples of each subject; published takes three times as many, to tell a few percent
+    /// Samples of each subject; published takes three times as many, to show differences of a few percent
     #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "quick")]
     rounds: u32,
 
-    /// Lengths of documents in bytes [default: 150,2048,20480 or what the experiment is about]
+    /// Sizes of documents in bytes [default: depends on the experiment]
     #[arg(long, value_name = "BYTES", value_delimiter = ',')]
     sizes: Vec<usize>,
 
-    /// How keys arrive; `both` tries sequential ones with the smallest size only [default: both
-    /// for ingest and order, else random]
+    /// Kind of keys; `both` tries sequential keys only with the smallest size [default: both for ingest and
+    /// order, sequential for distinct, else random]
     #[arg(long, value_name = "KEYS")]
     keys: Option<KeysChoice>,
 
-    /// Connections of Millstream and of COPY [default: the processors, 4 at most]
+    /// Connections of Millstream and of COPY [default: this machine's cores, 4 at most]
     #[arg(long, value_name = "N")]
     lanes: Option<u16>,
 
-    /// What to measure, by the names in the report [default: all that the experiments have]
+    /// Subjects to measure, by their names in the report [default: all of the experiments]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     subjects: Vec<String>,
 
-    /// Python that has psycopg 3 [default: a virtual environment of the run, which needs python3
-    /// and pip's network]
+    /// Python with psycopg 3, and with pymongo for --mongo-uri [default: a virtual environment that the run
+    /// makes, which needs python3 and network access for pip]
     #[arg(long, value_name = "FILE")]
     python: Option<PathBuf>,
 
-    /// MongoDB to measure beside, with mongoimport and pymongo; a database of the run's own is made
-    /// there and dropped
+    /// MongoDB server to compare with, through mongoimport and pymongo; the run makes a database of its own
+    /// there and drops it
     #[arg(long, value_name = "URI")]
     mongo_uri: Option<String>,
 
-    /// Seed of data and orders
+    /// Seed for the data and its order
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// 20,000 documents, one round: shows that it works, measures nothing
+    /// Use 20,000 documents and one round; this shows that everything works, and measures nothing
     #[arg(long)]
     quick: bool,
 
-    /// Directory of the record [default: DATE-MACHINE under lab/records if that is there, else
-    /// under millstream-records]
+    /// Directory of the record [default: DATE-MACHINE in lab/records if that exists, else in
+    /// millstream-records]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Binary to measure instead of this one
+    /// Millstream binary to measure instead of this one
     #[arg(long, value_name = "FILE")]
     millstream_bin: Option<PathBuf>,
 
-    /// Database to measure on [default: the local server, whatever the environment says]
+    /// Database to measure on [default: the local server, whatever MILLSTREAM_DB and DATABASE_URL say]
     #[arg(long, value_name = "URL")]
     db: Option<String>,
 }
 
-/// Print the report of a record again
+/// Print the report of a record
 #[derive(Debug, clap::Args)]
 #[command(after_help = REPORT_EXAMPLES)]
 struct ReportArgs {
-    /// The record.json of a run
+    /// File record.json of a run
     #[arg(value_name = "RECORD")]
     record: PathBuf,
 }
@@ -163,13 +162,13 @@ enum KeysChoice {
     Random,
     /// Keys that count up
     Sequential,
-    /// Both
+    /// Both kinds
     Both,
 }
 
 fn experiments(with_all: bool) -> clap::builder::PossibleValuesParser {
     let value = |name, about| clap::builder::PossibleValue::new(name).help(about);
-    let all = with_all.then(|| value(ALL, "each of these, and so every number that the project has a goal for"));
+    let all = with_all.then(|| value(ALL, "all of these, and so every number that the project has a goal for"));
     EXPERIMENTS.iter().map(|one| value(one.name, one.about)).chain(all).collect::<Vec<_>>().into()
 }
 

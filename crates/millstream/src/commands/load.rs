@@ -16,13 +16,14 @@ use crate::target::{self, Database, Purpose};
 use crate::{preview, receipt};
 use millstream_engine::limits::{REJECT_BYTES_TOTAL_MAX, REJECTS_MAX};
 use millstream_engine::source::{self, SourceError};
-use millstream_engine::store::rejects::RejectFilter;
 use millstream_engine::{
-    DURABILITIES, DryRun, Durability, LAYOUTS, Layout, LoadRequest, MODES, Mode, Outcome, RefreshRequest,
-    SkipUnchanged, Stop, StopReason, Surroundings, Tally, Tombstone, estimate,
+    DURABILITIES, DryRun, Durability, LAYOUTS, Layout, LoadRequest, MODES, Mode, Outcome, SkipUnchanged, Stop,
+    StopReason, Surroundings, Tally, Tombstone,
 };
 use millstream_model::{CollectionName, KeyRequest};
 use millstream_pg::ConnInfo;
+use millstream_publish::{RefreshRequest, estimate};
+use millstream_store::rejects::RejectFilter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -37,33 +38,38 @@ Examples:
   millstream load events.ndjson --into events --key id --dry-run
   millstream load events.ndjson --into events --key id --publish events_read
 
-KEY is [COLUMN=]PATH[:TYPE], several with commas. PATH is a.b.c or a JSON
-Pointer (/a~1b); TYPE is text, varchar(N), bigint, integer, smallint, numeric,
-uuid, timestamptz, timestamp, date or boolean. Types left out are told from the
-first 1,000 documents, or from the collection if it is there.
+KEY is [COLUMN=]PATH[:TYPE]; a comma separates several. PATH is a.b.c or a JSON
+Pointer (/a~1b). TYPE is text, varchar(N), bigint, integer, smallint, numeric,
+uuid, timestamptz, timestamp, date or boolean. If you leave out the type,
+Millstream takes it from the collection. For a new collection it infers the type
+from the first 1,000 documents.
 
-A timestamptz is written as in RFC 3339, in whole microseconds. For other
-spellings write timestamptz:epoch (seconds since 1970), timestamptz:epoch_ms, or
-timestamptz:lenient (also +0530, +05, and minutes without seconds). The
-collection remembers it.
+Write a timestamptz as in RFC 3339, in whole microseconds. For other spellings,
+use the type timestamptz:epoch (seconds since 1970), timestamptz:epoch_ms
+(milliseconds) or timestamptz:lenient (also +0530, +05, and times without
+seconds). The collection remembers the spelling.
 
-Of a JSON member that comes twice in an object the last counts, as in jsonb;
-this also holds for the key.
+If a JSON object has the same member twice, the last one counts, as in jsonb.
+This also holds for the key.
 
-Run the same command again after it was stopped, killed or failed: it goes on
-where the last commit left it.";
+If a load was stopped or killed, or failed, run the same command again. It
+resumes after the last commit.";
 
 /// Load documents from files or standard input into a collection
 ///
-/// Reads NDJSON, JSON arrays, CSV with a header and files of rejects; gzip and zstd are recognised
-/// by their content. The collection is a plain table: key columns and `doc jsonb`. It is made when
-/// it is missing. What cannot be stored is kept as a reject; the receipt accounts for every document.
+/// The files are NDJSON, JSON, CSV, TSV or files of rejects. Millstream recognises gzip and zstd by their
+/// content. The collection is a plain table: the key's columns and `doc jsonb`. The load creates it if it is
+/// missing.
+///
+/// A document that cannot be stored becomes a reject, and the load continues. At the end the load prints a
+/// receipt, which accounts for every document.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct LoadArgs {
-    /// Files in the order in which they take effect; - is standard input
+    /// Files, in the order in which they take effect; - is standard input
     ///
-    /// A pattern in quotes, such as 'logs/*.json.gz', means the files that match it, by name.
+    /// You can give a pattern in quotes, such as 'logs/*.json.gz'. It stands for the files that match it,
+    /// sorted by name.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
@@ -71,26 +77,29 @@ pub struct LoadArgs {
     #[arg(long, value_name = "[SCHEMA.]NAME")]
     into: CollectionName,
 
-    /// Where the key is found: [COLUMN=]PATH[:TYPE][,..]
+    /// Where to find the key: [COLUMN=]PATH[:TYPE][,..]
     #[arg(long, value_name = "KEY", value_parser = key)]
     key: Key,
 
     #[command(flatten)]
     source: SourceArgs,
 
-    /// What a new document does to the stored one of its key
+    /// What a new document does to the stored document of the same key
     #[arg(long, value_name = "MODE", default_value = "replace", long_help = modes())]
     mode: Mode,
 
-    /// Documents with this text at a path delete what is stored under their key: PATH=VALUE
+    /// Documents with the text VALUE at PATH delete what is stored under their key
     ///
-    /// Deleting a key that is not there counts as unchanged. With newest the version of what was deleted is remembered,
-    /// so that older documents stay out, also in loads without --delete-when. A collection's first load that deletes by
-    /// version is refused while another load with newest runs.
+    /// If nothing is stored under the key, the document counts as unchanged.
+    ///
+    /// With --mode newest, Millstream remembers the version of a deleted document, so that older documents stay
+    /// out. This also holds for later loads without --delete-when. The first load of a collection that deletes
+    /// by version is refused while another load with newest runs.
     #[arg(long, value_name = "PATH=VALUE")]
     delete_when: Option<Tombstone>,
 
-    /// With newest, forget the versions of documents deleted longer ago than this: 90m, 12h, 30d, 8w
+    /// With --mode newest: forget the versions of documents that were deleted longer ago than this (90m, 12h,
+    /// 30d, 8w)
     #[arg(long, value_name = "AGE")]
     forget_deletes: Option<quantity::Age>,
 
@@ -98,86 +107,97 @@ pub struct LoadArgs {
     #[arg(long, value_name = "PROMISE", default_value = DURABILITIES[0].name, value_parser = durabilities())]
     durability: String,
 
-    /// Reject documents for which this SQL expression is false; may be given several times
+    /// Reject documents for which this SQL expression is false; can be given several times
     ///
-    /// It names columns of the key and doc, and the table gets it as a CHECK constraint, so that it also holds
-    /// for later loads and for plain SQL; what is null passes. Stored rows that break it are told, and stay.
-    /// `millstream collections` lists the constraints, `alter table .. drop constraint ..` removes one.
+    /// The expression may use the key's columns and doc. A document for which it is null passes.
+    ///
+    /// The table gets the expression as a CHECK constraint. So it also holds for later loads and for plain SQL.
+    /// Stored rows that break it stay, and the load reports them. `millstream collections` lists the
+    /// constraints; `alter table .. drop constraint ..` removes one.
     #[arg(long, value_name = "SQL")]
     check: Vec<String>,
 
-    /// Where documents go
+    /// Where to write documents
     #[arg(long, value_name = "LAYOUT", default_value = LAYOUTS[0].name, value_parser = layouts())]
     layout: String,
 
-    /// Leave a stored document alone that equals the new one, in mode replace: no lock, no write
+    /// In mode replace: skip a document that equals the stored one, without a lock or a write
     #[arg(long, value_name = "WHETHER", default_value = "auto")]
     skip_unchanged: Skip,
 
-    /// Use a table that is there already and that no load has made
+    /// Load into a table that exists already and that no load has made
     #[arg(long)]
     adopt: bool,
 
-    /// Connections that write, 64 at most [default: the server's cores, 4 at most]
+    /// Connections that write, 64 at most [default: up to 4]
+    ///
+    /// By default a load uses up to 4 connections: no more than the cores of a local server, and at most half
+    /// of the server's free connections. With --max-rejects 0 or --strict it uses one connection.
     #[arg(long, value_name = "N")]
     lanes: Option<u16>,
 
-    /// Documents committed at once by a connection, 1,000,000 at most [default: 100,000; with --layout log as many
-    /// as fill 64 MiB]
+    /// Documents that a connection commits at once, 1,000,000 at most [default: 100,000; with --layout log as
+    /// many as fill 64 MiB]
+    ///
+    /// A batch is also committed when it reaches 16 MiB of documents, or earlier if --memory is small for the
+    /// number of connections. With --layout log the limit is 64 MiB.
     #[arg(long, value_name = "N")]
     batch_rows: Option<usize>,
 
-    /// Source data in flight at most, 32MiB to 4GiB; a plain number counts bytes
+    /// Source data to hold in memory, at least 32MiB and less than 4GiB; a number without a unit is in bytes
     #[arg(long, value_name = "SIZE", default_value = "128MiB")]
     memory: Size,
 
     /// Also write the rejects of this load to FILE when it ends
     ///
-    /// Not to -: standard output takes the receipt. `millstream rejects NAME` prints rejects.
+    /// FILE cannot be -, because the receipt goes to standard output. `millstream rejects NAME` prints rejects.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
 
-    /// Stop once this many documents were rejected
+    /// Stop the load at this number of rejects
     ///
-    /// With 0 the first bad document ends the load: everything committed is before it, nothing of its batch or later is,
-    /// and it is not kept as a reject. Such a load writes through one connection. With a higher number the load stops
-    /// soon after that many.
+    /// The load stops soon after it reaches N rejects, with exit code 2. It also stops at 64 MiB of rejected
+    /// documents for each 10,000 rejects allowed. Of a long document at most 1 MiB is kept and counted.
     ///
-    /// Their bytes, of which 1 MiB a document is kept, may come to 64 MiB for each 10,000 of them.
+    /// With 0, the load stops at the first bad document. Everything committed is before that document. Nothing
+    /// of its batch, and nothing after it, is committed. The document is not kept as a reject.
     #[arg(long, value_name = "N", default_value_t = REJECTS_MAX)]
     max_rejects: u64,
 
     /// Read and check all files first, and write nothing if one document is bad
     ///
-    /// The files are read twice, so that standard input and pipes are refused. What only the server can refuse (checks,
-    /// triggers, constraints) shows in the load itself, which then ends as with --max-rejects 0.
+    /// The files are read twice, so you cannot use --strict with standard input or pipes. The server checks
+    /// constraints and triggers only in the load itself. If it refuses a document there, the load ends as with
+    /// --max-rejects 0.
     #[arg(long, conflicts_with = "max_rejects")]
     strict: bool,
 
-    /// Refresh this read model when the load has come to its end; may be given several times
+    /// Refresh this read model at the end of the load; can be given several times
     ///
-    /// Several are refreshed to one moment. What `millstream refresh` prints follows the receipt, with
-    /// --output json as a second value. A refresh that fails ends the command with code 2; the load
-    /// is committed all the same.
+    /// Several models show the same moment afterwards. The output of `millstream refresh` follows the receipt;
+    /// with --output json it is a second JSON value. If the load ends early, no model is refreshed. If the
+    /// refresh fails, the command ends with exit code 2, but the load is committed.
     #[arg(long, value_name = "[SCHEMA.]MODEL")]
     publish: Vec<CollectionName>,
 
-    /// Name of standard input or a pipe, so that the same stream, given again, is gone on with
+    /// Name for standard input or a pipe; the load resumes if you give the same stream with the same name again
     #[arg(long, value_name = "NAME")]
     source_name: Option<String>,
 
-    /// Go on with an unfinished load of the same files, or begin anew
+    /// Whether to resume an unfinished load of the same files
     ///
-    /// A finished load runs again as a new one, except in mode sum, where its receipt is printed if its files are still
-    /// the same; off adds them up again.
+    /// A finished load runs again as a new load. In mode sum it adds nothing if the files are the same, and
+    /// prints the old receipt. With --resume off it adds them again.
     #[arg(long, value_name = "WHETHER", default_value = "auto")]
     resume: Resume,
 
-    /// Read and check the input, show key, table and first rejects, write nothing
+    /// Read and check the input, print the key, the table and the first rejects, and write nothing
+    ///
+    /// Documents are not tried against --check, because only the server can do that.
     #[arg(long)]
     dry_run: bool,
 
-    /// How progress is shown
+    /// How to show progress
     #[arg(long, value_name = "HOW", default_value = "auto")]
     progress: ProgressChoice,
 
@@ -191,17 +211,17 @@ pub(super) struct Key(pub(super) Vec<KeyRequest>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Resume {
-    /// Go on where an unfinished load stopped
+    /// Resume after the last commit
     Auto,
-    /// Begin anew
+    /// Start over, and abandon all unfinished loads of the same files
     Off,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Skip {
-    /// Compare while a sample says that most documents are unchanged
+    /// Compare documents while a sample of each batch says that most are unchanged
     Auto,
-    /// Compare every document before it is sent
+    /// Compare every document
     On,
     /// Write every document
     Off,
@@ -214,9 +234,10 @@ pub(super) fn key(text: &str) -> Result<Key, millstream_model::KeyError> {
 /// The help of an option that takes a mode.
 pub(super) fn modes() -> String {
     let modes = MODES.iter().map(|m| format!("\n- {}{}: {}", m.name, m.arguments, m.about));
-    let version = "\n\nThe TYPE of a version is one of a key's, not varchar. Left out, it is the type by which the \
-                   collection compares versions already, or else told from the first 1,000 documents.";
-    std::iter::once("What a new document does to the stored one of its key\n".to_owned())
+    let version = "\n\nTYPE is the type of the version: a type that a key can have, except varchar. If you leave it \
+                   out, Millstream uses the type by which the collection already compares versions, or infers one \
+                   from the first 1,000 documents.";
+    std::iter::once("What a new document does to the stored document of the same key\n".to_owned())
         .chain(modes)
         .chain([version.to_owned()])
         .collect()

@@ -7,8 +7,9 @@ use crate::output::{Output, note};
 use crate::quantity::{self, Age};
 use crate::table::{Align, Table};
 use crate::target::Database;
-use millstream_engine::store::loads::{self, LoadSummary};
-use millstream_engine::{DURABILITIES, adds_up};
+use millstream_engine::DURABILITIES;
+use millstream_store::loads::{self, LoadSummary};
+use millstream_store::recorded_mode::adds_up;
 use serde_json::json;
 
 const EXAMPLES: &str = "\
@@ -26,11 +27,10 @@ const PRUNE_EXAMPLES: &str = "\
 Examples:
   millstream loads prune --older-than 30d";
 
-/// List the loads on record, newest first; forget one or old ones
+/// List loads, newest first; remove records of loads
 ///
-/// State is running, finished, stopped (ended early, in good order) or crashed (recorded as
-/// running, but no process runs it). Running the same load command again goes on with a stopped
-/// or crashed load.
+/// A load is running, finished, stopped or crashed. A stopped load ended early, in good order. A crashed load
+/// is recorded as running, but no process runs it. To resume a stopped or crashed load, run its command again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct LoadsArgs {
@@ -45,11 +45,11 @@ pub struct LoadsArgs {
 enum Action {
     /// Remove the record of one load, with its rejects
     ///
-    /// The documents it loaded stay. An unfinished load cannot be resumed afterwards: the same
-    /// command begins at the start of its sources. Refused while the load runs.
+    /// The documents that it loaded stay. You cannot resume an unfinished load afterwards: the same command
+    /// starts over. Refused while the load runs.
     #[command(after_help = FORGET_EXAMPLES)]
     Forget {
-        /// Number of the load, as listed
+        /// Load, by its id in `millstream loads`
         #[arg(value_name = "ID")]
         load_id: i64,
 
@@ -58,11 +58,11 @@ enum Action {
     },
     /// Remove the records of loads that finished long ago, with their rejects
     ///
-    /// The documents they loaded stay. Unfinished loads are never removed, because they can be
-    /// resumed; nor are loads in a sum mode, because running one again would count twice.
+    /// The documents that they loaded stay. Unfinished loads are never removed, because you can resume them.
+    /// Loads in mode sum are never removed, because running one again would count its documents twice.
     #[command(after_help = PRUNE_EXAMPLES)]
     Prune {
-        /// Age since the load finished: 90m, 12h, 30d, 8w
+        /// Only loads that finished longer ago than this (90m, 12h, 30d, 8w)
         #[arg(long, value_name = "AGE")]
         older_than: Age,
 

@@ -19,7 +19,6 @@ mod rejects;
 mod unpublish;
 mod verify;
 
-use crate::args::Args;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -49,9 +48,8 @@ pub enum Command {
 }
 
 /// Runs the command that was asked for.
-pub async fn run(args: Args, signals: Signals) -> Result<Exit, Failure> {
-    let output = Output { format: args.output };
-    match args.command {
+pub async fn run(command: Command, output: Output, signals: Signals) -> Result<Exit, Failure> {
+    match command {
         Command::Demo(args) => demo::run(&args, output, signals).await,
         Command::Load(args) => load::run(&args, output, signals).await,
         Command::Loads(args) => loads::run(&args, output).await,

@@ -7,8 +7,8 @@ use crate::output::{Output, note};
 use crate::quantity;
 use crate::table::{Align, Table};
 use crate::target::Database;
-use millstream_engine::store::models::{self, Model};
-use millstream_engine::{Figures, figures};
+use millstream_publish::{Figures, figures};
+use millstream_store::models::{self, Model};
 use serde::Serialize;
 
 const EXAMPLES: &str = "\
@@ -16,11 +16,12 @@ Examples:
   millstream models
   millstream models --output json";
 
-/// List the read models: last refresh, what waits, indexes
+/// List read models with last refresh, waiting changes and indexes
 ///
-/// `waiting` counts the changes that a refresh would bring, by key, and the documents of the log layout that it would
-/// merge first; of a materialized view the changes are not known. `lag` is the age of the newest change. `litter` are the
-/// bytes of dead rows, and of rows that were replaced or are being built.
+/// `waiting` is the number of changed keys that a refresh would bring, and the documents of the log layout that
+/// it would merge first. For a materialized view, the number of changes is not known. `lag` is the age of the
+/// newest change that the model does not show. `litter` is the number of bytes of dead rows, and of rows that
+/// were replaced or are being built.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ModelsArgs {

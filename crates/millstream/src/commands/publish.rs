@@ -8,10 +8,11 @@ use crate::output::{Output, note};
 use crate::quantity;
 use crate::signal::Signals;
 use crate::target::{Database, Purpose, resolve};
-use millstream_engine::store::models;
-use millstream_engine::{Column, Definition, PublishRequest, Published, become_runner, publish};
 use millstream_model::CollectionName;
 use millstream_pg::ConnInfo;
+use millstream_publish::{PublishRequest, Published, become_runner, publish};
+use millstream_store::models;
+use millstream_store::{Column, Definition};
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -21,31 +22,37 @@ Examples:
       --column price:numeric=offer.price --index price --where 'price > 0'
   millstream publish events --as events_read --every 30s";
 
-/// Make a read model of a collection: a table of its own, with the indexes
+/// Make a read model of a collection, with indexes for your queries
 ///
-/// A model is a view, MODEL, over rows that Millstream derives from the collection: the key's columns,
-/// the columns asked for, and doc. Loads do not pay for its indexes. `millstream refresh MODEL` brings it
-/// up to date from what was changed; until then it shows what it showed, all of one moment. From the
-/// first model on, every change of the collection is put on record, whoever makes it.
+/// A read model is a view over rows that Millstream derives from the collection: the key's columns, the columns
+/// you ask for, and doc. Loads do not pay for its indexes. It shows the collection as it was at the last
+/// refresh. `millstream refresh MODEL` brings it up to date. From the first model on, triggers record every
+/// change of the collection, whether a load or other SQL made it.
 ///
-/// Publishing a model again changes it: its indexes at once, its rows by building them anew, and it may get more
-/// columns, behind those it has, but lose none. Readers see what it was until all is there; grants and your views over it
-/// stay. Without any --index, --column, --where or --select it stays what it is; with one of them, say all of it again: an
-/// index that is left out is dropped, and so is --where. `millstream models --output json` shows what it is made of.
-/// The collection is locked for a moment, for which its writers are waited for 5 s.
+/// To change a model, publish it again. Indexes change at once. Other rows and further columns are built while
+/// readers see the old model. A column cannot be removed or change its type. Grants and your own views over the
+/// model stay. Name everything again: an index or a --where that you leave out is dropped. If you give none of
+/// --index, --column, --where and --select, the model stays as it is. `millstream models --output json` shows
+/// what it is made of.
 ///
-/// While a column of the collection's key, or doc, has another name, no refresh is possible; the one after that builds the
-/// model anew, and so does the one after any `alter column` of them. Enable none of Millstream's triggers by hand
-/// that was disabled: what was changed meanwhile is on no record. The next refresh does it and builds the model anew.
+/// Publishing locks the collection for a moment. It waits up to 5 seconds for writers.
 ///
-/// Changes of rows reach the model, nothing else. So --where and --select may call no volatile function and read no
-/// table but the row. What a stable function looks up or makes of the clock, and `alter type` of a type that is used,
-/// reach the model only by `millstream refresh MODEL --way swap`. On a hot standby a repeatable-read
-/// transaction that is older than a swap, and reads the model only afterwards, finds it empty.
+/// Do not rename doc or a key column: while it has another name, no refresh is possible. After any `alter
+/// column` of them, the next refresh builds the model anew. Do not re-enable a disabled Millstream trigger:
+/// changes made meanwhile were not recorded. Run `millstream refresh`, which enables the trigger and builds the
+/// model anew.
+///
+/// Each row of a model is made from one row of the collection. So --where and --select may look at nothing but
+/// that row, and may call no volatile function. Some changes reach the model only with `millstream refresh
+/// MODEL --way swap`: what a stable function looks up or takes from the clock, and `alter type` of a type that
+/// the model uses.
+///
+/// On a hot standby, a repeatable-read transaction that is older than a swap, and reads the model only after
+/// it, finds the model empty.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PublishArgs {
-    /// Collection, as listed
+    /// Name of the collection
     #[arg(value_name = "[SCHEMA.]NAME")]
     name: CollectionName,
 
@@ -53,34 +60,40 @@ pub struct PublishArgs {
     #[arg(long = "as", value_name = "[SCHEMA.]MODEL")]
     model: CollectionName,
 
-    /// Index of the model: an expression, columns, or what follows the table's name in `create index`;
-    /// may be given several times
+    /// Index of the model: an expression, columns, or what follows the table's name in `create index`; can be
+    /// given several times
     #[arg(long, value_name = "EXPR")]
     index: Vec<String>,
 
-    /// Column of its own for a value in the documents; null where the value is none of the type
+    /// Typed column for a value in the documents, null where the value does not fit the type; can be given
+    /// several times
     #[arg(long, value_name = "NAME:TYPE=PATH", value_parser = column)]
     column: Vec<Column>,
 
-    /// Leave out rows for which this SQL condition on key, columns and doc is not true; it must look at nothing
-    /// but the row
+    /// Leave out rows for which this SQL condition is not true
+    ///
+    /// The condition may use the key's columns, the columns that you name with --column, and doc. It may look
+    /// at nothing but the row.
     #[arg(long = "where", value_name = "SQL")]
     condition: Option<String>,
 
-    /// SQL select list in place of doc; it must look at nothing but the row, so that it takes no aggregate, window
-    /// function or function that returns a set, but with --materialized
+    /// SQL select list in place of doc
+    ///
+    /// It may look at nothing but the row. So it takes no aggregate, window function or function that returns a
+    /// set. With --materialized these are allowed.
     #[arg(long, value_name = "SQL")]
     select: Option<String>,
 
-    /// Make it a materialized view of PostgreSQL's own, of which every refresh derives all rows and writes what
-    /// differs; needs no record of the changes, so that loads do not pay for it
+    /// Make a materialized view of PostgreSQL instead
+    ///
+    /// Every refresh derives all rows and writes those that differ. Loads record no changes for it.
     #[arg(long)]
     materialized: bool,
 
-    /// Refresh again and again, so long after each end (500ms, 30s, 5m, 1h), until stopped
+    /// Refresh again and again, this long after each refresh ends (500ms, 30s, 5m, 1h), until you stop it
     ///
-    /// A refresh that fails is told and tried again the next time. One process at a time does this for a
-    /// model; a signal breaks a running refresh off, and the model shows what it showed.
+    /// If a refresh fails, the command prints the error and tries again the next time. Only one process at a
+    /// time can do this for a model. A signal stops a running refresh, and the model keeps what it showed.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     every: Option<Duration>,
 

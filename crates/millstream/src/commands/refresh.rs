@@ -9,11 +9,11 @@ use crate::quantity;
 use crate::signal::Signals;
 use crate::table::{Align, Table};
 use crate::target::{Database, Purpose, resolve};
-use millstream_engine::limits::BUILD_WORKERS_MAX;
-use millstream_engine::store::Schema;
-use millstream_engine::{RefreshRequest, Refreshed, abandon, estimate, refresh};
 use millstream_model::CollectionName;
 use millstream_pg::ConnInfo;
+use millstream_publish::limits::BUILD_WORKERS_MAX;
+use millstream_publish::{RefreshRequest, Refreshed, abandon, estimate, refresh};
+use millstream_store::Schema;
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -22,22 +22,28 @@ Examples:
   millstream refresh offers_read prices_read
   millstream refresh events_read --dry-run";
 
-/// Bring read models up to date: from what was changed, or anew
+/// Bring read models up to date
 ///
-/// `incremental` derives again what was changed since, `swap` builds all anew beside the rows that are
-/// shown. The cheaper is chosen. A materialized view is refreshed by `materialized`, concurrently. Several models show
-/// one moment afterwards. Readers see each refresh whole, and are held up for 50 ms and a turn between client and server
-/// at a time, when a swap is shown and when replaced rows are removed. A swap waits for those who read what it replaces;
-/// where they do not let go (--wait), it is given up, and they see what they saw. Only the role that published a model can
-/// refresh it: what it is made of runs with that role's rights and no others.
+/// There are two ways. `incremental` derives only the rows that changed. `swap` builds all rows beside the ones
+/// that readers see, and then shows the new ones. Millstream chooses the cheaper way. A materialized view has
+/// only the way `materialized`: `refresh materialized view concurrently`. Documents that were loaded with
+/// --layout log are merged first. Several models show the same moment afterwards.
+///
+/// Readers see each refresh whole or not at all. An incremental refresh does not block them. A swap needs a
+/// lock to show the new rows and to remove the replaced ones. Each try blocks new readers for at most 50 ms,
+/// plus one round trip between client and server. A swap waits for readers of the rows that it replaces. If
+/// they still hold the rows after --wait, it ends with an error, and readers keep what they saw.
+///
+/// Only the role that published a model can refresh it, because what the model is made of runs with the rights
+/// of that role.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RefreshArgs {
-    /// Models
+    /// Read models to refresh
     #[arg(value_name = "[SCHEMA.]MODEL", required = true)]
     models: Vec<CollectionName>,
 
-    /// How: incremental or swap, or materialized; by cost where it is not said
+    /// How to refresh: incremental or swap; materialized for a materialized view [default: the cheaper way]
     #[arg(long, value_name = "WAY")]
     way: Option<String>,
 
@@ -49,7 +55,7 @@ pub struct RefreshArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     wait: Option<Duration>,
 
-    /// Only tell what would be done
+    /// Only print what would be done, and why
     #[arg(long)]
     dry_run: bool,
 
@@ -86,7 +92,7 @@ pub async fn run(args: &RefreshArgs, output: Output, signals: Signals) -> Result
     let mut keeper = Keeper::watch(&args.target);
     let ended = loop {
         match refresh_until_stopped(&conninfo, &schema, &request, &signals).await {
-            Err(error) if keeper.revived(&error).await => {}
+            Err(error) if keeper.revived(error.kind()).await => {}
             ended => break ended?,
         }
     };
@@ -120,7 +126,7 @@ async fn refresh_until_stopped(
     schema: &Schema,
     request: &RefreshRequest,
     signals: &Signals,
-) -> Result<Ended, millstream_engine::Error> {
+) -> Result<Ended, millstream_publish::Error> {
     tokio::select! {
         exit = signals.stop_asked() => {
             // What is not removed now is by the next refresh.

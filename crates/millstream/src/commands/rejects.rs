@@ -10,8 +10,8 @@ use crate::output::{Output, note};
 use crate::quantity::{self, Age};
 use crate::table::{Align, Table, visible};
 use crate::target::Database;
-use millstream_engine::store::rejects::{self, ReasonCount, RejectFilter, RejectRecord};
 use millstream_model::{CollectionName, REASONS};
+use millstream_store::rejects::{self, ReasonCount, RejectFilter, RejectRecord};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -25,14 +25,16 @@ Examples:
 
 /// Show the documents of a collection that could not be stored
 ///
-/// First how many for each reason, then the documents: load, source and line, reason, detail.
-/// --output json gives their bytes too. --export writes them in the form that
-/// `load --format rejects` reads, to be mended there. --clear removes them (those that were
-/// exported, when both are given); the loads keep their counts.
+/// Prints how many rejects there are for each reason. Then it prints the rejects: load, source and line, reason
+/// and detail. --output json also prints the bytes of the documents.
+///
+/// --export writes the rejects to a file. You can mend the documents there and load the file with `load
+/// --format rejects`. --clear removes the rejects. With both, exactly the exported ones are removed. Loads keep
+/// their counts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RejectsArgs {
-    /// Collection, as listed
+    /// Name of the collection
     #[arg(value_name = "[SCHEMA.]NAME")]
     name: CollectionName,
 
@@ -44,16 +46,16 @@ pub struct RejectsArgs {
     #[arg(long, value_name = "REASON", value_parser = reasons())]
     reason: Option<String>,
 
-    /// Only rejects older than this: 90m, 12h, 30d, 8w
+    /// Only rejects older than this (90m, 12h, 30d, 8w)
     #[arg(long, value_name = "AGE")]
     older_than: Option<Age>,
 
-    /// Show at most this many
+    /// Show at most this many rejects
     #[arg(long, value_name = "N", default_value_t = REJECTS_SHOWN,
         conflicts_with_all = ["export", "clear"])]
     limit: u64,
 
-    /// Write them all to a new file instead of showing them; - is stdout
+    /// Write all of them to a new file instead of showing them; - is standard output
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
 

@@ -5,22 +5,22 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::target::{Database, Purpose, resolve};
-use millstream_engine::unpublish;
 use millstream_model::CollectionName;
+use millstream_publish::unpublish;
 use serde_json::json;
 
 const EXAMPLES: &str = "\
 Examples:
   millstream unpublish events_read";
 
-/// Remove a read model; the collection stays
+/// Remove a read model and keep the collection
 ///
-/// With the last model of a collection goes the record of its changes. Refused when a view of yours
-/// depends on the model. Readers of the model and writers of the collection are waited for 5 s.
+/// With the last model of a collection, the record of its changes is removed too. Refused if a view of yours
+/// depends on the model. Waits up to 5 seconds for readers of the model and for writers of the collection.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct UnpublishArgs {
-    /// Model
+    /// Read model to remove
     #[arg(value_name = "[SCHEMA.]MODEL")]
     model: CollectionName,
 

@@ -22,60 +22,64 @@ Examples:
   millstream verify 2026-*.ndjson --into raw.day --key device,ts --exact
   millstream verify first.csv second.csv --into cities --key id --mode keep
 
-Exit code 0 when the table holds what the files say, 1 when it does not.
-Give all files of all loads, in their order: documents are equal as jsonb =
-says, and --mode tells which of several with one key should be stored.
+Exit code 0 if the table holds what the files say, 1 if it does not.
 
-Sorted documents are kept in TMPDIR (or /tmp) while the command runs; they
-take about as much room as the files uncompressed, at most twice that.";
+Give all files of all loads, in their order, with the --mode that you loaded
+them with. Documents are equal if jsonb says so: 1 and 1.00 are equal.
+
+While the command runs, it keeps sorted documents in TMPDIR (or /tmp). They take
+about as much room as the uncompressed files, at most twice as much.";
 
 /// Compare a table with the files that it was loaded from
 ///
-/// Folds the documents of the files by key, reads the table row by row in key order, and lists the keys
-/// that are missing or different in the table and, with --exact, the rows too many. It needs only
-/// the right to select, and the table may have been loaded by anything: key columns and a column
-/// doc of type jsonb. Memory is bounded whatever the size.
+/// Folds the documents of the files by key, reads the table row by row in key order, and lists the keys that
+/// are missing or different in the table. With --exact it also lists the rows that have no document in the
+/// files. Memory is bounded, whatever the size.
+///
+/// You need only the right to select from the table. Any program may have loaded it, as long as it has key
+/// columns and a column doc of type jsonb.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct VerifyArgs {
-    /// Files in the order in which they were loaded; - is standard input
+    /// Files, in the order in which they were loaded; - is standard input
     ///
-    /// A pattern in quotes, such as 'logs/*.json.gz', means the files that match it, by name.
+    /// You can give a pattern in quotes, such as 'logs/*.json.gz'. It stands for the files that match it,
+    /// sorted by name.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Table to compare with
+    /// Table to compare with the files
     #[arg(long, value_name = "[SCHEMA.]NAME")]
     into: CollectionName,
 
-    /// Where the key is found: [COLUMN=]PATH[:TYPE][,..]; types are the table's
+    /// Where to find the key: [COLUMN=]PATH[:TYPE][,..]; the types are the table's
     #[arg(long, value_name = "KEY", value_parser = key)]
     key: Key,
 
     #[command(flatten)]
     source: SourceArgs,
 
-    /// What a new document did to the stored one of its key
+    /// What a new document did to the stored document of the same key
     #[arg(long, value_name = "MODE", default_value = "replace", long_help = modes())]
     mode: Mode,
 
-    /// Documents with this text at a path deleted what was stored under their key
+    /// Documents with the text VALUE at PATH deleted what was stored under their key
     #[arg(long, value_name = "PATH=VALUE")]
     delete_when: Option<Tombstone>,
 
-    /// Rows without a document in the files are differences, too
+    /// Count rows without a document in the files as differences, too
     #[arg(long)]
     exact: bool,
 
-    /// Differences to list; all are counted
+    /// List at most this many differences; all are counted
     #[arg(long, value_name = "N", default_value_t = millstream_engine::limits::FINDINGS_LISTED)]
     limit: usize,
 
-    /// Memory to sort documents in, 256KiB to 4GiB; a plain number counts bytes
+    /// Memory for sorting documents, at least 256KiB and less than 4GiB; a number without a unit is in bytes
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
     memory: Size,
 
-    /// How progress is shown
+    /// How to show progress
     #[arg(long, value_name = "HOW", default_value = "auto")]
     progress: ProgressChoice,
 
@@ -92,7 +96,7 @@ pub async fn run(args: &VerifyArgs, output: Output) -> Result<Exit, Failure> {
     let mut keeper = Keeper::watch(&args.target);
     let found = loop {
         match millstream_engine::verify(&request, &db, Arc::clone(&tally)).await {
-            Err(error) if request.load.is_repeatable() && keeper.revived(&error).await => tally.clear(),
+            Err(error) if request.load.is_repeatable() && keeper.revived(error.kind()).await => tally.clear(),
             found => break found,
         }
     };

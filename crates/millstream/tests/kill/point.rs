@@ -1,7 +1,7 @@
 //! The load killed at every failpoint.
 
 use super::{Victim, is_killed, until};
-use millstream_engine::FAILPOINTS;
+use millstream_failpoint::LOAD;
 use millstream_testkit::{Server, Settings, builds};
 
 /// Documents of a load: some chunks for each lane.
@@ -13,7 +13,7 @@ async fn a_load_killed_at_any_point_goes_on_and_ends_right() {
     for build in builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
-        for point in FAILPOINTS {
+        for point in LOAD {
             let mut victim = Victim::new(&server, &mut rng, DOCUMENTS).await;
             match *point {
                 "lane-reattached" => kill_while_reattaching(&victim).await,

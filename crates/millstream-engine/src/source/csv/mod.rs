@@ -18,7 +18,7 @@ use value::{Values, put_string, quoted};
 /// The format's entry in the list.
 pub(super) const FORMAT: Format = Format {
     name: "csv",
-    about: "comma-separated values with a header (RFC 4180); values are strings unless --types or --null says otherwise",
+    about: "comma-separated values with a header line (RFC 4180); strings, unless --types or --null says otherwise",
     open: |window| open(window, b','),
 };
 

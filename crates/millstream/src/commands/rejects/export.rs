@@ -3,8 +3,8 @@
 use crate::failure::Failure;
 use crate::target::Database;
 use millstream_engine::limits::REJECT_LINE_BYTES_MAX;
-use millstream_engine::source::RejectLine;
-use millstream_engine::store::rejects::{self, RejectFilter};
+use millstream_store::RejectLine;
+use millstream_store::rejects::{self, RejectFilter};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::path::Path;

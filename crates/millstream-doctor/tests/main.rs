@@ -1,0 +1,3 @@
+//! Tests of the doctor against real servers.
+
+mod index;

@@ -1,0 +1,220 @@
+//! The life of a load: opened or resumed under locks, and closed with its receipt.
+
+use crate::error::{CRASHED, Error, TRUNCATED};
+use millstream_failpoint as failpoint;
+use millstream_model::limits::SLOTS;
+use millstream_model::{Counters, Position, Prefix, Receipt};
+use millstream_store::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
+use millstream_store::load::{self, Identity, Progress, Unfinished};
+use millstream_store::recorded_mode::adds_up;
+use millstream_store::{
+    Added, NamedVersion, Schema, added, discard_unread, refuse_appended, refuse_frozen, refuse_unguarded, unlogged,
+};
+use tokio::time::Instant;
+use tokio_postgres::Client;
+
+/// A load that this run owns.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnedLoad {
+    /// The load's number.
+    pub(crate) load_id: i64,
+    /// The number of this run.
+    pub(crate) run: i32,
+    /// Position per slot below which earlier runs have committed everything.
+    pub(crate) floors: Box<[Position; SLOTS]>,
+    /// Source and beginning of it that earlier runs have read.
+    pub(crate) prefix: Option<(u32, Prefix)>,
+    /// Counts of earlier runs.
+    pub(crate) before: Counters,
+    /// Bytes of rejects that earlier runs stored.
+    pub(crate) reject_bytes_before: u64,
+    /// Whether earlier runs exist and what they did still counts.
+    pub(crate) resumed: bool,
+    /// Documents of earlier runs that went when a crash of the server emptied the collection.
+    pub(crate) emptied: Option<u64>,
+    /// An unfinished load of these sources whose table was dropped and made anew since.
+    pub(crate) orphan: Option<i64>,
+}
+
+/// What opening a load comes to.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// The load is this run's.
+    Owned(Box<OwnedLoad>),
+    /// It is finished and must not run again by mistake.
+    Finished(Box<Added>),
+}
+
+/// Opens a load: resumes an unfinished one of the same identity when `resume` is set, else begins a new one. A run that
+/// follows one that broke off names its load in `resumed_load`, and no other is begun for it. The connection then holds
+/// the load's advisory lock. `version` is the type by which versions are to be compared, where it was asked for.
+///
+/// # Errors
+/// `LoadRunning` when another process runs a load of one of the sources, [`Error::LoadChanged`] when an unfinished load
+/// of one of them is another, `AddedUp` when a finished one is whose documents would count twice, `Fenced` when the load
+/// that this is to resume is another process's.
+pub(crate) async fn open(
+    client: &mut Client,
+    schema: &Schema,
+    identity: &Identity,
+    version: Option<&NamedVersion>,
+    lanes: u16,
+    resume: bool,
+    resumed_load: Option<i64>,
+) -> Result<Opened, Error> {
+    let deadline = Instant::now() + LOAD_LOCK_WAIT;
+    let unfinished = loop {
+        // One at a time, so that the same load started twice in one moment is one load. An error ends
+        // the session and with it the lock.
+        load::hold_openings(client).await?;
+        match claim(client, schema, identity, resume, resumed_load).await {
+            // Perhaps its client was just killed, and the server has yet to notice.
+            Err(Error::Store(millstream_store::Error::LoadRunning { .. })) if Instant::now() < deadline => {
+                load::unlock_openings(client).await?;
+                tokio::time::sleep(LOAD_LOCK_POLL).await;
+            }
+            unfinished => break unfinished?,
+        }
+    };
+    load::require_table(client, identity).await?;
+    let resumed = unfinished.as_ref().map(|unfinished| unfinished.load_id);
+    refuse_unguarded(client, schema, identity, resumed).await?;
+    if identity.unlogged {
+        refuse_frozen(client, identity.table_oid, &identity.collection).await?;
+    }
+    let orphan = load::find_orphaned(client, schema, identity).await?;
+    // Not sooner: an earlier run may have ended while we waited for it.
+    let known = unfinished.as_ref().map(|unfinished| (unfinished.load_id, unfinished.sources.len()));
+    let added = if resume { added(client, schema, identity, known).await? } else { None };
+    if let Some(added) = added {
+        load::unlock_openings(client).await?;
+        return Ok(Opened::Finished(Box::new(added)));
+    }
+    if let Some(version) = version {
+        version.settle(client, schema, identity.table_oid).await?;
+    }
+    let resumed = unfinished.is_some();
+    let load_id = match unfinished {
+        Some(unfinished) => unfinished.load_id,
+        None => load::insert(client, schema, identity, lanes).await?,
+    };
+    let order = load::next_order(client, schema).await?;
+    load::unlock_openings(client).await?;
+    failpoint::hit("load-recorded").await?;
+    let transaction = client.transaction().await?;
+    load::terminate_backends(&transaction, schema, load_id).await?;
+    let unlogged = identity.unlogged;
+    let emptied = if resumed { unlogged::emptied(&transaction, schema, load_id, unlogged).await? } else { None };
+    if emptied.is_some() {
+        unlogged::void(&transaction, schema, load_id, unlogged::CRASHED).await?;
+    }
+    if unlogged {
+        unlogged::remember(&transaction, schema, load_id).await?;
+    }
+    load::settle(&transaction, schema, load_id).await?;
+    let run = load::begin_run(&transaction, schema, load_id, identity, order, lanes, resumed).await?;
+    let Progress { floors, prefix, counters, reject_bytes } = load::progress(&transaction, schema, load_id).await?;
+    failpoint::hit("run-begun").await?;
+    transaction.commit().await?;
+    let resumed = resumed && emptied.is_none() && counters.read > 0;
+    Ok(Opened::Owned(Box::new(OwnedLoad {
+        load_id,
+        run,
+        floors,
+        prefix,
+        before: counters,
+        reject_bytes_before: reject_bytes,
+        resumed,
+        emptied,
+        orphan,
+    })))
+}
+
+/// Locks the unfinished load that this run resumes, if there is one, where this run may begin.
+async fn claim(
+    client: &mut Client,
+    schema: &Schema,
+    identity: &Identity,
+    resume: bool,
+    resumed_load: Option<i64>,
+) -> Result<Option<Unfinished>, Error> {
+    let unfinished = lock_unfinished(client, schema, identity, resume).await?;
+    let claimed = unfinished.as_ref().map(|unfinished| unfinished.load_id);
+    if let Some(load_id) = resumed_load
+        && claimed != Some(load_id)
+    {
+        return Err(Error::fenced(load_id));
+    }
+    if !identity.appends
+        && let Err(error) = refuse_appended(client, schema, identity.table_oid, &identity.collection).await
+    {
+        if let Some(load_id) = claimed {
+            load::unlock(client, schema, load_id).await?;
+        }
+        return Err(error.into());
+    }
+    Ok(unfinished)
+}
+
+/// Locks the unfinished load that this run resumes, if there is one.
+async fn lock_unfinished(
+    client: &mut Client,
+    schema: &Schema,
+    identity: &Identity,
+    resume: bool,
+) -> Result<Option<Unfinished>, Error> {
+    while let Some(unfinished) = load::find_unfinished(client, schema, identity).await? {
+        let load_id = unfinished.load_id;
+        load::lock(&*client, schema, load_id).await?;
+        if !resume {
+            load::unlock(client, schema, load_id).await?;
+            return Ok(None);
+        }
+        let Some(difference) = unfinished.difference else { return Ok(Some(unfinished)) };
+        // One that was killed before it had read anything does not matter.
+        if !discard_unread(client, schema, load_id).await? {
+            let adds_up = adds_up(&unfinished.mode) && adds_up(&identity.mode);
+            return Err(Error::LoadChanged { load_id, difference, adds_up });
+        }
+        load::unlock(client, schema, load_id).await?;
+    }
+    Ok(None)
+}
+
+/// Ends a run: settles the lanes and writes the state and the receipt. `reason` says why an
+/// unfinished load stopped, `truncated` how many documents a TRUNCATE has taken from it.
+///
+/// # Errors
+/// `Fenced` when another run has the load, [`Error::Emptied`] when its documents are gone.
+pub(crate) async fn close(
+    client: &mut Client,
+    schema: &Schema,
+    owned: &OwnedLoad,
+    reason: Option<&str>,
+    truncated: Option<u64>,
+    receipt: impl FnOnce(Counters) -> Receipt,
+) -> Result<Receipt, Error> {
+    let load_id = owned.load_id;
+    let transaction = client.transaction().await?;
+    load::lock_row(&transaction, schema, load_id, owned.run).await?;
+    if let Some(documents) = truncated {
+        unlogged::void(&transaction, schema, load_id, "the table was emptied").await?;
+        transaction.commit().await?;
+        return Err(Error::Emptied { documents, by: TRUNCATED });
+    }
+    if let Some(documents) = unlogged::emptied(&transaction, schema, load_id, false).await? {
+        unlogged::void(&transaction, schema, load_id, unlogged::CRASHED).await?;
+        transaction.commit().await?;
+        return Err(Error::Emptied { documents, by: CRASHED });
+    }
+    load::settle(&transaction, schema, load_id).await?;
+    let receipt = receipt(load::counters(&transaction, schema, load_id).await?);
+    let state = if receipt.finished { "finished" } else { "stopped" };
+    let json = serde_json::to_string(&receipt)
+        .map_err(|_| millstream_store::Error::Ledger("a receipt cannot be written as JSON"))?;
+    load::record_end(&transaction, schema, load_id, state, reason, Some(&json)).await?;
+    failpoint::hit("run-settled").await?;
+    transaction.commit().await?;
+    failpoint::hit("run-closed").await?;
+    Ok(receipt)
+}

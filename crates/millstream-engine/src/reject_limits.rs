@@ -1,0 +1,43 @@
+//! When a load has rejected too much.
+
+use crate::observe::Tally;
+
+/// Limits under which an engine stops taking documents; 0 documents stop it before the first.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RejectLimits {
+    /// Rejected documents, those of earlier runs included.
+    pub(crate) documents_max: u64,
+    /// Bytes kept of them.
+    pub(crate) bytes_max: u64,
+    /// What earlier runs of the load rejected.
+    pub(crate) documents_before: u64,
+    pub(crate) bytes_before: u64,
+}
+
+impl RejectLimits {
+    /// Whether the first bad document ends the load, before anything of its batch is written.
+    pub(crate) fn none(&self) -> bool {
+        self.documents_max == 0
+    }
+
+    pub(crate) fn reached(&self, tally: &Tally) -> bool {
+        !self.none() && self.documents_before + tally.rejects() >= self.documents_max
+            || self.bytes_before + tally.reject_bytes() >= self.bytes_max
+    }
+
+    /// Documents and bytes that may still be rejected.
+    pub(crate) fn left(&self, tally: &Tally) -> (u64, u64) {
+        (
+            self.documents_max.saturating_sub(self.documents_before + tally.rejects()),
+            self.bytes_max.saturating_sub(self.bytes_before + tally.reject_bytes()),
+        )
+    }
+
+    /// Whether the server's refusals alone reach a limit. They are slow to find, so a lane then
+    /// leaves what it has not yet written to the next run.
+    pub(crate) fn refused_too_many(&self, tally: &Tally) -> bool {
+        let (documents, bytes) = tally.refusals();
+        documents > 0
+            && (self.documents_before + documents >= self.documents_max || self.bytes_before + bytes >= self.bytes_max)
+    }
+}

@@ -1,0 +1,38 @@
+//! What the server refused of a batch.
+
+use super::Target;
+use crate::batch::{Batch, Group, kept_bytes};
+use crate::error::Error;
+use crate::limits::REFUSAL_BYTES_MAX;
+use crate::merge::Written;
+use millstream_model::{Fault, Reason};
+use millstream_store::RejectedDocument;
+
+/// What became of a refused batch.
+#[derive(Debug, Default)]
+pub(super) struct Refused {
+    /// The account of what is stored.
+    pub(super) written: Written,
+    /// What is not.
+    pub(super) rejects: Vec<RejectedDocument>,
+}
+
+/// A document that the server refuses on its own.
+pub(super) fn reject(target: &Target, batch: &Batch, single: &Group, refusal: &Error) -> RejectedDocument {
+    let check = refusal.broken_check().and_then(|name| target.checks.iter().find(|check| check.name == name));
+    let (reason, mut detail) = match check {
+        Some(check) => (Reason::BreaksCheck, check.to_string()),
+        None => (Reason::RefusedByServer, refusal.to_string()),
+    };
+    detail.truncate(detail.floor_char_boundary(REFUSAL_BYTES_MAX));
+    detail.shrink_to_fit();
+    let (part, row) = batch.members(single).next().expect("it holds one document");
+    let start = row.doc_start as usize;
+    RejectedDocument {
+        position: part.position(row),
+        line: row.line,
+        fault: Fault::new(reason, detail),
+        bytes: kept_bytes(part.bytes.slice(start..start + row.doc_len as usize)),
+        whole_bytes: u64::from(row.doc_len),
+    }
+}

@@ -1,0 +1,85 @@
+//! How segments of a collection are made and cut.
+
+use crate::collection::{Collection, key_columns};
+use crate::error::Error;
+use crate::limits::HELD_SEGMENT_BATCHES;
+use crate::request::LoadRequest;
+use millstream_model::{CollectionName, KeyType};
+use millstream_pg::quote_identifier;
+use millstream_store::{Schema, segments};
+
+/// How segments of a collection are made and cut.
+#[derive(Debug)]
+pub(crate) struct SegmentPlan {
+    pub(super) schema: Schema,
+    pub(super) collection: CollectionName,
+    pub(super) table_oid: u32,
+    pub(super) key_types: Vec<KeyType>,
+    pub(super) key_list: String,
+    pub(super) columns: String,
+    pub(super) unlogged: bool,
+    pub(super) rows_max: usize,
+    pub(super) bytes_max: usize,
+    /// Share of the memory budget that a segment may hold, in bytes; `None` where the source can be read again and
+    /// nothing is held.
+    pub(super) held_bytes_max: Option<usize>,
+}
+
+impl SegmentPlan {
+    /// `lz4` says whether the server compresses by it; `held` is how many bytes of documents a segment may have where
+    /// they have to stay in memory until it is committed.
+    pub(crate) fn new(
+        request: &LoadRequest,
+        collection: &Collection,
+        schema: Schema,
+        lz4: bool,
+        held: Option<usize>,
+    ) -> Self {
+        let names: Vec<String> = collection.key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
+        let compression = if lz4 { " compression lz4" } else { "" };
+        Self {
+            schema,
+            collection: request.collection.clone(),
+            table_oid: collection.table_oid,
+            key_types: collection.key.types(),
+            key_list: names.join(", "),
+            columns: format!("{}, doc text{compression}", key_columns(&collection.key).join(", ")),
+            unlogged: request.durability.unlogged,
+            rows_max: request.segment_rows_max,
+            bytes_max: held.unwrap_or(usize::MAX).min(request.segment_bytes),
+            held_bytes_max: held.map(|bytes| HELD_SEGMENT_BATCHES * bytes),
+        }
+    }
+
+    /// Whether documents stay in memory until their segment is committed.
+    pub(super) fn holds(&self) -> bool {
+        self.held_bytes_max.is_some()
+    }
+
+    /// A table of our own needs no cleaning: it is written once, frozen, and dropped. Documents stay the text that they
+    /// are, for parsing would be most of the server's work: the decoder has checked what jsonb takes, and compaction
+    /// parses the newest of each key. Who may read the collection's may read what waits for it.
+    pub(super) fn create(&self, segment_id: i64, readers: Option<&str>) -> String {
+        let kind = if self.unlogged { "unlogged table" } else { "table" };
+        let table = segments::table(&self.schema, segment_id);
+        let granted = readers.map(|readers| format!("; grant select on {table} to {readers}"));
+        format!(
+            "create {kind} {table} ({}) with (autovacuum_enabled = off, toast.autovacuum_enabled = off){}",
+            self.columns,
+            granted.unwrap_or_default()
+        )
+    }
+
+    pub(super) fn dropped(&self) -> Error {
+        Error::Collection {
+            collection: self.collection.clone(),
+            problem: "its table was dropped while documents were appended to it".into(),
+            hint: "load everything again, into a table of its own".into(),
+        }
+    }
+
+    pub(super) fn copy(&self, segment_id: i64) -> String {
+        let table = segments::table(&self.schema, segment_id);
+        format!("copy {table} ({}, doc) from stdin (format binary, freeze)", self.key_list)
+    }
+}

@@ -1,0 +1,147 @@
+//! What an armed point does.
+
+use crate::points;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+fn known(point: &str) -> Option<&'static str> {
+    points::all().find(|known| *known == point)
+}
+
+const VARIABLE: &str = "MILLSTREAM_FAILPOINTS";
+/// Time between two looks at the file that a point waits for.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Action {
+    Kill,
+    Wait(PathBuf),
+    Error,
+}
+
+#[derive(Debug)]
+struct Armed {
+    point: &'static str,
+    action: Action,
+    /// Passes left until the action happens.
+    left: AtomicU32,
+}
+
+/// The error of a point whose action is `error`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failed(pub &'static str);
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "failpoint {}", self.0)
+    }
+}
+
+static ARMED: LazyLock<Vec<Armed>> = LazyLock::new(|| {
+    let text = std::env::var(VARIABLE).unwrap_or_default();
+    parse(&text).unwrap_or_else(|problem| panic!("{VARIABLE}: {problem}"))
+});
+
+/// Passes a point in a task.
+///
+/// # Errors
+/// [`Failed`] if the action is `error`.
+///
+/// # Panics
+/// If the point is in no list, or the environment variable cannot be read.
+pub async fn hit(point: &'static str) -> Result<(), Failed> {
+    match due(point) {
+        None => {}
+        Some(Action::Kill) => kill(),
+        Some(Action::Error) => return Err(Failed(point)),
+        Some(Action::Wait(file)) => {
+            announce(file);
+            while file.exists() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Passes a point on a thread of its own, where a test can kill or hold the program, but not fail it.
+///
+/// # Panics
+/// If the action is `error`, or the point is in no list.
+pub fn hit_on_thread(point: &'static str) {
+    match due(point) {
+        None => {}
+        Some(Action::Kill) => kill(),
+        Some(Action::Error) => panic!("{point} is passed on a thread, which cannot fail there"),
+        Some(Action::Wait(file)) => {
+            announce(file);
+            while file.exists() {
+                std::thread::sleep(LOOK_EVERY);
+            }
+        }
+    }
+}
+
+fn due(point: &str) -> Option<&'static Action> {
+    assert!(known(point).is_some(), "{point} is in no list");
+    let armed = ARMED.iter().find(|armed| armed.point == point)?;
+    let last = armed.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+    (last == Ok(1)).then_some(&armed.action)
+}
+
+fn announce(file: &std::path::Path) {
+    std::fs::write(file, "").unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+}
+
+fn kill() -> ! {
+    let own = rustix::process::getpid();
+    rustix::process::kill_process(own, rustix::process::Signal::KILL).expect("a process may kill itself");
+    loop {
+        std::thread::park();
+    }
+}
+
+fn parse(text: &str) -> Result<Vec<Armed>, String> {
+    text.split(';').filter(|part| !part.is_empty()).map(parse_one).collect()
+}
+
+fn parse_one(text: &str) -> Result<Armed, String> {
+    let (name, rest) = text.split_once('=').ok_or(format!("\"{text}\" is not POINT=ACTION"))?;
+    let point = known(name).ok_or(format!("there is no point {name}"))?;
+    let (action, count) = rest.split_once('@').unwrap_or((rest, "1"));
+    let action = match action.split_once(':') {
+        None if action == "kill" => Action::Kill,
+        None if action == "error" => Action::Error,
+        Some(("wait", file)) => Action::Wait(file.into()),
+        _ => return Err(format!("there is no action {action}")),
+    };
+    let left = count.parse().ok().filter(|n| *n > 0).ok_or(format!("\"{count}\" is not a count"))?;
+    Ok(Armed { point, action, left: AtomicU32::new(left) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_have_names_of_their_own() {
+        let names: std::collections::BTreeSet<_> = points::all().collect();
+        assert_eq!(names.len(), points::all().count());
+    }
+
+    #[test]
+    fn a_list_of_points_is_read_and_a_wrong_one_is_named() {
+        let armed = parse("commit-sent=kill@3;chunk-read=wait:/tmp/x;batch-written=error").unwrap();
+        let told: Vec<_> = armed.iter().map(|a| (a.point, a.action.clone(), a.left.load(Relaxed))).collect();
+        let wait = Action::Wait("/tmp/x".into());
+        assert_eq!(
+            told,
+            [("commit-sent", Action::Kill, 3), ("chunk-read", wait, 1), ("batch-written", Action::Error, 1)]
+        );
+        for wrong in ["kill", "nowhere=kill", "chunk-read=stop", "chunk-read=kill@0", "chunk-read=kill@x"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

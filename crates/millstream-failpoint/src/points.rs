@@ -1,0 +1,61 @@
+//! The points, by the job that passes them.
+
+/// The points of a load, in the order in which it passes them.
+pub const LOAD: &[&str] = &[
+    "load-recorded",
+    "run-begun",
+    "lane-attached",
+    "chunk-read",
+    "chunk-submitted",
+    "chunk-decoded",
+    "batch-collected",
+    "batch-written",
+    "batch-advancing",
+    "commit-sent",
+    "batch-committed",
+    "batch-replayed",
+    "lane-reattached",
+    "lanes-ended",
+    "run-settled",
+    "run-closed",
+];
+
+/// The points of publishing and refreshing, in order. Which of them a refresh passes depends on its way.
+pub const REFRESH: &[&str] = &[
+    "model-made",
+    "model-published",
+    "refresh-locked",
+    "stale-unseen",
+    "stale-locked",
+    "stale-cleared",
+    "snapshot-exported",
+    "range-built",
+    "rows-built",
+    "indexes-built",
+    "changes-staged",
+    "changes-applied",
+    "refresh-committing",
+    "refresh-committed",
+    "changes-forgotten",
+    "refresh-tidied",
+];
+
+/// The points that only a load in the log layout passes, in order.
+pub const SEGMENT: &[&str] =
+    &["segment-opened", "segment-filled", "segment-advancing", "segment-commit-sent", "segment-committed"];
+
+/// The points of a compaction, in order.
+pub const COMPACTION: &[&str] = &[
+    "compaction-listed",
+    "compaction-begun",
+    "range-merged",
+    "range-committed",
+    "segments-dropping",
+    "segments-dropped",
+];
+
+/// Every point.
+#[cfg(feature = "armed")]
+pub(crate) fn all() -> impl Iterator<Item = &'static str> {
+    [LOAD, SEGMENT, COMPACTION, REFRESH].into_iter().flatten().copied()
+}

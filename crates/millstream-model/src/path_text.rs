@@ -1,0 +1,19 @@
+//! The path of a value as it would be typed.
+
+/// Dotted, or a JSON Pointer where a name is odd.
+pub(crate) fn path_text(path: &[String]) -> String {
+    let separating = |s: &str| s.contains(['"', ',', ':', '=']);
+    let odd = |s: &String| s.is_empty() || s.contains(['.', '/', '~']) || separating(s);
+    if !path.iter().any(odd) {
+        return path.join(".");
+    }
+    path.iter()
+        .map(|segment| {
+            let name = segment.replace('~', "~0").replace('/', "~1");
+            match separating(&name) {
+                true => format!("/\"{}\"", name.replace('"', "\"\"")),
+                false => format!("/{name}"),
+            }
+        })
+        .collect()
+}

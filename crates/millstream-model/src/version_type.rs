@@ -1,0 +1,78 @@
+//! The type of a version: the type of a key, less those that only say how a key is spelled or how long it is.
+
+use crate::{KEY_TYPES, KeyType};
+
+/// By which type versions are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VersionType(pub KeyType);
+
+/// Not a type of versions.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is not a type of versions: expected {expected}", expected = VersionType::names())]
+pub struct VersionTypeError(String);
+
+impl VersionType {
+    /// Every type of versions.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let fits = |key_type: &KeyType| !key_type.is_spelled() && !matches!(key_type, KeyType::Varchar(_));
+        KEY_TYPES.iter().copied().filter(fits).map(Self)
+    }
+
+    /// All names with commas.
+    pub fn names() -> String {
+        Self::all().map(|one| one.to_string()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The type of versions of both, where there is one that compares each as its own does.
+    pub fn common(self, other: Self) -> Option<Self> {
+        match (self.0, other.0) {
+            (one, other) if one == other => Some(self),
+            (KeyType::Numeric, KeyType::Bigint) | (KeyType::Bigint, KeyType::Numeric) => Some(Self(KeyType::Numeric)),
+            _ => None,
+        }
+    }
+
+    /// What a version is written like, as the end of a sentence that begins with `expected`.
+    pub fn expectation(self) -> &'static str {
+        self.0.expectation()
+    }
+}
+
+impl Default for VersionType {
+    fn default() -> Self {
+        Self(KeyType::Text)
+    }
+}
+
+impl std::str::FromStr for VersionType {
+    type Err = VersionTypeError;
+
+    /// Takes SQL's names and common short ones, in any case.
+    fn from_str(text: &str) -> Result<Self, VersionTypeError> {
+        let wanted = text.trim().parse().ok().map(Self);
+        wanted.filter(|wanted| Self::all().any(|one| one == *wanted)).ok_or_else(|| VersionTypeError(text.to_owned()))
+    }
+}
+
+impl std::fmt::Display for VersionType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_read_and_written() {
+        for one in VersionType::all() {
+            assert_eq!(one.to_string().to_uppercase().parse(), Ok(one));
+        }
+        assert_eq!(" Decimal".parse(), Ok(VersionType(KeyType::Numeric)));
+        for name in ["float", "varchar", "varchar(3)", "timestamptz:epoch"] {
+            let error = name.parse::<VersionType>().unwrap_err().to_string();
+            assert!(error.contains("expected text, bigint") && error.contains(", numeric"), "{error}");
+        }
+    }
+}

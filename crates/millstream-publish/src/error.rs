@@ -1,0 +1,134 @@
+//! What can go wrong with read models, with its kind and the way out.
+
+use millstream_model::CollectionName;
+use millstream_pg::ErrorKind;
+
+/// Every failure of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The server or the way to it.
+    #[error(transparent)]
+    Postgres(#[from] millstream_pg::Error),
+    /// Our tables do not allow it.
+    #[error(transparent)]
+    Store(millstream_store::Error),
+    /// Segments could not be merged first.
+    #[error(transparent)]
+    Engine(Box<millstream_engine::Error>),
+    /// A request that contradicts itself or a limit.
+    #[error("{problem}")]
+    Request {
+        /// What is wrong.
+        problem: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// A read model that is not there, or not as asked for.
+    #[error("{model} {problem}")]
+    Model {
+        /// Its name.
+        model: CollectionName,
+        /// What is wrong with it, as the end of a sentence.
+        problem: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// A model is being refreshed elsewhere.
+    #[error("{model} is being refreshed by another process")]
+    ModelBusy {
+        /// Its name.
+        model: CollectionName,
+    },
+    /// Models are being made or removed elsewhere, or kept from it.
+    #[error("another process publishes or unpublishes a model, or freezes a collection")]
+    PublishBusy,
+    /// Others do not let go of a collection's tables.
+    #[error("{collection} could not be locked within {seconds} s: others use it")]
+    InUse {
+        /// The collection.
+        collection: CollectionName,
+        /// How long we tried.
+        seconds: u64,
+    },
+    /// A part of the work ended without saying why, which is our bug.
+    #[error("the refresh broke off: {0}")]
+    BrokenOff(&'static str),
+}
+
+impl Error {
+    /// What the failure means for the program.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Postgres(error) => error.kind(),
+            Self::Store(error) => error.kind(),
+            Self::Engine(error) => error.kind(),
+            Self::ModelBusy { .. } | Self::PublishBusy | Self::InUse { .. } => ErrorKind::Busy,
+            Self::BrokenOff(_) => ErrorKind::Bug,
+            Self::Request { .. } | Self::Model { .. } => ErrorKind::Config,
+        }
+    }
+
+    /// The number of the load that it is about, where it names one.
+    pub fn load_id(&self) -> Option<i64> {
+        match self {
+            Self::Store(error) => error.load_id(),
+            Self::Engine(error) => error.load_id(),
+            _ => None,
+        }
+    }
+
+    /// What to do next, where we know it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Postgres(error) => error.hint(),
+            Self::Store(error) => error.hint(),
+            Self::Engine(error) => error.hint(),
+            Self::Model { hint, .. } | Self::Request { hint, .. } => Some(hint.clone()),
+            Self::ModelBusy { .. } | Self::PublishBusy => Some("wait for it, and run the same command again".into()),
+            Self::InUse { .. } => {
+                Some("end the transactions that have it open (see pg_stat_activity), or wait for them".into())
+            }
+            Self::BrokenOff(_) => None,
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for Error {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Postgres(error.into())
+    }
+}
+
+impl From<millstream_store::Error> for Error {
+    /// Errors that both crates have become this crate's, so that there is one to look for.
+    fn from(error: millstream_store::Error) -> Self {
+        use millstream_store::Error as Store;
+        match error {
+            Store::Postgres(error) => Self::Postgres(error),
+            Store::Request { problem, hint } => Self::Request { problem, hint },
+            Store::Model { model, problem, hint } => Self::Model { model, problem, hint },
+            other => Self::Store(other),
+        }
+    }
+}
+
+impl From<millstream_engine::Error> for Error {
+    /// As for the errors of our tables.
+    fn from(error: millstream_engine::Error) -> Self {
+        use millstream_engine::Error as Engine;
+        match error {
+            Engine::Postgres(error) => Self::Postgres(error),
+            Engine::Store(error) => error.into(),
+            Engine::Request { problem, hint } => Self::Request { problem, hint },
+            Engine::InUse { collection, seconds } => Self::InUse { collection, seconds },
+            other => Self::Engine(Box::new(other)),
+        }
+    }
+}
+
+impl From<millstream_failpoint::Failed> for Error {
+    fn from(failed: millstream_failpoint::Failed) -> Self {
+        Self::Store(failed.into())
+    }
+}

@@ -1,0 +1,51 @@
+//! The collection that a model is derived from.
+
+use crate::definition::Derivation;
+use crate::error::Error;
+use crate::record::Listened;
+use crate::storage::Storage;
+use millstream_model::CollectionName;
+use millstream_pg::quote_qualified;
+use millstream_store::collections::Collection;
+use millstream_store::{Definition, Schema, collections};
+use tokio_postgres::{Client, GenericClient};
+
+pub(crate) async fn collection(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Collection, Error> {
+    let found = collections::find(client, schema, name).await?.filter(|collection| collection.present);
+    found.ok_or_else(|| Error::Request {
+        problem: format!("there is no collection {name}"),
+        hint: "see `millstream collections`".into(),
+    })
+}
+
+pub(crate) fn listened<'a>(schema: &'a Schema, collection: &'a Collection, unlogged: bool) -> Listened<'a> {
+    let table = quote_qualified(&collection.name.schema, &collection.name.table);
+    Listened { schema, table_oid: collection.table_oid, table, key: &collection.key, unlogged }
+}
+
+pub(crate) fn derivation(
+    collection: &Collection,
+    definition: &Definition,
+    version_num: i32,
+    storage: &Storage<'_>,
+) -> Derivation {
+    let table = quote_qualified(&collection.name.schema, &collection.name.table);
+    Derivation::new(table, &collection.key, definition, version_num, |type_name| storage.caster(type_name))
+}
+
+pub(crate) async fn is_unlogged(client: &impl GenericClient, table_oid: u32) -> Result<bool, Error> {
+    let sql = "select relpersistence = 'u' from pg_catalog.pg_class where oid = $1";
+    Ok(client.query_one(sql, &[&table_oid]).await?.get(0))
+}
+
+/// What is done to a partition or an inheriting table through its parent fires no triggers of it.
+pub(crate) async fn refuse_descendant(client: &impl GenericClient, collection: &Collection) -> Result<(), Error> {
+    let sql = "select exists (select from pg_catalog.pg_inherits where $1 in (inhrelid, inhparent))";
+    if !client.query_one(sql, &[&collection.table_oid]).await?.get::<_, bool>(0) {
+        return Ok(());
+    }
+    Err(Error::Request {
+        problem: format!("{} is a partition, or inherits: what changes it cannot all be seen", collection.name),
+        hint: "publish a table that stands alone".into(),
+    })
+}

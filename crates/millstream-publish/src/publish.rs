@@ -1,0 +1,181 @@
+//! Makes, changes and removes a model.
+
+use crate::definition::Derivation;
+use crate::error::Error;
+use crate::limits::PUBLISH_LOCK_WAIT;
+use crate::model::{find, found_again};
+use crate::origin::{collection, derivation, is_unlogged, listened, refuse_descendant};
+use crate::record::Listened;
+use crate::request::{PublishRequest, Published};
+use crate::storage::Storage;
+use crate::{lock, materialized, republish};
+use millstream_failpoint as failpoint;
+use millstream_model::CollectionName;
+use millstream_pg::{Connection, ErrorKind, quote_qualified};
+use millstream_store::models;
+use millstream_store::{Column, Definition, Schema};
+use tokio_postgres::GenericClient;
+
+/// Makes a model, empty, and turns the collection's change record on; or changes what one that is there is made of.
+/// A new model is shown from its first refresh on, other rows and columns from the next one on.
+///
+/// # Errors
+/// [`Error::Request`] when the definition is refused, [`Error::Model`] when the name is taken, or the model is another
+/// role's or would lose a column, [`Error::PublishBusy`] when others publish.
+pub async fn publish(
+    connection: &mut Connection,
+    schema: &Schema,
+    request: &PublishRequest,
+) -> Result<Published, Error> {
+    if request.model.schema == schema.name() {
+        return Err(Error::Model {
+            model: request.model.clone(),
+            problem: "would be in the schema of Millstream's own tables".into(),
+            hint: format!("choose a name in another schema, as in --as public.{}", request.model.table),
+        });
+    }
+    schema.ensure(&mut connection.client).await?;
+    let version_num = connection.server.version_num;
+    let collection = collection(&connection.client, schema, &request.collection).await?;
+    if let Some(model) = models::find(&connection.client, schema, &request.model).await? {
+        model.require_own()?;
+        lock::lock_for_session(&connection.client, &model).await?;
+        republish::drop_leftovers(&connection.client, schema, &model).await?;
+    }
+    let transaction = connection.client.transaction().await?;
+    lock::lock_publishing(&transaction).await?;
+    if let Some(model) = models::find(&transaction, schema, &request.model).await? {
+        model.require_own()?;
+        if model.table_oid != collection.table_oid {
+            return Err(taken(request, "is a model of another collection"));
+        }
+        lock::lock_for_transaction(&transaction, &model).await?;
+        // A refresh that was waited for may have made it what was wanted, or shown it for the first time.
+        let model = found_again(&transaction, schema, &model).await?;
+        if model.shows.is_some() {
+            check_types(&transaction, &request.definition).await?;
+            let subject = (&model, &collection);
+            let published = republish::republish(&transaction, schema, subject, request, version_num).await?;
+            lock::lock_for_session(&transaction, &model).await?;
+            transaction.commit().await?;
+            let left = republish::drop_leftovers(&connection.client, schema, &model).await?;
+            return Ok(match published {
+                Published::Reindexed { made, dropped, .. } => Published::Reindexed { made, dropped, in_use: left },
+                other => other,
+            });
+        }
+        // An earlier attempt came no further.
+        if republish::keeps(&model, &request.definition)? {
+            transaction.commit().await?;
+            return Ok(Published::Made);
+        }
+        let storage = Storage { schema, model_id: model.model_id, unlogged: false };
+        storage.drop(&transaction, &model).await?;
+        models::forget(&transaction, schema, model.model_id).await?;
+    }
+    let exists = "select pg_catalog.to_regclass($1) is not null";
+    let view = quote_qualified(&request.model.schema, &request.model.table);
+    if transaction.query_one(exists, &[&view]).await?.get(0) {
+        return Err(Error::Model {
+            model: request.model.clone(),
+            problem: "is something else, which no model has made".into(),
+            hint: "choose another name with --as".into(),
+        });
+    }
+    check_types(&transaction, &request.definition).await?;
+    refuse_descendant(&transaction, &collection).await?;
+    let unlogged = is_unlogged(&transaction, collection.table_oid).await?;
+    let definition = &request.definition;
+    let model_id = models::insert(&transaction, schema, &request.model, collection.table_oid, definition).await?;
+    let storage = Storage { schema, model_id, unlogged };
+    storage.make_casters(&transaction, definition, version_num).await?;
+    let derivation = derivation(&collection, definition, version_num, &storage);
+    let listened = listened(schema, &collection, unlogged);
+    let indexes = make(&transaction, &storage, &derivation, request, &listened).await?;
+    models::redefine(&transaction, schema, model_id, &Definition { indexes, ..definition.clone() }).await?;
+    failpoint::hit("model-made").await?;
+    transaction.commit().await?;
+    failpoint::hit("model-published").await?;
+    Ok(Published::Made)
+}
+
+/// What a new model needs before its first refresh; returns the clause that each index is made by. The view comes with
+/// the first rows, but what is wrong with it shows before they are built.
+async fn make(
+    client: &impl GenericClient,
+    storage: &Storage<'_>,
+    derivation: &Derivation,
+    request: &PublishRequest,
+    listened: &Listened<'_>,
+) -> Result<Vec<String>, Error> {
+    let (name, definition) = (&request.model, &request.definition);
+    let indexes;
+    if definition.materialized {
+        storage.make_mark(client).await?;
+        client.batch_execute("savepoint view").await?;
+        indexes = materialized::try_definition(client, storage, derivation, name, &definition.indexes).await?;
+        client.batch_execute("rollback to view; release view").await?;
+    } else {
+        indexes = storage.make(client, derivation, &definition.indexes).await?;
+        client.batch_execute("savepoint view").await?;
+        storage.make_view(client, name).await?;
+        client.batch_execute("rollback to view; release view").await?;
+        listened.turn_on(client).await?;
+    }
+    Ok(indexes)
+}
+
+/// Removes a model, and the change record when it was the collection's last. Returns the role that alone can remove
+/// the record, where that is another: it is kept then.
+///
+/// # Errors
+/// [`Error::Model`] when there is none; the server's when something depends on its view.
+pub async fn unpublish(
+    connection: &mut Connection,
+    schema: &Schema,
+    name: &CollectionName,
+) -> Result<Option<String>, Error> {
+    let model = find(&connection.client, schema, name).await?;
+    let transaction = connection.client.transaction().await?;
+    lock::lock_publishing(&transaction).await?;
+    lock::lock_for_transaction(&transaction, &model).await?;
+    // A refresh that was waited for may have made its view.
+    let model = found_again(&transaction, schema, &model).await?;
+    transaction.batch_execute(&format!("set local lock_timeout = {}", PUBLISH_LOCK_WAIT.as_millis())).await?;
+    Storage { schema, model_id: model.model_id, unlogged: false }.drop(&transaction, &model).await?;
+    models::forget(&transaction, schema, model.model_id).await?;
+    let others = models::list(&transaction, schema).await?;
+    let mut kept_by = None;
+    if !others.iter().any(|other| other.table_oid == model.table_oid && !other.definition.materialized) {
+        let listened = Listened { schema, table_oid: model.table_oid, table: String::new(), key: &[], unlogged: false };
+        transaction.batch_execute("savepoint record").await?;
+        if let Err(error) = listened.turn_off(&transaction).await {
+            transaction.batch_execute("rollback to record").await?;
+            let owner = listened.other_owner(&transaction).await?;
+            kept_by = Some(owner.filter(|_| error.kind() == ErrorKind::Rights).ok_or(error)?);
+        }
+    }
+    transaction.commit().await?;
+    Ok(kept_by)
+}
+
+async fn check_types(client: &impl GenericClient, definition: &Definition) -> Result<(), Error> {
+    for Column { name, type_name, .. } in &definition.columns {
+        let known = client.query_one("select pg_catalog.to_regtype($1) is not null", &[type_name]).await;
+        if !known.is_ok_and(|row| row.get(0)) {
+            return Err(Error::Request {
+                problem: format!("column {name}: there is no type {type_name}"),
+                hint: "name a type of the database, as in price:numeric=price".into(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn taken(request: &PublishRequest, what: &str) -> Error {
+    Error::Model {
+        model: request.model.clone(),
+        problem: what.into(),
+        hint: format!("choose another name, or remove it: millstream unpublish {}", request.model),
+    }
+}

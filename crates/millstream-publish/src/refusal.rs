@@ -1,0 +1,21 @@
+//! What it means that the server refuses a definition.
+
+use crate::error::Error;
+
+/// A definition that the server does not take is a wrong request.
+pub(crate) fn refused(what: &str, error: tokio_postgres::Error) -> Error {
+    let Some(told) = error.as_db_error() else { return error.into() };
+    let code = told.code().code();
+    // A right that is missing is in a class with what is written wrong.
+    if code == "42501" {
+        return error.into();
+    }
+    // Classes: syntax error or access rule, feature not supported, data exception, invalid name.
+    if ["42", "0A", "22", "3F"].iter().any(|class| code.starts_with(class)) {
+        return Error::Request {
+            problem: format!("the server refuses {what}: {}", told.message()),
+            hint: "key columns, --column names and doc can be used; see millstream publish --help".into(),
+        };
+    }
+    error.into()
+}

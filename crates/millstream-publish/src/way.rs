@@ -1,0 +1,60 @@
+//! A way to bring a model up to date, and what it is given.
+
+use crate::definition::Derivation;
+use crate::error::Error;
+use crate::record::Listened;
+use crate::storage::Storage;
+use crate::uncast::Uncast;
+use futures_util::future::BoxFuture;
+use millstream_engine::limits::REFRESH_SETTINGS;
+use millstream_pg::{ConnInfo, SessionSettings};
+use millstream_store::models::Model;
+use tokio_postgres::Client;
+
+/// A way to bring a model up to date.
+pub(crate) struct Way {
+    pub(crate) name: &'static str,
+    pub(crate) apply: for<'a> fn(&'a Refresh<'a>) -> Working<'a>,
+}
+
+pub(crate) type Working<'a> = BoxFuture<'a, Result<Applied, Error>>;
+
+/// One model being refreshed, in the transaction of the coordinator.
+pub(crate) struct Refresh<'a> {
+    pub(crate) db: &'a ConnInfo,
+    /// In a repeatable-read transaction, whose snapshot the model will show.
+    pub(crate) coordinator: &'a Client,
+    /// Under which others can use that snapshot.
+    pub(crate) snapshot: &'a str,
+    pub(crate) model: &'a Model,
+    pub(crate) derivation: &'a Derivation,
+    pub(crate) storage: &'a Storage<'a>,
+    pub(crate) listened: &'a Listened<'a>,
+    /// Connections that build.
+    pub(crate) workers: usize,
+}
+
+impl Refresh<'_> {
+    /// Blocks of the collection's table.
+    pub(crate) async fn blocks(&self) -> Result<u64, Error> {
+        let sql = "select pg_catalog.pg_relation_size($1::pg_catalog.oid::pg_catalog.regclass) \
+                   / pg_catalog.current_setting('block_size')::bigint";
+        let blocks: i64 = self.coordinator.query_one(sql, &[&self.model.table_oid]).await?.get(0);
+        Ok(u64::try_from(blocks).unwrap_or(0))
+    }
+}
+
+/// What a way did.
+pub(crate) struct Applied {
+    /// The generation to be shown.
+    pub(crate) generation: i16,
+    /// Rows written and deleted.
+    pub(crate) rows: u64,
+    /// Values among them that are none of their column's type; to be looked for where they are many.
+    pub(crate) uncast: Vec<Uncast>,
+}
+
+/// A session that refreshes: it may wait inside its transaction for a build, and ends soon after its client.
+pub(crate) fn refresh_session(name: &str) -> SessionSettings {
+    REFRESH_SETTINGS.iter().fold(SessionSettings::named(name), |session, (name, value)| session.with(name, value))
+}

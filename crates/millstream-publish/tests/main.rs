@@ -1,0 +1,18 @@
+//! Tests of read models against real servers.
+
+mod change_record;
+mod contention;
+mod distinct;
+mod freeze;
+mod key_columns;
+mod publish;
+mod repair;
+mod republish;
+mod restore;
+mod rights;
+mod row_wise;
+// The scene of a load is the engine's; not all of it is needed here.
+#[allow(dead_code, reason = "each test binary uses a part of it")]
+#[path = "../../millstream-engine/tests/scene.rs"]
+mod scene;
+mod segments;

@@ -1,0 +1,58 @@
+//! One collection, found by its name or its table.
+
+use crate::error::Error;
+use crate::schema::Schema;
+use millstream_model::{CollectionName, KeyColumn};
+use tokio_postgres::{Client, Row};
+
+/// A collection found by name.
+#[derive(Debug, Clone)]
+pub struct Collection {
+    /// The table that the record belongs to.
+    pub table_oid: u32,
+    /// Its present name.
+    pub name: CollectionName,
+    /// Columns of the key, in index order.
+    pub key: Vec<KeyColumn>,
+    /// Whether the table was there before Millstream.
+    pub adopted: bool,
+    /// Whether the table is still there.
+    pub present: bool,
+    /// Whether another one has its name.
+    pub replaced: bool,
+}
+
+/// The collection of a name, `None` when there is none.
+pub async fn find(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Option<Collection>, Error> {
+    let condition = "coalesce(n.nspname, k.schema_name) = $1 and coalesce(t.relname, k.table_name) = $2";
+    let sql = schema.sql(include_str!("collection.sql")).replace("{condition}", condition);
+    let row = client.query_opt(&sql, &[&name.schema, &name.table]).await?;
+    row.map(|row| collection(&row)).transpose()
+}
+
+/// The collection of a table, `None` when there is none.
+pub async fn by_oid(client: &Client, schema: &Schema, table_oid: u32) -> Result<Option<Collection>, Error> {
+    let sql = schema.sql(include_str!("collection.sql")).replace("{condition}", "k.table_oid = $1");
+    let row = client.query_opt(&sql, &[&table_oid]).await?;
+    row.map(|row| collection(&row)).transpose()
+}
+
+fn collection(row: &Row) -> Result<Collection, Error> {
+    Ok(Collection {
+        table_oid: row.get("table_oid"),
+        name: name_of(row),
+        key: key_of(row)?,
+        adopted: row.get("adopted"),
+        present: row.get("present"),
+        replaced: row.get("replaced"),
+    })
+}
+
+pub(crate) fn name_of(row: &Row) -> CollectionName {
+    CollectionName { schema: row.get("schema_name"), table: row.get("table_name") }
+}
+
+pub(crate) fn key_of(row: &Row) -> Result<Vec<KeyColumn>, Error> {
+    serde_json::from_str(row.get("key"))
+        .map_err(|_| Error::Ledger("a collection's record holds a key that cannot be read"))
+}

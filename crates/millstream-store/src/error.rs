@@ -1,0 +1,176 @@
+//! What can go wrong with our tables, with its kind and the way out.
+
+use millstream_model::CollectionName;
+use millstream_pg::ErrorKind;
+
+/// Every failure of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The server or the way to it.
+    #[error(transparent)]
+    Postgres(#[from] millstream_pg::Error),
+    /// A request that contradicts itself, a limit or what is recorded.
+    #[error("{problem}")]
+    Request {
+        /// What is wrong.
+        problem: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// The table is not what this load needs.
+    #[error("{collection} cannot be loaded into: {problem}")]
+    Collection {
+        /// The collection.
+        collection: CollectionName,
+        /// What does not fit.
+        problem: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// A read model that is not there, or not as asked for.
+    #[error("{model} {problem}")]
+    Model {
+        /// Its name.
+        model: CollectionName,
+        /// What is wrong with it, as the end of a sentence.
+        problem: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// A collection stops being unlogged while a load begins that promises no more.
+    #[error("{collection} is being frozen, or was just now: it is not unlogged any more")]
+    Frozen {
+        /// The collection.
+        collection: String,
+    },
+    /// A collection's newest documents are in segments, behind its table.
+    #[error("documents of {collection} wait in {segments} segments to be merged into its table")]
+    Appended {
+        /// The collection.
+        collection: String,
+        /// How many.
+        segments: usize,
+    },
+    /// Segments of a collection are being merged elsewhere.
+    #[error("{collection} is being compacted by another process")]
+    CompactionBusy {
+        /// The collection.
+        collection: CollectionName,
+    },
+    /// Our tables are of a version this program does not know.
+    #[error("schema \"{schema}\" holds version {found} of our tables; this program knows {known}")]
+    SchemaVersion {
+        /// The schema.
+        schema: String,
+        /// The version found.
+        found: i32,
+        /// The version known.
+        known: i32,
+    },
+    /// Our tables came with a restore or a copy of the database.
+    #[error(
+        "the tables of schema \"{schema}\" were restored or copied, and are not bound to the tables of this database"
+    )]
+    Unbound {
+        /// The schema.
+        schema: String,
+    },
+    /// The same load runs elsewhere.
+    #[error("load {load_id} is running in another process{}", backend.map_or_else(String::new, server_process))]
+    LoadRunning {
+        /// The load's number.
+        load_id: i64,
+        /// The process of the server that works for it, where it is known.
+        backend: Option<i32>,
+    },
+    /// A finished load has added up what is given again, otherwise than now.
+    #[error("load {load_id} has added up {problem}")]
+    AddedUp {
+        /// The finished load's number.
+        load_id: i64,
+        /// What it has added up, and how that differs.
+        problem: String,
+    },
+    /// Another run took the load over, a load that takes effect after it closed it, or its record was deleted.
+    #[error(
+        "this run no longer owns load {load_id}: another run took it over, its record was deleted, or it lost its \
+         sessions and something that takes effect after it was written"
+    )]
+    Fenced {
+        /// The load's number.
+        load_id: i64,
+    },
+    /// Our own tables hold what they never should.
+    #[error("the load's record in the database is damaged: {0}")]
+    Ledger(&'static str),
+    /// A point at which a test fails the program.
+    #[error(transparent)]
+    Failpoint(#[from] millstream_failpoint::Failed),
+}
+
+impl Error {
+    /// What the failure means for the program.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Postgres(error) => error.kind(),
+            Self::Fenced { .. } => ErrorKind::Fenced,
+            Self::LoadRunning { .. } | Self::CompactionBusy { .. } => ErrorKind::Busy,
+            Self::Ledger(_) => ErrorKind::Bug,
+            Self::Failpoint(_) => ErrorKind::Transient,
+            _ => ErrorKind::Config,
+        }
+    }
+
+    /// The number of the load that it is about, where it names one.
+    pub fn load_id(&self) -> Option<i64> {
+        match self {
+            Self::LoadRunning { load_id, .. } | Self::AddedUp { load_id, .. } | Self::Fenced { load_id } => {
+                Some(*load_id)
+            }
+            _ => None,
+        }
+    }
+
+    /// What to do next, where we know it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Postgres(error) => error.hint(),
+            Self::Collection { hint, .. } | Self::Model { hint, .. } | Self::Request { hint, .. } => Some(hint.clone()),
+            Self::Appended { collection, .. } => {
+                Some(format!("merge them: millstream compact {collection}; or append to them: --layout log"))
+            }
+            Self::CompactionBusy { .. } => Some("wait for it, and run the same command again".into()),
+            Self::Frozen { .. } => Some("load again when that is done, without --durability unlogged".into()),
+            Self::SchemaVersion { found, known, .. } if found > known => {
+                Some("use a newer millstream, or another schema with --schema".into())
+            }
+            Self::SchemaVersion { .. } => Some("the next `millstream load` brings them up to date".into()),
+            Self::Unbound { .. } => Some("bind them by name, as a role that may write them: millstream collections".into()),
+            Self::LoadRunning { load_id, .. } => {
+                Some(format!("wait for it, or see `millstream loads` for load {load_id}"))
+            }
+            Self::AddedUp { .. } => Some(
+                "load what is new as a source of its own, under another name; --resume off adds all of these up, whatever \
+                 was added before"
+                    .into(),
+            ),
+            Self::Fenced { .. } => Some(
+                "only one run of a load commits, and this one has committed nothing since; if no other does, run the \
+                 same command again: it resumes where this one stopped"
+                    .into(),
+            ),
+            Self::Ledger(_) | Self::Failpoint(_) => None,
+        }
+    }
+}
+
+fn server_process(pid: i32) -> String {
+    format!(" (process {pid} of the server works for it)")
+}
+
+impl From<tokio_postgres::Error> for Error {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Postgres(error.into())
+    }
+}

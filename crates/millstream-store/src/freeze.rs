@@ -1,0 +1,27 @@
+//! The lock under which an unlogged collection becomes logged.
+
+use crate::error::Error;
+use millstream_pg::advisory::FREEZE;
+use tokio_postgres::{Client, GenericClient};
+
+/// Takes the lock of whoever freezes a collection until the transaction ends.
+///
+/// # Errors
+/// The server's.
+pub async fn lock_freezing(client: &impl GenericClient, table_oid: u32) -> Result<(), Error> {
+    Ok(FREEZE.of(table_oid.cast_signed()).lock_in_transaction(client).await?)
+}
+
+/// Refuses to begin a load that promises no more than an unlogged table can while the table becomes another, or
+/// is one since the load was planned. To be asked under the lock that [`await_openings`] waits for.
+///
+/// # Errors
+/// [`Error::Frozen`].
+pub async fn refuse_frozen(client: &Client, table_oid: u32, collection: &str) -> Result<(), Error> {
+    let lock = FREEZE.of(table_oid.cast_signed()).sql("pg_try_advisory_xact_lock_shared");
+    let sql = format!("select relpersistence = 'u' and {lock} from pg_catalog.pg_class where oid = $1");
+    match client.query_opt(&sql, &[&table_oid]).await? {
+        Some(row) if !row.get::<_, bool>(0) => Err(Error::Frozen { collection: collection.to_owned() }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,18 @@
+-- Sessions, other than this one, that work for load l: one holds the load's advisory lock; or, where the connection with
+-- the lock was lost, backends of its lanes live. Where the role may not see when a backend started, its number has to do.
+select k.pid
+from pg_catalog.pg_locks k
+where k.locktype = 'advisory'
+  and k.granted
+  and k.pid <> pg_catalog.pg_backend_pid()
+  and k.database = (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database())
+  and k.classid = ({load_class})::int::oid
+  and k.objid = (l.load_id & 2147483647)::int::oid
+  and k.objsubid = 2
+union all
+select a.pid
+from {schema}.lane n
+join pg_catalog.pg_stat_activity a on a.pid = n.backend_pid and a.datname = pg_catalog.current_database()
+where n.load_id = l.load_id
+  and coalesce(a.backend_start = n.backend_start, true)
+  and a.pid <> pg_catalog.pg_backend_pid()

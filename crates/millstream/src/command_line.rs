@@ -1,0 +1,158 @@
+//! The whole command line, and how a wrong one is explained.
+
+use crate::commands::Command;
+use crate::exit::Exit;
+use crate::failure::{self, Failure};
+use crate::output::Format;
+use crate::secret::masked;
+use std::ffi::OsString;
+use std::io::Write;
+
+/// Columns that help fits, also on a wider terminal.
+const HELP_WIDTH: usize = 80;
+
+/// Place of `--output` among the flags: behind the command's own, before `--help`.
+const OUTPUT_ORDER: usize = 900;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream load events.ndjson --into events --key id
+  millstream collections
+  millstream get cities 2950159
+  millstream loads --output json
+  millstream help load
+
+Exit codes:
+  0    done
+  1    done, and there is something to look at: rejects, a missing key,
+       a query that no index serves
+  2    the user, the configuration or the database stood in the way
+  70   a bug in millstream
+  129  SIGHUP: the terminal was closed (ignored under nohup)
+  130  Ctrl-C
+  143  SIGTERM";
+
+/// Load JSON documents into PostgreSQL at full speed
+///
+/// Millstream loads documents into plain tables, under a key you name, and accounts for every document. Data
+/// goes to stdout; the target, progress and errors go to stderr.
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "millstream",
+    version,
+    max_term_width = HELP_WIDTH,
+    after_help = EXAMPLES,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
+pub struct Args {
+    /// Format of the data on stdout: text or json; with json, an error is one line of JSON on stderr
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORMAT",
+        default_value = "text",
+        hide_possible_values = true,
+        display_order = OUTPUT_ORDER
+    )]
+    pub output: Format,
+
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The words of the command line; `help COMMAND` is read as `COMMAND --help`.
+pub fn typed(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.remove(1);
+        words.push("--help".into());
+    }
+    words
+}
+
+/// Whether `--output json` is among the words, which has to be known also where they are wrong.
+pub fn asks_for_json(words: &[OsString]) -> bool {
+    let words = words.iter().take_while(|word| *word != "--");
+    let pairs = words.clone().zip(words.clone().skip(1));
+    pairs.into_iter().any(|(flag, value)| flag == "--output" && value == "json")
+        || words.into_iter().any(|word| word == "--output=json")
+}
+
+/// Prints help and version on stdout, a wrong command line on stderr.
+pub fn explain(error: &clap::Error) -> std::process::ExitCode {
+    if !error.use_stderr() {
+        // A reader that has gone is no error.
+        let _ = error.print();
+        return Exit::Done.into();
+    }
+    if failure::prints_as_json() {
+        wrong_use(&error.render().to_string()).print();
+        return Exit::Error.into();
+    }
+    let text = error.render();
+    let shown = if coloured() { text.ansi().to_string() } else { text.to_string() };
+    let _ = std::io::stderr().write_all(masked(&shown).as_bytes());
+    Exit::Error.into()
+}
+
+/// What clap says of a wrong command line, as a failure: its first lines, and its tips and the usage as the way out.
+fn wrong_use(text: &str) -> Failure {
+    let (problem, rest) = text.split_once("\n\n").unwrap_or((text, ""));
+    let problem = problem.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let rest: Vec<&str> = rest.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    Failure::user(problem).hint(rest.join("; "))
+}
+
+/// Whether stderr is a terminal that knows colours, and nobody asked for none: <https://no-color.org>.
+fn coloured() -> bool {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let knows = set("TERM").is_some_and(|term| term != "dumb");
+    std::io::IsTerminal::is_terminal(&std::io::stderr()) && knows && set("NO_COLOR").is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn every_command(command: &clap::Command, found: &mut Vec<clap::Command>) {
+        for sub in command.get_subcommands() {
+            found.push(sub.clone());
+            every_command(sub, found);
+        }
+    }
+
+    #[test]
+    fn the_command_line_holds_together() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_and_flag_is_explained_without_final_period() {
+        let mut commands = Vec::new();
+        every_command(&Args::command(), &mut commands);
+        assert!(!commands.is_empty());
+        for command in commands {
+            let name = command.get_name();
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(!about.is_empty() && !about.ends_with('.'), "{name}: {about}");
+            for arg in command.get_arguments() {
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                assert!(!help.is_empty() && !help.ends_with('.'), "{name} {}", arg.get_id());
+            }
+        }
+    }
+
+    #[test]
+    fn every_leaf_command_shows_an_example() {
+        let mut commands = Vec::new();
+        every_command(&Args::command(), &mut commands);
+        for command in commands.iter().filter(|c| !c.has_subcommands()) {
+            let name = command.get_name();
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(after.contains("Example") && after.contains(name), "{name} has no example");
+            assert!(after.lines().all(|line| line.len() <= HELP_WIDTH), "{name}: too wide");
+        }
+    }
+}
