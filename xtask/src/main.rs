@@ -2,6 +2,7 @@
 
 mod arrows;
 mod fuzz;
+mod lines;
 mod pieces;
 mod tidy;
 mod tree;
@@ -25,6 +26,11 @@ const COMMANDS: &[Command] = &[
         name: "fuzz",
         about: "build and run the fuzz targets: [TARGET..] [--seconds N]; exit 1 when an input breaks one",
         run: fuzz::command,
+    },
+    Command {
+        name: "lines",
+        about: "count source lines by crate, without tests, blanks and comments",
+        run: lines::command,
     },
     Command { name: "help", about: "show this list", run: help },
 ];

@@ -12,6 +12,7 @@ mod limit;
 mod list;
 mod manifest;
 mod map;
+mod room;
 mod sql_case;
 mod sql_length;
 mod test_binary;
@@ -47,6 +48,7 @@ const RULES: &[Rule] = &[
     list::RULE,
     manifest::RULE,
     map::RULE,
+    room::RULE,
     sql_case::RULE,
     sql_length::RULE,
     test_binary::RULE,
