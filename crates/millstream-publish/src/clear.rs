@@ -1,4 +1,4 @@
-//! Removing a generation that is not shown any more, as soon as nobody can see it.
+//! Removes generations that are no longer shown, as soon as nobody can see them.
 
 use crate::error::Error;
 use crate::limits::{LOCK_PAUSE_MIN, VACUUM_HELD_WAIT};
@@ -9,8 +9,8 @@ use millstream_pg::advisory::{BUILD, MODEL};
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
-/// Removes generations, so that they can be built. All that readers know of are locked at once, again and again
-/// until `patience` is over. Returns false when readers never let it.
+/// Removes generations, so that they can be built again. Tries to lock all that readers know of at once, until
+/// `patience` is over. Returns false if readers did not release them in time.
 ///
 /// The client must not be in a transaction.
 pub(crate) async fn clear(client: &Client, stale: &[(&Storage<'_>, i16)], patience: Duration) -> Result<bool, Error> {
@@ -37,7 +37,7 @@ pub(crate) async fn clear(client: &Client, stale: &[(&Storage<'_>, i16)], patien
     if !attached.is_empty() && !detach(client, &attached, deadline).await? {
         return Ok(false);
     }
-    // Nobody knows of them now.
+    // They are detached, so nobody uses them.
     client.batch_execute(&format!("drop table {}", there.join(", "))).await?;
     failpoint::hit("stale-cleared").await?;
     Ok(true)
@@ -62,8 +62,8 @@ async fn older_are_gone(client: &Client, deadline: Instant) -> Result<bool, Erro
     Ok(true)
 }
 
-/// Takes tables out of those that readers open. All that the locks are held for is one flight, whose commit does not
-/// wait for the disk: what a crash attaches again is not shown.
+/// Detaches tables from those that readers open. The locks are held for one round trip, whose commit does not wait for
+/// the disk. If a crash attaches the tables again, they are not shown.
 async fn detach(client: &Client, attached: &[(String, String)], deadline: Instant) -> Result<bool, Error> {
     let locked: Vec<String> = attached.iter().map(|(parts, part)| format!("only {parts}, only {part}")).collect();
     let lock = format!("lock table {} in access exclusive mode", locked.join(", "));
@@ -82,9 +82,9 @@ async fn detach(client: &Client, attached: &[(String, String)], deadline: Instan
     Ok(true)
 }
 
-/// Takes the lock that keeps vacuum and analyze away from tables, beside which readers go on, in an open transaction.
-/// They would hold up the short tries to lock readers out for as long as they run, as an autovacuum gives way only to
-/// those who wait for it.
+/// Takes a lock that keeps out vacuum and analyze, but not readers, in an open transaction. Otherwise a vacuum would
+/// make the short tries to lock out readers fail for as long as it runs: an autovacuum yields only to a session that
+/// waits.
 async fn lock_from_vacuum(client: &Client, parts: &str, deadline: Instant) -> Result<bool, Error> {
     let wait_ms = deadline.saturating_duration_since(Instant::now()).max(VACUUM_HELD_WAIT).as_millis();
     let lock = format!("set local lock_timeout = {wait_ms}; lock table {parts} in share update exclusive mode");

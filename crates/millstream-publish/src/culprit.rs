@@ -1,12 +1,12 @@
-//! The document of which a model's expressions cannot be computed.
+//! Finds the document for which a model's expressions fail.
 
 use crate::definition::Derivation;
 use crate::error::Error;
 use millstream_pg::ErrorKind;
 use tokio_postgres::Client;
 
-/// The key of the first document, as it lies in the table, for which the rows cannot be derived; `None` where all can.
-/// Reads about twice the table: it is halved by blocks until one is left, which is read row by row.
+/// The key of the first document, in the order of the table, for which the rows cannot be derived; `None` if there is
+/// none. Reads about twice the table: it halves the range of blocks until one is left, and reads that one row by row.
 pub(crate) async fn culprit(client: &Client, derivation: &Derivation) -> Result<Option<String>, Error> {
     let table = derivation.table();
     let sql = "select (pg_catalog.pg_relation_size($1::text::pg_catalog.regclass) \
@@ -38,7 +38,7 @@ pub(crate) async fn culprit(client: &Client, derivation: &Derivation) -> Result<
     Ok(None)
 }
 
-/// Whether the rows that the filter leaves cannot be derived. All of a row is computed, because all of it is counted.
+/// Whether deriving the rows that the filter leaves fails. Counting whole rows makes the server compute all columns.
 async fn fails(client: &Client, derivation: &Derivation, filter: &str) -> Result<bool, Error> {
     let sql = format!("select pg_catalog.count(derived) from ({}) as derived", derivation.rows(filter));
     match client.query_one(&sql, &[]).await.map_err(Error::from) {

@@ -1,10 +1,10 @@
-//! What a read model is made of, and the SQL that derives its rows from the collection's.
+//! The SQL that derives a read model's rows from its collection.
 
 use millstream_model::KeyColumn;
 use millstream_pg::{quote_identifier, quote_literal};
 use millstream_store::{Column, Definition};
 
-/// Types of PostgreSQL's own, as they are written.
+/// Built-in types of PostgreSQL, as people write them.
 const OWN_TYPES: &[&str] = &[
     "bigint",
     "bool",
@@ -49,9 +49,9 @@ pub(crate) fn text(column: &Column) -> String {
     format!("(stored.doc operator(pg_catalog.#>>) array[{}]::text[])", path.join(","))
 }
 
-/// Whether only an exception tells that a text is not a value of the column's type, which takes a function. That is so
-/// before PostgreSQL 16, and in a materialized view for types beside PostgreSQL's own, which are not found by their names
-/// where it is refreshed.
+/// Whether the cast to a column's type needs a function of ours, which catches the exception for an invalid text. That
+/// is so before PostgreSQL 16. It is also so in a materialized view for types that are not built in, because a refresh
+/// does not find them by their names.
 pub(crate) fn needs_caster(column: &Column, version_num: i32, materialized: bool) -> bool {
     let mut words = column.type_name.to_ascii_lowercase();
     while let Some((open, close)) = words.find('(').zip(words.find(')')).filter(|(open, close)| open < close) {
@@ -61,8 +61,8 @@ pub(crate) fn needs_caster(column: &Column, version_num: i32, materialized: bool
     version_num < 160_000 || materialized && !OWN_TYPES.contains(&words.join(" ").as_str())
 }
 
-/// A column's value, null where its text is not of the type; by a function of that name where it needs one. Neither
-/// that nor a `case` has the length of a type.
+/// A column's value, null if its text is not valid for the type. `caster` is the function that the type needs, if any.
+/// Neither a function nor a `case` keeps a type's length, so the result is cast once more.
 fn value(column: &Column, caster: Option<&str>) -> String {
     let (text, type_name) = (text(column), &column.type_name);
     let Some(caster) = caster else {
@@ -73,7 +73,7 @@ fn value(column: &Column, caster: Option<&str>) -> String {
     format!("{caster}({text})::{type_name}")
 }
 
-/// The SQL by which a model's rows are derived.
+/// The SQL that derives a model's rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Derivation {
     /// The collection's table, qualified and quoted.
@@ -132,8 +132,8 @@ impl Derivation {
         pairs.join(" and ")
     }
 
-    /// The model's rows, from those of the collection that `filter`, what follows `from TABLE as stored`,
-    /// leaves. A comment in what was asked for ends with its line.
+    /// A query for the model's rows. `filter` follows `from TABLE as stored` and selects rows of the collection. A line
+    /// break after each text of the definition ends a comment in it.
     pub(crate) fn rows(&self, filter: &str) -> String {
         let list = |first: &[String], more: &[String], last: &str| {
             let all: Vec<&str> = first.iter().chain(more).map(String::as_str).chain([last]).collect();
@@ -152,7 +152,7 @@ impl Derivation {
     }
 }
 
-/// Ways in which an index may have been written: a whole clause, a list of columns, an expression.
+/// The ways to read the text of an index: as a list of columns, as an expression, as a whole clause.
 pub(crate) fn index_clauses(text: &str) -> Vec<String> {
     let whole = text.trim_start().get(..6).is_some_and(|start| start.eq_ignore_ascii_case("using "));
     if whole {

@@ -1,4 +1,4 @@
-//! What the read models of a collection keep beside it, for whoever changes all of that at once.
+//! The tables that a collection's read models keep, and the locks of all of these models.
 
 use crate::error::Error;
 use crate::lock;
@@ -8,15 +8,15 @@ use millstream_store::Schema;
 use millstream_store::models;
 use tokio_postgres::GenericClient;
 
-/// Keeps the collection's models from being made, removed and refreshed until the transaction ends.
+/// Keeps others from publishing, unpublishing and refreshing the collection's models, until the transaction ends.
 ///
 /// # Errors
-/// [`Error::ModelBusy`] names one that is being refreshed; [`Error::PublishBusy`].
+/// [`Error::ModelBusy`] names a model that is being refreshed; [`Error::PublishBusy`] when others publish.
 pub(crate) async fn hold_models(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<(), Error> {
     lock::lock_publishing(client).await?;
     let mut models = models::list(client, schema).await?;
     models.retain(|model| model.table_oid == table_oid);
-    // In the order of a refresh.
+    // In the order in which a refresh locks them.
     models.sort_by_key(|model| model.model_id);
     for model in &models {
         lock::lock_for_transaction(client, model).await?;
@@ -24,8 +24,7 @@ pub(crate) async fn hold_models(client: &impl GenericClient, schema: &Schema, ta
     Ok(())
 }
 
-/// Names of the tables of the change record and of the models' rows, quoted. The record is there only while
-/// there are models.
+/// Quoted names of the change record and of all generations of the models. Not all of these tables exist.
 pub(crate) async fn derived_tables(
     client: &impl GenericClient,
     schema: &Schema,

@@ -1,4 +1,4 @@
-//! The distinct values of a column of a collection's key, found by walking the key's index.
+//! The distinct values of a column of a collection's key, found by a skip scan of the key's index.
 
 use crate::error::Error;
 use crate::limits::DISTINCT_SETTINGS;
@@ -16,21 +16,21 @@ pub struct DistinctRequest {
     pub column: String,
     /// A value for each column of the key before it, spelled as for a cast to the column's type.
     pub prefix: Vec<String>,
-    /// Each with the number of its rows.
+    /// Whether to count the rows of each value.
     pub count: bool,
-    /// Values as JSON, not as text.
+    /// Whether to give values as JSON, not as text.
     pub json: bool,
     /// At most so many values, the first in the key's order.
     pub limit: Option<u64>,
 }
 
-/// Streams the distinct values in the key's order, each once. A value costs one descent of the index, however
-/// many rows have it, and the first one does not wait for the others. Counted, it also costs the part of the index
-/// that its rows have, and is its count, a tab and the value; as JSON an object of `value` and `count`.
+/// Streams the distinct values in the key's order, each once. A value costs one descent of the index, however many rows
+/// have it. The first value does not wait for the others. Counting also reads the index entries of all rows. A counted
+/// value is its count, a tab and the value; as JSON it is an object of `value` and `count`.
 ///
 /// # Errors
-/// [`Error::Request`] when the column is not the one that comes after the prefix; the server's, also when a
-/// value of the prefix does not fit its type.
+/// [`Error::Request`] when the column does not come right after the prefix; the server's, also when a value of the
+/// prefix does not fit its type.
 pub async fn distinct(
     client: &mut Client,
     collection: &Collection,
@@ -50,14 +50,14 @@ pub async fn distinct(
     let ((), walk) = tokio::try_join!(biased; settings, transaction.prepare(&walk))?;
     let prefix: Vec<&(dyn ToSql + Sync)> = request.prefix.iter().map(|value| value as _).collect();
     let portal = transaction.bind(&walk, &prefix).await?;
-    // The server sends rows when its buffer is full or a request is answered, so that the first row is a request of
-    // its own. Both are on their way before either is answered, and before the end of the transaction.
+    // The server sends rows when its buffer is full or a request is complete. So the first row is a request of its own.
+    // Both requests are sent before either is answered, and before the transaction ends.
     let first = transaction.query_portal_raw(&portal, 1).await?;
     let others = transaction.query_portal_raw(&portal, 0).await?;
     Ok(first.chain(others).map_err(Error::from).map_ok(|row| row.get(0)))
 }
 
-/// The statement that walks the values; its parameters are the prefix.
+/// The skip scan. Its parameters are the prefix.
 fn walk(collection: &Collection, request: &DistinctRequest) -> String {
     let table = quote_qualified(&collection.name.schema, &collection.name.table);
     let column = quote_identifier(&request.column);
@@ -74,7 +74,8 @@ fn walk(collection: &Collection, request: &DistinctRequest) -> String {
     filled(DISTINCT_WALK, &[&column, &table, among, if request.count { &rows } else { "" }])
 }
 
-/// What SQL's `format` makes of a text whose specifiers name their argument and do no quoting that is not done yet.
+/// Fills in a text as SQL's `format` does. Each specifier names its argument by number, and the arguments are quoted
+/// already.
 fn filled(text: &str, arguments: &[&str]) -> String {
     let mut pieces = text.split('%');
     let mut filled = pieces.next().unwrap_or_default().to_owned();
@@ -87,7 +88,7 @@ fn filled(text: &str, arguments: &[&str]) -> String {
     filled
 }
 
-/// Whether the column is the one that comes after the prefix.
+/// Requires that the column comes right after the prefix.
 fn check(collection: &Collection, request: &DistinctRequest) -> Result<(), Error> {
     let names: Vec<&str> = collection.key.iter().map(|column| column.name.as_str()).collect();
     let (key, given) = (names.join(", "), request.prefix.len());

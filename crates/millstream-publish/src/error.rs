@@ -1,4 +1,4 @@
-//! What can go wrong with read models, with its kind and the way out.
+//! The errors of this crate, with their kinds and hints.
 
 use millstream_model::CollectionName;
 use millstream_pg::ErrorKind;
@@ -7,10 +7,10 @@ use millstream_pg::ErrorKind;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server or the way to it.
+    /// The server, or the connection to it.
     #[error(transparent)]
     Postgres(#[from] millstream_pg::Error),
-    /// Our tables do not allow it.
+    /// An error of our tables.
     #[error(transparent)]
     Store(millstream_store::Error),
     /// Segments could not be merged first.
@@ -24,7 +24,7 @@ pub enum Error {
         /// What to do next.
         hint: String,
     },
-    /// A read model that is not there, or not as asked for.
+    /// A read model that does not exist, or cannot be used as asked.
     #[error("{model} {problem}")]
     Model {
         /// Its name.
@@ -34,16 +34,16 @@ pub enum Error {
         /// What to do next.
         hint: String,
     },
-    /// A model is being refreshed elsewhere.
+    /// Another session refreshes the model.
     #[error("{model} is being refreshed by another process")]
     ModelBusy {
         /// Its name.
         model: CollectionName,
     },
-    /// Models are being made or removed elsewhere, or kept from it.
+    /// Another session publishes or unpublishes models, or keeps others from it.
     #[error("another process publishes or unpublishes a model, or freezes a collection")]
     PublishBusy,
-    /// Others do not let go of a collection's tables.
+    /// Other sessions do not release a collection's tables.
     #[error("{collection} could not be locked within {seconds} s: others use it")]
     InUse {
         /// The collection.
@@ -51,7 +51,7 @@ pub enum Error {
         /// How long we tried.
         seconds: u64,
     },
-    /// A part of the work ended without saying why, which is our bug.
+    /// A part of the work ended without an error, which is our bug.
     #[error("the refresh broke off: {0}")]
     BrokenOff(&'static str),
 }
@@ -69,7 +69,7 @@ impl Error {
         }
     }
 
-    /// The number of the load that it is about, where it names one.
+    /// The number of the load that the error names, if any.
     pub fn load_id(&self) -> Option<i64> {
         match self {
             Self::Store(error) => error.load_id(),
@@ -78,7 +78,7 @@ impl Error {
         }
     }
 
-    /// What to do next, where we know it.
+    /// What to do next, if we know it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Postgres(error) => error.hint(),
@@ -101,7 +101,7 @@ impl From<tokio_postgres::Error> for Error {
 }
 
 impl From<millstream_store::Error> for Error {
-    /// Errors that both crates have become this crate's, so that there is one to look for.
+    /// Errors that both crates have become this crate's, so that callers look for one only.
     fn from(error: millstream_store::Error) -> Self {
         use millstream_store::Error as Store;
         match error {

@@ -1,4 +1,4 @@
-//! How far a model is behind its collection, and what it keeps for nothing.
+//! How far a model is behind its collection, and how many bytes it wastes.
 
 use crate::error::Error;
 use crate::limits::FIGURE_LOCK_WAIT;
@@ -11,31 +11,31 @@ use millstream_store::{Schema, segments};
 use serde::Serialize;
 use tokio_postgres::Client;
 
-/// What a model costs and misses.
+/// How far a model is behind, and what it wastes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Figures {
-    /// Changes on record that it does not show, by key; `None` where they are not known: all may have changed, it is
-    /// a materialized view, its collection is gone, the role may not read the record, or others have it locked.
+    /// Recorded changes of keys that it does not show yet. `None` if they are not known: everything may have changed,
+    /// it is a materialized view, its collection is gone, the role may not read the record, or others have locked it.
     pub waiting_changes: Option<u64>,
-    /// Whether the next refresh builds all of it anew: it was never built, is to be made of something else, or what changed
-    /// is not known.
+    /// Whether the next refresh builds all of it anew: it was never built, its definition is to change, or the changed
+    /// keys are not known.
     pub everything_waits: bool,
-    /// Segments of the collection that a refresh merges first, and the documents in them; `None` where the role may not
-    /// see them, or others have them locked.
+    /// Segments of the collection that a refresh merges first; `None` if the role may not see them, or others have
+    /// locked them.
     pub waiting_segments: Option<u64>,
-    /// See `waiting_segments`.
+    /// Documents in these segments.
     pub waiting_documents: Option<u64>,
-    /// Age in seconds of the newest of them; `None` where there is none.
+    /// Age in seconds of the newest change that it does not show; `None` if there is none.
     pub lag_seconds: Option<f64>,
-    /// Bytes of dead rows, and of rows that were replaced or are being built; `None` where the role may not see them, or
-    /// others have them locked.
+    /// Bytes of dead rows, and of rows that were replaced or are being built; `None` if the role may not see them, or
+    /// others have locked them.
     pub bloat_bytes: Option<u64>,
 }
 
-/// The figures of a model. Tables that others have locked are waited for only a moment, each.
+/// The figures of a model. For a table that others have locked, it waits only a moment.
 ///
 /// # Errors
-/// The server's, but not that the role lacks a right, nor that a table is locked.
+/// The server's, except missing rights and locked tables.
 pub async fn figures(client: &Client, schema: &Schema, model: &Model) -> Result<Figures, Error> {
     let before = set_lock_timeout(client, &FIGURE_LOCK_WAIT.as_millis().to_string()).await?;
     let figures = known(client, schema, model).await;
@@ -67,14 +67,14 @@ async fn known(client: &Client, schema: &Schema, model: &Model) -> Result<Figure
     Ok(figures)
 }
 
-/// Bytes that a model keeps for nothing, as far as they are counted by now.
+/// Bytes that a model wastes, according to the server's current statistics.
 pub(crate) async fn bloat(client: &Client, storage: &Storage<'_>, model: &Model) -> Result<u64, Error> {
     let (shown, stale) = (indexed(storage, model).0, storage.part(Storage::other(model.serving)));
     let row = client.query_one(include_str!("bloat.sql"), &[&shown, &stale]).await?;
     Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))
 }
 
-/// `None` where the role lacks a right, the table was removed meanwhile, or others have it locked.
+/// `None` if the role lacks a right, the table was dropped meanwhile, or others have locked it.
 fn allowed<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),

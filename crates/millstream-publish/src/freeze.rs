@@ -1,4 +1,4 @@
-//! Makes an unlogged collection survive crashes, with all that is on record of it.
+//! Makes an unlogged collection logged, with all that is recorded of it.
 
 use crate::derived::{derived_tables, hold_models};
 use crate::error::Error;
@@ -15,13 +15,13 @@ use tokio_postgres::{Client, GenericClient};
 /// What freezing has to write.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FreezeEstimate {
-    /// Tables to be written anew: the collection's, and what its read models keep.
+    /// Tables to rewrite: the collection's, its segments, and what its read models keep.
     pub tables: u64,
-    /// Their bytes on disk with indexes and TOAST. As much room is needed once more until the end.
+    /// Their bytes on disk with indexes and TOAST. Until the end, the same space is needed once more.
     pub bytes: u64,
-    /// How long that takes where [`FREEZE_BYTES_PER_SECOND`] are written.
+    /// How long that takes at [`FREEZE_BYTES_PER_SECOND`].
     pub seconds: f64,
-    /// Bytes of WAL, roughly: those of the tables, or none where the server writes none for a new file.
+    /// Bytes of WAL, roughly: those of the tables, or none if `wal_level` is `minimal`.
     pub wal_bytes: u64,
     /// The server's `wal_level`.
     pub wal_level: String,
@@ -30,11 +30,11 @@ pub struct FreezeEstimate {
 /// What freezing did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Frozen {
-    /// Tables written anew; none where the collection survived crashes before.
+    /// Tables rewritten; none if the collection was logged before.
     pub tables: u64,
-    /// Loads on record whose documents survive crashes now.
+    /// Recorded loads whose documents survive crashes now.
     pub loads: u64,
-    /// Loads among them that begin anew when they are run again: a crash had emptied the collection after them.
+    /// Loads among them that start over when they run again, because a crash had emptied the collection after them.
     pub lost: u64,
 }
 
@@ -57,20 +57,20 @@ pub async fn freeze_estimate(
     Ok(FreezeEstimate { tables: tables.len() as u64, bytes, seconds, wal_bytes, wal_level })
 }
 
-/// Makes a collection's table survive crashes, with its watermarks, change record and read models, in one
-/// transaction. Its table is locked for as long as writing it anew takes; nothing else than loads into it and
-/// the making and removing of read models waits.
+/// Makes a collection logged, with its segments, change record and read models, in one transaction. From then on its
+/// loads count as durable. Its table is locked while it is rewritten. Otherwise, only loads into it and commands that
+/// publish or unpublish models wait.
 ///
 /// # Errors
-/// `LoadRunning` while a load into it runs, `CompactionBusy` while its segments are merged,
-/// [`Error::ModelBusy`] while a model of it is refreshed, [`Error::InUse`] when others do not let go of its tables for [`FREEZE_LOCK_WAIT`].
+/// `LoadRunning` while a load into it runs, `CompactionBusy` while its segments are merged, [`Error::ModelBusy`] while
+/// a model of it is refreshed, [`Error::InUse`] when others do not release its tables within [`FREEZE_LOCK_WAIT`].
 pub async fn freeze(client: &mut Client, schema: &Schema, collection: &Collection) -> Result<Frozen, Error> {
     let frozen = freeze_at_once(client, schema, collection).await;
     frozen.map_err(|error| match error {
         Error::Postgres(busy) if busy.sqlstate() == Some("55P03") => {
             Error::InUse { collection: collection.name.clone(), seconds: FREEZE_LOCK_WAIT.as_secs() }
         }
-        // A foreign key, or what else the table must not have when it becomes another.
+        // For example a foreign key to an unlogged table, which a logged table must not have.
         Error::Postgres(refused) if refused.sqlstate() == Some("42P16") => Error::Request {
             problem: format!("{} cannot survive crashes yet: {refused}", collection.name),
             hint: "alter table .. set logged, of the other table, comes first".into(),
@@ -82,20 +82,20 @@ pub async fn freeze(client: &mut Client, schema: &Schema, collection: &Collectio
 
 async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Collection) -> Result<Frozen, Error> {
     let table_oid = collection.table_oid;
-    // Those that will be back are found at work.
+    // Runs that reconnect meanwhile are found running below.
     lost_for_good(client, schema, table_oid, |_| true).await?;
     let transaction = client.transaction().await?;
     let wait_ms = FREEZE_LOCK_WAIT.as_millis();
-    // So that the server gives up soon after a client that was killed.
+    // The check interval makes the server stop soon after the client was killed.
     let settings = format!("set local lock_timeout = {wait_ms}; set local client_connection_check_interval = '1s'");
     transaction.batch_execute(&settings).await?;
     lock_freezing(&transaction, table_oid).await?;
     await_openings(&transaction).await?;
     for load_id in lock_unfinished(&transaction, schema, table_oid).await? {
-        // It makes unlogged segments, and may come back.
+        // Its run creates unlogged segments, and may reconnect.
         settle_locked(&transaction, schema, load_id, "the collection was frozen").await?;
     }
-    // A compaction drops segments that are to be written anew.
+    // A compaction drops segments that are to be rewritten.
     if !segments::try_lock(&transaction, table_oid, true).await? {
         return Err(millstream_store::Error::CompactionBusy { collection: collection.name.clone() }.into());
     }
@@ -104,7 +104,7 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
     let tables = unlogged_tables(&transaction, schema, collection).await?;
     let mortal = tables.iter().any(|(name, _)| *name == table(collection));
     let lost = if mortal { unlogged::lost(&transaction, schema, table_oid).await? } else { Vec::new() };
-    // First, while the lines of the others are there.
+    // First, while the marker rows of the other loads exist.
     for load_id in &lost {
         unlogged::void(&transaction, schema, *load_id, unlogged::CRASHED).await?;
     }
@@ -117,7 +117,7 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
     Ok(Frozen { tables: tables.len() as u64, loads: loads - passed, lost: lost.len() as u64 - passed })
 }
 
-/// Locks all that may be rewritten, in the order in which writers do, so that nothing is waited for in the midst.
+/// Locks all tables that may be rewritten, in the order in which writers lock them, so that no rewrite has to wait.
 async fn lock_tables(client: &impl GenericClient, schema: &Schema, collection: &Collection) -> Result<(), Error> {
     let table = table(collection);
     client.batch_execute(&format!("lock table {table} in access exclusive mode")).await?;

@@ -1,4 +1,4 @@
-//! `incremental`: deletes and derives again only what was changed, in the table that is shown.
+//! `incremental`: derives only the changed rows again, in the table that readers see.
 
 use crate::error::Error;
 use crate::uncast::uncast;
@@ -15,10 +15,10 @@ fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
 async fn derive_again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     let Refresh { coordinator, model, derivation, storage, listened, .. } = refresh;
     let shows = model.shows.as_ref().expect("only what is built is refreshed by what changed");
-    // A parameter cannot stand in a utility statement, and a snapshot's text needs no quoting.
+    // A utility statement takes no parameters. The text of a snapshot needs no escaping.
     let changed = listened.changed_keys().replace("$1", &format!("'{shows}'"));
     let staged = format!("pg_temp.millstream_changed_{}", model.model_id);
-    // In the order of the key's index, in which they are looked up.
+    // In the order of the key's index, because the merge looks them up there.
     let stage = format!(
         "create temp table {staged} on commit drop as {changed} order by {}; analyze {staged}",
         derivation.key()
@@ -44,7 +44,7 @@ async fn derive_again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
         .replace("{set}", &list(&rest, &|column| format!("{column} = fresh.{column}")))
         .replace("{columns}", &list(&all, &|column| column.to_owned()))
         .replace("{values}", &list(&all, &|column| format!("fresh.{column}")))
-        // Last, for it holds what was asked for, in which anything may stand.
+        // Last, because the user's definition may hold any text, even a placeholder.
         .replace("{rows}", &derivation.rows(""));
     let written = coordinator.execute(&merge, &[]).await?;
     failpoint::hit("changes-applied").await?;

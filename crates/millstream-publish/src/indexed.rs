@@ -1,4 +1,4 @@
-//! The table that a query of a model reads, and what its indexes were made by.
+//! The table that a query of a model or a collection reads, and the clauses of its indexes.
 
 use crate::error::Error;
 use crate::materialized;
@@ -9,13 +9,13 @@ use millstream_store::models::Model;
 use millstream_store::{Schema, collections, models};
 use tokio_postgres::Client;
 
-/// What the index of a model's key is called, which no clause made.
+/// The name for the index of a model's key, which has no clause.
 pub const THE_KEY: &str = "the key";
 
 /// The table behind a model, or a collection's own.
 #[derive(Debug, Clone)]
 pub struct IndexedTable {
-    /// The model; `None` where the name is a collection's.
+    /// The model; `None` if the name is a collection's.
     pub model: Option<Model>,
     /// The table's schema.
     pub schema: String,
@@ -28,7 +28,7 @@ pub struct IndexedTable {
 }
 
 impl IndexedTable {
-    /// Finds the table that is read when a model or a collection is.
+    /// Finds the table that queries of a model or a collection read.
     ///
     /// # Errors
     /// [`Error::Request`] when the name is neither's, [`Error::Model`] when the model is not built yet; the server's.
@@ -46,7 +46,7 @@ impl IndexedTable {
         }
     }
 
-    /// The clause that made an index, or [`THE_KEY`]; the name of one that was made by hand.
+    /// The clause of an index, or [`THE_KEY`]. For an index that was created by hand, its name.
     pub fn clause(&self, index: &str) -> String {
         let found = self.clauses.iter().find(|(name, _)| name == index);
         found.map_or(index, |(_, clause)| clause).to_owned()

@@ -1,4 +1,4 @@
-//! Read models: tables with indexes that are derived from a collection, and how they are kept up.
+//! Read models: tables with indexes that are derived from a collection and kept up to date.
 
 mod clear;
 mod culprit;

@@ -1,4 +1,4 @@
-//! The locks of a model: the advisory one of its refresh, that of the sessions that build, and those that readers meet.
+//! The locks of a model: the advisory locks of refreshes and builders, and the table locks that block readers.
 
 use crate::error::Error;
 use crate::limits::{LOCK_PAUSE_MAX, LOCK_PAUSE_MIN, LOCKED_IDLE_MAX, PUBLISH_LOCK_WAIT, READERS_HELD_MAX};
@@ -8,10 +8,10 @@ use millstream_store::models::Model;
 use std::time::Instant;
 use tokio_postgres::{Client, GenericClient};
 
-/// Keeps others from making and removing models until the transaction ends.
+/// Locks out others that publish or unpublish models, until the transaction ends.
 ///
 /// # Errors
-/// [`Error::PublishBusy`] when somebody does for longer than [`PUBLISH_LOCK_WAIT`].
+/// [`Error::PublishBusy`] when others hold the lock for longer than [`PUBLISH_LOCK_WAIT`].
 pub(crate) async fn lock_publishing(client: &impl GenericClient) -> Result<(), Error> {
     let deadline = Instant::now() + PUBLISH_LOCK_WAIT;
     while !PUBLISH.whole().try_lock_in_transaction(client).await? {
@@ -23,14 +23,14 @@ pub(crate) async fn lock_publishing(client: &impl GenericClient) -> Result<(), E
     Ok(())
 }
 
-/// Sets a session's `lock_timeout`; returns what it was.
+/// Sets a session's `lock_timeout`. Returns the previous value.
 pub(crate) async fn set_lock_timeout(client: &Client, value: &str) -> Result<String, Error> {
     let sql = "select pg_catalog.current_setting('lock_timeout'), pg_catalog.set_config('lock_timeout', $1, false)";
     Ok(client.query_one(sql, &[&value]).await?.get(0))
 }
 
-/// Takes the lock of a model until the session ends. A refresh whose client was killed is waited for, and so are
-/// its builders: what they still write must not get among what the next ones do.
+/// Takes the lock of a model until the session ends. Waits for a refresh whose client was killed, and for its builders:
+/// what they still write must not mix with what the next builders write.
 pub(crate) async fn lock_for_refresh(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
     lock_for_session(client, model).await?;
     let builders = BUILD.of(model.lock_id);
@@ -38,32 +38,32 @@ pub(crate) async fn lock_for_refresh(client: &impl GenericClient, model: &Model)
     Ok(builders.unlock(client).await?)
 }
 
-/// Keeps refreshes of a model away until the session ends or unlocks it.
+/// Locks out refreshes of a model, until the session ends or unlocks it.
 pub(crate) async fn lock_for_session(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
     wait_for(client, model, false).await
 }
 
-/// Lets go of what [`lock_for_session`] took.
+/// Releases what [`lock_for_session`] took.
 pub(crate) async fn unlock_session(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
     Ok(MODEL.of(model.lock_id).unlock(client).await?)
 }
 
-/// Keeps refreshes of a model away until the transaction ends.
+/// Locks out refreshes of a model, until the transaction ends.
 pub(crate) async fn lock_for_transaction(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
     wait_for(client, model, true).await
 }
 
-/// The same, when nobody has it now.
+/// The same, without waiting. False while another session holds the lock.
 pub(crate) async fn try_lock_for_transaction(client: &impl GenericClient, model: &Model) -> Result<bool, Error> {
     Ok(MODEL.of(model.lock_id).try_lock_in_transaction(client).await?)
 }
 
-/// Runs a statement that locks tables, in an open transaction, until it has all of them or `deadline` has passed;
-/// then it returns false and holds none. Each try holds up new readers behind running ones for at most
-/// [`READERS_HELD_MAX`], and the one that has them for the turn in which the caller sends what is done under them.
+/// Repeats a statement that locks tables, in an open transaction, until it gets all of them. Returns false, without any
+/// lock, when `deadline` has passed. Each try blocks new readers behind running ones for at most [`READERS_HELD_MAX`].
+/// Once a try succeeds, readers wait until the caller commits.
 ///
-/// What is to be done under the locks is to be sent at once: a client that vanishes under them holds up all readers
-/// until the server ends its session, after [`LOCKED_IDLE_MAX`].
+/// The caller must send its work under the locks at once. If the client vanishes, it blocks all readers until the
+/// server ends its session, after [`LOCKED_IDLE_MAX`].
 pub(crate) async fn lock_exclusively(client: &Client, statement: &str, deadline: Instant) -> Result<bool, Error> {
     let (held_ms, idle_ms) = (READERS_HELD_MAX.as_millis(), LOCKED_IDLE_MAX.as_millis());
     let begin = format!(
@@ -90,8 +90,8 @@ pub(crate) async fn lock_exclusively(client: &Client, statement: &str, deadline:
     }
 }
 
-/// Tries a lock of a model until it is had. A refresh that has just ended or was killed lets go of it when the
-/// server has noticed.
+/// Tries to get the lock of a model. When a refresh has ended or was killed, the server takes a moment to release its
+/// lock.
 async fn wait_for(client: &impl GenericClient, model: &Model, transaction: bool) -> Result<(), Error> {
     let (lock, deadline) = (MODEL.of(model.lock_id), Instant::now() + LOAD_LOCK_WAIT);
     while !if transaction { lock.try_lock_in_transaction(client).await? } else { lock.try_lock(client).await? } {

@@ -14,15 +14,15 @@ use tokio_postgres::GenericClient;
 
 pub(crate) static WAY: Way = Way { name: "materialized", apply };
 
-/// In the names of its indexes: it has no generations.
+/// The generation in the names of its indexes. It has no others.
 pub(crate) const GENERATION: i16 = 0;
 
 fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
     async move { again(refresh).await }.boxed()
 }
 
-/// Readers see what they saw until the transaction commits, and nobody is locked out: of one that is there the rows
-/// are compared, one that is new is known to nobody.
+/// Readers see the old rows until the transaction commits, and they are not blocked: an existing view is refreshed
+/// concurrently, and a new one has no readers.
 async fn again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     let Refresh { coordinator, model, derivation, storage, .. } = refresh;
     let view = quote_qualified(&model.name.schema, &model.name.table);
@@ -47,8 +47,7 @@ async fn again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     Ok(Applied { generation: model.serving, rows, uncast })
 }
 
-/// Makes the materialized view, without rows, to see whether the server takes it; returns the clause that each index is
-/// made by.
+/// Creates the materialized view without rows, to see whether the server accepts it. Returns the clause of each index.
 ///
 /// # Errors
 /// [`Error::Request`] names the index or says that the server refuses the definition.
@@ -65,7 +64,7 @@ pub(crate) async fn try_definition(
     storage.try_indexes(client, &view, GENERATION, indexes).await
 }
 
-/// Its refreshes need to know rows by the key.
+/// Creates it with a unique index, because a concurrent refresh finds rows by the key.
 async fn make(client: &impl GenericClient, derivation: &Derivation, view: &str) -> Result<(), tokio_postgres::Error> {
     let (rows, key) = (derivation.rows(""), derivation.key());
     let sql = format!("create materialized view {view} as {rows} with no data; create unique index on {view} ({key})");

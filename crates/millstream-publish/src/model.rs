@@ -23,7 +23,7 @@ fn no_model(name: &CollectionName) -> Error {
     }
 }
 
-/// A model that was found before, as it is now: by its number, for its view may have another name.
+/// Reads a model again. By its number, because its view may have been renamed.
 ///
 /// # Errors
 /// [`Error::Model`] when it was removed.

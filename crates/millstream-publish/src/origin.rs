@@ -38,7 +38,8 @@ pub(crate) async fn is_unlogged(client: &impl GenericClient, table_oid: u32) -> 
     Ok(client.query_one(sql, &[&table_oid]).await?.get(0))
 }
 
-/// What is done to a partition or an inheriting table through its parent fires no triggers of it.
+/// Refuses a partition, and a table that inherits or is inherited from: changes through a parent do not fire the
+/// triggers of its children.
 pub(crate) async fn refuse_descendant(client: &impl GenericClient, collection: &Collection) -> Result<(), Error> {
     let sql = "select exists (select from pg_catalog.pg_inherits where $1 in (inhrelid, inhparent))";
     if !client.query_one(sql, &[&collection.table_oid]).await?.get::<_, bool>(0) {

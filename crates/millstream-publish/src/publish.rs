@@ -1,4 +1,4 @@
-//! Makes, changes and removes a model.
+//! Publishes, changes and removes models.
 
 use crate::definition::Derivation;
 use crate::error::Error;
@@ -16,12 +16,13 @@ use millstream_store::models;
 use millstream_store::{Column, Definition, Schema};
 use tokio_postgres::GenericClient;
 
-/// Makes a model, empty, and turns the collection's change record on; or changes what one that is there is made of.
-/// A new model is shown from its first refresh on, other rows and columns from the next one on.
+/// Creates an empty model and, unless it is a materialized view, turns on the collection's change record. If the model
+/// exists, changes its definition. A new model is shown from its first refresh on, other rows and columns from the next
+/// refresh on.
 ///
 /// # Errors
-/// [`Error::Request`] when the definition is refused, [`Error::Model`] when the name is taken, or the model is another
-/// role's or would lose a column, [`Error::PublishBusy`] when others publish.
+/// [`Error::Request`] when the definition is refused; [`Error::Model`] when the name is taken, or when the model
+/// belongs to another role or would lose a column; [`Error::PublishBusy`] when others publish.
 pub async fn publish(
     connection: &mut Connection,
     schema: &Schema,
@@ -50,7 +51,7 @@ pub async fn publish(
             return Err(taken(request, "is a model of another collection"));
         }
         lock::lock_for_transaction(&transaction, &model).await?;
-        // A refresh that was waited for may have made it what was wanted, or shown it for the first time.
+        // The refresh that we waited for may have applied the wanted definition, or shown the model for the first time.
         let model = found_again(&transaction, schema, &model).await?;
         if model.shows.is_some() {
             check_types(&transaction, &request.definition).await?;
@@ -64,7 +65,7 @@ pub async fn publish(
                 other => other,
             });
         }
-        // An earlier attempt came no further.
+        // The model was published before and never built.
         if republish::keeps(&model, &request.definition)? {
             transaction.commit().await?;
             return Ok(Published::Made);
@@ -99,8 +100,8 @@ pub async fn publish(
     Ok(Published::Made)
 }
 
-/// What a new model needs before its first refresh; returns the clause that each index is made by. The view comes with
-/// the first rows, but what is wrong with it shows before they are built.
+/// Creates what a new model needs before its first refresh. Returns the clause of each index. The first refresh creates
+/// the view. Here it is only created to find errors, and rolled back.
 async fn make(
     client: &impl GenericClient,
     storage: &Storage<'_>,
@@ -125,8 +126,8 @@ async fn make(
     Ok(indexes)
 }
 
-/// Removes a model, and the change record when it was the collection's last. Returns the role that alone can remove
-/// the record, where that is another: it is kept then.
+/// Removes a model, and with the last model that needs it the collection's change record. If only another role can drop
+/// the record, it is kept, and that role is returned.
 ///
 /// # Errors
 /// [`Error::Model`] when there is none; the server's when something depends on its view.
@@ -139,7 +140,7 @@ pub async fn unpublish(
     let transaction = connection.client.transaction().await?;
     lock::lock_publishing(&transaction).await?;
     lock::lock_for_transaction(&transaction, &model).await?;
-    // A refresh that was waited for may have made its view.
+    // The refresh that we waited for may have created its view.
     let model = found_again(&transaction, schema, &model).await?;
     transaction.batch_execute(&format!("set local lock_timeout = {}", PUBLISH_LOCK_WAIT.as_millis())).await?;
     Storage { schema, model_id: model.model_id, unlogged: false }.drop(&transaction, &model).await?;

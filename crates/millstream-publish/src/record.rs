@@ -1,8 +1,8 @@
-//! The change record: which keys of a collection were changed, while a model listens.
+//! The change record: which keys of a collection have changed, while it has read models.
 //!
-//! It is written by triggers, in the transaction that changes the rows, whoever changes them: our own
-//! lanes, a `psql`, another loader. That a record is visible means that the change is, so that a late
-//! commit is a late record, which the next refresh sees.
+//! Triggers write it in the transaction that changes the rows, whoever changes them: our own lanes, a `psql`, another
+//! loader. An entry becomes visible together with its change. So a transaction that commits late is seen by the next
+//! refresh, with its entries.
 
 use crate::error::Error;
 use crate::limits::{CHANGE_BYTES_MAX, CHANGE_ROW_KEYS, PUBLISH_LOCK_WAIT};
@@ -28,11 +28,11 @@ pub(crate) struct Listened<'a> {
 /// What a model does not show yet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Pending {
-    /// Records of keys, one for each change.
+    /// Changes of keys. A key that changed twice counts twice.
     pub(crate) keys: u64,
-    /// Whether the keys that changed are not known.
+    /// Whether everything counts as changed, because the changed keys are not known.
     pub(crate) everything: bool,
-    /// Age in seconds of the newest of them.
+    /// Age in seconds of the newest change.
     pub(crate) newest_age: Option<f64>,
 }
 
@@ -41,11 +41,12 @@ impl Listened<'_> {
         self.schema.sql(&format!("{{schema}}.change_{}", self.table_oid))
     }
 
-    /// Turns the record on if it is off. The triggers wait for every transaction that is writing the
-    /// collection, so that a snapshot taken later sees what they have not recorded.
+    /// Creates the record and its triggers if they do not exist. Creating the triggers waits for every transaction that
+    /// is writing to the collection. So a later snapshot sees what was not recorded.
     ///
     /// # Errors
-    /// The server's, also when writers hold the table for longer than [`PUBLISH_LOCK_WAIT`].
+    /// The server's, also when writers hold the table for longer than [`PUBLISH_LOCK_WAIT`]; `Request` when another
+    /// role owns the record and this role may not use it.
     pub(crate) async fn turn_on(&self, client: &impl GenericClient) -> Result<(), Error> {
         let exists = "select pg_catalog.to_regclass($1) is not null";
         if client.query_one(exists, &[&self.record()]).await?.get(0) {
@@ -53,7 +54,7 @@ impl Listened<'_> {
         }
         let wait_ms = PUBLISH_LOCK_WAIT.as_millis();
         client.batch_execute(&format!("set local lock_timeout = {wait_ms}")).await?;
-        // A model in another schema may listen to the same table.
+        // Another schema may have a model of the same table, so the names of triggers hold our schema's OID.
         let oid = "select oid from pg_catalog.pg_namespace where nspname = $1";
         let oid: u32 = client.query_one(oid, &[&self.schema.name()]).await?.get(0);
         let trigger = format!("{TRIGGER_PREFIX}{oid}_");
@@ -64,7 +65,7 @@ impl Listened<'_> {
         client.batch_execute(&format!("comment on table {} is {columns}", self.record())).await?;
         let owns = "select pg_catalog.pg_has_role(relowner, 'usage') from pg_catalog.pg_class where oid = $1";
         if client.query_one(owns, &[&self.table_oid]).await?.get(0) {
-            // Else what a replication writes would be on no record.
+            // Otherwise changes that a replication writes would not be recorded.
             let always = ["insert", "update", "delete", "truncate", "key"]
                 .map(|what| format!("alter table {} enable always trigger {trigger}{what};", self.table));
             client.batch_execute(&always.concat()).await?;
@@ -82,7 +83,7 @@ impl Listened<'_> {
         Ok(())
     }
 
-    /// Makes sure that the role can keep models up by the record, which may be another role's.
+    /// Requires that the role may use the record, which another role may own.
     async fn require_rights(&self, client: &impl GenericClient) -> Result<(), Error> {
         let may = "select bool_and(pg_catalog.has_table_privilege($1, privilege)), current_user::text
                    from pg_catalog.unnest('{select, insert, delete}'::text[]) as privilege";
@@ -147,10 +148,10 @@ impl Listened<'_> {
             .replace("{table}", &self.table)
     }
 
-    /// Turns the record off; nothing where it is off.
+    /// Drops the record and its triggers if they exist.
     pub(crate) async fn turn_off(&self, client: &impl GenericClient) -> Result<(), Error> {
         let wait_ms = PUBLISH_LOCK_WAIT.as_millis();
-        // With the functions go their triggers, where the table is still there.
+        // Dropping the functions drops their triggers, if the table still exists.
         let sql = format!(
             "set local lock_timeout = {wait_ms}; drop function if exists {}() cascade; \
              drop function if exists {}() cascade; drop table if exists {}",
@@ -161,7 +162,7 @@ impl Listened<'_> {
         Ok(client.batch_execute(&sql).await?)
     }
 
-    /// What the snapshot at hand sees and the model does not show.
+    /// The changes that the current snapshot sees and the model does not show.
     pub(crate) async fn pending(&self, client: &impl GenericClient, model: &Model) -> Result<Pending, Error> {
         let Some(shows) = &model.shows else {
             return Ok(Pending { keys: 0, everything: true, newest_age: None });
@@ -178,8 +179,8 @@ impl Listened<'_> {
         })
     }
 
-    /// Where a crash has emptied the record, its line that stays is put back, and one by which everything has changed:
-    /// other models have missed as much as the one that is refreshed.
+    /// If a crash has emptied the record, writes its permanent row again, and a row by which everything counts as
+    /// changed, because other models have missed as much as the one that is refreshed.
     pub(crate) async fn restore(&self, client: &Client) -> Result<(), Error> {
         let record = self.record();
         let kept = format!("select exists (select from {record} where keys = 0 and not everything)");
@@ -190,7 +191,8 @@ impl Listened<'_> {
         Ok(())
     }
 
-    /// Takes the line that stays away, as a crash would: what was not recorded is remembered when the cause is gone.
+    /// Deletes the permanent row, as a crash would. So a later refresh knows that changes are missing, even if the
+    /// cause is gone by then.
     pub(crate) async fn distrust(&self, client: &Client) -> Result<(), Error> {
         let (record, wait_ms) = (self.record(), PUBLISH_LOCK_WAIT.as_millis());
         let sql = format!(
@@ -199,8 +201,8 @@ impl Listened<'_> {
         Ok(client.batch_execute(&sql).await?)
     }
 
-    /// Forgets what every model of the collection shows. A model that was never built keeps nothing back, unless it is
-    /// being built: then its snapshot may be older than what the others show.
+    /// Deletes the changes that every model of the collection shows. A model that was never built keeps none back,
+    /// unless it is being built: its snapshot may be older than what the others show.
     pub(crate) async fn forget(&self, client: &Client) -> Result<(), Error> {
         client.batch_execute("begin").await?;
         let mut unbuilt = Vec::new();
@@ -216,13 +218,13 @@ impl Listened<'_> {
         let forgotten = client.execute(&sql, &[&self.table_oid, &unbuilt]).await?;
         client.batch_execute("commit").await?;
         if forgotten > 0 {
-            // So that its bytes, which are limited, are those of what is left.
+            // The record's size is limited, so it must not hold space for deleted rows.
             client.batch_execute(&format!("vacuum {}", self.record())).await?;
         }
         Ok(())
     }
 
-    /// The keys that changed, as a select from the record.
+    /// The changed keys, as a select from the record.
     pub(crate) fn changed_keys(&self) -> String {
         let all = |piece: &dyn Fn(usize, &str) -> String| {
             let pieces = self.key.iter().enumerate().map(|(n, k)| piece(n + 1, &quote_identifier(&k.name)));

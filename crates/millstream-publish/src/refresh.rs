@@ -1,4 +1,4 @@
-//! Models brought up to date, all of a call in one transaction.
+//! Refreshes models, all models of a call in one transaction.
 
 use crate::clear::clear;
 use crate::culprit::culprit;
@@ -26,17 +26,17 @@ use serde::Serialize;
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
-/// What is to be brought up to date.
+/// Which models to refresh, and how.
 #[derive(Debug, Clone)]
 pub struct RefreshRequest {
-    /// Names of the models; they show one snapshot afterwards.
+    /// Names of the models. Afterwards they all show the same snapshot.
     pub models: Vec<CollectionName>,
-    /// The way, by its name; by cost when `None`.
+    /// Name of the way; `None` chooses by cost.
     pub way: Option<String>,
-    /// Connections that build; as many as there are cores when `None`.
+    /// Connections that build, at most `BUILD_WORKERS_MAX`; `None` means one for each core.
     pub workers: Option<usize>,
-    /// How long readers of replaced rows are waited for before a build, and those of the model before what was built is
-    /// shown; [`READERS_PATIENCE`] is usual.
+    /// How long to wait for readers: before a build for those of replaced rows, and after it for those of the model.
+    /// The usual value is [`READERS_PATIENCE`].
     pub patience: Duration,
 }
 
@@ -56,16 +56,16 @@ pub struct Refreshed {
     pub way: &'static str,
     /// Rows written and deleted.
     pub rows: u64,
-    /// How long the call took, for all models together and with what follows the commit.
+    /// How long the call took, for all models together, with the cleanup after the commit.
     pub seconds: f64,
-    /// Age in seconds of the newest change that is not shown yet; `None` where there is none.
+    /// Age in seconds of the newest change that is not shown yet; `None` if there is none.
     pub lag_seconds: Option<f64>,
-    /// Bytes that it keeps for nothing: rows that were replaced and could not be removed, because readers may see them,
-    /// and dead rows, which the next cleaning removes.
+    /// Bytes that it wastes: replaced rows that could not be removed because readers may see them, and dead rows, which
+    /// the next vacuum removes.
     pub bloat_bytes: u64,
-    /// Values that are none of their column's type, among the rows that were written.
+    /// Values that are not valid for their column's type, among the rows that were written.
     pub uncast: Vec<Uncast>,
-    /// What went wrong beside: the model is up to date all the same.
+    /// What else went wrong. The model is up to date nevertheless.
     pub warnings: Vec<String>,
 }
 
@@ -74,25 +74,25 @@ pub struct Refreshed {
 pub struct Estimate {
     /// Schema and name.
     pub model: CollectionName,
-    /// The collection that it is made of.
+    /// The collection that it is derived from.
     pub collection: CollectionName,
     /// How: `incremental`, `swap` or `materialized`.
     pub way: &'static str,
-    /// Why, as a clause; with the segments that are merged first, of which nothing else here knows.
+    /// Why, as a clause. It also names the segments that are merged first; the other figures do not include them.
     pub reason: String,
-    /// Changes on record that are not shown, by key; `None` where all is to be derived again.
+    /// Recorded changes of keys that are not shown yet; `None` if everything is derived again.
     pub changed_keys: Option<u64>,
     /// Rows of the collection, by its statistics.
     pub collection_rows: u64,
-    /// Bytes on disk that it needs beside what is there, indexes too, about: what the rows shown take, of `incremental`
-    /// the part of them that changed, or the collection's table where nothing is shown yet.
+    /// Bytes on disk that it needs in addition, with indexes, roughly. That is the size of the rows shown; for
+    /// `incremental`, the part of them that changed; if nothing is shown yet, the size of the collection's table.
     pub bytes: u64,
 }
 
 /// What a refresh would do, without doing it.
 ///
 /// # Errors
-/// [`Error::Model`] for a name that is no model, or one that is another role's.
+/// [`Error::Model`] for a name that is no model, or a model that another role owns.
 pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Estimate>, Error> {
     let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
     let client = &connection.client;
@@ -107,7 +107,7 @@ pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
         }
         let (size, rows) = (subject.size(client).await?, rows_estimate(client, subject.model.table_oid).await?);
         let bytes = match way.name {
-            // A changed row is written anew, with what it has in the indexes.
+            // A changed row is written anew, with its index entries.
             "incremental" => size / rows.max(1) * pending.keys.min(rows),
             _ => size,
         };
@@ -124,19 +124,19 @@ pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
     Ok(estimates)
 }
 
-/// Brings models up to date: all of them show one snapshot of their collections from one moment on.
+/// Refreshes models. From one moment on, all of them show the same snapshot of their collections.
 ///
 /// # Errors
-/// [`Error::Model`] for a name that is no model, one that is another role's or is being refreshed by others, or one whose
-/// readers never let go of the rows to be replaced: then the models show what they showed. What fails after the
-/// commit is a warning.
+/// [`Error::Model`] for a name that is no model, for a model that another role owns, or when readers do not release the
+/// rows to be replaced; `ModelBusy` while others refresh a model. The models then show what they showed before. What
+/// fails after the commit is a warning.
 pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Refreshed>, Error> {
     let started = Instant::now();
     let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
     connection.require_writable()?;
     let client = &connection.client;
     let mut subjects = subjects(client, schema, &request.models, connection.server.version_num).await?;
-    // Before what may take long.
+    // First, because the next steps may take long.
     for subject in &subjects {
         subject.model.require_own()?;
         subject.asked(request.way.as_deref())?;
@@ -146,7 +146,7 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
         lock::lock_for_refresh(client, &subject.model).await?;
     }
     failpoint::hit("refresh-locked").await?;
-    // What was read before the lock may be of the past.
+    // What we read before the lock may be outdated.
     for subject in &mut subjects {
         subject.model = found_again(client, schema, &subject.model).await?;
         subject.model.require_own()?;
@@ -159,10 +159,10 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
         match attempt(db, client, &subjects, request, tries == REFRESH_TRIES_MAX).await {
             Ok(Some(done)) => break done,
             Ok(None) => {}
-            // Whoever waits to change a collection comes first.
+            // A session waits to change a collection. It goes first.
             Err(Error::InUse { .. }) if tries < REFRESH_TRIES_MAX => client.batch_execute("rollback").await?,
             Err(error) => {
-                // What cannot be removed now is by the next refresh, and the error tells what is wrong.
+                // If this fails, the next refresh does it. The error to report is the first one.
                 let _ = remove_unshown(client, &subjects).await;
                 return Err(with_key(client, &subjects, error).await);
             }
@@ -182,8 +182,8 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
     Ok(refreshed)
 }
 
-/// Removes what a refresh that was broken off has built of these models and nobody is shown: once its sessions have
-/// ended, for which it waits a while. The next refresh of them would do it as well.
+/// Removes the generations that an interrupted refresh of these models has built and not shown. Waits a while for its
+/// sessions to end. The next refresh of the models would remove them too.
 ///
 /// # Errors
 /// [`Error::Model`] for a name that is no model; the server's.
@@ -197,14 +197,13 @@ pub async fn abandon(db: &ConnInfo, schema: &Schema, names: &[CollectionName]) -
     remove_unshown(client, &subjects).await
 }
 
-/// The same, in the session that has the models' locks.
-/// The error, with the key of the document that an expression of a model fails for, where there is one.
+/// The error, with the key of the document for which an expression of a model fails, if there is one.
 async fn with_key(client: &Client, subjects: &[Subject<'_>], error: Error) -> Error {
     if error.kind() != ErrorKind::DataRefused {
         return error;
     }
     for subject in subjects {
-        // What cannot be found out leaves the error as it is.
+        // If the search fails, the error stays as it is.
         if let Ok(Some(key)) = culprit(client, &subject.derivation(&subject.storage())).await {
             return Error::Model {
                 model: subject.model.name.clone(),
@@ -219,19 +218,20 @@ async fn with_key(client: &Client, subjects: &[Subject<'_>], error: Error) -> Er
     error
 }
 
+/// As `abandon`, in the session that holds the locks of the models.
 async fn remove_unshown(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
-    // Its builders have ended, or do so within a second, when the server looks for their client.
+    // Its builders have ended, or end within a second, when the server checks for their client.
     client.batch_execute(&format!("rollback; set lock_timeout = {}", DROP_LOCK_WAIT.as_millis())).await?;
     for subject in subjects.iter().filter(|subject| !subject.model.definition.materialized) {
-        // It may be that all was committed, and the other generation is the one to go.
+        // The refresh may have been committed. Then the other generation must go.
         let serving = found_again(client, subject.schema, &subject.model).await?.serving;
         clear(client, &[(&subject.storage(), Storage::other(serving))], CLEAR_AFTER_PATIENCE).await?;
     }
     Ok(())
 }
 
-/// Merges what waits in segments of the collections, for models are made from tables; what is left waiting, by
-/// collection.
+/// Merges the segments of the collections, because models are derived from tables. Returns warnings about segments that
+/// are left, by collection.
 async fn compacted(
     db: &ConnInfo,
     schema: &Schema,
@@ -249,11 +249,11 @@ async fn compacted(
                 let until = waits_for.map_or_else(String::new, |load_id| format!(" until load {load_id} has ended"));
                 format!("{left} segments were left to the next refresh{until}")
             }
-            // What is in the table can be shown all the same.
+            // The documents in the table can be shown nevertheless.
             Err(busy @ (Error::Store(millstream_store::Error::CompactionBusy { .. }) | Error::InUse { .. })) => {
                 format!("segments were left to the next refresh: {busy}")
             }
-            // Whoever refreshes is the model's owner, and need not be who loaded.
+            // This role owns the model. It need not own the segments.
             Err(Error::Request { problem, hint }) => format!("segments were left: {problem}; {hint}"),
             Err(error) => return Err(error),
         };
@@ -265,12 +265,12 @@ async fn compacted(
 /// What one try did to a model.
 struct Done {
     way: &'static str,
-    /// Why it is not the way that was asked for.
+    /// Why it is another way than the one asked for.
     instead: Option<String>,
     applied: Applied,
 }
 
-/// One try; `None` when everything changed after the ways were chosen.
+/// One try. `None` if everything counts as changed since the ways were chosen.
 async fn attempt(
     db: &ConnInfo,
     client: &Client,
@@ -341,7 +341,7 @@ async fn attempt(
     Ok(Some(done))
 }
 
-/// What was done, when all that is left to do has been tried.
+/// Cleans up as far as possible, and returns what was done.
 async fn tidied(client: &Client, subject: &Subject<'_>, way: &'static str, applied: Applied) -> Refreshed {
     let mut refreshed = Refreshed {
         model: subject.model.name.clone(),
@@ -359,14 +359,14 @@ async fn tidied(client: &Client, subject: &Subject<'_>, way: &'static str, appli
     }
     if let Err(error) = tidy(client, subject, &mut refreshed).await {
         refreshed.warnings.push(format!("it is up to date, but what it replaced was not all tidied up: {error}"));
-        // The others are tidied over the same connection; where it is lost, that shows with them.
+        // The other models are cleaned up on the same connection. If it is lost, they report it.
         let _ = client.batch_execute("rollback").await;
     }
     refreshed
 }
 
-/// What is left to do when the new rows are shown: forget the changes, empty what is not shown any more,
-/// vacuum what was changed in place.
+/// The cleanup after the commit: deletes recorded changes, removes the generation that is no longer shown, vacuums what
+/// was changed in place.
 async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed) -> Result<(), Error> {
     let (storage, listened) = (subject.storage(), subject.listened());
     let model = found_again(client, subject.schema, &subject.model).await?;
@@ -376,21 +376,21 @@ async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed)
     }
     failpoint::hit("changes-forgotten").await?;
     let shown = indexed(&storage, &model).0;
-    // Otherwise what this session did is counted only later, and then also where a vacuum has removed it.
+    // Otherwise the statistics of this session are counted later, even for rows that a vacuum has removed by then.
     client.batch_execute("select pg_catalog.pg_stat_force_next_flush()").await?;
     if refreshed.way == "swap" {
         let cleared = clear(client, &[(&storage, Storage::other(model.serving))], CLEAR_AFTER_PATIENCE).await?;
-        // Not sooner: the snapshot of the build kept anything from being frozen, and the lock that statistics of the
-        // whole need is not held beside a build.
+        // Not earlier: the build's snapshot prevents freezing, and the lock for statistics of the whole is not held
+        // during a build.
         client.batch_execute(&format!("vacuum (freeze) {shown}")).await?;
-        // It looks at what was replaced too, and would wait for whoever is at work there.
+        // It also reads the replaced generation, and would wait for those who use it.
         if cleared {
             client.batch_execute(&format!("analyze {}", storage.parts())).await?;
         }
         refreshed.uncast = uncast(client, &subject.derivation(&storage), &shown, "true").await?;
     } else {
         if !model.definition.materialized {
-            // What readers kept from going after a swap.
+            // Remove what could not be removed after a swap because of readers.
             clear(client, &[(&storage, Storage::other(model.serving))], Duration::ZERO).await?;
         }
         if is_littered(client, &shown).await? {
@@ -401,8 +401,8 @@ async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed)
     Ok(())
 }
 
-/// Names the first of these models that others have open; the first of all where none is, for then it is old snapshots
-/// that were waited for, which may see any of them.
+/// Names the first of these models that others have open. If there is none, we waited for old snapshots, which may see
+/// any of the models; then it names the first model.
 async fn held(client: &Client, swapped: &[&Subject<'_>], waited: Duration) -> Result<Error, Error> {
     let mut name = &swapped[0].model.name;
     for subject in swapped {
@@ -424,8 +424,8 @@ async fn held(client: &Client, swapped: &[&Subject<'_>], waited: Duration) -> Re
     })
 }
 
-/// Whether so many of a table's rows are dead that it is cleaned now, and not when the server comes to it: that
-/// takes a pass over every index, which few changes are not worth.
+/// Whether so many of a table's rows are dead that we vacuum it now and do not wait for autovacuum. A vacuum scans
+/// every index, which is too much for a few changes.
 async fn is_littered(client: &Client, table: &str) -> Result<bool, Error> {
     let sql = "select pg_catalog.pg_stat_get_dead_tuples(oid)::float8, greatest(reltuples, 0)::float8 \
                from pg_catalog.pg_class where oid = $1::text::pg_catalog.regclass";

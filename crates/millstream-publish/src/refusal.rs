@@ -1,12 +1,12 @@
-//! What it means that the server refuses a definition.
+//! The error to report when the server refuses a definition.
 
 use crate::error::Error;
 
-/// A definition that the server does not take is a wrong request.
+/// Turns an error that the definition caused into `Request`, and keeps any other.
 pub(crate) fn refused(what: &str, error: tokio_postgres::Error) -> Error {
     let Some(told) = error.as_db_error() else { return error.into() };
     let code = told.code().code();
-    // A right that is missing is in a class with what is written wrong.
+    // A missing right is in the same class as a syntax error.
     if code == "42501" {
         return error.into();
     }

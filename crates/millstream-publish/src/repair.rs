@@ -1,4 +1,4 @@
-//! A change record that cannot be believed any more, and how it is made again.
+//! Finds change records that have become unreliable, and creates them again.
 
 use crate::error::Error;
 use crate::limits::PUBLISH_LOCK_WAIT;
@@ -10,12 +10,12 @@ use millstream_model::CollectionName;
 use std::time::Instant;
 use tokio_postgres::{Client, GenericClient};
 
-/// Makes those change records again that cannot be believed, so that a swap is needed once and not for ever. To be done
-/// before the snapshot of the refresh, which then sees what was not recorded. Returns what is to be told, by collection;
-/// a record that cannot be made again costs no refresh, but a swap each time.
+/// Creates unreliable change records again, so that one swap is needed and not one for every refresh. Call it before
+/// the refresh takes its snapshot, which then sees what was not recorded. Returns warnings, by collection. If a record
+/// cannot be created again, the refresh still works, but it is a swap each time.
 ///
 /// # Errors
-/// The server's, when the records cannot be looked at.
+/// The server's, when the records cannot be examined.
 pub(crate) async fn repair(client: &Client, subjects: &[Subject<'_>]) -> Result<Vec<(u32, String)>, Error> {
     let mut told: Vec<(u32, String)> = Vec::new();
     for subject in subjects.iter().filter(|subject| !subject.model.definition.materialized) {
@@ -41,9 +41,9 @@ pub(crate) async fn repair(client: &Client, subjects: &[Subject<'_>]) -> Result<
         let warning = match made {
             Ok(()) => format!("changes were not all on record, because {cause}; the record was made again"),
             Err(error) => {
-                // The refresh goes on over the same connection; where it is lost, that shows there.
+                // The refresh continues on this connection. If the connection is lost, the refresh fails and says so.
                 let _ = client.batch_execute("rollback").await;
-                // Where that fails too, there is no record, or it is another role's.
+                // If that fails too, the record is missing or belongs to another role.
                 if listened.distrust(client).await.is_err() {
                     let _ = client.batch_execute("rollback").await;
                 }
@@ -60,7 +60,7 @@ pub(crate) async fn repair(client: &Client, subjects: &[Subject<'_>]) -> Result<
 }
 
 impl Listened<'_> {
-    /// Why the record cannot be believed, as a clause; `None` where it can.
+    /// Why the record is unreliable, as a clause; `None` if it is reliable.
     pub(crate) async fn unheard(&self, client: &impl GenericClient) -> Result<Option<String>, Error> {
         let [record, key] = ["record", "key"].map(|what| format!("{}()", self.function(what)));
         let sql = include_str!("unheard.sql").replace("{columns}", include_str!("columns.sql"));
@@ -68,18 +68,18 @@ impl Listened<'_> {
         Ok(row.and_then(|row| row.get(0)))
     }
 
-    /// Another role that owns the record or a function of its triggers.
+    /// Another role that owns the record or a function of its triggers, if there is one.
     pub(crate) async fn other_owner(&self, client: &impl GenericClient) -> Result<Option<String>, Error> {
         let [record, key] = ["record", "key"].map(|what| format!("{}()", self.function(what)));
         let row = client.query_opt(include_str!("record_owner.sql"), &[&self.record(), &record, &key]).await?;
         Ok(row.map(|row| row.get(0)))
     }
 
-    /// Makes the record and its triggers again, while nobody has the collection open; everything counts as changed then,
-    /// for every model. After an error the caller rolls back.
+    /// Creates the record and its triggers again while nobody else uses the collection. Everything then counts as
+    /// changed, for every model. After an error, the caller rolls back.
     async fn make_again(&self, client: &Client, name: &CollectionName) -> Result<(), Error> {
         if let Some(owner) = self.other_owner(client).await? {
-            // Whoever refreshes would own it then, and its owner could neither read nor drop it.
+            // Otherwise this role would own the new record, and its former owner could neither read nor drop it.
             return Err(Error::Request {
                 problem: format!("it belongs to the role {owner}"),
                 hint: format!("refresh a model of the collection as {owner}"),

@@ -1,4 +1,4 @@
-//! A model that is shown and published again: other indexes at once, other rows and columns by its next refresh.
+//! Changes a model that is shown: its indexes at once, its rows and columns with the next refresh.
 
 use crate::definition::index_clauses;
 use crate::error::Error;
@@ -14,10 +14,10 @@ use millstream_store::collections::Collection;
 use millstream_store::models::{self, Model};
 use tokio_postgres::{Client, GenericClient};
 
-/// Changes what a model that is shown is made of, in a transaction that has its lock.
+/// Changes the definition of a model that is shown, in a transaction that holds its lock.
 ///
 /// # Errors
-/// [`Error::Request`] when the definition is refused, [`Error::Model`] when the model cannot become it.
+/// [`Error::Request`] when the definition is refused, [`Error::Model`] when the model cannot get it.
 pub(crate) async fn republish(
     client: &impl GenericClient,
     schema: &Schema,
@@ -50,10 +50,10 @@ pub(crate) async fn republish(
     Ok(Published::Redefined)
 }
 
-/// Whether a request leaves a model as it is defined: it asks for nothing of its own.
+/// Whether a request leaves a model's definition as it is, because it asks for nothing of its own.
 ///
 /// # Errors
-/// [`Error::Model`] when it asks for another kind alone.
+/// [`Error::Model`] when it asks only for another kind of model.
 pub(crate) fn keeps(model: &Model, new: &Definition) -> Result<bool, Error> {
     let asks_nothing = Definition { materialized: false, ..new.clone() } == Definition::default();
     if asks_nothing {
@@ -74,7 +74,7 @@ fn refuse_kind(model: &Model, is_other: bool) -> Result<(), Error> {
     Err(Error::Model { model: model.name.clone(), problem: problem.into(), hint })
 }
 
-/// The table that a model's indexes are on.
+/// The table that a model's indexes are on, and the generation in their names.
 pub(crate) fn indexed(storage: &Storage<'_>, model: &Model) -> (String, i16) {
     if model.definition.materialized {
         (quote_qualified(&model.name.schema, &model.name.table), materialized::GENERATION)
@@ -83,7 +83,7 @@ pub(crate) fn indexed(storage: &Storage<'_>, model: &Model) -> (String, i16) {
     }
 }
 
-/// Makes the indexes that are missing; those that are asked for no more are dropped after the transaction.
+/// Creates missing indexes. Indexes that are no longer wanted are dropped after the transaction.
 async fn reindex(
     client: &impl GenericClient,
     schema: &Schema,
@@ -110,8 +110,8 @@ async fn reindex(
     Ok(Published::Reindexed { made, dropped, in_use: 0 })
 }
 
-/// Drops the indexes that a model's definition does not name, also those of an earlier drop that was broken off;
-/// then lets go of the session's lock of the model. Returns how many are left, because they are in use.
+/// Drops the indexes that a model's definition does not name, also those of an earlier drop that was interrupted. Then
+/// releases the session's lock of the model. Returns how many are left because they are in use.
 pub(crate) async fn drop_leftovers(client: &Client, schema: &Schema, model: &Model) -> Result<usize, Error> {
     let dropped = async {
         let present = models::by_id(client, schema, model.model_id).await?;

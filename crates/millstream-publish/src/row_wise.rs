@@ -1,4 +1,4 @@
-//! Whether every row of a model is made of one row of its collection alone, as the ways need it that derive by parts.
+//! Checks that each row of a model depends on one row of its collection only.
 
 use crate::definition::Derivation;
 use crate::error::Error;
@@ -6,8 +6,8 @@ use crate::refusal::refused;
 use serde_json::Value;
 use tokio_postgres::{GenericClient, SimpleQueryMessage};
 
-/// Steps of a plan, as `explain` names them, that make rows of several, or several or none of one; and how people call
-/// what asks for them.
+/// Nodes of a plan, as `explain` names them, that combine several rows, or make several or none of one; and the SQL
+/// that asks for them.
 const STEPS: &[(&str, &str)] = &[
     ("Aggregate", "an aggregate, `distinct` or `group by`"),
     ("Append", "a union"),
@@ -19,7 +19,7 @@ const STEPS: &[(&str, &str)] = &[
     ("WindowAgg", "a window function"),
 ];
 
-/// The server's plan of a query, as `explain (format json)` tells it.
+/// The server's plan of a query, as `explain (format json)` prints it.
 pub(crate) async fn plan(client: &impl GenericClient, query: &str) -> Result<Value, tokio_postgres::Error> {
     let lines = client.simple_query(&format!("explain (format json) {query}")).await?;
     let text = lines.iter().find_map(|line| match line {
@@ -30,11 +30,11 @@ pub(crate) async fn plan(client: &impl GenericClient, query: &str) -> Result<Val
     Ok(plan.and_then(|mut plan| plan.pointer_mut("/0/Plan").map(Value::take)).unwrap_or_default())
 }
 
-/// Refuses a definition under which a row depends on other rows: it is derived from ranges of the collection, and from
-/// the keys that changed. The query is planned, not executed.
+/// Refuses a definition in which a row depends on other rows, because rows are derived from ranges of the collection
+/// and from changed keys. The query is planned, not executed.
 ///
 /// # Errors
-/// [`Error::Request`] says what it looks like.
+/// [`Error::Request`] names what the definition asks for.
 pub(crate) async fn check_row_wise(client: &impl GenericClient, derivation: &Derivation) -> Result<(), Error> {
     let plan = plan(client, &derivation.rows("")).await.map_err(|error| refused("the model", error))?;
     let Some(what) = across_rows(&plan) else { return Ok(()) };
@@ -45,14 +45,15 @@ pub(crate) async fn check_row_wise(client: &impl GenericClient, derivation: &Der
     })
 }
 
-/// What makes rows of others above the place where those of the collection are read, or joined to what is looked up.
+/// The SQL that combines or multiplies rows above the scan of the collection. The search stops at a join: a document
+/// may be joined to what is looked up for it.
 fn across_rows(plan: &Value) -> Option<&'static str> {
     let kind = plan.get("Node Type").and_then(Value::as_str)?;
     if let Some((_, what)) = STEPS.iter().find(|(step, _)| *step == kind) {
         return Some(what);
     }
     let below = plan.get("Plans").and_then(Value::as_array)?;
-    // A subselect in an expression is its own affair.
+    // A subselect in an expression does not change the number of rows.
     let is_apart = |step: &&Value| {
         let relation = step.get("Parent Relationship").and_then(Value::as_str);
         !matches!(relation, Some("InitPlan" | "SubPlan"))

@@ -1,4 +1,4 @@
-//! The one process that refreshes a model again and again.
+//! The lock of the one session that refreshes a model again and again.
 
 use crate::error::Error;
 use crate::model::find;
@@ -9,11 +9,10 @@ use millstream_store::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
 use std::time::Instant;
 use tokio_postgres::Client;
 
-/// Makes this session the model's runner until it ends. One that was killed is waited for until the server has
-/// noticed.
+/// Makes this session the model's runner until it ends. If the runner was killed, waits until the server has noticed.
 ///
 /// # Errors
-/// [`Error::Model`] when there is no such model, or a runner already, by its process on the server.
+/// [`Error::Model`] when there is no such model, or when it has a runner, whose server process it names.
 pub async fn become_runner(client: &Client, schema: &Schema, name: &CollectionName) -> Result<(), Error> {
     let model = find(client, schema, name).await?;
     let deadline = Instant::now() + LOAD_LOCK_WAIT;

@@ -14,11 +14,11 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// What is new about a generation that is to be attached.
+    /// Finds the new columns of a generation that is to be attached.
     ///
     /// # Errors
-    /// [`Error::Model`] when a column is gone or of another type: what is selected from the model, by views too,
-    /// relies on it. And when a new one is of a domain.
+    /// [`Error::Model`] when a column is gone or has another type, because queries and views rely on it; also when the
+    /// type of a new column is a domain.
     pub(crate) async fn of(
         client: &impl GenericClient,
         storage: &Storage<'_>,
@@ -47,14 +47,14 @@ impl Shape {
         self.added.iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// The statement that gives them to all that is attached, null there.
+    /// The statement that adds them to the model's table. They are null in the generations that are attached.
     pub(crate) fn add(&self, storage: &Storage<'_>) -> String {
         let columns: Vec<String> = self.added.iter().map(|(name, kind)| format!("add column {name} {kind}")).collect();
         format!("alter table {} {}", storage.parts(), columns.join(", "))
     }
 }
 
-/// A column of a domain is checked in every row, for which the server writes the rows that are shown anew.
+/// The error for a new column of a domain. The server would check it in every row, and rewrite the rows that are shown.
 fn domain(model: &Model, column: &str, domain: &str) -> Error {
     Error::Model {
         model: model.name.clone(),

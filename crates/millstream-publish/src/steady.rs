@@ -1,12 +1,12 @@
-//! Whether a model's rows depend on nothing but their row of the collection, so that what did not change stays right.
+//! Checks that a model's rows depend on nothing but their row of the collection.
 
 use crate::definition::Derivation;
 use crate::error::Error;
 use crate::refusal::refused;
 use tokio_postgres::GenericClient;
 
-/// Refuses a definition that calls a volatile function, or reads a table: no change of the collection would tell that
-/// the rows it made are no longer right. `view` is the name of a view that is made and dropped again.
+/// Refuses a definition that calls a volatile function, or reads a table in a subselect: its rows could become wrong
+/// without a change of the collection. `view` is the name of a view that is created for the check and dropped again.
 ///
 /// # Errors
 /// [`Error::Request`] names the function or the table.

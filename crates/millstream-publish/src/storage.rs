@@ -1,10 +1,10 @@
 //! The tables and the view of a read model.
 //!
-//! Rows are kept in partitions, one for each generation. The view shows the one that the model's line in our
-//! tables names, read in the reader's own snapshot: a refresh that builds another and then changes that line is
-//! seen whole or not at all, by every statement and for the life of every repeatable-read transaction; the view
-//! itself never changes. A generation is built as a table of its own and attached when it is whole, so that no
-//! reader's plan meets one that is half filled or has no indexes.
+//! Rows are kept in partitions, one for each generation. The model's row in our tables names the generation to show.
+//! The view reads that row in the reader's own snapshot. A refresh builds another generation and then changes that row.
+//! So readers see a refresh as a whole or not at all: in every statement, and for the life of a repeatable-read
+//! transaction. A generation is built as a table of its own and attached when it is complete. So no reader's plan meets
+//! one that is half filled or has no indexes.
 
 use crate::definition::{Derivation, index_clauses, needs_caster};
 use crate::error::Error;
@@ -21,10 +21,10 @@ use millstream_store::{Column, Definition};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient};
 
-/// Generations that take turns.
+/// The generations that are shown in turn.
 pub(crate) const GENERATIONS: [i16; 2] = [1, 2];
 
-/// The generation on which a definition is tried, and which is never shown.
+/// The generation for trying a definition; it is never shown.
 pub(crate) const TRIAL: i16 = 0;
 
 /// Names of a model's tables.
@@ -36,12 +36,12 @@ pub(crate) struct Storage<'a> {
 }
 
 impl Storage<'_> {
-    /// The generation that is built when `serving` is shown.
+    /// The generation to build while `serving` is shown.
     pub(crate) fn other(serving: i16) -> i16 {
         if serving == GENERATIONS[0] { GENERATIONS[1] } else { GENERATIONS[0] }
     }
 
-    /// All that is attached; its owner is the model's.
+    /// The table that generations are attached to. Its owner owns the model.
     pub(crate) fn parts(&self) -> String {
         self.schema.sql(&format!("{{schema}}.model_{}", self.model_id))
     }
@@ -51,13 +51,13 @@ impl Storage<'_> {
         self.schema.sql(&format!("{{schema}}.model_{}_{generation}", self.model_id))
     }
 
-    /// The function that casts to a type which needs one.
+    /// The function that casts to a type, if the type needs one.
     pub(crate) fn caster(&self, type_name: &str) -> String {
         let hash = xxhash_rust::xxh3::xxh3_64(type_name.as_bytes());
         self.schema.sql(&format!("{{schema}}.model_{}_cast_{hash:016x}", self.model_id))
     }
 
-    /// Makes the functions that casts need.
+    /// Creates the cast functions that a definition needs.
     pub(crate) async fn make_casters(
         &self,
         client: &impl GenericClient,
@@ -72,7 +72,7 @@ impl Storage<'_> {
         Ok(())
     }
 
-    /// Makes the table that generations are attached to.
+    /// Creates the table that generations are attached to. Returns the clause of each index.
     ///
     /// # Errors
     /// As [`Storage::try_definition`].
@@ -89,14 +89,13 @@ impl Storage<'_> {
         Ok(clauses)
     }
 
-    /// Makes the table that only tells whose a materialized view is, also before it is there and when it was dropped
-    /// by hand.
+    /// Creates a table whose only purpose is its owner, who owns the materialized view. It exists before the view does,
+    /// and after the view was dropped by hand.
     pub(crate) async fn make_mark(&self, client: &impl GenericClient) -> Result<(), Error> {
         Ok(client.batch_execute(&format!("create table {} ()", self.parts())).await?)
     }
 
-    /// Makes the trial generation, empty: whatever is wrong with a definition shows here. Returns the clause that each
-    /// index is made by.
+    /// Creates the trial generation, empty, to find what is wrong with a definition. Returns the clause of each index.
     ///
     /// # Errors
     /// [`Error::Request`] names the index or says that the server refuses the definition.
@@ -115,7 +114,7 @@ impl Storage<'_> {
         self.try_indexes(client, &self.part(TRIAL), TRIAL, indexes).await
     }
 
-    /// Makes indexes on an empty table; returns the clause that each is made by.
+    /// Creates indexes on an empty table. Returns the clause of each.
     pub(crate) async fn try_indexes(
         &self,
         client: &impl GenericClient,
@@ -133,7 +132,7 @@ impl Storage<'_> {
         Ok(clauses)
     }
 
-    /// The statements that make the table of a generation, empty and detached.
+    /// The statements that create the table of a generation, empty and detached.
     pub(crate) fn make_part(&self, generation: i16, derivation: &Derivation) -> String {
         include_str!("part.sql")
             .replace("{persistence}", if self.unlogged { "unlogged" } else { "" })
@@ -142,7 +141,7 @@ impl Storage<'_> {
             .replace("{rows}", &derivation.rows(""))
     }
 
-    /// The statement that lets autovacuum look after a generation that was built.
+    /// The statement that turns autovacuum on for a generation that was built.
     pub(crate) fn let_vacuum(&self, generation: i16) -> String {
         format!("alter table {} reset (autovacuum_enabled, toast.autovacuum_enabled)", self.part(generation))
     }
@@ -152,7 +151,8 @@ impl Storage<'_> {
         format!("alter table {} attach partition {} for values in ({generation})", self.parts(), self.part(generation))
     }
 
-    /// Makes an index on the table of a generation, as the first reading of its text that the server takes.
+    /// Creates an index on the table of a generation. Tries the ways to read its text until the server accepts one.
+    /// Returns the clause.
     pub(crate) async fn try_index(
         &self,
         client: &impl GenericClient,
@@ -163,7 +163,7 @@ impl Storage<'_> {
         let mut first_error = None;
         for clause in index_clauses(index) {
             client.batch_execute("savepoint index").await?;
-            // Not as a batch: one statement, whatever the text holds.
+            // Not `batch_execute`: whatever the text holds, it must be one statement.
             match client.execute(&self.index(table, generation, &clause), &[]).await {
                 Ok(_) => {
                     client.batch_execute("release index").await?;
@@ -186,19 +186,19 @@ impl Storage<'_> {
         Err(refused(&format!("index \"{index}\""), error))
     }
 
-    /// The statement that makes an index on the table of a generation.
+    /// The statement that creates an index on the table of a generation.
     pub(crate) fn index(&self, table: &str, generation: i16, clause: &str) -> String {
         format!("create index {} on {table} {clause}", self.index_name(generation, clause))
     }
 
-    /// Known by its clause, so that it can be found again.
+    /// The name of an index. It holds a hash of the clause, so that the index can be found again.
     pub(crate) fn index_name(&self, generation: i16, clause: &str) -> String {
         let hash = xxhash_rust::xxh3::xxh3_64(clause.as_bytes());
         format!("model_{}_{generation}_{hash:016x}", self.model_id)
     }
 
-    /// Drops the indexes of a generation's table that no clause names, without holding up readers; returns how many are
-    /// left, because somebody did not let go of one for [`PUBLISH_LOCK_WAIT`].
+    /// Drops the indexes of a generation's table that no clause names, without blocking readers. Returns how many are
+    /// left because others used one for longer than [`PUBLISH_LOCK_WAIT`].
     pub(crate) async fn drop_other_indexes(
         &self,
         client: &Client,
@@ -214,7 +214,7 @@ impl Storage<'_> {
             for (n, row) in rows.iter().enumerate() {
                 let sql = format!("drop index concurrently if exists {}", row.get::<_, String>(0));
                 match client.batch_execute(&sql).await.map_err(Error::from) {
-                    // The others would be waited for as long.
+                    // Each of the others could take as long.
                     Err(Error::Postgres(busy)) if busy.sqlstate() == Some("55P03") => return Ok(rows.len() - n),
                     dropped => dropped?,
                 }
@@ -234,7 +234,7 @@ impl Storage<'_> {
         Ok(rows.iter().map(|row| quote_identifier(row.get(0))).collect())
     }
 
-    /// Makes the model's view, which then stays.
+    /// Creates the model's view. Refreshes keep it.
     pub(crate) async fn make_view(&self, client: &impl GenericClient, name: &CollectionName) -> Result<(), Error> {
         let columns = self.columns(client).await?;
         let made = client.batch_execute(&format!("create {}", self.view(name, &columns, ""))).await;
@@ -249,8 +249,8 @@ impl Storage<'_> {
         self.remember_view(client, name).await
     }
 
-    /// The statements that give the view more columns, quoted, behind those it has; the first one locks it. Grants,
-    /// options and the views over it stay.
+    /// The statements that add columns, given quoted, at the end of the view. The first one locks the view. Grants,
+    /// options and other views on it stay.
     pub(crate) async fn widen_view(
         &self,
         client: &impl GenericClient,
@@ -264,7 +264,8 @@ impl Storage<'_> {
         let (owner, options): (String, String) = (row.get(0), row.get(1));
         let columns: Vec<String> = self.columns(client).await?.into_iter().chain(added).collect();
         let options = if options.is_empty() { String::new() } else { format!("with ({options})") };
-        // There is no statement that locks a view and not all that it is made of; this one changes nothing.
+        // `lock table` on a view also locks what the view reads. This statement locks the view alone and changes
+        // nothing.
         let lock = format!("alter view {view} owner to {}", quote_identifier(&owner));
         Ok([lock, format!("create or replace {}", self.view(name, &columns, &options))])
     }
@@ -279,7 +280,7 @@ impl Storage<'_> {
         self.schema.sql(&sql)
     }
 
-    /// Puts on record which view is the model's.
+    /// Records which view is the model's.
     pub(crate) async fn remember_view(&self, client: &impl GenericClient, name: &CollectionName) -> Result<(), Error> {
         let sql = "update {schema}.model set view_oid = $1::text::pg_catalog.regclass where model_id = $2";
         let view = quote_qualified(&name.schema, &name.table);
@@ -287,7 +288,7 @@ impl Storage<'_> {
         Ok(())
     }
 
-    /// Drops all of it, the view too.
+    /// Drops all of the model: its view, its tables and its cast functions.
     pub(crate) async fn drop(&self, client: &impl GenericClient, model: &Model) -> Result<(), Error> {
         let mut sql = String::new();
         if model.view_present {
@@ -298,7 +299,7 @@ impl Storage<'_> {
             ));
         }
         for generation in GENERATIONS {
-            // One that was being built is not attached.
+            // By name, because a generation that was being built is not attached.
             sql.push_str(&format!("drop table if exists {}; ", self.part(generation)));
         }
         sql.push_str(&format!("drop table if exists {}", self.parts()));
@@ -312,8 +313,8 @@ impl Storage<'_> {
     }
 }
 
-/// Makes sure that a model's rows are one query that stands alone, and so stay one wherever they are put into a
-/// statement: whatever the texts of the definition hold.
+/// Requires that a model's rows are one complete query, whatever the texts of the definition hold. Then it stays one
+/// query inside any other statement. Refuses column names that are reserved for us.
 pub(crate) async fn check(client: &impl GenericClient, derivation: &Derivation) -> Result<(), Error> {
     let rows = client.prepare(&derivation.rows("")).await.map_err(|error| refused("the model", error))?;
     match rows.columns().iter().find(|column| column.name().starts_with("millstream_")) {

@@ -1,4 +1,4 @@
-//! A model with its collection, as a refresh finds them, and the way that is chosen for it.
+//! A model with its collection, as a refresh finds them, and the choice of its way.
 
 use crate::definition::Derivation;
 use crate::error::Error;
@@ -49,7 +49,7 @@ impl<'a> Subject<'a> {
         quote_qualified(&self.collection.name.schema, &self.collection.name.table)
     }
 
-    /// Bytes that its rows take when they are built anew.
+    /// Bytes that its rows take when they are built anew, roughly.
     pub(crate) async fn size(&self, client: &Client) -> Result<u64, Error> {
         let sql = "select pg_catalog.pg_total_relation_size($1::text::pg_catalog.regclass)";
         let row = if self.model.shows.is_some() && self.model.view_present {
@@ -61,7 +61,7 @@ impl<'a> Subject<'a> {
         Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))
     }
 
-    /// What the snapshot at hand sees and the model does not show.
+    /// The changes that the current snapshot sees and the model does not show.
     pub(crate) async fn pending(&self, client: &Client) -> Result<Pending, Error> {
         match self.model.definition.materialized {
             true => Ok(Pending { keys: 0, everything: true, newest_age: None }),
@@ -69,10 +69,10 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The way of a name, where one is asked for.
+    /// The way that was asked for by name, if any.
     ///
     /// # Errors
-    /// [`Error::Request`] when there is no such way, [`Error::Model`] when it is none for this kind of model.
+    /// [`Error::Request`] when there is no such way, [`Error::Model`] when it does not fit this kind of model.
     pub(crate) fn asked(&self, name: Option<&str>) -> Result<Option<&'static Way>, Error> {
         let Some(asked) = name.map(way).transpose()? else { return Ok(None) };
         let materialized = self.model.definition.materialized;
@@ -87,7 +87,8 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// The cheapest way that is right, and why; anew where `anew` says so.
+    /// Chooses a way, and says why: the way that was asked for if its rows would be right, else the cheapest. `anew`
+    /// asks for a swap.
     pub(crate) async fn choose(
         &self,
         client: &Client,
@@ -113,7 +114,7 @@ impl<'a> Subject<'a> {
         Ok((way, pending, reason))
     }
 
-    /// Why the keys that changed are not known.
+    /// Why the changed keys are not known.
     async fn why_anew(&self, client: &Client) -> Result<String, Error> {
         Ok(match self.listened().unheard(client).await? {
             Some(cause) => format!("changes are not all on record: {cause}"),
@@ -130,10 +131,10 @@ fn way(name: &str) -> Result<&'static Way, Error> {
     })
 }
 
-/// The models of these names, each once, in the order in which all lock them.
+/// The models of these names, each once, in the order in which every session locks them.
 ///
 /// # Errors
-/// [`Error::Model`] for a name that is no model, or one whose collection is gone.
+/// [`Error::Model`] for a name that is no model, or for a model whose collection is gone.
 pub(crate) async fn subjects<'a>(
     client: &Client,
     schema: &'a Schema,
@@ -157,7 +158,7 @@ pub(crate) async fn subjects<'a>(
     Ok(subjects)
 }
 
-/// Makes sure that the collections have the columns that their models are made of.
+/// Requires that the collections have the columns that their models use.
 ///
 /// # Errors
 /// [`Error::Model`] names the first that was renamed or dropped.
@@ -179,9 +180,9 @@ pub(crate) async fn require_columns(client: &Client, subjects: &[Subject<'_>]) -
     Ok(())
 }
 
-/// Keeps the tables of the collections as they are until the transaction ends, and makes sure that their names are
-/// still theirs. A lock takes no snapshot, the first look does: whoever rewrites or empties one of the tables comes
-/// before it or waits for the end.
+/// Locks the collections' tables until the transaction ends, so that nobody rewrites or empties them, and checks that
+/// they still have their names. The lock takes no snapshot; the first query does. So a session that rewrites or empties
+/// a table comes before the snapshot, or waits for our transaction.
 pub(crate) async fn lock_collections(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
     let tables: Vec<String> = subjects.iter().map(Subject::table).collect();
     client.batch_execute(&format!("lock table {} in access share mode", tables.join(", "))).await?;
@@ -198,7 +199,7 @@ pub(crate) async fn lock_collections(client: &Client, subjects: &[Subject<'_>]) 
     Ok(())
 }
 
-/// Rows of a table, as the planner sees them: by its statistics and size, or by its size alone.
+/// Rows of a table, as the planner estimates them: from its statistics and size, or from its size alone.
 pub(crate) async fn rows_estimate(client: &Client, table_oid: u32) -> Result<u64, Error> {
     let sql = "select $1::pg_catalog.oid::pg_catalog.regclass::text";
     let table: String = client.query_one(sql, &[&table_oid]).await?.get(0);

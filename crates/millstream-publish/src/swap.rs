@@ -1,4 +1,4 @@
-//! `swap`: builds a new generation from the whole collection, beside the readers.
+//! `swap`: builds a new generation from the whole collection, while readers use the old one.
 
 use crate::definition::Derivation;
 use crate::error::Error;
@@ -22,7 +22,7 @@ fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
     async move { build(refresh).await }.boxed()
 }
 
-/// Makes the table that is to be built. Before the snapshot, which would not see of what columns it is.
+/// Creates the table to build. Call it before the snapshot, which would not see the table's columns.
 pub(crate) async fn prepare(
     client: &Client,
     storage: &Storage<'_>,
@@ -32,7 +32,7 @@ pub(crate) async fn prepare(
     Ok(client.batch_execute(&storage.make_part(generation, derivation)).await?)
 }
 
-/// Every worker reads in the coordinator's snapshot and commits rows that nobody is shown yet.
+/// Every worker reads in the coordinator's snapshot and commits rows that readers do not see yet.
 async fn build(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     let Refresh { snapshot, model, derivation, storage, workers, .. } = refresh;
     let generation = Storage::other(model.serving);
@@ -51,18 +51,18 @@ async fn build(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     run(refresh, *workers, finish, None).await?;
     failpoint::hit("indexes-built").await?;
     run(refresh, 1, vec![format!("analyze {part}")], None).await?;
-    // The coordinator does not see what the workers wrote.
+    // No uncast values yet: the coordinator does not see what the workers wrote.
     Ok(Applied { generation, rows, uncast: Vec::new() })
 }
 
-/// Conditions that together meet every row of a table of so many blocks once.
+/// Conditions that together select every row of a table of `blocks` blocks once.
 fn ranges(blocks: u64, workers: usize) -> Vec<String> {
     let count = (workers * BUILD_RANGES_PER_WORKER).min(usize::try_from(blocks).unwrap_or(usize::MAX)).max(1);
     let bound = |n: usize| u128::from(blocks) * n as u128 / count as u128;
     (0..count)
         .map(|n| {
             let first = format!("stored.ctid >= '({},0)'::pg_catalog.tid", bound(n));
-            // The last one has no end: rows that were added since are not seen in any case.
+            // The last one has no end: the snapshot does not see rows that were added since.
             if n + 1 == count {
                 format!("where {first}")
             } else {
@@ -72,7 +72,7 @@ fn ranges(blocks: u64, workers: usize) -> Vec<String> {
         .collect()
 }
 
-/// Runs statements over so many connections; returns how many rows they wrote.
+/// Runs statements over at most `workers` connections. Returns how many rows they wrote.
 async fn run(
     refresh: &Refresh<'_>,
     workers: usize,
@@ -125,11 +125,11 @@ async fn work(
     Ok(rows)
 }
 
-/// Locks the collection's table in the transaction of a worker. Whoever waits to change the table waits for the
-/// coordinator, which waits for its workers: so that one is not waited for long.
+/// Locks the collection's table in the transaction of a worker. A session that waits to change the table waits for the
+/// coordinator, which waits for its workers. So a worker waits for that session only briefly.
 ///
 /// # Errors
-/// [`Error::InUse`] when it is to be begun again, after whoever waits.
+/// [`Error::InUse`] when the refresh must start over after that session.
 async fn lock_collection(client: &Client, model: &Model, table: &str) -> Result<(), Error> {
     let lock = format!(
         "set local lock_timeout = {}; lock table {table} in access share mode; set local lock_timeout = '{}s'",

@@ -1,4 +1,4 @@
-//! The moment from which on readers are shown what was built beside them.
+//! The last step of a refresh: attaches what was built, under locks that block readers.
 
 use crate::error::Error;
 use crate::lock::lock_exclusively;
@@ -9,13 +9,13 @@ use millstream_store::models::Model;
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
-/// What the transaction of a refresh does last, under locks that hold up readers.
+/// What the transaction of a refresh does last, under locks that block readers.
 ///
-/// A reader that planned its statement before a generation was attached, and takes its snapshot afterwards, would
-/// find no rows. So nobody may be in between: no reader has the tables open when the new generations are attached.
+/// A reader that plans its statement before a generation is attached, and takes its snapshot afterwards, would find no
+/// rows. So no reader may have the tables open when new generations are attached.
 #[derive(Debug, Default)]
 pub(crate) struct Switch {
-    /// What is done before the locks, in the same time.
+    /// Statements before the locks, under the same time limit.
     before: Vec<String>,
     /// Statements that lock views, as readers do before they lock tables.
     views: Vec<String>,
@@ -24,8 +24,8 @@ pub(crate) struct Switch {
 }
 
 impl Switch {
-    /// Attaches a generation that was built, and gives the model the columns that it has more. What is added is what
-    /// the transaction does.
+    /// Adds the statements that attach a generation, and that give the model the generation's new columns. A model
+    /// without a view has no readers; for such a model it executes them at once.
     pub(crate) async fn add(
         &mut self,
         client: &Client,
@@ -37,7 +37,7 @@ impl Switch {
         let (parts, part) = (storage.parts(), storage.part(generation));
         let (let_vacuum, attach) = (storage.let_vacuum(generation), storage.attach(generation));
         if !model.view_present {
-            // Nobody reads it now, so that statistics can be gathered of what is not committed.
+            // Nobody reads it now, so statistics can be gathered before the commit.
             let widen = if shape.is_same() { String::new() } else { format!("{}; ", shape.add(storage)) };
             return Ok(client.batch_execute(&format!("{let_vacuum}; {widen}{attach}; analyze {parts}")).await?);
         }
@@ -51,14 +51,14 @@ impl Switch {
             self.views.push(lock);
             self.statements.push(replace);
         }
-        // Attaching locks it as well, and would wait for others under the locks that hold up readers.
+        // Attaching locks this table too. Lock it now, so that attaching never waits while readers are blocked.
         self.tables.push(part);
         self.statements.push(attach);
         Ok(())
     }
 
-    /// Commits the transaction, with what was added. Returns false when readers did not let it for so long: then nothing
-    /// is done and the transaction is rolled back.
+    /// Executes what was added and commits. Returns false if readers did not release the tables within `patience`; then
+    /// the transaction is rolled back.
     pub(crate) async fn commit(self, client: &Client, patience: Duration) -> Result<bool, Error> {
         if self.tables.is_empty() {
             failpoint::hit("refresh-committing").await?;
@@ -66,7 +66,7 @@ impl Switch {
             return Ok(true);
         }
         let lock = format!("lock table {} in access exclusive mode", self.tables.join(", "));
-        // One statement, so that all locks share the time.
+        // One statement, so that all locks share the time limit.
         let steps: Vec<String> = self.before.into_iter().chain(self.views).chain([lock]).collect();
         let lock = format!("do $lock$ begin {}; end $lock$", steps.join("; "));
         if !lock_exclusively(client, &lock, Instant::now() + patience).await? {
@@ -74,7 +74,7 @@ impl Switch {
             return Ok(false);
         }
         failpoint::hit("refresh-committing").await?;
-        // Readers wait for one flight, and not for the disk, which is waited for afterwards.
+        // Readers wait for one round trip, not for the disk. The next statement waits for the disk.
         let statements = self.statements.join("; ");
         client.batch_execute(&format!("{statements}; set local synchronous_commit = off; commit")).await?;
         client.execute("select pg_catalog.pg_logical_emit_message(true, 'millstream', '')", &[]).await?;

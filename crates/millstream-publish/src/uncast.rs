@@ -8,7 +8,7 @@ use millstream_pg::quote_identifier;
 use serde::Serialize;
 use tokio_postgres::GenericClient;
 
-/// Documents whose value is none of a column's type; the column is null there.
+/// Documents whose value is not valid for a column's type. The column is null there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Uncast {
     /// The column.
@@ -21,7 +21,7 @@ pub struct Uncast {
     pub keys: Vec<String>,
 }
 
-/// Looks for them in one generation, among the rows that `among`, a condition on `shown`, leaves.
+/// Looks for them in one generation. `among` is a SQL condition on its rows, which are named `shown`.
 pub(crate) async fn uncast(
     client: &impl GenericClient,
     derivation: &Derivation,

@@ -1,4 +1,4 @@
-//! A way to bring a model up to date, and what it is given.
+//! What a way to refresh a model is, and what it works with.
 
 use crate::definition::Derivation;
 use crate::error::Error;
@@ -24,7 +24,7 @@ pub(crate) struct Refresh<'a> {
     pub(crate) db: &'a ConnInfo,
     /// In a repeatable-read transaction, whose snapshot the model will show.
     pub(crate) coordinator: &'a Client,
-    /// Under which others can use that snapshot.
+    /// Its identifier, by which other sessions can use that snapshot.
     pub(crate) snapshot: &'a str,
     pub(crate) model: &'a Model,
     pub(crate) derivation: &'a Derivation,
@@ -46,15 +46,17 @@ impl Refresh<'_> {
 
 /// What a way did.
 pub(crate) struct Applied {
-    /// The generation to be shown.
+    /// The generation to show.
     pub(crate) generation: i16,
     /// Rows written and deleted.
     pub(crate) rows: u64,
-    /// Values among them that are none of their column's type; to be looked for where they are many.
+    /// Values among them that are not valid for their column's type. A swap leaves this empty; they are looked for
+    /// after it.
     pub(crate) uncast: Vec<Uncast>,
 }
 
-/// A session that refreshes: it may wait inside its transaction for a build, and ends soon after its client.
+/// Settings of a session that refreshes. It may be idle in its transaction during a build, and it ends soon after its
+/// client.
 pub(crate) fn refresh_session(name: &str) -> SessionSettings {
     REFRESH_SETTINGS.iter().fold(SessionSettings::named(name), |session, (name, value)| session.with(name, value))
 }

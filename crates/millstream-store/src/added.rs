@@ -1,4 +1,4 @@
-//! A load that has come to its end and whose documents would count twice if they were loaded again.
+//! Finds an earlier load whose documents would count twice if they were loaded again.
 
 use crate::error::Error;
 use crate::load::{Identity, key_json, stored_prefix};
@@ -7,20 +7,22 @@ use crate::unlogged::any_row;
 use millstream_model::{Prefix, Receipt};
 use tokio_postgres::{Client, Row};
 
-/// A finished load of the same identity, with all of its sources.
+/// A finished load with the same identity and the same sources.
 #[derive(Debug)]
 pub struct Added {
-    /// What it came to.
+    /// Its receipt.
     pub receipt: Receipt,
-    /// The last source that it read anything of, and all that it read up to there.
+    /// The last source that it read from, with the length and the hash of what it read.
     pub prefix: Option<(u32, Prefix)>,
 }
 
-/// The load that has added up these sources before, if its documents count once. Of an unfinished load that is gone on
-/// with, number and count of sources, only the sources count that come to it now.
+/// The finished load that has already added up these sources. Always `None` if loading a document again does not count
+/// it twice. `unfinished` is the load that this command resumes: its number, and how many sources it has. Then only the
+/// sources that are appended to it are checked.
 ///
 /// # Errors
-/// [`Error::AddedUp`] when one has added up some of them in another way.
+/// [`Error::AddedUp`] when another load has added up some of them in another way, or when nobody can know whether a
+/// crash took what it added.
 pub async fn added(
     client: &Client,
     schema: &Schema,

@@ -1,4 +1,4 @@
-//! Documents that wait in segments, or are coming, keep others from the table.
+//! Refuses writes into a table while newer documents wait in segments, or a run may still append some.
 
 use crate::error::Error;
 use crate::lock::at_work;
@@ -7,8 +7,8 @@ use crate::schema::Schema;
 use crate::segments::list;
 use tokio_postgres::Client;
 
-/// Sees to it that runs into a table that have lost their sessions append nothing any more, unless their documents
-/// wait already, so that the table takes none in any case.
+/// Closes the runs of the log layout that have lost their sessions, so that they append nothing more. Does nothing if
+/// segments wait already, because the table then takes no documents anyway.
 pub async fn settle_appending(client: &mut Client, schema: &Schema, table_oid: u32) -> Result<(), Error> {
     if !list(client, schema, table_oid).await?.is_empty() {
         return Ok(());
@@ -19,13 +19,13 @@ pub async fn settle_appending(client: &mut Client, schema: &Schema, table_oid: u
     Ok(())
 }
 
-/// Refuses to write into the table of a collection whose newest documents are, or are coming, in segments. Only
-/// under the lock that every load takes when it begins does that stay so.
+/// Refuses to write into a collection's table while newer documents wait in segments, or a run may still append some.
+/// The answer stays true only under the lock that every load takes when it begins.
 ///
 /// # Errors
-/// [`Error::LoadRunning`], [`Error::Appended`].
+/// [`Error::LoadRunning`] when such a run exists, [`Error::Appended`] when segments wait.
 pub async fn refuse_appended(client: &Client, schema: &Schema, table_oid: u32, collection: &str) -> Result<(), Error> {
-    // First, because what they commit until they end is in the list then.
+    // Read the runs first: what a run commits before it ends is then in the list of segments.
     let runs = runs(client, schema, table_oid).await?;
     let segments = list(client, schema, table_oid).await?.len();
     let running = runs.iter().filter(|run| run.appends).find(|run| run.at_work || (run.lost && segments == 0));

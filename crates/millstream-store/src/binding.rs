@@ -52,11 +52,11 @@ impl std::fmt::Display for Bound {
 
 impl Schema {
     /// Binds the records of a database that was restored or copied to the tables of their names, in one transaction.
-    /// `None` where there is nothing to bind.
+    /// `None` if there is nothing to bind.
     ///
     /// # Errors
-    /// [`Error::Request`] when a subscription fills our tables, or the schema has another name than its functions know;
-    /// the server's, as when the role may not change our tables.
+    /// [`Error::Request`] when a subscription fills our tables, or when the schema was renamed since its functions were
+    /// made; the server's, for example when the role may not change our tables.
     pub async fn bind(&self, client: &mut Client) -> Result<Option<Bound>, Error> {
         match self.state(client).await? {
             Some(state) if state.version != SCHEMA_VERSION => return Ok(None),
@@ -77,7 +77,7 @@ impl Schema {
         Ok(bound)
     }
 
-    /// Waits for whoever makes or binds the tables, until the transaction ends.
+    /// Waits until nobody else makes or binds the tables, and keeps others from it until the transaction ends.
     pub(crate) async fn lock_making(&self, client: &impl GenericClient) -> Result<(), Error> {
         Ok(SCHEMA.whole().lock_in_transaction(client).await?)
     }

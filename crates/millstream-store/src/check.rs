@@ -9,9 +9,9 @@ use tokio_postgres::GenericClient;
 pub struct Check {
     /// Its name.
     pub name: String,
-    /// What must not be false, as the server spells it.
+    /// The condition, as the server prints it. It must not be false.
     pub expression: String,
-    /// Whether every stored row keeps it, and not only what was written since it is there.
+    /// Whether all stored rows satisfy it, not only those written since it was added.
     pub validated: bool,
 }
 
@@ -21,7 +21,7 @@ impl std::fmt::Display for Check {
     }
 }
 
-/// The constraints of a table that are enforced, in the order in which the server looks at them.
+/// The enforced constraints of a table, in the order in which the server checks them.
 pub async fn checks(client: &impl GenericClient, table_oid: u32) -> Result<Vec<Check>, Error> {
     let rows = client.query(include_str!("checks.sql"), &[&table_oid]).await?;
     let check = |row: &tokio_postgres::Row| Check { name: row.get(0), expression: row.get(1), validated: row.get(2) };

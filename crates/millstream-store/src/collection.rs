@@ -5,12 +5,12 @@ use crate::schema::Schema;
 use millstream_model::{CollectionName, KeyColumn};
 use tokio_postgres::{Client, Row};
 
-/// A collection found by name.
+/// A recorded collection.
 #[derive(Debug, Clone)]
 pub struct Collection {
-    /// The table that the record belongs to.
+    /// OID of the table that the record belongs to.
     pub table_oid: u32,
-    /// Its present name.
+    /// Its current name.
     pub name: CollectionName,
     /// Columns of the key, in index order.
     pub key: Vec<KeyColumn>,
@@ -18,7 +18,7 @@ pub struct Collection {
     pub adopted: bool,
     /// Whether the table is still there.
     pub present: bool,
-    /// Whether another one has its name.
+    /// Whether the table is gone and another relation has its name.
     pub replaced: bool,
 }
 

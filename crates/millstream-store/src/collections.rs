@@ -1,4 +1,4 @@
-//! Collections as they are listed, read by key and dropped.
+//! Lists, finds and drops collections.
 
 use crate::check::Check;
 pub use crate::collection::{Collection, by_oid, find};
@@ -18,7 +18,7 @@ use tokio_postgres::Client;
 /// A collection as it is listed.
 #[derive(Debug, Clone, Serialize)]
 pub struct CollectionSummary {
-    /// Schema and table; the table's present name if it was renamed.
+    /// Schema and table; if the table was renamed, its current name.
     #[serde(flatten)]
     pub name: CollectionName,
     /// Columns of the key, in index order.
@@ -29,13 +29,13 @@ pub struct CollectionSummary {
     pub adopted: bool,
     /// Whether the table is still there.
     pub present: bool,
-    /// Whether a crash of the server would empty the table; `null` when it is gone.
+    /// Whether a crash of the server would empty the table; `null` if the table is gone.
     pub unlogged: Option<bool>,
     /// Rows by the table's statistics; `null` until it was first analysed.
     pub rows_estimate: Option<u64>,
-    /// Bytes on disk with indexes and TOAST; `null` when the table is gone.
+    /// Bytes on disk with indexes and TOAST; `null` if the table is gone.
     pub bytes: Option<u64>,
-    /// What its table checks.
+    /// CHECK constraints of its table.
     pub checks: Vec<Check>,
     /// Segments of the log layout that wait to be merged into the table.
     pub segments: u64,
@@ -43,7 +43,7 @@ pub struct CollectionSummary {
     pub segment_bytes: u64,
     /// When the oldest of them was committed: UTC, RFC 3339.
     pub waiting_since: Option<String>,
-    /// Loads on record.
+    /// Recorded loads.
     pub loads: u64,
     /// When the last load ended, or began if it has not ended: UTC, RFC 3339.
     pub last_load_at: Option<String>,
@@ -54,7 +54,7 @@ pub struct CollectionSummary {
 pub struct Dropped {
     /// Whether the table itself was dropped.
     pub table: bool,
-    /// Loads whose record went, with their rejects.
+    /// Loads whose records were deleted, with their rejects.
     pub loads: u64,
 }
 
@@ -84,14 +84,14 @@ pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSumm
         .collect()
 }
 
-/// Forgets a collection with its loads and rejects and, if asked, drops its table, in one
-/// transaction.
+/// Deletes the records of a collection, its loads and its rejects, in one transaction. If `with_table` is set, drops
+/// the table too.
 ///
 /// # Errors
-/// [`Error::LoadRunning`] when a load into it runs, [`Error::Model`] when a read model is derived from
-/// it; [`Error::Request`] when documents wait in segments that a table which stays would lack, or one that may have
-/// been restored; the server's when
-/// something else depends on the table or uses it for longer than [`DROP_LOCK_WAIT`].
+/// [`Error::LoadRunning`] while a load into it runs; `CompactionBusy` while its segments are merged; [`Error::Model`]
+/// when a read model is derived from it; [`Error::Request`] when documents wait in segments and the table stays, or
+/// when the segments may belong to a restored table; the server's when something else depends on the table or uses it
+/// for longer than [`DROP_LOCK_WAIT`].
 pub async fn drop(
     client: &mut Client,
     schema: &Schema,
@@ -100,7 +100,7 @@ pub async fn drop(
 ) -> Result<Dropped, Error> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(&format!("set local lock_timeout = {}", DROP_LOCK_WAIT.as_millis())).await?;
-    // What one at work has found or recorded is then locked by it.
+    // A session that was opening a load has locked that load by now, so the next check sees it.
     await_openings(&transaction).await?;
     lock_unfinished(&transaction, schema, collection.table_oid).await?;
     let oid = collection.table_oid;
@@ -120,7 +120,7 @@ pub async fn drop(
     }
     let table_dropped = with_table && collection.present;
     if table_dropped {
-        // Before its segments, as readers lock them.
+        // Before its segments: readers lock them in the same order.
         transaction.batch_execute(&format!("lock table {} in access exclusive mode", table(&collection.name))).await?;
     }
     segments::drop(&transaction, schema, &segments).await.map_err(segments::crowded)?;

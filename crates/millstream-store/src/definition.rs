@@ -1,27 +1,27 @@
-//! What a read model is made of.
+//! The definition of a read model.
 
 use crate::error::Error;
 use millstream_model::KeyRequest;
 use serde::{Deserialize, Serialize};
 
-/// A read model as asked for, beside the key, which every model has.
+/// The parts of a read model, besides the key that every model has.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definition {
-    /// Columns of their own for values in the documents.
+    /// Typed columns for values in the documents.
     pub columns: Vec<Column>,
     /// What follows `create index on TABLE`, one entry per index.
     pub indexes: Vec<String>,
-    /// Rows of the collection for which this SQL condition is not true are left out.
+    /// SQL condition. Rows of the collection for which it is not true are left out.
     pub condition: Option<String>,
     /// A SQL select list in place of `doc`.
     pub select: Option<String>,
-    /// Whether it is a materialized view of PostgreSQL's own.
+    /// Whether it is a materialized view of PostgreSQL.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub materialized: bool,
 }
 
 impl Definition {
-    /// Whether both give the same rows and columns, whatever the indexes.
+    /// Whether both define the same rows and columns. Indexes are not compared.
     pub fn has_rows_of(&self, other: &Self) -> bool {
         let columns = |definition: &Self| {
             let mut columns = definition.columns.clone();
@@ -32,21 +32,21 @@ impl Definition {
     }
 }
 
-/// A value of the documents as a column of a type.
+/// A typed column for a value in the documents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
     /// Its name.
     pub name: String,
     /// Its type, as in SQL.
     pub type_name: String,
-    /// Where the value is found, as for `#>>`.
+    /// Path of the value in the document, as for `#>>`.
     pub path: Vec<String>,
 }
 
 impl std::str::FromStr for Column {
     type Err = Error;
 
-    /// Reads `NAME:TYPE=PATH`; the path as in a key.
+    /// Reads `NAME:TYPE=PATH`. The path is written as in a key.
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = |problem: &str| Error::Request {
             problem: format!("\"{text}\" is no column: {problem}"),

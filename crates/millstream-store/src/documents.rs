@@ -1,4 +1,4 @@
-//! The documents of a collection, by key: those that wait in segments of the log layout, and the table's.
+//! Reads documents of a collection by key, from its segments and its table.
 
 use crate::collection::Collection;
 use crate::error::Error;
@@ -10,8 +10,8 @@ use millstream_pg::quote_qualified;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
-/// The document of a key as jsonb text, `None` when there is none. One part for each column of
-/// the key, spelled as for a cast to the column's type, or as documents do where the type says how.
+/// The document of a key as jsonb text, `None` when there is none. `parts` holds one value for each column of the key.
+/// It is written as for a cast to the column's type, or as in documents if the key type says how documents write it.
 ///
 /// # Errors
 /// The server's, also when a part does not fit its type.
@@ -26,7 +26,7 @@ pub async fn document(
     Ok(row.map(|row| row.get(0)))
 }
 
-/// How many documents there are whose key begins with these parts. All of them are counted along the key's index.
+/// Counts the documents whose key begins with these parts. It reads all of them along the key's index.
 ///
 /// # Errors
 /// The server's, also when a part does not fit its type.
@@ -40,7 +40,8 @@ pub async fn count(
     Ok(row.map_or(0, |row| u64::try_from(row.get::<_, i64>(0)).unwrap_or(0)))
 }
 
-/// The first row of a query, in which `{rows}` stands for the newest row of each key that begins with these parts.
+/// Runs a query and returns its first row. In the query, `{rows}` stands for the newest row of each key that begins
+/// with these parts.
 async fn first(
     client: &mut Client,
     schema: &Schema,
@@ -67,7 +68,7 @@ async fn first(
     Ok(row)
 }
 
-/// A part as SQL spells it, where it is spelled as in documents.
+/// A part in SQL's spelling, if the key type says how documents write it; else as it is.
 fn as_sql(part: &str, column: &KeyColumn) -> String {
     let mut key = Vec::new();
     match column.key_type.is_spelled().then(|| put_literal(column.key_type, part.as_bytes(), &mut key)) {

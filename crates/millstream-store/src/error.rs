@@ -1,4 +1,4 @@
-//! What can go wrong with our tables, with its kind and the way out.
+//! The errors of this crate, with their kinds and hints.
 
 use millstream_model::CollectionName;
 use millstream_pg::ErrorKind;
@@ -7,7 +7,7 @@ use millstream_pg::ErrorKind;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server or the way to it.
+    /// The server, or the connection to it.
     #[error(transparent)]
     Postgres(#[from] millstream_pg::Error),
     /// A request that contradicts itself, a limit or what is recorded.
@@ -18,7 +18,7 @@ pub enum Error {
         /// What to do next.
         hint: String,
     },
-    /// The table is not what this load needs.
+    /// The table does not fit this load.
     #[error("{collection} cannot be loaded into: {problem}")]
     Collection {
         /// The collection.
@@ -28,7 +28,7 @@ pub enum Error {
         /// What to do next.
         hint: String,
     },
-    /// A read model that is not there, or not as asked for.
+    /// A read model that does not exist, or cannot be used as asked.
     #[error("{model} {problem}")]
     Model {
         /// Its name.
@@ -38,13 +38,13 @@ pub enum Error {
         /// What to do next.
         hint: String,
     },
-    /// A collection stops being unlogged while a load begins that promises no more.
+    /// A collection is frozen while an unlogged load into it begins.
     #[error("{collection} is being frozen, or was just now: it is not unlogged any more")]
     Frozen {
         /// The collection.
         collection: String,
     },
-    /// A collection's newest documents are in segments, behind its table.
+    /// A collection's newest documents wait in segments.
     #[error("documents of {collection} wait in {segments} segments to be merged into its table")]
     Appended {
         /// The collection.
@@ -58,7 +58,7 @@ pub enum Error {
         /// The collection.
         collection: CollectionName,
     },
-    /// Our tables are of a version this program does not know.
+    /// Our tables have a version that this program does not know.
     #[error("schema \"{schema}\" holds version {found} of our tables; this program knows {known}")]
     SchemaVersion {
         /// The schema.
@@ -81,18 +81,19 @@ pub enum Error {
     LoadRunning {
         /// The load's number.
         load_id: i64,
-        /// The process of the server that works for it, where it is known.
+        /// The server process that works for it, if known.
         backend: Option<i32>,
     },
-    /// A finished load has added up what is given again, otherwise than now.
+    /// An earlier load has already added up some of these sources, in another way.
     #[error("load {load_id} has added up {problem}")]
     AddedUp {
-        /// The finished load's number.
+        /// The earlier load's number.
         load_id: i64,
         /// What it has added up, and how that differs.
         problem: String,
     },
-    /// Another run took the load over, a load that takes effect after it closed it, or its record was deleted.
+    /// This run no longer owns its load. Another run took it over, its record was deleted, or it was closed because
+    /// something that takes effect after it was written.
     #[error(
         "this run no longer owns load {load_id}: another run took it over, its record was deleted, or it lost its \
          sessions and something that takes effect after it was written"
@@ -101,10 +102,10 @@ pub enum Error {
         /// The load's number.
         load_id: i64,
     },
-    /// Our own tables hold what they never should.
+    /// Our own tables hold a value that they never should.
     #[error("the load's record in the database is damaged: {0}")]
     Ledger(&'static str),
-    /// A point at which a test fails the program.
+    /// A failpoint that a test has armed.
     #[error(transparent)]
     Failpoint(#[from] millstream_failpoint::Failed),
 }
@@ -122,7 +123,7 @@ impl Error {
         }
     }
 
-    /// The number of the load that it is about, where it names one.
+    /// The number of the load that the error names, if any.
     pub fn load_id(&self) -> Option<i64> {
         match self {
             Self::LoadRunning { load_id, .. } | Self::AddedUp { load_id, .. } | Self::Fenced { load_id } => {
@@ -132,7 +133,7 @@ impl Error {
         }
     }
 
-    /// What to do next, where we know it.
+    /// What to do next, if we know it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Postgres(error) => error.hint(),

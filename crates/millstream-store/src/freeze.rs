@@ -4,7 +4,7 @@ use crate::error::Error;
 use millstream_pg::advisory::FREEZE;
 use tokio_postgres::{Client, GenericClient};
 
-/// Takes the lock of whoever freezes a collection until the transaction ends.
+/// Takes the lock for freezing a collection, until the transaction ends.
 ///
 /// # Errors
 /// The server's.
@@ -12,8 +12,8 @@ pub async fn lock_freezing(client: &impl GenericClient, table_oid: u32) -> Resul
     Ok(FREEZE.of(table_oid.cast_signed()).lock_in_transaction(client).await?)
 }
 
-/// Refuses to begin a load that promises no more than an unlogged table can while the table becomes another, or
-/// is one since the load was planned. To be asked under the lock that [`await_openings`] waits for.
+/// Refuses to begin an unlogged load while its table is being frozen, or if the table has become logged since the load
+/// was planned. Call it under the lock that [`await_openings`](crate::await_openings) waits for.
 ///
 /// # Errors
 /// [`Error::Frozen`].

@@ -1,4 +1,4 @@
-//! Segments whose table is gone: dropped without us, or another by its OID since a restore.
+//! Segments whose table is gone: it was dropped by hand, or a restore gave it another OID.
 
 use crate::collection::Collection;
 use crate::error::Error;
@@ -8,12 +8,12 @@ use crate::segments::{self, Segment};
 use millstream_pg::{quote_literal, quote_qualified};
 use tokio_postgres::{Client, Row};
 
-/// Removes segments of tables that were dropped without us, which nobody can read or merge any more. Those that this
-/// role may not drop stay, those that somebody drops or uses, and those of a collection whose name another table has.
-/// Returns what is to be told; segments that cannot be dropped are no reason to fail.
+/// Drops segments of tables that were dropped by hand, because nobody can read or merge them any more. It keeps
+/// segments that this role may not drop, that somebody else drops or uses, or whose collection's name another table
+/// has. Returns warnings to print. A segment that cannot be dropped is a warning, not an error.
 ///
 /// # Errors
-/// The server's, when it cannot list them.
+/// The server's, when it cannot list the segments.
 pub async fn drop_segments(client: &mut Client, schema: &Schema) -> Result<Vec<String>, Error> {
     let rows = client.query(&schema.sql(include_str!("segments_gone.sql")), &[&schema.name()]).await?;
     let (mut warnings, mut dropped) = (Vec::new(), 0);
@@ -58,14 +58,14 @@ fn table_oid(row: &Row) -> u32 {
     row.get("table_oid")
 }
 
-/// The table, quoted, that has the name of the collection now.
+/// The quoted name of the table that now has the collection's name.
 fn present_name(row: &Row) -> Option<String> {
     let (schema, table): (Option<String>, Option<String>) = (row.get("schema_name"), row.get("table_name"));
     Some(quote_qualified(&schema?, &table?))
 }
 
-/// What to do with segments that may be those of the table that is there. A load without `--adopt` is refused until
-/// then, and the segments come before what is loaded later, because their runs are older.
+/// The warning about segments that may belong to the present table. Until you decide, a load needs `--adopt`. Documents
+/// that it loads take effect after those in the segments, whose runs are older.
 fn kept(schema: &Schema, name: &str, rows: &[Row]) -> String {
     let segments = rows.len();
     format!(
@@ -75,7 +75,7 @@ fn kept(schema: &Schema, name: &str, rows: &[Row]) -> String {
     )
 }
 
-/// Refuses to drop what waits for a table of which only the name is there.
+/// The error for dropping segments while another table has their collection's name.
 pub(crate) fn strange(schema: &Schema, collection: &Collection, segments: usize) -> Error {
     let name = &collection.name;
     Error::Request {

@@ -1,4 +1,4 @@
-//! What a lane writes into our tables with each batch: its own line in the ledger, and rejects.
+//! What a lane writes into our tables with each batch: its own row, and rejects.
 
 use crate::error::Error;
 use base64::Engine as _;
@@ -30,41 +30,42 @@ pub struct TableMark {
     pub oid: u32,
     /// Its name.
     pub name: CollectionName,
-    /// The file that holds its rows, which is another one after TRUNCATE, VACUUM FULL and the like; `None` where it does
-    /// not matter, or a table has none.
+    /// The file that holds its rows. TRUNCATE, VACUUM FULL and the like replace it. `None` if the table has no file, or
+    /// the file does not matter.
     pub file: Option<u32>,
 }
 
 /// Updates a lane's row with its batch, see [`Advance`].
 pub const ADVANCE: &str = include_str!("lane_advance.sql");
 
-/// Takes a lane's row over, raises its epoch on a reconnect, and reads how far it is.
+/// Takes over a lane's row and raises its epoch on a reconnect. Reads the epoch, how many batches are committed, and
+/// whether a crash emptied the table.
 pub const ATTACH: &str = include_str!("lane_attach.sql");
 
-/// Ends the recorded backend of a lane of this run.
+/// Terminates the recorded backend of a lane of this run.
 pub const TERMINATE_OWN: &str = include_str!("lane_terminate_own.sql");
 
-/// Writes something to commit where nothing but the commit is wanted.
+/// Writes a lane's row unchanged, when only a commit is needed.
 pub const TOUCH: &str = include_str!("lane_touch.sql");
 
-/// Locks a lane's slots against other loads that compare versions with those of deleted keys.
+/// Locks a lane's slots against other loads that compare versions with those of tombstones.
 pub const TURN: &str = include_str!("lane_turn.sql");
 
 /// Stores rejects, see [`insert_rejects`].
 pub const INSERT_REJECTS: &str = include_str!("reject_insert.sql");
 
-/// A batch's line: watermark and counters, committed with the batch.
+/// A batch's update of its lane's row: position and counters, committed with the batch.
 #[derive(Debug)]
 pub struct Advance<'a> {
     /// The load's number.
     pub load_id: i64,
     /// The lane's number.
     pub lane: u16,
-    /// The epoch in which the lane attached; another one in the row fences it.
+    /// The epoch that the lane attached with. If the row has another one, the lane is fenced.
     pub epoch: i32,
     /// The source of the batch's last document.
     pub source: u32,
-    /// Bytes of that source that are committed then, uncompressed.
+    /// Uncompressed bytes of that source that are committed with this batch.
     pub offset: u64,
     /// Hash of all sources up to there.
     pub prefix_hash: u128,
@@ -76,7 +77,8 @@ pub struct Advance<'a> {
     pub table: &'a TableMark,
 }
 
-/// `division_by_zero`, by which `lane_advance.sql` ends a transaction of a lane it no longer owns.
+/// `division_by_zero`: how `lane_advance.sql` ends the transaction of a lane that no longer owns its row, or whose
+/// table was renamed or replaced.
 const FENCED_SQLSTATE: &str = "22012";
 
 /// `foreign_key_violation`: a reject refers to nothing but its load.
@@ -86,8 +88,8 @@ impl Advance<'_> {
     /// Executes `lane_advance.sql`.
     ///
     /// # Errors
-    /// [`Error::Fenced`] when another run owns the load, or the table is not what it was; the transaction can then not
-    /// commit.
+    /// [`Error::Fenced`] when another run owns the load, or when the table has another name or file. The transaction
+    /// then cannot commit.
     pub async fn execute(&self, client: &Client, statement: &Statement) -> Result<(), Error> {
         let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let lane = i16::try_from(self.lane).expect("lanes are few");
@@ -106,15 +108,15 @@ impl Advance<'_> {
     }
 }
 
-/// What an error means by which the server tells that the load's record is gone, or another run's.
+/// Turns the error with this SQLSTATE into `Fenced`: the load's record is gone, or belongs to another run.
 fn fenced(error: tokio_postgres::Error, sqlstate: &str, load_id: i64) -> Error {
     if error.code().is_some_and(|code| code.code() == sqlstate) { Error::Fenced { load_id } } else { error.into() }
 }
 
-/// Stores rejects, at most [`REJECT_ROWS`](crate::limits::REJECT_ROWS); one that is there already stays as it is.
+/// Stores rejects, at most [`REJECT_ROWS`](crate::limits::REJECT_ROWS). A reject that is stored already stays as it is.
 ///
 /// # Errors
-/// [`Error::Fenced`] when the load was forgotten.
+/// [`Error::Fenced`] when the load's record was deleted.
 pub async fn insert_rejects(
     client: &Client,
     statement: &Statement,
@@ -141,7 +143,7 @@ pub async fn insert_rejects(
     inserted.map(drop).map_err(|error| fenced(error, NO_LOAD_SQLSTATE, load_id))
 }
 
-/// The bytes as text that PostgreSQL can hold.
+/// The bytes as text, if PostgreSQL can store them as text.
 fn text_of(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok().filter(|t| !t.contains('\0'))
 }

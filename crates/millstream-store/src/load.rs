@@ -1,4 +1,4 @@
-//! The row of a load and the lanes of its present run.
+//! The row of a load and the rows of its current run's lanes.
 
 use crate::error::Error;
 use crate::lock::{at_work, load_lock};
@@ -8,10 +8,11 @@ use millstream_model::{COUNTERS, Counters, KeySpec, Position, Prefix, SLOT_HASH_
 use millstream_pg::advisory::OPEN;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
-/// What makes a load the same load: only sources may be appended while it is unfinished.
+/// What a run is asked to load. A run resumes an unfinished load only if this is the same, except that sources may be
+/// appended and the durability may differ.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    /// The table, which is another one after drop and create.
+    /// OID of the table. A table that was dropped and created again has another one.
     pub table_oid: u32,
     /// `SCHEMA.NAME`, for people.
     pub collection: String,
@@ -21,21 +22,21 @@ pub struct Identity {
     pub key: KeySpec,
     /// Source format.
     pub format: String,
-    /// What this run promises; another run may promise otherwise.
+    /// The durability that this run promises. Another run of the load may promise another one.
     pub durability: &'static str,
-    /// Whether that is no more than an unlogged table can keep.
+    /// Whether that is `unlogged`.
     pub unlogged: bool,
-    /// Where the documents go.
+    /// Where the documents go: `table` or `log`.
     pub layout: &'static str,
-    /// Whether that is into segments.
+    /// Whether they go into segments.
     pub appends: bool,
     /// Names of the sources in order.
     pub sources: Vec<String>,
     /// Whether a later run can be given the same sources.
     pub resumable: bool,
-    /// Whether documents count twice when a finished load runs again.
+    /// Whether documents would count twice if a finished load ran again.
     pub once: bool,
-    /// Whether its batches heed the versions of what was deleted.
+    /// Whether its batches are checked against tombstones.
     pub guarded: bool,
 }
 
@@ -45,7 +46,8 @@ pub fn slots_of_lane(lane: u16, lanes: u16) -> std::ops::Range<usize> {
     bound(usize::from(lane))..bound(usize::from(lane) + 1)
 }
 
-/// Waits until no other session opens a load, and keeps all others from it until [`unlock_openings`] or the session ends.
+/// Waits until no other session opens a load, and keeps all others from it until [`unlock_openings`] or the end of the
+/// session.
 ///
 /// # Errors
 /// The server's.
@@ -69,7 +71,7 @@ pub async fn lock_openings(transaction: &Transaction<'_>) -> Result<(), Error> {
     Ok(OPEN.whole().lock_in_transaction(transaction).await?)
 }
 
-/// Makes sure that the table is still there: another load that made it and read nothing may have dropped it again.
+/// Requires that the table still exists. Another load that created it and read nothing may have dropped it again.
 ///
 /// # Errors
 /// [`Error::Request`].
@@ -84,12 +86,13 @@ pub async fn require_table(client: &Client, identity: &Identity) -> Result<(), E
     })
 }
 
-/// Waits for every session that opens a load. A later one sees what the transaction has locked before.
+/// Waits for every session that is opening a load. A session that opens one later sees what this transaction has locked
+/// before.
 ///
 /// # Errors
 /// The server's.
 pub async fn await_openings(transaction: &Transaction<'_>) -> Result<(), Error> {
-    // Given back at once, for loads into other collections wait for it too.
+    // Released at once, because loads into other collections wait for this lock too.
     let lock = OPEN.whole().sql("pg_advisory_xact_lock");
     let sql = format!("savepoint opened; select {lock}; rollback to opened; release opened");
     Ok(transaction.batch_execute(&sql).await?)
@@ -114,7 +117,7 @@ pub async fn lock(client: &impl GenericClient, schema: &Schema, load_id: i64) ->
     }
 }
 
-/// Takes the advisory lock of a load of ours whose session is lost; false while another session holds it.
+/// Takes the lock of our own load again after its session was lost. False while another session holds it.
 ///
 /// # Errors
 /// The server's.
@@ -122,7 +125,8 @@ pub async fn lock_again(client: &impl GenericClient, schema: &Schema, load_id: i
     Ok(load_lock(schema, load_id).try_lock(client).await?)
 }
 
-/// Whether a load is still this run's: another may have taken it over, or it was settled, while nobody held its lock.
+/// Whether this run still owns a load. While nobody held the lock, another run may have taken the load over, or the run
+/// may have been closed.
 ///
 /// # Errors
 /// The server's.
@@ -172,7 +176,7 @@ pub async fn find_unfinished(
     Ok(Some(Unfinished { load_id: row.get("load_id"), sources, mode, difference }))
 }
 
-/// The number of an unfinished load of these sources whose table was dropped and made again since.
+/// The number of an unfinished load of these sources whose table was dropped and created again since.
 ///
 /// # Errors
 /// The server's.
@@ -196,7 +200,7 @@ pub async fn next_order(client: &Client, schema: &Schema) -> Result<i64, Error> 
 /// # Errors
 /// The server's.
 pub async fn insert(client: &mut Client, schema: &Schema, identity: &Identity, lanes: u16) -> Result<i64, Error> {
-    // Nobody is to see it before it is locked, and take it for one that was killed.
+    // In one transaction: nobody may see the load before it is locked, and take it for one that was killed.
     let transaction = client.transaction().await?;
     let row = transaction
         .query_one(
@@ -222,7 +226,7 @@ pub async fn insert(client: &mut Client, schema: &Schema, identity: &Identity, l
     Ok(load_id)
 }
 
-/// Ends backends of earlier runs that may still hold a transaction of this load.
+/// Terminates backends of earlier runs that may still hold a transaction of this load.
 ///
 /// # Errors
 /// The server's.
@@ -231,8 +235,8 @@ pub async fn terminate_backends(transaction: &Transaction<'_>, schema: &Schema, 
     Ok(())
 }
 
-/// Moves the lanes' watermarks and counters into the load's own row and removes the lanes, which
-/// waits for a commit in flight and makes every later one of theirs fail.
+/// Moves the lanes' watermarks and counters into the load's own row and deletes the lanes' rows. This waits for a
+/// commit in flight, and makes every later commit of these lanes fail.
 ///
 /// # Errors
 /// [`Error::Ledger`] when the rows are damaged; the server's.
@@ -264,8 +268,8 @@ pub async fn settle(transaction: &Transaction<'_>, schema: &Schema, load_id: i64
     Ok(())
 }
 
-/// Begins a run whose place among all is `order`: abandons every other unfinished load of its sources, and makes the rows
-/// of the lanes. Returns the number of the run.
+/// Begins a run whose place among all runs is `order`: abandons every other unfinished load of its sources, and creates
+/// the rows of the lanes. Returns the number of the run.
 ///
 /// # Errors
 /// The server's.
@@ -306,7 +310,7 @@ pub async fn begin_run(
     Ok(run)
 }
 
-/// Counts of the load so far: settled ones and those of its present lanes.
+/// Counters of the load so far: those in its own row and those of its current lanes.
 ///
 /// # Errors
 /// [`Error::Ledger`] when a count is negative; the server's.
@@ -339,15 +343,15 @@ fn counters_of(row: &Row) -> Result<Counters, Error> {
 pub struct Progress {
     /// Position per slot below which everything is committed.
     pub floors: Box<[Position; SLOTS]>,
-    /// Source and beginning of it that were read.
+    /// The last source that was read, with the length and the hash of what was read.
     pub prefix: Option<(u32, Prefix)>,
-    /// What it counted.
+    /// Its counters.
     pub counters: Counters,
     /// Bytes of its rejects.
     pub reject_bytes: u64,
 }
 
-/// Reads how far a load is whose lanes are settled.
+/// Reads how far a load is, after its lanes' rows were moved into its own row.
 ///
 /// # Errors
 /// [`Error::Ledger`] when the row is gone or damaged; the server's.
@@ -366,7 +370,7 @@ pub async fn progress(client: &impl GenericClient, schema: &Schema, load_id: i64
 /// Locks the row of a load that this run owns.
 ///
 /// # Errors
-/// [`Error::Fenced`] when another run has it, or nobody.
+/// [`Error::Fenced`] when another run owns the load, or its record was deleted.
 pub async fn lock_row(transaction: &Transaction<'_>, schema: &Schema, load_id: i64, run: i32) -> Result<(), Error> {
     let sql = schema.sql("select runs from {schema}.load where load_id = $1 for update");
     match transaction.query_opt(&sql, &[&load_id]).await? {
@@ -391,7 +395,7 @@ pub async fn record_end(
     Ok(())
 }
 
-/// Watermarks of a load's slots, and the highest one with the hash of its source up to there.
+/// Watermarks of a load's slots, and the highest position with the hash of all sources up to there.
 struct Marks {
     floors: Box<[Position; SLOTS]>,
     prefix: Option<(Position, Vec<u8>)>,
@@ -415,7 +419,7 @@ async fn read_marks(client: &impl GenericClient, schema: &Schema, load_id: i64) 
     Ok(Marks { floors, prefix })
 }
 
-/// The beginning of the sources that a load has read, from its three columns.
+/// What a load has read of its sources, from the three columns that record it.
 pub(crate) fn stored_prefix(source: i32, length: i64, hash: Option<Vec<u8>>) -> Result<Option<(u32, Prefix)>, Error> {
     let mark = position(source, length)?;
     Ok(hash.and_then(|hash| prefix_of(mark, hash)))

@@ -1,4 +1,4 @@
-//! Loads on record: listed, forgotten, pruned.
+//! Lists, locks and deletes the records of loads.
 
 use crate::error::Error;
 use crate::limits::DROP_LOCK_WAIT;
@@ -21,8 +21,7 @@ pub struct LoadSummary {
     pub mode: String,
     /// What its last run promised: `durable`, `async` or `unlogged`.
     pub durability: String,
-    /// `running`; `crashed` when recorded as running, but no process holds it; `stopped`;
-    /// `finished`.
+    /// `running`; `crashed` if recorded as running without a session; `stopped`; `finished`.
     pub state: String,
     /// Why the last run stopped early.
     pub stop_reason: Option<String>,
@@ -54,37 +53,39 @@ pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<LoadSummary>, 
     read(client, schema, None).await
 }
 
-/// One load, `None` when it is not on record.
+/// One load; `None` if it is not recorded.
 pub async fn find(client: &Client, schema: &Schema, load_id: i64) -> Result<Option<LoadSummary>, Error> {
     Ok(read(client, schema, Some(load_id)).await?.pop())
 }
 
-/// Removes a load's record with its lanes and rejects; the documents it loaded stay. Returns
-/// false when there was none.
+/// Deletes a load's record with its lanes and rejects. The documents it loaded stay. Returns false if there was no such
+/// record.
 ///
 /// # Errors
-/// [`Error::LoadRunning`] while a process runs it.
+/// [`Error::LoadRunning`] while a session works for the load.
 pub async fn forget(client: &mut Client, schema: &Schema, load_id: i64) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(&format!("set local lock_timeout = {}", DROP_LOCK_WAIT.as_millis())).await?;
     lock_idle(&transaction, schema, load_id).await?;
-    // One may have found the load before it was locked.
+    // A session may have found the load before we locked it.
     await_openings(&transaction).await?;
     let removed = transaction.execute(&schema.sql("delete from {schema}.load where load_id = $1"), &[&load_id]).await?;
     transaction.commit().await?;
     Ok(removed > 0)
 }
 
-/// Forgets the loads that finished more than `seconds` ago and returns their numbers. Unfinished
-/// loads stay, for they can be resumed; so do loads that sum, for running one again would count
-/// its documents twice.
+/// Deletes the records of loads that finished more than `seconds` ago and returns their numbers. Unfinished loads stay,
+/// because they can be resumed. Loads in mode `sum` stay, because running one again would count its documents twice.
 pub async fn prune(client: &Client, schema: &Schema, seconds: u64) -> Result<Vec<i64>, Error> {
     let rows = client.query(&schema.sql(include_str!("loads_prune.sql")), &[&(seconds as f64)]).await?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
-/// Takes the lock of every unfinished load into a table until the transaction ends, so that none
-/// runs and none is resumed meanwhile. Returns their numbers.
+/// Locks every unfinished load into a table until the transaction ends, so that none of them runs or is resumed
+/// meanwhile. Returns their numbers.
+///
+/// # Errors
+/// `LoadRunning` when one of them has a session.
 pub async fn lock_unfinished(
     transaction: &Transaction<'_>,
     schema: &Schema,
@@ -106,7 +107,7 @@ pub async fn lock_unfinished(
 /// Takes the lock of a load until the transaction ends.
 ///
 /// # Errors
-/// [`Error::LoadRunning`] when a session of it lives.
+/// [`Error::LoadRunning`] when the load has a session.
 pub(crate) async fn lock_idle(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
     let locked = load_lock(schema, load_id).try_lock_in_transaction(transaction).await?;
     let backend = at_work(transaction, schema, load_id).await?;

@@ -1,4 +1,4 @@
-//! The advisory lock by which a running load is known.
+//! The advisory lock that a load's session holds while the load runs.
 
 use crate::error::Error;
 use crate::schema::Schema;
@@ -7,34 +7,34 @@ use tokio_postgres::GenericClient;
 use xxhash_rust::xxh3::xxh3_64;
 
 impl Schema {
-    /// First key of the locks of the loads on record here: two schemas of one database number their loads alike.
+    /// First key of the locks of this schema's loads. Another schema of the database may use the same load numbers.
     fn load_lock_class(&self) -> i32 {
         let [a, b, c, d, ..] = xxh3_64(self.name().as_bytes()).to_be_bytes();
         i32::from_be_bytes([a, b, c, d])
     }
 
-    /// A statement whose `{sessions}` stands for the query of the sessions that work for load `l`.
+    /// Fills in a statement: its `{sessions}` becomes the query for the sessions that work for load `l`.
     pub(crate) fn sql_of_sessions(&self, template: &str) -> String {
         let sessions = include_str!("load_sessions.sql").replace("{load_class}", &self.load_lock_class().to_string());
         self.sql(&template.replace("{sessions}", &sessions))
     }
 }
 
-/// The two keys of the advisory lock that the control connection of a load holds as long as it
-/// runs. Whoever gets the lock knows that no process runs the load.
+/// The two keys of the advisory lock that the control connection of a load holds while the load runs. If you get the
+/// lock, no control connection runs the load. Lanes of it may still be connected.
 pub fn load_lock_keys(schema: &Schema, load_id: i64) -> (i32, i32) {
-    // Identity values beyond 2^31 share a lock with a load two thousand million loads older.
+    // Beyond 2^31, a load shares its lock with the load whose number is 2^31 lower.
     let id = i32::try_from(load_id & i64::from(i32::MAX)).expect("31 bits fit");
     (schema.load_lock_class(), id)
 }
 
-/// The lock of those keys, [`LOAD`](millstream_pg::advisory::LOAD).
+/// The lock with those keys, [`LOAD`](millstream_pg::advisory::LOAD).
 pub(crate) fn load_lock(schema: &Schema, load_id: i64) -> LockKey {
     let (class, id) = load_lock_keys(schema, load_id);
     LockKey::Two(class, id)
 }
 
-/// The process of the server that works for a load; our own session does not count.
+/// The server process of a session that works for a load. Our own session does not count.
 pub(crate) async fn at_work(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<Option<i32>, Error> {
     let row = client.query_opt(&schema.sql_of_sessions(include_str!("load_at_work.sql")), &[&load_id]).await?;
     Ok(row.map(|row| row.get(0)))
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn keys_are_the_class_and_the_number() {
-        // The number is on a server: programs of every version have to agree.
+        // Programs of all versions share a server, so they must compute the same number.
         let (usual, class) = (Schema::new("millstream"), -1_120_693_721);
         assert_eq!(load_lock_keys(&usual, 7), (class, 7));
         assert_eq!(load_lock_keys(&usual, 1 << 31), (class, 0));

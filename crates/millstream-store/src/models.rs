@@ -1,4 +1,4 @@
-//! Read models as they are recorded and listed.
+//! The records of read models.
 
 use crate::definition::Definition;
 use crate::error::Error;
@@ -7,34 +7,34 @@ use millstream_model::CollectionName;
 use serde::Serialize;
 use tokio_postgres::{GenericClient, Row};
 
-/// What the names of the triggers begin with that record the changes of a collection.
+/// Prefix of the names of the triggers that record the changes of a collection.
 pub const TRIGGER_PREFIX: &str = "millstream_changed_";
 
-/// A read model on record.
+/// A recorded read model.
 #[derive(Debug, Clone, Serialize)]
 pub struct Model {
     /// Its number.
     pub model_id: i32,
-    /// Second key of its advisory locks, which the models of other schemas do not share.
+    /// Second key of its advisory locks. Models of other schemas have other keys.
     #[serde(skip)]
     pub lock_id: i32,
-    /// Its name, that of its view.
+    /// Its name, which is the name of its view.
     pub name: CollectionName,
     /// The collection's table.
     pub table_oid: u32,
-    /// The collection's present name; `None` when the table is gone.
+    /// The collection's current name; `None` if the table is gone.
     pub collection: Option<CollectionName>,
-    /// What it is made of.
+    /// Its definition.
     pub definition: Definition,
-    /// What it is to be made of by the next refresh, where that is something else.
+    /// The definition that the next refresh gives it, if it is to change.
     pub wanted: Option<Definition>,
-    /// The generation that is shown.
+    /// The generation that readers see.
     pub serving: i16,
-    /// The snapshot of the collection that the rows are equal to; `None` before they are built.
+    /// The snapshot of the collection that its rows equal; `None` before they are built.
     pub shows: Option<String>,
-    /// The role whose it is; `None` where its table was dropped by hand.
+    /// The role that owns it; `None` if its table was dropped by hand.
     pub owner: Option<String>,
-    /// Whether that is the role that asks.
+    /// Whether the session's own role owns it; false after `set role`.
     #[serde(skip)]
     pub is_own: bool,
     /// Whether its view is there.
@@ -42,21 +42,21 @@ pub struct Model {
     pub view_present: bool,
     /// How it was last refreshed.
     pub way: Option<String>,
-    /// When: UTC, RFC 3339.
+    /// When it was last refreshed: UTC, RFC 3339.
     pub refreshed_at: Option<String>,
 }
 
 impl Model {
-    /// What the next refresh is to make it of.
+    /// The definition that the next refresh builds.
     pub fn aim(&self) -> &Definition {
         self.wanted.as_ref().unwrap_or(&self.definition)
     }
 
-    /// Makes sure that the role is the model's owner. What a model is made of is evaluated with the rights of whoever
-    /// builds it, and `set role` would be no wall: what runs behind it can set the role back.
+    /// Requires that the session's own role owns the model. The model's expressions run with the rights of whoever
+    /// builds it. `set role` would not protect the session's role, because an expression can set the role back.
     ///
     /// # Errors
-    /// [`Error::Model`] names the owner.
+    /// [`Error::Model`] names the owner, or says that the model has lost its table.
     pub fn require_own(&self) -> Result<(), Error> {
         if self.is_own {
             return Ok(());
@@ -86,7 +86,7 @@ pub async fn find(client: &impl GenericClient, schema: &Schema, name: &Collectio
     Ok(list(client, schema).await?.into_iter().find(|model| model.name == *name))
 }
 
-/// The model of a number, `None` when there is none any more.
+/// The model of a number, `None` when it was removed.
 pub async fn by_id(client: &impl GenericClient, schema: &Schema, model_id: i32) -> Result<Option<Model>, Error> {
     Ok(list(client, schema).await?.into_iter().find(|model| model.model_id == model_id))
 }
@@ -105,7 +105,7 @@ pub async fn insert(
     Ok(row.get(0))
 }
 
-/// Another definition for a model, of the same rows.
+/// Records another definition that gives the same rows. No other definition is wanted then.
 pub async fn redefine(
     client: &impl GenericClient,
     schema: &Schema,
@@ -117,7 +117,7 @@ pub async fn redefine(
     Ok(())
 }
 
-/// What the next refresh is to make of a model; until it ends, the model is what it is.
+/// Records the definition that the next refresh builds. Until that refresh commits, the model stays as it is.
 pub async fn want(
     client: &impl GenericClient,
     schema: &Schema,
@@ -129,8 +129,8 @@ pub async fn want(
     Ok(())
 }
 
-/// What a model shows from the end of the transaction on: `generation`, equal to the transaction's
-/// snapshot of the collection, made of what was wanted.
+/// Makes a model show `generation` from the commit of the transaction on. Records that the rows equal the transaction's
+/// snapshot of the collection. A wanted definition becomes the model's definition.
 pub async fn show(
     client: &impl GenericClient,
     schema: &Schema,
@@ -146,7 +146,7 @@ pub async fn show(
     Ok(())
 }
 
-/// Forgets a model.
+/// Deletes a model's record.
 pub async fn forget(client: &impl GenericClient, schema: &Schema, model_id: i32) -> Result<(), Error> {
     client.execute(&schema.sql("delete from {schema}.model where model_id = $1"), &[&model_id]).await?;
     Ok(())

@@ -1,4 +1,4 @@
-//! What the text of a recorded mode says about its loads.
+//! Reads properties of a load from the text of its recorded mode.
 
 /// The mode that compares versions.
 const VERSIONED: &str = "newest";
@@ -14,7 +14,7 @@ pub fn compares_versions(mode: &str) -> (bool, bool) {
     (name(mode) == Some(VERSIONED), mode.contains(" --delete-when "))
 }
 
-/// Whether a finished load adds its documents again when it runs again.
+/// Whether running a finished load again would add its documents again.
 pub fn adds_up(mode: &str) -> bool {
     name(mode) == Some(ADDING)
 }

@@ -1,4 +1,4 @@
-//! What a collection's record says of its key.
+//! Reads, writes and deletes the record of a collection.
 
 use crate::binding::FIRST_TABLE_OID;
 use crate::error::Error;
@@ -20,7 +20,7 @@ pub async fn known_collection(client: &Client, schema: &Schema, table_oid: u32) 
     Ok(Some(KeySpec { columns }))
 }
 
-/// The same for a reader, who may not be allowed to know.
+/// The same for a reader; `None` also if the role may not read our tables.
 pub async fn known_spelling(client: &Client, schema: &Schema, table_oid: u32) -> Result<Option<KeySpec>, Error> {
     match known_collection(client, schema, table_oid).await {
         Err(Error::Postgres(error)) if error.sqlstate() == Some("42501") => Ok(None),
@@ -28,7 +28,7 @@ pub async fn known_spelling(client: &Client, schema: &Schema, table_oid: u32) ->
     }
 }
 
-/// Records a table as a collection; a record that is there stays, but follows a rename.
+/// Records a table as a collection. If it is recorded already, only its name is updated.
 pub async fn remember_collection(
     client: &impl GenericClient,
     schema: &Schema,
@@ -42,7 +42,8 @@ pub async fn remember_collection(
     Ok(())
 }
 
-/// Forgets a collection of this name that waits for its table to be restored: a load has made the table anew.
+/// Deletes the record of a collection of this name that waits for a restore of its table, because a load has created
+/// the table anew.
 ///
 /// # Errors
 /// [`Error::Request`] when documents wait in its segments.

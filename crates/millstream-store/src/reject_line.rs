@@ -19,20 +19,20 @@ pub struct RejectLine {
     pub reason: String,
     /// What is wrong, for people.
     pub detail: String,
-    /// The document's bytes, where they are text.
+    /// The document's bytes, if they are text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub document: Option<String>,
-    /// The document's bytes in base64, where they are no text.
+    /// The document's bytes in base64, if they are not text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub document_base64: Option<String>,
     /// Length of the whole document.
     pub bytes: u64,
-    /// The document is too long to be kept: only its head and tail are here.
+    /// Whether the document was too long to keep. Then only its head and tail are here.
     pub truncated: bool,
 }
 
 impl RejectLine {
-    /// Puts the document's bytes where they belong.
+    /// Stores the document's bytes, as text if they are UTF-8, else in base64.
     pub fn set_document(&mut self, document: &[u8]) {
         (self.document, self.document_base64) = match std::str::from_utf8(document) {
             Ok(text) => (Some(text.into()), None),

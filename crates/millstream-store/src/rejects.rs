@@ -1,4 +1,4 @@
-//! Rejected documents on record: counted, listed, cleared.
+//! Queries that count, list and delete recorded rejects.
 
 use crate::error::Error;
 use crate::reject_line::RejectLine;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
-/// Which rejects are meant: those of one collection, narrowed by every field that is set.
+/// Selects rejects of one collection. Every field that is set narrows the selection.
 #[derive(Debug, Clone, Default)]
 pub struct RejectFilter {
     /// The collection's table.
@@ -29,14 +29,14 @@ pub struct ReasonCount {
     pub reason: String,
     /// Documents.
     pub count: u64,
-    /// Their bytes, before any were cut.
+    /// Total bytes of the documents, before any were truncated.
     pub bytes: u64,
 }
 
-/// A rejected document, as it is on record.
+/// A recorded reject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RejectRecord {
-    /// What a file of rejects holds of it.
+    /// The fields that a rejects file has too.
     #[serde(flatten)]
     pub line: RejectLine,
     /// UTC, RFC 3339.
@@ -62,8 +62,8 @@ pub async fn count(client: &Client, schema: &Schema, filter: &RejectFilter) -> R
         .collect())
 }
 
-/// Hands over rejects in the order of load and position, at most `limit` of them, one at a time
-/// so that any number fits in memory. An error of `take` ends it.
+/// Passes rejects to `take` in the order of load and position, at most `limit` of them. They are streamed, so any
+/// number fits in memory. An error of `take` ends the listing.
 pub async fn each<E: From<Error>>(
     client: &Client,
     schema: &Schema,
@@ -87,7 +87,7 @@ pub async fn each<E: From<Error>>(
     Ok(())
 }
 
-/// Removes rejects and returns how many. The loads keep their counts.
+/// Deletes rejects and returns how many. The loads keep their counts.
 pub async fn clear(client: &Client, schema: &Schema, filter: &RejectFilter) -> Result<u64, Error> {
     let sql = format!(
         "delete from {{schema}}.reject where (load_id, source, byte_offset) in \

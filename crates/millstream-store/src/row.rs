@@ -1,4 +1,4 @@
-//! Values of a row as the program wants them.
+//! Conversions of values that a row holds.
 
 use tokio_postgres::Row;
 

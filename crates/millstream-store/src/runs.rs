@@ -1,5 +1,7 @@
-//! Runs of loads into a table: those at work, and those that have lost their sessions. These were killed, or will be
-//! back when the server or the network is; which of the two cannot be told.
+//! Runs of loads into a table: which are running, and which have lost their sessions.
+//!
+//! A run without a session was killed, or it will reconnect when the server or the network is back. We cannot know
+//! which.
 
 use crate::error::Error;
 use crate::limits::{LOAD_LOCK_POLL, LOST_RUN_WAIT};
@@ -10,7 +12,7 @@ use crate::schema::Schema;
 use tokio::time::Instant;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
-/// A run of a load that may not have come to its end.
+/// The latest run of an unfinished load.
 #[derive(Debug)]
 pub struct Run {
     /// The load's number.
@@ -19,17 +21,18 @@ pub struct Run {
     pub run_order: i64,
     /// Its merge mode.
     pub mode: String,
-    /// Its documents go into segments.
+    /// Whether its documents go into segments.
     pub appends: bool,
-    /// A session of it lives, so it may still commit.
+    /// Whether it has a session, so that it may still commit.
     pub at_work: bool,
-    /// No session of it lives and nothing has settled it: it was killed, or the server was and it will come back.
+    /// Whether it is recorded as running but has no session: it was killed, or it lost its connections and may
+    /// reconnect.
     pub lost: bool,
-    /// Documents of a later run wait in segments.
+    /// Whether documents of a later run wait in segments.
     pub followed: bool,
 }
 
-/// Runs into a table that may not have come to their end, the oldest first.
+/// The latest runs of unfinished loads into a table, the oldest first.
 pub async fn runs(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<Vec<Run>, Error> {
     let rows = client.query(&schema.sql_of_sessions(include_str!("runs.sql")), &[&table_oid]).await?;
     let run = |row: &Row| Run {
@@ -44,17 +47,18 @@ pub async fn runs(client: &impl GenericClient, schema: &Schema, table_oid: u32) 
     Ok(rows.iter().map(run).collect())
 }
 
-/// Whether a load at work compares versions and deletes: others have to heed what it deletes from the start.
+/// Whether a running load compares versions and deletes. Other loads must then check for tombstones from their start.
 pub async fn is_deleting(client: &Client, schema: &Schema, table_oid: u32) -> Result<bool, Error> {
     let runs = runs(client, schema, table_oid).await?;
     Ok(runs.iter().any(|run| run.at_work && compares_versions(&run.mode) == (true, true)))
 }
 
-/// Refuses the first load that deletes by version while another one compares versions and knows of no deletions, and
-/// the other way round. To be asked under the lock that every load takes when it begins. `own` is the load that resumes.
+/// Refuses the first load that deletes by version while a running load compares versions without checking for
+/// tombstones, and the other way round. Call it under the lock that every load takes when it begins. `own` is the load
+/// that this run resumes.
 ///
 /// # Errors
-/// [`Error::Request`] names the load at work.
+/// [`Error::Request`] names the running load.
 pub async fn refuse_unguarded(
     client: &Client,
     schema: &Schema,
@@ -87,8 +91,8 @@ pub async fn refuse_unguarded(
     }
 }
 
-/// Settles a run that has lost its sessions, so that nothing of it is committed when it comes back: what is written
-/// now takes effect after all of its documents. False when it is back already.
+/// Closes a run that has lost its sessions, so that it commits nothing if it reconnects. What is written from now on
+/// takes effect after all of its documents. False if the run has reconnected already.
 pub async fn settle_lost(client: &mut Client, schema: &Schema, load_id: i64, why: &str) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
     match lock_idle(&transaction, schema, load_id).await {
@@ -100,7 +104,7 @@ pub async fn settle_lost(client: &mut Client, schema: &Schema, load_id: i64, why
     Ok(true)
 }
 
-/// The same in a transaction that has the load's lock.
+/// The same, in a transaction that already holds the load's lock.
 pub async fn settle_locked(
     transaction: &Transaction<'_>,
     schema: &Schema,
@@ -116,7 +120,7 @@ pub async fn settle_locked(
     Ok(())
 }
 
-/// Runs into a table that have lost their sessions and do not come back in the time that they have.
+/// Runs into a table that have lost their sessions and do not reconnect within `LOST_RUN_WAIT`.
 pub async fn lost_for_good(
     client: &Client,
     schema: &Schema,

@@ -5,8 +5,9 @@ use millstream_pg::{quote_identifier, quote_literal};
 /// Version of the tables that this program works with.
 pub const SCHEMA_VERSION: i32 = 5;
 
-/// The statement that walks distinct values, a text for SQL's `format`: our function in the database fills it in, and
-/// so does [`distinct`](crate::distinct()), because a new session takes 7 ms for its first call of any such function.
+/// The skip scan for distinct values, as a text for SQL's `format`. Our function in the database fills it in.
+/// `distinct` of the crate `millstream-publish` fills it in itself, because the first call of such a function costs a
+/// new session 7 ms.
 pub const DISTINCT_WALK: &str = include_str!("distinct_walk.sql");
 
 /// The name of our schema.
@@ -27,7 +28,7 @@ impl Schema {
         &self.name
     }
 
-    /// A statement whose `{schema}` stands for this schema, and `{schema_literal}` for its name as a text.
+    /// Fills in a statement: `{schema}` becomes the quoted name, `{schema_literal}` the name as a string literal.
     pub fn sql(&self, template: &str) -> String {
         template.replace("{schema}", &self.quoted).replace("{schema_literal}", &quote_literal(&self.name))
     }

@@ -1,4 +1,4 @@
-//! The segments of collections in the log layout: which there are, which may be merged, what they and the table hold.
+//! The segments of collections in the log layout: lists, locks, reads and drops them.
 
 use crate::collection::Collection;
 use crate::error::Error;
@@ -10,33 +10,33 @@ use millstream_pg::{ErrorKind, quote_identifier, quote_qualified};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient, Row};
 
-/// Records a segment before its table is filled; gives its number.
+/// Draws the number of the next segment, and names the roles that may read the collection's table.
 pub const BEGIN: &str = include_str!("segment_begin.sql");
 
 /// Records what a segment holds.
 pub const INSERT: &str = include_str!("segment_insert.sql");
 
-/// A segment on record.
+/// A recorded segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
     /// Its number.
     pub segment_id: i64,
-    /// Its run's place among all.
+    /// Its run's place among all runs.
     pub run_order: i64,
     /// Documents in it.
     pub documents: u64,
     /// Bytes of its documents.
     pub bytes: u64,
-    /// The group with which it is being merged, and the keys between the ranges in which that is done.
+    /// The group that it is being merged with, and the keys that separate the group's ranges.
     pub compaction: Option<(i64, Vec<String>)>,
 }
 
-/// What a role may know of segments.
+/// What a role can see of the segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
-    /// Which there are.
+    /// The list of segments.
     Listed,
-    /// That there are some, and not of which collections.
+    /// That there are some, but not of which collections.
     Hidden,
     /// There are none.
     Absent,
@@ -60,7 +60,7 @@ pub async fn list(client: &impl GenericClient, schema: &Schema, table_oid: u32) 
     Ok(rows.iter().map(segment).collect())
 }
 
-/// What this role may know of the segments in a schema, which may not be there.
+/// What this role can see of the segments in a schema. The schema need not exist.
 pub async fn seen(client: &Client, schema: &Schema) -> Result<Seen, Error> {
     let row = client.query_one(include_str!("segments_seen.sql"), &[&schema.name()]).await?;
     Ok(match (row.get("listed"), row.get("present")) {
@@ -78,12 +78,13 @@ pub async fn count(client: &Client, schema: &Schema, collection: &Collection) ->
     Ok(list(client, schema, collection.table_oid).await?.len())
 }
 
-/// Begins a transaction in which the table of a collection and its segments are read as of one moment, and returns
-/// those segments, which are neither dropped nor rewritten before it ends.
+/// Begins a transaction that reads a collection's table and its segments as of one moment, and returns the segments.
+/// They are neither dropped nor rewritten before the transaction ends.
 ///
 /// # Errors
-/// [`Error::CompactionBusy`] when they are dropped again and again before they can be locked; the server's. There is
-/// no transaction then.
+/// [`Error::CompactionBusy`] when segments are dropped again and again before we can lock them; `Request` when
+/// this role cannot read all of them, or the server cannot lock so many; the server's. After an error, there is no
+/// transaction.
 pub async fn hold(
     client: &Client,
     schema: &Schema,
@@ -92,14 +93,15 @@ pub async fn hold(
 ) -> Result<Vec<Segment>, Error> {
     let held = hold_in_transaction(client, schema, table_oid, name).await;
     if held.is_err() {
-        // What keeps it from being rolled back ends it too.
+        // If the rollback fails, the connection is lost, and the transaction with it.
         let _ = client.batch_execute("rollback").await;
     }
     held
 }
 
-/// A lock comes before the snapshot, for what is dropped or rewritten after a snapshot is gone or empty for it. So
-/// they are looked up, locked, and looked up again in the snapshot, which holds no other when nothing has come between.
+/// Locks come before the snapshot, because a table that is dropped or rewritten after the snapshot is gone or empty for
+/// it. So we list the segments, lock them, and list them again in the snapshot. If the second list holds no segment
+/// that we did not lock, it is the result.
 async fn hold_in_transaction(
     client: &Client,
     schema: &Schema,
@@ -113,7 +115,7 @@ async fn hold_in_transaction(
     client.batch_execute(&format!("begin isolation level repeatable read{locked}")).await?;
     let mut segments = list(client, schema, table_oid).await?;
     if segments.is_empty() {
-        // Of what is appended and merged from now on the snapshot shows nothing, neither here nor there.
+        // The snapshot does not show what is appended and merged from now on, neither in segments nor in the table.
         return Ok(segments);
     }
     refuse_row_security(client, table_oid, name).await?;
@@ -132,7 +134,7 @@ async fn hold_in_transaction(
             Err(gone) if gone.code() == Some(&SqlState::UNDEFINED_TABLE) => {
                 client.batch_execute("rollback; begin").await?;
                 let left = list(client, schema, table_oid).await?;
-                // Else some were merged and dropped since they were listed.
+                // If the list has changed, segments were merged and dropped since we read it.
                 if left == segments {
                     return Err(gone.into());
                 }
@@ -148,7 +150,7 @@ fn lock_in_share(tables: &[String]) -> String {
     format!("; lock table {} in access share mode", tables.join(", "))
 }
 
-/// A policy of the table decides by its rows, and does not reach what waits for it.
+/// Policies of the table do not apply to its segments. So a role that they restrict must not read segments.
 async fn refuse_row_security(client: &Client, table_oid: u32, name: &CollectionName) -> Result<(), Error> {
     let active = "select coalesce(pg_catalog.row_security_active($1::pg_catalog.oid), false)";
     if !client.query_one(active, &[&table_oid]).await?.get::<_, bool>(0) {
@@ -160,7 +162,7 @@ async fn refuse_row_security(client: &Client, table_oid: u32, name: &CollectionN
     })
 }
 
-/// The way out where a role may read the list of segments and not all of them.
+/// What to do if a role may read the list of segments, but not all segments.
 fn unreadable(error: Error, schema: &Schema, name: &CollectionName) -> Error {
     if error.kind() != ErrorKind::Rights {
         return error;
@@ -174,8 +176,8 @@ fn unreadable(error: Error, schema: &Schema, name: &CollectionName) -> Error {
     }
 }
 
-/// The way out where the server has no room for the locks of so many segments at once: it takes at most
-/// [`COMPACTION_SEGMENTS_MAX`](crate::limits::COMPACTION_SEGMENTS_MAX) to compact any number.
+/// What to do if the server has no room for the locks of so many segments. A compaction works all the same: it locks at
+/// most [`COMPACTION_SEGMENTS_MAX`](crate::limits::COMPACTION_SEGMENTS_MAX) at once.
 pub fn crowded(error: Error) -> Error {
     match error {
         Error::Postgres(full) if full.sqlstate() == Some("53200") => Error::Request {
@@ -186,14 +188,14 @@ pub fn crowded(error: Error) -> Error {
     }
 }
 
-/// What a reader is to take for the collection's table: of each key the newest row of the segments, else the
-/// table's; the table itself where there are no segments.
+/// SQL to read instead of the collection's table: for each key the newest row of the segments, else the table's row.
+/// Without segments, it is the table itself.
 pub fn newest(schema: &Schema, table: &str, keys: &[String], segments: &[Segment]) -> String {
     if segments.is_empty() {
         return table.to_owned();
     }
     let keys = keys.join(", ");
-    // Side by side, so that of what waits the newest document of a key is parsed and no other.
+    // As two columns, so that of the waiting documents of a key only the newest is parsed.
     let documents = "null::pg_catalog.jsonb as doc, doc as millstream_text";
     let appended = appended(schema, &keys, documents, segments);
     format!(
@@ -206,8 +208,8 @@ pub fn newest(schema: &Schema, table: &str, keys: &[String], segments: &[Segment
     )
 }
 
-/// Every row of some segments, with its place among those of its key. Of the document, which a segment keeps as text,
-/// what is selected is told.
+/// SQL for every row of some segments, with its place among the rows of its key. Segments keep a document as text;
+/// `doc` is what to select of it.
 pub fn appended(schema: &Schema, keys: &str, doc: &str, segments: &[Segment]) -> String {
     let rows = segments.iter().enumerate();
     let rows = rows.map(|(place, segment)| {
@@ -219,13 +221,13 @@ pub fn appended(schema: &Schema, keys: &str, doc: &str, segments: &[Segment]) ->
     rows.collect::<Vec<_>>().join(" union all ")
 }
 
-/// Tries to keep compactions of a table away, until the session ends or, with `transaction`, that does.
+/// Tries to lock out compactions of a table, until the session ends, or with `transaction` until the transaction ends.
 pub async fn try_lock(client: &impl GenericClient, table_oid: u32, transaction: bool) -> Result<bool, Error> {
     let lock = COMPACTION.of(table_oid.cast_signed());
     Ok(if transaction { lock.try_lock_in_transaction(client).await? } else { lock.try_lock(client).await? })
 }
 
-/// Removes segments, their tables and what is on record of them.
+/// Drops the tables of segments and deletes their records.
 pub async fn drop(client: &impl GenericClient, schema: &Schema, segments: &[Segment]) -> Result<(), Error> {
     for segment in segments {
         client.batch_execute(&format!("drop table if exists {}", segment.table(schema))).await?;

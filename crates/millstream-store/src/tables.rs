@@ -1,12 +1,12 @@
-//! Our own tables in the database: made when missing, checked when present.
+//! Creates our tables in the database, brings older ones up to date, and checks them.
 
 use crate::binding::{Bound, State};
 use crate::error::Error;
 use crate::schema::{DISTINCT_WALK, SCHEMA_VERSION, Schema};
 use tokio_postgres::Client;
 
-/// What makes each version of the tables from the one before, the first from nothing. A step that was
-/// released is not changed any more.
+/// The steps that make each version of the tables from the one before, the first from nothing. Never change a step that
+/// was released.
 const STEPS: [&str; 5] = [
     include_str!("schema.sql"),
     include_str!("schema_2.sql"),
@@ -23,10 +23,11 @@ impl Schema {
         Ok(self.state(client).await?.map(|state| state.version))
     }
 
-    /// Whether the tables are there, of a version we know, and bound to this database.
+    /// Whether the tables exist, have a version we know, and are bound to this database.
     ///
     /// # Errors
-    /// [`Error::SchemaVersion`]; [`Error::Unbound`] after a restore, until [`Schema::bind`] or [`Schema::ensure`].
+    /// [`Error::SchemaVersion`]; [`Error::Unbound`] after a restore, until [`Schema::bind`] or [`Schema::ensure`] has
+    /// run.
     pub async fn exists(&self, client: &Client) -> Result<bool, Error> {
         let Some(state) = self.state(client).await? else { return Ok(false) };
         self.require_version(&state)?;
@@ -41,8 +42,7 @@ impl Schema {
         }
     }
 
-    /// Makes the tables when they are missing, brings those of an older version up to date, and binds what a restore has
-    /// brought.
+    /// Creates missing tables, brings older ones up to date, and binds restored ones.
     ///
     /// # Errors
     /// [`Error::SchemaVersion`], and those of [`Schema::bind`].
@@ -55,7 +55,7 @@ impl Schema {
         Ok(bound)
     }
 
-    /// Makes what is missing of the tables, one role at a time.
+    /// Runs the missing steps. Only one session at a time does so.
     async fn make(&self, client: &mut Client) -> Result<(), Error> {
         let transaction = client.transaction().await?;
         self.lock_making(&transaction).await?;

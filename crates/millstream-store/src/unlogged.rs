@@ -1,16 +1,19 @@
-//! What a crash of the server takes from a load into an unlogged collection, and how that is known.
+//! Detects that a crash of the server emptied an unlogged collection, and resets its loads.
 //!
-//! The crash empties unlogged tables. Watermarks must not outlive the documents they speak of, so
-//! each such load has a line in an unlogged table of ours: where the line is gone, so are the
-//! documents, and whatever else is on record of the load is void.
+//! A crash empties unlogged tables. Watermarks must not outlive the documents they describe. So each load into an
+//! unlogged collection has a marker row in an unlogged table of ours. If the marker row is gone, so are the documents,
+//! and the rest of the load's record is void.
 
 use crate::error::Error;
 use crate::schema::Schema;
 use tokio_postgres::{GenericClient, Transaction};
 
-/// How many documents a crash has taken from the load, `None` where it took nothing. `unlogged` says whether the
-/// table is to be unlogged now. Where it has become so since the load began, or has become logged, and not by us, there
-/// is no line that tells: its rows do.
+/// How many documents a crash took from the load, `None` if it took nothing. `unlogged` says whether the table is to be
+/// unlogged now. If someone else changed the table's persistence, the marker row is unreliable; then we check whether
+/// the table has rows.
+///
+/// # Errors
+/// `AddedUp` when that does not decide it and documents could count twice.
 pub async fn emptied(
     transaction: &Transaction<'_>,
     schema: &Schema,
@@ -22,8 +25,8 @@ pub async fn emptied(
     let had_line: bool = row.get("had_line");
     let table: String = row.get("table");
     let emptied = match had_line {
-        // Made logged by hand: whether a crash came before that is on no record, and its rows are known only where no
-        // other load has brought some. To load again what is there would count it twice.
+        // Made logged by hand: we cannot know whether a crash came first. The table's rows decide it only if no later
+        // load may have written them. Loading documents again that are still there would count them twice.
         true if !row.get::<_, bool>("unlogged") && row.get("adds_up") => {
             let rows = any_row(transaction, &table).await?;
             if rows && row.get("followed") {
@@ -45,34 +48,35 @@ pub async fn any_row(client: &impl GenericClient, table: &str) -> Result<bool, E
     Ok(client.query_one(&any, &[]).await?.get(0))
 }
 
-/// Loads into an unlogged table that a crash of the server has emptied since.
+/// Loads into a table that a crash of the server has emptied since.
 pub async fn lost(transaction: &Transaction<'_>, schema: &Schema, table_oid: u32) -> Result<Vec<i64>, Error> {
     let rows = transaction.query(&schema.sql(include_str!("unlogged_lost.sql")), &[&table_oid]).await?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
-/// Why a load is at its beginning again after a crash.
+/// The recorded reason why a load starts over after a crash.
 pub const CRASHED: &str = "a crash of the server emptied the collection";
 
-/// Takes the load back to its beginning, and records why.
+/// Resets the load to its beginning, and records why.
 pub async fn void(transaction: &Transaction<'_>, schema: &Schema, load_id: i64, why: &str) -> Result<(), Error> {
     transaction.execute(&schema.sql(include_str!("unlogged_void.sql")), &[&load_id, &why]).await?;
     Ok(())
 }
 
-/// Writes the load's line.
+/// Writes the load's marker row.
 pub async fn remember(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
     transaction.execute(&schema.sql(include_str!("unlogged_remember.sql")), &[&load_id]).await?;
     Ok(())
 }
 
-/// Of loads that begin again, abandons those that a later load of some of their sources followed: to resume one would
-/// bring back what that one replaced. Returns how many.
+/// Of the loads that start over, abandons those that were followed by a later load of some of their sources. Resuming
+/// one would bring back what the later load replaced. Returns how many.
 pub async fn pass_over(transaction: &Transaction<'_>, schema: &Schema, lost: &[i64]) -> Result<u64, Error> {
     Ok(transaction.execute(&schema.sql(include_str!("load_passed.sql")), &[&lost]).await?)
 }
 
-/// Records that the loads into a table survive crashes from now on; `lost` begin again. Returns how many.
+/// Records that the loads into a table survive crashes from now on. `lost` are those that start over. Returns how many
+/// loads there are, with these.
 pub async fn keep(transaction: &Transaction<'_>, schema: &Schema, table_oid: u32, lost: &[i64]) -> Result<u64, Error> {
     Ok(transaction.execute(&schema.sql(include_str!("unlogged_keep.sql")), &[&table_oid, &lost]).await?)
 }

@@ -1,4 +1,6 @@
-//! The type by which versions are compared, which is a collection's own: tombstones of another one are not found.
+//! The type by which a collection's versions are compared.
+//!
+//! It belongs to the collection, because tombstones of another type cannot be found.
 
 use crate::error::Error;
 use crate::loads::lock_idle;
@@ -8,7 +10,7 @@ use millstream_model::{CollectionName, VersionType};
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-/// Forgets tombstones of a certain age.
+/// Deletes tombstones that are older than a number of seconds.
 pub const FORGET_TOMBSTONES: &str = include_str!("tombstone_forget.sql");
 
 /// The versions of a collection that a load compares.
@@ -18,23 +20,23 @@ pub struct Versions<'a> {
     pub table_oid: u32,
     /// The collection.
     pub collection: &'a CollectionName,
-    /// Where they are found, as typed.
+    /// Their path in the documents, as typed.
     pub path: &'a str,
 }
 
-/// A type of versions that was asked for.
+/// A version type that a command asks for.
 #[derive(Debug, Clone)]
 pub struct NamedVersion {
     /// The collection.
     pub collection: CollectionName,
-    /// Where versions are found, as typed.
+    /// Path of the versions in the documents, as typed.
     pub path: String,
     /// The type.
     pub version_type: VersionType,
 }
 
 impl NamedVersion {
-    /// Has versions compared by it from now on.
+    /// Makes this the type by which versions are compared from now on.
     ///
     /// # Errors
     /// As [`Versions::change`].
@@ -45,7 +47,7 @@ impl NamedVersion {
 }
 
 impl Versions<'_> {
-    /// The type on record; `None` where there is none, or this role may not know.
+    /// The recorded type; `None` if there is none, or if this role may not read it.
     pub async fn known(self, client: &Client, schema: &Schema) -> Result<Option<VersionType>, Error> {
         let sql = schema.sql(include_str!("version_known.sql"));
         let unseen = [SqlState::INSUFFICIENT_PRIVILEGE, SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME];
@@ -56,16 +58,17 @@ impl Versions<'_> {
         row.and_then(|row| row.get::<_, Option<String>>(0)).map(|name| read(&name)).transpose()
     }
 
-    /// The type on record, which is this one where there was none.
+    /// Returns the recorded type. If there is none, records this one.
     pub async fn remember(self, client: &Client, schema: &Schema, told: VersionType) -> Result<VersionType, Error> {
         let sql = schema.sql(include_str!("version_remember.sql"));
         read(client.query_one(&sql, &[&self.table_oid, &self.path, &told.to_string()]).await?.get(0))
     }
 
-    /// Has them compared by this type from now on.
+    /// Makes this the type by which they are compared from now on.
     ///
     /// # Errors
-    /// [`Error::Collection`] when tombstones, or a load at work, compare them by another one.
+    /// [`Error::Collection`] when another type is recorded, and tombstones of another type exist or a load into the
+    /// collection runs.
     pub(crate) async fn change(self, client: &mut Client, schema: &Schema, wanted: VersionType) -> Result<(), Error> {
         let (oid, name) = (self.table_oid, wanted.to_string());
         let known = self.remember(client, schema, wanted).await?;
