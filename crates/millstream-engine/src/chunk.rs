@@ -1,19 +1,18 @@
-//! What a source hands to the decoder: a run of framed documents with their positions.
+//! What a source hands to the decoder: consecutive framed documents with their positions.
 
 use bytes::Bytes;
 use millstream_model::Fault;
 
-/// A run of consecutive documents of one source. Chunks of a source follow each other in order.
+/// Consecutive documents of one source. The chunks of a source follow each other in order.
 #[derive(Debug, Clone)]
 pub struct Chunk {
     /// Index of the source in the order given.
     pub source: u32,
-    /// Offset in the uncompressed source after the last byte of this chunk: once every document
-    /// of the chunk is committed, this is the watermark.
+    /// Offset in the uncompressed source after the last byte of this chunk. It is the watermark once every document of
+    /// the chunk is committed.
     pub end: u64,
-    /// XXH3-128 of the uncompressed source from its beginning up to `end`; of a source that is not
-    /// the first, with the hash of those before it in front. Zero for documents that a program hands over,
-    /// which nobody can read again.
+    /// XXH3-128 of the uncompressed source from its beginning up to `end`. If the source is not the first, the hash of
+    /// the sources before it comes first. Zero for documents that a program sends, because nobody can read them again.
     pub prefix_hash: u128,
     /// The bytes that the frames point into.
     pub bytes: Bytes,
@@ -41,16 +40,16 @@ pub struct Frame {
 pub struct BrokenFrame {
     /// What is wrong.
     pub fault: Fault,
-    /// The document's whole length when the frame holds only its head and tail, else `None`.
+    /// The document's whole length if the frame holds only its head and tail, else `None`.
     pub truncated_from: Option<u64>,
-    /// The source ends here, because where the next document begins is unknown. The frame is alone
-    /// in its chunk, which ends where the frame begins: the watermark never passes the damage, and a
-    /// later run over the mended source reads on from there.
+    /// The source ends here, because we do not know where the next document begins. The frame is alone in its chunk,
+    /// which ends where the frame begins. So the watermark never passes the damage, and a later run over the repaired
+    /// source resumes there.
     pub ends_source: bool,
 }
 
 impl Frame {
-    /// Length of the whole document, also where only its head and tail are kept.
+    /// Length of the whole document in bytes, even if only its head and tail are kept.
     #[inline]
     pub fn whole_bytes(&self) -> u64 {
         self.broken.as_ref().and_then(|broken| broken.truncated_from).unwrap_or(u64::from(self.len))

@@ -1,4 +1,4 @@
-//! What was changed under a running load, where that explains why the server refuses its statements.
+//! Finds out what was changed during a load, if that explains why the server refuses its statements.
 
 use crate::error::Error;
 use millstream_model::{CollectionName, KeySpec};
@@ -6,20 +6,20 @@ use millstream_pg::{ErrorKind, quote_identifier, quote_qualified};
 use millstream_store::Schema;
 use tokio_postgres::Client;
 
-/// The error, or what explains it: our schema is gone, or the table's name or primary key.
+/// The error, or what explains it: our schema is gone, or the table has lost its name or its primary key.
 pub(crate) async fn explained(
     client: &Client,
     schema: &Schema,
     (collection, table_oid, key): (&CollectionName, u32, &KeySpec),
     error: Error,
 ) -> Error {
-    // A COPY that is refused before it begins costs the connection: its own error is lost then.
+    // A COPY that is refused before it begins costs the connection, and its own error is then lost.
     let lost = matches!(error, Error::Postgres(_)) && matches!(error.kind(), ErrorKind::Bug | ErrorKind::Transient);
     if !lost && !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Config | ErrorKind::Fenced) {
         return error;
     }
     let sql = include_str!("diagnosis.sql");
-    // Where nothing can be asked, the error itself is all there is.
+    // If the query fails, the error itself is all we have.
     let Ok(row) = client.query_one(sql, &[&schema.name(), &table_oid, &collection.schema, &collection.table]).await
     else {
         return error;
@@ -31,7 +31,7 @@ pub(crate) async fn explained(
                 "schema \"{}\" was dropped while the load ran, and with it the load's record",
                 schema.name()
             ),
-            hint: "the documents committed so far are in the table; run the same command again: it begins anew".into(),
+            hint: "the documents committed so far are in the table; run the same command again: it starts over".into(),
         };
     }
     if !has_name {

@@ -1,4 +1,4 @@
-//! What an acknowledged batch survives: the promises a load can give, and what each needs of the server.
+//! What a committed batch survives: the promises that a load can give, and what each needs from the server.
 
 use crate::error::Error;
 use millstream_pg::Connection;
@@ -15,8 +15,8 @@ pub struct Durability {
     pub promise: &'static str,
     /// Whether the collection is an unlogged table, which a crash of the server empties.
     pub unlogged: bool,
-    /// Whether a lane's commits wait for the disk. Where they do not, a lane keeps its batches until
-    /// one commit that waited has made sure of them.
+    /// Whether a lane's commits wait for the disk. If they do not and the table is logged, a lane keeps its batches
+    /// until a commit has waited for the disk.
     pub(crate) waits: bool,
 }
 
@@ -56,21 +56,21 @@ impl Durability {
         DURABILITIES.iter().copied().find(|d| d.name == name)
     }
 
-    /// Has a session commit as promised.
+    /// Sets a session's commits to what is promised.
     pub(crate) async fn begin(&self, client: &Client) -> Result<(), Error> {
         let sql = if self.waits { include_str!("write/durable.sql") } else { "set synchronous_commit = off" };
         Ok(client.batch_execute(sql).await?)
     }
 
-    /// Whether a lane can repair what a crash of the server takes.
+    /// Whether a lane keeps committed batches, to write those again that a crash of the server takes.
     pub(crate) fn keeps(&self) -> bool {
         !self.waits && !self.unlogged
     }
 
-    /// Refuses a server that cannot keep the promise, and says where it rests on less than it seems.
+    /// Refuses a server that cannot keep the promise. Returns warnings about settings that weaken it.
     ///
     /// # Errors
-    /// [`Error::Request`] names the setting and the ways out.
+    /// [`Error::Request`] names the setting and what to do.
     pub(crate) async fn check(&self, control: &Connection) -> Result<Vec<String>, Error> {
         let mut warnings = Vec::new();
         if self.unlogged {

@@ -16,18 +16,18 @@ use tokio::task::JoinSet;
 /// Why decoding ended.
 #[derive(Debug)]
 enum Ended {
-    /// The intake is closed and everything is with the lanes.
+    /// The intake is closed, and the lanes have everything.
     Drained,
     /// Too many documents were rejected.
     Rejects,
-    /// A document is bad, and none may be: nothing of its chunk is with the lanes.
+    /// A document is bad, and none may be rejected. The lanes have nothing of its chunk.
     Rejected(Error),
-    /// A lane has ended, and its error tells why.
+    /// A lane has ended. Its error says why.
     LaneGone,
 }
 
-/// Takes chunks from any number of tasks and commits their documents, which take effect in the order
-/// in which their chunks are taken.
+/// Takes chunks from any number of tasks and commits their documents. The documents take effect in the order in which
+/// their chunks are taken.
 pub(crate) struct Engine {
     intake: Intake,
     lanes: JoinSet<(LaneReport, Result<(), Error>)>,
@@ -39,7 +39,7 @@ pub(crate) struct Engine {
 
 /// How an engine ended.
 pub(crate) struct Finish {
-    /// Of the lanes, also of those that failed.
+    /// Reports of the lanes, including those that failed.
     pub(crate) reports: Vec<LaneReport>,
     /// Why not everything was taken and committed, if so.
     pub(crate) stopped: Option<StopReason>,
@@ -47,7 +47,7 @@ pub(crate) struct Finish {
     pub(crate) error: Option<Error>,
 }
 
-/// Tells that a lane is at its end, however it came there.
+/// Signals that a lane has ended, for whatever reason.
 struct LaneEnd(Arc<Notify>);
 
 impl Drop for LaneEnd {
@@ -59,7 +59,7 @@ impl Drop for LaneEnd {
 /// The way into an engine.
 #[derive(Debug, Clone)]
 pub(crate) struct Intake {
-    /// Bounded by `queue`. Not by itself, because a sender that waits for a place of a bounded channel and
+    /// Bounded by `queue`. The channel itself is not bounded: a sender that waits for a place in a bounded channel and
     /// is not polled any more would keep the engine from ending.
     arrivals: mpsc::UnboundedSender<Option<Arrival>>,
     queue: Arc<Semaphore>,
@@ -68,7 +68,7 @@ pub(crate) struct Intake {
     lanes: usize,
 }
 
-/// A chunk on its way to the decoder; `None` in its place is the end, and what comes behind is too late.
+/// A chunk on its way to the decoder. `None` in its place marks the end; whatever comes after it is too late.
 #[derive(Debug)]
 struct Arrival {
     chunk: Chunk,
@@ -84,7 +84,7 @@ pub(crate) struct Room<'a> {
 }
 
 impl Intake {
-    /// Waits for memory and a place in the queue; `None` when the engine takes no more.
+    /// Waits for memory and a place in the queue. `None` if the engine takes no more.
     pub(crate) async fn room(&self, chunk: &Chunk) -> Option<Room<'_>> {
         let memory = weight(chunk, self.lanes, self.memory_bytes);
         let memory = Arc::clone(&self.memory).acquire_many_owned(memory).await.ok()?;
@@ -95,12 +95,12 @@ impl Intake {
 }
 
 impl Room<'_> {
-    /// Hands the chunk over. What is returned resolves when all of it is committed, with the number of
-    /// its rejected documents, or fails when the engine ends before.
+    /// Hands over the chunk. The receiver returned resolves to the number of its rejected documents when all of it is
+    /// committed. It fails if the engine ends before.
     pub(crate) fn take(self, chunk: Chunk) -> oneshot::Receiver<u64> {
         let (sender, committed) = oneshot::channel();
         let hold = Hold::new(self.memory, chunk.bytes.len(), sender);
-        // Where nobody listens any more the sender goes with the chunk, which tells.
+        // If nobody receives any more, the sender is dropped with the chunk, so the receiver fails.
         let _ = self.arrivals.send(Some(Arrival { chunk, hold, place: self.place }));
         committed
     }
@@ -152,8 +152,7 @@ impl Engine {
         Ok(Self { intake, lanes: tasks, decoding, lane_ended, rejects, tally })
     }
 
-    /// Resolves when a lane has ended before its documents did, which a source that is silent
-    /// must not hide.
+    /// Resolves when a lane has ended before its documents did. A silent source must not hide that.
     pub(crate) async fn lane_ended(&self) {
         self.lane_ended.notified().await;
     }
@@ -163,11 +162,11 @@ impl Engine {
         &self.intake
     }
 
-    /// Takes no more chunks, commits those it has and ends. `fed` tells why no more chunks come, if not
-    /// because there are none.
+    /// Takes no more chunks, commits those it has, and ends. `fed` says why no more chunks come, if not because the
+    /// sources have ended.
     pub(crate) async fn finish(self, fed: Result<Option<StopReason>, Error>) -> Finish {
         let Self { intake, mut lanes, decoding, rejects, tally, .. } = self;
-        // An error means that decoding has ended already.
+        // An error means that decoding has already ended.
         let _ = intake.arrivals.send(None);
         let (mut reports, mut lane_error) = (Vec::new(), None);
         while let Some(joined) = lanes.join_next().await {
@@ -180,11 +179,11 @@ impl Engine {
                 Err(panic) => std::panic::resume_unwind(panic.into_panic()),
             }
         }
-        // With the lanes gone the thread is at its end or about to be.
+        // The lanes are gone, so the thread has ended or is about to end.
         let ended = decoding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let ended = if rejects.refused_too_many(&tally) { Ended::Rejects } else { ended };
         let (stopped, error) = match (lane_error, ended, fed) {
-            // Once a lane has ended the feed ends without an error: its own came first.
+            // After a lane has ended, the feed ends without an error. So an error of the feed came first.
             (Some(_), _, Err(error))
             | (Some(error), _, Ok(_))
             | (None, Ended::Drained | Ended::LaneGone, Err(error)) => (Some(StopReason::Failed), Some(error)),
@@ -200,21 +199,21 @@ impl Engine {
 }
 
 impl Finish {
-    /// Of an engine that did not start.
+    /// The end of an engine that did not start.
     pub(crate) fn failed(error: Error) -> Self {
         Self { reports: Vec::new(), stopped: Some(StopReason::Failed), error: Some(error) }
     }
 }
 
-/// A chunk's share of the memory, never more than there is.
+/// A chunk's share of the memory, at most all of it.
 fn weight(chunk: &Chunk, lanes: usize, memory_bytes: usize) -> u32 {
-    // A large document is copied as a whole on its way to the server; of small ones that is a part of a batch.
+    // A large document is copied as a whole on its way to the server; small documents are copied as a part of a batch.
     let copied_bytes = chunk.bytes.len().saturating_sub(LARGE_CHUNK_BYTES) * LARGE_COPIES;
     let held_bytes = chunk.bytes.len() + copied_bytes + chunk.frames.len() * FRAME_BYTES + lanes * PART_BYTES;
     u32::try_from(held_bytes.clamp(1, memory_bytes)).unwrap_or(u32::MAX)
 }
 
-/// Decodes until the end, a lane has ended or too much was rejected. What arrives later is dropped.
+/// Decodes until the end, or until a lane has ended or too much was rejected. What arrives later is dropped.
 fn decode(
     splitter: Splitter,
     mut arrivals: mpsc::UnboundedReceiver<Option<Arrival>>,

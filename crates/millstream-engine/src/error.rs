@@ -1,4 +1,4 @@
-//! What can go wrong with a load, with its kind and the way out.
+//! What can go wrong with a load: every error, with its kind and what to do next.
 
 use crate::source::SourceError;
 use crate::stop::StopReason;
@@ -9,7 +9,7 @@ use millstream_pg::ErrorKind;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server or the way to it.
+    /// The server, or the connection to it.
     #[error(transparent)]
     Postgres(#[from] millstream_pg::Error),
     /// Our tables do not allow it.
@@ -18,13 +18,13 @@ pub enum Error {
     /// A source that cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// No collection name.
+    /// A text that is not a collection name.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The key cannot be found in the documents, or not be told from them.
+    /// A type cannot be inferred from the documents, or the columns do not make a key.
     #[error(transparent)]
     Key(#[from] crate::decode::InferenceError),
-    /// The table is not what this load needs.
+    /// The table does not fit this load.
     #[error("{collection} cannot be loaded into: {problem}")]
     Collection {
         /// The collection.
@@ -44,12 +44,12 @@ pub enum Error {
         /// What to do next.
         hint: String,
     },
-    /// Others do not let go of a collection's tables.
+    /// Others do not release a collection's tables.
     #[error("{collection} could not be locked within {seconds} s: others use it")]
     InUse {
         /// The collection.
         collection: CollectionName,
-        /// How long it was waited.
+        /// How long we waited.
         seconds: u64,
     },
     /// Sorted documents cannot be kept on disk.
@@ -60,7 +60,7 @@ pub enum Error {
         /// What is wrong there.
         source: std::io::Error,
     },
-    /// A source of which the rest cannot be read.
+    /// A source whose rest cannot be read.
     #[error("{name} is damaged at line {line} (byte {offset}): {detail}")]
     Damaged {
         /// The source.
@@ -80,20 +80,20 @@ pub enum Error {
         /// What to do next.
         hint: String,
     },
-    /// Stopped before the load had begun.
+    /// Stopped before the load began.
     #[error("{0} before the load began")]
     Stopped(StopReason),
-    /// A stream has ended; what it is closed with tells why.
+    /// A stream has ended. Closing it returns the reason.
     #[error("the stream has ended: {0}")]
     StreamEnded(&'static str),
-    /// An unfinished load of some of the same sources is not the one asked for.
+    /// An unfinished load of some of the same sources differs from the one asked for.
     #[error("load {load_id} reads one of these sources into the same table {difference}, and is unfinished")]
     LoadChanged {
         /// The unfinished load's number.
         load_id: i64,
         /// How it differs, as the end of a clause.
         difference: &'static str,
-        /// Whether what it has added up counts again in the one asked for.
+        /// Whether what it has added up would count again in the load asked for.
         adds_up: bool,
     },
     /// The server lost batches that it had acknowledged.
@@ -104,7 +104,7 @@ pub enum Error {
         /// How many.
         batches: i64,
     },
-    /// A crash of the server has emptied the unlogged collection, or a TRUNCATE has emptied its table.
+    /// A crash of the server has emptied the unlogged collection, or a TRUNCATE or DELETE has emptied its table.
     #[error("{by} has emptied the collection, {documents} documents of this load were in it")]
     Emptied {
         /// How many documents of the load are gone.
@@ -112,7 +112,7 @@ pub enum Error {
         /// What has emptied it.
         by: &'static str,
     },
-    /// The collection's table has another name than when the load began, or is gone.
+    /// The collection's table was renamed or replaced since the load began, or is gone.
     #[error("the table of {collection} was renamed, replaced or dropped while the load ran")]
     TableMoved {
         /// The collection.
@@ -145,9 +145,9 @@ pub(crate) const CRASHED: &str = "a crash of the server";
 /// What empties any collection.
 pub(crate) const TRUNCATED: &str = "a TRUNCATE or DELETE";
 
-/// Codes that elsewhere mean a wrong statement, but refuse data when a lane's prepared statements
-/// raise them: two keys of a batch that a trigger made one; a text that a cast in a trigger,
-/// generated column or index (to tsquery, jsonpath, ltree, regtype ..) cannot read.
+/// SQLSTATEs that usually mean a wrong statement. Raised by a lane's prepared statements, they refuse data: a trigger
+/// made two keys of a batch the same, or a cast in a trigger, generated column or index (to tsquery, jsonpath, ltree,
+/// regtype ..) cannot read a text.
 pub(crate) const REFUSALS: &[&str] = &["21000", "42601", "42602", "42704"];
 
 impl Error {
@@ -156,7 +156,7 @@ impl Error {
         Self::Store(millstream_store::Error::Fenced { load_id })
     }
 
-    /// A document cannot be stored by a load that may reject none.
+    /// A document cannot be stored, and the load may reject none.
     pub(crate) fn rejected(document: &millstream_store::RejectedDocument) -> Self {
         let millstream_store::RejectedDocument { position, line, fault, .. } = document;
         Self::Rejected { position: *position, line: *line, fault: fault.to_string() }
@@ -176,7 +176,7 @@ impl Error {
         }
     }
 
-    /// The number of the load that it is about, where it names one.
+    /// The number of the load that the error is about, if it names one.
     pub fn load_id(&self) -> Option<i64> {
         match self {
             Self::LoadChanged { load_id, .. } => Some(*load_id),
@@ -185,25 +185,24 @@ impl Error {
         }
     }
 
-    /// Whether the server refused data while a batch was written, so that replaying tells which
-    /// documents.
+    /// Whether the server refused data while a batch was written, so that a retry row by row finds the documents.
     pub(crate) fn refuses_data(&self) -> bool {
         self.kind() == ErrorKind::DataRefused
             || matches!(self, Self::Postgres(e) if e.sqlstate().is_some_and(|code| REFUSALS.contains(&code)))
     }
 
-    /// The CHECK constraint of a table that was broken.
+    /// The CHECK constraint that was broken.
     pub(crate) fn broken_check(&self) -> Option<&str> {
         let Self::Postgres(error) = self else { return None };
         error.constraint().filter(|_| error.sqlstate() == Some("23514"))
     }
 
-    /// Whether a key was there already.
+    /// Whether a key existed already.
     pub(crate) fn is_duplicate(&self) -> bool {
         matches!(self, Self::Postgres(e) if e.sqlstate() == Some("23505"))
     }
 
-    /// What to do next, where we know it.
+    /// What to do next, if we know it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Postgres(e) => e.hint(),
@@ -221,12 +220,12 @@ impl Error {
             ),
             Self::Damaged { .. } => Some("mend the file: what follows the damage cannot be compared".into()),
             Self::LoadChanged { load_id, adds_up, .. } => Some(format!(
-                "finish it by its own command (see `millstream loads`), or begin anew: --resume off, or \
+                "finish it by its own command (see `millstream loads`), or start over: --resume off, or \
                  `millstream loads forget {load_id}`{}",
                 if *adds_up { "; what it has added of these sources is then added again" } else { "" }
             )),
             Self::CommitsLost { .. } => {
-                Some("run the same command again: it goes on from what the server still has".into())
+                Some("run the same command again: it resumes from what the server still has".into())
             }
             Self::TableMoved { collection } => Some(format!(
                 "no document went into another table; name the table {collection} again and run the same command to \
@@ -254,7 +253,7 @@ impl From<tokio_postgres::Error> for Error {
 }
 
 impl From<millstream_store::Error> for Error {
-    /// Errors that both crates have become the engine's, so that there is one to look for.
+    /// Errors that both crates have become the engine's, so that callers look for only one.
     fn from(error: millstream_store::Error) -> Self {
         use millstream_store::Error as Store;
         match error {

@@ -29,11 +29,11 @@ pub(crate) struct Feed {
     unverified: Option<Unverified>,
 }
 
-/// What earlier runs of a load have read, as long as it has not been compared.
+/// What earlier runs of a load have read, until it is compared with the sources.
 struct Unverified {
-    /// Before this, everything is committed.
+    /// Everything before this position is committed.
     committed: Position,
-    /// Up to here, something is committed.
+    /// Something is committed up to this position.
     read: Position,
 }
 
@@ -42,19 +42,19 @@ struct Unverified {
 struct Reading {
     format: String,
     options: SourceOptions,
-    /// Beginning of one source that an earlier run has read.
+    /// The beginning of one source, as an earlier run read it.
     prefix: Option<(u32, Prefix)>,
     tally: Arc<Tally>,
 }
 
 struct Running {
     chunks: mpsc::Receiver<Result<Chunk, SourceError>>,
-    /// Chunks read ahead for the key's sake.
+    /// Chunks read ahead, to infer types or to compare the beginning of the sources.
     peeked: VecDeque<Chunk>,
 }
 
 impl Feed {
-    /// Checks that the sources are there and that files begin as their format does, so that a wrong one in the last
+    /// Checks that the sources exist and that each file begins as its format requires. So a wrong file in the last
     /// place costs nothing.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl Feed {
         Ok(Self { sources, names, reading, repeatable, resumable, running: None, unverified: None })
     }
 
-    /// No sources: the program hands the documents over itself, one stream for the load.
+    /// A feed without sources: the program sends the documents itself, one stream for the load.
     pub(crate) fn of_stream(request: &LoadRequest, tally: Arc<Tally>) -> Self {
         let names = vec![request.source_name.clone().unwrap_or_else(|| "stream".into())];
         let reading =
@@ -102,24 +102,24 @@ impl Feed {
         self.resumable
     }
 
-    /// Names by which the load knows its sources: whole paths, so that the same command means the
-    /// same load from every directory.
+    /// Names by which the load knows its sources. Files have absolute paths, so that the same command means the same
+    /// load in every directory.
     pub(crate) fn source_names(&self) -> Vec<String> {
         self.names.clone()
     }
 
-    /// Has the sources read in chunks of so many bytes at most, unless that has begun.
+    /// Limits the chunks to this many bytes, unless reading has begun.
     pub(crate) fn cut_at(&mut self, chunk_bytes: usize) {
         let options = &mut self.reading.options;
         options.chunk_bytes = options.chunk_bytes.min(chunk_bytes);
     }
 
-    /// Has the beginning of the sources compared with what earlier runs have read. Until that is
-    /// done no chunk comes out: documents of another file must not be committed under the positions
-    /// of this one. What waits is no more than an earlier run had in flight.
+    /// Makes the feed compare the beginning of the sources with what earlier runs have read. Until that is done, no
+    /// chunk comes out: documents of another file must not be committed under the positions of this one. The chunks
+    /// that wait are no more than what an earlier run had in flight.
     ///
     /// # Errors
-    /// [`Error::Request`] when a stream has already been read, which cannot be read again.
+    /// [`Error::Request`] when a stream has already been read, because it cannot be read again.
     pub(crate) fn verify(&mut self, load: &OwnedLoad) -> Result<(), Error> {
         let Some((source, prefix)) = load.prefix else { return Ok(()) };
         self.compare_with(source, prefix)?;
@@ -128,7 +128,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Has the beginning of the sources compared when they are read.
+    /// Sets what the beginning of a source is compared with when it is read.
     fn compare_with(&mut self, source: u32, prefix: Prefix) -> Result<(), Error> {
         if self.running.is_some() {
             return Err(Error::Request {
@@ -140,10 +140,10 @@ impl Feed {
         Ok(())
     }
 
-    /// Reads everything, and compares it with what a finished load has read.
+    /// Reads everything and compares it with what a finished load has read.
     ///
     /// # Errors
-    /// `AddedUp` when it is not the same; [`SourceError`] when a source cannot be read.
+    /// `AddedUp` when it differs; [`SourceError`] when a source cannot be read.
     pub(crate) async fn require_unchanged(&mut self, load_id: i64, prefix: Option<(u32, Prefix)>) -> Result<(), Error> {
         let mut read = Position::default();
         if let Some((source, prefix)) = prefix {
@@ -163,7 +163,7 @@ impl Feed {
                 Err(Error::Source(SourceError::Continued { .. })) => {
                     return Err(StoreError::AddedUp {
                         load_id,
-                        problem: format!("{name}, whose last document goes on now"),
+                        problem: format!("{name}, whose last document continues now"),
                     }
                     .into());
                 }
@@ -183,7 +183,7 @@ impl Feed {
         if end < read { Err(changed().into()) } else { Ok(()) }
     }
 
-    /// The first chunks, without consuming them: enough for key inference.
+    /// The first chunks, enough to infer types. They are not consumed.
     ///
     /// # Errors
     /// [`SourceError`] when a source cannot be read.
@@ -223,8 +223,8 @@ impl Feed {
 }
 
 impl Running {
-    /// Reads up to where earlier runs have read, which compares it, and keeps what holds documents
-    /// that are not committed.
+    /// Reads up to the position that earlier runs have reached, which compares everything before it. Keeps the chunks
+    /// with documents that are not committed.
     async fn hold_until_verified(&mut self, unverified: &Unverified, names: &[String]) -> Result<(), Error> {
         let Unverified { committed, read } = *unverified;
         while let Some(chunk) = self.chunks.recv().await {
@@ -237,7 +237,7 @@ impl Running {
                 break;
             }
         }
-        // Where the source has ended before, or damage has ended it, nothing was compared.
+        // If the source has ended earlier, or damage has ended it, nothing was compared.
         let compared = self.peeked.back().is_some_and(|last| last.source == read.source && last.end >= read.offset);
         if compared || read.offset == 0 {
             return Ok(());
@@ -266,14 +266,14 @@ fn regular_file(path: &Path) -> Result<Option<(String, u64)>, Error> {
     Ok(Some((source::spelling(&absolute), metadata.len())))
 }
 
-/// Reads all sources on a thread that ends with them, or when nobody listens any more. The thread
-/// is not joined: it may wait for a standard input that never ends.
+/// Reads all sources on a thread, which ends with them or when nobody receives any more. The thread is not joined,
+/// because it may wait for a standard input that never ends.
 fn start(sources: &[PathBuf], reading: &Reading) -> Running {
     let (sender, chunks) = mpsc::channel(FEED_QUEUE);
     let (sources, reading) = (sources.to_vec(), reading.clone());
     std::thread::spawn(move || {
         if let Err(error) = read_all(&sources, &reading, &sender) {
-            // Nobody listens: the load is over.
+            // If this fails, nobody receives any more: the load is over.
             let _ = sender.blocking_send(Err(error));
         }
     });

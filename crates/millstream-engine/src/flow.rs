@@ -15,13 +15,13 @@ use millstream_failpoint as failpoint;
 use millstream_pg::retry_delay;
 use std::sync::Arc;
 
-/// Loads the sources of a request, again from their start when a crash of the server has emptied an
-/// unlogged collection and they are files.
+/// Loads the sources of a request. If a crash of the server empties the unlogged collection, or a TRUNCATE or DELETE
+/// empties the table, the load starts over if its sources are files.
 ///
 /// # Errors
-/// While nothing has been written by this run, when the server is gone for good, so that no receipt
-/// can be had, and with [`Error::Emptied`] when a stream cannot be read again; every other failure
-/// is part of the [`Outcome`].
+/// When the load fails before this run has written anything; when the server is gone for good, so that there is no
+/// receipt; [`Error::Emptied`] when the sources cannot be read again, or the table is emptied again and again. Every
+/// other failure is part of the [`Outcome`].
 pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcome, Error> {
     let mut request = request.clone();
     let (mut emptied, mut broken) = (0, Broken::default());
@@ -43,25 +43,25 @@ pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcom
             return ended;
         }
         around.tally.clear();
-        // Also where this load was not to go on with an earlier one: it is its own earlier one now.
+        // Even if the request forbids to resume: the load to resume is now our own.
         request.resume = true;
     }
 }
 
-/// Runs that broke off. A segment keeps no bytes of its documents, so that another run has to read them again.
+/// Runs that were interrupted. A segment keeps no bytes of its documents, so another run must read them again.
 #[derive(Default)]
 struct Broken {
-    /// Runs in a row that came no further.
+    /// Runs in a row that made no progress.
     attempt: u32,
     read: u64,
     runs: u64,
-    /// The load that the next run goes on with.
+    /// The load that the next run resumes.
     load_id: Option<i64>,
 }
 
 impl Broken {
-    /// Waits before the next run where the error may pass; gives back how the load ended where it will not, or has
-    /// not for too long.
+    /// Waits before the next run if the error may pass. Returns how the load ended if the error will not pass, or has
+    /// not passed for too long.
     async fn wait(&mut self, ended: Result<Outcome, Error>, around: &Surroundings) -> Option<Result<Outcome, Error>> {
         let error = match &ended {
             Ok(Outcome { error: Some(error), receipt, .. }) => {
@@ -72,7 +72,7 @@ impl Broken {
                 error
             }
             Ok(_) => return Some(self.counted(ended)),
-            // Before its first run has begun a load fails at once.
+            // A load whose first run cannot begin fails at once.
             Err(error) if self.runs > 0 => error,
             Err(_) => return Some(ended),
         };
@@ -87,7 +87,7 @@ impl Broken {
         }
     }
 
-    /// The runs that were begun again count as retries.
+    /// Counts the additional runs as retries.
     fn counted(&self, ended: Result<Outcome, Error>) -> Result<Outcome, Error> {
         ended.map(|mut outcome| {
             outcome.receipt.retries += self.runs;
@@ -137,7 +137,8 @@ async fn feed_all(feed: &mut Feed, engine: &Engine, around: &Surroundings) -> Re
         let Some(mut chunk) = chunk else { return Ok(None) };
         let damage = damage(&chunk);
         if damage.is_some() {
-            // The watermark stays behind the last document, so that the file can be mended from there.
+            // The watermark stays behind the last document, so that the load can resume there once the file is
+            // repaired.
             (chunk.end, chunk.prefix_hash) = match last {
                 Some((source, end, hash)) if source == chunk.source => (end, hash),
                 before => (0, source::beginning(before.map(|(_, _, hash)| hash)).digest128()),
@@ -150,7 +151,7 @@ async fn feed_all(feed: &mut Feed, engine: &Engine, around: &Surroundings) -> Re
             reason = around.stop.wait() => return Ok(Some(reason)),
             room = engine.intake().room(&chunk) => room,
         };
-        // Without room the engine has ended, and knows why.
+        // Without room, the engine has ended and knows why.
         let Some(room) = room else { return Ok(None) };
         // The commit is awaited by `finish`, for all chunks together.
         drop(room.take(chunk));

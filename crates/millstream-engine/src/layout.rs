@@ -1,6 +1,6 @@
-//! Where a load puts its documents: into the collection's table, or behind it into segments.
+//! Where a load puts its documents: into the collection's table, or into segments behind it.
 
-/// A way to keep what a load brings.
+/// A place for the documents of a load.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The name on the command line, in the load's record and in the receipt.

@@ -1,9 +1,8 @@
 //! Documents in, committed rows and a receipt out.
 //!
-//! [`load`] is the way in for files, [`Stream`] for documents that a program hands over. The stages are
-//! the folders: [`source`] reads and frames, [`decode`] judges and finds the key, `batch` splits by slot,
-//! folds and sorts, `merge` says what a new document does to a stored one, `write` commits. Our own
-//! tables are in `millstream-store`.
+//! [`load`] is for files, [`Stream`] for documents that a program sends. The folders are the stages: [`source`] reads
+//! and frames, [`decode`] validates documents and finds the key, `batch` splits by slot, folds and sorts, `merge` says
+//! what a new document does to a stored one, `write` commits. Our own tables are in `millstream-store`.
 
 mod batch;
 pub mod chunk;

@@ -20,39 +20,40 @@ pub(crate) struct OwnedLoad {
     pub(crate) load_id: i64,
     /// The number of this run.
     pub(crate) run: i32,
-    /// Position per slot below which earlier runs have committed everything.
+    /// Per slot, the position before which earlier runs have committed everything.
     pub(crate) floors: Box<[Position; SLOTS]>,
-    /// Source and beginning of it that earlier runs have read.
+    /// The last source that earlier runs have read from, and what they have read of it.
     pub(crate) prefix: Option<(u32, Prefix)>,
     /// Counts of earlier runs.
     pub(crate) before: Counters,
     /// Bytes of rejects that earlier runs stored.
     pub(crate) reject_bytes_before: u64,
-    /// Whether earlier runs exist and what they did still counts.
+    /// Whether earlier runs exist whose documents still count.
     pub(crate) resumed: bool,
-    /// Documents of earlier runs that went when a crash of the server emptied the collection.
+    /// Documents of earlier runs that were lost when a crash of the server emptied the collection.
     pub(crate) emptied: Option<u64>,
-    /// An unfinished load of these sources whose table was dropped and made anew since.
+    /// An unfinished load of these sources whose table was dropped and created again since.
     pub(crate) orphan: Option<i64>,
 }
 
-/// What opening a load comes to.
+/// The result of opening a load.
 #[derive(Debug)]
 pub(crate) enum Opened {
-    /// The load is this run's.
+    /// This run owns the load.
     Owned(Box<OwnedLoad>),
-    /// It is finished and must not run again by mistake.
+    /// The load is finished and must not run again by mistake.
     Finished(Box<Added>),
 }
 
-/// Opens a load: resumes an unfinished one of the same identity when `resume` is set, else begins a new one. A run that
-/// follows one that broke off names its load in `resumed_load`, and no other is begun for it. The connection then holds
-/// the load's advisory lock. `version` is the type by which versions are to be compared, where it was asked for.
+/// Opens a load: resumes an unfinished one with the same identity if `resume` is set and there is one, else begins a
+/// new one. A run that follows an interrupted one names its load in `resumed_load`; then no other load is opened. The
+/// connection then holds the load's advisory lock. `version` is the type by which versions are compared, if it was
+/// asked for.
 ///
 /// # Errors
-/// `LoadRunning` when another process runs a load of one of the sources, [`Error::LoadChanged`] when an unfinished load
-/// of one of them is another, `AddedUp` when a finished one is whose documents would count twice, `Fenced` when the load
-/// that this is to resume is another process's.
+/// `LoadRunning` when another process runs a load of one of the sources; [`Error::LoadChanged`] when an unfinished load
+/// of one of them differs; `AddedUp` when a finished load has added up documents that would count twice; `Fenced` when
+/// another process owns the load to resume.
 pub(crate) async fn open(
     client: &mut Client,
     schema: &Schema,
@@ -64,11 +65,11 @@ pub(crate) async fn open(
 ) -> Result<Opened, Error> {
     let deadline = Instant::now() + LOAD_LOCK_WAIT;
     let unfinished = loop {
-        // One at a time, so that the same load started twice in one moment is one load. An error ends
-        // the session and with it the lock.
+        // One session at a time, so that a command that is started twice in one moment opens one load. An error ends
+        // the session, and with it the lock.
         load::hold_openings(client).await?;
         match claim(client, schema, identity, resume, resumed_load).await {
-            // Perhaps its client was just killed, and the server has yet to notice.
+            // Perhaps its client was just killed, and the server has not noticed yet.
             Err(Error::Store(millstream_store::Error::LoadRunning { .. })) if Instant::now() < deadline => {
                 load::unlock_openings(client).await?;
                 tokio::time::sleep(LOAD_LOCK_POLL).await;
@@ -83,7 +84,7 @@ pub(crate) async fn open(
         refuse_frozen(client, identity.table_oid, &identity.collection).await?;
     }
     let orphan = load::find_orphaned(client, schema, identity).await?;
-    // Not sooner: an earlier run may have ended while we waited for it.
+    // Not earlier: we may have waited for another run, which has now finished the load.
     let known = unfinished.as_ref().map(|unfinished| (unfinished.load_id, unfinished.sources.len()));
     let added = if resume { added(client, schema, identity, known).await? } else { None };
     if let Some(added) = added {
@@ -130,7 +131,7 @@ pub(crate) async fn open(
     })))
 }
 
-/// Locks the unfinished load that this run resumes, if there is one, where this run may begin.
+/// Locks the unfinished load that this run resumes, if there is one, and checks that this run may begin.
 async fn claim(
     client: &mut Client,
     schema: &Schema,
@@ -171,7 +172,7 @@ async fn lock_unfinished(
             return Ok(None);
         }
         let Some(difference) = unfinished.difference else { return Ok(Some(unfinished)) };
-        // One that was killed before it had read anything does not matter.
+        // A load that was killed before it read anything does not matter.
         if !discard_unread(client, schema, load_id).await? {
             let adds_up = adds_up(&unfinished.mode) && adds_up(&identity.mode);
             return Err(Error::LoadChanged { load_id, difference, adds_up });
@@ -181,11 +182,11 @@ async fn lock_unfinished(
     Ok(None)
 }
 
-/// Ends a run: settles the lanes and writes the state and the receipt. `reason` says why an
-/// unfinished load stopped, `truncated` how many documents a TRUNCATE has taken from it.
+/// Ends a run: moves the lanes' watermarks and counters into the load's row and writes the state and the receipt.
+/// `reason` says why an unfinished load stopped, `truncated` how many documents a TRUNCATE or DELETE took from it.
 ///
 /// # Errors
-/// `Fenced` when another run has the load, [`Error::Emptied`] when its documents are gone.
+/// `Fenced` when another run owns the load, [`Error::Emptied`] when its documents are gone.
 pub(crate) async fn close(
     client: &mut Client,
     schema: &Schema,

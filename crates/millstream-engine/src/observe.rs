@@ -1,4 +1,4 @@
-//! What a running load tells its surroundings: events for people, counts for a progress bar.
+//! What a running load reports: events for people, counts for a progress bar.
 
 use millstream_model::Counters;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,13 +12,13 @@ pub enum Event {
     Key(Vec<String>),
     /// The type of the versions that are compared, and why.
     Version(String),
-    /// The collection was made with this DDL.
+    /// The collection was created with this DDL.
     Created(String),
     /// Nothing wrong, but worth a line.
     Warning(String),
     /// The server writes no WAL for the documents: `wal_level` is `minimal`, and segments are flushed as a whole.
     WalFree,
-    /// The load goes on where earlier runs stopped.
+    /// The load resumes where earlier runs stopped.
     Resumed {
         /// The load's number.
         load_id: i64,
@@ -32,23 +32,24 @@ pub enum Event {
         /// Connections that write.
         lanes: u16,
     },
-    /// The server crashed before it had flushed batches that it had committed.
+    /// The server crashed before it flushed batches that it had committed.
     Lost {
         /// The lane, which writes them again.
         lane: u16,
         /// How many.
         batches: usize,
     },
-    /// A load in the log layout goes on in another run after an error that passes, for it keeps nothing to send again.
+    /// A load in the log layout continues in another run after an error that may pass, because it keeps nothing to send
+    /// again.
     Again {
-        /// Runs in a row that came no further.
+        /// Runs in a row that made no progress.
         attempt: u32,
         /// Wait before the next one.
         after: Duration,
         /// The error.
         error: String,
     },
-    /// A batch is sent again after an error that passes.
+    /// A batch is sent again after an error that may pass.
     Retry {
         /// The lane that met the error.
         lane: u16,
@@ -67,7 +68,7 @@ pub trait Observer: Send + Sync {
     fn event(&self, event: Event);
 }
 
-/// An observer that wants nothing.
+/// An observer that ignores every event.
 #[derive(Debug, Clone, Copy)]
 pub struct Silent;
 
@@ -75,7 +76,7 @@ impl Observer for Silent {
     fn event(&self, _: Event) {}
 }
 
-/// Counts of this run, updated while it goes.
+/// Counts of this run, updated while it runs.
 #[derive(Debug, Default)]
 pub struct Tally {
     documents: AtomicU64,
@@ -85,7 +86,7 @@ pub struct Tally {
     refused: AtomicU64,
     refused_bytes: AtomicU64,
     skipped: AtomicU64,
-    /// Uncompressed bytes that went through the decoder, and those of the documents found in them.
+    /// Uncompressed bytes that were decoded, and bytes of the documents found in them.
     decoded: AtomicU64,
     handed_over: AtomicU64,
     input_read: AtomicU64,
@@ -94,7 +95,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts from zero.
+    /// Sets all counts to zero.
     pub fn clear(&self) {
         let Self {
             documents,
@@ -129,9 +130,9 @@ impl Tally {
         self.handed_over.fetch_add(document_bytes, Relaxed);
     }
 
-    /// How much of the sources as they are on disk is committed, and their size in all when it is
-    /// known, in bytes. What is read but not yet committed is told from the share of decoded bytes
-    /// that wait for their commit, because nobody knows where in a compressed file a document is.
+    /// Bytes of the sources, as they are on disk, that are committed, and their total size if it is known. We do not
+    /// know where in a compressed file a document is. So the bytes that are read but not committed are estimated from
+    /// the share of decoded bytes that wait for their commit.
     pub fn input(&self) -> (u64, Option<u64>) {
         let total = self.input_total.load(Relaxed);
         let decoded = self.decoded.load(Relaxed);
@@ -152,7 +153,7 @@ impl Tally {
         self.reject_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Counts rejects that the server made, which are committed.
+    /// Counts documents that the server refused. Their rejects are committed.
     pub(crate) fn refused(&self, documents: u64, bytes: u64) {
         self.rejected(documents, bytes);
         self.refused.fetch_add(documents, Relaxed);

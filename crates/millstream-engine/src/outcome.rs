@@ -16,7 +16,7 @@ pub struct Outcome {
     pub stopped: Option<StopReason>,
     /// The error behind [`StopReason::Failed`].
     pub error: Option<Error>,
-    /// Whether nothing was loaded and the receipt is that of a finished load, which added the sources up.
+    /// Whether nothing was loaded, and the receipt is that of a finished load that has already added up the sources.
     pub recalled: bool,
 }
 
@@ -27,14 +27,14 @@ pub struct Surroundings {
     pub db: ConnInfo,
     /// Ends the load early.
     pub stop: Stop,
-    /// Hears what happens.
+    /// Receives the events.
     pub observer: Arc<dyn Observer>,
     /// Counts for a progress bar.
     pub tally: Arc<Tally>,
 }
 
 impl Surroundings {
-    /// A database and nobody who watches.
+    /// A database, without an observer.
     pub fn new(db: ConnInfo) -> Self {
         Self { db, stop: Stop::default(), observer: Arc::new(Silent), tally: Arc::default() }
     }

@@ -1,4 +1,4 @@
-//! A load without writing: the key, the table, and what would be rejected.
+//! The dry run of a load, which writes nothing: the key, the table, and what would be rejected.
 
 use crate::batch::kept_bytes;
 use crate::collection;
@@ -21,11 +21,11 @@ pub struct DryRun {
     pub key: KeySpec,
     /// One line per key column: its type and why.
     pub reasons: Vec<String>,
-    /// The type of the version that the mode compares, and why; `null` where it compares none.
+    /// The type of the version that the mode compares, and why; `null` if it compares none.
     pub version: Option<String>,
-    /// The statement that would make the table; `null` when it is there and fits.
+    /// The statement that would create the table; `null` if the table exists and fits.
     pub ddl: Option<String>,
-    /// What the table would be made to check, as the server spells it.
+    /// The checks asked for, as the server spells them.
     pub checks: Vec<String>,
     /// Nothing wrong, but worth a line.
     pub warnings: Vec<String>,
@@ -47,13 +47,13 @@ pub struct DryReject {
     pub line: u64,
     /// The reason's code.
     pub reason: &'static str,
-    /// What a person needs to mend it.
+    /// What a person needs to know to fix it.
     pub detail: String,
-    /// Its bytes as text, the odd ones replaced.
+    /// Its bytes as text; those that are not UTF-8 are replaced.
     pub document: String,
 }
 
-/// Reads and judges everything, changes nothing.
+/// Reads everything, checks the documents and the table, and changes nothing. Constraints and triggers are not tried.
 ///
 /// # Errors
 /// As [`crate::load`], except for failures of writing.
@@ -65,7 +65,7 @@ pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Err
     let plan = collection::plan(&control, &Schema::new(&request.schema), request, &mut feed).await?;
     warnings.extend(plan.warnings);
     if !plan.checks.is_empty() {
-        warnings.push("documents were not tried against --check: the server judges them, in a load".into());
+        warnings.push("documents were not tried against --check: only the server can do that, during a load".into());
     }
     let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
     let mut decoder = Decoder::for_mode(&plan.key, &plan.mode, limits);

@@ -2,7 +2,7 @@
 
 use crate::observe::Tally;
 
-/// Limits under which an engine stops taking documents; 0 documents stop it before the first.
+/// Limits at which an engine takes no more documents. If no document may be rejected, the first bad one ends the load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RejectLimits {
     /// Rejected documents, those of earlier runs included.
@@ -15,7 +15,7 @@ pub(crate) struct RejectLimits {
 }
 
 impl RejectLimits {
-    /// Whether the first bad document ends the load, before anything of its batch is written.
+    /// Whether the first bad document ends the load. Nothing of its batch is then committed.
     pub(crate) fn none(&self) -> bool {
         self.documents_max == 0
     }
@@ -33,8 +33,8 @@ impl RejectLimits {
         )
     }
 
-    /// Whether the server's refusals alone reach a limit. They are slow to find, so a lane then
-    /// leaves what it has not yet written to the next run.
+    /// Whether the server's refusals alone reach a limit. They are slow to find, so a lane then leaves the rest to the
+    /// next run.
     pub(crate) fn refused_too_many(&self, tally: &Tally) -> bool {
         let (documents, bytes) = tally.refusals();
         documents > 0

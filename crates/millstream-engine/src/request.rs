@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Whether stored documents are compared with new ones before those are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SkipUnchanged {
-    /// While a sample of each batch says that it is worth it.
+    /// While a sample of each batch shows that it pays.
     #[default]
     Auto,
     /// Always.
@@ -28,15 +28,15 @@ pub enum SkipUnchanged {
 /// A load, as asked for on the command line or by a program.
 #[derive(Debug, Clone)]
 pub struct LoadRequest {
-    /// The collection; made when missing.
+    /// The collection; created if missing.
     pub collection: CollectionName,
-    /// Where the key is found.
+    /// Where documents have the key.
     pub key: Vec<KeyRequest>,
-    /// Paths in the order in which they are read, spelled by [`source::spelling`] where they are not UTF-8; `-` is
+    /// Paths in the order in which they are read, spelled by [`source::spelling`] if they are not UTF-8; `-` is
     /// standard input.
     pub sources: Vec<String>,
-    /// Name of the one source that is no file, such as standard input: under it the load goes on
-    /// when the same stream is given again.
+    /// Name of the one source that is not a file, such as standard input. If the same stream is given again under this
+    /// name, the load resumes.
     pub source_name: Option<String>,
     /// A name of [`crate::source::SOURCES`], or `auto`.
     pub format: String,
@@ -44,34 +44,36 @@ pub struct LoadRequest {
     pub dialect: Dialect,
     /// What a new document does to a stored one.
     pub mode: Mode,
-    /// Age from which on the versions of deleted documents are forgotten.
+    /// Age after which the versions of deleted documents are forgotten.
     pub forget_deletes: Option<Duration>,
-    /// What an acknowledged batch survives.
+    /// What a committed batch survives.
     pub durability: &'static Durability,
     /// Where documents go.
     pub layout: &'static Layout,
-    /// Whether equal documents are left alone.
+    /// Whether documents that equal the stored one are skipped.
     pub skip_unchanged: SkipUnchanged,
     /// SQL expressions that must not be false for a document; the table checks them from now on.
     pub checks: Vec<String>,
-    /// Whether an existing table that no load has made may be used.
+    /// Whether an existing table may be used that no load has created.
     pub adopt: bool,
-    /// Go on with an unfinished load of the same identity.
+    /// Whether to resume an unfinished load of the same identity.
     pub resume: bool,
-    /// Connections that write; chosen from the server when `None`.
+    /// Connections that write. `None`: chosen to suit the server.
     pub lanes: Option<u16>,
-    /// Bytes of a source that are read at once. A lane's batch is made of its parts of whole chunks, so that smaller
-    /// ones make smaller batches possible.
+    /// Bytes of a source that are read at once. A lane's batch consists of its parts of whole chunks, so smaller chunks
+    /// make smaller batches possible.
     pub chunk_bytes: usize,
-    /// Documents a lane commits at once: the chunk in which there are that many is the last of the batch.
+    /// Documents that a lane commits at once. The chunk that reaches this number is the last of the batch.
     pub batch_rows: usize,
-    /// Keys up to which a batch is sent with the statement that writes it; the receipt is the same either way.
+    /// Most keys of a batch that is sent together with the statement that writes it. The receipt is the same either
+    /// way.
     pub arrays_rows_max: usize,
-    /// Bytes of documents a lane commits at once.
+    /// Bytes of documents that a lane commits at once.
     pub batch_bytes_max: usize,
-    /// Documents after which a segment of the log layout is committed, and their bytes: whichever comes first.
+    /// Documents after which a segment of the log layout is committed, if it does not reach `segment_bytes` first.
     pub segment_rows_max: usize,
-    /// The bytes; fewer for a stream, whose documents are held in memory until then.
+    /// Bytes of documents after which it is committed; fewer for a stream, whose documents are held in memory until
+    /// then.
     pub segment_bytes: usize,
     /// Bytes of source data in flight.
     pub memory_bytes: usize,
@@ -88,7 +90,7 @@ pub struct LoadRequest {
 }
 
 impl LoadRequest {
-    /// A request with defaults for all but the essential.
+    /// A request with defaults for everything else.
     pub fn new(collection: CollectionName, key: Vec<KeyRequest>, sources: Vec<String>) -> Self {
         Self {
             collection,
@@ -138,7 +140,7 @@ impl LoadRequest {
         self.check_options()
     }
 
-    /// Like [`LoadRequest::check`], of a load whose documents the program hands over.
+    /// As [`LoadRequest::check`], for a load whose documents the program sends.
     pub(crate) fn check_stream(&self) -> Result<(), Error> {
         if let Some(source) = self.sources.first() {
             return refuse(format!("a stream reads no sources, and {source} is named"), "leave the sources empty");
@@ -152,7 +154,7 @@ impl LoadRequest {
         self.check_options()
     }
 
-    /// Whether another run can go on with the load: its sources are files, or a stream that has a name.
+    /// Whether another run can resume the load: its sources are files, or a stream that has a name.
     pub fn is_resumable(&self) -> bool {
         self.source_name.is_some() || self.is_repeatable()
     }
@@ -209,14 +211,15 @@ impl LoadRequest {
         }
         if self.memory_bytes < MEMORY_BYTES_MIN || u32::try_from(self.memory_bytes).is_err() {
             return refuse(
-                format!("--memory takes {} MiB to 4 GiB", MEMORY_BYTES_MIN >> 20),
+                format!("--memory takes {} MiB to less than 4 GiB", MEMORY_BYTES_MIN >> 20),
                 "leave it out for the default of 128 MiB",
             );
         }
         Ok(())
     }
 
-    /// Nobody looks at what is stored before a compaction does, which puts the newest document in its place.
+    /// Refuses what needs the stored documents: only a compaction looks at them, and it replaces each by the newest
+    /// one.
     fn check_appending(&self) -> Result<(), Error> {
         let layout = self.layout.name;
         if !self.mode.replaces() {
@@ -228,10 +231,10 @@ impl LoadRequest {
         if !self.checks.is_empty() {
             return refuse(
                 format!("--check does not go with --layout {layout}"),
-                "leave out one of them: nothing judges documents while they are appended",
+                "leave out one of them: documents are not checked while they are appended",
             );
         }
-        // Up to here the decoder knows that jsonb takes a document, and only the server would judge beyond.
+        // Up to this size, the decoder knows that jsonb accepts a document. Beyond it, only the server knows.
         if self.document_bytes_max > DOCUMENT_BYTES_MAX {
             return refuse(
                 format!("documents above {} MiB do not go with --layout {layout}", DOCUMENT_BYTES_MAX >> 20),

@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A run that is on record as ours.
+/// A run that is recorded as ours.
 pub(crate) struct Run {
     request: LoadRequest,
     around: Surroundings,
@@ -36,11 +36,11 @@ pub(crate) struct Run {
     schema: Schema,
     collection: Collection,
     facts: Facts,
-    /// The table, where this run made it.
+    /// The table, if this run created it.
     made_table: Option<u32>,
 }
 
-/// What goes into the receipt beside the counters.
+/// What goes into the receipt besides the counters.
 struct Facts {
     identity: Identity,
     owned: OwnedLoad,
@@ -49,24 +49,24 @@ struct Facts {
     wal_before: Option<i64>,
 }
 
-/// What came of settling what is to be loaded.
+/// The result of deciding what is loaded.
 enum Settled {
     Owned(Box<(Collection, Facts)>),
     Finished(Box<Added>),
 }
 
-/// What came of beginning.
+/// The result of beginning a run.
 pub(crate) enum Begun {
     Run(Box<Run>),
-    /// There is nothing to do: this is the receipt of the run that did it.
+    /// There is nothing to do. This is the receipt of the load that did it.
     Finished(Box<Receipt>),
 }
 
 impl Run {
-    /// Connects, makes or checks the table and puts the run on record.
+    /// Connects, creates or checks the table, and records the run.
     ///
     /// # Errors
-    /// All that keeps a load from beginning; no document is written then.
+    /// Whatever prevents the load from beginning. No document is written then.
     pub(crate) async fn begin(
         request: &LoadRequest,
         around: &Surroundings,
@@ -81,7 +81,7 @@ impl Run {
             Ok(Settled::Finished(added)) => return finished(*added, around, feed).await,
             Err(error) => {
                 if made_table.is_some() {
-                    // A table that stays empty is no harm, and the error says more.
+                    // If this fails, an empty table stays, which does no harm. The error to report is the first one.
                     let _ = millstream_store::withdraw(&mut control.client, &schema, None, made_table).await;
                 }
                 return Err(error);
@@ -91,7 +91,7 @@ impl Run {
         Ok(Begun::Run(Box::new(Self { request, around, control, schema, collection, facts, made_table })))
     }
 
-    /// Settles what is loaded into what, up to the record of the load.
+    /// Decides what is loaded into what, and records the load.
     async fn settle(
         control: &mut Connection,
         schema: &Schema,
@@ -104,15 +104,16 @@ impl Run {
         let started = Instant::now();
         let collection = tokio::select! {
             biased;
-            // A silent standard input may keep the key's types open for ever.
+            // While standard input is silent, the types of the key may stay unknown for ever.
             reason = around.stop.wait() => return Err(Error::Stopped(reason)),
             collection = collection::prepare(control, schema, request, feed, &*around.observer, made_table) => collection?,
         };
-        // Only one lane commits documents in their order, so that nothing after a bad one is there before it is found.
+        // A single lane commits documents in their order, so that nothing after a bad one is committed before it is
+        // found.
         let lanes = if request.rejects_max == 0 { 1 } else { lane_count(control, around, request.lanes).await? };
         let identity = identity(request, &collection, feed);
         if collection.mode.adds_up() && !request.sources.is_empty() && !identity.resumable {
-            let warning = "a stream without --source-name is not known again: what this load adds up, the same command adds again";
+            let warning = "repeating this command adds the same values again; pass --source-name to prevent that";
             around.observer.event(Event::Warning(warning.into()));
         }
         let version = named_version(request);
@@ -146,14 +147,14 @@ impl Run {
         let target = Arc::new(Target::new(request, collection, self.schema.clone()));
         let batch_bytes_max = request.memory_bytes / (MEMORY_BATCHES * usize::from(lanes));
         let segments = request.layout.appends.then(|| {
-            // What a stream has said it says once.
+            // A stream cannot be read again, so its documents are held.
             let held = (!request.is_repeatable()).then_some(batch_bytes_max);
             Arc::new(SegmentPlan::new(request, collection, self.schema.clone(), self.control.server.lz4, held))
         });
         let table = TableMark {
             oid: collection.table_oid,
             name: request.collection.clone(),
-            // What is appended goes elsewhere, and may outlive what is in the table.
+            // Segments are other tables, and may outlive the rows of this one.
             file: collection.file.filter(|_| !request.layout.appends),
         };
         let setups = (0..lanes)
@@ -186,8 +187,9 @@ impl Run {
         Engine::start(splitter, setups, rejects, request.memory_bytes, Arc::clone(&around.tally)).await
     }
 
-    /// Keeps the load ours: its lock goes with the control session, and when the server was restarted the lanes go on
-    /// in others. Ends with `Fenced` when it is not ours any more, which lanes without documents do not see.
+    /// Keeps the load's lock. The lock ends with the control session; after a restart of the server, the lanes continue
+    /// in new sessions, and we must take the lock again. Returns `Fenced` when another run owns the load. Lanes without
+    /// documents would not notice that.
     pub(crate) async fn hold(&mut self) -> Error {
         loop {
             self.control.ended().await;
@@ -196,7 +198,7 @@ impl Run {
                 if error.kind() == ErrorKind::Fenced {
                     return error;
                 }
-                // The lanes find out where this does not pass, or go on on their own: then the lock is still missed.
+                // If this error does not pass, the lanes find out. If they can continue, the lock is still needed.
                 tokio::time::sleep(retry_delay(attempt, error.kind()).unwrap_or(LOAD_LOCK_RETRY)).await;
                 attempt += 1;
             }
@@ -210,7 +212,7 @@ impl Run {
         loop {
             let locked = millstream_store::load::lock_again(&again.client, &self.schema, owned.load_id).await?;
             if !millstream_store::load::is_ours(&again.client, &self.schema, owned.load_id, owned.run).await? {
-                // With the session goes the lock, which would keep everybody away for nothing.
+                // The session ends, and with it the lock, which would block others for nothing.
                 return Err(Error::fenced(owned.load_id));
             }
             if locked {
@@ -221,11 +223,11 @@ impl Run {
         }
     }
 
-    /// Settles the load, on a new connection if the server was restarted meanwhile.
+    /// Closes the load, on a new connection if the server was restarted meanwhile.
     ///
     /// # Errors
-    /// When no receipt can be had: what the engine failed with, or else that the server is gone for good. That it has
-    /// lost the collection is told in any case.
+    /// When there is no receipt: the engine's error if there is one, else the error of closing the load.
+    /// [`Error::Emptied`] takes precedence.
     pub(crate) async fn end(self, mut finish: Finish) -> Result<Outcome, Error> {
         let Self { request, around, mut control, schema, facts, collection, made_table } = self;
         failpoint::hit("lanes-ended").await?;
@@ -255,7 +257,7 @@ impl Run {
                 Ok(receipt) => {
                     let Finish { stopped, error, .. } = finish;
                     if stopped.is_some() && receipt.counters.read == 0 && !runs_again(&request, error.as_ref()) {
-                        // What stays is no harm, and the outcome says more.
+                        // If this fails, an empty record stays, which does no harm. The outcome says more.
                         let load_id = Some(facts.owned.load_id);
                         let _ = millstream_store::withdraw(&mut control.client, &schema, load_id, made_table).await;
                     }
@@ -263,7 +265,7 @@ impl Run {
                 }
                 Err(failure) => failure,
             };
-            // A lane that is made again by another run has not waited for the server.
+            // If another run follows, the lanes have not waited for the server.
             let waited = !(request.layout.appends && request.is_repeatable());
             let given_up = waited && finish.stopped == Some(StopReason::Failed) && attempt >= SETTLE_FAILED_TRIES_MAX;
             let Some(delay) = retry_delay(attempt, failure.kind()).filter(|_| !given_up) else {
@@ -279,7 +281,7 @@ impl Run {
     }
 }
 
-/// What has been added up is not added again, where it is still the same.
+/// Returns the receipt of a finished load, if its sources are unchanged. Nothing is added again.
 async fn finished(added: Added, around: &Surroundings, feed: &mut Feed) -> Result<Begun, Error> {
     let Added { receipt, prefix } = added;
     tokio::select! {
@@ -324,7 +326,7 @@ impl Facts {
         }
     }
 
-    /// The lanes' own WAL where all of them know it, else the server's since the run began.
+    /// Bytes of WAL: the lanes' own if all of them know theirs, else the server's since the run began.
     fn wal_bytes(&self, reports: &[LaneReport], wal_now: Option<i64>) -> (u64, WalScope) {
         let own: Option<u64> = reports.iter().map(|r| r.wal_bytes).sum();
         let complete = reports.len() == usize::from(self.lanes);
@@ -336,14 +338,15 @@ impl Facts {
     }
 }
 
-/// Whether a run that ended with this error is followed by another of the same load.
+/// Whether another run of the same load follows a run that ended with this error.
 fn runs_again(request: &LoadRequest, error: Option<&Error>) -> bool {
     let passes = error.is_some_and(|error| retry_delay(1, error.kind()).is_some());
     passes && request.layout.appends && request.is_repeatable()
 }
 
-/// Which of two errors is told: why no receipt can be had, or what the engine failed with. Where another run has the
-/// load now, one that may pass must not be tried again: what that run has finished would be loaded as something new.
+/// Which of two errors to report: why there is no receipt, or why the engine failed. If another run owns the load now,
+/// an error that may pass must not be reported. It would be retried, and what the other run has finished would be
+/// loaded again as a new load.
 fn told(failure: Error, of_engine: Option<Error>) -> Error {
     let passes = |error: &Error| retry_delay(1, error.kind()).is_some();
     match (failure, of_engine) {
@@ -353,7 +356,7 @@ fn told(failure: Error, of_engine: Option<Error>) -> Error {
     }
 }
 
-/// A connection to a server and a database that a load can work with, our tables in place.
+/// Connects, checks that a load can work with this server and database, and creates our tables if they are missing.
 async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Result<(Connection, Schema), Error> {
     let mut control = connect_control(&around.db).await?;
     millstream_pg::ensure_session_pooling(&control, &connect_control(&around.db).await?).await?;
@@ -383,7 +386,8 @@ async fn connect_control(db: &ConnInfo) -> Result<Connection, Error> {
     Ok(control)
 }
 
-/// A table that is filled in the transaction that made it is not written twice where nobody needs the WAL.
+/// Reports when no WAL is written. Under `wal_level` `minimal`, a table that is filled in the transaction that created
+/// it needs none.
 async fn tell_of_wal(control: &Connection, request: &LoadRequest, observer: &dyn Observer) -> Result<(), Error> {
     let minimal = "select pg_catalog.current_setting('wal_level') = 'minimal'";
     if !request.durability.unlogged && control.client.query_one(minimal, &[]).await?.get(0) {
@@ -392,7 +396,7 @@ async fn tell_of_wal(control: &Connection, request: &LoadRequest, observer: &dyn
     Ok(())
 }
 
-/// Citus answers several of our statements in its own way.
+/// Refuses Citus, which answers several of our statements in its own way.
 async fn require_plain(control: &Connection) -> Result<(), Error> {
     let sql = "select exists (select from pg_catalog.pg_extension where extname = 'citus')";
     if !control.client.query_one(sql, &[]).await?.get::<_, bool>(0) {
@@ -407,7 +411,7 @@ async fn require_plain(control: &Connection) -> Result<(), Error> {
     })
 }
 
-/// A role or a database may be set to read only, which no waiting changes.
+/// Refuses a role or a database that is set to read only, because waiting does not change that.
 async fn require_writes(control: &Connection) -> Result<(), Error> {
     let sql = "select source from pg_catalog.pg_settings \
                where name = 'default_transaction_read_only' and setting = 'on' and source like any ('{%user%,%database%}')";
@@ -424,7 +428,7 @@ async fn require_writes(control: &Connection) -> Result<(), Error> {
     })
 }
 
-/// Every lane stages its batches in a temporary table.
+/// Requires the right to create temporary tables, because every lane stages its batches in one.
 async fn require_staging(control: &Connection) -> Result<(), Error> {
     let sql = "select pg_catalog.has_database_privilege(pg_catalog.current_database(), 'temporary')";
     if control.client.query_one(sql, &[]).await?.get(0) {
@@ -437,7 +441,7 @@ async fn require_staging(control: &Connection) -> Result<(), Error> {
     })
 }
 
-/// As many lanes as the server has cores, where we know them, and few connections in any case.
+/// As many lanes as the server has cores, if we know them, but few connections in any case.
 async fn lane_count(control: &Connection, around: &Surroundings, asked: Option<u16>) -> Result<u16, Error> {
     let free = millstream_pg::catalog::connections(&control.client).await?.free.max(0);
     let share = u16::try_from(free / FREE_CONNECTIONS_SHARE).unwrap_or(u16::MAX);

@@ -2,8 +2,7 @@
 
 use tokio::sync::watch;
 
-/// Why a load ended early. What it says of the load: everything committed stays, and the same
-/// command goes on from there.
+/// Why a load ended early. Everything committed stays, and the same command resumes from there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopReason {
     /// Ctrl-C.
@@ -25,7 +24,7 @@ pub enum StopReason {
         /// What is wrong.
         detail: String,
     },
-    /// An error that retrying does not mend.
+    /// An error that retrying does not fix.
     Failed,
 }
 
@@ -44,7 +43,7 @@ impl std::fmt::Display for StopReason {
     }
 }
 
-/// A switch that ends a load: no more is read, what was read is committed.
+/// A switch that ends a load: nothing more is read, and what was read is committed.
 #[derive(Debug, Clone)]
 pub struct Stop {
     sender: watch::Sender<Option<StopReason>>,

@@ -1,4 +1,4 @@
-//! Documents that many tasks of a program hand over, and the commit that each can wait for.
+//! Documents that many tasks of a program send, and the commit that each task can wait for.
 
 use crate::chunk::Chunk;
 use crate::engine::{Engine, Finish, Intake};
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// A load whose documents come from the tasks of a program, which all send at once.
+/// A load whose documents come from the tasks of a program, which may all send at once.
 ///
 /// ```no_run
 /// use millstream_engine::{Error, LoadRequest, Stream, Surroundings};
@@ -52,20 +52,20 @@ use tokio::task::JoinHandle;
 /// }
 /// ```
 ///
-/// The request's sources are empty, its format is NDJSON. No document is there before the stream is open,
-/// so the types of the key's columns and of a version are given, unless the collection exists and has them. A
-/// stream that runs for long wants [`LoadRequest::rejects_max`] higher than a file: at that many rejects it ends.
+/// The request's sources are empty, and its format is NDJSON. There is no document before the stream is open. So the
+/// request must name the types of the key's columns and of a version, unless the collection exists and has them. A
+/// stream that runs for long needs a higher [`LoadRequest::rejects_max`] than a file, because it ends at that many
+/// rejects.
 ///
-/// The documents of all producers make one source, in the order in which the sends resolve; a reject's
-/// position and line are of that source, and [`Commit`] tells where a send stands in it.
+/// The documents of all producers are one source, in the order in which the sends resolve. The position and line of a
+/// reject refer to that source, and [`Commit`] says where a send begins in it.
 ///
-/// A stream cannot be gone on with: the program knows what it has sent, and [`Commit`] what of that is
-/// committed. What is not can be sent to another stream. In most modes documents that are committed already
-/// do no harm then; in `sum` they count again. A stream that is dropped without being closed ends as if its
-/// process had been killed.
+/// A stream cannot be resumed. The program knows what it has sent, and [`Commit`] says what of it is committed. Send
+/// the rest to another stream. In most modes it does no harm to send committed documents again; in `sum` they count
+/// again. A stream that is dropped without being closed ends as if its process had been killed.
 #[must_use = "a stream is to be closed"]
 pub struct Stream {
-    /// Holds the load until it is to close.
+    /// Holds the load until the stream is closed.
     run: JoinHandle<Box<Run>>,
     closing: oneshot::Sender<()>,
     engine: Engine,
@@ -73,7 +73,7 @@ pub struct Stream {
     place: Arc<Mutex<Place>>,
 }
 
-/// Hands documents over to a stream. Its clones are producers of their own.
+/// Sends documents to a stream. Each clone is a producer of its own.
 #[derive(Debug, Clone)]
 pub struct Producer {
     intake: Intake,
@@ -81,7 +81,7 @@ pub struct Producer {
     place: Arc<Mutex<Place>>,
 }
 
-/// The documents of one send on their way to their commit. They get there also when this is dropped.
+/// The documents of one send on their way to their commit. They are committed even if this is dropped.
 #[derive(Debug)]
 pub struct Commit {
     rejected: oneshot::Receiver<u64>,
@@ -95,11 +95,11 @@ pub struct Commit {
 pub struct Committed {
     /// How many there were.
     pub documents: u64,
-    /// How many of them cannot be stored and are rejects.
+    /// How many of them could not be stored and became rejects.
     pub rejected: u64,
 }
 
-/// Where the next documents will stand in a stream.
+/// Where the next documents begin in a stream.
 #[derive(Debug, Default)]
 struct Place {
     offset: u64,
@@ -107,8 +107,8 @@ struct Place {
 }
 
 impl Stream {
-    /// Makes or checks the table and opens the lanes. Takes place on the runtime of the caller, as all the
-    /// stream does but decoding, which has a thread of its own.
+    /// Creates or checks the table and opens the lanes. It runs on the caller's runtime, as does all of the stream
+    /// except decoding, which has a thread of its own.
     ///
     /// # Errors
     /// As [`crate::load`], before the first document.
@@ -131,7 +131,7 @@ impl Stream {
         let run = tokio::spawn(async move {
             let mut run = run;
             tokio::select! {
-                // The lanes find out with the next document.
+                // The lanes notice with the next document.
                 _ = run.hold() => {}
                 _ = closed => {}
             }
@@ -140,22 +140,23 @@ impl Stream {
         Ok(Self { run, closing, engine, stop: around.stop.clone(), place: Arc::default() })
     }
 
-    /// A way in for one task.
+    /// A producer for one task.
     pub fn producer(&self) -> Producer {
         Producer { intake: self.engine.intake().clone(), stop: self.stop.clone(), place: Arc::clone(&self.place) }
     }
 
-    /// Resolves when a lane has met an error that ends the stream, which sends and commits tell of too.
+    /// Resolves when a lane has met an error that ends the stream. Sends and commits then fail too.
     pub async fn ended(&self) {
         self.engine.lane_ended().await;
     }
 
-    /// Takes no more documents, commits those whose send has resolved and accounts for all. Producers that
-    /// are still there get [`Error::StreamEnded`].
+    /// Takes no more documents, commits those whose send has resolved, and accounts for all of them. Producers that
+    /// still exist get [`Error::StreamEnded`].
     ///
     /// # Errors
-    /// When no receipt can be had because the server is gone for good, and with [`Error::Emptied`] when it
-    /// has crashed and emptied an unlogged collection; every other failure is part of the [`Outcome`].
+    /// When there is no receipt because the server is gone for good; [`Error::Emptied`] when a crash of the server has
+    /// emptied the unlogged collection, or a TRUNCATE or DELETE has emptied the table. Every other failure is part of
+    /// the [`Outcome`].
     pub async fn close(self) -> Result<Outcome, Error> {
         let Self { run, closing, engine, stop, .. } = self;
         let finish = engine.finish(Ok(stop.reason())).await;
@@ -166,15 +167,14 @@ impl Stream {
 }
 
 impl Producer {
-    /// Hands over documents, one a line; the end of the last line may be missing. Resolves when they are
-    /// taken, which waits while as many bytes are in flight as the request's memory holds. The documents
-    /// of all sends take effect in the order in which the sends resolve. A send that is dropped before has
-    /// handed over nothing.
+    /// Sends documents, one a line; the last line needs no line end. Resolves when they are taken. It waits while the
+    /// bytes in flight fill the request's memory. The documents of all sends take effect in the order in which the
+    /// sends resolve. A send that is dropped before it resolves has sent nothing.
     ///
     /// # Errors
-    /// [`Error::StreamEnded`] when the stream takes no more, [`Error::Request`] when it is more than
-    /// [`SEND_BYTES_MAX`] or [`SEND_LINES_MAX`] at once. Nothing was handed over then. What is wrong with a document
-    /// is no error: it becomes a reject.
+    /// [`Error::StreamEnded`] when the stream takes no more documents, [`Error::Request`] when there are more than
+    /// [`SEND_BYTES_MAX`] bytes or [`SEND_LINES_MAX`] lines. Nothing is sent then. A bad document is not an error: it
+    /// becomes a reject.
     pub async fn send(&self, documents: impl Into<Bytes> + Send) -> Result<Commit, Error> {
         let bytes = documents.into();
         let line_ends = memchr::memchr_iter(b'\n', &bytes).count() as u64;
@@ -194,7 +194,7 @@ impl Producer {
         };
         let room = room.ok_or(Error::StreamEnded("it takes no more documents"))?;
         let documents = chunk.frames.len() as u64;
-        // Taken while the place is locked, so that chunks are taken in the order of their positions.
+        // Take the chunk while the place is locked, so that chunks are taken in the order of their positions.
         let mut place = self.place.lock().unwrap_or_else(|e| e.into_inner());
         let (position, line) = place.assign(&mut chunk, line_ends);
         let rejected = room.take(chunk);
@@ -204,40 +204,40 @@ impl Producer {
 }
 
 impl Commit {
-    /// Waits for the commit. It may take [`crate::limits::FLUSH_AFTER`] and the time of the commit, or
-    /// longer while the server is away.
+    /// Waits for the commit. It may take [`crate::limits::FLUSH_AFTER`] (in the log layout `SEGMENT_FLUSH_AFTER`) and
+    /// the time of the commit, or longer while the server is away.
     ///
     /// # Errors
-    /// [`Error::StreamEnded`] when the stream ended before; some of the documents may be committed all the
-    /// same.
+    /// [`Error::StreamEnded`] when the stream ended before. Some of the documents may be committed nevertheless.
     pub async fn committed(self) -> Result<Committed, Error> {
         let rejected = self.rejected.await;
         let rejected = rejected.map_err(|_| Error::StreamEnded("not all of these documents are committed"))?;
         Ok(Committed { documents: self.documents, rejected })
     }
 
-    /// Where the bytes of the send begin in the stream: a reject at this offset plus n begins at their
-    /// n-th byte.
+    /// Where the bytes of the send begin in the stream. A reject at this offset plus n begins at byte n of the send,
+    /// counted from 0.
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// The line of the stream with which they begin, from 1.
+    /// The line of the stream on which they begin, from 1.
     pub fn line(&self) -> u64 {
         self.line
     }
 }
 
-/// Documents as a chunk that begins at offset 0 and line 1. A line end that is missing counts as there.
+/// Documents as a chunk that begins at offset 0 and line 1. If the last line end is missing, it is counted
+/// nevertheless.
 fn frame(bytes: Bytes) -> Chunk {
     let open_end = bytes.last().is_some_and(|&b| b != b'\n');
-    // The decoder tells which are too long.
+    // The decoder reports documents that are too long.
     let (frames, _) = frame_lines(&bytes, 0, 1, usize::MAX);
     Chunk { source: 0, end: bytes.len() as u64 + u64::from(open_end), prefix_hash: 0, bytes, frames }
 }
 
 impl Place {
-    /// Moves a chunk that begins at offset 0 and line 1 here, and the place behind it.
+    /// Moves a chunk that begins at offset 0 and line 1 to this place, and moves the place behind it.
     fn assign(&mut self, chunk: &mut Chunk, line_ends: u64) -> (Position, u64) {
         let (position, line) = (Position { source: 0, offset: self.offset }, self.lines + 1);
         for frame in &mut chunk.frames {

@@ -67,7 +67,7 @@ async fn a_file_that_grew_or_changed_after_it_was_added_up_is_refused() {
         assert_eq!(run(&db.url(), &half).await.receipt.counters.rejected, 1);
         files.write("half", "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",\"n\":2}\n");
         let error = refused(&db, &half).await;
-        assert!(error.contains("half, whose last document goes on now"), "{error}");
+        assert!(error.contains("half, whose last document continues now"), "{error}");
     })
     .await;
 }

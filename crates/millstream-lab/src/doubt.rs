@@ -82,7 +82,7 @@ fn no_autovacuum(record: &Record) -> Vec<String> {
 fn unfinished(record: &Record) -> Vec<String> {
     let last = record.data_sets.last();
     let finished = last.is_some_and(|set| round_count(record, set) == set.rounds.unwrap_or(record.rounds));
-    when(!finished, || "the run was given up before its end".to_owned())
+    when(!finished, || "the run was stopped before its end".to_owned())
 }
 
 fn few_rounds(record: &Record) -> Vec<String> {

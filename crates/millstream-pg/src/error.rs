@@ -130,7 +130,7 @@ impl Error {
                 Some("create it with `create schema NAME`, or name one that is there".to_owned())
             }
             Error::Server { sqlstate, .. } if sqlstate == "2BP01" => {
-                Some("drop what depends on it first; psql names it when it is told to drop the same".to_owned())
+                Some("drop what depends on it first; psql lists it when you drop the same there".to_owned())
             }
             Error::Server { kind: ErrorKind::Config, sqlstate, .. } if ["21", "42"].contains(&&sqlstate[..2]) => Some(
                 "look at the columns, constraints and triggers of the table and at the SQL of your command; if nothing \

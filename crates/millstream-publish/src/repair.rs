@@ -39,7 +39,7 @@ pub(crate) async fn repair(client: &Client, subjects: &[Subject<'_>]) -> Result<
             refused => refused,
         };
         let warning = match made {
-            Ok(()) => format!("changes were not all on record, because {cause}; the record was made again"),
+            Ok(()) => format!("some changes were not recorded, because {cause}; the record was made again"),
             Err(error) => {
                 // The refresh continues on this connection. If the connection is lost, the refresh fails and says so.
                 let _ = client.batch_execute("rollback").await;
@@ -49,7 +49,7 @@ pub(crate) async fn repair(client: &Client, subjects: &[Subject<'_>]) -> Result<
                 }
                 let out = error.hint().unwrap_or_else(|| "refresh as a role that may, or publish it anew".into());
                 format!(
-                    "every refresh builds it anew: changes are not all on record, because {cause}, and the record \
+                    "every refresh builds it anew: some changes are not recorded, because {cause}, and the record \
                      could not be made again: {error}; {out}"
                 )
             }

@@ -241,7 +241,7 @@ impl Storage<'_> {
         made.map_err(|error| match error.code().is_some_and(|code| code.code() == "42P07") {
             true => Error::Model {
                 model: name.clone(),
-                problem: "has no view any more, and something else has its name".into(),
+                problem: "has lost its view, and something else has its name".into(),
                 hint: "rename that, or remove the model: millstream unpublish".into(),
             },
             false => Error::from(error),

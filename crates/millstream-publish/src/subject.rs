@@ -117,7 +117,7 @@ impl<'a> Subject<'a> {
     /// Why the changed keys are not known.
     async fn why_anew(&self, client: &Client) -> Result<String, Error> {
         Ok(match self.listened().unheard(client).await? {
-            Some(cause) => format!("changes are not all on record: {cause}"),
+            Some(cause) => format!("some changes are not recorded: {cause}"),
             None => "everything may have changed".to_owned(),
         })
     }

@@ -72,8 +72,8 @@ async fn a_record_that_cannot_be_believed_costs_one_swap() {
                 n + 20
             );
             client.batch_execute(&unheard).await.unwrap();
-            assert_eq!(why(&db, "first").await, format!("changes are not all on record: {cause}"), "{damage}");
-            let told = format!("changes were not all on record, because {cause}; the record was made again");
+            assert_eq!(why(&db, "first").await, format!("some changes are not recorded: {cause}"), "{damage}");
+            let told = format!("some changes were not recorded, because {cause}; the record was made again");
             let done = refresh_on(&db, &["first"], None).await.unwrap();
             assert_eq!((done[0].way, &done[0].warnings), ("swap", &vec![told]), "{damage}");
             // The other one has missed the changes too.
@@ -114,7 +114,7 @@ async fn a_record_that_cannot_be_made_again_is_told_each_time_and_costs_no_refre
         let done = refresh_on(&db, &["first"], None).await.unwrap();
         assert_eq!(done[0].way, "swap");
         assert!(
-            done[0].warnings[0].starts_with("every refresh builds it anew: changes are not all on record, because")
+            done[0].warnings[0].starts_with("every refresh builds it anew: some changes are not recorded, because")
                 && done[0].warnings[0].contains("could not be made again: things could not be locked"),
             "{done:?}"
         );
@@ -176,7 +176,7 @@ async fn what_goes_through_another_table_is_not_missed() {
                 let told = one.warnings.join("; ");
                 assert_eq!(one.way, "swap", "{told}");
                 assert!(told.contains("every refresh builds it anew") && told.contains("inherited from"), "{told}");
-                assert!(told.contains("incremental was asked for, but changes are not all on record"), "{told}");
+                assert!(told.contains("incremental was asked for, but some changes are not recorded"), "{told}");
             }
             assert_eq!(differences(&client).await, 0);
             client.batch_execute("insert into public.kid values ('other', '{\"a\": 2}')").await.unwrap();

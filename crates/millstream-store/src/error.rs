@@ -39,7 +39,7 @@ pub enum Error {
         hint: String,
     },
     /// A collection is frozen while an unlogged load into it begins.
-    #[error("{collection} is being frozen, or was just now: it is not unlogged any more")]
+    #[error("{collection} is being frozen, or was just frozen: it is no longer unlogged")]
     Frozen {
         /// The collection.
         collection: String,

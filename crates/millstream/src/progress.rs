@@ -171,7 +171,7 @@ fn told(event: Event) -> Vec<String> {
         // A server that is gone for minutes is tried a hundred times.
         Event::Retry { attempt, .. } | Event::Again { attempt, .. } if !attempt.is_power_of_two() => Vec::new(),
         Event::Again { after, error, .. } => {
-            vec![format!("the load broke off and goes on in {:.1} s: {error}", after.as_secs_f64())]
+            vec![format!("the load broke off and resumes in {:.1} s: {error}", after.as_secs_f64())]
         }
         Event::Retry { lane, attempt, after, error } => {
             vec![format!("retry {attempt} of lane {lane} in {:.1} s: {error}", after.as_secs_f64())]

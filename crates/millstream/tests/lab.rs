@@ -264,7 +264,7 @@ async fn a_run_given_up_leaves_the_rounds_it_finished_and_nothing_else() {
     assert_eq!(running.wait().unwrap().code(), Some(130), "{said:?}");
     let record = lab.record();
     assert!(record.samples.len() >= 8 && record.samples.len() % 8 == 0, "whole rounds");
-    assert!(Report::of(&record).doubts.iter().any(|doubt| doubt.contains("given up")));
+    assert!(Report::of(&record).doubts.iter().any(|doubt| doubt.contains("stopped before its end")));
     lab.assert_clean().await;
 }
 

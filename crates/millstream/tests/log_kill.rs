@@ -273,7 +273,7 @@ async fn a_crash_of_the_server_at_any_point_costs_a_load_what_was_not_committed_
                 let output = crashed(&server, *mode, scene.load("a", 2, false), loading, 4).await;
                 let told = String::from_utf8_lossy(&output.stderr);
                 assert_eq!(output.status.code(), Some(0), "{loading}: {told}");
-                assert!(told.contains("the load broke off and goes on"), "{loading}: {told}");
+                assert!(told.contains("the load broke off and resumes"), "{loading}: {told}");
                 assert_eq!(told.contains("no WAL is written"), *level == "minimal", "{told}");
                 let receipt: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
                 assert_eq!(receipt["read"], DOCUMENTS, "{loading}: {receipt}");

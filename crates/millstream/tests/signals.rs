@@ -104,8 +104,8 @@ async fn a_stream_that_was_stopped_is_promised_only_what_it_can_have() {
     let db = database().await;
     let url = db.url();
     for (more, promised) in [
-        (&[][..], "a stream without --source-name cannot be gone on with"),
-        (&["--source-name", "pings"], "run the same command again to go on"),
+        (&[][..], "a stream without --source-name cannot be resumed"),
+        (&["--source-name", "pings"], "run the same command again to resume"),
     ] {
         let mut loading = command(&["load", "-", "--into", "public.stopped", "--key", "id:bigint", "--db", &url]);
         let mut loading =

@@ -9,8 +9,8 @@ use std::hint::black_box;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What a lane commits at once. It keeps every document folded into a key until the commit, so
-/// that a refused key can be replayed one document at a time.
+/// What a lane commits at once. It keeps every document folded into a key until the commit, so that a refused key can
+/// be retried one document at a time.
 #[derive(Debug)]
 pub(crate) struct Batch {
     parts: Vec<Part>,
@@ -25,7 +25,7 @@ pub(crate) struct Batch {
 
 #[derive(Debug, Clone, Copy)]
 struct Ordered {
-    /// Bytes of the key, big-endian, from the first that is not the same in all keys: decides most comparisons.
+    /// Bytes of the key, big-endian, from the first that is not the same in all keys. They decide most comparisons.
     prefix: u64,
     part: u32,
     row: u32,
@@ -102,13 +102,13 @@ impl Batch {
         (part.key(row), folded)
     }
 
-    /// Whether a document of it is too long to be compared before it is sent.
+    /// Whether a document of the batch is too long to be compared before it is sent.
     pub(crate) fn has_large(&self) -> bool {
         self.longest as usize > COMPARED_BYTES_MAX
     }
 
-    /// Bytes of documents that are sent for groups at most: one of each where documents are stored as they come, else
-    /// no more than all of them together.
+    /// How many bytes of documents are sent for these groups at most. If the mode stores documents unchanged, one
+    /// document of each group is sent, else at most as much as all of them together.
     pub(crate) fn bytes_sent_max(&self, groups: &[Group], mode: &Mode) -> usize {
         let bytes = |group: &Group| {
             let lengths = self.members(group).map(|(_, row)| row.doc_len as usize);
@@ -117,8 +117,8 @@ impl Batch {
         groups.iter().map(bytes).sum()
     }
 
-    /// Key and [`winner`](Self::winner) of each group. In key order every document is in another place of
-    /// memory: what is waited for one by one in the writing is waited for together here.
+    /// Key and [`winner`](Self::winner) of each group. In key order the documents are scattered in memory. So those of
+    /// several groups are loaded into the cache together, instead of waiting for one after another.
     pub(crate) fn winners(&self, groups: &[Group], mode: &Mode) -> impl Iterator<Item = (&[u8], Folded<'_>)> {
         groups.chunks(WARMED_GROUPS).flat_map(move |groups| {
             self.warm(groups);
@@ -126,7 +126,7 @@ impl Batch {
         })
     }
 
-    /// Brings the keys and beginnings of documents into the cache.
+    /// Loads the keys and beginnings of documents into the cache.
     fn warm(&self, groups: &[Group]) {
         let mut touched = 0;
         for group in groups {
@@ -142,8 +142,7 @@ impl Batch {
         self.members(group).map(|(part, row)| part.member(row)).collect()
     }
 
-    /// What is known of a write of these groups before it is done: documents, keys, and documents
-    /// that come too late.
+    /// What is known before these groups are written: documents, keys, and documents that are stale or kept.
     pub(crate) fn written(&self, groups: &[Group], mode: &Mode) -> Written {
         let documents = groups.iter().map(|g| g.len() as u64).sum();
         let mut written = Written { documents, keys: groups.len() as u64, ..Written::default() };
@@ -155,8 +154,9 @@ impl Batch {
         written
     }
 
-    /// How often the key that is written most often is written: once where its documents can be folded. `alone`: every
-    /// document is written. Which parts others fall into is looked at where there could be [`KEY_TURNS_MAX`].
+    /// How often the batch writes one key at most. With `alone`, every document is written by itself. Otherwise a key
+    /// is written once, or once for each part into which the mode cuts its documents. The parts are counted only for
+    /// groups of more than [`KEY_TURNS_MAX`] documents.
     pub(crate) fn turns(&self, mode: &Mode, alone: bool) -> usize {
         let turns = |group: &Group| match alone {
             true => group.len(),
@@ -166,8 +166,8 @@ impl Batch {
         self.groups.iter().map(turns).max().unwrap_or(1)
     }
 
-    /// The groups as parts that can be folded one by one, the first parts of all keys, then the second
-    /// ones, and so on; `None` when every group is one such part. `alone`: every document is a part.
+    /// Splits the groups into parts whose documents can be folded: first the first parts of all keys, then the second
+    /// parts, and so on. `None` when every group is one such part. With `alone`, every document is a part.
     pub(crate) fn rounds(&self, groups: &[Group], mode: &Mode, alone: bool) -> Option<Vec<Vec<Group>>> {
         if !(alone || mode.may_cut()) || groups.iter().all(|g| g.len() == 1) {
             return None;
@@ -228,7 +228,7 @@ impl Batch {
         }
     }
 
-    /// Parts of chunks in this batch.
+    /// How many parts of chunks the batch has.
     pub(crate) fn parts(&self) -> usize {
         self.parts.len()
     }
@@ -239,12 +239,12 @@ impl Batch {
         vec![self.parts, newer]
     }
 
-    /// Whether the producers were told of a commit that the server has lost since.
+    /// Whether the producers know of a commit that the server has lost since.
     pub(crate) fn acknowledged(&self) -> bool {
         self.last_part().acknowledged
     }
 
-    /// Notes what the server has refused in this try, part by part, so that their producers can be told.
+    /// Counts for each part what the server has refused in this try, for the report to its producer.
     pub(crate) fn refuse(&self, refused: &[RejectedDocument]) {
         for part in &self.parts {
             part.refused.store(0, Relaxed);
@@ -256,8 +256,8 @@ impl Batch {
         }
     }
 
-    /// Tells the producers that their documents are committed, unless they know. The memory is free
-    /// when the parts are dropped.
+    /// Reports to the producers that their documents are committed, unless they know already. The memory is freed when
+    /// the parts are dropped.
     pub(crate) fn committed(mut self) -> Vec<Part> {
         for part in self.parts.iter_mut().filter(|p| !p.acknowledged) {
             part.acknowledged = true;
@@ -268,13 +268,13 @@ impl Batch {
         self.parts
     }
 
-    /// What the batch was made of.
+    /// The parts of the batch.
     pub(crate) fn into_parts(self) -> Vec<Part> {
         self.parts
     }
 }
 
-/// Length of what all keys begin with.
+/// Length of the prefix that all keys share.
 fn same_in_all(parts: &[Part]) -> usize {
     let mut keys = parts.iter().flat_map(|part| part.rows.iter().map(|row| part.key(row)));
     let Some(first) = keys.next() else { return 0 };
@@ -284,7 +284,7 @@ fn same_in_all(parts: &[Part]) -> usize {
     })
 }
 
-/// The first eight bytes as a number that is in the order of the bytes.
+/// The first eight bytes as a number. Numbers are ordered as the bytes are.
 fn prefix(bytes: &[u8]) -> u64 {
     let head = bytes.first_chunk().copied().unwrap_or_else(|| {
         let mut head = [0; 8];

@@ -1,4 +1,4 @@
-//! From a chunk to what a lane commits at once: split by slot, folded by key, sorted.
+//! Turns chunks into batches, which a lane commits at once: split by slot, folded by key, sorted.
 
 mod fold;
 mod part;

@@ -24,8 +24,8 @@ pub(crate) struct Row {
     pub(crate) tombstone: bool,
 }
 
-/// A lane's share of a chunk, possibly empty: every lane sees every chunk, in order, so that the
-/// chunk's end is a watermark for all of the lane's slots.
+/// A lane's share of a chunk, possibly empty. Every lane gets its part of every chunk, in order, so that the chunk's
+/// end is a watermark for all of the lane's slots.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) source: u32,
@@ -37,17 +37,17 @@ pub(crate) struct Part {
     pub(crate) keys: Vec<u8>,
     pub(crate) rows: Vec<Row>,
     pub(crate) rejects: Vec<RejectedDocument>,
-    /// Documents that the server refused in the try at hand.
+    /// How many documents the server refused in the current try.
     pub(crate) refused: AtomicU64,
     /// Bytes of the documents of this part, stored and rejected.
     pub(crate) bytes_read: u64,
-    /// Shared by the chunk's parts that hold documents; the last to go frees its memory.
+    /// Shared by the chunk's parts that hold documents. When the last of them is dropped, the chunk's memory is free.
     pub(crate) hold: Option<Arc<Hold>>,
-    /// Whether the producer was told that this part is committed.
+    /// Whether this part was reported to the producer as committed.
     pub(crate) acknowledged: bool,
 }
 
-/// Keeps a chunk's share of the memory budget, and tells its producer when it is committed.
+/// Holds a chunk's share of the memory budget, and reports to its producer when the chunk is committed.
 #[derive(Debug)]
 pub(crate) struct Hold {
     memory: OwnedSemaphorePermit,
@@ -64,7 +64,7 @@ impl Hold {
         Self { memory, chunk_bytes, committed, shares: 1, rejected: AtomicU64::new(0), parts_open: AtomicU32::new(0) }
     }
 
-    /// Shared by so many parts from now on; without any, the chunk counts as committed.
+    /// From now on so many parts share it. If there are none, the chunk counts as committed.
     pub(crate) fn share(mut self, parts: usize) -> Arc<Self> {
         self.shares = u32::try_from(parts.max(1)).expect("few lanes");
         self.parts_open.store(self.shares, Release);
@@ -74,14 +74,14 @@ impl Hold {
         Arc::new(self)
     }
 
-    /// Counts one part as committed, with so many of its documents as rejects; the last one tells the
-    /// producer how many there are in all.
+    /// Counts one part as committed, with so many of its documents as rejects. The last part reports the number of all
+    /// rejects to the producer.
     pub(crate) fn part_committed(&self, rejected: u64) {
         self.rejected.fetch_add(rejected, Release);
         if self.parts_open.fetch_sub(1, AcqRel) == 1
             && let Some(sender) = self.committed.lock().unwrap_or_else(|e| e.into_inner()).take()
         {
-            // A producer that went away does not mind.
+            // If the producer is gone, nobody needs the answer.
             let _ = sender.send(self.rejected.load(Acquire));
         }
     }
@@ -93,7 +93,7 @@ impl Part {
         self.hold.as_ref().map_or(0, |h| h.chunk_bytes)
     }
 
-    /// The part's share of what its chunk takes of the memory budget, in bytes as the budget counts them.
+    /// The part's share of what its chunk takes from the memory budget, in bytes as the budget counts them.
     pub(crate) fn budget_bytes(&self) -> usize {
         self.hold.as_ref().map_or(0, |h| h.memory.num_permits() / h.shares as usize)
     }
@@ -120,7 +120,7 @@ impl Part {
         Position { source: self.source, offset: row.offset }
     }
 
-    /// Where the part ends, and with it its chunk.
+    /// Where the part and its chunk end.
     pub(crate) fn mark(&self) -> Position {
         Position { source: self.source, offset: self.end }
     }

@@ -1,4 +1,4 @@
-//! Decodes a chunk and deals its documents out to the lanes by slot.
+//! Decodes a chunk and distributes its documents to the lanes by slot.
 
 use super::part::{Hold, Part, Row};
 use crate::chunk::{Chunk, Frame};
@@ -16,7 +16,7 @@ pub(crate) struct Splitter {
     decoder: Decoder,
     /// The lane of each slot.
     lane_of_slot: [u16; SLOTS],
-    /// Positions below these are committed by an earlier run of the load.
+    /// By slot, the position before which an earlier run of the load has committed all documents.
     floors: Box<[Position; SLOTS]>,
     /// Whether any floor is above zero.
     resumed: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Splitter {
     version: Vec<u8>,
 }
 
-/// Documents that an earlier run of the load had already committed, and bytes of the chunk.
+/// How many documents an earlier run of the load had already committed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Skipped {
     pub(crate) documents: u64,
@@ -110,8 +110,8 @@ fn reject(chunk: &Chunk, frame: &Frame, position: Position, fault: Fault) -> Rej
     RejectedDocument { position, line: frame.line, fault, bytes: kept_bytes(whole), whole_bytes: frame.whole_bytes() }
 }
 
-/// The bytes of a rejected document that are kept: a copy, so that a reject does not hold its
-/// whole chunk in memory; head and tail of a long one.
+/// The bytes of a rejected document that are kept; of a long one, head and tail. They are a copy, so that a reject does
+/// not keep its whole chunk in memory.
 pub(crate) fn kept_bytes(document: Bytes) -> Bytes {
     if document.len() <= REJECT_BYTES_MAX {
         return Bytes::copy_from_slice(&document);
@@ -120,7 +120,7 @@ pub(crate) fn kept_bytes(document: Bytes) -> Bytes {
     Bytes::from([&document[..REJECT_END_BYTES], &document[tail..]].concat())
 }
 
-/// Hands the chunk's hold to the parts that have documents; without any, it is committed at once.
+/// Gives the chunk's hold to the parts that have documents. If there are none, the chunk counts as committed at once.
 pub(crate) fn attach(parts: &mut [Part], hold: Hold) {
     let holders = parts.iter().filter(|p| p.documents() > 0).count();
     let hold = hold.share(holders);
@@ -128,7 +128,7 @@ pub(crate) fn attach(parts: &mut [Part], hold: Hold) {
         if part.documents() > 0 {
             part.hold = Some(Arc::clone(&hold));
         } else {
-            // An empty part may be kept long, and nobody counts it.
+            // A lane may keep an empty part for a long time, and the memory budget does not count it.
             (part.bytes, part.keys, part.rows) = (Bytes::new(), Vec::new(), Vec::new());
         }
     }

@@ -1,4 +1,4 @@
-//! CHECK constraints of a collection: as they are asked for, and as its table has them.
+//! CHECK constraints of a collection: those that a load asks for, and those that its table has.
 
 use crate::error::Error;
 use crate::limits::CHECK_LOCK_WAIT;
@@ -8,14 +8,14 @@ use millstream_pg::{Connection, ErrorKind, quote_identifier, quote_qualified};
 use millstream_store::{Check, checks};
 use tokio_postgres::Client;
 
-/// The expressions of checks as the server spells them, each once. They are tried on a temporary table
-/// of the same columns and name, which is gone afterwards. `columns` is what that is made of.
+/// The expressions of checks as the server spells them, each once. They are tried on a temporary table with the same
+/// columns and name, which is then removed. `columns` defines that table.
 ///
-/// What is given back was printed by the server from one parsed expression: whatever was typed, it can be
-/// put into a statement.
+/// The server has printed what this returns from one parsed expression. So whatever was typed, the result can be put
+/// into a statement.
 ///
 /// # Errors
-/// [`Error::Request`] for what is no expression that a table can check.
+/// [`Error::Request`] for a text that is not an expression that a table can check.
 pub(super) async fn spell(
     client: &Client,
     name: &CollectionName,
@@ -56,18 +56,18 @@ async fn spell_one(client: &Client, table: &str, text: &str) -> Result<String, E
             hint: "give one expression over the key's columns and doc that is true or false, as CHECK takes it".into(),
         },
     };
-    // One statement with one column, and behind it one constraint: nothing else gets through both.
+    // The text must be the one column of a statement, and then one constraint. Only a single expression passes both.
     let one = client.prepare(&format!("select ({text}\n) from {table}")).await.map_err(|e| refuse(e.into()))?;
     if one.columns().len() != 1 {
         let problem = format!("--check \"{text}\": this is more than one expression");
         return Err(Error::Request { problem, hint: "give --check once for each".into() });
     }
-    // The server spells some expressions in another way when it has read its own spelling once.
+    // The server spells some expressions differently when it reads its own spelling, so we let it read that once.
     let once = spelled(client, table, text).await.map_err(refuse)?;
     spelled(client, table, &once).await
 }
 
-/// Makes a constraint of an expression, reads it back and drops it.
+/// Creates a constraint from an expression, reads it back and drops it.
 async fn spelled(client: &Client, table: &str, text: &str) -> Result<String, Error> {
     client.execute(&format!("alter table {table} add constraint millstream_check check ({text}\n)"), &[]).await?;
     let sql = "select pg_catalog.pg_get_expr(conbin, conrelid) from pg_catalog.pg_constraint \
@@ -77,11 +77,11 @@ async fn spelled(client: &Client, table: &str, text: &str) -> Result<String, Err
     Ok(expression)
 }
 
-/// Adds what a table does not check yet, and looks whether the stored rows keep it. Those that do not are
-/// told and stay: what is wrong with them is not for a load to say, and new documents are judged either way.
+/// Adds the checks that a table does not have yet, and checks the stored rows. Rows that break a check are reported and
+/// stay: a load cannot decide what to do with them. New documents are checked in any case.
 ///
 /// # Errors
-/// [`Error::InUse`] when the table cannot be locked for [`CHECK_LOCK_WAIT`].
+/// [`Error::InUse`] when the table cannot be locked within [`CHECK_LOCK_WAIT`].
 pub(super) async fn enforce(
     control: &mut Connection,
     name: &CollectionName,
@@ -108,12 +108,13 @@ pub(super) async fn enforce(
     Ok(())
 }
 
-/// Those asked for that a table does not have.
+/// The checks asked for that a table does not have.
 pub(super) fn missing<'a>(asked: &'a [String], present: &[Check]) -> Vec<&'a String> {
     asked.iter().filter(|asked| present.iter().all(|check| check.expression != **asked)).collect()
 }
 
-/// Adds what is missing once nobody else can, without a look at the rows, so that the lock is short.
+/// Adds the missing checks, under a lock so that nobody else adds them too. It does not check the rows, so that the
+/// lock is short.
 async fn add(control: &mut Connection, name: &CollectionName, table_oid: u32, asked: &[String]) -> Result<(), Error> {
     let table = quote_qualified(&name.schema, &name.table);
     let transaction = control.client.transaction().await?;
@@ -127,7 +128,7 @@ async fn add(control: &mut Connection, name: &CollectionName, table_oid: u32, as
     Ok(transaction.commit().await?)
 }
 
-/// Looks whether all rows keep a check; what to tell where they do not, or where that cannot be told.
+/// Checks the stored rows against a constraint. Returns a warning if some break it, or if they could not be checked.
 async fn validate(client: &Client, name: &CollectionName, check: &Check) -> Result<Option<String>, Error> {
     let table = quote_qualified(&name.schema, &name.table);
     let Check { name: constraint, expression, .. } = check;
@@ -147,7 +148,7 @@ async fn validate(client: &Client, name: &CollectionName, check: &Check) -> Resu
     let count = match counted {
         Ok(row) => row.get::<_, i64>(0).to_string(),
         Err(error) if client.is_closed() => return Err(error.into()),
-        // What is wrong with them is not for a load to say.
+        // The expression fails for some row. The load continues.
         Err(error) => format!("how many cannot be told ({})", Error::from(error)),
     };
     Ok(Some(format!(

@@ -1,20 +1,20 @@
-//! The statement that makes a collection's table.
+//! The statement that creates a collection's table.
 
 use crate::durability::Durability;
 use millstream_model::{CollectionName, KeyColumn, KeySpec};
 use millstream_pg::{quote_identifier, quote_qualified};
 
-/// Percent of a page that inserts fill. With a full page an update moves its row to another page and
-/// adds an index entry; room on the page lets it stay, at the price of a larger table for those who
-/// only insert. Measured with a million 150-byte documents under random keys, PostgreSQL 15, batches
-/// of 50,000. Changed waves in the order of the first, where a batch updates whole pages at once: 90
-/// costs an insert-only table 9 % of its size (table and index) and saves a fifth of the WAL of the
-/// fifth wave; 70 costs 40 % and saves two fifths; 50 doubles the table and makes every update stay.
-/// In another order 90 lets the table grow by a tenth in all, 75 not at all and is 5 to 10 % faster.
+/// Percent of a page that inserts fill. If the page is full, an update moves its row to another page and adds an index
+/// entry. Free space on the page lets the row stay, but makes the table larger for those who only insert. Measured with
+/// a million 150-byte documents under random keys, PostgreSQL 15, batches of 50,000. If the changed documents come in
+/// the order of the first ones, a batch updates whole pages at once. Then 90 makes an insert-only table 9 % larger
+/// (table and index) and saves a fifth of the WAL of the fifth wave; 70 makes it 40 % larger and saves two fifths; 50
+/// doubles the table, and every updated row stays. In another order, 90 lets the table grow by a tenth in all; 75 does
+/// not let it grow, and is 5 to 10 % faster.
 pub const FILLFACTOR: u8 = 90;
 
-/// `create table` for a collection: key columns, `doc jsonb not null`, a primary key, what is checked,
-/// nothing else. `lz4` compresses long documents faster than the default where the server has it.
+/// `create table` for a collection: key columns, `doc jsonb not null`, a primary key and the checks, nothing else. With
+/// `lz4`, which not every server has, long documents are compressed faster than by default.
 pub fn definition(
     name: &CollectionName,
     key: &KeySpec,

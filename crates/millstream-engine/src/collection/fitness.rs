@@ -6,10 +6,10 @@ use millstream_model::{KeyColumn, KeySpec, KeyType};
 use millstream_pg::catalog::{Column, Table};
 use millstream_pg::{quote_identifier, quote_qualified};
 
-/// Settles the key against a table that is there, and lists what deserves a warning.
+/// Checks a table that exists, and decides the types of the key. Returns the key and warnings.
 ///
 /// # Errors
-/// [`Error::Collection`] names what does not fit and the way out.
+/// [`Error::Collection`] names what does not fit and what to do.
 pub(super) fn check(
     request: &LoadRequest,
     table: &Table,
@@ -48,7 +48,7 @@ pub(super) fn check(
     Ok((key, warnings(table)))
 }
 
-/// Why documents cannot wait in segments for the table.
+/// Why documents for the table cannot wait in segments.
 fn no_segments(table: &Table) -> Option<(String, String)> {
     if is_partitioned(table) {
         return Some((
@@ -90,7 +90,7 @@ fn no_deletes(table: &Table) -> Option<(String, String)> {
     ))
 }
 
-/// Why segments cannot be merged into a table that has more to say of a document than its key.
+/// The error for a table where more than its key decides about a document, so that segments cannot be merged into it.
 pub(super) fn not_appendable(request: &LoadRequest) -> Error {
     Error::Collection {
         collection: request.collection.clone(),
@@ -101,15 +101,16 @@ pub(super) fn not_appendable(request: &LoadRequest) -> Error {
     }
 }
 
-/// Whether an update may find the table's rows by a join with staged keys: they compare as those do,
-/// and no trigger can drop a row or would be planned under the settings that keep the join in order.
+/// Whether an update may find the table's rows by a join with staged keys. The keys must compare as staged ones do.
+/// There must be no trigger, because it could drop a row, or be planned under the settings that keep the join in order.
 pub(super) fn joins(table: &Table) -> bool {
     let key = conflict_key(table);
     let mut collations = table.columns.iter().filter(|c| key.contains(&c.name)).filter_map(|c| c.collation.as_ref());
     table.triggers.is_empty() && collations.all(|(_, name)| name == "C")
 }
 
-/// Whether the table has anything that may refuse a document, or store it otherwise, by what it holds.
+/// Whether the table has anything that may refuse a document or store it differently, depending on what the document
+/// holds.
 pub(super) fn judges(table: &Table) -> bool {
     let generated = table.columns.iter().any(|c| c.generated);
     let keyed = table.unique_indexes.len() > 1 || !table.other_unique.is_empty() || table.other_indexes > 0;
@@ -123,13 +124,14 @@ pub(super) fn judges(table: &Table) -> bool {
         || !(table.checks.is_empty() && table.foreign_keys.is_empty() && table.triggers.is_empty())
 }
 
-/// A reason not to load into a table, with the way out.
+/// A reason not to load into a table, and what to do about it.
 type Obstacle = fn(&Table) -> Option<(String, String)>;
 
 /// What makes a table unfit whatever the key.
 const OBSTACLES: &[Obstacle] = &[doc_column, other_columns, row_security, rules, rights];
 
-/// Whether rows go into partitions. A primary key of a partitioned table holds the partition key: PostgreSQL sees to it.
+/// Whether rows go into partitions. PostgreSQL ensures that the primary key of a partitioned table includes the
+/// partition key.
 pub(super) fn is_partitioned(table: &Table) -> bool {
     table.kind == 'p'
 }
@@ -151,7 +153,7 @@ fn kind(table: &Table) -> Option<(String, String)> {
     Some((format!("it is {kind}"), "load into a plain table".into()))
 }
 
-/// A promise is kept by a table of its kind only.
+/// Only a logged table can keep the promise of a logged load, and an unlogged table that of an unlogged load.
 fn persistence(request: &LoadRequest, table: &Table, known: bool) -> Option<(String, String)> {
     let name = quote_qualified(&table.schema, &table.name);
     if is_partitioned(table) && request.durability.unlogged {
@@ -193,7 +195,7 @@ fn doc_column(table: &Table) -> Option<(String, String)> {
     }
 }
 
-/// Columns that are neither key nor `doc` are left to their defaults.
+/// Columns that are neither key nor `doc` get their defaults.
 fn other_columns(table: &Table) -> Option<(String, String)> {
     let key = conflict_key(table);
     let others = table.columns.iter().filter(|c| c.name != "doc" && !key.contains(&c.name));
@@ -239,8 +241,8 @@ fn rights(table: &Table) -> Option<(String, String)> {
     })
 }
 
-/// The key of the request with the types of the table's columns. How documents spell values the request says, or else
-/// the collection's record.
+/// The key of the request with the types of the table's columns. How documents spell the values is taken from the
+/// request, else from the collection's record.
 fn key_of_table(request: &LoadRequest, table: &Table, known: Option<&KeySpec>) -> Result<KeySpec, (String, String)> {
     let asked: Vec<&str> = request.key.iter().map(|k| k.column.as_str()).collect();
     let found = conflict_key(table);
@@ -280,7 +282,7 @@ fn key_of_table(request: &LoadRequest, table: &Table, known: Option<&KeySpec>) -
     Ok(KeySpec { columns })
 }
 
-/// Columns of the index that `on conflict` goes by: the primary key's.
+/// Columns of the index that `on conflict` uses: the primary key's.
 fn conflict_key(table: &Table) -> &[String] {
     table.unique_indexes.iter().find(|i| i.primary).map_or(&[], |i| &i.columns)
 }

@@ -1,4 +1,4 @@
-//! The table behind a collection: made when missing, checked when present.
+//! The table behind a collection: created when missing, checked when present.
 
 mod check;
 mod definition;
@@ -27,44 +27,45 @@ pub struct Collection {
     pub table_oid: u32,
     /// Its key.
     pub key: KeySpec,
-    /// Whether the table held no row when it was looked at.
+    /// Whether the table had no row when we looked.
     pub empty: bool,
     /// The file that held its rows then; `None` for a partitioned table.
     pub file: Option<u32>,
     /// Whether rows can be updated by a join with the staged keys.
     pub joins: bool,
-    /// Whether constraints or triggers judge what is stored.
+    /// Whether constraints, triggers or anything else may refuse a document or store it differently.
     pub judges: bool,
     /// Whether rows go into partitions.
     pub partitioned: bool,
     /// Its CHECK constraints.
     pub checks: Vec<Check>,
-    /// Whether older documents than a tombstone of the collection may come.
+    /// Whether writes must be checked against tombstones.
     pub guarded: bool,
-    /// The mode that was asked for, the type of its version settled.
+    /// The mode that was asked for, with the type of its version.
     pub mode: Mode,
 }
 
 impl Collection {
-    /// Whether the documents of a key may be written as one: an upsert judges a document by itself before it is merged
-    /// into a stored one.
+    /// Whether the documents of a key may be folded into one row. If the mode combines documents and the table may
+    /// refuse one, the server must check each of them: an upsert checks a document before it is merged into a stored
+    /// one.
     pub(crate) fn folds(&self) -> bool {
         self.mode.stores_documents() || !self.judges
     }
 }
 
-/// What a load would find or make.
+/// What a load would find or create.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The key, its types settled.
+    /// The key, with its types.
     pub key: KeySpec,
     /// Why each column has its type, one line per column.
     pub reasons: Vec<String>,
-    /// The statement that would make the table; `None` when it is there and fits.
+    /// The statement that would create the table; `None` if the table exists and fits.
     pub ddl: Option<String>,
     /// Nothing wrong, but worth a line.
     pub warnings: Vec<String>,
-    /// What the table is to check besides, as the server spells it.
+    /// The checks asked for, as the server spells them.
     pub checks: Vec<String>,
     /// The type of the version that the mode compares, and why.
     pub version: Option<String>,
@@ -74,7 +75,7 @@ pub struct Plan {
     pub(crate) mode: Mode,
 }
 
-/// Settles the key and, without changing anything, checks the table if there is one.
+/// Decides the types of the key and checks the table if there is one. Changes nothing.
 pub(crate) async fn plan(
     control: &Connection,
     schema: &Schema,
@@ -86,7 +87,7 @@ pub(crate) async fn plan(
         Some(mut table) => {
             let Settled { mode, version, warning } =
                 settle(&control.client, schema, request, Some(table.oid), feed).await?;
-            // A change record's triggers change nothing and refuse nothing.
+            // The triggers of a change record change nothing and refuse nothing.
             table.triggers.retain(|trigger| !trigger.name.starts_with(TRIGGER_PREFIX));
             let known = millstream_store::known_collection(&control.client, schema, table.oid).await?;
             let (key, mut warnings) = fitness::check(request, &table, known.as_ref())?;
@@ -113,7 +114,7 @@ pub(crate) async fn plan(
     }
 }
 
-/// The checks asked for, as the server spells them; the table's other ones are worth a warning.
+/// The checks asked for, as the server spells them. Warns about the other checks of the table.
 async fn table_checks(
     control: &Connection,
     request: &LoadRequest,
@@ -138,11 +139,12 @@ async fn table_checks(
     Ok(asked)
 }
 
-/// Makes or checks the collection's table and settles its key. `made_table` becomes the table that this call made.
+/// Creates or checks the collection's table and decides the types of its key. `made_table` becomes the table that this
+/// call created.
 ///
 /// # Errors
-/// [`Error::Collection`] when a table is there that does not fit, [`Error::Key`] when the key's
-/// types cannot be told.
+/// [`Error::Collection`] when the table exists and does not fit, [`Error::Key`] when the types of the key cannot be
+/// inferred.
 pub(crate) async fn prepare(
     control: &mut Connection,
     schema: &Schema,
@@ -158,7 +160,7 @@ pub(crate) async fn prepare(
         if made_table.is_none() {
             plan = self::plan(control, schema, request, feed).await?;
             if let Some(ddl) = &plan.ddl {
-                // No table after all: something else has its name, which the server tells best.
+                // There is no table: something else has its name. The server's error says what.
                 control.client.batch_execute(ddl).await?;
             }
         }
@@ -179,13 +181,13 @@ pub(crate) async fn prepare(
         millstream_store::settle_appending(&mut control.client, schema, table).await?;
     }
     if !plan.checks.is_empty() {
-        // Before the table judges what it is to be given: this load is refused for it in any case.
+        // Before a check is added to the table: if segments wait, this load is refused in any case.
         millstream_store::refuse_appended(&control.client, schema, table, &name.to_string()).await?;
     }
     check::enforce(control, name, table, &plan.checks, observer).await?;
     let checks = checks(&control.client, table).await?;
     let file = "select pg_catalog.pg_relation_filenode($1::pg_catalog.oid)";
-    // First, so that whoever empties the table from now on is noticed by its batches.
+    // Read the file before the rows: if somebody empties the table from now on, the batches notice.
     let file = control.client.query_one(file, &[&table]).await?.get(0);
     let quoted = quote_qualified(&name.schema, &name.table);
     let filled = millstream_store::any_row(&control.client, &quoted).await?;
@@ -208,9 +210,8 @@ pub(crate) async fn prepare(
     })
 }
 
-/// Makes the table and remembers it as ours, both or neither, so that no other load and no later run
-/// finds a table that no load has made. `None` when another load has made it at the same moment:
-/// its key types win.
+/// Creates the table and records it as ours in one transaction. So no other load and no later run finds a table that no
+/// load has created. `None` if another load created it at the same moment; the key types of that load count.
 async fn create(
     control: &mut Connection,
     schema: &Schema,
@@ -230,7 +231,7 @@ async fn create(
     Ok(Some(table))
 }
 
-/// The OID of a table that was there a moment ago.
+/// The OID of a table that existed a moment ago.
 async fn made(client: &impl GenericClient, name: &CollectionName) -> Result<u32, Error> {
     let table = catalog::table(client, &name.schema, &name.table).await?;
     Ok(table
@@ -242,7 +243,7 @@ async fn made(client: &impl GenericClient, name: &CollectionName) -> Result<u32,
         .oid)
 }
 
-/// The key with types from the documents where the request leaves them open, why each has its type, and warnings.
+/// The key, with types from the documents if the request leaves them open; why each column has its type; and warnings.
 async fn infer(request: &LoadRequest, feed: &mut Feed) -> Result<(KeySpec, Vec<String>, Vec<String>), Error> {
     let typed: Option<Vec<KeyColumn>> = request
         .key
@@ -261,7 +262,8 @@ async fn infer(request: &LoadRequest, feed: &mut Feed) -> Result<(KeySpec, Vec<S
     Ok((inferred.spec, reasons, inferred.warnings))
 }
 
-/// The mode as the collection compares versions, old tombstones forgotten first where that is asked for.
+/// The mode, with the version type that the collection uses. First deletes old tombstones, if the request asks for
+/// that.
 async fn agreed(
     control: &Connection,
     schema: &Schema,
@@ -274,17 +276,17 @@ async fn agreed(
         let sql = schema.sql(millstream_store::FORGET_TOMBSTONES);
         control.client.execute(&sql, &[&table_oid, &age.as_secs_f64()]).await?;
     }
-    // Open where there is no document.
+    // The type is open if there is no document.
     let Some(wanted) = mode.version_type() else { return Ok(mode) };
     if request.mode.version_type().is_some() {
-        // On record when nothing else refuses the load.
+        // It is recorded later, when nothing else refuses the load.
         return Ok(mode);
     }
     let versions = Versions { table_oid, collection: &request.collection, path: &path };
     Ok(mode.with_version_type(versions.remember(&control.client, schema, wanted).await?))
 }
 
-/// Whether versions are to be compared with those of tombstones.
+/// Whether writes must be checked against tombstones.
 async fn guarded(control: &Connection, schema: &Schema, table: u32, mode: &Mode) -> Result<bool, Error> {
     if mode.version().is_none() {
         return Ok(false);
@@ -297,13 +299,13 @@ async fn guarded(control: &Connection, schema: &Schema, table: u32, mode: &Mode)
 /// The mode with the type of its version.
 pub(crate) struct Settled {
     pub(crate) mode: Mode,
-    /// The type and why, where the mode compares versions.
+    /// The type and why, if the mode compares versions.
     version: Option<String>,
     warning: Option<String>,
 }
 
-/// Settles the type of the mode's version: where the request leaves it open, it is the collection's own, or else told
-/// from the documents.
+/// Decides the type of the mode's version. If the request leaves it open, it is the collection's own type, else it is
+/// inferred from the documents.
 pub(crate) async fn settle(
     client: &Client,
     schema: &Schema,
@@ -346,7 +348,7 @@ fn compared_as_text(path: &str) -> String {
     )
 }
 
-/// `None` where nothing is read, so that nothing is compared.
+/// Infers the type of the version. `None` if there are no documents, so that nothing is compared.
 async fn infer_version(
     request: &LoadRequest,
     wanted: &KeyRequest,

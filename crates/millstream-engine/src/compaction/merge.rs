@@ -1,4 +1,4 @@
-//! One range of keys of a group of segments, merged into the table in one transaction.
+//! Merges one range of keys of a group of segments into the table, in one transaction.
 
 use super::{range, session};
 use crate::error::Error;
@@ -20,12 +20,13 @@ pub(super) struct Merge {
     compaction: i64,
     key: Vec<KeyColumn>,
     bounds: Vec<String>,
-    /// The newest row of each key of a range, in key order; `{range}` stands for its condition.
+    /// The query for the newest row of each key of a range, in key order. Its `{range}` is replaced by the range's
+    /// condition.
     latest: String,
     key_list: String,
     join: String,
     values: String,
-    /// Whether the table held no row, so that every key is new.
+    /// Whether the table had no row, so that every key is new.
     empty: bool,
 }
 
@@ -64,13 +65,13 @@ impl Merge {
         })
     }
 
-    /// How many ranges there are.
+    /// The number of ranges.
     pub(super) fn ranges(&self) -> usize {
         range::count(&self.key, &self.bounds)
     }
 
-    /// Merges one range and returns the keys written or deleted; none where that is done already. Errors that
-    /// pass are waited for: an answer that was lost shows by the range's line.
+    /// Merges one range and returns the number of keys written or deleted; 0 if the range is merged already. Retries
+    /// after errors that may pass. If the answer to the commit was lost, the range's record shows whether it is merged.
     pub(super) async fn run(&self, db: &ConnInfo, range: usize) -> Result<u64, Error> {
         let (mut attempt, mut empty) = (1, self.empty);
         loop {
@@ -78,7 +79,7 @@ impl Merge {
                 Ok(keys) => return Ok(keys),
                 Err(error) => error,
             };
-            // Somebody has inserted since.
+            // Somebody has inserted rows since we found the table empty.
             let kind = if error.is_duplicate() { ErrorKind::Serialization } else { error.kind() };
             empty = false;
             let Some(after) = retry_delay(attempt, kind) else { return Err(self.told(error)) };
@@ -87,7 +88,8 @@ impl Merge {
         }
     }
 
-    /// What to say of an error: a table that refuses documents holds up all that wait.
+    /// The error to report. A table that refuses a document blocks all documents that wait, so that error says what to
+    /// do.
     fn told(&self, error: Error) -> Error {
         if !error.refuses_data() {
             return error;
@@ -111,7 +113,7 @@ impl Merge {
         let client = &connection.client;
         client.batch_execute(include_str!("../write/durable.sql")).await?;
         client.batch_execute("begin").await?;
-        // Waits for the backend of a compaction that was killed, if that still merges this range.
+        // Waits for the backend of a killed compaction, if it still merges this range.
         let line = "insert into {schema}.merged_range (compaction, range) values ($1, $2) on conflict do nothing";
         let number = i16::try_from(range).expect("workers are few");
         if client.execute(&self.schema.sql(line), &[&self.compaction, &number]).await? == 0 {
@@ -138,7 +140,7 @@ impl Merge {
             .replace("{key}", &self.key_list)
             .replace("{join}", &self.join)
             .replace("{values}", &self.values)
-            // Last, for it holds keys, in which anything may stand.
+            // Last, because the conditions hold keys, and a key may contain any text.
             .replace("{stored_range}", &range::condition("stored.", &self.key, &self.bounds, range))
             .replace("{range}", &range::condition("", &self.key, &self.bounds, range))
     }

@@ -1,4 +1,4 @@
-//! Compaction: the segments of a collection merged into its table, group after group, and dropped.
+//! Compaction: merges the segments of a collection into its table, group after group, and drops them.
 
 mod merge;
 mod range;
@@ -28,23 +28,24 @@ pub struct Compacted {
     pub segments: usize,
     /// Documents in them.
     pub documents: u64,
-    /// Keys written or deleted; an earlier compaction that was broken off may have done others.
+    /// Keys written or deleted. An earlier, interrupted compaction may have done others.
     pub keys: u64,
-    /// How long it took.
+    /// How long it took, in seconds.
     pub seconds: f64,
-    /// Segments that are left for the next one.
+    /// Segments that are left for the next compaction.
     pub left: usize,
-    /// The load for whose end they wait: it began before theirs, and what it brings takes effect before.
+    /// The load that they wait for: its run began before theirs, so its documents take effect first.
     pub waits_for: Option<i64>,
 }
 
-/// Merges the segments of a collection that are there now into its table and drops them. A load into the collection
-/// may run: what it commits meanwhile is left for the next time. Broken off at any moment, it is gone on with by the
-/// next call.
+/// Merges the segments that a collection has now into its table, and drops them. A load into the collection may run:
+/// what it commits meanwhile is left for the next compaction. If this is interrupted at any moment, the next call
+/// resumes.
 ///
 /// # Errors
-/// `CompactionBusy` when another process compacts the collection and does not end,
-/// [`Error::InUse`] when readers do not let go of what is to be dropped; it is merged then.
+/// `CompactionBusy` when another process compacts the collection and does not end; [`Error::InUse`] when readers do not
+/// release the segments to be dropped, which are merged by then; [`Error::Request`] when another role owns the
+/// segments, or the table refuses a document.
 pub async fn compact(
     db: &ConnInfo,
     schema: &Schema,
@@ -77,7 +78,7 @@ pub async fn compact(
     done.left = left.len();
     if let Some(newest) = left.last() {
         let oldest = runs(client, schema, table_oid).await?.into_iter().find(|run| run.at_work);
-        // Those that the run itself has committed meanwhile wait for nothing but the next compaction.
+        // What that run itself has committed meanwhile waits only for the next compaction.
         done.waits_for = oldest.filter(|run| newest.run_order > run.run_order).map(|run| run.load_id);
     }
     done.seconds = started.elapsed().as_secs_f64();
@@ -88,7 +89,7 @@ fn session(name: &str) -> SessionSettings {
     REFRESH_SETTINGS.iter().fold(SessionSettings::named(name), |session, (name, value)| session.with(name, value))
 }
 
-/// Keeps other compactions of the collection away until the session ends.
+/// Locks out other compactions of the collection until the session ends.
 async fn lock(client: &Client, collection: &Collection) -> Result<(), Error> {
     let deadline = Instant::now() + COMPACTION_LOCK_WAIT;
     while !segments::try_lock(client, collection.table_oid, false).await? {
@@ -100,8 +101,8 @@ async fn lock(client: &Client, collection: &Collection) -> Result<(), Error> {
     Ok(())
 }
 
-/// The segments to merge next: those of a compaction that was broken off, or the first of those that no run at work
-/// can come before any more. The group and its ranges are on record before anything is merged.
+/// The segments to merge next: those of an interrupted compaction, else the first of those that no running load
+/// precedes. The group and its ranges are recorded before anything is merged.
 async fn group(
     client: &mut Client,
     schema: &Schema,
@@ -116,7 +117,7 @@ async fn group(
         return Ok(Some(all));
     }
     let oldest = first_to_wait_for(client, schema, table_oid).await?;
-    // Again, so that what a run committed that has ended meanwhile is in the list.
+    // List them again: a run that has ended meanwhile may have committed more.
     let all = segments::list(client, schema, table_oid).await?;
     let recorded = models::list(client, schema).await?.iter().any(|model| model.table_oid == table_oid);
     let documents_max = if recorded { COMPACTION_RECORDED_DOCUMENTS * ranges as u64 } else { u64::MAX };
@@ -124,7 +125,8 @@ async fn group(
     let group: Vec<Segment> = all
         .into_iter()
         .take_while(|segment| oldest.as_ref().is_none_or(|run| segment.run_order <= run.run_order))
-        // Not the later ones behind it: what it holds of their keys would be merged after them.
+        // A segment committed since the start ends the group. If those behind it were merged now, its older documents
+        // of the same keys would be merged after them.
         .take_while(|segment| segment.segment_id <= last)
         .take(COMPACTION_SEGMENTS_MAX)
         .take_while(|segment| {
@@ -141,8 +143,8 @@ async fn group(
     Ok(Some(group.into_iter().map(|segment| Segment { compaction: Some(begun.clone()), ..segment }).collect()))
 }
 
-/// The oldest run that documents of others, which take effect after its own, wait for. One that has lost its sessions
-/// has some time to come back before nothing waits for it any more.
+/// The oldest run that the segments of later runs wait for. A run that has lost its sessions has some time to come
+/// back. After that, its record is closed and nothing waits for it.
 async fn first_to_wait_for(client: &mut Client, schema: &Schema, table_oid: u32) -> Result<Option<Run>, Error> {
     let deadline = Instant::now() + LOST_RUN_WAIT;
     loop {
@@ -155,13 +157,14 @@ async fn first_to_wait_for(client: &mut Client, schema: &Schema, table_oid: u32)
                     settle_lost(client, schema, run.load_id, why).await?;
                 }
             }
-            // Where none of a later one were seen, some may have been committed since.
+            // Also a lost run that no segment waited for: a later run may have committed one since.
             first => return Ok(first),
         }
     }
 }
 
-/// Merges every range of a group that is not merged, each over a connection of its own. Returns the keys written.
+/// Merges every range of a group that is not merged yet, each on its own connection. Returns the number of keys written
+/// or deleted.
 async fn merge_all(
     db: &ConnInfo,
     client: &Client,
@@ -182,7 +185,7 @@ async fn merge_all(
     Ok(keys)
 }
 
-/// Drops the segments of a group, all ranges of which are merged.
+/// Drops the segments of a group. All ranges of the group must be merged.
 async fn drop_group(client: &Client, schema: &Schema, collection: &Collection, group: &[Segment]) -> Result<(), Error> {
     let begin = format!("begin; set local lock_timeout = {}", DROP_LOCK_WAIT.as_millis());
     client.batch_execute(&begin).await?;
@@ -192,7 +195,7 @@ async fn drop_group(client: &Client, schema: &Schema, collection: &Collection, g
         Ok(client.batch_execute("commit").await?)
     };
     dropped.await.map_err(|error| match error {
-        // A deadlock is with one who locks them in another order, as pg_dump does.
+        // A deadlock: another session locks the segments in another order, as pg_dump does.
         Error::Postgres(busy) if matches!(busy.sqlstate(), Some("55P03" | "40P01")) => {
             Error::InUse { collection: collection.name.clone(), seconds: DROP_LOCK_WAIT.as_secs() }
         }

@@ -1,4 +1,4 @@
-//! Ranges of keys that share the documents of a group about evenly, so that each worker has its part of the index.
+//! Ranges of keys that divide the documents of a group about evenly, so that each worker has its own part of the index.
 
 use crate::error::Error;
 use crate::limits::COMPACTION_SAMPLE;
@@ -9,8 +9,8 @@ use millstream_store::collections::Collection;
 use millstream_store::segments::{self, Segment};
 use tokio_postgres::Client;
 
-/// Keys between the ranges, in order: the values of the columns as text, key after key. A sample tells them; there
-/// are fewer ranges where it holds fewer keys.
+/// The keys that separate the ranges, in order: the values of the columns as text, key after key. They are taken from a
+/// sample. If the sample holds fewer keys, there are fewer ranges.
 pub(super) async fn bounds(
     client: &Client,
     schema: &Schema,
@@ -45,12 +45,12 @@ pub(super) async fn bounds(
     Ok(bounds.concat())
 }
 
-/// How many ranges these bounds make.
+/// The number of ranges that these bounds make.
 pub(super) fn count(key: &[KeyColumn], bounds: &[String]) -> usize {
     bounds.len() / key.len() + 1
 }
 
-/// The keys of a range, as a condition on columns of this prefix.
+/// The condition for the keys of a range, on columns with this prefix.
 pub(super) fn condition(prefix: &str, key: &[KeyColumn], bounds: &[String], range: usize) -> String {
     let names: Vec<String> = key.iter().map(|column| format!("{prefix}{}", quote_identifier(&column.name))).collect();
     let compared = |comparison: &str, bound: &[String]| {
@@ -60,7 +60,7 @@ pub(super) fn condition(prefix: &str, key: &[KeyColumn], bounds: &[String], rang
         format!("({}) {comparison} ({})", names.join(", "), values.join(", "))
     };
     let mut bounds = bounds.chunks(key.len());
-    // The bound before the first range is none, and so is the one after the last.
+    // The first range has no lower bound, and the last has no upper bound.
     let before = range.checked_sub(1).and_then(|n| bounds.clone().nth(n)).map(|bound| compared(">=", bound));
     let after = bounds.nth(range).map(|bound| compared("<", bound));
     let conditions: Vec<String> = before.into_iter().chain(after).collect();

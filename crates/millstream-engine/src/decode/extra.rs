@@ -1,4 +1,4 @@
-//! What a merge mode wants of a document besides its key: its version, and whether it deletes.
+//! What a merge mode needs from a document besides its key: its version, and whether it deletes.
 
 use super::value::{self, Unfit};
 use super::walk::Found;
@@ -7,7 +7,7 @@ use crate::merge::Mode;
 use millstream_model::key_bytes::put_text;
 use millstream_model::{Fault, KeyRequest, KeyType, LiteralError, Reason, VersionType, put_literal, put_version};
 
-/// The paths of a mode, which stand behind those of the key.
+/// The paths of a mode. They come after those of the key.
 #[derive(Debug, Clone)]
 pub(super) struct Extra {
     mode: Mode,
@@ -28,13 +28,13 @@ impl Extra {
         Self { mode: mode.clone(), version_type, deleting, text: Vec::new() }
     }
 
-    /// The paths, in the order in which [`Self::judge`] expects what they lead to.
+    /// The paths, in the order in which [`Self::judge`] expects their values.
     pub(super) fn paths(&self) -> impl Iterator<Item = &[String]> {
         let version = self.mode.version().map(|version| version.path.as_slice());
         version.into_iter().chain(self.mode.tombstone().map(|tombstone| tombstone.path()))
     }
 
-    /// Appends the version's canonical bytes; whether the document deletes.
+    /// Appends the version's canonical bytes. Returns whether the document deletes.
     #[inline]
     pub(super) fn judge(
         &mut self,

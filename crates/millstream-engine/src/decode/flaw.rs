@@ -1,4 +1,4 @@
-//! What the scanner can find wrong with a document, and how it is said.
+//! What the scanner can find wrong with a document, and the message for it.
 
 use millstream_model::limits::{
     DOCUMENT_EXPANDED_DIGITS_MAX, NESTING_MAX, NUMBER_EXPANDED_DIGITS_MAX, NUMERIC_FRACTION_DIGITS_MAX,
@@ -41,7 +41,7 @@ impl Flaw {
         }
     }
 
-    /// What should have stood there, for flaws that are about the grammar.
+    /// What was expected there, for flaws in the grammar.
     fn expected(self) -> Option<&'static str> {
         Some(match self {
             Self::Object => "an object",
@@ -82,7 +82,7 @@ impl Flaw {
         }
     }
 
-    /// The fault for people, with the byte it stands at.
+    /// The fault with its message, which names the byte.
     #[cold]
     pub(super) fn fault(self, document: &[u8], at: usize) -> Fault {
         let detail = match (self.expected(), document.get(at)) {

@@ -1,4 +1,4 @@
-//! The types of key columns, and of a version, chosen by looking at the first documents.
+//! Chooses the types of key columns, and of a version, from the first documents.
 
 use super::path::Columns;
 use super::tally::{Kind, Tally};
@@ -12,7 +12,7 @@ use millstream_model::{Fault, KeyRequest, KeySpec, VersionType};
 pub struct Inference {
     /// The key.
     pub spec: KeySpec,
-    /// Per column, why it has its type, such as `998 strings, missing in 2 of 1000 documents`.
+    /// Per column, why it has its type, such as `998 strings, 2 documents without it`.
     pub reasons: Vec<String>,
     /// What deserves a warning.
     pub warnings: Vec<String>,
@@ -21,10 +21,10 @@ pub struct Inference {
 /// Why a type could not be chosen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InferenceError {
-    /// There is nothing to look at.
+    /// There are no documents.
     #[error("there is no document to infer the type of key column \"{0}\" from: write {1}:TYPE")]
     NoDocuments(String, String),
-    /// Nothing looked at is a document.
+    /// None of the first documents can be stored.
     #[error(
         "none of the first {documents} document(s) can be stored, so the type of key column \
          \"{column}\" is not known; the first is refused because of {fault}"
@@ -63,7 +63,7 @@ pub enum InferenceError {
         /// What was found.
         found: &'static str,
     },
-    /// Versions of which it is not clear which is the greater one.
+    /// Versions of several kinds, so that their order is not clear.
     #[error(
         "{found} at {path} in the first {documents} document(s), of which it is not clear which are newer: write \
              {path}:TYPE, one of {names}",
@@ -82,13 +82,14 @@ pub enum InferenceError {
     Key(#[from] millstream_model::KeyError),
 }
 
-/// Chooses the type of every column that has none: all whole numbers within bigint make it bigint,
-/// all RFC 3339 times in whole microseconds timestamptz, all UUIDs uuid, all booleans boolean; anything
-/// else, also a mixture, is text. Looks at the first [`INFERENCE_DOCUMENTS`] documents; those that cannot be
-/// stored have no say.
+/// Chooses the type of every column that has none. A column is bigint if all its values are whole numbers in the range
+/// of bigint, timestamptz if all are RFC 3339 times in whole microseconds, uuid if all are UUIDs, and boolean if all
+/// are booleans. Anything else, also a mixture, is text. Nulls, arrays and objects do not count. Looks at the first
+/// [`INFERENCE_DOCUMENTS`] documents and ignores those that cannot be stored.
 ///
 /// # Errors
-/// A path that leads nowhere, with the nearest member names seen, or that never leads to a value.
+/// When no document can be used, when a path leads to nothing (the error names the nearest members) or only to nulls,
+/// arrays and objects, or when the columns make no key.
 pub fn infer<'d>(
     documents: impl Iterator<Item = &'d [u8]>,
     requests: &[KeyRequest],
@@ -113,8 +114,9 @@ pub fn infer<'d>(
     Ok(Inference { spec, reasons, warnings })
 }
 
-/// Chooses the type of a version as [`infer`] does that of a key, and tells why, but a number is one also where it
-/// stands in a string, fractions are `numeric`, and a mixture is refused: as texts, 9 comes after 10.
+/// Chooses the type of a version as [`infer`] does for a key, and returns the reason too. But a number in a string
+/// counts as a number, fractions are `numeric`, finer times are still times, and a mixture is refused: as texts, 9
+/// comes after 10.
 ///
 /// # Errors
 /// As [`infer`], and [`InferenceError::Mixture`].
@@ -169,7 +171,7 @@ impl<'d> Look<'d> {
         look
     }
 
-    /// There must be something to tell the type of a column from.
+    /// Fails if no document can be used to infer the type of a column.
     fn require_documents(&self, request: &KeyRequest) -> Result<(), InferenceError> {
         let column = request.column.clone();
         match (self.usable.is_empty(), &self.first_fault) {

@@ -15,7 +15,7 @@ use std::ops::Range;
 pub struct JsonbText {
     /// Members of the objects that are open, those of the innermost last.
     members: Vec<Member>,
-    /// Names with escapes, taken back; those of the innermost object last.
+    /// Names that had escapes, unescaped; those of the innermost object last.
     names: Vec<u8>,
 }
 
@@ -31,9 +31,9 @@ struct Member {
 
 #[derive(Debug, Clone)]
 enum Value {
-    /// Bytes of the document, which jsonb spells alike.
+    /// Bytes of the document, which jsonb spells in the same way.
     Document(Range<usize>),
-    /// Bytes of what is written.
+    /// Bytes of the output.
     Written(Range<usize>),
 }
 
@@ -47,7 +47,7 @@ impl Member {
         Self { rank: (name.len(), first), name, escaped, value }
     }
 
-    /// Whether a name of the same rank may be another.
+    /// Whether different names may have the same rank.
     fn is_longer_than_rank(&self) -> bool {
         self.rank.0 > RANK_BYTES
     }
@@ -57,7 +57,7 @@ impl JsonbText {
     /// Appends the text of a document.
     ///
     /// # Panics
-    /// It may, unless the [`Decoder`](super::Decoder) has taken the document.
+    /// It may, unless the [`Decoder`](super::Decoder) has accepted the document.
     pub fn put(&mut self, document: &[u8], out: &mut Vec<u8>) {
         let scan = &mut Scanner::new(document);
         self.put_value(scan, scan.space(0), out);
@@ -72,7 +72,7 @@ impl JsonbText {
         end
     }
 
-    /// The end of a value in the document, and whether jsonb spells it as that does: then it is not appended.
+    /// The end of a value in the document, and whether jsonb spells it in the same way. If so, it is not appended.
     fn value(&mut self, scan: &mut Scanner<'_>, at: usize, out: &mut Vec<u8>) -> (usize, bool) {
         match scan.byte(at) {
             Some(b'{') => (self.object(scan, at, out), false),
@@ -142,12 +142,12 @@ impl JsonbText {
         at + 1
     }
 
-    /// Replaces the values from `text` on, which stand in the order of the document, by the object.
+    /// Replaces the output from `text` on, which holds the values in the order of the document, by the object.
     fn put_in_order(&mut self, document: &[u8], first: usize, text: usize, out: &mut Vec<u8>) {
         let Self { members, names } = self;
         let members = &mut members[first..];
         let name = |m: &Member| if m.escaped { &names[m.name.clone()] } else { &document[m.name.clone()] };
-        // Stable, so that the last of a name stays the last.
+        // A stable sort, so that the last member of a name stays the last.
         members.sort_by(|a, b| match a.rank.cmp(&b.rank) {
             Equal if a.is_longer_than_rank() => name(a).cmp(name(b)),
             order => order,
@@ -204,7 +204,7 @@ fn run(document: &[u8], mut at: usize, inside: impl Fn(u8) -> bool) -> usize {
     at
 }
 
-/// The end of the string that begins at `at`, behind its quote, and whether it has escapes.
+/// The end of the string that begins at `at`, after its closing quote, and whether it has escapes.
 #[inline]
 fn string(scan: &mut Scanner<'_>, at: usize) -> (usize, bool) {
     let before = scan.escaped_strings;

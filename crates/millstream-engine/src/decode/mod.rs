@@ -1,7 +1,8 @@
-//! Bytes of a document to the canonical bytes of its key, or the reason why it cannot be stored.
+//! Turns the bytes of a document into the canonical bytes of its key, or the reason why it cannot be stored.
 //!
-//! What passes here, jsonb accepts; what does not is either refused by jsonb too or falls under a
-//! named limit (nesting, expanded numbers, size, index entry) or the strict literals of keys.
+//! jsonb accepts every document that passes here. A document that fails is refused by jsonb too, is no object, exceeds
+//! a named limit (nesting, expanded numbers, size, index entry), or lacks what the load needs, such as a key that is a
+//! strict literal of its type.
 
 mod extra;
 mod flaw;
@@ -27,7 +28,7 @@ use millstream_model::{Fault, KeyColumn, KeySpec, KeyType, Reason};
 use path::Columns;
 use walk::Walk;
 
-/// Where a decoder draws lines of its own.
+/// Limits of a decoder that are not those of jsonb.
 #[derive(Debug, Clone, Copy)]
 pub struct DecodeLimits {
     /// Longest document, in bytes of JSON text.
@@ -40,9 +41,9 @@ impl Default for DecodeLimits {
     }
 }
 
-// jsonb holds at most 2^28 - 1 bytes of elements in a container. No text becomes more than six
-// times as long: `0,` takes 4 bytes of entry and 8 of numeric. So up to the default limit, jsonb's
-// own limits on bytes, pairs, elements and names are out of reach; above it, the server judges.
+// jsonb holds at most 2^28 - 1 bytes of elements in a container. No text becomes more than six times as long: `0,`
+// takes 4 bytes of entry and 8 of numeric. So up to the default limit, no document reaches jsonb's own limits on bytes,
+// pairs, elements and names. Above it, the server checks them.
 const _: () = assert!(DOCUMENT_BYTES_MAX * 6 < 1 << 28);
 
 /// Shorter keys fit an index entry whatever their types.
@@ -51,8 +52,8 @@ const KEY_BYTES_SURE: usize = INDEX_TUPLE_BYTES_MAX / 2;
 // A column adds at most 7 bytes of alignment and 4 of header, the tuple 8 of header, 7 of alignment.
 const _: () = assert!(KEY_BYTES_SURE + 11 * KEY_COLUMNS_MAX + 15 <= INDEX_TUPLE_BYTES_MAX);
 
-/// Judges documents and finds their keys. One per thread; it allocates nothing for a good document
-/// unless a member name on the key's way has escapes.
+/// Validates documents and finds their keys. Use one per thread. It allocates nothing for a good document, unless a
+/// member name in an object on the path of the key has escapes.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     key: Vec<KeyColumn>,
@@ -60,7 +61,7 @@ pub struct Decoder {
     columns: Columns,
     extra: Extra,
     limits: DecodeLimits,
-    /// Text of a value that is not in the document as such.
+    /// Text of a value that is written differently in the document.
     scratch: Vec<u8>,
 }
 
@@ -70,7 +71,7 @@ impl Decoder {
         Self::for_mode(key, &Mode::default(), limits)
     }
 
-    /// A decoder that also finds what a merge mode wants to know.
+    /// A decoder that also finds what a merge mode needs.
     pub fn for_mode(key: &KeySpec, mode: &Mode, limits: DecodeLimits) -> Self {
         let extra = Extra::new(mode);
         Self {
@@ -86,17 +87,17 @@ impl Decoder {
     /// Appends the document's canonical key (see [`millstream_model::key_bytes`]) to `key`.
     ///
     /// # Errors
-    /// Why the document cannot be stored; `key` is as it was.
+    /// Why the document cannot be stored; `key` is then unchanged.
     #[inline]
     pub fn decode(&mut self, document: &[u8], key: &mut Vec<u8>) -> Result<(), Fault> {
         self.judge(document, key, &mut Vec::new()).map(drop)
     }
 
-    /// The same, and appends the canonical bytes of the document's version to `version`, where the
-    /// mode has one; the value tells whether the document deletes.
+    /// As `decode`, and appends the canonical bytes of the document's version to `version`, if the mode compares
+    /// versions. Returns whether the document deletes.
     ///
     /// # Errors
-    /// Why the document cannot be stored; `key` and `version` are as they were.
+    /// Why the document cannot be stored; `key` and `version` are then unchanged.
     #[inline]
     pub fn judge(&mut self, document: &[u8], key: &mut Vec<u8>, version: &mut Vec<u8>) -> Result<bool, Fault> {
         let mut walk = Walk::new(document, &self.columns);
@@ -120,7 +121,7 @@ impl Decoder {
     }
 }
 
-/// Everything that does not depend on the types of the key.
+/// Checks everything that does not depend on the types of the key.
 #[inline]
 fn check(document: &[u8], limits: DecodeLimits, walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     if document.len() > limits.document_bytes_max {

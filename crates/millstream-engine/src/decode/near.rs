@@ -1,11 +1,11 @@
-//! Member names near one that documents do not have.
+//! Finds the member names most like one that the documents do not have.
 
 use std::collections::BTreeSet;
 
-/// Names of members near a missing one that an error shows.
+/// How many names of members near a missing one an error shows at most.
 const NAMES_SHOWN_MAX: usize = 5;
 
-/// Distinct member names that are compared with a missing one.
+/// From this many distinct member names on, no more are collected.
 const NAMES_COMPARED_MAX: usize = 1_000;
 
 /// A clause that names the members most like the path's first missing segment.
@@ -42,7 +42,7 @@ pub(super) fn clause(path: &[String], usable: &[&[u8]]) -> String {
     }
 }
 
-/// Edit distance of the beginnings of two names, letter case aside.
+/// Edit distance of the beginnings of two names, regardless of letter case.
 fn distance(a: &str, b: &str) -> usize {
     const LETTERS_MAX: usize = 64;
     let letters = |text: &str| -> Vec<char> { text.to_lowercase().chars().take(LETTERS_MAX).collect() };
@@ -60,7 +60,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// Names as a list of at most a line.
+/// The names as a list, each cut to a length that fits a message.
 fn quoted(names: &[String]) -> String {
     const LETTERS_MAX: usize = 63;
     let quoted: Vec<_> =

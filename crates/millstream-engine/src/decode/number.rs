@@ -3,8 +3,8 @@
 use super::flaw::Flaw;
 use millstream_model::limits::{NUMBER_EXPANDED_DIGITS_MAX, NUMERIC_FRACTION_DIGITS_MAX, NUMERIC_INTEGER_DIGITS_MAX};
 
-/// Exponents from here on are refused whatever the digits (`set_var_from_str` in `numeric.c`; from 16
-/// on it takes this very one, for zeros).
+/// Exponents of this size or more are refused, whatever the digits (`set_var_from_str` in `numeric.c`). PostgreSQL 16
+/// and later accept exactly this exponent if all digits are zero.
 const EXPONENT_END: i64 = i32::MAX as i64 / 2;
 
 /// A number token taken apart.
@@ -12,12 +12,12 @@ struct Parts<'d> {
     negative: bool,
     integer: &'d [u8],
     fraction: &'d [u8],
-    /// `None` when the token has no exponent; at most [`EXPONENT_END`] either way.
+    /// `None` when the token has no exponent; at most [`EXPONENT_END`] in either direction.
     exponent: Option<i64>,
 }
 
 impl<'d> Parts<'d> {
-    /// Takes a token that follows the grammar apart.
+    /// Splits a token that follows the grammar.
     fn of(token: &'d [u8]) -> Self {
         let (negative, token) = match token {
             [b'-', rest @ ..] => (true, rest),
@@ -69,7 +69,7 @@ fn exponent(text: &[u8]) -> i64 {
     sign * size
 }
 
-/// Judges a number token: `Ok` has the digits it takes beyond the token when spelled out.
+/// Checks a number token. `Ok` holds its digits when spelled out if it has an exponent, else 0.
 pub(super) fn expansion(token: &[u8]) -> Result<usize, Flaw> {
     const INTEGER_MAX: i64 = NUMERIC_INTEGER_DIGITS_MAX as i64;
     const FRACTION_MAX: i64 = NUMERIC_FRACTION_DIGITS_MAX as i64;

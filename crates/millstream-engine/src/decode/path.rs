@@ -48,7 +48,7 @@ pub(super) struct Columns {
 #[derive(Debug, Clone)]
 struct Segment {
     name: Box<[u8]>,
-    /// The element this is in an array, if it is one.
+    /// The array element that the segment names, if it names one.
     index: Option<i32>,
 }
 
@@ -77,7 +77,7 @@ impl Columns {
         self.paths[column][depth].index
     }
 
-    /// Those of `open` whose path goes on with a member of this name, as written in the document.
+    /// The paths of `open` that continue with a member of this name, as written in the document.
     #[inline(always)]
     pub(super) fn with_member(&self, open: Mask, depth: usize, name: &[u8], escaped: bool) -> Mask {
         if escaped {
@@ -94,8 +94,8 @@ impl Columns {
     }
 }
 
-/// The array element a path segment means to `#>>`, which reads it with `strtol`: leading white
-/// space and a sign are taken, and negative numbers count from the array's end.
+/// The array element that a path segment names for `#>>`, which reads it with `strtol`: leading white space and a sign
+/// are allowed, and negative numbers count from the array's end.
 fn array_index(segment: &str) -> Option<i32> {
     let number = segment.trim_start_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r']);
     number.parse().ok()

@@ -1,14 +1,14 @@
-//! The lexical elements of JSON as PostgreSQL's lexer judges them, eight bytes at a time.
+//! Scans the lexical elements of JSON by the rules of PostgreSQL's lexer, eight bytes at a time.
 //!
-//! Every function takes the position where an element begins and returns the position after it.
-//! Positions travel in registers; what went wrong is left in the scanner, off the fast path.
+//! Every function takes the position where an element begins and returns the position after it. Positions stay in
+//! registers. What went wrong is stored in the scanner, off the fast path.
 
 use super::flaw::Flaw;
 use super::number;
 use millstream_model::Fault;
 use millstream_model::limits::{DOCUMENT_EXPANDED_DIGITS_MAX, NUMERIC_FRACTION_DIGITS_MAX};
 
-/// The scan stopped at a flaw, which [`Scanner::fault`] tells.
+/// The scan stopped at a flaw, which [`Scanner::fault`] describes.
 #[derive(Debug)]
 pub(super) struct Stop;
 
@@ -18,7 +18,8 @@ pub(super) type Next = Result<usize, Stop>;
 /// Reads the elements of one document, whose bytes must be UTF-8.
 pub(super) struct Scanner<'d> {
     pub(super) document: &'d [u8],
-    /// Strings with escapes so far: a change between two points means one in between.
+    /// How many strings with escapes were scanned. If the number changes while a string is scanned, the string has
+    /// escapes.
     pub(super) escaped_strings: u32,
     expanded_digits: usize,
     flaw: (Flaw, usize),
@@ -62,7 +63,7 @@ impl<'d> Scanner<'d> {
 
     #[inline(always)]
     fn more_space(&self, mut at: usize) -> usize {
-        // One space after ',' and ':' is what most writers put there.
+        // Most writers put one space after ',' and ':'.
         if self.byte(at) == Some(b' ') {
             at += 1;
         }
@@ -135,7 +136,7 @@ impl<'d> Scanner<'d> {
         at
     }
 
-    /// The rest of a string that is not plain, from the first byte that is not.
+    /// The rest of a string, from its first byte that is not plain.
     #[inline(never)]
     fn string_from(&mut self, mut at: usize) -> Next {
         self.escaped_strings += 1;
@@ -245,7 +246,7 @@ impl<'d> Scanner<'d> {
         at
     }
 
-    /// One of the three names.
+    /// `true`, `false` or `null`.
     #[inline(always)]
     pub(super) fn name(&mut self, at: usize, name: &'static [u8]) -> Next {
         match self.document.get(at..at + name.len()) {

@@ -1,4 +1,4 @@
-//! What kinds of values were seen at a path, and the types that they make.
+//! Counts the kinds of values that were seen at a path, and chooses a type from them.
 
 use super::walk::Found;
 use super::{text, value};
@@ -64,7 +64,7 @@ impl Kind {
         }
     }
 
-    /// The same of a version, of which a number may stand in a string, as in CSV.
+    /// The same for a version. Its number may be in a string, as in CSV.
     pub(super) fn of_version(document: &[u8], found: &Found) -> Self {
         let mut scratch = Vec::new();
         match (Self::of(document, found), value::spelled(document, found, &mut scratch)) {
@@ -73,7 +73,7 @@ impl Kind {
         }
     }
 
-    /// Of a number as jsonb spells it, or as a string holds it.
+    /// The kind of a number, as jsonb spells it or as a string holds it.
     fn of_number(spelling: &[u8]) -> Self {
         match put_literal(KeyType::Bigint, spelling, &mut Vec::new()) {
             Ok(()) => Self::Whole,
@@ -88,7 +88,7 @@ impl Kind {
             Self::Time => Some(KeyType::Timestamptz),
             Self::Uuid => Some(KeyType::Uuid),
             Self::Boolean => Some(KeyType::Boolean),
-            // PostgreSQL would take different ones of these for the same time.
+            // PostgreSQL would store different ones of these as the same time.
             Self::FinerTime | Self::LeapSecond => Some(KeyType::Text),
             Self::Number | Self::String => Some(KeyType::Text),
             Self::Null | Self::Container | Self::Missing => None,
@@ -113,7 +113,7 @@ impl Tally {
         KINDS.iter().zip(self.0).filter(|&(_, count)| count > 0)
     }
 
-    /// Whether every value is a time and some are none that PostgreSQL keeps.
+    /// Whether every value is a time, and PostgreSQL cannot store some of them exactly.
     pub(super) fn has_times_beyond_timestamptz(&self) -> bool {
         let beyond = |kind| matches!(kind, Kind::FinerTime | Kind::LeapSecond);
         let mut kinds = self.seen().map(|((kind, ..), _)| *kind).filter(|kind| kind.key_type().is_some());
@@ -129,7 +129,7 @@ impl Tally {
         })
     }
 
-    /// The type of a key: that of every value, else text; `None` when there is none.
+    /// The type of a key: the type that all values have, else text. `None` if there are no values.
     pub(super) fn key_type(&self) -> Option<KeyType> {
         let mut types = self.seen().filter_map(|((kind, ..), _)| kind.key_type());
         let first = types.next()?;

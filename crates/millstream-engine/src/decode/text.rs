@@ -1,4 +1,4 @@
-//! The escapes of a JSON string, taken back.
+//! Replaces the escapes of a JSON string by the characters that they stand for.
 
 use super::scan::code_unit;
 
@@ -14,7 +14,7 @@ pub(super) fn put_unescaped(string: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// The character of the escape at the front, and the bytes it is written with.
+/// The character of the escape at the front, and the length of the escape in bytes.
 fn unescape(escape: &[u8]) -> (char, usize) {
     let character = match escape[1] {
         b'b' => '\u{8}',

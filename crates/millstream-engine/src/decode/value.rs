@@ -1,4 +1,4 @@
-//! What a path leads to, as the bytes of its key column.
+//! Turns the value at a path into the bytes of its key column.
 
 use super::walk::Found;
 use super::{number, text};
@@ -22,8 +22,8 @@ pub(super) fn put(
     })
 }
 
-/// Appends a number such as 1.0, where the type is one of whole numbers. `scratch` holds its spelling. A version does
-/// without this: the server casts its text.
+/// Appends a number such as 1.0 if the type is one of whole numbers. `scratch` holds its spelling. Not used for
+/// versions, because the server casts their text.
 #[cold]
 fn put_exact_whole(key_type: KeyType, found: &Found, scratch: &[u8], key: &mut Vec<u8>) -> Option<()> {
     let number = matches!(found, Found::Number(_)) && is_whole(key_type);
@@ -36,15 +36,15 @@ pub(super) fn whole(spelling: &[u8]) -> Option<&[u8]> {
     spelling[point + 1..].iter().all(|&byte| byte == b'0').then(|| &spelling[..point])
 }
 
-/// Why a value is none of the type.
+/// Why a value does not fit the type.
 pub(super) enum Unfit {
-    /// Its kind could be: a string or a number.
+    /// Its kind fits, a string or a number, but its text does not.
     Literal(LiteralError),
-    /// Its kind never is.
+    /// Its kind never fits.
     Kind,
 }
 
-/// Appends the canonical bytes of a value of that type, those of a typed text by `put_literal` or another of its kind.
+/// Appends the canonical bytes of a value of that type. `put_literal` converts a typed text; versions have their own.
 #[inline]
 pub(super) fn put_typed(
     key_type: KeyType,

@@ -1,7 +1,7 @@
-//! One pass over a document: checks its grammar and finds the values of the key's paths.
+//! Scans a document once: checks its grammar and finds the values at the paths of the key.
 //!
-//! jsonb keeps the last of several members with one name, at every level. So whenever a member
-//! name continues a path, whatever was found on that path before is forgotten.
+//! jsonb keeps the last of several members with one name, at every level. So whenever a member name continues a path,
+//! everything that was found on that path before is dropped.
 
 use super::flaw::Flaw;
 use super::path::{Columns, Mask, PATHS_MAX};
@@ -9,7 +9,7 @@ use super::scan::{Next, Scanner, Stop};
 use millstream_model::limits::NESTING_MAX;
 use std::ops::Range;
 
-/// What the end of a path leads to. Ranges are bytes of the document.
+/// What is at the end of a path. Ranges are bytes of the document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
     Missing,
@@ -24,13 +24,13 @@ pub(super) enum Found {
     Container,
 }
 
-/// The pass. Its depth is the number of containers around a value, which is also the number of
-/// segments of a path that led there.
+/// The scan of a document. Its depth is the number of containers around a value, which is also the number of path
+/// segments that lead there.
 pub(super) struct Walk<'d, 'c> {
     pub(super) scanner: Scanner<'d>,
     columns: &'c Columns,
     pub(super) found: [Found; PATHS_MAX],
-    /// Elements of the array that ended last.
+    /// How many elements the array had that ended last.
     elements: usize,
 }
 
@@ -39,7 +39,7 @@ impl<'d, 'c> Walk<'d, 'c> {
         Self { scanner: Scanner::new(document), columns, found: [const { Found::Missing }; PATHS_MAX], elements: 0 }
     }
 
-    /// Walks a whole document; what it returns is whether it is an object.
+    /// Scans a whole document. Returns whether it is an object.
     #[inline]
     pub(super) fn document(&mut self) -> Result<bool, Stop> {
         let start = self.scanner.space(0);
@@ -127,7 +127,8 @@ impl<'d, 'c> Walk<'d, 'c> {
         }
     }
 
-    /// The element each open path goes on with. Those that count from the end cost a pass more.
+    /// The element with which each open path continues. Indexes that count from the end need one more scan of the
+    /// array.
     #[cold]
     fn indexes(&mut self, start: usize, depth: usize, open: Mask) -> Result<[Option<usize>; PATHS_MAX], Stop> {
         let segments = open.columns().map(|column| (column, self.columns.index(column, depth)));
@@ -173,7 +174,7 @@ impl<'d, 'c> Walk<'d, 'c> {
         Ok(end)
     }
 
-    /// Forgets earlier members of the same name; returns the paths that go on.
+    /// Drops what earlier members of the same name led to. Returns the paths that continue.
     #[inline(never)]
     fn forget(&mut self, hit: Mask, depth: usize) -> Mask {
         for column in hit.columns() {
@@ -182,7 +183,7 @@ impl<'d, 'c> Walk<'d, 'c> {
         hit.filter(|column| !self.columns.ends_at(column, depth))
     }
 
-    /// Keeps what the paths that end here lead to.
+    /// Stores the value for the paths that end here.
     #[inline(never)]
     fn keep(&mut self, hit: Mask, depth: usize, range: Range<usize>, escaped: bool) {
         let found = match self.scanner.document[range.start] {

@@ -1,7 +1,7 @@
 //! `merge:deep`: objects are merged member by member at every level, any other value is replaced.
 //!
-//! Folding is not associative: `5` and then `{"x":1}` leave no member of an object that was stored before
-//! the two, and `{"x":1}` alone would keep them. A fold ends before such an object.
+//! Folding is not associative. If an object is stored, `5` and then `{"x":1}` remove its members, but `{"x":1}` alone
+//! keeps them. So a fold ends before such an object.
 
 use super::members::{is_object, put_name};
 use super::{Kind, Member, Mode};
@@ -19,7 +19,7 @@ pub(super) static KIND: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// A value whose objects are taken apart only where something is merged into them.
+/// A value. Its objects are parsed only where something is merged into them.
 enum Node<'d> {
     Text(&'d str),
     Object(BTreeMap<String, Node<'d>>),
@@ -58,7 +58,7 @@ impl<'d> Node<'d> {
         }
     }
 
-    /// Whether an object of `new` would take the place of another value.
+    /// Whether an object in `new` would replace a value that is no object.
     fn meets_object(&mut self, new: &str) -> bool {
         if !is_object(new) {
             return false;
@@ -108,7 +108,7 @@ fn fold<'d>(_: &Mode, members: &[Member<'d>]) -> (Cow<'d, [u8]>, usize) {
     (document.into(), last)
 }
 
-/// Behind a tombstone nothing is stored that could be kept.
+/// With a tombstone there are no cuts, because after it no member is stored that could be kept.
 fn cuts(members: &[Member<'_>]) -> Vec<usize> {
     let mut cuts = Vec::new();
     if members.len() == 1 || members.iter().any(|member| member.tombstone) {

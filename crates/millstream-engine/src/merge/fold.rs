@@ -1,4 +1,4 @@
-//! The documents of a key made one, whatever the mode.
+//! Folds the documents of a key into one, for every mode.
 
 use super::{Kind, Mode};
 use std::borrow::Cow;
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 pub struct Member<'d> {
     /// The JSON text of an object.
     pub document: &'d [u8],
-    /// Canonical bytes of its version, whose order is that of the versions; empty where the mode has none.
+    /// Canonical bytes of its version, which have the order of the versions. Empty if the mode compares no versions.
     pub version: &'d [u8],
     /// Whether it deletes.
     pub tombstone: bool,
@@ -21,16 +21,16 @@ pub struct Folded<'d> {
     pub effect: Effect,
     /// What is sent: for [`Effect::Delete`] the tombstone.
     pub document: Cow<'d, [u8]>,
-    /// The version of it.
+    /// The document's version.
     pub version: &'d [u8],
 }
 
 /// What becomes of the stored document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// The mode merges into it.
+    /// The mode merges the new document into it.
     Merge,
-    /// It is deleted first, so that the new one takes its place.
+    /// It is deleted first, so that the new document takes its place.
     Reset,
     /// It is deleted.
     Delete,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// An object's members by name; of several with one name the last, as in jsonb.
 pub(super) type Members<'d> = BTreeMap<String, &'d str>;
 
-/// The members of an object, which a decoder has judged.
+/// The members of an object that a decoder has accepted.
 pub(super) fn read(object: &[u8]) -> Members<'_> {
     let members: BTreeMap<String, &RawValue> =
         serde_json::from_slice(object).expect("what jsonb takes for an object is one");
@@ -24,7 +24,7 @@ pub(super) fn write(members: &Members<'_>) -> Vec<u8> {
     text
 }
 
-/// Appends what stands before the value of a member.
+/// Appends what is written before the value of a member.
 pub(super) fn put_name(name: &str, object: &mut Vec<u8>) {
     if object.last() != Some(&b'{') {
         object.push(b',');
@@ -33,7 +33,7 @@ pub(super) fn put_name(name: &str, object: &mut Vec<u8>) {
     object.push(b':');
 }
 
-/// The value of a member, `None` where the text is no object or has no such member.
+/// The value of a member; `None` if the text is no object or has no such member.
 pub(super) fn member<'d>(text: &'d str, name: &str) -> Option<&'d str> {
     if !is_object(text) {
         return None;

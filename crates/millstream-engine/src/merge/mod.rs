@@ -19,10 +19,10 @@ pub use tombstone::Tombstone;
 use millstream_model::{Counters, Fault, KeyRequest};
 use std::borrow::Cow;
 
-/// How documents of a key become one, and the place of the one whose version that has.
+/// Folds documents of a key into one. Also returns the index of the document whose version it has.
 type Fold = for<'d> fn(&Mode, &[Member<'d>]) -> (Cow<'d, [u8]>, usize);
 
-/// What is common to all uses of a merge mode: its name, and how documents fold, are written and counted.
+/// A merge mode without its arguments: its name, and how documents are folded, written and counted.
 #[derive(Debug)]
 pub struct Kind {
     /// The name on the command line and in the receipt.
@@ -35,24 +35,23 @@ pub struct Kind {
     accept: fn(&[KeyRequest]) -> Result<(), String>,
     /// What is wrong with a document besides its key and version.
     check: fn(&Mode, &[u8]) -> Result<(), Fault>,
-    /// The document that several of a key make, oldest first and none of them a tombstone unless the
-    /// mode is versioned; and the place of the one whose version it has.
+    /// Folds documents of a key, oldest first. None of them is a tombstone, unless the mode is versioned.
     fold: Fold,
     /// Places before which a fold must end.
     cuts: fn(&[Member<'_>]) -> Vec<usize>,
     /// Whether there can be such places.
     may_cut: bool,
-    /// What becomes of a stored document, as SQL over a new and an old one; `None` when it stays.
+    /// What replaces a stored document, as SQL over a new and an old one; `None` if the stored document stays.
     set: Option<fn(&Mode, &str, &str) -> String>,
-    /// When it does, as SQL; `None` when always.
+    /// The condition under which it is replaced, as SQL; `None` if there is none.
     condition: Option<fn(&Mode, &str, &str) -> String>,
-    /// What a document counts as that found a stored one and left it as it was.
+    /// The counter of documents that are dropped because the stored one stays.
     left: Option<fn(&mut Counters) -> &mut u64>,
-    /// Whether of several documents of a new key the first stays.
+    /// Whether the first of several documents of a new key stays.
     first_stays: bool,
     /// Whether versions are compared.
     versioned: bool,
-    /// Whether every row that is stored is a document as it came.
+    /// Whether every stored row is an unchanged document.
     stores_documents: bool,
     /// Whether loading the same documents again would count them twice.
     adds_up: bool,
@@ -90,7 +89,7 @@ pub(crate) struct Written {
     pub(crate) inserted: u64,
     /// Keys whose stored document was written.
     pub(crate) updated: u64,
-    /// Keys whose stored document equals the new one and was left alone, and absent keys to be deleted.
+    /// Keys whose stored document equals the new one and was not written, and keys to be deleted that were absent.
     pub(crate) unchanged: u64,
     /// Keys whose stored document was deleted.
     pub(crate) deleted: u64,
@@ -101,7 +100,7 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// Keys with which something was done. The server left the others as they were.
+    /// Keys whose result is known. Of the others, the mode kept the stored document.
     pub(crate) fn done(&self) -> u64 {
         self.inserted + self.updated + self.unchanged + self.deleted
     }

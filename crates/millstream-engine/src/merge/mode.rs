@@ -7,9 +7,9 @@ use millstream_model::{Counters, Fault, KeyRequest, VersionType, VersionTypeErro
 #[derive(Debug, Clone)]
 pub struct Mode {
     kind: &'static Kind,
-    /// Where the version or the amounts are found.
+    /// Paths of the version or of the numbers to add.
     paths: Vec<KeyRequest>,
-    /// By which type versions are compared, where the mode does that and it is settled.
+    /// The type by which versions are compared, if the mode compares them and the type is settled.
     version_type: Option<VersionType>,
     tombstone: Option<Tombstone>,
 }
@@ -29,7 +29,7 @@ pub enum ModeError {
 }
 
 impl Mode {
-    /// A mode of that kind; `text` is how it was written.
+    /// A mode of that kind with these paths.
     pub(super) fn new(kind: &'static Kind, paths: Vec<KeyRequest>) -> Self {
         Self { kind, paths, version_type: None, tombstone: None }
     }
@@ -46,17 +46,17 @@ impl Mode {
         self.kind.name
     }
 
-    /// What deletes.
+    /// Which documents delete, if any.
     pub fn tombstone(&self) -> Option<&Tombstone> {
         self.tombstone.as_ref()
     }
 
-    /// Where a document's version is found, where the mode compares versions.
+    /// Path of a document's version, if the mode compares versions.
     pub fn version(&self) -> Option<&KeyRequest> {
         if self.kind.versioned { self.paths.first() } else { None }
     }
 
-    /// By which type versions are compared, `None` while that is open.
+    /// The type by which versions are compared; `None` while it is not settled.
     pub(crate) fn version_type(&self) -> Option<VersionType> {
         self.version_type
     }
@@ -70,7 +70,7 @@ impl Mode {
         self
     }
 
-    /// The paths, and the type of a version: what tells those apart that cannot be compared.
+    /// The paths, and the type of a version. Versions can be compared if this text is the same.
     pub(crate) fn paths_text(&self) -> String {
         let mut text = self.paths.iter().map(KeyRequest::path_text).collect::<Vec<_>>().join(",");
         if let Some(version_type) = self.version_type {
@@ -85,8 +85,8 @@ impl Mode {
 
     /// What the documents of a key, oldest first, do together to the stored one.
     ///
-    /// Folding all documents of a key and applying the result equals applying one after the other,
-    /// for members that [`Mode::cuts`] does not part, and for all of them where nothing is stored.
+    /// Folding all documents of a key and applying the result equals applying them one after another. This holds for
+    /// members that [`Mode::cuts`] does not separate, and for all members if nothing is stored.
     ///
     /// # Panics
     /// Without members.
@@ -94,45 +94,45 @@ impl Mode {
         fold::fold(self, self.kind, members)
     }
 
-    /// Documents among the members of a key that came too late: older than one before them
-    /// (stale), or after one that stays (kept).
+    /// Counts the members of a key that came too late: those older than one before them (stale), and those after one
+    /// that stays (kept).
     pub(crate) fn aside(&self, members: &[Member<'_>]) -> (u64, u64) {
         fold::aside(self.kind, members)
     }
 
-    /// Whether there can be such documents.
+    /// Whether `aside` can count any.
     pub(crate) fn sets_aside(&self) -> bool {
         self.kind.versioned || self.kind.first_stays
     }
 
-    /// Whether a document is stored as it came, whatever it finds.
+    /// Whether a document is always stored unchanged, whatever is stored already.
     pub(crate) fn replaces(&self) -> bool {
         self.kind.set.is_some() && self.kind.condition.is_none() && self.kind.stores_documents
     }
 
-    /// Places before which the members of a key cannot be folded into what came before.
+    /// Indexes of the members of a key that cannot be folded into those before them.
     pub(crate) fn cuts(&self, members: &[Member<'_>]) -> Vec<usize> {
         (self.kind.cuts)(members)
     }
 
-    /// Whether some documents of a key cannot be folded, whatever the table.
+    /// Whether `cuts` can return any.
     pub(crate) fn may_cut(&self) -> bool {
         self.kind.may_cut
     }
 
-    /// Whether the row that a batch stores is one that a document alone would have stored, so that
-    /// constraints judge the same.
+    /// Whether every row that a batch stores is one that a document alone would have stored, so that constraints decide
+    /// the same.
     pub(crate) fn stores_documents(&self) -> bool {
         self.kind.stores_documents
     }
 
-    /// Whether a finished load must not run again by mistake.
+    /// Whether loading the same documents again would count them twice.
     pub fn adds_up(&self) -> bool {
         self.kind.adds_up
     }
 
-    /// A path at which the mode would change a key: the mode's and the key's. Every other mode stores members of the
-    /// new document, whose key is that of the row.
+    /// A path at which the mode would change a key: the mode's path and the key's. Only a mode that adds up can do so:
+    /// the others store members of the new document, whose key is that of the row.
     pub(crate) fn changed_key(&self, key: &[KeyRequest]) -> Option<(String, String)> {
         let changing = self.paths.iter().filter(|_| self.kind.adds_up);
         let overlap = |a: &KeyRequest, b: &KeyRequest| a.path.starts_with(&b.path) || b.path.starts_with(&a.path);
@@ -147,22 +147,22 @@ impl Mode {
         (self.kind.check)(self, document)
     }
 
-    /// What becomes of a stored document, as SQL over `new` and `old`; `None` when it stays.
+    /// What replaces a stored document, as SQL over `new` and `old`; `None` if the stored document stays.
     pub(crate) fn set(&self, new: &str, old: &str) -> Option<String> {
         self.kind.set.map(|set| set(self, new, old))
     }
 
-    /// Under which condition a stored document makes room, as SQL over `new` and `old`.
+    /// The condition under which a stored document is replaced, as SQL over `new` and `old`; `None` if there is none.
     pub(crate) fn condition(&self, new: &str, old: &str) -> Option<String> {
         self.kind.condition.map(|condition| condition(self, new, old))
     }
 
-    /// Whether the server may leave a key's stored document as it is.
+    /// Whether the mode may keep a key's stored document.
     pub(crate) fn leaves(&self) -> bool {
         self.kind.left.is_some()
     }
 
-    /// The account of a write.
+    /// The counters of a write.
     pub(crate) fn count(&self, written: Written) -> Counters {
         let Written { documents, keys, inserted, updated, unchanged, deleted, stale, kept } = written;
         let mut counters = Counters { inserted, updated, unchanged, deleted, stale, kept, ..Counters::default() };
@@ -212,13 +212,13 @@ impl std::str::FromStr for Mode {
     }
 }
 
-/// A path and the type behind it. A colon that is followed by a quote is within a name in quotes.
+/// A path and the type after it. A colon with a quote after it is within a name in quotes.
 fn split_type(text: &str) -> Option<(&str, &str)> {
     text.rsplit_once(':').filter(|(_, name)| !name.contains('"'))
 }
 
 impl std::fmt::Display for Mode {
-    /// As it would be typed, the type of a version included: what tells one load from another.
+    /// As the user would type it, with the type of the version. Loads are compared by this text.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.kind.name)?;
         if !self.paths.is_empty() {

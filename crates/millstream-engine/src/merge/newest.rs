@@ -1,4 +1,4 @@
-//! `newest`: of two documents the one with the greater version is stored, of equal versions the later.
+//! `newest`: the document with the greater version is stored; of equal versions, the later document.
 
 use super::version::sql_type;
 use super::{Kind, Mode};
@@ -48,8 +48,8 @@ fn condition(mode: &Mode, new: &str, old: &str) -> String {
     format!("coalesce({newer}, true)")
 }
 
-/// The server rounds times to microseconds. That never turns their order round, so only where two have become equal
-/// the digits behind the microseconds have to be compared.
+/// The server rounds times to microseconds. Rounding never reverses their order. So the digits after the microseconds
+/// are compared only if two rounded times are equal.
 fn times(new: &str, old: &str, cast: &str) -> String {
     let exact = |text: &str| {
         format!(

@@ -53,8 +53,8 @@ fn nothing(value: Option<&str>) -> bool {
     value.is_none_or(|value| value.trim_ascii() == "null")
 }
 
-/// Whether the document can hold a sum at the path: there is a number or nothing, within objects or
-/// within nothing.
+/// Checks that the document can hold a sum at the path. There must be a number or nothing (missing or null), and
+/// objects or nothing around it.
 fn check(wanted: &KeyRequest, document: &str) -> Result<(), Fault> {
     let mut value = Some(document);
     for name in &wanted.path {
@@ -95,7 +95,7 @@ fn amount(document: &str, path: &[String]) -> BigDecimal {
     })
 }
 
-/// The document with another value at the path: of members of one name the last counts.
+/// The document with another value at the path, as a member at its end: of members of one name the last counts.
 fn with(document: &str, path: &[String], value: &str) -> Vec<u8> {
     let object = if nothing(Some(document)) { "{}" } else { document };
     let mut text = object.trim_ascii_end().strip_suffix('}').unwrap_or("{").trim_ascii_end().as_bytes().to_vec();
@@ -106,8 +106,8 @@ fn with(document: &str, path: &[String], value: &str) -> Vec<u8> {
     text
 }
 
-/// Adds on the server, in `numeric`. A stored value that is no number is refused by the cast. The
-/// order of the paths does not matter, because none lies within another.
+/// Adds on the server, in `numeric`. The cast refuses a stored value that is no number. The order of the paths does not
+/// matter, because none lies within another.
 fn set(mode: &Mode, new: &str, old: &str) -> String {
     mode.paths().iter().fold(new.to_owned(), |document, path| {
         let sum = format!("{} operator(pg_catalog.+) {}", number(old, &path.path), number(new, &path.path));
@@ -117,7 +117,8 @@ fn set(mode: &Mode, new: &str, old: &str) -> String {
     })
 }
 
-/// The number at a path, as SQL; the casts of jsonb null to numeric differ between versions.
+/// The number at a path, as SQL. Null is replaced before the cast, because server versions cast a jsonb null
+/// differently.
 fn number(document: &str, path: &[String]) -> String {
     let value = path.iter().fold(document.to_owned(), |value, name| {
         format!("({value} operator(pg_catalog.->) {}::pg_catalog.text)", quote_literal(name))

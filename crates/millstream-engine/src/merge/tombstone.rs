@@ -16,7 +16,7 @@ impl Tombstone {
         &self.path.path
     }
 
-    /// The value there.
+    /// The value that deletes.
     pub fn value(&self) -> &str {
         &self.value
     }

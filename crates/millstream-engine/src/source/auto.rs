@@ -1,4 +1,4 @@
-//! Recognising a format by the beginning of the content.
+//! Recognises a format from the beginning of the content.
 
 use super::csv::{Header, HeaderProblem};
 use super::extent::{Extent, Piece, is_space};
@@ -8,14 +8,14 @@ use crate::limits::RECOGNISE_BYTES_MAX;
 use memchr::memchr;
 use serde::de::IgnoredAny;
 
-/// The format of the bytes to come. Nothing is taken from the window.
+/// The format of the source. Takes nothing from the window.
 ///
-/// An array is `json`, and so are objects that go over several lines or share a line; lines that
-/// begin with an object are `ndjson`, also when the first of them is broken; a header of several
-/// names is `csv`, or `tsv` where tabs part them or the file's name says so. A rejects file is never taken for granted.
+/// An array is `json`, and so are objects that span several lines or share a line. Lines that begin with an object are
+/// `ndjson`, even if the first of them is broken. A header of several names is `csv`; it is `tsv` if tabs separate the
+/// names or the file's name says so. A rejects file is never recognised: the user must ask for its format.
 ///
 /// # Errors
-/// [`SourceError`] when the content does not tell, or tells of a format that must be asked for.
+/// [`SourceError`] when the content fits no format, or one that the user must ask for.
 pub(super) fn recognise(window: &mut Window) -> Result<&'static Format, SourceError> {
     let dialect = &window.options().dialect;
     if !dialect.root.is_empty() {
@@ -34,8 +34,8 @@ pub(super) fn recognise(window: &mut Window) -> Result<&'static Format, SourceEr
     }
 }
 
-/// Where the first byte stands that is not white space, from `at` on. `None` at the end of the
-/// source or of what may be looked at.
+/// Index of the first byte from `at` on that is not white space. `None` at the end of the source, or of what
+/// recognition may read.
 fn first_byte(window: &mut Window, mut at: usize) -> Result<Option<usize>, SourceError> {
     loop {
         if let Some(n) = window.bytes()[at..].iter().position(|&b| !is_space(b)) {
@@ -52,7 +52,7 @@ fn more(window: &mut Window) -> Result<bool, SourceError> {
     Ok(window.bytes().len() < RECOGNISE_BYTES_MAX && window.fill()?)
 }
 
-/// One object a line, or something that `json` reads.
+/// Chooses between `ndjson`, one object per line, and `json`.
 fn objects(window: &mut Window, start: usize) -> Result<&'static Format, SourceError> {
     let line_end = line_end(window, start)?;
     let first_line = &window.bytes()[start..line_end];
@@ -67,7 +67,7 @@ fn objects(window: &mut Window, start: usize) -> Result<&'static Format, SourceE
             Piece::Mismatch(_) => break None,
             Piece::More => at = window.bytes().len(),
         }
-        // A second line that is an object settles it, where the first one is not.
+        // The first line is no object. If the second is one, the format is `ndjson`.
         let second = next_line(window, line_end).filter(|_| !judged);
         judged |= second.is_some();
         if second.is_some_and(is_object) || !more(window)? {
@@ -89,7 +89,7 @@ fn first_line_opens(window: &Window, start: usize, line_end: usize) -> bool {
     Extent::new(b'{').feed(&window.bytes()[start..line_end]) == Piece::More
 }
 
-/// A header of several names, or nothing we know.
+/// `csv` or `tsv` for a header of several names, `tsv` by the file's name, else an error.
 fn table(window: &mut Window, start: usize) -> Result<&'static Format, SourceError> {
     let line_end = line_end(window, start)?;
     let second = first_byte(window, line_end)?.map(|at| window.bytes()[at]);
@@ -123,7 +123,7 @@ fn is_named_tsv(name: &str) -> bool {
     name.ends_with(".tsv")
 }
 
-/// End of the line at `start`, or of what may be looked at.
+/// End of the line at `start`, or of what recognition may read.
 fn line_end(window: &mut Window, start: usize) -> Result<usize, SourceError> {
     let mut at = start;
     loop {
@@ -137,7 +137,7 @@ fn line_end(window: &mut Window, start: usize) -> Result<usize, SourceError> {
     }
 }
 
-/// The first whole line behind `at` that is not blank.
+/// The first whole line after `at` that is not blank.
 fn next_line(window: &Window, at: usize) -> Option<&[u8]> {
     let rest = &window.bytes()[at..];
     let rest = &rest[rest.iter().position(|&b| !is_space(b))?..];

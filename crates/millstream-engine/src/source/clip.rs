@@ -1,4 +1,4 @@
-//! What is kept of a document that is not stored: all of it, or its head and tail.
+//! Keeps a document that is not stored: all of it, or its head and tail.
 
 use bytes::Bytes;
 use millstream_model::limits::REJECT_END_BYTES;
@@ -18,7 +18,7 @@ pub(super) struct Clipped {
     pub(super) whole_len: u64,
 }
 
-/// Kept of the tail beyond what is asked for, so that a line end can still be dropped.
+/// How much of the tail is kept: one byte more than asked for, so that a line end can still be dropped.
 const TAIL_BYTES: usize = REJECT_END_BYTES + 1;
 
 impl Clip {
@@ -61,7 +61,7 @@ impl Clip {
 }
 
 impl Clipped {
-    /// The whole length, when not all of it was kept.
+    /// The whole length, if not all of it was kept.
     pub(super) fn truncated_from(&self) -> Option<u64> {
         (self.whole_len > self.bytes.len() as u64).then_some(self.whole_len)
     }

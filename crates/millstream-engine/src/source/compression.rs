@@ -1,4 +1,4 @@
-//! Undoing gzip and zstd step by step, so that not a byte before damage is lost.
+//! Decompresses gzip and zstd step by step, so that no byte before damage is lost.
 //!
 //! The reader adapters of both libraries drop what they decoded in the call that meets the damage.
 
@@ -7,7 +7,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use std::io;
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
-/// What one step read, wrote and met.
+/// How many bytes one step read and wrote, and what stopped it.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) read: usize,
@@ -15,20 +15,20 @@ pub(super) struct Step {
     pub(super) trouble: Option<Trouble>,
 }
 
-/// Why decompression cannot go on.
+/// Why decompression cannot continue.
 #[derive(Debug)]
 pub(super) enum Trouble {
     Damaged(String),
     WindowTooLarge,
 }
 
-/// A decompressor that is fed by hand.
+/// A decompressor that gets its input in steps.
 pub(super) trait Decompressor: Send {
     /// Decodes from `input` into `output`. Never loses output when it meets trouble.
     fn step(&mut self, input: &[u8], output: &mut [u8]) -> Step;
 
-    /// Input that the next step should get, if there is so much. What comes out before damage then
-    /// does not depend on how the bytes came in.
+    /// How many bytes of input the next step should get, if there are so many. Then the output before damage does not
+    /// depend on the sizes in which the input arrives.
     fn wanted(&self) -> usize;
 
     /// Whether the data may end here.
@@ -38,13 +38,14 @@ pub(super) trait Decompressor: Send {
 /// Makes a decompressor.
 pub(super) type Make = fn() -> io::Result<Box<dyn Decompressor>>;
 
-/// A compression known by the first bytes of the content.
+/// A compression, recognised by the first bytes of the content.
 pub(super) struct Compression {
     pub(super) magic: &'static [u8],
     pub(super) make: Make,
 }
 
-/// What we open. A zstd file may begin with a skippable frame (RFC 8878, 3.1.2), as pzstd writes.
+/// The compressions that Millstream opens. A zstd file may begin with a skippable frame (RFC 8878, 3.1.2); pzstd writes
+/// such files.
 pub(super) const COMPRESSIONS: &[Compression] = &[
     Compression { magic: &[0x1f, 0x8b], make: Gzip::make },
     Compression { magic: &[0x28, 0xb5, 0x2f, 0xfd], make: Zstd::make },
@@ -53,7 +54,7 @@ pub(super) const COMPRESSIONS: &[Compression] = &[
 
 /// Gzip of any number of members (RFC 1952, 2.2).
 ///
-/// Zeros behind the last member are padding, as of a tape's blocks; gzip(1) skips them, too.
+/// Zeros after the last member are padding, such as that of tape blocks. gzip(1) skips them too.
 struct Gzip {
     member: Decompress,
     fresh: bool,
@@ -95,7 +96,7 @@ impl Decompressor for Gzip {
             }
             Ok(Status::Ok | Status::BufError) => None,
             Err(_) if self.members > 0 && self.member.total_out() == 0 => Some(Trouble::Damaged(FOLLOWED.into())),
-            // Which of its checks failed depends on how the bytes came in, and tells nobody anything.
+            // Which check failed depends on the sizes in which the input arrived, and helps nobody.
             Err(_) => Some(Trouble::Damaged("the gzip data is damaged".into())),
         };
         Step { read, written, trouble }
@@ -113,16 +114,16 @@ impl Decompressor for Gzip {
 /// Zstd of any number of frames (RFC 8878).
 struct Zstd {
     decoder: Decoder<'static>,
-    /// Input up to the end of the block or header that comes next. The decoder gets no more, so
-    /// that a call decodes at most one: a call that fails reports nothing of what it wrote.
+    /// Bytes of input up to the end of the next block or header. The decoder gets no more, so that a call decodes at
+    /// most one: a call that fails does not report what it wrote.
     wanted: usize,
     fresh: bool,
 }
 
-/// Shortest frame header, which is what a decoder wants first (RFC 8878, 3.1.1).
+/// Length of the shortest frame header, which a decoder asks for first (RFC 8878, 3.1.1).
 const ZSTD_FRAME_HEADER_BYTES: usize = 5;
 
-/// Header of a block (RFC 8878, 3.1.1.2).
+/// Length of a block's header (RFC 8878, 3.1.1.2).
 const ZSTD_BLOCK_HEADER_BYTES: usize = 3;
 
 impl Zstd {
@@ -144,14 +145,14 @@ impl Decompressor for Zstd {
                 self.fresh = wanted == 0 || (self.fresh && read == 0);
                 self.wanted = match wanted {
                     0 => ZSTD_FRAME_HEADER_BYTES,
-                    // The decoder asks for a block and the header behind it.
+                    // The decoder asks for a block and the header after it.
                     n if n > ZSTD_BLOCK_HEADER_BYTES => n - ZSTD_BLOCK_HEADER_BYTES,
                     n => n,
                 };
                 None
             }
             Err(error) if error.to_string().contains("too much memory") => Some(Trouble::WindowTooLarge),
-            // The first frame is known by its magic number, so it is a later one that has none.
+            // The first frame was recognised by its magic number, so a later one has none.
             Err(error) if error.to_string().contains("Unknown frame") => {
                 Some(Trouble::Damaged("the zstd data is followed by something else".into()))
             }

@@ -1,42 +1,42 @@
-//! What changes how bytes become documents, beside the format.
+//! The options besides the format that decide how bytes become documents.
 
 use super::encoding::Encoding;
 use millstream_model::KeyRequest;
 
-/// How a source of a format is written. The default is what the format says.
+/// How a source is written within its format. The defaults are those of the format.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Dialect {
-    /// What separates the fields of a delimited file; one ASCII character.
+    /// The ASCII character that separates the fields of a delimited file.
     pub delimiter: Option<u8>,
-    /// What a field of a delimited file may be enclosed in.
+    /// The quote that may enclose a field of a delimited file.
     pub quote: Option<Quote>,
-    /// The unquoted text of a field that is JSON's null.
+    /// The unquoted text of a field that becomes null.
     pub null: Option<String>,
-    /// The names of the columns; the source has no line with them.
+    /// The names of the columns, for a source without a header line.
     pub header: Option<Vec<String>>,
-    /// Lines at the beginning of every source that are not read.
+    /// How many lines to skip at the beginning of every source.
     pub skip_lines: u64,
-    /// The encoding, UTF-8 where there is none.
+    /// The encoding; `None` means UTF-8.
     pub encoding: Option<&'static Encoding>,
     /// Whether spaces and tabs at both ends of an unquoted field are dropped.
     pub trim: bool,
-    /// Whether an unquoted number, `true` and `false` are those of JSON, instead of text.
+    /// Whether unquoted numbers, `true` and `false` become those of JSON and not strings.
     pub infer_types: bool,
-    /// Where the array of the documents is in a JSON object; empty where there is no such object.
+    /// Path of the array of documents in a JSON object; empty if there is no such object.
     pub root: Vec<String>,
 }
 
-/// What a field of a delimited file may be enclosed in.
+/// The quote that may enclose a field of a delimited file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quote {
-    /// This ASCII character; twice within a field it is itself.
+    /// This ASCII character. Written twice within a quoted field, it means itself.
     Byte(u8),
     /// Nothing: every character but the delimiter and the line end is text.
     None,
 }
 
 impl Dialect {
-    /// Whether it says something that only a delimited file has.
+    /// Whether it sets an option that only delimited files have.
     pub(super) fn is_delimited(&self) -> bool {
         let Self { delimiter, quote, null, header, trim, infer_types, .. } = self;
         delimiter.is_some() || quote.is_some() || null.is_some() || header.is_some() || *trim || *infer_types
@@ -47,7 +47,7 @@ impl Dialect {
         KeyRequest { column: String::new(), path: self.root.clone(), key_type: None }.path_text()
     }
 
-    /// What is wrong with it for a format, and what to do.
+    /// What is wrong with it for this format, and what to do.
     pub(crate) fn problem(&self, format: &str) -> Option<(String, &'static str)> {
         let usable = |byte: u8| byte.is_ascii() && !matches!(byte, b'\r' | b'\n' | 0);
         let quote = match self.quote {
@@ -78,8 +78,8 @@ impl Dialect {
         None
     }
 
-    /// The format with everything that differs from its default: what a load is recorded under, so that it is resumed
-    /// only when its sources are read in the same way.
+    /// The format and every option that differs from its default. It is recorded with a load, so that the load resumes
+    /// only if its sources are read in the same way.
     pub(crate) fn label(&self, format: &str) -> String {
         let text = |text: &str| serde_json::Value::from(text).to_string();
         let list = |names: &[String]| serde_json::Value::from(names.to_vec()).to_string();

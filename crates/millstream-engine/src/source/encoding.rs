@@ -1,17 +1,17 @@
-//! Encodings of text other than UTF-8, decoded as the bytes come.
+//! The encodings of text, and their decoding into UTF-8 piece by piece.
 
 use super::SourceError;
 use super::got::Got;
 use crate::limits::TRANSCODE_BYTES;
 use encoding_rs::{Decoder, DecoderResult, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// How characters stand in a source.
+/// An encoding: how the characters of a source are written as bytes.
 pub struct Encoding {
     /// Its name on the command line.
     pub name: &'static str,
     /// What it is, for the command's help.
     pub about: &'static str,
-    /// Makes a decoder into UTF-8, where it is not that already.
+    /// Makes a decoder into UTF-8; `None` if the text is UTF-8 already.
     make: Option<fn() -> Decoder>,
 }
 
@@ -38,7 +38,7 @@ pub const ENCODINGS: &[Encoding] = &[
 ];
 
 impl Encoding {
-    /// The encoding of a name.
+    /// The encoding with this name.
     pub fn by_name(name: &str) -> Option<&'static Self> {
         ENCODINGS.iter().find(|encoding| encoding.name == name)
     }
@@ -62,16 +62,15 @@ impl std::fmt::Debug for Encoding {
     }
 }
 
-/// What stands in the text for bytes that the encoding does not know. It is not UTF-8, so that they cost no more
-/// than the document that they stand in.
+/// Replaces bytes that are not valid in the encoding. It is not UTF-8, so that only their document is rejected.
 const MALFORMED: u8 = 0xff;
 
-/// Turns a stream into UTF-8.
+/// Decodes a stream into UTF-8.
 pub(super) struct Transcoder {
     decoder: Decoder,
     raw: Vec<u8>,
     text: Vec<u8>,
-    /// What of the text has not been handed out.
+    /// The text from here to `end` was not handed out yet.
     start: usize,
     end: usize,
     ended: Option<Got>,
@@ -82,7 +81,7 @@ impl Transcoder {
         Self { decoder, raw: vec![0; TRANSCODE_BYTES], text: Vec::new(), start: 0, end: 0, ended: None }
     }
 
-    /// Reads text, from bytes that `read` reads.
+    /// Reads text. `read` supplies the encoded bytes.
     pub(super) fn read(
         &mut self,
         into: &mut [u8],
@@ -112,7 +111,7 @@ impl Transcoder {
         let mut raw = &self.raw[..bytes];
         loop {
             let room = self.decoder.max_utf8_buffer_length_without_replacement(raw.len()).unwrap_or(bytes);
-            // One byte more for what is malformed.
+            // One byte more for `MALFORMED`.
             self.text.resize(self.text.len().max(self.end + room + 1), 0);
             let text = &mut self.text[self.end..];
             let (result, read, written) = self.decoder.decode_to_utf8_without_replacement(raw, text, last);

@@ -1,9 +1,10 @@
-//! The JSON object around the array of the documents, followed byte by byte in bounded memory.
+//! Scans the JSON object around the array of documents, byte by byte, in bounded memory.
 
 use super::extent::{Extent, Piece, is_space};
 use crate::limits::MEMBER_NAME_BYTES_MAX;
 
-/// Follows an object to the array at a path, and behind the array to its end. Several objects may follow each other.
+/// Scans an object up to the array at a path, and after the array up to the object's end. Several objects may follow
+/// one another.
 #[derive(Debug)]
 pub(super) struct Envelope {
     root: Vec<String>,
@@ -14,7 +15,7 @@ pub(super) struct Envelope {
     on_path: usize,
     /// Whether the array of this object has been found.
     found: bool,
-    /// The member's name as it is spelled, with its quotes; cut where it is too long to be on the path.
+    /// The member's name as it is written, with its quotes. It is cut if it is too long to be on the path.
     name: Vec<u8>,
 }
 
@@ -32,16 +33,16 @@ enum State {
     CommaOrEnd,
 }
 
-/// What a piece of the envelope shows.
+/// What the scan found in a piece of the envelope.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Shown {
     /// All of it belongs to the envelope.
     More,
-    /// The array begins behind so many bytes.
+    /// The array begins after so many bytes.
     Array(usize),
-    /// The byte at this index cannot be there.
+    /// The byte at this index is not what the text says is expected.
     Damage(usize, &'static str),
-    /// Behind so many bytes it is clear that the path leads to no array.
+    /// After so many bytes it is clear that the path leads to no array.
     Wrong(usize, String),
 }
 
@@ -55,7 +56,7 @@ impl Envelope {
         matches!(self.state, State::Object)
     }
 
-    /// Follows the envelope through the next piece, up to the array.
+    /// Scans the next piece of the envelope, up to the array.
     pub(super) fn feed(&mut self, piece: &[u8]) -> Shown {
         let mut at = 0;
         while at < piece.len() {
@@ -139,7 +140,7 @@ impl Envelope {
         Shown::More
     }
 
-    /// Whether the member at hand is the next segment of the path.
+    /// Whether the current member is the next segment of the path.
     fn is_on_path(&self) -> bool {
         if self.found || self.depth != self.on_path + 1 {
             return false;

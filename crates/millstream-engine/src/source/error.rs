@@ -1,4 +1,4 @@
-//! Why a source cannot be read at all: always a matter for the user, never damage in the content.
+//! Why a source cannot be read: errors that the user must solve, without damage in the content.
 
 use std::io;
 
@@ -61,12 +61,12 @@ pub enum SourceError {
         /// The names there are.
         known: String,
     },
-    /// The format was left to us, and the content does not tell or tells of another way to go.
+    /// The format was to be recognised, and the content fits no format or one that the user must ask for.
     #[error("{name} {found}")]
     Unclear {
         /// The source as the user named it.
         name: String,
-        /// A sentence that goes on after the name.
+        /// The rest of a sentence that begins with the name.
         found: String,
         /// What to do next.
         hint: String,
@@ -76,7 +76,7 @@ pub enum SourceError {
     CsvHeader {
         /// The source as the user named it.
         name: String,
-        /// A sentence that goes on after the name.
+        /// The rest of a sentence that begins with the name.
         problem: String,
         /// What to do next.
         hint: String,
@@ -88,7 +88,7 @@ pub enum SourceError {
         name: String,
         /// The path as it is typed.
         root: String,
-        /// A sentence that goes on after the path.
+        /// The rest of a sentence that begins with the path.
         problem: String,
     },
     /// The source no longer begins with the bytes that an earlier run of the load read.
@@ -99,7 +99,7 @@ pub enum SourceError {
         /// Length of the beginning that was compared.
         length: u64,
     },
-    /// What stood at the end of the source when an earlier run of the load read it was not all of its document.
+    /// When an earlier run of the load read the source, it ended in the middle of a document.
     #[error(
         "the document at the end of the first {length} bytes of {name} goes on behind them, and the load has taken \
          what there was of it for the whole"
@@ -125,7 +125,7 @@ impl SourceError {
             },
             Self::Directory { .. } => "name the files in it, for instance DIR/*.ndjson".into(),
             Self::Read { .. } => {
-                "run the same command again once the file can be read; it goes on where it stopped".into()
+                "run the same command again once the file can be read; it resumes where it stopped".into()
             }
             Self::Utf16 { .. } => {
                 "add --encoding utf-16, or convert it: iconv -f UTF-16 -t UTF-8 FILE | millstream load - ..".into()

@@ -1,9 +1,9 @@
-//! Where a JSON value ends, found piece by piece without recursion and without judging it.
+//! Finds the end of a JSON value, piece by piece, without recursion and without validating it.
 
 use crate::limits::BRACKETS_CHECKED_MAX;
 use memchr::memchr2;
 
-/// Follows one value from its first byte to its last.
+/// Scans one value from its first byte to its last.
 #[derive(Debug, Clone)]
 pub(super) struct Extent {
     kind: Kind,
@@ -20,14 +20,14 @@ enum Kind {
     Nested,
     /// A string.
     Text,
-    /// Anything else: what follows tells its end.
+    /// Anything else. Only the byte after it shows that it has ended.
     Bare,
 }
 
-/// What a piece of a value shows.
+/// What the scan found in a piece of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// The value goes on.
+    /// The value continues.
     More,
     /// The value ends after so many bytes of the piece.
     End(usize),
@@ -36,7 +36,7 @@ pub(super) enum Piece {
 }
 
 impl Extent {
-    /// For the value with this first byte, which is the first to be fed.
+    /// Begins a value with this first byte. The caller feeds that byte too.
     pub(super) fn new(first: u8) -> Self {
         let kind = match first {
             b'{' | b'[' => Kind::Nested,
@@ -46,12 +46,12 @@ impl Extent {
         Self { kind, depth: 0, square: [0; BRACKETS_CHECKED_MAX / 64], in_text: false, escaped: false }
     }
 
-    /// Whether only what follows tells where the value ends.
+    /// Whether only the byte after the value shows that it has ended.
     pub(super) fn is_bare(&self) -> bool {
         self.kind == Kind::Bare
     }
 
-    /// Follows the value through the next piece. Not to be called after its end.
+    /// Scans the next piece of the value. Must not be called after its end.
     pub(super) fn feed(&mut self, piece: &[u8]) -> Piece {
         if self.kind == Kind::Bare {
             let end = piece.iter().position(|&b| is_space(b) || is_structural(b));
@@ -85,7 +85,7 @@ impl Extent {
         Piece::More
     }
 
-    /// Follows a string up to its closing quote; gives the bytes that belong to it.
+    /// Scans a string up to its closing quote. Returns how many bytes belong to it.
     fn text(&mut self, piece: &[u8]) -> usize {
         let mut at = usize::from(std::mem::take(&mut self.escaped));
         while let Some(n) = memchr2(b'"', b'\\', &piece[at.min(piece.len())..]) {

@@ -1,6 +1,6 @@
-//! What reading a source brought.
+//! The result of reading from a source.
 
-/// What a read brought.
+/// What a read returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Got {
     Bytes(usize),

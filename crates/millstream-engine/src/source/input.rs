@@ -17,7 +17,7 @@ pub struct Input {
     name: String,
     raw: Raw,
     decompressor: Option<Box<dyn Decompressor>>,
-    /// The last step filled the output, so that the decompressor may hold more without input.
+    /// Whether the last step filled the output. The decompressor may then have more output without new input.
     output_was_full: bool,
     live: bool,
     ended: Option<Got>,
@@ -31,7 +31,7 @@ impl Input {
     /// [`SourceError`] when it cannot be opened or is a directory.
     pub fn open(path: &Path) -> Result<Self, SourceError> {
         let (name, file) = if path == Path::new("-") {
-            // The descriptor itself: standard input may be a file, whose size is then known.
+            // A copy of the descriptor: standard input may be a file, and then its size is known.
             let file = io::stdin().as_fd().try_clone_to_owned().map(File::from);
             ("standard input".to_owned(), file)
         } else {
@@ -43,13 +43,13 @@ impl Input {
         if facts.is_dir() {
             return Err(SourceError::Directory { name });
         }
-        // Standard input may have been read in part.
+        // Another process may have read a part of standard input.
         let total = facts.is_file().then(|| facts.len().saturating_sub((&file).stream_position().unwrap_or(0)));
         Self::from_reader(Box::new(file), &name, total)
     }
 
-    /// Takes any reader. One that ends before a known `total` fails there. Without, the reader counts as live: what it gives is
-    /// handed on at once instead of being collected to whole chunks.
+    /// Takes any reader. `total` is its size in bytes, if known; a reader that ends earlier fails. Without `total` the
+    /// reader counts as live: its bytes are handed on at once and not collected into whole chunks.
     ///
     /// # Errors
     /// [`SourceError`] when its first bytes cannot be read.
@@ -90,12 +90,12 @@ impl Input {
         Arc::clone(self.raw.progress())
     }
 
-    /// Has the text decoded into UTF-8 from now on.
+    /// Decodes the text from this encoding into UTF-8 from now on.
     pub(super) fn transcode(&mut self, encoding: &Encoding) {
         self.transcoder = encoding.transcoder();
     }
 
-    /// Whether bytes should be handed on as they come.
+    /// Whether bytes should be handed on at once.
     pub(super) fn is_live(&self) -> bool {
         self.live
     }

@@ -1,4 +1,4 @@
-//! Documents that are the elements of one array, or values one after the other, on any lines.
+//! Reads documents that are the elements of one JSON array, or values one after another, on any lines.
 
 use super::clip::Clip;
 use super::envelope::{Envelope, Shown};
@@ -16,20 +16,20 @@ pub(super) const FORMAT: Format = Format {
     open: |window| Ok(Box::new(Json::new(window))),
 };
 
-/// Values of a source. They are found by their brackets and quotes and judged by the decoder.
+/// Values of a source, found by their brackets and quotes. The decoder validates them.
 struct Json {
     window: Window,
     document_bytes_max: usize,
     expected: Expected,
-    /// First byte of the window that has not been looked at.
+    /// First byte of the window that was not scanned yet.
     at: usize,
-    /// The value that is being followed.
+    /// The value that is being scanned.
     value: Option<Value>,
-    /// The object around the array, where there is one.
+    /// The object around the array, if there is one.
     envelope: Option<Envelope>,
-    /// Why the source cannot be read on, found behind values that had to be handed out first.
+    /// An error that was found after values which must be handed out first.
     refused: Option<SourceError>,
-    /// What ends the source, found behind values that had to be handed out first.
+    /// Damage that was found after values which must be handed out first. It ends the source.
     damage: Option<String>,
     done: bool,
 }
@@ -43,7 +43,7 @@ struct Value {
 /// What may come next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expected {
-    /// The object around the array, or what follows of it.
+    /// The object around the array, or its rest after the array.
     Envelope,
     /// An array or the first of a sequence of values.
     Anything,
@@ -56,13 +56,13 @@ enum Expected {
     Nothing,
 }
 
-/// What the window shows next.
+/// What comes next in the window.
 enum Step {
     /// A whole value.
     Value(Range<usize>),
-    /// A value that is longer than the limit, perhaps without its end.
+    /// A value that is longer than the limit. Its end may not be in the window.
     TooLong,
-    /// All bytes are looked at.
+    /// All bytes are scanned; more are needed.
     More,
     Damage(String),
     Refused(SourceError),
@@ -125,7 +125,8 @@ impl Json {
         Step::More
     }
 
-    /// Follows the envelope, where it comes next, up to its array; `None` when that begins.
+    /// Scans the envelope up to its array, if the envelope comes next. `None` when the array begins or something else
+    /// comes next.
     fn follow_envelope(&mut self) -> Option<Step> {
         let envelope = self.envelope.as_mut().filter(|_| self.expected == Expected::Envelope)?;
         match envelope.feed(&self.window.bytes()[self.at..]) {
@@ -160,7 +161,7 @@ impl Json {
         self.follow()
     }
 
-    /// Follows the value up to its end, or to one byte more than the limit.
+    /// Scans the value up to its end, or to one byte more than the limit.
     fn follow(&mut self) -> Step {
         let value = self.value.as_mut().expect("only called with one");
         let bytes = self.window.bytes();
@@ -220,7 +221,7 @@ impl Json {
         let end = values.last().map_or(0, |last| last.end);
         let mut frames: Vec<Frame> = values.into_iter().map(frame).collect();
         self.window.number(&mut frames);
-        // No further than the last value: what stands behind it may be what a mended file mends.
+        // Not beyond the last value: the bytes after it may be damage that the user mends.
         let bytes = self.take(end)?;
         for frame in &frames {
             self.window.admit(frame.offset, frame.len.into())?;
@@ -228,7 +229,7 @@ impl Json {
         Ok(self.window.place().chunk(bytes, frames))
     }
 
-    /// Takes the value that is too long in bounded memory.
+    /// Takes the value that is too long, in bounded memory.
     fn long_value(&mut self) -> Result<Chunk, SourceError> {
         self.take_done()?;
         let begin = self.window.place();
@@ -268,7 +269,7 @@ impl Json {
         begin.damaged(clip.finish(), why)
     }
 
-    /// The last chunk, for damage in the value that is followed or at the next byte.
+    /// The last chunk, for damage in the value that is being scanned or at the next byte.
     fn damaged_here(&mut self, why: &str) -> Result<Chunk, SourceError> {
         self.take_done()?;
         let mut shown = self.at;
@@ -281,7 +282,7 @@ impl Json {
         Ok(self.damaged(self.window.place(), clip, why))
     }
 
-    /// Why the source must not end here, if so.
+    /// Why the source may not end here; `None` if it may.
     fn why_ended(&self, value: Option<&Value>) -> Option<String> {
         if let Some(End::Damaged(why)) = self.window.end() {
             return Some(why.clone());
@@ -334,7 +335,7 @@ impl Source for Json {
                 Step::TooLong => return self.long_value().map(Some),
                 Step::Damage(why) => return self.damaged_here(&why).map(Some),
                 Step::Refused(error) => {
-                    // What was read is compared first: that it changed matters more.
+                    // First compare what was read: if the source has changed, that error matters more.
                     self.take_done()?;
                     return Err(error);
                 }

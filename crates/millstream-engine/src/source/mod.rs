@@ -1,11 +1,11 @@
-//! Sources: bytes of files and streams in, framed documents with their positions out.
+//! Sources turn the bytes of files and streams into framed documents with their positions.
 //!
-//! `Input` gives uncompressed bytes, `Window` holds what is read and counts and hashes what is
-//! handed out, and one file per format finds the documents. A format is one file and two lines
-//! here. Everything is blocking and runs on a thread of its own.
+//! `Input` gives uncompressed bytes. `Window` holds what was read, and counts and hashes what is handed out. One file
+//! per format finds the documents; a new format is one file and two lines here. All of this blocks, so it runs on a
+//! thread of its own.
 //!
-//! Damage in the content is data: the last chunk holds one broken frame that `ends_source`, and
-//! everything before it is delivered. A [`SourceError`] is for the user to solve.
+//! Damage in the content is data, not an error: the last chunk holds one broken frame with `ends_source`, and
+//! everything before it is delivered. A [`SourceError`] is a problem that the user must solve.
 
 mod auto;
 mod clip;
@@ -51,41 +51,41 @@ pub trait Source: Send {
     /// The next chunk, or `None` at the end. Blocks until there is one.
     ///
     /// # Errors
-    /// [`SourceError`] when reading fails or the source changed since an earlier run; the source
-    /// is then of no more use.
+    /// [`SourceError`] when reading fails or the source changed since an earlier run. The source cannot be used after
+    /// that.
     fn next_chunk(&mut self) -> Result<Option<Chunk>, SourceError>;
 }
 
-/// A way in which documents stand in a source.
+/// A format: how documents are written in a source.
 pub struct Format {
     /// Its name on the command line.
     pub name: &'static str,
     /// What it is, for the command's help.
     pub about: &'static str,
-    /// Makes a source of the bytes.
+    /// Opens a source that reads this format.
     pub open: fn(Window) -> Result<Box<dyn Source>, SourceError>,
 }
 
-/// Every format, in the order of how usual it is.
+/// Every format, in the order of how common it is.
 pub const SOURCES: &[Format] = &[ndjson::FORMAT, json::FORMAT, csv::FORMAT, tsv::FORMAT, rejects::FORMAT];
 
-/// Name of the choice that looks at the content.
+/// Name of the choice that recognises the format from the content.
 pub const AUTO: &str = "auto";
 
 /// How to read a source.
 #[derive(Debug, Clone)]
 pub struct SourceOptions {
-    /// About the size of a chunk, in bytes.
+    /// Approximate size of a chunk, in bytes.
     pub chunk_bytes: usize,
     /// Longest document, in bytes of its text.
     pub document_bytes_max: usize,
     /// Beginnings of this source that an earlier run of the load has read. Each is verified
     /// before a chunk that goes beyond it is handed out.
     pub prefixes: Vec<Prefix>,
-    /// The hash of everything before this source, where it is not the first: the running hash goes
-    /// on from it, so that it tells of every source up to its place.
+    /// The hash of everything before this source, if it is not the first. The running hash begins with it, so that it
+    /// covers every source up to its place.
     pub before: Option<u128>,
-    /// What changes how its bytes become documents.
+    /// Options besides the format that decide how its bytes become documents.
     pub dialect: Dialect,
 }
 
@@ -101,7 +101,7 @@ impl Default for SourceOptions {
     }
 }
 
-/// The running hash at the beginning of a source that follows others with this hash.
+/// The running hash at the beginning of a source. `before` is the hash of the sources before it.
 pub(crate) fn beginning(before: Option<u128>) -> Xxh3 {
     let mut hash = Xxh3::new();
     if let Some(before) = before {
@@ -111,7 +111,7 @@ pub(crate) fn beginning(before: Option<u128>) -> Xxh3 {
 }
 
 impl SourceOptions {
-    /// Sizes forced into what a chunk can hold.
+    /// Limits the sizes to what a chunk can hold.
     fn bounded(mut self) -> Self {
         self.chunk_bytes = self.chunk_bytes.clamp(1, CHUNK_BYTES_MAX);
         self.document_bytes_max = self.document_bytes_max.min(DOCUMENT_BYTES_CEILING);
@@ -129,8 +129,8 @@ pub struct Opened {
     pub progress: Arc<Progress>,
 }
 
-/// Opens a file, or standard input for `-`, as the source number `index`. The format is the name
-/// of one of [`SOURCES`], or [`AUTO`] to look at the content.
+/// Opens a file, or standard input for `-`, as the source number `index`. The format is the name of one of [`SOURCES`],
+/// or [`AUTO`] to recognise it from the content.
 ///
 /// # Errors
 /// [`SourceError`] when it cannot be opened or read, or its format is not clear.
@@ -138,7 +138,7 @@ pub fn open(path: &Path, index: u32, format: &str, options: &SourceOptions) -> R
     open_input(Input::open(path)?, index, format, options)
 }
 
-/// Like [`open`], of an input that is already open.
+/// Like [`open`], for an input that is already open.
 ///
 /// # Errors
 /// As [`open`].
@@ -153,7 +153,7 @@ pub fn open_input(input: Input, index: u32, format: &str, options: &SourceOption
     Ok(Opened { source: (format.open)(window)?, format: format.name, progress })
 }
 
-/// Looks at the beginning of a file: whether it can be opened, is text, and has a format.
+/// Checks with the beginning of a file that it can be opened, is text and has a format.
 ///
 /// # Errors
 /// As [`open`].

@@ -1,14 +1,15 @@
-//! Names of files as text, also of those whose name is not UTF-8.
+//! Names of files as text, including names that are not UTF-8.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// What the spelling of a name that is not UTF-8 begins with. No absolute path does, and the spelling of a relative one
-/// that does begins with `./`.
+/// Prefix of the spelling of a name that is not UTF-8. No absolute path begins with it. A relative path that does is
+/// spelled with `./` in front.
 const BYTES: &str = "bytes:";
 
-/// The path as text from which [`path`] gets it back: as it is, or with `\xNN` for each byte that is no text.
+/// The path as text, which [`path`] turns back into the path. If it is not UTF-8, `\xNN` replaces each byte that is no
+/// text.
 pub fn spelling(path: &Path) -> String {
     match path.to_str() {
         Some(text) if text.starts_with(BYTES) => format!("./{text}"),
@@ -24,7 +25,7 @@ pub fn spelling(path: &Path) -> String {
     }
 }
 
-/// The path of a spelling.
+/// The path that a spelling stands for.
 pub fn path(spelling: &str) -> PathBuf {
     let Some(spelled) = spelling.strip_prefix(BYTES) else { return PathBuf::from(spelling) };
     let (mut bytes, mut rest) = (Vec::new(), spelled.as_bytes());

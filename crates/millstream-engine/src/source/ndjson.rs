@@ -13,8 +13,8 @@ pub(super) const FORMAT: Format = Format {
     open: |window| Ok(Box::new(Ndjson::new(window))),
 };
 
-/// Lines of a source. A line's document begins at its first and ends at its last byte that is not
-/// blank; its length for the limit counts blanks at its end, but not the line end.
+/// Lines of a source. A document begins at the first byte of its line that is not blank and ends at the last. The limit
+/// also counts the blanks after it, but not the line end.
 pub(super) struct Ndjson {
     window: Window,
     document_bytes_max: usize,
@@ -33,8 +33,7 @@ impl Ndjson {
         Self { window, document_bytes_max, scanned: 0, done: false }
     }
 
-    /// A chunk of the window's first `cut` bytes, which are whole lines; of fewer if one of them
-    /// is too long.
+    /// A chunk of the window's first `cut` bytes, which are whole lines. It is shorter if one of the lines is too long.
     fn whole_lines(&mut self, cut: usize) -> Result<Chunk, SourceError> {
         self.scanned = 0;
         let (frames, cut) = self.frame(cut);
@@ -48,14 +47,14 @@ impl Ndjson {
         Ok(self.window.place().chunk(bytes, frames))
     }
 
-    /// Frames the lines in the window's first `cut` bytes, up to the first that is too long; also
-    /// gives the length of what was framed.
+    /// Frames the lines in the window's first `cut` bytes, up to the first line that is too long. Also returns the
+    /// length of what was framed.
     fn frame(&self, cut: usize) -> (Vec<Frame>, usize) {
         let bytes = &self.window.bytes()[..cut];
         frame_lines(bytes, self.window.offset(), self.window.line(), self.document_bytes_max)
     }
 
-    /// Takes a line that is too long, at whose first byte the window begins, in bounded memory.
+    /// Takes a line that is too long, in bounded memory. The window begins at its first byte.
     fn long_line(&mut self) -> Result<Chunk, SourceError> {
         self.scanned = 0;
         self.skip_blanks()?;
@@ -87,7 +86,7 @@ impl Ndjson {
         self.window.take(blanks).map(drop)
     }
 
-    /// What is left when the source has ended without a line end.
+    /// The last chunk, when the source has ended without a line end.
     fn last_line(&mut self) -> Result<Option<Chunk>, SourceError> {
         self.done = true;
         self.skip_blanks()?;
@@ -129,8 +128,8 @@ impl Source for Ndjson {
     }
 }
 
-/// Frames the lines of `bytes`, which begin at this offset and line, up to the first that is too long;
-/// also gives the length of what was framed.
+/// Frames the lines of `bytes`, which begin at this offset and line, up to the first line that is too long. Also
+/// returns the length of what was framed.
 pub(crate) fn frame_lines(bytes: &[u8], offset: u64, mut line: u64, document_bytes_max: usize) -> (Vec<Frame>, usize) {
     let mut frames = Vec::with_capacity(bytes.len() / 128);
     let mut start = 0;

@@ -18,7 +18,7 @@ impl Progress {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// Size of the file in bytes, of standard input from where it stands; `None` for a stream.
+    /// Size of the file in bytes; for standard input, from its current position on. `None` for a stream.
     pub fn bytes_total(&self) -> Option<u64> {
         self.total
     }
@@ -48,7 +48,7 @@ impl Raw {
         &self.buffer[self.start..self.end]
     }
 
-    /// Reads more behind what is buffered; `false` at the end.
+    /// Reads more and appends it to what is buffered; `false` at the end.
     pub(super) fn fill(&mut self) -> io::Result<bool> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);

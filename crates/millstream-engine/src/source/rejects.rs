@@ -1,4 +1,4 @@
-//! The lines of a rejects file: written for each rejected document, read back once mended.
+//! Reads the lines of a rejects file whose documents were mended.
 
 use super::ndjson::Ndjson;
 use super::window::{Window, index, too_large};
@@ -19,10 +19,10 @@ pub(super) const FORMAT: Format = Format {
     open: |window| Ok(Box::new(Rejects::new(window))),
 };
 
-/// What is read of a line: a person has been at it, so that nothing else is relied on.
+/// The members of a line that are read. A person has edited the line, so nothing else in it is relied on.
 #[derive(Deserialize)]
 struct Mended<'a> {
-    /// The document as text, or as JSON itself.
+    /// The document as a string, or directly as JSON.
     #[serde(borrow, default)]
     document: Option<&'a RawValue>,
     #[serde(borrow, default)]

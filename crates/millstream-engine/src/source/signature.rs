@@ -1,16 +1,16 @@
-//! Files that are not text, known by their first bytes, each with the way to make text of it.
+//! Files that are not text, recognised by their first bytes, each with a way to turn it into text.
 
 use super::SourceError;
 
 /// A kind of file that Millstream does not read.
 struct Signature {
     kind: &'static str,
-    /// Bytes and where they stand; a document may hold some of them at their place by chance, and not all.
+    /// Bytes and their offsets. All must match, because a document may hold some of them there by chance.
     marks: &'static [(usize, &'static [u8])],
     hint: &'static str,
 }
 
-/// What is recognised in order to say what to do. The first that matches counts.
+/// The kinds that are recognised, to say what to do. The first match counts.
 const SIGNATURES: &[Signature] = &[
     Signature { kind: "bzip2", marks: &[(0, b"BZh"), (4, b"1AY&SY")], hint: "bzip2 -dc FILE | millstream load - .." },
     Signature { kind: "xz", marks: &[(0, b"\xfd7zXZ\0")], hint: "xz -dc FILE | millstream load - .." },
@@ -48,13 +48,13 @@ const SIGNATURES: &[Signature] = &[
     Signature { kind: "PDF", marks: &[(0, b"%PDF-")], hint: "export its data as CSV or JSON and load that" },
 ];
 
-/// The shortest document, `{}`: a live source may give no more for long.
+/// Length of the shortest document, `{}`. A live source may give no more for a long time.
 const SHORTEST_BYTES: usize = 2;
 
-/// Bytes that tell UTF-16 without a byte order mark: two ASCII characters.
+/// How many bytes show UTF-16 without a byte order mark: two ASCII characters.
 const UTF16_BYTES: usize = 4;
 
-/// Whether the beginning of a source, which holds these bytes so far, may still turn out to be one of these.
+/// Whether more bytes are needed to recognise a source that begins with these.
 pub(super) fn is_open(bytes: &[u8]) -> bool {
     let mut beginnings = SIGNATURES.iter().map(|s| s.marks[0]).filter(|(at, _)| *at == 0);
     beginnings.any(|(_, magic)| bytes.len() < magic.len() && magic.starts_with(bytes))

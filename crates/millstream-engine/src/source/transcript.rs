@@ -1,4 +1,4 @@
-//! What a source delivers as a value that tests compare, and readers that give bytes in odd pieces.
+//! For tests: what a source delivers, as a value to compare, and readers that give bytes in odd pieces.
 
 use super::got::Got;
 use super::{AUTO, Input, SourceError, SourceOptions, open_input};
@@ -45,8 +45,7 @@ pub(super) fn read(format: &str, text: &[u8]) -> Result<Vec<Told>, SourceError> 
     transcribe(input, format, text, &SourceOptions::default())
 }
 
-/// Reads all of a source whose uncompressed bytes begin with `plain`, checking on the way what
-/// every source must keep.
+/// Reads all of a source whose uncompressed bytes begin with `plain`. Checks what must hold for every source.
 pub(super) fn transcribe(
     input: Input,
     format: &str,
@@ -97,7 +96,7 @@ pub(super) fn read_oddly(
     transcribe(input, format, plain, &sizes(chunk_bytes, document_bytes_max))
 }
 
-/// Reads text as whatever it looks like.
+/// The name of the format that is recognised in the text.
 pub(super) fn recognise(text: &[u8]) -> Result<&'static str, SourceError> {
     let input = Input::from_reader(Box::new(Cursor::new(text.to_vec())), "test", None)?;
     open_input(input, 0, AUTO, &SourceOptions::default()).map(|opened| opened.format)

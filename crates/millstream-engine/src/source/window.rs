@@ -34,7 +34,7 @@ pub(super) enum End {
 }
 
 impl Window {
-    /// Reads the start of the input, and skips a byte order mark and the lines that are to be skipped.
+    /// Reads the start of the input. Skips a byte order mark, and as many lines as the dialect asks for.
     ///
     /// # Errors
     /// [`SourceError`] when it cannot be read or is not text in UTF-8.
@@ -92,7 +92,7 @@ impl Window {
         &self.options
     }
 
-    /// What has been read and not taken.
+    /// The bytes that were read and not taken yet.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.buffer
     }
@@ -107,7 +107,7 @@ impl Window {
         self.line
     }
 
-    /// Sets the lines of frames whose documents begin in the window.
+    /// Sets the line numbers of frames whose documents begin in the window.
     pub(super) fn number(&self, frames: &mut [Frame]) {
         let (mut line, mut counted) = (self.line, 0);
         for frame in frames {
@@ -123,8 +123,7 @@ impl Window {
         self.end.as_ref()
     }
 
-    /// Reads more: about a chunk's bytes from a file, whatever there is from a live source.
-    /// `false` when there is no more.
+    /// Reads more: about a chunk from a file, what is available from a live source. `false` when there is no more.
     pub(super) fn fill(&mut self) -> Result<bool, SourceError> {
         if self.end.is_some() {
             return Ok(false);
@@ -159,7 +158,7 @@ impl Window {
         Ok(len > before)
     }
 
-    /// A source that ends before a prefix that an earlier run read is not the same source.
+    /// A source that is shorter than what an earlier run read is not the same source.
     fn check_length(&self) -> Result<(), SourceError> {
         let length = self.offset + self.buffer.len() as u64;
         match self.prefixes.back() {
@@ -174,8 +173,9 @@ impl Window {
         SourceError::Changed { name, length }
     }
 
-    /// Refuses a document, given by its offset and length, that goes on behind a prefix: when that was read, the
-    /// source ended there. Asked when its bytes were taken: that the prefix changed comes first.
+    /// Refuses a document, given by its offset and length, that continues after the end of a prefix. When an earlier
+    /// run read the prefix, the source ended there, and the first half was taken for a document. Call this after the
+    /// bytes were taken, because a changed prefix must be reported first.
     ///
     /// # Errors
     /// [`SourceError::Continued`].
@@ -187,7 +187,7 @@ impl Window {
         }
     }
 
-    /// A chunk that ends where the window begins, of one document that began at `begin` and is too large.
+    /// A chunk of one document that began at `begin` and is too large. It ends where the window begins.
     ///
     /// # Errors
     /// As [`Window::admit`].
@@ -205,7 +205,7 @@ impl Window {
     /// Takes the first `n` bytes out and hashes them.
     ///
     /// # Errors
-    /// [`SourceError::Changed`] when they complete a prefix with another hash.
+    /// [`SourceError::Changed`] when they complete a prefix whose hash differs.
     pub(super) fn take(&mut self, n: usize) -> Result<Bytes, SourceError> {
         let mut rest = &self.buffer[..n];
         self.line += line_ends(rest);
@@ -233,7 +233,7 @@ impl Window {
     }
 }
 
-/// A place in a source with the hash of everything before it; chunks end at one.
+/// A place in a source, with the hash of everything before it. Every chunk ends at such a place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     source: u32,
@@ -248,8 +248,8 @@ impl Place {
         Chunk { source: self.source, end: self.offset, prefix_hash: self.hash, bytes, frames }
     }
 
-    /// The last chunk of a source in which the next document cannot be found. It ends where the
-    /// damage begins: a later run over the mended source reads on from there.
+    /// The last chunk of a source in which the next document cannot be found. It ends where the damage begins, so that
+    /// a later run over the mended source continues there.
     pub(super) fn damaged(self, clip: Clipped, why: &str) -> Chunk {
         let detail = format!("{why}; everything from byte {} on is not read", self.offset);
         let broken = BrokenFrame {

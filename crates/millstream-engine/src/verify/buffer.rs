@@ -12,14 +12,14 @@ pub(super) struct Buffer {
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    /// First eight bytes of the key, big-endian: decides most comparisons.
+    /// First eight bytes of the key, big-endian. They decide most comparisons.
     prefix: u64,
     /// Where the record begins; a later document begins later.
     start: u64,
 }
 
 impl Buffer {
-    /// A buffer that takes about as much memory.
+    /// A buffer that takes about this many bytes of memory.
     pub(super) fn new(bytes_max: usize) -> Self {
         Self { bytes: Vec::with_capacity(bytes_max), order: Vec::new(), bytes_max }
     }
@@ -57,7 +57,7 @@ impl Buffer {
         order.iter().map(move |entry| record(bytes, *entry))
     }
 
-    /// Forgets all records and keeps the memory, unless one document needed more than its share.
+    /// Drops all records. Keeps the memory, except what one large document needed beyond the limit.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(self.bytes_max);

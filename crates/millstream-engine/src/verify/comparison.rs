@@ -1,4 +1,4 @@
-//! Documents of the sources and rows of the table, side by side in the order of their keys.
+//! Compares documents of the sources with rows of the table, side by side in key order.
 
 use super::equality::equal;
 use super::fold::{Expected, Folding};
@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 pub enum Difference {
     /// The sources have a document, the table has no row.
     Missing,
-    /// Both are there and are not equal as jsonb `=` says.
+    /// Both exist and are not equal by jsonb `=`.
     Different,
     /// The table has a row, the sources have no document.
     Extra,
@@ -30,11 +30,11 @@ pub enum Difference {
 pub(super) struct Finding {
     pub(super) difference: Difference,
     pub(super) key: Vec<Option<String>>,
-    /// Where the document that the table should hold stands.
+    /// Where in the sources the document is that the table should hold.
     pub(super) place: Option<Place>,
 }
 
-/// The account of a comparison.
+/// The counts and findings of a comparison.
 #[derive(Debug, Default)]
 pub(super) struct Comparison {
     pub(super) keys: u64,
@@ -84,7 +84,7 @@ impl Walk<'_> {
             jsonb.put(&folded.document, &mut self.text);
             row = self.meet(&folded, row).await?;
         }
-        // Without anything left to find, the rest of the table need not be read.
+        // Unless surplus rows are differences, nothing is left to find, and the rest of the table is not read.
         while let Some(extra) = row.filter(|_| self.terms.exact) {
             self.extra(&extra)?;
             row = self.stored.next().await?;
@@ -92,7 +92,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Goes past the rows whose keys no document has, up to a key.
+    /// Skips the rows before a key. No document has their keys, so they count as extra.
     async fn pass_lesser(&mut self, key: &[u8], mut row: Option<StoredRow>) -> Result<Option<StoredRow>, Error> {
         while let Some(lesser) = row.as_ref().filter(|row| row.key.as_deref().is_none_or(|own| own < key)) {
             self.extra(lesser)?;
@@ -101,8 +101,8 @@ impl Walk<'_> {
         Ok(row)
     }
 
-    /// Compares a document with the rows of its key. A table without a unique key may have several:
-    /// one that is equal is right, a second one is too many.
+    /// Compares a document with the rows of its key. A table without a unique key may have several. One that is equal
+    /// is right; every further equal one counts as extra.
     async fn meet(&mut self, folded: &Expected, mut row: Option<StoredRow>) -> Result<Option<StoredRow>, Error> {
         let (mut rows, mut right) = (0, 0);
         while let Some(met) = row.as_ref().filter(|row| row.key.as_ref() == Some(&folded.key)) {
@@ -157,7 +157,7 @@ impl Batches {
             loop {
                 let batch = read(&mut folding);
                 let last = !matches!(&batch, Ok(batch) if !batch.is_empty());
-                // Nobody listens when the comparison has failed.
+                // The receiver is gone if the comparison has failed.
                 if sender.blocking_send(batch).is_err() || last {
                     return;
                 }

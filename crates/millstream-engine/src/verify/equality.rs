@@ -1,7 +1,7 @@
-//! Whether two documents are equal as jsonb `=` says, told from their texts.
+//! Compares the texts of two documents as jsonb `=` compares the documents.
 
-/// Whether two texts as jsonb prints them mean equal values. Members stand in one order and strings
-/// and whole numbers are spelled in one way, so that only a fraction may end in more or fewer zeros.
+/// Whether two texts that jsonb printed mean equal values. jsonb prints members in one order, and strings and whole
+/// numbers in one way. So the texts of equal values differ only in the zeros at the end of fractions.
 pub(super) fn equal(one: &[u8], other: &[u8]) -> bool {
     one == other || shortened(one) == shortened(other)
 }

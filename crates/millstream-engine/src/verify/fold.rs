@@ -1,4 +1,4 @@
-//! The documents of each key made one: what a load with the mode would leave in an empty table.
+//! Folds the documents of each key into one: what a load with the mode would store in an empty table.
 
 use super::record::{Place, Record};
 use super::sorter::Merge;
@@ -11,7 +11,7 @@ use std::io;
 pub(super) struct Expected {
     pub(super) key: Vec<u8>,
     pub(super) document: Vec<u8>,
-    /// Where it stands in the sources; of a document made of several, where the last of them does.
+    /// Its place in the sources; for a document made of several, the place of the last one.
     pub(super) place: Place,
 }
 
@@ -42,7 +42,7 @@ impl Folding {
         Ok(None)
     }
 
-    /// Folds all records of a key, some at a time: what the earlier ones left takes their place.
+    /// Folds all records of a key, some at a time. The result of the earlier ones replaces them.
     fn fold_key(&mut self, first: Record) -> io::Result<Record> {
         let (mut records, mut bytes) = (vec![first], 0);
         while let Some(next) = self.read()? {
@@ -66,12 +66,13 @@ impl Folding {
     }
 }
 
-/// What records of a key, oldest first, leave where nothing was stored.
+/// The result of records of a key, oldest first, if nothing was stored before.
 fn fold(mode: &Mode, mut records: Vec<Record>) -> Record {
     if records.len() > 1 {
         let members: Vec<Member<'_>> = records.iter().map(member).collect();
         let folded = mode.fold(&members);
-        // Of equal documents the last: the place is that of the one which was taken as it is.
+        // The place is that of the document that was taken unchanged. Pointers show which one it is, because several
+        // may be equal.
         let taken = members.iter().rposition(|member| std::ptr::eq(member.document, &*folded.document));
         let place = records[taken.unwrap_or(records.len() - 1)].place;
         let (version, tombstone) = (folded.version.to_vec(), folded.effect == Effect::Delete);

@@ -1,8 +1,7 @@
-//! Whether a table holds what its sources say, row by row in key order.
+//! Verifies that a table holds what its sources say, row by row in key order.
 //!
-//! The sources are folded by key into sorted runs on disk, in bounded memory; then runs and table are
-//! read once, side by side. It needs nothing but `select` on the table, and the table may have been
-//! loaded by anything.
+//! The documents are sorted by key into runs on disk, in bounded memory. Then runs and table are read side by side, and
+//! the documents of each key are folded. This needs only `select` on the table. Any program may have loaded the table.
 
 mod buffer;
 mod comparison;
@@ -45,17 +44,17 @@ pub struct VerifyRequest {
     pub load: LoadRequest,
     /// Whether rows without a document in the sources are differences.
     pub exact: bool,
-    /// Differences that are listed; all are counted.
+    /// How many differences are listed at most. All are counted.
     pub findings_max: usize,
     /// Memory for sorting, in bytes.
     pub memory_bytes: usize,
-    /// Where the sorted runs are kept; they take about as much room as the documents, and twice that
-    /// while many runs are made few.
+    /// Directory of the sorted runs. They take about as much space as the documents, and twice that while runs are
+    /// merged into fewer.
     pub directory: PathBuf,
 }
 
 impl VerifyRequest {
-    /// A request with defaults for all but the essential.
+    /// A request with defaults for everything else.
     pub fn new(load: LoadRequest, directory: PathBuf) -> Self {
         Self { load, exact: false, findings_max: FINDINGS_LISTED, memory_bytes: VERIFY_MEMORY_BYTES, directory }
     }
@@ -72,7 +71,10 @@ impl VerifyRequest {
         }
         if self.memory_bytes < VERIFY_MEMORY_BYTES_MIN || u32::try_from(self.memory_bytes).is_err() {
             let least = VERIFY_MEMORY_BYTES_MIN >> 10;
-            return bad(format!("--memory takes {least} KiB to 4 GiB"), "leave it out for the default of 64 MiB");
+            return bad(
+                format!("--memory takes {least} KiB to less than 4 GiB"),
+                "leave it out for the default of 64 MiB",
+            );
         }
         Ok(())
     }
@@ -91,7 +93,7 @@ pub struct Verification {
     pub read: u64,
     /// Those that a load would reject; they were not compared.
     pub rejected: u64,
-    /// Keys that the others leave in the table, those deleted again left out.
+    /// Keys that the other documents should leave in the table, without those that are deleted again.
     pub keys: u64,
     /// Keys whose row is equal.
     pub equal: u64,
@@ -99,13 +101,13 @@ pub struct Verification {
     pub missing: u64,
     /// Rows that are not equal to the document of their key.
     pub different: u64,
-    /// Rows too many; `null` when they were not looked for.
+    /// Surplus rows; `null` when they were not looked for.
     pub extra: Option<u64>,
     /// How long it took.
     pub seconds: f64,
     /// The first differences, in key order.
     pub findings: Vec<Finding>,
-    /// Nothing wrong, but worth a line.
+    /// Warnings that are no differences.
     pub warnings: Vec<String>,
 }
 
@@ -121,7 +123,7 @@ impl Verification {
 pub struct Finding {
     /// What is wrong.
     pub difference: Difference,
-    /// The key's values as text, `null` for null, in the order of the table's key where it has one.
+    /// The key's values as text, `null` for null, in the order of the table's key if it has one.
     pub key: Vec<Option<String>>,
     /// Source of the document that the table should hold.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,11 +133,11 @@ pub struct Finding {
     pub line: Option<u64>,
 }
 
-/// Reads the sources, then the table, and says where they differ.
+/// Reads the sources, then the table, and reports where they differ.
 ///
 /// # Errors
-/// A source that cannot be read or is damaged, a table that is not there or has no such key, a
-/// directory without room; and whatever the server fails with.
+/// A source that cannot be read or is damaged, a table that does not exist or has no such key, a directory without
+/// space; errors of the server.
 pub async fn verify(request: &VerifyRequest, db: &ConnInfo, tally: Arc<Tally>) -> Result<Verification, Error> {
     request.check()?;
     let started = Instant::now();
@@ -152,14 +154,14 @@ pub async fn verify(request: &VerifyRequest, db: &ConnInfo, tally: Arc<Tally>) -
         exact: request.exact,
         findings_max: request.findings_max,
     };
-    // A new one: sorting may have taken longer than an idle connection lives.
+    // A new connection: sorting may have taken longer than an idle connection is kept open.
     let connection = connect(db).await?;
     let stored = Stored::open(&connection.client, &schema, &reading).await?;
     let found = comparison::compare(folding, stored, &terms).await?;
     Ok(Verification { seconds: started.elapsed().as_secs_f64(), warnings, ..verification(request, counts, found) })
 }
 
-/// The rights of the session are those of a reader, whatever the role may do.
+/// The session is read-only, whatever the role may do.
 async fn connect(db: &ConnInfo) -> Result<Connection, Error> {
     let settings = SessionSettings::named("millstream verify")
         .with("default_transaction_read_only", "on")
@@ -244,13 +246,13 @@ async fn sort(
     Ok((counts, folding))
 }
 
-/// Runs what waits for a disk where waiting holds up nobody.
+/// Runs work that waits for the disk on a thread where it blocks nobody.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|_| Error::BrokenOff("the thread that writes the sorted runs has gone"))
 }
 
-/// What follows damage was not read, so that nothing could be said of it.
+/// Refuses a damaged source: what follows the damage was not read and cannot be compared.
 fn require_whole(chunk: &Chunk, load: &LoadRequest) -> Result<(), Error> {
     let damage = chunk.frames.iter().find_map(|f| f.broken.as_ref().filter(|b| b.ends_source).map(|b| (f, b)));
     let Some((frame, broken)) = damage else { return Ok(()) };

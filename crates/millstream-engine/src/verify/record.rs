@@ -1,6 +1,6 @@
-//! A document on its way through sorted runs: its key, what its mode wants to know of it, its bytes.
+//! A document in a sorted run: its key, what its mode needs, and its bytes.
 
-/// Where a document stands, for people.
+/// Where a document is in the sources, for reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Place {
     /// Index of the source.
@@ -14,7 +14,7 @@ pub(super) struct Place {
 pub(super) struct Record {
     /// Canonical bytes.
     pub(super) key: Vec<u8>,
-    /// Canonical bytes of the version, empty where the mode has none.
+    /// Canonical bytes of the version; empty if the mode compares no versions.
     pub(super) version: Vec<u8>,
     /// Whether the document deletes.
     pub(super) tombstone: bool,
@@ -28,7 +28,7 @@ impl Record {
     }
 }
 
-/// What stands before key, version and document, in memory and on disk.
+/// What is written before key, version and document, in memory and on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) key_bytes: u32,

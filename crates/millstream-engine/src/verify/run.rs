@@ -21,7 +21,7 @@ pub(super) struct RunWriter {
 }
 
 impl RunWriter {
-    /// Begins a run in a file without a name: the system frees it however the process ends.
+    /// Begins a run in a file without a name. The operating system frees it however the process ends.
     pub(super) fn create(directory: &Path) -> io::Result<Self> {
         let file = tempfile::tempfile_in(directory)?;
         Ok(Self { file: BufWriter::with_capacity(RUN_BUFFER_BYTES, file), records: 0 })
@@ -40,8 +40,8 @@ impl RunWriter {
     }
 }
 
-/// Reads a run from its first key to its last. A document is read only when it is its turn, so that
-/// many open runs hold a key each and not a document each.
+/// Reads a run from its first key to its last. A document is read only when it is taken, so that many open runs hold
+/// one key each in memory and not one document each.
 #[derive(Debug)]
 pub(super) struct RunReader {
     file: BufReader<File>,
@@ -59,7 +59,7 @@ impl RunReader {
         Ok(reader.advance()?.then_some(reader))
     }
 
-    /// Takes the record and goes to the next one; `false` when there is none.
+    /// Takes the record and moves to the next one; `false` when there is none.
     pub(super) fn take(&mut self, record: &mut Record) -> io::Result<bool> {
         std::mem::swap(&mut record.key, &mut self.key);
         record.tombstone = self.header.tombstone;

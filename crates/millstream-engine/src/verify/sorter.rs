@@ -1,4 +1,4 @@
-//! Documents of any number in the order of their keys, in bounded memory: sorted runs on disk, merged.
+//! Sorts any number of documents by key in bounded memory: writes sorted runs to disk and merges them.
 
 use super::buffer::Buffer;
 use super::record::{Header, Record};
@@ -17,7 +17,7 @@ pub(super) struct Sorter {
     /// Oldest first, so that of two runs the later one holds the newer documents.
     runs: Vec<Leveled>,
     directory: PathBuf,
-    /// Runs that are merged at once.
+    /// How many runs are merged at once.
     fan_in: usize,
 }
 
@@ -49,7 +49,7 @@ impl Sorter {
         self.buffer.push(header, key, version, document);
     }
 
-    /// Writes what is in memory as a run, and merges runs that became too many.
+    /// Writes what is in memory as a run, and merges runs if there are too many.
     pub(super) fn spill(&mut self) -> io::Result<()> {
         if !self.buffer.is_empty() {
             let mut writer = RunWriter::create(&self.directory)?;
@@ -67,7 +67,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// The documents in the order of their keys, those of a key in the order of their positions.
+    /// The documents in key order, those of one key in the order of their positions.
     pub(super) fn finish(mut self) -> io::Result<Merge> {
         self.spill()?;
         while self.runs.len() > self.fan_in {
@@ -76,7 +76,7 @@ impl Sorter {
         Merge::new(self.runs)
     }
 
-    /// Makes one run of the newest runs.
+    /// Merges the newest runs into one.
     fn merge_newest(&mut self, level: u32) -> io::Result<()> {
         let newest = self.runs.split_off(self.runs.len() - self.fan_in);
         let mut merge = Merge::new(newest)?;
@@ -90,10 +90,10 @@ impl Sorter {
     }
 }
 
-/// Runs read side by side.
+/// Runs that are read side by side.
 #[derive(Debug)]
 pub(super) struct Merge {
-    /// The least key on top, of one key the oldest run.
+    /// The least key is on top; for equal keys, the oldest run.
     open: BinaryHeap<Open>,
 }
 
@@ -116,7 +116,7 @@ impl Merge {
     }
 }
 
-/// A run that is being read, ordered for a heap that has its greatest on top.
+/// A run that is being read. Its order is reversed, because the heap has the greatest on top.
 #[derive(Debug)]
 struct Open {
     reader: RunReader,

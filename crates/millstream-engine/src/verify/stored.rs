@@ -1,4 +1,4 @@
-//! The rows of a table in the order of their keys, through one statement that needs only `select`.
+//! Reads the rows of a table in key order, with one statement that needs only `select`.
 
 use crate::error::Error;
 use futures_util::TryStreamExt;
@@ -12,7 +12,7 @@ use std::pin::Pin;
 use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Client, Row, RowStream};
 
-/// Types of columns that keys are compared with: the column's, the key's, and the one it is read as.
+/// Types of columns that can be compared with keys: the column's type, the key's, and the one the column is read as.
 const COLUMN_TYPES: &[(Type, KeyType, Type)] = &[
     (Type::TEXT, KeyType::Text, Type::TEXT),
     (Type::VARCHAR, KeyType::Text, Type::TEXT),
@@ -27,13 +27,13 @@ const COLUMN_TYPES: &[(Type, KeyType, Type)] = &[
     (Type::BOOL, KeyType::Boolean, Type::BOOL),
 ];
 
-/// Kinds of relations that have rows, as the catalog has them.
+/// Kinds of relations that have rows, as the catalog spells them.
 const READABLE: &[char] = &['r', 'p', 'v', 'm', 'f'];
 
 /// How a table is read.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
-    /// The key with the types of the table's columns, in the order of its index where it has one.
+    /// The key with the types of the table's columns, in the order of its index if it has one.
     pub(super) key: KeySpec,
     pub(super) table_oid: u32,
     name: CollectionName,
@@ -42,7 +42,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Settles the key against the table's columns.
+    /// Matches the key with the table's columns.
     ///
     /// # Errors
     /// [`Error::Unverifiable`] names what does not fit.
@@ -96,7 +96,7 @@ fn key_column(table: &Table, request: &KeyRequest) -> Result<(KeyType, String), 
             format!("a key is compared in columns of {}", KeyType::names()),
         ));
     };
-    // With the length of a varchar.
+    // Parsing keeps the length of a varchar.
     let key_type = column.base_type_name.parse().unwrap_or(*key_type);
     if request.key_type.is_some_and(|asked| asked.column() != key_type) {
         return Err((
@@ -107,7 +107,7 @@ fn key_column(table: &Table, request: &KeyRequest) -> Result<(KeyType, String), 
     Ok((request.key_type.unwrap_or(key_type), expression(column, read_as)))
 }
 
-/// A cast only where it is needed, because an index serves a column's own order.
+/// Casts only if needed, because an index gives the order of the column and not of a cast.
 fn expression(column: &Column, read_as: &Type) -> String {
     let name = quote_identifier(&column.name);
     if column.type_oid == read_as.oid() { name } else { format!("{name}::pg_catalog.{}", read_as.name()) }
@@ -117,7 +117,7 @@ fn expression(column: &Column, read_as: &Type) -> String {
 #[derive(Debug)]
 pub(super) struct StoredRow {
     row: Row,
-    /// Canonical bytes; `None` when a column is null, so that no document has this key.
+    /// Canonical bytes; `None` when a column is null, because no document has such a key.
     pub(super) key: Option<Vec<u8>>,
 }
 
@@ -144,15 +144,15 @@ impl StoredRow {
     }
 }
 
-/// The least and the greatest time, which no document has for a key: their canonical bytes are all
-/// zeros and all ones.
+/// The name of the least or the greatest time. No document has one as its key. Their canonical bytes are all zeros and
+/// all ones.
 fn infinity(key_type: KeyType, value: &[u8]) -> Option<&'static str> {
     let is_time = matches!(key_type.column(), KeyType::Timestamptz | KeyType::Timestamp | KeyType::Date);
     let all = |byte| is_time && value.iter().all(|&b| b == byte);
     if all(0xff) { Some("infinity") } else { all(0).then_some("-infinity") }
 }
 
-/// A table's rows, each key not before the one before it.
+/// A table's rows in key order, which is checked.
 pub(super) struct Stored {
     rows: Pin<Box<RowStream>>,
     types: Vec<KeyType>,
@@ -160,13 +160,14 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// Begins to read, over segments and table, as of one moment.
+    /// Begins to read segments and table in one snapshot.
     pub(super) async fn open(client: &Client, schema: &Schema, reading: &Reading) -> Result<Self, Error> {
         let Reading { key, table_oid, name, selected, order } = reading;
         let segments = match segments::seen(client, schema).await? {
             Seen::Listed => {
                 match schema.exists(client).await {
-                    // After a restore they are recorded under another OID, which a role without grants cannot look up.
+                    // After a restore, segments are recorded under another OID. A role without grants cannot check for
+                    // that.
                     Err(error) if error.kind() != ErrorKind::Rights => return Err(error.into()),
                     _ => {}
                 }

@@ -1,8 +1,8 @@
-//! `arrays`: one upsert that brings its documents along, for small batches: one turn less than COPY into
-//! the staging table, and no staging table to be emptied by the commit.
+//! `arrays`: sends the documents of a small batch as arrays, together with the statement that upserts them. That takes
+//! one round trip less than COPY into the staging table, and the commit has no staging table to empty.
 //!
-//! Where unchanged documents may be left alone they are: the documents are on the server anyway, and
-//! looking at the stored ones costs less than a tenth of writing them.
+//! If unchanged documents may be skipped, they are: the documents are on the server anyway, and comparing them with the
+//! stored ones costs less than a tenth of writing them.
 
 use super::elements::{Array, Keys};
 use super::{Session, Writer, Writing, count};
@@ -32,11 +32,12 @@ fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Wri
     .boxed()
 }
 
-/// What became of groups: the rest the server has dropped, or its mode leaves alone.
+/// What became of groups. The server dropped the groups in none of these counts, or the mode keeps their stored
+/// documents.
 pub(super) struct Upserted {
     pub(super) inserted: u64,
     pub(super) updated: u64,
-    /// Found equal to the stored document, where that is looked at.
+    /// Equal to the stored document; 0 if that is not checked.
     pub(super) equal: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Which writer a lane uses next, and whether it walks the next batch at once, from what its last batches met.
+//! Chooses how a lane writes its next batch: by which writer, and whether row by row from the start.
 
 use super::comparison::Sample;
 use super::{Writer, arrays, comparison, copy, staged, upsert};
@@ -6,16 +6,17 @@ use crate::limits::{COMPARED_PERCENT_MIN, FIRST_BATCH_ROWS, WRITER_PENALTY, WRIT
 use crate::merge::Written;
 use crate::request::SkipUnchanged;
 
-/// The writer for new keys is taken up after a batch of them, and left for a while when it met a stored one;
-/// the one for any keys is left for a while when another session wrote the same at the same time.
+/// A lane uses `copy` after a batch of new keys. If `copy` meets a stored key, the lane avoids it for some batches. If
+/// another session inserts a key of the batch at the same time, the lane avoids `staged` for some batches.
 #[derive(Debug)]
 pub(super) struct Choice {
     keys: Keys,
-    /// Whether no batch has told anything yet.
+    /// Whether we know nothing about the keys: the table had rows, and no batch has written a key yet.
     blind: bool,
-    /// Whether rows can be joined with staged keys.
+    /// Whether the writer `staged` can be used.
     merges: bool,
-    /// Batches still to see before the better writer is taken: any where keys are contended, else of new keys.
+    /// Batches to write before the better writer is used. While keys are contended, any batch counts; otherwise only
+    /// batches of new keys.
     wait: u32,
     penalty: u32,
     compares: Compares,
@@ -26,21 +27,21 @@ pub(super) struct Choice {
 enum Compares {
     Never,
     Always,
-    /// While it is worth it.
+    /// While it pays; whether it did the last time.
     Now(bool),
 }
 
-/// What the next batch is believed to hold.
+/// Which keys we expect in the next batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keys {
     New,
     Any,
-    /// Any, which other sessions write too.
+    /// Any, and other sessions insert the same ones.
     Contended,
 }
 
 impl Choice {
-    /// Begins with direct COPY where it cannot meet a stored key.
+    /// Begins with `copy` if the table is empty, because there is no stored key to meet.
     pub(super) fn new(table_empty: bool, merges: bool, skip: SkipUnchanged) -> Self {
         let keys = if table_empty { Keys::New } else { Keys::Any };
         let compares = match skip {
@@ -51,7 +52,7 @@ impl Choice {
         Self { compares, keys, blind: !table_empty, merges, wait: 1, penalty: WRITER_PENALTY }
     }
 
-    /// The writer of the next batch, which may be small enough to go as arrays.
+    /// The writer of the next batch. `small`: the batch is small enough for `arrays`.
     pub(super) fn writer(&self, small: bool) -> &'static Writer {
         match self.keys {
             _ if small => &arrays::WRITER,
@@ -62,22 +63,22 @@ impl Choice {
         }
     }
 
-    /// Documents in the next batch at most: few, as long as nothing tells which writer they need.
+    /// Most documents in the next batch: few, as long as we do not know which writer they need.
     pub(super) fn rows_max(&self) -> usize {
         if self.blind { FIRST_BATCH_ROWS } else { usize::MAX }
     }
 
-    /// Whether no batch has told anything yet.
+    /// Whether we know nothing about the keys yet.
     pub(super) fn blind(&self) -> bool {
         self.blind
     }
 
-    /// Whether a sample of the next batch should tell whether comparing is worth it.
+    /// Whether to compare a sample of the next batch, to learn whether comparing pays.
     pub(super) fn samples(&self) -> bool {
         self.keys != Keys::New && self.compares == Compares::Now(false)
     }
 
-    /// What came of comparing.
+    /// Learns from a comparison whether comparing pays.
     pub(super) fn compared(&mut self, Sample { unchanged, keys }: Sample) {
         if matches!(self.compares, Compares::Now(_)) && keys > 0 {
             self.compares = Compares::Now(unchanged * 100 >= keys * COMPARED_PERCENT_MIN);
@@ -95,7 +96,7 @@ impl Choice {
         self.penalty = (self.penalty * 2).min(WRITER_PENALTY_MAX);
     }
 
-    /// A batch was written, perhaps by a writer that also compares.
+    /// A batch was written. `compared`: its writer also found out which documents are unchanged.
     pub(super) fn wrote(&mut self, compared: bool, written: Written) {
         self.blind &= written.keys == 0;
         if compared {
@@ -104,12 +105,12 @@ impl Choice {
         self.met(written);
     }
 
-    /// Whether the next batch is believed to hold new keys only.
+    /// Whether we expect only new keys in the next batch.
     pub(super) fn expects_new(&self) -> bool {
         self.keys == Keys::New
     }
 
-    /// A batch was written by a walk, which writes any key.
+    /// A batch was written row by row, which works for any key.
     pub(super) fn walked(&mut self, written: Written) {
         self.blind &= written.keys == 0;
         if self.keys == Keys::New && written.inserted < written.keys {
@@ -119,7 +120,7 @@ impl Choice {
         }
     }
 
-    /// What is believed after a batch.
+    /// Updates which keys we expect next.
     fn met(&mut self, written: Written) {
         if written.keys == 0 {
             return;
@@ -139,10 +140,10 @@ impl Choice {
     }
 }
 
-/// Whether a lane walks its next batch at once, because a refused one costs a try that comes to nothing.
+/// Whether a lane writes its next batch row by row from the start. That saves the try that a refusal would waste.
 #[derive(Debug)]
 pub(super) struct Caution {
-    /// Batches of which nothing is refused, still to be walked.
+    /// Batches without a refusal that are still to be written row by row.
     left: u32,
     penalty: u32,
 }
@@ -158,20 +159,20 @@ impl Caution {
         self.left > 0
     }
 
-    /// The server refused something in a batch that was not walked at once.
+    /// The server refused something in a batch that was not written row by row from the start.
     pub(super) fn surprised(&mut self) {
         self.left = self.penalty;
         self.penalty = (self.penalty * 2).min(WRITER_PENALTY_MAX);
     }
 
-    /// A batch of so many keys was written without a walk.
+    /// A batch with this number of keys was written without a refusal.
     pub(super) fn wrote(&mut self, keys: usize) {
         if keys > 0 {
             self.penalty = WRITER_PENALTY;
         }
     }
 
-    /// A batch was walked.
+    /// A batch was written row by row. `refused`: the server refused something in it.
     pub(super) fn walked(&mut self, refused: bool) {
         self.left = if refused { self.left.max(1) } else { self.left.saturating_sub(1) };
     }

@@ -1,9 +1,9 @@
 //! `compared`: asks for fingerprints of the stored documents first, and sends only those that differ.
 //!
-//! The fingerprint is taken of the text that PostgreSQL makes of the stored jsonb, by the server, in the
-//! snapshot of the question; of a new document, by us, of the same text. It has 128 bits, under seeds
-//! that nobody else knows. A document whose fingerprint differs may still be equal, spelled otherwise
-//! (1 and 1.00): the upsert that follows leaves those alone too.
+//! The server computes the fingerprint of a stored document from the text that PostgreSQL makes of the jsonb, in the
+//! snapshot of the query. We compute the fingerprint of a new document from the same text. A fingerprint has 128 bits,
+//! under seeds that nobody else knows. A document with another fingerprint may still be equal, spelled in another way
+//! (1 and 1.00). The upsert that follows skips those too.
 
 use super::copy_stream::{Destination, copy_groups};
 use super::elements::{Array, Elements, Keys};
@@ -90,17 +90,17 @@ async fn equal(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Result<
     let old = row.get::<_, Vec<i64>>(1).into_iter().zip(row.get::<_, Vec<i64>>(2));
     let mut asked = asked.identities().zip(&asked.fingerprints).zip(&mut equal);
     for (identity, old) in found.zip(old) {
-        // Both are in key order; were they not, documents would be sent that need not be.
+        // Both are in key order. If they were not, we would send documents that need not be sent, and nothing worse.
         let Some(((_, new), equal)) = asked.find(|((asked, _), _)| *asked == identity) else { break };
         *equal = *new == <[i64; 2]>::from(old);
     }
     Ok(equal)
 }
 
-/// Keys, and what their new documents look like.
+/// Keys, and the fingerprints of their new documents.
 struct Asked<'t> {
     keys: Keys<'t>,
-    /// Places as array elements, where the key has several columns.
+    /// Places of the keys as array elements, if the key has several columns.
     places: Vec<u8>,
     fingerprints: Vec<[i64; 2]>,
 }
@@ -123,7 +123,7 @@ impl<'t> Asked<'t> {
         Self { keys, places, fingerprints }
     }
 
-    /// By which an answer names the keys: the key itself, or its place where it has several columns.
+    /// What an answer names a key by: the key itself, or its place if the key has several columns.
     fn identities(&self) -> Elements<'_> {
         Elements(match self.keys.columns.as_slice() {
             [column] => column,

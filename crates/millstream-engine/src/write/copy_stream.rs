@@ -11,22 +11,22 @@ use millstream_model::key_bytes::put_copy_fields;
 use millstream_pg::copy;
 use tokio_postgres::{CopyInSink, Statement};
 
-/// Columns behind the document where documents delete, see `STAGE_COLUMNS` of `deleting`.
+/// Columns behind the document if documents delete, see `STAGE_COLUMNS` of `deleting`.
 const MARKS: usize = 3;
-/// Columns behind those that tell a walk where it is.
+/// Columns behind those for writing row by row: place, fold and turn.
 const PLACES: usize = 3;
 
-/// What a staged row is beside its document.
+/// How a staged row relates to the other rows of its key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
-    /// How many documents it stands for: none but its own (0), those that follow it one by one (their number), or it
-    /// is one of those (-1).
+    /// How many documents the row stands for: 0 if only for its own; their number if they follow it one by one; -1 if
+    /// it is one of those.
     pub(super) fold: i32,
-    /// Of a key whose documents are written one after the other, how many come before.
+    /// If the documents of a key are written one after the other: how many of them come before this one.
     pub(super) turn: i32,
 }
 
-/// What an effect is in the staging table.
+/// The number of an effect in the staging table.
 fn staged(effect: Effect) -> i16 {
     match effect {
         Effect::Merge => 0,
@@ -42,12 +42,12 @@ pub(super) enum Destination<'a> {
     Table,
     /// The connection's staging table.
     Stage,
-    /// The staging table of a walk, by its COPY statement, with what each group is there.
+    /// The staging table for writing row by row: its COPY statement, and the step of each group.
     Replay(&'a Statement, &'a [Step]),
 }
 
-/// Sends the winners of the groups through a COPY statement and returns the rows it took, and what came
-/// of the statements that follow it, which are sent without waiting for it to end.
+/// Sends the winners of the groups through a COPY statement. Returns the number of rows that it took and the result of
+/// `then`, the statements that follow. Those are sent without waiting for the end of the COPY.
 pub(super) async fn copy_groups<T>(
     session: Session<'_>,
     to: Destination<'_>,
@@ -61,7 +61,7 @@ pub(super) async fn copy_groups<T>(
         Destination::Replay(statement, _) => statement,
     };
     let mut sink = Box::pin(session.first(session.client.copy_in(statement)).await?);
-    // The server may refuse in the middle; why, only the end of the COPY tells.
+    // The server may refuse in the middle. Only the end of the COPY reports why.
     let sent = send(&mut sink, session, to, batch, groups).await;
     let finish = async { sink.as_mut().finish().await.map_err(Error::from) };
     if let Err(error) = sent {
@@ -89,7 +89,7 @@ async fn send(
         copy::begin_row(&mut buffer, columns);
         put_copy_fields(&session.target.key_types, key, &mut buffer);
         copy::begin_jsonb(&mut buffer, document.len());
-        // A large document in pieces, so that it is not held once more as a whole, here and in the driver.
+        // Send a large document in pieces, so that neither we nor the driver hold another copy of all of it.
         for piece in document.chunks(COPY_MESSAGE_BYTES) {
             buffer.put_slice(piece);
             if buffer.len() >= COPY_MESSAGE_BYTES {

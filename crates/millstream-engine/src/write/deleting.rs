@@ -1,8 +1,9 @@
-//! `deletes`: batches with tombstones, and those whose documents may be older than a tombstone.
+//! `deletes`: batches with tombstones, and batches that must be checked against tombstones.
 //!
-//! Everything is staged with what it does to a stored row. Documents that equal the stored one are left out, where
-//! unchanged ones are left alone. Then rows are locked in key order; then come the deletes, the upserts of documents
-//! that are merged, and of those that take the place of deleted ones.
+//! All documents are staged with what they do to a stored row. If unchanged documents are skipped, those that equal the
+//! stored one are removed from the stage. A batch with tombstones then locks the stored rows of its keys in key order.
+//! Then follow the deletes, the upserts of documents that are merged, and the upserts of documents that replace deleted
+//! ones.
 
 use super::copy_stream::{Destination, copy_groups};
 use super::{Session, Writer, Writing, counts};
@@ -17,7 +18,7 @@ use tokio_postgres::{Client, Statement};
 
 pub(super) static WRITER: Writer = Writer { name: "deletes", write };
 
-/// Columns of the staging table beside those of the collection, whose names they must not have.
+/// Additional columns of the staging table. Their names must differ from those of the collection's columns.
 pub(super) const STAGE_COLUMNS: &str =
     "millstream_effect smallint not null, millstream_id bytea not null, millstream_version bytea not null";
 /// Their names.
@@ -26,10 +27,10 @@ pub(super) const STAGE_NAMES: &str = "millstream_effect, millstream_id, millstre
 /// The statements of this writer as text.
 #[derive(Debug)]
 pub(super) struct Sql {
-    /// Where unchanged documents are left alone.
+    /// If unchanged documents are skipped.
     equal: Option<String>,
     lock: String,
-    /// Where versions of tombstones are remembered.
+    /// If versions of tombstones are remembered.
     versions: Option<Versions>,
     delete: String,
     merge: String,
@@ -42,7 +43,7 @@ struct Versions {
     remember: String,
 }
 
-/// The same on one connection.
+/// The same, prepared on one connection.
 pub(crate) struct Statements {
     equal: Option<Statement>,
     lock: Statement,
@@ -53,10 +54,9 @@ pub(crate) struct Statements {
 }
 
 impl Sql {
-    /// `fill` puts the collection's names into a statement, `upsert` makes one of staged rows under a
-    /// condition and of an action on stored ones. The two actions are to merge with a stored document and to take its
-    /// place. `run` is the condition of the staged rows that are meant; `skips` says that unchanged documents are left
-    /// alone.
+    /// `fill` puts the collection's names into a statement. `upsert` makes a statement from a condition on staged rows
+    /// and an action on stored ones. The first of the two actions merges with a stored document, the second replaces
+    /// it. `run` is the condition of the staged rows to be written. `skips` says that unchanged documents are skipped.
     pub(super) fn new(
         collection: &Collection,
         schema: &Schema,
@@ -93,7 +93,7 @@ impl Sql {
         &self.lock
     }
 
-    /// What the writer does with rows that are staged and locked, as a part of [`super::walk`]'s function.
+    /// The writer's statements for rows that are staged and locked, as a part of [`super::walk`]'s function.
     pub(super) fn try_run(&self) -> String {
         let text = include_str!("deleting_run.sql");
         let (bar, remember) = match &self.versions {
@@ -160,13 +160,13 @@ fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Wri
     .boxed()
 }
 
-/// Rows of a statement, none without one.
+/// Executes a statement and returns the number of its rows; 0 without a statement.
 async fn execute(client: &Client, statement: Option<&Statement>) -> Result<u64, Error> {
     let Some(statement) = statement else { return Ok(0) };
     Ok(client.execute(statement, &[]).await?)
 }
 
-/// What comes of some work, which is left out unless it is wanted.
+/// Does some work if it is wanted, else returns the default.
 async fn when<T: Default>(wanted: bool, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     if wanted { work.await } else { Ok(T::default()) }
 }

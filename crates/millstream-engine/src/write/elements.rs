@@ -31,7 +31,7 @@ impl<'t> Keys<'t> {
     }
 }
 
-/// Bytes of the element at the front, with its length.
+/// Size in bytes of the first element, including its length.
 fn element_bytes(elements: &[u8]) -> usize {
     let length = elements.first_chunk().map_or(0, |length| i32::from_be_bytes(*length));
     (4 + usize::try_from(length).unwrap_or(0)).min(elements.len())

@@ -1,5 +1,4 @@
-//! A refused batch again, halved until only refused documents are left over: for servers on which it
-//! cannot be walked.
+//! Retries a refused batch in halves until only refused documents are left, if the server cannot retry it row by row.
 
 use super::refused::{Refused, reject};
 use super::{Session, upsert};
@@ -7,8 +6,8 @@ use crate::batch::{Batch, Group};
 use crate::error::Error;
 use crate::merge::Written;
 
-/// Writes the batch's keys inside the open transaction, each part under a savepoint. A refused
-/// part is halved; the documents of a single refused key are written one at a time, in order.
+/// Writes the batch's keys inside the open transaction, each part under a savepoint. A refused part is halved. The
+/// documents of a single refused key are written one at a time, in order.
 pub(super) async fn halve(session: Session<'_>, batch: &Batch) -> Result<Refused, Error> {
     let mut outcome = Refused::default();
     let mut todo: Vec<&[Group]> = vec![batch.groups()];
@@ -47,7 +46,7 @@ async fn write_singles(
     Ok(())
 }
 
-/// The inner error is a refusal of the data, after which the savepoint is rolled back.
+/// The inner error is a refusal of the data. The savepoint is then rolled back.
 async fn write_part(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Result<Result<Written, Error>, Error> {
     let opening = "savepoint part; delete from pg_temp.millstream_stage";
     let result = Session { opening, ..session }.write(&upsert::WRITER, batch, groups).await;

@@ -1,9 +1,9 @@
-//! Committed batches that a crash of the server could still take, kept until a commit has made sure of them.
+//! Committed batches that a crash of the server could still take, kept until a commit has waited for the disk.
 
 use crate::batch::Part;
 use crate::limits::{HELD_BATCHES_MAX, PART_BYTES};
 
-/// Parts of batches in the order of their commits. They keep their share of the memory.
+/// Parts of batches in the order of their commits. They still count against the memory budget.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     batches: Vec<Vec<Part>>,
@@ -16,8 +16,8 @@ impl Kept {
         self.batches.is_empty()
     }
 
-    /// Whether half as much is kept as goes into a batch, so that the next one is to make sure of all. Of large batches
-    /// it is every second one: were more kept, the batches that follow would wait for memory.
+    /// Whether half as much is kept as goes into a batch. The commit of the next batch then waits for the disk. For
+    /// large batches that is every second commit: if more were kept, the next batches would wait for memory.
     pub(super) fn is_full(&self, batch_bytes_max: usize) -> bool {
         self.bytes >= batch_bytes_max as u64 / 2 || self.held_bytes >= HELD_BATCHES_MAX * batch_bytes_max / 2
     }
@@ -32,8 +32,8 @@ impl Kept {
         *self = Self::default();
     }
 
-    /// The last `count` batches, which the server has lost; `None` when they are not all here. What
-    /// came before them the server still has after its crash, and so for good.
+    /// The last `count` batches, which the server has lost; `None` if not all of them are kept. Whatever came before
+    /// them survived the crash, so it is on disk.
     pub(super) fn lost(&mut self, count: usize) -> Option<Vec<Vec<Part>>> {
         let first = self.batches.len().checked_sub(count)?;
         Some(std::mem::take(self).batches.split_off(first))

@@ -1,5 +1,4 @@
-//! A lane: one connection that commits the batches of its slots, in order, through every error
-//! that passes.
+//! A lane: one connection that commits the batches of its slots in order, and retries after errors that may pass.
 
 use super::choice::{Caution, Choice};
 use super::comparison::{self, Sample};
@@ -28,37 +27,37 @@ pub(crate) struct Lane {
     setup: LaneSetup,
     link: Link,
     epoch: i32,
-    /// Batches the lane's row says are committed.
+    /// Batches that are committed according to the lane's row.
     batches: i64,
-    /// The batch whose commit was sent last, until that is known to have happened.
+    /// The batch whose commit was sent last, until we know that it is committed.
     sent: Option<Sent>,
     choice: Choice,
     /// Committed batches that a crash of the server could still take.
     kept: Kept,
-    /// Whether the commit at hand waits for the disk although the session's do not.
+    /// Whether the current commit waits for the disk although the session's commits do not.
     flushing: bool,
-    /// How a transaction begins, and one whose commit waits for the disk.
+    /// How a transaction begins. The second is for one whose commit waits for the disk.
     openings: [String; 2],
     caution: Caution,
     report: LaneReport,
     reconnected: bool,
 }
 
-/// What becomes of a batch with its commit.
+/// What to count once a batch is committed.
 struct Sent {
     counters: Counters,
-    /// Documents that the server has refused, and the bytes that are kept of them.
+    /// Documents that the server refused, and the bytes that are kept of them.
     refused: (u64, u64),
     writer: &'static str,
 }
 
 /// What the lane's row says after the connection was lost.
 enum Found {
-    /// All that is known to be committed, and no more.
+    /// What we know to be committed, and no more.
     Same,
     /// Also the batch whose answer was lost.
     Committed,
-    /// Less, for the server has crashed: the batches it lost, oldest first.
+    /// Less, because the server crashed: the batches that it lost, oldest first.
     Lost(Vec<Vec<Part>>),
 }
 
@@ -73,12 +72,12 @@ struct Link {
     opened: Instant,
     connection: Connection,
     prepared: Prepared,
-    /// Made when the first batch is walked.
+    /// Made when the first batch is written row by row.
     walker: Option<Walker>,
 }
 
 impl Lane {
-    /// Connects and takes the lane's row over.
+    /// Connects and takes over the lane's row.
     pub(crate) async fn open(setup: LaneSetup) -> Result<Self, Error> {
         let (link, epoch, batches) = attach(&setup, false).await?;
         let choice = Choice::new(setup.table_empty, setup.target.merges(), setup.target.skip_unchanged);
@@ -100,8 +99,8 @@ impl Lane {
         })
     }
 
-    /// Commits batches until the queue ends, or the server has refused too many documents; says also what it did
-    /// where it failed, with the first error that retrying does not mend. Everything before that is committed.
+    /// Commits batches until the queue ends, or until the server has refused too many documents. Always returns the
+    /// report. The error is the first that retrying does not fix; everything before it is committed.
     pub(crate) async fn run(mut self, queue: mpsc::Receiver<Part>) -> (LaneReport, Result<(), Error>) {
         let ended = self.work(queue).await;
         if ended.is_ok() && !self.reconnected {
@@ -133,8 +132,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Replaces the connection between two batches and gives back what the server has lost. When no
-    /// connection is to be had, the next batch finds out why.
+    /// Replaces the connection between two batches and returns the batches that the server has lost. If no connection
+    /// can be made, the next batch finds out why.
     async fn renew(&mut self) -> Result<Vec<Vec<Part>>, Error> {
         match self.reconnect(false).await {
             Ok(Found::Lost(lost)) => Ok(lost),
@@ -143,7 +142,7 @@ impl Lane {
         }
     }
 
-    /// Makes sure of the batches that are kept by one more commit, or gives back those that the
+    /// Makes one more commit that waits for the disk, so that the kept batches are safe. Returns the batches that the
     /// server has lost.
     async fn flush(&mut self) -> Result<Vec<Vec<Part>>, Error> {
         let mut failures = Failures::default();
@@ -170,8 +169,8 @@ impl Lane {
         Ok(client.batch_execute("commit").await?)
     }
 
-    /// Waits for the parts of the next batch: cut by documents, bytes and time. `None` when there
-    /// are no more, or none for so long that what is kept is to be made sure of.
+    /// Waits for the parts of the next batch, limited by documents, bytes and time. `None` if there are no more, or if
+    /// none came for so long that the kept batches should be made safe.
     async fn collect(&self, queue: &mut mpsc::Receiver<Part>) -> Option<Vec<Part>> {
         let first = if self.kept.is_empty() {
             queue.recv().await?
@@ -199,11 +198,14 @@ impl Lane {
         Some(parts)
     }
 
-    /// Commits a batch, or gives back what is to be committed in its place, oldest first.
+    /// Commits a batch, or returns what to commit in its place, oldest first.
     ///
-    /// That is its halves when the server refuses more in it than the limit of rejects allows, so that the
-    /// load stops near the limit, and where each refusal takes round trips to find. After a crash of the
-    /// server it is what that has lost, and then the batch.
+    /// After a crash of the server, that is the batches that it lost, and then this one. Otherwise it is the halves of
+    /// the batch:
+    /// - if the batch writes one key too often for one transaction;
+    /// - if the server refuses more of it than one batch may hold or than the limit of rejects allows, so that the load
+    ///   stops near the limit;
+    /// - if finding each refused document would take round trips.
     async fn commit(&mut self, batch: Batch) -> Result<Vec<Vec<Part>>, Error> {
         let durability = self.setup.target.durability;
         self.flushing = durability.keeps() && self.kept.is_full(self.setup.batch_bytes_max);
@@ -242,10 +244,10 @@ impl Lane {
         Ok(Vec::new())
     }
 
-    /// Whether a batch was refused because the table was rewritten, with its rows: then it is tried again.
+    /// Whether a batch failed because the table was rewritten and still has its rows. The batch is then tried again.
     ///
     /// # Errors
-    /// [`Error::TableMoved`] and [`Error::Emptied`] where that is what the error comes from.
+    /// [`Error::TableMoved`] and [`Error::Emptied`] if that caused the error.
     async fn finds_another_file(&mut self, error: &Error) -> Result<bool, Error> {
         let client = &self.link.connection.client;
         let perhaps = [ErrorKind::Fenced, ErrorKind::NotFound, ErrorKind::Bug].contains(&error.kind());
@@ -257,8 +259,7 @@ impl Lane {
         Ok(file.is_some())
     }
 
-    /// Reconnects where needed and finds out what is committed; `sent` says whether a batch was on
-    /// its way.
+    /// Reconnects if necessary and finds out what is committed. `sent` says whether a batch was on its way.
     async fn recover(&mut self, failures: &mut Failures, sent: bool) -> Result<Found, Error> {
         if !self.link.connection.client.is_closed()
             && self.link.connection.client.batch_execute("rollback").await.is_ok()
@@ -281,7 +282,7 @@ impl Lane {
         self.decide(batches, sent)
     }
 
-    /// What the lane's row says, by the number of batches it counts.
+    /// Compares the number of batches in the lane's row with the number that we know.
     fn decide(&mut self, batches: i64, sent: bool) -> Result<Found, Error> {
         let before = std::mem::replace(&mut self.batches, batches);
         let lane = self.setup.lane;
@@ -299,7 +300,7 @@ impl Lane {
         }
     }
 
-    /// One try at a batch, in one transaction, which it commits; false when it is to be halved.
+    /// One try at a batch, in one transaction, including the commit. False if the batch must be halved.
     async fn attempt(&mut self, batch: &Batch) -> Result<bool, Error> {
         failpoint::hit("batch-collected").await?;
         let Target { mode, folds, .. } = &*self.setup.target;
@@ -336,8 +337,9 @@ impl Lane {
         Ok(true)
     }
 
-    /// Writes, and asks how a sample of the batch compares where that may change how the next one is
-    /// written. Only as long as nothing is known the answer is waited for first.
+    /// Writes the batch. Also compares a sample of it with the stored documents, if that may change how the next batch
+    /// is written. It waits for the sample first only while nothing is known about the keys: the sample then decides
+    /// about this batch too.
     async fn write_sampled(&mut self, batch: &Batch) -> Result<(Option<Sample>, Option<Written>), Error> {
         let compares = self.session("").compares(self.writer(batch));
         if compares || !self.choice.samples() || batch.groups().is_empty() || batch.has_tombstones() {
@@ -367,7 +369,8 @@ impl Lane {
         session.write(self.writer(batch), batch, batch.groups()).await
     }
 
-    /// The batch again, so that only what the server refuses is rejected; false when it is to be halved.
+    /// Writes the batch row by row where necessary, so that only what the server refuses is rejected. False if the
+    /// batch must be halved.
     async fn replay(&mut self, batch: &Batch) -> Result<bool, Error> {
         let (documents_max, bytes_max) = self.setup.rejects.left(&self.setup.tally);
         let mut walker = match self.link.walker.take() {
@@ -398,7 +401,8 @@ impl Lane {
         Ok(true)
     }
 
-    /// Rejects, watermark and counters, and the commit, in one flight.
+    /// Stores the rejects, the watermark and the counters, and commits. All of it goes in one flight, except that more
+    /// than `REJECT_ROWS` rejects take several statements first.
     async fn finish(
         &mut self,
         batch: &Batch,
@@ -467,7 +471,7 @@ fn kept_bytes(rejects: &[RejectedDocument]) -> u64 {
     rejects.iter().map(|reject| reject.bytes.len() as u64).sum()
 }
 
-/// What every batch's transaction begins with, and one whose commit is to wait for the disk.
+/// How every batch's transaction begins. The second is for one whose commit waits for the disk.
 fn openings(setup: &LaneSetup) -> [String; 2] {
     let turn = if setup.target.guarded { lane::TURN } else { "" };
     let turn = setup.target.schema.sql(turn);
@@ -475,7 +479,7 @@ fn openings(setup: &LaneSetup) -> [String; 2] {
     [OPENING, include_str!("flushing.sql")].map(|opening| format!("{opening};\n{turn}"))
 }
 
-/// A connection that owns the lane, with all that its batches need.
+/// Opens a connection that owns the lane, with all that its batches need.
 async fn attach(setup: &LaneSetup, again: bool) -> Result<(Link, i32, i64), Error> {
     let (connection, epoch, batches) = take_over(setup, again).await?;
     let prepared = setup.target.prepare(&connection.client).await?;

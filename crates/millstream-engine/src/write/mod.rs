@@ -1,4 +1,4 @@
-//! Ways to get a batch's keys into the table: one file each, all inside the lane's transaction.
+//! Lanes, and the writers that put a batch into the table inside a lane's transaction, one file each.
 
 mod arrays;
 mod choice;
@@ -36,14 +36,14 @@ use tokio::sync::mpsc;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 
-/// A lane that owns its row, of either layout.
+/// A lane of either layout that owns its row.
 pub(crate) enum OpenLane {
     Batches(Box<Lane>),
     Segments(Box<Appender>),
 }
 
 impl OpenLane {
-    /// Connects and takes the lane's row over.
+    /// Connects and takes over the lane's row.
     pub(crate) async fn new(setup: LaneSetup) -> Result<Self, Error> {
         Ok(match setup.segments {
             None => Self::Batches(Box::new(Lane::open(setup).await?)),
@@ -51,7 +51,7 @@ impl OpenLane {
         })
     }
 
-    /// Commits what comes through the queue until it ends, and says what it did.
+    /// Commits what comes through the queue until the queue ends, and reports what it did.
     pub(crate) async fn run(self, queue: mpsc::Receiver<Part>) -> (LaneReport, Result<(), Error>) {
         match self {
             Self::Batches(lane) => lane.run(queue).await,
@@ -60,8 +60,7 @@ impl OpenLane {
     }
 }
 
-/// A way of writing. It runs inside an open transaction and leaves that open; after an error the
-/// caller rolls back.
+/// A way of writing. It runs inside an open transaction and leaves it open. After an error, the caller rolls back.
 pub(crate) struct Writer {
     /// The name in the receipt.
     pub(crate) name: &'static str,
@@ -69,7 +68,7 @@ pub(crate) struct Writer {
     pub(crate) write: for<'a> fn(Session<'a>, &'a Batch, &'a [Group]) -> Writing<'a>,
 }
 
-/// The end of a writer's work; `None` when the groups hold a key that this writer cannot write.
+/// The result of a writer; `None` if the groups hold a key that this writer cannot write.
 pub(crate) type Writing<'a> = BoxFuture<'a, Result<Option<Written>, Error>>;
 
 /// What a writer works with.
@@ -78,15 +77,16 @@ pub(crate) struct Session<'a> {
     pub(crate) client: &'a Client,
     pub(crate) target: &'a Target,
     pub(crate) prepared: &'a Prepared,
-    /// Sent ahead of the writer's first statement, in the same flight: `begin` or `savepoint`.
+    /// Sent before the writer's first statement, in the same flight: `begin` or `savepoint`.
     pub(crate) opening: &'a str,
 }
 
 impl<'a> Session<'a> {
-    /// Writes groups with a writer; `None` when it cannot, and the caller is to roll back and take [`upsert`].
+    /// Writes groups with a writer. `None` if it cannot write them; the caller then rolls back and chooses another
+    /// writer.
     ///
     /// # Errors
-    /// [`Error::RowsDropped`] when the server neither stored nor kept a row, as a trigger can make it do.
+    /// [`Error::RowsDropped`] when the server neither stored nor kept a row. A trigger can cause that.
     pub(crate) async fn write(
         self,
         writer: &'static Writer,
@@ -107,22 +107,23 @@ impl<'a> Session<'a> {
         Ok(Some(sum))
     }
 
-    /// The answer to a writer's first statement, ahead of which the opening is sent.
+    /// Sends the opening and a writer's first statement, and returns the answer to the statement.
     async fn first<T>(self, statement: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Error> {
         if self.opening.is_empty() {
             return Ok(statement.await?);
         }
         let opening = self.client.batch_execute(self.opening);
         if self.target.mode.adds_up() {
-            // Were the opening refused, a statement behind it would be committed on its own, and again with its batch.
+            // If the opening failed, the statement behind it would be committed alone, and again with its batch.
             opening.await?;
             return Ok(statement.await?);
         }
         Ok(tokio::try_join!(biased; opening, statement)?.1)
     }
 
-    /// The writer of a batch that is meant for another one: that writes no tombstones, and large documents are
-    /// not sampled, so that unchanged ones are left alone only by the writer that looks at all of them.
+    /// The writer of a batch for which `meant` was chosen. Only `deletes` handles tombstones. A batch with large
+    /// documents is not sampled; if unchanged documents may be skipped, `compared` writes it, which looks at all of
+    /// them.
     pub(crate) fn writer(&self, meant: &'static Writer, batch: &Batch) -> &'static Writer {
         let skips = self.target.skip_unchanged != SkipUnchanged::Off;
         if self.target.guarded || batch.has_tombstones() {
@@ -151,7 +152,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The two counts that a statement answers with.
+/// The two counts that a statement returns.
 async fn counts(client: &Client, statement: &Statement, values: &[&(dyn ToSql + Sync)]) -> Result<(u64, u64), Error> {
     let row = client.query_one(statement, values).await?;
     Ok((count(&row, 0), count(&row, 1)))
@@ -161,7 +162,7 @@ fn count(row: &Row, column: usize) -> u64 {
     u64::try_from(row.get::<_, i64>(column)).expect("a count is not negative")
 }
 
-/// Names of the writers, as [`Receipt::writers`](millstream_model::Receipt::writers) counts by.
+/// Names of the writers. [`Receipt::writers`](millstream_model::Receipt::writers) counts batches by them.
 pub fn writers() -> impl Iterator<Item = &'static str> {
     WRITERS.iter().map(|writer| writer.name)
 }

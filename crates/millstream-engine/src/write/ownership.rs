@@ -1,4 +1,4 @@
-//! What every lane has, whichever way it writes: its setup, its report, and the taking over of its row.
+//! What lanes of both layouts share: their setup, their report, and how they take over their row.
 
 use super::segment_plan::SegmentPlan;
 use super::statement::Target;
@@ -29,11 +29,11 @@ pub(crate) struct LaneSetup {
     pub(crate) age_max: Duration,
     /// How documents are appended, in the log layout.
     pub(crate) segments: Option<Arc<SegmentPlan>>,
-    /// Under which it stops.
+    /// The rejects at which it stops.
     pub(crate) rejects: RejectLimits,
     /// Whether the table was empty when the run began.
     pub(crate) table_empty: bool,
-    /// The table into which every batch goes.
+    /// The table that every batch goes into.
     pub(crate) table: TableMark,
     /// Whether earlier runs of the load stored documents.
     pub(crate) stored_before: bool,
@@ -47,13 +47,13 @@ pub(crate) struct LaneReport {
     pub(crate) writers: BTreeMap<String, u64>,
     pub(crate) retries: u64,
     pub(crate) deadlocks: u64,
-    /// WAL of the lane's backend, `None` where the server cannot tell or the backend was replaced.
+    /// Bytes of WAL of the lane's backend; `None` if the server cannot report them, or the backend was replaced.
     pub(crate) wal_bytes: Option<u64>,
 }
 
 impl LaneReport {
-    /// Tells of an error that may pass and waits before the next try; gives the error back when it
-    /// will not, or has not for too long.
+    /// Reports an error that may pass and waits before the next try. Returns the error if it will not pass, or has not
+    /// passed for too long.
     pub(super) async fn pause(
         &mut self,
         setup: &LaneSetup,
@@ -71,8 +71,8 @@ impl LaneReport {
     }
 }
 
-/// A connection for the lane: ends the recorded backend, raises the epoch on a reconnect (which
-/// waits for a commit in flight) and reads how many batches are committed.
+/// Opens a connection for the lane and reads how many batches are committed. After a reconnect (`again`), it first
+/// terminates the recorded backend and raises the epoch, which waits for a commit in flight.
 pub(super) async fn take_over(setup: &LaneSetup, again: bool) -> Result<(Connection, i32, i64), Error> {
     let connection = millstream_pg::connect(&setup.db, &setup.target.session(setup.lane)).await?;
     let client = &connection.client;
@@ -94,10 +94,11 @@ pub(super) async fn take_over(setup: &LaneSetup, again: bool) -> Result<(Connect
     Ok((connection, epoch, batches))
 }
 
-/// What has become of the table when a batch was refused: `Some` with its file where it was rewritten and has its rows.
+/// Finds out what happened to the table when a batch failed. `Some` with its new file if it was rewritten and still has
+/// its rows.
 ///
 /// # Errors
-/// [`Error::TableMoved`] where it was renamed, replaced or dropped, [`Error::Emptied`] where the load's documents were
+/// [`Error::TableMoved`] if it was renamed, replaced or dropped; [`Error::Emptied`] if the load's documents were
 /// removed from it.
 pub(super) async fn look_at_table(client: &Client, setup: &LaneSetup) -> Result<Option<u32>, Error> {
     let TableMark { oid, name, file } = &setup.table;
@@ -118,7 +119,7 @@ pub(super) async fn look_at_table(client: &Client, setup: &LaneSetup) -> Result<
     Ok(file_now)
 }
 
-/// WAL written by this backend so far (PostgreSQL 18 and later).
+/// Bytes of WAL written by this backend so far (PostgreSQL 18 and later).
 pub(super) async fn own_wal_bytes(connection: &Connection) -> Option<u64> {
     if connection.server.version_num < 180_000 {
         return None;

@@ -1,4 +1,4 @@
-//! What the server refused of a batch.
+//! The documents of a batch that the server refused, and how they become rejects.
 
 use super::Target;
 use crate::batch::{Batch, Group, kept_bytes};
@@ -11,13 +11,13 @@ use millstream_store::RejectedDocument;
 /// What became of a refused batch.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
-    /// The account of what is stored.
+    /// Counts of what is stored.
     pub(super) written: Written,
     /// What is not.
     pub(super) rejects: Vec<RejectedDocument>,
 }
 
-/// A document that the server refuses on its own.
+/// The reject for a document that the server refused by itself, not as a part of a group.
 pub(super) fn reject(target: &Target, batch: &Batch, single: &Group, refusal: &Error) -> RejectedDocument {
     let check = refusal.broken_check().and_then(|name| target.checks.iter().find(|check| check.name == name));
     let (reason, mut detail) = match check {

@@ -1,4 +1,4 @@
-//! A batch document by document where need be, so that only what the server refuses in it is rejected.
+//! Writes a batch document by document where necessary, so that only what the server refuses is rejected.
 
 use super::refused::Refused;
 use super::walk::{self, Walker};
@@ -7,13 +7,12 @@ use crate::batch::Batch;
 use crate::error::Error;
 use crate::limits::WALK_REFUSED_MAX;
 
-/// The name in the receipt of a batch that was written in this way.
+/// The name of this way of writing in the receipt.
 pub(super) const NAME: &str = "replay";
 
-/// Writes the batch in a transaction that is left open; `None` when more documents than `rejects_max`
-/// are refused, or finding those takes so long that the batch is to be halved first, unless it is as
-/// small as it can be. Then nothing is written, and no transaction open. `fresh` says that its keys are
-/// believed to be new.
+/// Writes the batch in a transaction that is left open. `None` if the batch should be halved first, because more than
+/// `rejects_max` documents are refused or finding them takes too long. Then nothing is written, and no transaction is
+/// open. A batch of one part is never halved. `fresh` says that we expect only new keys.
 pub(super) async fn replay(
     session: Session<'_>,
     walker: &mut Walker,

@@ -1,5 +1,5 @@
-//! A lane of the log layout: one connection that appends documents to segments, each one table, one COPY and one
-//! commit with its watermark.
+//! A lane of the log layout: one connection that appends documents to segments, each with one table, one COPY and one
+//! commit.
 
 use super::ownership::{LaneReport, LaneSetup, look_at_table, own_wal_bytes, take_over};
 use super::segment_plan::SegmentPlan;
@@ -31,32 +31,32 @@ pub(crate) struct Appender {
     advance: Statement,
     reject: Statement,
     epoch: i32,
-    /// Segments that the lane's row says are committed.
+    /// Segments that are committed according to the lane's row.
     committed: i64,
     report: LaneReport,
     reconnected: bool,
 }
 
-/// The begin of a segment's transaction: not before there is something to send, so that a lane whose keys are rare
-/// does not keep one open.
+/// Begins a segment's transaction. It is sent only when there is something to send, so that a lane whose keys are rare
+/// does not keep a transaction open.
 const BEGIN: &str = include_str!("flushing.sql");
 
-/// A segment on its way.
+/// A segment that is being filled.
 #[derive(Default)]
 struct Segment {
-    /// Number and stream of its table, made for its first document.
+    /// Number of its table and the stream into it, made for its first document.
     stream: Option<(i64, Pin<Box<CopyInSink<Bytes>>>)>,
     buffer: BytesMut,
     counters: Counters,
     rejects: Vec<RejectedDocument>,
     held_bytes: usize,
-    /// Up to where it holds all of the lane's documents, and the hash of the source up to there.
+    /// It holds all of the lane's documents up to this position; `prefix_hash` is the hash of the sources up to there.
     mark: Position,
     prefix_hash: u128,
 }
 
 impl Appender {
-    /// Connects and takes the lane's row over.
+    /// Connects and takes over the lane's row.
     pub(crate) async fn open(setup: LaneSetup) -> Result<Self, Error> {
         let (connection, epoch, committed) = take_over(&setup, false).await?;
         let (advance, reject) = prepare(&setup, &connection).await?;
@@ -64,9 +64,9 @@ impl Appender {
         Ok(Self { setup, connection, advance, reject, epoch, committed, report, reconnected })
     }
 
-    /// Commits segments until the queue ends; says also what it did where it failed, with the first error where
-    /// documents are not held in memory, for another run reads them again, else the first that retrying does not
-    /// mend. Everything before that is committed.
+    /// Commits segments until the queue ends. Always returns the report. If documents are held in memory, the error is
+    /// the first that retrying does not fix. If they are not, it is the first of all, because another run reads them
+    /// again. Everything before it is committed.
     pub(crate) async fn run(mut self, queue: mpsc::Receiver<Part>) -> (LaneReport, Result<(), Error>) {
         let ended = self.work(queue).await;
         if ended.is_ok() && !self.reconnected {
@@ -108,8 +108,8 @@ impl Appender {
         Ok(())
     }
 
-    /// One segment, from its beginning to its commit: first the parts that are there, then those of the queue. Where
-    /// documents are held all of them are in `parts` afterwards, else none.
+    /// Fills and commits one segment, first with the given parts, then with those of the queue. If documents are held,
+    /// `parts` holds all of them afterwards; otherwise it is empty.
     async fn segment(&mut self, parts: &mut Vec<Part>, queue: &mut mpsc::Receiver<Part>) -> Result<Counters, Error> {
         let mut segment = Segment::default();
         for part in parts.iter() {
@@ -126,7 +126,7 @@ impl Appender {
                 false => queue.recv().await,
             };
             let Some(part) = next else { break };
-            // Held before it is sent: a try that breaks off here is made again with it.
+            // Hold the part before it is sent: if this try fails, the next one needs it.
             parts.push(part);
             self.append(&mut segment, parts.last().expect("it is there")).await?;
             if !holds {
@@ -164,13 +164,13 @@ impl Appender {
         }
         let Segment { stream: Some((_, stream)), buffer, .. } = segment else { return Ok(()) };
         match send(stream, buffer, &self.plan().key_types, part).await {
-            // The server has refused; why, only the end of the COPY tells.
+            // The server has refused the COPY. Only its end reports why.
             Err(error) => Err(stream.as_mut().finish().await.err().map_or(error, Error::from)),
             Ok(()) => Ok(()),
         }
     }
 
-    /// Makes the table of a segment and opens the stream into it.
+    /// Creates the table of a segment and opens the stream into it.
     async fn create(&self) -> Result<(i64, Pin<Box<CopyInSink<Bytes>>>), Error> {
         let (client, plan) = (&self.connection.client, self.plan());
         let begin = plan.schema.sql(segments::BEGIN);
@@ -183,14 +183,14 @@ impl Appender {
         Ok((segment_id, Box::pin(stream)))
     }
 
-    /// Ends the stream; then rejects, the segment's line, watermark and counters, and the commit.
+    /// Ends the stream, stores the segment's record, the rejects, the watermark and the counters, and commits.
     async fn commit(&mut self, mut segment: Segment) -> Result<Counters, Error> {
         let counters = segment.counters;
         assert_eq!(counters.read, counters.accounted(), "every document of a segment is in exactly one column");
         let client = &self.connection.client;
         if let Some((segment_id, mut stream)) = segment.stream.take() {
             segment.buffer.put_slice(&copy::END);
-            // What the feed meets, the end of the COPY tells.
+            // If this fails, the end of the COPY reports why.
             let _ = stream.feed(segment.buffer.split().freeze()).await;
             let rows = stream.as_mut().finish().await?;
             assert_eq!(rows, counters.appended, "the server has taken every row of the segment");
@@ -232,7 +232,7 @@ impl Appender {
         Ok(counters)
     }
 
-    /// A new connection, since a COPY may be open on the old one; whether the segment on its way was committed.
+    /// Reconnects, because a COPY may be open on the old connection. Returns whether the current segment was committed.
     async fn recover(&mut self, failures: &mut Failures) -> Result<bool, Error> {
         loop {
             match self.reconnect().await {
@@ -267,7 +267,7 @@ async fn prepare(setup: &LaneSetup, connection: &Connection) -> Result<(Statemen
     Ok(tokio::try_join!(connection.client.prepare(&advance), connection.client.prepare(&reject))?)
 }
 
-/// The account of parts: every document is appended or rejected.
+/// Counts of parts: every document is appended or rejected.
 fn counted(parts: &[Part]) -> Counters {
     let mut counters = Counters::default();
     for part in parts {
@@ -279,7 +279,7 @@ fn counted(parts: &[Part]) -> Counters {
     counters
 }
 
-/// Sends the rows of a part in the order of their documents; one that deletes has no document.
+/// Sends the rows of a part in the order of their documents. A row that deletes has no document.
 async fn send(
     stream: &mut Pin<Box<CopyInSink<Bytes>>>,
     buffer: &mut BytesMut,
@@ -294,7 +294,7 @@ async fn send(
         } else {
             let document = part.document(row);
             copy::begin_column(buffer, document.len());
-            // A large document in pieces, so that it is not held once more as a whole, here and in the driver.
+            // Send a large document in pieces, so that neither we nor the driver hold another copy of all of it.
             for piece in document.chunks(COPY_MESSAGE_BYTES) {
                 buffer.put_slice(piece);
                 flush(stream, buffer).await?;

@@ -1,4 +1,4 @@
-//! How segments of a collection are made and cut.
+//! How segments of a collection are created, and how large they are.
 
 use crate::collection::{Collection, key_columns};
 use crate::error::Error;
@@ -8,7 +8,7 @@ use millstream_model::{CollectionName, KeyType};
 use millstream_pg::quote_identifier;
 use millstream_store::{Schema, segments};
 
-/// How segments of a collection are made and cut.
+/// How segments of a collection are created, and how large they are.
 #[derive(Debug)]
 pub(crate) struct SegmentPlan {
     pub(super) schema: Schema,
@@ -20,14 +20,14 @@ pub(crate) struct SegmentPlan {
     pub(super) unlogged: bool,
     pub(super) rows_max: usize,
     pub(super) bytes_max: usize,
-    /// Share of the memory budget that a segment may hold, in bytes; `None` where the source can be read again and
-    /// nothing is held.
+    /// Share of the memory budget that a segment may hold, in bytes. `None` if the source can be read again and nothing
+    /// is held.
     pub(super) held_bytes_max: Option<usize>,
 }
 
 impl SegmentPlan {
-    /// `lz4` says whether the server compresses by it; `held` is how many bytes of documents a segment may have where
-    /// they have to stay in memory until it is committed.
+    /// `lz4` says whether the server can compress with it. `held` is how many bytes of documents a segment may have if
+    /// they must stay in memory until it is committed.
     pub(crate) fn new(
         request: &LoadRequest,
         collection: &Collection,
@@ -56,9 +56,10 @@ impl SegmentPlan {
         self.held_bytes_max.is_some()
     }
 
-    /// A table of our own needs no cleaning: it is written once, frozen, and dropped. Documents stay the text that they
-    /// are, for parsing would be most of the server's work: the decoder has checked what jsonb takes, and compaction
-    /// parses the newest of each key. Who may read the collection's may read what waits for it.
+    /// The statement that creates a segment. Autovacuum is off, because a segment is written once, frozen, and dropped.
+    /// Documents stay text, because parsing them would be most of the server's work: the decoder has checked that jsonb
+    /// accepts them, and compaction parses only the newest of each key. Roles that may read the collection's table may
+    /// read its segments.
     pub(super) fn create(&self, segment_id: i64, readers: Option<&str>) -> String {
         let kind = if self.unlogged { "unlogged table" } else { "table" };
         let table = segments::table(&self.schema, segment_id);

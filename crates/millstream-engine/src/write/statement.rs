@@ -17,15 +17,15 @@ use tokio_postgres::{Client, Statement};
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) mode: Mode,
-    /// Whether the documents of a key may be written as one.
+    /// Whether the documents of a key may be folded into one row.
     pub(crate) folds: bool,
-    /// What the collection's constraints check, as far as it was known when the load began.
+    /// The collection's CHECK constraints, as they were known when the load began.
     pub(crate) checks: Vec<Check>,
-    /// Whether every document is to be compared with the tombstones of its key.
+    /// Whether every document must be checked against the tombstones of its key.
     pub(crate) guarded: bool,
     pub(crate) durability: &'static Durability,
     pub(crate) key_types: Vec<KeyType>,
-    /// What was asked for, `Off` where documents cannot be compared.
+    /// What was asked for; `Off` if documents cannot be compared.
     pub(crate) skip_unchanged: SkipUnchanged,
     pub(crate) schema: Schema,
     create_stage: String,
@@ -33,13 +33,13 @@ pub(crate) struct Target {
     copy_stage: String,
     upsert: String,
     arrays: String,
-    /// Keys up to which a batch goes as arrays.
+    /// Most keys of a batch that goes as arrays.
     pub(crate) arrays_rows_max: usize,
-    /// Where rows can be joined with staged keys.
+    /// If the writer `staged` can be used.
     merge: Option<String>,
-    /// Where stored documents can be compared with new ones before those are sent.
+    /// If stored documents can be compared with new ones before those are sent.
     compared: Option<Compared>,
-    /// Where documents delete, or may be older than what has deleted.
+    /// If documents delete, or must be checked against tombstones.
     deleting: Option<deleting::Sql>,
     walk: walk::Sql,
 }
@@ -50,14 +50,14 @@ struct Compared {
     upsert: String,
 }
 
-/// How an upsert tells the rows that it inserts: a row's xmax is zero then, and our transaction where it was updated.
+/// How an upsert recognises the rows that it inserted. Their xmax is zero; that of an updated row is our transaction.
 const INSERTED: &str = "(xmax = 0)";
-/// The same of a partitioned table, of whose rows xmax cannot be asked: what updates one leaves a mark, which is taken
-/// away when the row is returned.
+/// The same for a partitioned table, whose rows have no xmax to read. The update of a row leaves a mark, which is
+/// removed when the row is returned.
 const INSERTED_PARTITIONED: &str = "case when pg_catalog.current_setting('millstream.updated', true) = 'yes' \
      then pg_catalog.set_config('millstream.updated', '', true) <> '' else true end";
 
-/// An expression of what a stored document becomes that leaves the mark.
+/// An expression for what a stored document becomes, which also leaves the mark.
 fn marked(set: &str) -> String {
     format!("case when pg_catalog.set_config('millstream.updated', 'yes', true) <> '' then {set} end")
 }
@@ -105,7 +105,7 @@ impl Target {
             let condition = condition.map_or_else(String::new, |condition| format!(" and ({condition})"));
             format!("when matched{condition} then\n    update set doc = {set}")
         });
-        // A document that is put aside for a stored one is judged by an upsert, and not by a merge.
+        // An upsert also checks a new document that does not become the stored one; a merge checks only what is stored.
         let merges = collection.joins && (mode.replaces() || !collection.judges);
         let merge = merges.then(|| {
             fill(include_str!("merge.sql")).replace("{values}", &values.join(", ")).replace("{matched}", &matched)
@@ -113,7 +113,7 @@ impl Target {
         let upsert = |filter: &str, action: &str| {
             fill(include_str!("upsert.sql")).replace("{filter}", filter).replace("{action}", action)
         };
-        // Where tombstones guard every key, one writer writes every batch.
+        // If every key must be checked against tombstones, one writer writes every batch.
         let comparable = mode.replaces() && collection.joins && !collection.guarded;
         let skips = request.skip_unchanged != SkipUnchanged::Off && comparable;
         let deletes = collection.guarded || mode.tombstone().is_some();
@@ -182,12 +182,12 @@ impl Target {
         &self.walk
     }
 
-    /// Whether the staging table also holds what becomes of stored documents.
+    /// Whether the staging table also holds what each document does to a stored row.
     pub(crate) fn deletes(&self) -> bool {
         self.deleting.is_some()
     }
 
-    /// Whether rows can be joined with staged keys.
+    /// Whether the writer `staged` can be used.
     pub(crate) fn merges(&self) -> bool {
         self.merge.is_some()
     }
@@ -197,7 +197,7 @@ impl Target {
         let session = SessionSettings::lane(usize::from(lane))
             .with("temp_buffers", &format!("{STAGE_MEMORY_MIB}MB"))
             .with("work_mem", &format!("{SORT_MEMORY_MIB}MB"))
-            // A plan made for the values at hand is the same, and to make it every key that is asked for is looked at.
+            // A plan for the given values would be the same, and planning would look at every key among them.
             .with("plan_cache_mode", "force_generic_plan");
         let others = ["enable_hashjoin", "enable_mergejoin", "enable_seqscan", "enable_bitmapscan"];
         others
@@ -206,7 +206,7 @@ impl Target {
             .fold(session, |session, name| session.with(name, "off"))
     }
 
-    /// Makes the connection's staging table and prepares the statements.
+    /// Creates the connection's staging table and prepares the statements.
     pub(crate) async fn prepare(&self, client: &Client) -> Result<Prepared, Error> {
         client.batch_execute(&format!("{}; {}", self.create_stage, staged::CREATE_COUNTER)).await?;
         let advance = self.schema.sql(lane::ADVANCE);
@@ -247,7 +247,7 @@ fn arrays(collection: &Collection, documents: bool) -> String {
     (1..).zip(types).map(|(n, name)| format!("${n}::{name}[]")).collect::<Vec<_>>().join(", ")
 }
 
-/// The question for fingerprints of stored documents.
+/// The query for fingerprints of stored documents.
 fn compare(table: &str, keys: &[String], collection: &Collection) -> String {
     if let [key] = keys {
         let sql = include_str!("compare_one.sql");

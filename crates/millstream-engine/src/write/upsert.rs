@@ -1,5 +1,5 @@
-//! `upsert`: binary COPY into the connection's staging table, then one upsert in key order, where another
-//! session inserts the same keys at the same time, or rows cannot be joined with staged keys.
+//! `upsert`: binary COPY into the connection's staging table, then one upsert in key order, for when another session
+//! inserts the same keys at the same time, or a merge cannot be used.
 
 use super::copy_stream::{Destination, copy_groups};
 use super::{Session, Writer, Writing, counts};

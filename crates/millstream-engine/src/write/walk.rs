@@ -1,6 +1,6 @@
-//! A batch walked by the server: staged once, then written document by document where need be, by a function that
-//! lives as long as the connection. A million documents of which a tenth is refused, or that are of one key and cannot
-//! be folded, would else cost as many round trips.
+//! Writes a batch on the server, row by row where necessary. The batch is staged once, and a function that lives as
+//! long as the connection writes it. Without the function, a million documents of which a tenth is refused, or that
+//! have one key and cannot be folded, would take as many round trips.
 
 use super::copy_stream::{Destination, Step, copy_groups};
 use super::refused::{Refused, reject};
@@ -19,10 +19,10 @@ use std::collections::HashMap;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 
-/// The code by which the function tells that a trigger or rule has dropped a row, which no server uses.
+/// The SQLSTATE by which the function reports that a trigger or rule dropped a row. No server uses it.
 const DROPPED: &str = "MS001";
 
-/// Staged rows that name every key; others are tried only where one of these is refused.
+/// Staged rows that together stand for every key. The others are tried only if one of these is refused.
 pub(super) const KEYS: &str = "millstream_fold >= 0";
 /// Staged rows that are written by one statement.
 pub(super) const PAGES: &str =
@@ -30,15 +30,15 @@ pub(super) const PAGES: &str =
 /// The staged row that is tried alone.
 pub(super) const ONE: &str = "ctid = r.millstream_tid";
 
-/// The walk's statements as text.
+/// The statements for writing row by row, as text.
 #[derive(Debug)]
 pub(super) struct Sql {
-    /// Makes the staging table and the function.
+    /// Creates the staging table and the function.
     create: String,
     copy: String,
-    /// Whether documents that break a constraint may be told by its expression.
+    /// Whether documents that break a constraint may be found by its expression.
     screens: bool,
-    /// Whether documents that equal the stored one are left alone.
+    /// Whether documents that equal the stored one are skipped.
     compares: bool,
 }
 
@@ -47,13 +47,13 @@ pub(super) struct Tries<'a> {
     pub(super) table: &'a str,
     /// Quoted names of the key's columns.
     pub(super) keys: &'a [String],
-    /// Definitions and names of the staging table's columns behind the document, each after a comma.
+    /// Definitions and names of the staging table's columns behind the document, with a comma before each.
     pub(super) stage: (&'a str, &'a str),
-    /// What comes before the first try.
+    /// What runs before the first try.
     pub(super) lock: String,
-    /// Whether documents that equal the stored one are to be left alone.
+    /// Whether to skip documents that equal the stored one.
     pub(super) compares: bool,
-    /// Writes what [`PAGES`] and [`ONE`] name.
+    /// Write what [`PAGES`] and [`ONE`] select.
     pub(super) pages: String,
     pub(super) one: String,
 }
@@ -99,19 +99,19 @@ impl Sql {
             "copy pg_temp.millstream_replay ({key}, doc{names}, millstream_place, millstream_fold, millstream_turn) \
              from stdin (format binary)"
         );
-        // What is older than a tombstone is stale, whatever else is wrong with it.
+        // A document that is older than a tombstone is stale, whatever else is wrong with it.
         let screens = !deletes || collection.mode.version().is_none();
         Self { create, copy, screens, compares: *compares }
     }
 }
 
-/// What a connection has for walking, and what its lane has learned.
+/// What a connection has for writing row by row, and what its lane has learned.
 #[derive(Debug)]
 pub(super) struct Walker {
-    /// `None` where the role may not make functions, or the server has no PL/pgSQL.
+    /// `None` if the role may not create functions, or the server has no PL/pgSQL.
     statements: Option<Statements>,
-    /// Codes that refuse data. A walk that meets another one ends there, for only an error that has come
-    /// to us can be judged.
+    /// SQLSTATEs that refuse data. The function ends with any other error, because only we can decide what that error
+    /// means.
     refusing: Vec<String>,
 }
 
@@ -122,7 +122,7 @@ struct Statements {
 }
 
 impl Walker {
-    /// Makes what a walk needs on the connection.
+    /// Creates on the connection what writing row by row needs.
     pub(super) async fn open(client: &Client, target: &Target) -> Result<Self, Error> {
         let sql = target.walk();
         let statements = match client.batch_execute(&sql.create).await.map_err(Error::from) {
@@ -141,10 +141,11 @@ impl Walker {
         self.statements.is_some()
     }
 
-    /// Whether the code of a refusal was not known; from now on it is.
+    /// Remembers the SQLSTATE of a refusal. False if it was known, or cannot be remembered.
     pub(super) fn learns(&mut self, refusal: &Error) -> bool {
         let Error::Postgres(error) = refusal else { return false };
-        // The code of a missing right tells only with the place in the server that it comes from.
+        // 42501 (a right is missing) refuses data only if it comes from certain places in the server, which the
+        // function does not see.
         let code =
             error.sqlstate().filter(|_| error.kind() == ErrorKind::DataRefused && error.sqlstate() != Some("42501"));
         let Some(code) = code.filter(|code| self.refusing.len() < WALK_CODES_MAX && !self.knows(code)) else {
@@ -159,20 +160,20 @@ impl Walker {
     }
 }
 
-/// Codes that need not be learned: of values, constraints, triggers and limits.
+/// SQLSTATEs that need not be learned: of values, constraints, triggers and limits.
 const COMMON: &[&str] = &[
     DROPPED, "22001", "22003", "22007", "22008", "22012", "22023", "22P02", "23502", "23503", "23505", "23514",
     "23P01", "54000", "P0001", "P0004",
 ];
 
-/// Whether asking again will not help.
+/// Whether another try cannot help.
 fn is_final(kind: ErrorKind) -> bool {
     use ErrorKind::{Bug, Config, DataRefused, Exists, NotFound, Rights};
     matches!(kind, Bug | Config | DataRefused | Exists | NotFound | Rights)
 }
 
-/// Stages the batch and lets the server walk it, in a transaction that begins with the session's opening.
-/// `None` when more than `rejects_max` documents are refused, or a row that stands for more than one transaction
+/// Stages the batch and lets the server write it, in a transaction that begins with the session's opening. `None` if
+/// more than `rejects_max` documents are refused, or if a refused row stands for more documents than one transaction
 /// should write.
 pub(super) async fn walk(
     session: Session<'_>,
@@ -204,7 +205,8 @@ pub(super) async fn walk(
             screens,
             compares,
         ];
-        // Row by row, because as many as there are documents may be refused, and a row is larger than what it says.
+        // Read the result row by row: it may hold as many refusals as there are documents, and a row takes more memory
+        // than its text.
         let rows = client.query_raw(&statements.walk, values.iter().copied()).await?;
         let (mut rows, mut refused, mut counts) = (std::pin::pin!(rows), HashMap::new(), None);
         while let Some(row) = rows.try_next().await? {
@@ -223,7 +225,7 @@ pub(super) async fn walk(
     Ok(Some(account(session, batch, &groups, &steps, refused, &counts)))
 }
 
-/// The rows to stage, in key order, and what each is.
+/// The rows to stage, in key order, with the step of each.
 fn staged(session: Session<'_>, batch: &Batch) -> (Vec<Group>, Vec<Step>) {
     let target = session.target;
     let few = |n: usize| i32::try_from(n).expect("a batch has few documents");
@@ -267,7 +269,7 @@ fn account(
     counts: &Row,
 ) -> Refused {
     let (mut stored, mut rejects) = (Vec::with_capacity(groups.len()), Vec::new());
-    // Whether the last row that stands for several was refused.
+    // Whether the last row that stands for several documents was refused.
     let mut parted = false;
     for (place, (group, Step { fold, .. })) in groups.iter().zip(steps).enumerate() {
         if *fold < 0 && !parted {

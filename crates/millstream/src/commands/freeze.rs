@@ -81,7 +81,7 @@ pub async fn run(args: &FreezeArgs, output: Output) -> Result<Exit, Failure> {
     })?;
     if frozen.lost > 0 {
         let lost = quantity::things(frozen.lost, "load");
-        output.line(&format!("a crash had emptied it after {lost}: run again, they begin anew"))?;
+        output.line(&format!("a crash had emptied it after {lost}: if you run them again, they start over"))?;
     }
     Ok(Exit::Done)
 }

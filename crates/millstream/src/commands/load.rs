@@ -421,8 +421,8 @@ async fn judge(request: &LoadRequest, db: &ConnInfo) -> Result<(), Failure> {
 /// The way out of a load that ended early.
 fn again(request: &LoadRequest) -> &'static str {
     match request.is_resumable() {
-        true => "run the same command again to go on from the last commit",
-        false => "a stream without --source-name cannot be gone on with",
+        true => "run the same command again to resume after the last commit",
+        false => "a stream without --source-name cannot be resumed",
     }
 }
 

@@ -129,7 +129,7 @@ fn collection(load: &LoadSummary) -> String {
 }
 
 async fn forget(load_id: i64, target: &TargetArgs, output: Output) -> Result<Exit, Failure> {
-    let unknown = || Failure::user(format!("there is no load {load_id} on record")).hint("millstream loads");
+    let unknown = || Failure::user(format!("there is no load {load_id}")).hint("millstream loads");
     let mut database = Database::open(target).await?.ok_or_else(unknown)?;
     let client = &mut database.connection.client;
     let load = loads::find(client, &database.schema, load_id).await?.ok_or_else(unknown)?;

@@ -7,21 +7,21 @@ use super::value::trimmed;
 use crate::limits::CSV_HEADER_BYTES_MAX;
 use std::collections::HashSet;
 
-/// Names of the columns, as they stand in front of their values in a document.
+/// Names of the columns, as they are written before their values in a document.
 pub(in super::super) struct Header {
     members: Vec<Vec<u8>>,
 }
 
-/// Why no documents can be made under a header.
+/// Why no documents can be made from a header.
 #[derive(Debug)]
 pub(in super::super) struct HeaderProblem {
-    /// A sentence that goes on after "the CSV header of NAME".
+    /// The rest of a sentence that begins with "the CSV header of NAME".
     pub(in super::super) problem: String,
     pub(in super::super) hint: String,
 }
 
 impl Header {
-    /// Reads the header; also gives the record that holds it, to go on from.
+    /// Reads the header. Also returns the record that holds it; the next record begins after it.
     ///
     /// # Errors
     /// [`SourceError::CsvHeader`] when no documents can be made from it.
@@ -58,7 +58,7 @@ impl Header {
         Ok((header, record))
     }
 
-    /// A header of these names. Where the delimiter is a guess, a single name that holds another one is refused.
+    /// A header of these names. If the delimiter is a guess, a single name that holds another delimiter is refused.
     ///
     /// # Errors
     /// What is wrong with the names.
@@ -103,7 +103,7 @@ impl Header {
         }
     }
 
-    /// The header that a line holds, which need not end.
+    /// The header that a line holds. The line end may be missing.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -127,7 +127,7 @@ impl Header {
         self.members.len()
     }
 
-    /// What stands in front of each value: `{"first":`, `,"second":` and so on.
+    /// What is written before each value: `{"first":`, `,"second":` and so on.
     pub(super) fn members(&self) -> impl Iterator<Item = &[u8]> {
         self.members.iter().map(Vec::as_slice)
     }
@@ -137,7 +137,7 @@ fn failed(window: &Window, problem: HeaderProblem) -> SourceError {
     SourceError::CsvHeader { name: window.name().into(), problem: problem.problem, hint: problem.hint }
 }
 
-/// What people separate columns by.
+/// A character that people use to separate columns.
 struct Delimiter {
     byte: u8,
     name: &'static str,

@@ -22,14 +22,13 @@ pub(super) const FORMAT: Format = Format {
     open: |window| open(window, b','),
 };
 
-/// Reads records with this delimiter where the dialect names none.
+/// Reads records. The delimiter is used if the dialect names none.
 pub(super) fn open(window: Window, delimiter: u8) -> Result<Box<dyn Source>, SourceError> {
     Ok(Box::new(Csv::new(window, delimiter)?))
 }
 
-/// Records of a source. A document's position is that of its record; its text is ours. An empty
-/// field is the empty string, quoted or not, unless the dialect says that it is null. Empty lines
-/// are skipped.
+/// Records of a source. A document has the position of its record; its text is made here. An empty field is the empty
+/// string, but the dialect can make an unquoted one null. Empty lines are skipped.
 struct Csv {
     window: Window,
     document_bytes_max: usize,
@@ -57,7 +56,7 @@ impl Csv {
         Ok(Self { document_bytes_max, window, record, header, separators, values, done: false })
     }
 
-    /// Appends the record's document to the chunk, or what is wrong with the record.
+    /// Appends the record's document to the chunk, or a broken frame if something is wrong with the record.
     fn put(&self, seen: &Seen, chunk: &mut Pending) {
         let raw = self.record.raw(self.window.bytes(), seen);
         let offset = self.window.offset() + self.record.start as u64;
@@ -119,7 +118,7 @@ impl Csv {
         self.window.take(n).map(drop)
     }
 
-    /// What to do at the end of the source.
+    /// The last chunk at the end of the source, if anything is left.
     fn at_end(&mut self) -> Result<Option<Chunk>, SourceError> {
         self.done = true;
         if let Some(End::Damaged(why)) = self.window.end() {
@@ -138,14 +137,15 @@ impl Csv {
         self.chunk(pending).map(Some)
     }
 
-    /// Where the quote that is open closes is unknown, and so is where the next record begins.
+    /// Ends the source with a broken frame: nobody knows where the open quote closes, so the next record cannot be
+    /// found.
     fn open_quote(&mut self) -> Result<Chunk, SourceError> {
         self.done = true;
         let clip = Clip::of(&self.window.bytes()[..self.record.at]);
         Ok(self.window.place().damaged(clip, OPEN_QUOTE))
     }
 
-    /// Takes a record that is too long in bounded memory.
+    /// Takes a record that is too long, in bounded memory.
     fn long_record(&mut self) -> Result<Chunk, SourceError> {
         self.take_done()?;
         if self.record.is_in_quotes(&self.window.bytes()[..self.record.at]) {
@@ -192,7 +192,8 @@ const OPEN_QUOTE: &str = "the CSV record has an open quote";
 struct Pending {
     bytes: Vec<u8>,
     frames: Vec<Frame>,
-    /// Why it cannot be had, told when its bytes were compared: that they changed comes first.
+    /// Why the chunk is refused. Returned after its bytes were compared, because a changed source must be reported
+    /// first.
     refused: Option<SourceError>,
 }
 

@@ -2,14 +2,14 @@
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-/// What stands between and around fields.
+/// The characters between and around fields.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Separators {
     pub(super) delimiter: u8,
     pub(super) quote: Option<u8>,
 }
 
-/// What encloses a field where the dialect names nothing.
+/// The quote if the dialect names none.
 pub(super) const QUOTE: u8 = b'"';
 
 /// The record that begins at the window's byte `start`.
@@ -17,27 +17,27 @@ pub(super) struct Record {
     reader: Reader,
     separators: Separators,
     pub(super) start: usize,
-    /// First byte of the window that has not been looked at.
+    /// First byte of the window that was not scanned yet.
     pub(super) at: usize,
     /// Fields without quotes, one after the other.
     text: Vec<u8>,
     text_len: usize,
     /// Where in the text each field ends.
     ends: Vec<usize>,
-    /// Most fields that are kept; more are only counted. Without it, all are.
+    /// How many fields are kept at most; the others are only counted. `None` keeps all.
     kept_max: Option<usize>,
     /// Fields seen.
     pub(super) count: usize,
 }
 
-/// What the window shows of a record.
+/// How much of a record the window holds.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     /// All of it, with its line end.
     Whole,
     /// A part that ends with the window.
     Part,
-    /// So many bytes of it that it is longer than the limit.
+    /// More bytes of it than the limit allows.
     TooLong,
 }
 
@@ -45,14 +45,14 @@ pub(super) enum Seen {
 const GROWTH: usize = 64;
 
 impl Record {
-    /// Keeps all fields; [`Record::keep`] ends that.
+    /// A record that keeps all fields, until [`Record::keep`] limits them.
     pub(super) fn new(separators: Separators) -> Self {
         let Separators { delimiter, quote } = separators;
         let mut builder = ReaderBuilder::new();
         builder.delimiter(delimiter).quoting(quote.is_some()).quote(quote.unwrap_or(QUOTE));
         let mut reader = builder.build();
-        // It drops a byte order mark from the first bytes that it is given, where they hold a whole one. The window
-        // has taken that of the source; another is text. An empty line gives no record.
+        // The reader drops a byte order mark if its first input holds a whole one. But the window has taken that of the
+        // source, so another one is text. This first input holds none, and an empty line gives no record.
         reader.read_record(b"\n", &mut [0], &mut [0]);
         Self {
             reader,
@@ -73,7 +73,7 @@ impl Record {
         self.ends.resize(fields, 0);
     }
 
-    /// Looks at the window up to the end of the record, or a byte beyond `bytes_max`.
+    /// Scans the window up to the end of the record, or to one byte beyond `bytes_max`.
     pub(super) fn look(&mut self, bytes: &[u8], bytes_max: usize) -> Seen {
         if self.at == self.start {
             self.start += bytes[self.start..].iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
@@ -90,7 +90,7 @@ impl Record {
         if self.at - self.start > bytes_max { Seen::TooLong } else { Seen::Part }
     }
 
-    /// Gives bytes to the reader; tells how many it took and whether they end the record.
+    /// Gives bytes to the reader. Returns how many it took, and whether they end the record.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> (usize, bool) {
         if self.text.len() == self.text_len {
             self.text.resize(self.text.len() * 2 + GROWTH, 0);
@@ -108,12 +108,13 @@ impl Record {
 
     /// Ends the record at the end of the source; `false` if a quote is open.
     ///
-    /// The reader would close an open quote silently. A line end shows: in a quote it is text.
+    /// At the end of its input the reader would close an open quote silently. So it gets a line end, which is text in a
+    /// quote.
     pub(super) fn end(&mut self) -> bool {
         self.feed(b"\n").1
     }
 
-    /// Whether a quote is open behind this beginning of a record.
+    /// Whether a quote is open at the end of this beginning of a record.
     pub(super) fn is_in_quotes(&self, beginning: &[u8]) -> bool {
         // Another reader reads it again, because a copy of a reader does not work (csv-core 0.1.13).
         let mut probe = Self::new(self.separators);
@@ -127,7 +128,7 @@ impl Record {
         !probe.end()
     }
 
-    /// The record as it stands in the window, without its line end.
+    /// The record as it is in the window, without its line end.
     pub(super) fn raw<'a>(&self, bytes: &'a [u8], seen: &Seen) -> &'a [u8] {
         // The reader ends a record with the first byte of its line end.
         &bytes[self.start..self.at - usize::from(*seen == Seen::Whole)]
@@ -140,12 +141,12 @@ impl Record {
         starts.zip(ends).map(|(start, &end)| &self.text[start..end])
     }
 
-    /// Drops the text of the fields so far, of a record that is not stored.
+    /// Drops the text of the fields so far. Only for a record that is not stored.
     pub(super) fn forget_text(&mut self) {
         self.text_len = 0;
     }
 
-    /// Goes on to the record behind this one.
+    /// Moves to the next record.
     pub(super) fn next(&mut self) {
         self.start = self.at;
         self.text_len = 0;

@@ -1,4 +1,4 @@
-//! What a field of a delimited file becomes where it is more than a string.
+//! Turns fields of a delimited file into JSON values: strings, null, numbers and booleans.
 
 use super::record::Separators;
 use crate::limits::{EXPONENT_DIGITS_MAX, INFERRED_NUMBER_BYTES_MAX};
@@ -6,15 +6,15 @@ use crate::limits::{EXPONENT_DIGITS_MAX, INFERRED_NUMBER_BYTES_MAX};
 /// How fields become JSON values.
 #[derive(Debug, Default)]
 pub(super) struct Values {
-    /// The unquoted text that is null.
+    /// The unquoted text that becomes null.
     pub(super) null: Option<String>,
     pub(super) trim: bool,
-    /// Whether unquoted numbers and booleans are those of JSON.
+    /// Whether unquoted numbers and booleans become those of JSON.
     pub(super) infer: bool,
 }
 
 impl Values {
-    /// Whether every field is a string as it stands.
+    /// Whether every field becomes a string, unchanged.
     pub(super) fn are_strings(&self) -> bool {
         self.null.is_none() && !self.trim && !self.infer
     }
@@ -42,8 +42,8 @@ pub(super) fn trimmed(text: &str) -> &str {
     text.trim_matches([' ', '\t'])
 }
 
-/// Whether the text is `true`, `false` or a JSON number that is no more than a number: `007` is text, and so is what
-/// looks like a number but is too large for one.
+/// Whether the text is `true`, `false` or a JSON number. `007` is text, and so is a number that is too long or has too
+/// long an exponent.
 fn is_literal(text: &str) -> bool {
     if matches!(text, "true" | "false") {
         return true;
