@@ -30,7 +30,8 @@ fuzz_target!(|input: &[u8]| {
     for n in 0..frames.len().min(ALONE) {
         let end = if n + 1 < frames.len() { place(n + 1) } else { input.len() };
         let alone = [&input[..place(0)], &input[place(n)..end]].concat();
-        let read = framed("csv", &alone, document_bytes_max).expect("the same header");
+        // Without the records before it, its bytes may stand where those of another kind of file do.
+        let Some(read) = framed("csv", &alone, document_bytes_max) else { continue };
         let of_first = |frame: &millstream_fuzz::Framed| frame.broken.as_ref().map(|broken| broken.reason);
         assert_eq!(read.len(), 1, "the record alone is {read:?}");
         assert_eq!((&read[0].bytes, of_first(&read[0])), (&frames[n].bytes, of_first(&frames[n])), "read alone");
