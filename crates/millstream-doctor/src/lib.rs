@@ -1,4 +1,4 @@
-//! What is wrong, with evidence and repair: today whether a query uses an index, and what is between the two.
+//! Diagnoses with evidence and repair: today whether a query uses an index and, if it does not, why.
 
 pub mod index;
 pub mod limits;

@@ -1,5 +1,6 @@
-//! The bench of a run: the server's part of it (two schemas of its own) and the disk's (a temporary
-//! directory), both cleared away at the end.
+//! The place where a run works: two schemas on the server and a temporary directory.
+//!
+//! All are removed at the end.
 
 use crate::debris;
 use crate::durability::Durability;
@@ -17,32 +18,32 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Stands for the name of the table in a definition.
+/// Placeholder for the table's name in a definition.
 pub(crate) const TABLE: &str = "the_table";
 
-/// Variables that would lead a subject to another database or schema.
+/// Environment variables that would direct a subject to another database or schema.
 const VARIABLES: &[&str] = &["MILLSTREAM_DB", "DATABASE_URL", "MILLSTREAM_SCHEMA"];
 
-/// Exit codes of a load that came to its end. Whether there were rejects the receipt must say.
+/// Exit codes of a load that finished, without and with rejects. The receipt must have the expected number of rejects.
 const WITH_REJECTS: &[i32] = &[0, 1];
 
-/// The script that reaches MongoDB, part of the binary so that it is there wherever that is.
+/// The script that uses MongoDB. It is part of the binary, so that it is available wherever the binary runs.
 const MONGO_SCRIPT: &str = include_str!("../../../lab/rivals/mongo_upsert.py");
 
-/// The server that an experiment uses and the binary that it measures.
+/// The server that an experiment uses, and the programs that it measures.
 #[derive(Debug, Clone)]
 pub struct Ground {
     /// The server.
     pub db: ConnInfo,
-    /// The same as a connection string for a child process; `None` for the local server, which a child finds itself.
+    /// The server as a connection string for a child process; `None` for the local server, which a child finds itself.
     pub url: Option<String>,
     /// The binary to measure.
     pub binary: PathBuf,
-    /// Whether it was built without optimisation, if that is known.
+    /// Whether the binary was built without optimisation, if known.
     pub debug: Option<bool>,
     /// A Python that has the packages of the rivals; `None`: the run makes an environment of its own.
     pub python: Option<PathBuf>,
-    /// A MongoDB to measure beside; it is told nothing but a database of the run's own.
+    /// URI of a MongoDB to measure too. The run uses only a database of its own there.
     pub mongo_uri: Option<String>,
 }
 
@@ -53,11 +54,11 @@ pub(crate) struct State {
     pub(crate) rows: u64,
     /// Sum of the numbers in the documents, in decimal.
     pub(crate) sum: String,
-    /// Documents under a key that is not theirs.
+    /// Documents that are stored under a key that is not their own.
     pub(crate) misplaced: u64,
 }
 
-/// Where a run works.
+/// The place where a run works.
 #[derive(Debug)]
 pub struct Bench {
     pub(crate) ground: Ground,
@@ -71,10 +72,10 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// A bench with names that nobody else has. The server is not touched before the run.
+    /// A bench with unique names. It does not touch the server before the run.
     ///
     /// # Errors
-    /// No temporary directory can be made.
+    /// A temporary directory cannot be made.
     pub fn new(ground: Ground) -> Result<Self, Error> {
         let temporary = std::env::temp_dir();
         let dir = tempfile::Builder::new().prefix("millstream-lab-").tempdir();
@@ -84,10 +85,10 @@ impl Bench {
         Ok(Self { ground, dir, schema, store, mongo_python: OnceLock::new() })
     }
 
-    /// Removes everything the run has made, also after it was given up.
+    /// Removes everything the run has made, also after the run was abandoned.
     ///
     /// # Errors
-    /// The server's, or the disk's.
+    /// Errors of the server or the disk.
     pub async fn clear(self) -> Result<(), Error> {
         let mongo = self.drop_mongo().await;
         let path = self.dir.path().to_owned();
@@ -101,7 +102,7 @@ impl Bench {
         mongo
     }
 
-    /// Says on the server that this run lives, as long as the session is kept, and removes what killed runs have left.
+    /// Marks this run as alive on the server while the session lasts, and removes what killed runs have left.
     ///
     /// # Errors
     /// The server's.
@@ -124,13 +125,13 @@ impl Bench {
         self.dir.path().join(name)
     }
 
-    /// The same, through a proxy.
+    /// A new session on the server, through the proxy if there is one.
     pub(crate) async fn connect_through(&self, proxy: Option<&Proxy>) -> Result<Connection, Error> {
         let db = proxy.map_or(&self.ground.db, |proxy| &proxy.db);
         Ok(millstream_pg::connect(db, &SessionSettings::named("millstream lab")).await?)
     }
 
-    /// Runs `millstream load` as a process and returns what it took, with the JSON it printed.
+    /// Runs `millstream load` as a process. Returns what it took, and the JSON it printed.
     pub(crate) async fn load(
         &self,
         file: &Path,
@@ -143,13 +144,13 @@ impl Bench {
         self.run_to(WITH_REJECTS, "millstream", &mut self.command(&[&load, more].concat(), proxy)).await
     }
 
-    /// Runs a command of the measured binary and returns what it took, with the JSON it printed.
+    /// Runs a command of the measured binary. Returns what it took, and the JSON it printed.
     pub(crate) async fn millstream(&self, args: &[&str], proxy: Option<&Proxy>) -> Result<Timing, Error> {
         let mut command = self.command(args, proxy);
         self.run("millstream", command.args(["--output", "json"])).await
     }
 
-    /// Runs a command of the measured binary that prints lines and returns what it took, with these lines.
+    /// Runs a command of the measured binary that prints lines. Returns what it took, and these lines.
     pub(crate) async fn answer(&self, args: &[&str]) -> Result<(Timing, Vec<String>), Error> {
         let failed = |why: String| Error::Subject { subject: "millstream", why };
         let limit = Duration::from_secs(SAMPLE_SECONDS_MAX);
@@ -162,14 +163,14 @@ impl Bench {
         Ok((timing, answer.stdout.lines().map(str::to_owned).collect()))
     }
 
-    /// A command of the measured binary, for the database of the run.
+    /// A command of the measured binary for the run's database.
     fn command(&self, args: &[&str], proxy: Option<&Proxy>) -> Command {
         let mut command = Command::new(&self.ground.binary);
         command.args(args).args(["--schema", &self.store]);
         for name in VARIABLES {
             command.env_remove(name);
         }
-        // Not as an argument: other users can read those.
+        // Not as an argument, because other users can read those.
         match (proxy, &self.ground.url) {
             (Some(proxy), _) => {
                 Self::client_of(&mut command, &proxy.db, Durability::default());
@@ -183,12 +184,12 @@ impl Bench {
         command
     }
 
-    /// Runs a subject's command to its good end. What it prints is its receipt.
+    /// Runs a subject's command, which must succeed. What it prints is its receipt.
     pub(crate) async fn run(&self, subject: &'static str, command: &mut Command) -> Result<Timing, Error> {
         self.run_to(&[0], subject, command).await
     }
 
-    /// The same to an end with one of these codes.
+    /// As `run`, but the command may end with any of these exit codes.
     async fn run_to(&self, codes: &[i32], subject: &'static str, command: &mut Command) -> Result<Timing, Error> {
         let failed = |why: String| Error::Subject { subject, why };
         let limit = Duration::from_secs(SAMPLE_SECONDS_MAX);
@@ -208,7 +209,7 @@ impl Bench {
         })
     }
 
-    /// Tells a client that is built on libpq where the server is and what its commits must promise.
+    /// Tells a client that is built on libpq where the server is and how durable its commits must be.
     pub(crate) fn client(&self, command: &mut Command, durability: Durability) {
         Self::client_of(command, &self.ground.db, durability);
     }
@@ -229,14 +230,14 @@ impl Bench {
         Ok(path)
     }
 
-    /// Shows that the MongoDB answers and lets a database be dropped, which is the run's own and not there yet.
+    /// Checks that MongoDB answers and lets us drop a database. It drops the run's own, which does not exist yet.
     pub(crate) async fn reach_mongo(&self, python: &Path) -> Result<(), Error> {
         self.run("MongoDB", &mut self.mongo_script(python, "drop")?).await?;
         self.mongo_python.get_or_init(|| python.to_owned());
         Ok(())
     }
 
-    /// The script for MongoDB, told what to do in the database of the run.
+    /// The script for MongoDB, with an action to do in the run's database.
     pub(crate) fn mongo_script(&self, python: &Path, action: &str) -> Result<Command, Error> {
         let mut command = Command::new(python);
         command.arg(self.script("mongo_upsert.py", MONGO_SCRIPT)?).args([action, &self.schema]);
@@ -244,7 +245,7 @@ impl Bench {
         Ok(command)
     }
 
-    /// Drops the run's database of MongoDB, where one was reached.
+    /// Drops the run's database in MongoDB, if a MongoDB was reached.
     pub(crate) async fn drop_mongo(&self) -> Result<(), Error> {
         if let Some(python) = self.mongo_python.get() {
             self.run("MongoDB", &mut self.mongo_script(python, "drop")?).await?;
@@ -267,8 +268,8 @@ impl Bench {
         millstream_pg::quote_qualified(&self.schema, table)
     }
 
-    /// What a table holds: rows, the sum of the numbers in the documents, and whether every document lies under its
-    /// own key.
+    /// What a table holds: the number of rows, the sum of the numbers in the documents, and how many documents are
+    /// stored under a key that is not their own.
     pub(crate) async fn state(&self, control: &Connection, table: &str) -> Result<State, Error> {
         let sql = format!(
             "select count(*), coalesce(sum((doc->>'n')::bigint), 0)::text, \
@@ -280,7 +281,7 @@ impl Bench {
         Ok(State { rows: count(0), sum: row.get(1), misplaced: count(2) })
     }
 
-    /// The bytes of a table, and how often the server has vacuumed it by itself.
+    /// The bytes of a table, and the number of autovacuums on it.
     pub(crate) async fn size(&self, control: &Connection, table: &str) -> Result<(TableSize, u64), Error> {
         let oid = control.client.query_one("select $1::text::regclass::oid", &[&self.quoted(table)]).await?;
         let row = control.client.query_one(include_str!("table_state.sql"), &[&oid.get::<_, u32>(0)]).await?;
@@ -295,7 +296,7 @@ impl Bench {
 }
 
 impl State {
-    /// Compares what a table holds with what the generator knows.
+    /// Checks that a table holds what the generator expects.
     pub(crate) fn verify(&self, expected: &Expected) -> Result<(), Error> {
         self.verify_keys(expected)?;
         if self.sum != expected.sum.to_string() {
@@ -304,7 +305,7 @@ impl State {
         Ok(())
     }
 
-    /// The same without the documents, for what loads them in an order of its own.
+    /// As `verify`, but without the documents, for subjects that load them in an order of their own.
     pub(crate) fn verify_keys(&self, expected: &Expected) -> Result<(), Error> {
         if self.rows != expected.rows {
             return Err(Error::Wrong(format!("{} rows instead of {}", self.rows, expected.rows)));
@@ -316,7 +317,7 @@ impl State {
     }
 }
 
-/// What a failed process said of its failure: from `error:` on, in one line.
+/// The error message of a failed process: its stderr from `error:` on, in one line.
 pub(crate) fn complaint(stderr: &str) -> String {
     let from = stderr.find("error:").unwrap_or(0);
     let mut line = stderr[from..].split_whitespace().collect::<Vec<_>>().join(" ");

@@ -6,24 +6,24 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::process::Command;
 
-/// What is known of a binary.
+/// Facts about a binary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Build {
-    /// What it says of itself.
+    /// What its `--version` prints.
     pub version: String,
-    /// It was built without optimisation; `null` when the binary is not the one that measures.
+    /// It was built without optimisation; `null` if the binary is not the one that runs the lab.
     pub debug: Option<bool>,
-    /// Commit of the repository that the binary lies in.
+    /// Commit of the repository in which the binary lies.
     pub commit: Option<String>,
-    /// The repository held changes that are not committed.
+    /// The repository had uncommitted changes.
     pub dirty: Option<bool>,
 }
 
 impl Build {
-    /// Asks the binary, and git where it lies in a repository.
+    /// Asks the binary and, if it lies in a repository, git.
     ///
     /// # Errors
-    /// It does not start, or does not know its version: no version, no measurement.
+    /// It does not start, or prints no version. Without a version nothing is measured.
     pub(crate) async fn ask(binary: &Path, debug: Option<bool>, dir: &Path) -> Result<Self, Error> {
         let ended = process::run(Command::new(binary).arg("--version"), dir).await?;
         if !ended.status.success() || ended.stdout.trim().is_empty() {

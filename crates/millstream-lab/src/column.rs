@@ -1,17 +1,17 @@
-//! Columns of a report: what each shows of a line, and what it means.
+//! Columns of a report: what each shows, and what it means.
 
 use crate::limits::MEBIBYTE;
 use crate::line::Line;
 use crate::spread::Spread;
 
-/// A column beside the rate.
+/// A column next to the rate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
-    /// Its heading; the ratio's depends on the experiment.
+    /// Its heading. The ratio's heading depends on the experiment.
     pub(crate) heading: &'static str,
-    /// What it means in every experiment; empty where the experiment has to say it.
+    /// What it means in every experiment; empty if the experiment explains it.
     pub(crate) legend: &'static str,
-    /// The cell of a line, if there is something to say.
+    /// The cell of a line; `None` if there is nothing to show.
     pub(crate) cell: fn(&Line) -> Option<String>,
 }
 

@@ -1,4 +1,6 @@
-//! A data set: documents under unique keys, in waves, each wave a file that can be made again from the seed.
+//! A data set: documents with unique keys, in waves.
+//!
+//! Each wave is a file that can be generated again from the seed.
 
 use crate::document;
 use crate::error::Error;
@@ -10,16 +12,16 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Columns of the table: the key, `doc`.
+/// Columns of the table: the key and `doc`.
 const COLUMNS: usize = 2;
 
 /// How the keys of a data set arrive in its first wave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Keys {
-    /// 16 random hexadecimal digits: every insert meets another page of the index.
+    /// 16 random hexadecimal digits: each insert touches another page of the index.
     Random,
-    /// 16 decimal digits, counted up: every insert meets the last page.
+    /// 16 decimal digits, counting up: each insert touches the last page of the index.
     Sequential,
 }
 
@@ -35,7 +37,7 @@ impl Keys {
         }
     }
 
-    /// The key of document `n`. No two of one seed are equal: each step of the mixing can be undone.
+    /// The key of document `n`. Keys of one seed are unique, because each step of the mixing is reversible.
     fn key(self, seed: u64, n: u64) -> String {
         match self {
             Self::Random => format!("{:016x}", mixed(seed.wrapping_add(n))),
@@ -44,10 +46,10 @@ impl Keys {
     }
 }
 
-/// Documents of one length with one kind of key.
+/// Documents of one length, with one kind of key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataSet {
-    /// Name of the experiment that it is for.
+    /// Name of the experiment it is for.
     pub experiment: String,
     /// Kind and length, such as `random-150`.
     pub name: String,
@@ -55,18 +57,18 @@ pub struct DataSet {
     pub keys: Keys,
     /// Length of a document in bytes, without newline.
     pub document_bytes: usize,
-    /// Keys, and so documents of a wave. Every wave has the same keys.
+    /// Number of keys, and so of documents in a wave. Every wave has the same keys.
     pub documents: u64,
     /// Seed of keys, documents and orders.
     pub seed: u64,
-    /// Rounds that its subjects are to take; those of the record where it does not say.
+    /// Rounds of its subjects; if `None`, those of the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u32>,
 }
 
 impl DataSet {
-    /// As many documents as make about the bytes of `documents` of `document_bytes_base`; of large ones somewhat more,
-    /// so that there are some.
+    /// A data set with about as many bytes as `documents` documents of `document_bytes_base` bytes. If the documents
+    /// are large, it has somewhat more, so that there are enough of them.
     pub fn new(
         experiment: &str,
         keys: Keys,
@@ -94,7 +96,7 @@ impl DataSet {
         self.documents * (self.document_bytes as u64 + 1)
     }
 
-    /// Writes the first wave as binary COPY streams, dealt out one document after the other.
+    /// Writes the first wave as binary COPY streams. The documents are dealt out in turn.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -124,7 +126,8 @@ impl DataSet {
         Ok(paths)
     }
 
-    /// Appends a document of key `n`, the one with this number of a version; returns its key and the number in it.
+    /// Appends the document of key `n` that has this content number in this version. Returns its key and the number in
+    /// it.
     pub(crate) fn put(&self, out: &mut Vec<u8>, version: u32, n: u64, content: u64) -> (String, u64) {
         let key = self.keys.key(self.seed, n);
         let mut rng = Rng::with_seed(mixed(self.seed ^ mixed(u64::from(version) << 32 | content)));
@@ -132,7 +135,7 @@ impl DataSet {
         (key, number)
     }
 
-    /// Chance for a version's order.
+    /// Random numbers for a version's order.
     pub(crate) fn rng(&self, version: u32) -> Rng {
         Rng::with_seed(self.seed ^ u64::from(version))
     }

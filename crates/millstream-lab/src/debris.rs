@@ -1,14 +1,16 @@
-//! What killed runs have left on the server: a run holds a lock while it lives, the next one drops what nobody holds.
+//! Removes what killed runs have left on the server.
+//!
+//! A run holds a lock while it is alive; a later run drops the schemas whose lock nobody holds.
 
 use crate::error::Error;
 use millstream_pg::advisory::LAB;
 use millstream_pg::quote_identifier;
 use tokio_postgres::Client;
 
-/// Beginning of the names of a run's schemas; eight hexadecimal digits follow.
+/// Prefix of the names of a run's schemas; eight hexadecimal digits follow.
 pub(crate) const PREFIX: &str = "millstream_lab_";
 
-/// Says that the run with this schema lives, until the session ends.
+/// Marks the run with this schema as alive, until the session ends.
 pub(crate) async fn claim(client: &Client, schema: &str) -> Result<(), Error> {
     Ok(LAB.of(number(schema)).lock(client).await?)
 }
@@ -30,7 +32,7 @@ pub(crate) async fn clear(client: &Client) -> Result<Vec<String>, Error> {
     Ok(dropped)
 }
 
-/// The number in a schema's name, 0 where there is none.
+/// The number in a schema's name; 0 if there is none.
 fn number(schema: &str) -> i32 {
     let digits = schema.strip_prefix(PREFIX).and_then(|rest| rest.get(..8)).unwrap_or_default();
     u32::from_str_radix(digits, 16).unwrap_or(0).cast_signed()

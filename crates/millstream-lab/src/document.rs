@@ -6,14 +6,14 @@ use std::io::Write;
 
 const KINDS: &[&str] = &["fan", "gauge", "lamp", "meter", "pump", "sensor", "valve"];
 
-/// Words of the texts: a language's few frequent words make texts compress as texts do.
+/// Words of the texts. A few frequent words make texts compress as real texts do.
 const WORDS: &[&str] = &[
     "amber", "an", "and", "at", "basin", "by", "cargo", "copper", "delta", "depot", "ember", "field", "for", "from",
     "garden", "harbor", "in", "island", "lantern", "market", "meadow", "mill", "north", "of", "on", "orchard", "over",
     "paper", "quarry", "river", "stone", "the", "timber", "to", "under", "valley", "water", "west", "wheel", "with",
 ];
 
-/// End of the number in every document, whose sum tells that the right documents arrived.
+/// Upper bound of the number in every document. The sum of these numbers shows whether the right documents arrived.
 const NUMBERS_END: u64 = 1 << 47;
 
 /// Appends a document of exactly `bytes` bytes, without newline, and returns the number in it.
@@ -69,7 +69,7 @@ fn put_item(out: &mut Vec<u8>, rng: &mut Rng) {
     .expect("memory takes every write");
 }
 
-/// Words up to the position, the last one cut.
+/// Appends words up to the position; the last one is cut off.
 fn put_text(out: &mut Vec<u8>, end: usize, rng: &mut Rng) {
     while out.len() < end {
         out.extend_from_slice(rng.choice(WORDS).unwrap_or(&"mill").as_bytes());

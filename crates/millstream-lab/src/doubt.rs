@@ -1,4 +1,4 @@
-//! Doubts: what a record itself says against its numbers, printed beside them.
+//! Doubts: reasons in a record to mistrust its numbers, printed below its tables.
 
 use crate::data_set::DataSet;
 use crate::durability::mark;
@@ -6,31 +6,31 @@ use crate::record::Record;
 use crate::sample::{Sample, number};
 use crate::spread::Spread;
 
-/// Rounds below which a spread is chance.
+/// Fewest rounds for which a spread means something.
 const ROUNDS_ENOUGH: u32 = 3;
 
-/// Shortest sample, in seconds, in which the start of a process hardly counts.
+/// Shortest sample, in seconds, in which the start of a process hardly matters.
 const WALL_ENOUGH: f64 = 1.0;
 
-/// Largest sample over the smallest, above which something else was going on.
+/// Ratio of the largest to the smallest sample; if it is higher, something else probably used the machine.
 const SPREAD_CALM: f64 = 1.25;
 
-/// First round over the median of the others, above which it still warmed something up.
+/// Ratio of the first round to the median of the others; if it is higher, the first round was still warming up.
 const FIRST_ROUND_CALM: f64 = 1.2;
 
-/// Share of the processors that others may have used when the run began.
+/// Share of the processors that other programs may have used when the run began.
 const LOAD_CALM: f64 = 0.5;
 
-/// Flush in microseconds below which durable commits cost next to nothing. A flush of a consumer's SSD without
-/// protection against power loss takes a millisecond or more.
+/// Time of a flush, in microseconds, below which durable commits cost almost nothing. A consumer SSD without protection
+/// against power loss takes a millisecond or more.
 const FLUSH_CHEAP_US: f64 = 200.0;
 
-/// A reason to read numbers with care.
+/// A reason to mistrust numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct Doubt {
     /// Its name.
     pub name: &'static str,
-    /// What it says about a record; nothing if there is no reason.
+    /// What it says about a record; empty if the record gives no reason.
     check: fn(&Record) -> Vec<String>,
 }
 
@@ -52,7 +52,7 @@ pub const DOUBTS: &[Doubt] = &[
     Doubt { name: "unknown_code", check: unknown_code },
 ];
 
-/// Everything that speaks against a record.
+/// All doubts about a record.
 pub fn doubts(record: &Record) -> Vec<String> {
     DOUBTS.iter().flat_map(|doubt| (doubt.check)(record)).collect()
 }
@@ -108,7 +108,7 @@ fn other_lanes(record: &Record) -> Vec<String> {
 }
 
 fn short_samples(record: &Record) -> Vec<String> {
-    // Where the first row is asked for, starting is part of the answer.
+    // If an answer's first row is timed, the start of the process is part of the answer.
     let long = |one: &Series<'_>| one.first.measures().is_none_or(|one| one.timing.first_seconds.is_none());
     let medians = series(record).into_iter().filter(long).filter_map(|one| Some((one.wall()?.median, one.name())));
     let short: Vec<(f64, String)> = medians.filter(|(median, _)| *median < WALL_ENOUGH).collect();

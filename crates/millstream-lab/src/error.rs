@@ -1,58 +1,60 @@
-//! What can go wrong in the lab itself; what goes wrong with a subject is a sample with an error.
+//! Errors of the lab itself.
+//!
+//! An error of a subject is a sample instead.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The way out of a disk that is full.
+/// What to do about a full disk.
 const LARGER_DISK: &str = "ask for fewer --docs or rows, or name a larger disk by TMPDIR";
 
-/// Why an experiment cannot be run, or a record not be read. [`Error::hint`] names the way out.
+/// Why an experiment cannot run, or a record cannot be read. [`Error::hint`] says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The server.
+    /// The server refused something, or the connection failed.
     #[error(transparent)]
     Database(#[from] millstream_pg::Error),
-    /// A file or a process of the lab.
+    /// A file or a process of the lab failed.
     #[error("cannot {what} {}", path.display())]
     Io {
         /// What was tried, such as "write".
         what: &'static str,
-        /// With which file.
+        /// The file or program.
         path: PathBuf,
-        /// What the system answered.
+        /// The system's error.
         source: io::Error,
     },
-    /// A number that was asked for is out of its range.
+    /// A number is out of its range.
     #[error("{name} must be from {min} to {max}, not {given}")]
     Range {
-        /// What the number is.
+        /// Name of the number.
         name: &'static str,
-        /// What was asked for.
+        /// The given value.
         given: u64,
         /// Smallest.
         min: u64,
         /// Largest.
         max: u64,
     },
-    /// A subject did not do what it is there for.
+    /// A subject failed.
     #[error("{subject} failed: {why}")]
     Subject {
         /// Its name.
         subject: &'static str,
-        /// Its exit and what it said.
+        /// Its exit and its message.
         why: String,
     },
-    /// A subject left something else in the table than what it was given.
+    /// A subject left other rows in the table than expected.
     #[error("wrong result: {0}")]
     Wrong(String),
-    /// A program that a subject needs is not there.
+    /// A program that a subject needs is missing.
     #[error("cannot measure what needs {tool}: {why}")]
     Missing {
         /// Its name.
         tool: &'static str,
         /// What was found instead.
         why: String,
-        /// The way out.
+        /// What to do about it.
         hint: String,
     },
     /// The disk has no room for the documents.
@@ -60,15 +62,15 @@ pub enum Error {
     Full {
         /// Where they are to be written.
         dir: PathBuf,
-        /// Their bytes.
+        /// Bytes that they need.
         needed_bytes: u64,
-        /// What there is.
+        /// Bytes that are free.
         free_bytes: u64,
     },
-    /// Experiments or subjects were asked for that there are not, or that cannot be measured as it was asked.
+    /// A name of an experiment or a subject is unknown, or the experiments cannot be measured as requested.
     #[error("{0}")]
     Asked(String),
-    /// A file that is no record, or one of a later version.
+    /// A file is not a record, or a later version wrote it.
     #[error("{} is no record that this version can read: {why}", path.display())]
     Record {
         /// The file.
@@ -102,7 +104,7 @@ impl Error {
         line
     }
 
-    /// The way out, for a person.
+    /// What to do about it, as a sentence for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Database(error) => error.hint(),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Where a program is and what it says of itself.
+/// Where a program is, and its version.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) program: PathBuf,

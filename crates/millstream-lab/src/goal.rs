@@ -1,4 +1,4 @@
-//! Goals: what the measurements are to show, and what they show.
+//! Goals of the project, and how far a record reaches them.
 
 mod list;
 
@@ -11,42 +11,42 @@ use crate::spread::Spread;
 use list::{GOALS, INGEST};
 use serde::Serialize;
 
-/// Something that is to be reached, or is shown beside what is.
+/// A value that must be reached, or that is shown next to such values.
 #[derive(Debug, Clone, Copy)]
 struct Goal {
     name: &'static str,
     target: Option<Target>,
     experiment: &'static str,
-    /// The data set of the goal; those of other sizes are shown beside.
+    /// The data set of the goal. Data sets of other sizes are shown next to it.
     data_set: &'static str,
     /// Subject and phase.
     of: (&'static str, &'static str),
-    /// Subject, phase and durability of what it is divided by.
+    /// Subject, phase and durability of the value it is divided by.
     by: Option<(&'static str, &'static str, Durability)>,
     value: Value,
 }
 
 type Value = fn(&Sample, &DataSet) -> Option<f64>;
 
-/// What has to be reached, and what it is meant to be.
+/// The value that must be reached, and the value to aim for.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Target {
-    /// What has to be reached.
+    /// The value that must be reached.
     pub must: f64,
-    /// What it is meant to be.
+    /// The value to aim for.
     pub aim: f64,
     /// Less is better.
     pub at_most: bool,
 }
 
-/// What a record says of a goal.
+/// How far a record reaches a goal.
 #[derive(Debug, Clone, Serialize)]
 pub struct Reached {
-    /// What it is about.
+    /// Name of the goal.
     pub goal: &'static str,
-    /// What is to be reached, if it is not only shown.
+    /// What must be reached; `None` if the value is only shown.
     pub target: Option<Target>,
-    /// What was measured, round by round.
+    /// The measured values of the rounds.
     pub measured: Spread,
     /// The same with documents of 2 kB.
     pub at_2_kb: Option<Spread>,
@@ -56,7 +56,7 @@ pub struct Reached {
     pub at_5_ms: Option<Spread>,
 }
 
-/// What a record says of the goals that it says something of.
+/// How far a record reaches the goals that it measured.
 pub(crate) fn reached(record: &Record) -> Vec<Reached> {
     GOALS.iter().filter_map(|goal| goal.reached(record)).collect()
 }
@@ -101,7 +101,7 @@ impl Goal {
 }
 
 impl Reached {
-    /// How far the median gets: `aim`, `must` or `no`; nothing where it is only shown.
+    /// What the median reaches: `aim`, `must` or `no`; `None` if the value is only shown.
     pub fn verdict(&self) -> Option<&'static str> {
         let Target { must, aim, at_most } = self.target?;
         let reaches = |goal: f64| if at_most { self.measured.median <= goal } else { self.measured.median >= goal };

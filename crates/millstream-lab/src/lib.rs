@@ -1,8 +1,8 @@
-//! Experiments: run subjects as processes, verify what they did, record every sample, report.
+//! Experiments: run subjects as processes, verify their results, record every sample, report.
 //!
-//! The lab knows no engine. It measures the binary that users run, like any other subject, and compares it with what
-//! PostgreSQL itself can do, in one run, on the same server and data. Its method and its biases are written down in
-//! `lab/README.md`.
+//! The lab does not use the engine. It measures the binary that users run, as it measures any other subject. It
+//! compares it with what PostgreSQL itself can do, in one run, on the same server and data. `lab/README.md` describes
+//! its method and its biases.
 
 mod bench;
 mod build;

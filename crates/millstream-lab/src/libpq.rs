@@ -1,4 +1,4 @@
-//! The server for programs built on libpq: the variables that they read.
+//! Environment variables that lead programs built on libpq to the server.
 
 use crate::durability::Durability;
 use millstream_pg::{Address, ConnInfo, Host, TlsRoot};
@@ -23,7 +23,7 @@ pub(crate) fn variables(db: &ConnInfo, durability: Durability) -> Vec<(&'static 
         TlsRoot::System => variables.push(("PGSSLROOTCERT", "system".to_owned())),
         TlsRoot::None => {}
     }
-    // What libpq finds by itself may also be missing; what is named must be there.
+    // Pass only files that were named, because those must exist. libpq looks for the usual ones itself.
     if let Some(client) = db.tls.client.as_ref().filter(|client| client.named) {
         variables.extend([("PGSSLCERT", path(&client.certificate)), ("PGSSLKEY", path(&client.key))]);
     }

@@ -1,36 +1,37 @@
 //! Named limits of the lab.
 
-/// Smallest document of a data set: what the fields that every document has need.
+/// Smallest document of a data set: the fields that every document has need this much.
 pub const DOCUMENT_BYTES_MIN: usize = 150;
 
 /// Largest document of a data set.
 pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;
 
-/// Room that one more item of a large document may need, with the end of the document.
+/// Most bytes that one more item of a large document may need, with the end of the document.
 pub(crate) const ITEM_BYTES_MAX: usize = 160;
 
 /// Most documents of a data set. The order of a wave is a list of 32-bit numbers.
 pub const DOCUMENTS_MAX: u64 = 100_000_000;
 
-/// Fewest documents of a data set of large documents, unless they would make too many bytes.
+/// Fewest documents of a data set of large documents, unless they would be too many bytes.
 pub const DOCUMENTS_MIN: u64 = 100;
 
 /// Fewest documents of a data set of the largest documents.
 pub const DOCUMENTS_FEWEST: u64 = 4;
 
-/// Times the bytes of the smallest documents that the largest ones may make where they are few.
+/// If the largest documents are few, their bytes may be this many times those of the smallest documents.
 pub const LARGE_BYTES_FACTOR_MAX: u64 = 4;
 
-/// Fewest rows to which a table can be asked to grow.
+/// Fewest rows that a table can be asked to grow to.
 pub const GROWN_ROWS_MIN: u64 = 1_000;
 
-/// The round trip to the server that is measured beside none: that between places a few hundred kilometres apart.
+/// The round trip that is compared with a direct connection, in milliseconds: that between places a few hundred
+/// kilometres apart.
 pub(crate) const ROUND_TRIP_MS: u32 = 5;
 
-/// Chunks that wait in each direction of a delayed connection: what comes in 2.5 ms at more than 10 GB/s.
+/// Most chunks that wait in each direction of a delayed connection: 2.5 ms at more than 10 GB/s.
 pub(crate) const DELAYED_CHUNKS_MAX: usize = 512;
 
-/// Bytes that a delayed connection passes on at once.
+/// Most bytes that a delayed connection passes on at once.
 pub(crate) const DELAYED_CHUNK_BYTES: usize = 64 << 10;
 
 /// Most rounds of a run.
@@ -42,40 +43,40 @@ pub const LANES_MAX: u16 = 64;
 /// Bytes of one message of a COPY stream, as Millstream sends them.
 pub(crate) const COPY_MESSAGE_BYTES: usize = 64 << 10;
 
-/// Documents that the subject sees when it is asked for the table's definition.
+/// Most documents in the sample from which the measured binary prints the table's definition.
 pub(crate) const SAMPLE_DOCUMENTS: u64 = 1_000;
 
-/// Time between two looks at the memory of a running process. The kernel keeps the high-water
-/// mark, so that only growth in the last such span is missed.
+/// Time between two readings of a running process's memory. The kernel keeps the high-water mark, so only growth after
+/// the last reading is missed.
 pub(crate) const LOOK_MS: u64 = 20;
 
-/// Time between two looks at the memory of a process's children. Summing up what they share takes the kernel a
-/// millisecond or two, which would count against them.
+/// Time between two readings of the memory of a process's children. Summing up shared pages takes the kernel a
+/// millisecond or two, which would slow the process down.
 pub(crate) const CHILDREN_LOOK_MS: u64 = 250;
 
-/// Documents of a wave of the subjects that are too slow for all of them.
+/// Documents of a wave for subjects that are too slow for all of them.
 pub(crate) const DOCUMENTS_FEW_MAX: u64 = 20_000;
 
-/// Flushes that the probe of the disk makes.
+/// Flushes that the disk probe makes.
 pub(crate) const FLUSHES: usize = 100;
 
-/// Bytes that each flush of the probe writes: a page of PostgreSQL's log.
+/// Bytes that each flush of the probe writes: a page of WAL.
 pub(crate) const FLUSH_BYTES: usize = 8 << 10;
 
-/// Longest part of what a failed process said that is kept.
+/// Most bytes that are kept of a failed process's message.
 pub(crate) const COMPLAINT_BYTES_MAX: usize = 2_000;
 
-/// Longest time that a subject's process may take in a phase. The slowest needs a few minutes for the documents of a
-/// usual run; one that hangs is killed, and the run goes on.
+/// Longest time for a subject's process in a phase. The slowest needs a few minutes for the documents of a usual run. A
+/// process that hangs is killed, and the run continues.
 pub(crate) const SAMPLE_SECONDS_MAX: u64 = 30 * 60;
 
-/// Values of the column that is walked.
+/// Number of values of the column whose distinct values are queried.
 pub(crate) const VALUES: u64 = 1_000;
 
-/// Answers of which a sample is the median: each takes milliseconds, and the first on a session more.
+/// Answers of which a sample is the median: each takes milliseconds, and the first one of a session takes longer.
 pub(crate) const ANSWERS: usize = 5;
 
-/// Names of a record's directory that are tried before giving up.
+/// Most names that are tried for a record's directory.
 pub(crate) const NAME_TRIES_MAX: u32 = 1_000;
 
 const _: () = assert!(DOCUMENT_BYTES_MIN < DOCUMENT_BYTES_MAX);

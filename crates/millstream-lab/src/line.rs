@@ -12,35 +12,35 @@ pub struct Line {
     pub subject: String,
     /// Name of the phase.
     pub phase: String,
-    /// What commits promised.
+    /// Durability of the commits.
     pub durability: Durability,
-    /// Milliseconds of the round trip through a proxy, where there was one.
+    /// Round trip through a proxy in milliseconds; `None` without a proxy.
     pub round_trip_ms: Option<u32>,
-    /// Documents given.
+    /// Documents loaded.
     pub rows: u64,
     /// Good samples.
     pub samples: usize,
-    /// By the wall clock of the whole subject.
+    /// Documents per second, by the wall clock of the whole subject.
     pub rows_per_second: Spread,
-    /// Seconds until the first row of an answer was there, where that was asked.
+    /// Seconds until the first row of an answer arrived, if that was timed.
     pub first_seconds: Option<Spread>,
-    /// By the subject's own account.
+    /// Documents per second, by the subject's receipt.
     pub receipt_rows_per_second: Option<Spread>,
-    /// The experiment's ratio, of two samples of the same round.
+    /// The ratio that the experiment defines, of two samples of the same round.
     pub ratio: Option<Spread>,
     /// Seconds of the client's processors per million documents.
     pub cpu_seconds_per_million: Option<Spread>,
     /// Largest resident memory of the client's process in bytes.
     pub peak_bytes: Option<Spread>,
-    /// Bytes of WAL a document, where it is PostgreSQL.
+    /// Bytes of WAL per document; `None` if the subject does not write to PostgreSQL.
     pub wal_bytes_per_row: Option<Spread>,
-    /// The same a byte of the documents.
+    /// Bytes of WAL per byte of the documents.
     pub wal_bytes_per_byte: Option<Spread>,
-    /// Bytes of full-page images in the WAL a document, where they were asked for.
+    /// Bytes of full-page images in the WAL per document, if they were measured.
     pub page_image_bytes_per_row: Option<Spread>,
-    /// Bytes of table, indexes and TOAST a row, where it is PostgreSQL.
+    /// Bytes of table, indexes and TOAST per row; `None` if the subject does not write to PostgreSQL.
     pub table_bytes_per_row: Option<Spread>,
-    /// How often the server had vacuumed the table by itself.
+    /// Number of autovacuums on the table so far.
     pub autovacuums: Option<Spread>,
     /// Seconds of the checkpoint that belongs to the phase.
     pub checkpoint_seconds: Option<Spread>,

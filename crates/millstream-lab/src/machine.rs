@@ -1,4 +1,6 @@
-//! The machine that a record was made on, as far as numbers depend on it. No names, no paths.
+//! The machine of a record, as far as numbers depend on it.
+//!
+//! No names, no paths.
 
 use crate::limits::{FLUSH_BYTES, FLUSHES};
 use crate::spread::Spread;
@@ -10,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
 
-/// Facts of a machine; what could not be found out is `null`.
+/// Facts of a machine. Unknown facts are `null`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Operating system and its kernel's release.
@@ -21,29 +23,29 @@ pub struct Machine {
     pub processor: Option<String>,
     /// Processors that we may use.
     pub cores: u32,
-    /// Memory that programs may use, in bytes: the machine's or the tightest cgroup's.
+    /// Memory that programs may use, in bytes: the smaller of the machine's memory and the tightest cgroup's limit.
     pub memory_bytes: u64,
-    /// Processes that ran or waited to run in the last minute, on average, when the run began.
+    /// Load average of the last minute when the run began: processes that ran or waited to run.
     pub load_average: Option<f64>,
-    /// The disk that the probe looked at.
+    /// The disk that the probe measured.
     pub disk: Disk,
 }
 
 /// Facts of a disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Disk {
-    /// It holds the server's data; otherwise it is that of the temporary directory.
+    /// It holds the server's data; otherwise it holds the temporary directory.
     pub holds_data: bool,
     /// Name of the file system.
     pub file_system: Option<String>,
-    /// It has heads.
+    /// It is a rotating disk.
     pub rotational: bool,
     /// Median time in microseconds until a page of 8 KiB is on the disk (`fdatasync`).
     pub flush_us: Option<f64>,
 }
 
 impl Machine {
-    /// Looks at this machine. The disk is that of `data` if we may write beside it, else that of `temporary`.
+    /// Examines this machine. The disk is that of `data` if we may write next to it, else that of `temporary`.
     pub fn look(data: Option<&Path>, temporary: &Path) -> Self {
         let beside = data.and_then(Path::parent);
         let disk = beside.and_then(|dir| Disk::look(dir, true)).or_else(|| Disk::look(temporary, false));
@@ -109,7 +111,7 @@ fn first_line(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.lines().next()?.to_owned())
 }
 
-/// The first `name : value` of a file of the kernel.
+/// The value of the first line `name : value` of one of the kernel's files.
 fn colon_value(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let mut pairs = text.lines().filter_map(|line| line.split_once(':'));

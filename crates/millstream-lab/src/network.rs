@@ -1,7 +1,7 @@
-//! A network that answers late: a TCP proxy in front of the server that holds every byte for half a round trip.
+//! A slow network: a TCP proxy in front of the server that holds every byte for half a round trip.
 //!
-//! It limits no rate: what comes in while something is held is held as well, each for its own time. Threads sleep
-//! closer to the time than the runtime's timer, which counts milliseconds.
+//! It does not limit the rate: bytes that arrive while others are held are held too, each for its own time. It uses
+//! threads, because they wake up closer to the due time than the runtime's timer, which counts milliseconds.
 
 use crate::error::Error;
 use crate::limits::{DELAYED_CHUNK_BYTES, DELAYED_CHUNKS_MAX};
@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A proxy on a port of 127.0.0.1. It ends with its connections when it is dropped.
+/// A proxy on a port of 127.0.0.1. When it is dropped, it ends with its connections.
 #[derive(Debug)]
 pub(crate) struct Proxy {
-    /// How the server is reached through it.
+    /// The server's address through the proxy.
     pub(crate) db: ConnInfo,
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -28,10 +28,10 @@ pub(crate) struct Proxy {
 #[derive(Debug)]
 struct Shared {
     target: Target,
-    /// Time that a byte takes in each direction.
+    /// Delay of a byte in each direction.
     delay: Duration,
     ended: AtomicBool,
-    /// To be cut at the end.
+    /// Connections to cut at the end.
     connections: Mutex<Vec<Stream>>,
 }
 
@@ -78,7 +78,7 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Release);
-        // Wakes the thread that accepts, which then sees that it is over.
+        // Wake the thread that accepts connections. It then sees that the proxy has ended.
         drop(TcpStream::connect(self.address));
         for stream in self.shared.connections.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             stream.cut();
@@ -86,7 +86,7 @@ impl Drop for Proxy {
     }
 }
 
-/// The same database at the proxy's address, under its own name, which a certificate is checked against.
+/// The same database at the proxy's address. The host keeps its name, because a certificate is checked against it.
 fn through(db: &ConnInfo, host: &Host, proxy: SocketAddr) -> ConnInfo {
     let mut db = db.clone();
     let address = Address::Ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -99,7 +99,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         if shared.ended.load(Ordering::Acquire) {
             return;
         }
-        // A connection that cannot be made is one that the client sees closed.
+        // If we cannot connect to the server, the client sees its connection closed.
         if let Ok(client) = client {
             let _ = serve(Stream::Tcp(client), shared);
         }
@@ -121,7 +121,7 @@ fn serve(client: Stream, shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
-/// What came in, and when it is due at the other side.
+/// Received bytes, and when they are due at the other side.
 type Chunk = (Instant, Vec<u8>);
 
 fn receive(mut from: Stream, sender: &SyncSender<Chunk>, delay: Duration) {
@@ -168,7 +168,7 @@ impl Stream {
         }
     }
 
-    /// Small messages must not wait for each other: the delay is ours alone.
+    /// Small messages must not wait for each other: the only delay must be ours.
     fn at_once(&self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.set_nodelay(true),
@@ -177,7 +177,7 @@ impl Stream {
     }
 
     fn end_output(&self) {
-        // It fails where the other side is gone.
+        // It fails if the other side is gone.
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Self::Unix(stream) => stream.shutdown(Shutdown::Write),
@@ -185,7 +185,7 @@ impl Stream {
     }
 
     fn cut(&self) {
-        // It fails where the connection has ended.
+        // It fails if the connection has ended.
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
             Self::Unix(stream) => stream.shutdown(Shutdown::Both),

@@ -1,4 +1,4 @@
-//! A child process, timed from start to exit, with the processor time and memory it used.
+//! Runs a child process and measures its time from start to exit, its processor time and its memory.
 
 use crate::error::Error;
 use crate::limits::{CHILDREN_LOOK_MS, LOOK_MS};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a process took and said.
+/// What a process took and printed.
 #[derive(Debug)]
 pub(crate) struct Ended {
     /// How it ended.
@@ -19,8 +19,8 @@ pub(crate) struct Ended {
     pub(crate) wall_seconds: f64,
     /// User and system time of all its threads and of the children it waited for, in steps of a clock tick (10 ms).
     pub(crate) cpu_seconds: Option<f64>,
-    /// The largest resident memory, as seen at most [`LOOK_MS`] before its end. With children: its and their memory,
-    /// shared pages counted once, looked at every [`CHILDREN_LOOK_MS`].
+    /// The largest resident memory, last read at most [`LOOK_MS`] before its end. If it has children: the memory of
+    /// all, with shared pages counted once, read every [`CHILDREN_LOOK_MS`].
     pub(crate) peak_bytes: Option<u64>,
     /// What it wrote to stdout.
     pub(crate) stdout: String,
@@ -43,13 +43,13 @@ pub(crate) struct Answer {
     pub(crate) stderr: String,
 }
 
-/// Kills the process and its children when it is dropped before its end: an experiment that is given up leaves
+/// Kills the process and its children if it is dropped before the process ends, so that an abandoned experiment leaves
 /// nothing behind.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Only of a process that was not waited for the group is sure to be its own still.
+        // Only while the process was not waited for is the group certainly still its own.
         if let Ok(None) = self.0.try_wait() {
             let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
         }
@@ -57,7 +57,7 @@ impl Drop for Running {
     }
 }
 
-/// Runs a command to its end. Its output goes through files in `dir`, so that nobody has to read beside the clock.
+/// Runs a command to its end. Its output goes to files in `dir`, so that nobody has to read while the clock runs.
 pub(crate) async fn run(command: &mut Command, dir: &Path) -> Result<Ended, Error> {
     let program = Path::new(command.get_program()).to_owned();
     let (out, err) = (dir.join("stdout"), dir.join("stderr"));
@@ -78,7 +78,7 @@ pub(crate) async fn run(command: &mut Command, dir: &Path) -> Result<Ended, Erro
         }
     };
     let end = end.unwrap_or_else(|_| Instant::now());
-    // The process has ended but was not waited for: the kernel still has its account.
+    // The process has ended but was not waited for, so the kernel still has its times.
     let cpu_seconds = cpu(&format!("/proc/{}/stat", pid.as_raw_pid()));
     let status = running.0.wait().map_err(Error::io("wait for", &program))?;
     let read = |path: &Path| fs::read(path).map_err(Error::io("read", path));
@@ -92,12 +92,12 @@ pub(crate) async fn run(command: &mut Command, dir: &Path) -> Result<Ended, Erro
     })
 }
 
-/// The same with a bound on its time: `None` when it had not ended by then and was killed with its children.
+/// As `run`, with a time limit. `None` if the limit was reached; the process and its children are then killed.
 pub(crate) async fn run_within(limit: Duration, command: &mut Command, dir: &Path) -> Result<Option<Ended>, Error> {
     tokio::time::timeout(limit, run(command, dir)).await.ok().transpose()
 }
 
-/// Runs a command whose answer is read as it comes, at most for some time: `None` when that was over.
+/// Runs a command and reads its answer as it arrives, with a time limit. `None` if the limit was reached.
 pub(crate) async fn answer_within(limit: Duration, command: &mut Command, dir: &Path) -> Result<Option<Answer>, Error> {
     tokio::time::timeout(limit, answer(command, dir)).await.ok().transpose()
 }
@@ -126,7 +126,7 @@ async fn answer(command: &mut Command, dir: &Path) -> Result<Answer, Error> {
     })
 }
 
-/// When the first byte came, and all of them.
+/// When the first byte arrived, and all bytes.
 fn first_and_all(from: Option<impl Read>) -> std::io::Result<(Option<Instant>, Vec<u8>)> {
     let Some(mut from) = from else { return Ok((None, Vec::new())) };
     let mut bytes = Vec::new();
@@ -141,7 +141,7 @@ pub(crate) fn own_cpu_seconds() -> Option<f64> {
     cpu("/proc/self/stat")
 }
 
-/// Waits until the process has ended and leaves it to be waited for.
+/// Waits until the process has ended, but does not reap it.
 fn exit_time(pid: Pid) -> Instant {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while matches!(waitid(WaitId::Pid(pid), options), Err(rustix::io::Errno::INTR)) {}
@@ -152,7 +152,7 @@ fn peak(pid: Pid) -> Option<u64> {
     peak_of(&fs::read_to_string(format!("/proc/{}/status", pid.as_raw_pid())).ok()?)
 }
 
-/// Memory that a process and its children hold now, in bytes; `None` without children.
+/// Memory that a process and its children have now, in bytes; `None` if it has no children.
 fn family(pid: Pid) -> Option<u64> {
     let pid = pid.as_raw_pid();
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
@@ -160,7 +160,7 @@ fn family(pid: Pid) -> Option<u64> {
     Some(shares + share(&pid.to_string())?)
 }
 
-/// A process's memory, of pages that several processes share its part.
+/// A process's memory in bytes, with its share of the pages that it shares with others.
 fn share(pid: &str) -> Option<u64> {
     kilobytes(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss:")
 }
@@ -182,7 +182,8 @@ fn cpu(stat: &str) -> Option<f64> {
     Some(crate::sample::number(ticks) / crate::sample::number(ticks_per_second))
 }
 
-/// Fields 14 to 17 of proc(5)'s stat: its own times and those of children it waited for. The name in field 2 may hold spaces and parentheses.
+/// Sum of fields 14 to 17 of proc(5)'s stat: the process's own times and those of the children it waited for. The name
+/// in field 2 may contain spaces and parentheses.
 fn cpu_ticks(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(") ")?;
     let times: Vec<u64> = rest.split(' ').skip(11).take(4).map_while(|ticks| ticks.parse().ok()).collect();

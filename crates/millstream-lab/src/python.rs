@@ -1,4 +1,4 @@
-//! A Python with the package that a rival is written with: the one that is named, or an environment made for the run.
+//! Finds a Python with the package that a rival needs: the given one, or an environment made for the run.
 
 use crate::bench::{Bench, complaint};
 use crate::error::Error;
@@ -7,12 +7,12 @@ use crate::process;
 use std::path::Path;
 use std::process::Command;
 
-/// A package, at the version that is measured.
+/// A package, with the version to measure.
 pub(crate) struct Package {
     name: &'static str,
-    /// What pip is asked for.
+    /// The requirement for pip.
     requirement: &'static str,
-    /// Prints the versions that a record names.
+    /// A script that prints the versions for the record.
     version: &'static str,
 }
 
@@ -31,10 +31,10 @@ pub(crate) const PYMONGO: Package = Package {
               print('pymongo', pymongo.version, 'Python', sys.version.split()[0])",
 };
 
-/// What makes the environment.
+/// The program that makes the environment.
 const PYTHON: &str = "python3";
 
-/// The Python to run, once it has shown that it has the package.
+/// The Python to run. It has been checked to have the package.
 pub(crate) async fn find(bench: &Bench, package: &Package, told: &mut dyn FnMut(&str)) -> Result<Found, Error> {
     if let Some(program) = &bench.ground.python {
         let hint = format!("{} -m pip install '{}'", program.display(), package.requirement);
@@ -49,7 +49,7 @@ pub(crate) async fn find(bench: &Bench, package: &Package, told: &mut dyn FnMut(
     })
 }
 
-/// Makes the environment if it is not there yet, and installs the package.
+/// Makes the environment if it is missing, and installs the package.
 async fn make(bench: &Bench, package: &Package, program: &Path) -> Result<Found, String> {
     if !program.exists() {
         let dir = bench.file("python");
@@ -67,13 +67,13 @@ async fn ask(bench: &Bench, package: &Package, program: &Path) -> Result<Found, 
     Ok(Found { program: program.to_owned(), version: version.trim().to_owned() })
 }
 
-/// Runs a command to its good end and returns what it printed.
+/// Runs a command, which must succeed, and returns what it printed.
 async fn done(bench: &Bench, command: &mut Command) -> Result<String, String> {
     let ended = process::run(command, bench.dir.path()).await.map_err(|error| error.chain())?;
     if ended.status.success() {
         return Ok(ended.stdout);
     }
-    // venv complains on stdout.
+    // venv prints its errors to stdout.
     let said = if ended.stderr.trim().is_empty() { &ended.stdout } else { &ended.stderr };
     Err(complaint(said))
 }

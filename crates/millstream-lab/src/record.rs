@@ -1,4 +1,4 @@
-//! A record: everything that a run measured and the conditions it did so under, as a file.
+//! A record: everything that a run measured and its conditions, as a file.
 
 use crate::build::Build;
 use crate::data_set::DataSet;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Version of the format that is written. Every version up to this one is read.
+/// Version of the format that is written. All versions up to this one can be read.
 pub const FORMAT: u32 = 2;
 
 /// Name of the file in a record's directory.
@@ -22,7 +22,7 @@ pub const FILE_NAME: &str = "record.json";
 /// Where records are kept in the repository.
 const RECORDS: &str = "lab/records";
 
-/// Where they go where there is no such directory.
+/// Where records are kept if there is no such directory.
 const RECORDS_ELSEWHERE: &str = "millstream-records";
 
 /// A run of one or more experiments.
@@ -36,7 +36,7 @@ pub struct Record {
     pub date: String,
     /// The command, without directories and passwords.
     pub argv: Vec<String>,
-    /// Rounds that were asked for.
+    /// Requested rounds.
     pub rounds: u32,
     /// Connections of Millstream and of COPY.
     pub lanes: u16,
@@ -48,7 +48,7 @@ pub struct Record {
     pub machine: Machine,
     /// The server.
     pub server: Server,
-    /// What other programs that were measured say of themselves.
+    /// Versions of the other programs that were measured.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, String>,
     /// Subjects that could not be measured, each with the reason.
@@ -58,7 +58,7 @@ pub struct Record {
     pub table: String,
     /// What was loaded.
     pub data_sets: Vec<DataSet>,
-    /// Every measurement, in the order in which they were made.
+    /// Every measurement, in chronological order.
     pub samples: Vec<Sample>,
 }
 
@@ -66,7 +66,7 @@ impl Record {
     /// Reads a record of any format so far.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Record`] if it is none, or from a later version.
+    /// [`Error::Io`]; [`Error::Record`] if the file is not a record, or a later version wrote it.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
         let wrong = |why: String| Error::Record { path: path.to_owned(), why };
@@ -85,10 +85,10 @@ impl Record {
         }
     }
 
-    /// Writes the record into a directory; a reader sees the old file or the new one, never a half.
+    /// Writes the record into a directory. A reader sees the old file or the new one, never a part of one.
     ///
     /// # Errors
-    /// The disk's.
+    /// Errors of the disk.
     pub fn write(&self, dir: &Path) -> Result<PathBuf, Error> {
         let path = dir.join(FILE_NAME);
         let text = serde_json::to_string_pretty(self).map_err(|error| Error::Wrong(error.to_string()))?;
@@ -99,7 +99,7 @@ impl Record {
     }
 }
 
-/// Format 1 knew a single experiment, which data sets and samples did not name, and called the third wave otherwise.
+/// Format 1 had a single experiment, which data sets and samples did not name, and another name for the third wave.
 fn from_1(record: &mut Value) {
     let Some(record) = record.as_object_mut() else { return };
     let Some(name) = record.remove("experiment") else { return };
@@ -116,11 +116,11 @@ fn from_1(record: &mut Value) {
     }
 }
 
-/// Makes the directory of a new record: the one given, else one named after day and machine. One that
-/// holds a record is never used again.
+/// Makes the directory of a new record: the given one, else one named after day and machine. A directory that holds a
+/// record is never used again.
 ///
 /// # Errors
-/// It cannot be made, or holds a record.
+/// The directory cannot be made, or holds a record.
 pub(crate) fn new_dir(given: Option<&Path>, date: &str, machine: &Machine) -> Result<PathBuf, Error> {
     let taken = |dir: &Path| dir.join(FILE_NAME).exists();
     let dir = if let Some(dir) = given {

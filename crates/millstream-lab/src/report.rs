@@ -1,4 +1,4 @@
-//! The report of a record: medians, spreads and ratios, computed anew from the raw samples each time.
+//! The report of a record: medians, spreads and ratios, computed from the raw samples each time.
 
 use crate::data_set::DataSet;
 use crate::doubt::doubts;
@@ -12,18 +12,18 @@ use crate::sample::{Measures, Outcome, Sample, number};
 use crate::spread::Spread;
 use serde::Serialize;
 
-/// What a record says.
+/// The contents of a report.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// The conditions, one a line.
+    /// The conditions, one per line.
     pub conditions: Vec<String>,
     /// A table for each data set of each experiment.
     pub sections: Vec<Section>,
-    /// What the goals of the project are, as far as they were measured, and what was reached.
+    /// The project's goals that this record measured, and what was reached.
     pub goals: Vec<Reached>,
     /// Subjects that could not be measured, each with the reason.
     pub absent: Vec<String>,
-    /// Reasons not to believe the numbers, or to read them with care.
+    /// Reasons to mistrust the numbers.
     pub doubts: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ pub struct Report {
 pub struct Section {
     /// Name of the experiment.
     pub experiment: String,
-    /// What it asks, if this version knows it.
+    /// The experiment, if this version knows it.
     #[serde(skip)]
     pub(crate) asked: Option<&'static Experiment>,
     /// Name of the data set.
@@ -41,7 +41,7 @@ pub struct Section {
     pub documents: u64,
     /// Bytes of a wave.
     pub source_bytes: u64,
-    /// One for each phase of each subject that has a good sample, with each durability.
+    /// One line for each phase of each subject that has a good sample, with each durability and network.
     pub lines: Vec<Line>,
     /// Samples that failed.
     pub errors: Vec<String>,
@@ -83,11 +83,11 @@ impl Section {
     }
 }
 
-/// What the samples of a line have in common: durability, round trip, phase and subject.
+/// What the samples of a line share: durability, round trip, phase and subject.
 type Series<'a> = (Durability, Option<u32>, &'a str, &'a str);
 
-/// The lines of a table. A subject's phases stand together, unless one subject leads others: then those do that are
-/// compared. Subjects stand in the order of the experiment, those that it does not have at the end.
+/// The lines of a table. The phases of a subject stand together; if one subject leads the others, the subjects of a
+/// phase do. Subjects stand in the experiment's order; those that it does not have come last.
 fn series<'a>(samples: &[&'a Sample], experiment: Option<&Experiment>) -> Vec<Series<'a>> {
     let subjects = experiment.map_or(&[][..], |one| one.subjects);
     let rank = |name: &str| subjects.iter().position(|one| *one == name).unwrap_or(subjects.len());
@@ -122,7 +122,7 @@ fn failure(sample: &Sample) -> Option<String> {
 }
 
 impl Line {
-    /// `None` without a good sample.
+    /// `None` if there is no good sample.
     fn of(
         samples: &[&Sample],
         series: Series<'_>,

@@ -12,21 +12,21 @@ pub struct Sample {
     pub data_set: String,
     /// From 1.
     pub round: u32,
-    /// Which subject of the round it was, from 1.
+    /// Position of the subject in the round, from 1.
     pub turn: u32,
     /// Name of the subject.
     pub subject: String,
     /// Name of the phase.
     pub phase: String,
-    /// What its commits promised.
+    /// Durability of its commits.
     #[serde(default, skip_serializing_if = "Durability::is_default")]
     pub durability: Durability,
-    /// Milliseconds of the round trip to the server where it was reached through a proxy that delays what it passes on.
+    /// Round trip to the server in milliseconds, if a proxy delayed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_ms: Option<u32>,
-    /// Documents given.
+    /// Documents loaded.
     pub rows: u64,
-    /// Rows found, where they are not as many.
+    /// Rows of the table afterwards, if their number differs from `rows`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<u64>,
     /// What was measured.
@@ -34,7 +34,7 @@ pub struct Sample {
     pub outcome: Outcome,
 }
 
-/// Numbers, or why there are none. A subject that is wrong is never fast.
+/// Numbers, or why there are none. A subject with a wrong result gets no number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -50,18 +50,18 @@ pub struct Measures {
     /// What the subject took.
     #[serde(flatten)]
     pub timing: Timing,
-    /// WAL that the whole server wrote meanwhile, in bytes; `null` where it is not PostgreSQL.
+    /// Bytes of WAL that the whole server wrote meanwhile; `null` if the subject does not write to PostgreSQL.
     pub wal_bytes: Option<u64>,
-    /// Bytes of full-page images in it, where they were asked for and the server could tell.
+    /// Bytes of full-page images in it, if they were requested and the server could report them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_image_bytes: Option<u64>,
-    /// Seconds that a checkpoint took right after the phase, where it belongs to the phase.
+    /// Seconds of the checkpoint right after the phase, if it counts for the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint_seconds: Option<f64>,
-    /// How often the server had vacuumed the table by itself.
+    /// Number of autovacuums on the table so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub autovacuums: Option<u64>,
-    /// The table afterwards; its fields are absent where it is not PostgreSQL's.
+    /// The table afterwards; the fields are absent if it is not in PostgreSQL.
     #[serde(flatten)]
     pub size: Option<TableSize>,
 }
@@ -69,24 +69,24 @@ pub struct Measures {
 /// What a subject took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
-    /// From start to end. Of a process: from its start to its exit.
+    /// From start to end. For a process: from its start to its exit.
     pub wall_seconds: f64,
-    /// Until the first row of an answer was there, where that is asked.
+    /// Seconds until the first row of an answer arrived, if that is timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_seconds: Option<f64>,
-    /// Processor time of the client, user and system, in seconds; `null` where the system does not tell.
+    /// Processor time of the client, user and system, in seconds; `null` if the system does not report it.
     pub client_cpu_seconds: Option<f64>,
-    /// Largest resident memory of the client's process with its children, in bytes; `null` where it is not a process
-    /// of its own.
+    /// Largest resident memory of the client's process with its children, in bytes; `null` if it is not a separate
+    /// process.
     pub client_peak_bytes: Option<u64>,
-    /// The account that the subject printed.
+    /// The receipt that the subject printed.
     pub receipt: Option<serde_json::Value>,
 }
 
 /// Bytes of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableSize {
-    /// Heap, with its maps of free space and visibility.
+    /// Heap, with its free space map and visibility map.
     pub heap_bytes: u64,
     /// Indexes.
     pub index_bytes: u64,
@@ -108,7 +108,8 @@ impl Sample {
         self.stored.unwrap_or(self.rows)
     }
 
-    /// Rows per second of the whole subject, with the checkpoint where that belongs to it, if the sample is good.
+    /// Rows per second of the whole subject, with the checkpoint if it counts for the phase. `None` if the sample
+    /// failed.
     pub fn rows_per_second(&self) -> Option<f64> {
         let measures = self.measures()?;
         Some(number(self.rows) / (measures.timing.wall_seconds + measures.checkpoint_seconds.unwrap_or(0.0)))
@@ -116,12 +117,12 @@ impl Sample {
 }
 
 impl Timing {
-    /// Of what is not a process of its own.
+    /// The timing of something that is not a separate process.
     pub(crate) fn of(wall_seconds: f64) -> Self {
         Self { wall_seconds, first_seconds: None, client_cpu_seconds: None, client_peak_bytes: None, receipt: None }
     }
 
-    /// Of two processes, one after the other. Each has an account of its own, which this has not.
+    /// The timing of two processes, one after the other. It has no receipt, because each of them has its own.
     pub(crate) fn then(&self, next: &Self) -> Self {
         let cpu = self.client_cpu_seconds.zip(next.client_cpu_seconds);
         Self {
@@ -138,13 +139,13 @@ impl Timing {
 }
 
 impl TableSize {
-    /// All of it.
+    /// Bytes of everything.
     pub fn total_bytes(self) -> u64 {
         self.heap_bytes + self.index_bytes + self.toast_bytes
     }
 }
 
-/// A count as a factor. Counts here are far below 2^53.
+/// A count as a floating-point number. Counts here are far below 2^53.
 #[expect(clippy::cast_precision_loss, reason = "counts of a benchmark are far below 2^53")]
 pub(crate) fn number(count: u64) -> f64 {
     count as f64

@@ -1,4 +1,4 @@
-//! Shows that a table holds of each key a document that was sent, where their order is not known.
+//! Verifies that a table holds a sent document for each key, if the order of the documents is unknown.
 
 use crate::error::Error;
 use crate::limits::COPY_MESSAGE_BYTES;
@@ -9,10 +9,10 @@ use std::io::Read;
 use std::path::Path;
 use tokio_postgres::Client;
 
-/// One document a line: none holds the characters that stand for a delimiter and a quote.
+/// One document per line. No document contains the characters used as delimiter and quote.
 const COPY: &str = "copy pg_temp.sent from stdin (format csv, delimiter e'\\x01', quote e'\\x02')";
 
-/// Compares the rows of the keys in a file with the documents in it. `table` is quoted.
+/// Compares the rows of the keys in a file with the documents in the file. `table` is quoted.
 pub(crate) async fn verify(client: &Client, file: &Path, table: &str) -> Result<(), Error> {
     client.batch_execute("create temp table sent (doc jsonb not null)").await?;
     copy(client, file).await?;

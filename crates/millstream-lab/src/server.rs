@@ -1,4 +1,4 @@
-//! The server that an experiment ran on, as far as numbers depend on it.
+//! The server of an experiment, as far as numbers depend on it.
 
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
@@ -9,19 +9,19 @@ use tokio_postgres::Client;
 /// Version and settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Server {
-    /// Version and build, as `version()` says.
+    /// Version and build, as `version()` returns them.
     pub version: String,
     /// It is on this machine.
     pub local: bool,
-    /// The settings that every claim of durability rests on.
+    /// The settings on which durability depends.
     pub durability: BTreeMap<String, String>,
-    /// Settings that differ from their defaults, without places and secrets.
+    /// Settings that differ from their defaults, without paths and secrets.
     pub settings: BTreeMap<String, String>,
-    /// It lets us ask for a checkpoint before each sample.
+    /// We may request a checkpoint before each sample.
     pub checkpoints: bool,
 }
 
-/// Settings without which a commit does not survive a power cut.
+/// Settings that must be on for a commit to survive a power failure.
 const DURABILITY: &[&str] = &["fsync", "full_page_writes", "synchronous_commit"];
 
 impl Server {
@@ -42,13 +42,13 @@ impl Server {
         Ok(Self { version, local, durability, settings, checkpoints })
     }
 
-    /// Whether every setting that durability rests on is on.
+    /// Whether all settings on which durability depends are on.
     pub fn is_durable(&self) -> bool {
         self.durability.values().all(|value| value == "on")
     }
 }
 
-/// Where the server keeps its data, if it tells us.
+/// The server's data directory, if we may read the setting.
 pub(crate) async fn data_directory(client: &Client) -> Option<PathBuf> {
     let row = client.query_one("select current_setting('data_directory')", &[]).await.ok()?;
     Some(PathBuf::from(row.get::<_, String>(0)))

@@ -1,12 +1,11 @@
-//! Median, smallest and largest of some numbers.
+//! Median, minimum and maximum of some numbers.
 
 use serde::Serialize;
 
-/// The median and what lies around it. Few samples have no honest standard deviation; all of them
-/// are in the record.
+/// The median and the extremes. A standard deviation of few samples would mislead; the record holds all samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
-    /// The one in the middle, or the mean of the two there.
+    /// The middle number, or the mean of the two middle ones.
     pub median: f64,
     /// The smallest.
     pub min: f64,
@@ -15,7 +14,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these numbers; `None` if there are none.
+    /// The spread of these numbers; `None` if there are none.
     pub fn of(numbers: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = numbers.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -26,7 +25,7 @@ impl Spread {
         Some(Self { median, min, max })
     }
 
-    /// Of each number divided by the same.
+    /// The spread of the numbers, each divided by `by`.
     pub(crate) fn over(self, by: f64) -> Self {
         Self { median: self.median / by, min: self.min / by, max: self.max / by }
     }

@@ -1,4 +1,4 @@
-//! Tables that stand: made once, for subjects that only read.
+//! Standing tables: made once, for subjects that only read.
 
 use crate::bench::Bench;
 use crate::bench::TABLE;
@@ -8,7 +8,7 @@ use crate::limits::VALUES;
 use crate::phase::Phase;
 use millstream_pg::Connection;
 
-/// The key's column that has few values, and comes first.
+/// The first column of the key, which has few values.
 pub(crate) const COLUMN: &str = "vendor";
 
 /// The table of a phase.
@@ -16,12 +16,12 @@ pub(crate) fn name(phase: &Phase) -> String {
     format!("standing_{}", phase.name)
 }
 
-/// How many values the column has in a table of so many rows.
+/// Number of values of the column in a table of so many rows.
 pub(crate) fn values(rows: u64) -> u64 {
     rows.min(VALUES)
 }
 
-/// Makes the table of a phase as a collection, fills it on the server and leaves it as a vacuum does.
+/// Makes the table of a phase as a collection, fills it on the server and vacuums it.
 pub(crate) async fn make(bench: &Bench, control: &Connection, set: &DataSet, phase: &Phase) -> Result<(), Error> {
     let table = name(phase);
     let none = bench.script("none.ndjson", "")?;

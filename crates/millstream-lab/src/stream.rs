@@ -1,4 +1,4 @@
-//! A stream: which documents come in which order, written as a file, and what a table holds after it.
+//! A stream: which documents arrive in which order, written as a file, and what a table holds after it.
 
 use crate::data_set::DataSet;
 use crate::error::Error;
@@ -6,35 +6,35 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// What holds for nine of ten documents of any wave, as SQL. [`Ledger::accepted`] says the same.
+/// A condition that nine of ten documents of any wave meet, as SQL. [`Ledger::accepted`] has the same condition.
 pub(crate) const ACCEPTED: &str = "(doc->>'n')::bigint % 10 <> 0";
 
 /// Documents that a phase loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
-    /// Documents of one key differ between versions and, where a key comes again, within one.
+    /// Documents of a key differ between versions and, if the key is repeated, within a version.
     version: u32,
     picks: Picks,
 }
 
-/// Keys in the order in which their documents come.
+/// Which keys, and their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Picks {
-    /// Each key once. The first order is that of arrival, the others are shuffled.
+    /// Each key once. Order 1 is the order of arrival, the others are shuffled.
     Each { order: u32 },
-    /// One key of so many, in order of arrival.
+    /// Every n-th key, in order of arrival.
     OneOf(u64),
-    /// As many documents as there are keys, in turn for the first so many of them.
+    /// As many documents as there are keys, for the first n keys in turn.
     Hot(u64),
-    /// New keys: a part of all, in order of arrival.
+    /// New keys: a part of all keys, in order of arrival.
     Part(Part),
-    /// Any of the keys below the part, at random, as many documents as the part has.
+    /// Random keys below the part, as many documents as the part has.
     Below(Part),
-    /// As many documents as there are keys: in turn the next new key, in order of arrival, and any that came before.
+    /// As many documents as there are keys: in turn the next new key in order of arrival, and any earlier key.
     Repeating,
 }
 
-/// Part of a data set's keys: from one of `of` equal pieces up to another.
+/// A part of a data set's keys: of `of` equal pieces, those from `from` up to, but not including, `to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) from: u64,
@@ -42,23 +42,24 @@ pub(crate) struct Part {
     pub(crate) of: u64,
 }
 
-/// What a table holds once a stream is in it, as the generator knows it.
+/// What a table holds after a stream, as the generator knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
     /// Documents of the stream.
     pub documents: u64,
     /// Rows.
     pub rows: u64,
-    /// Sum of the number in every document, which is random and another one in each.
+    /// Sum of the random numbers in the documents.
     pub sum: u128,
 }
 
-/// The number in the document of each key, as a table holds them.
+/// The number in the stored document of each key.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger(Vec<Option<u64>>);
 
 impl Stream {
-    /// A wave: every key once. The first one in order of arrival, later ones shuffled, every document changed.
+    /// A wave: every key once. The first wave is in order of arrival; later ones are shuffled, and every document is
+    /// changed.
     pub const fn wave(n: u32) -> Self {
         Self { version: n, picks: Picks::Each { order: n } }
     }
@@ -68,17 +69,17 @@ impl Stream {
         Self { version, picks: Picks::Each { order } }
     }
 
-    /// One document of so many of the first wave.
+    /// Every n-th document of the first wave.
     pub const fn one_of(every: u64) -> Self {
         Self { version: 1, picks: Picks::OneOf(every) }
     }
 
-    /// One document of so many, of another content.
+    /// A changed document for every n-th key.
     pub(crate) const fn changed_one_of(version: u32, every: u64) -> Self {
         Self { version, picks: Picks::OneOf(every) }
     }
 
-    /// As many documents as a wave has, for the first so many keys.
+    /// As many documents as a wave has, for the first `keys` keys.
     pub const fn hot(version: u32, keys: u64) -> Self {
         Self { version, picks: Picks::Hot(keys) }
     }
@@ -88,12 +89,12 @@ impl Stream {
         Self { version: 1, picks: Picks::Part(part) }
     }
 
-    /// As many documents as the part has, for random ones of the keys before it.
+    /// As many documents as the part has, for random keys before it.
     pub(crate) const fn below(version: u32, part: Part) -> Self {
         Self { version, picks: Picks::Below(part) }
     }
 
-    /// As many documents as a wave has, of which every second one has the key of an earlier one.
+    /// As many documents as a wave has; every second one has the key of an earlier one.
     pub(crate) const fn repeating(version: u32) -> Self {
         Self { version, picks: Picks::Repeating }
     }
@@ -113,7 +114,7 @@ impl Stream {
         }
     }
 
-    /// Writes the documents as NDJSON and enters them into the ledger of a table.
+    /// Writes the documents as NDJSON and records them in the ledger of a table.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -134,7 +135,7 @@ impl Stream {
         Ok(Expected { documents, ..ledger.expected() })
     }
 
-    /// Numbers of the keys, each with the number of its document.
+    /// Numbers of the keys, each with the content number of its document.
     fn picks(self, set: &DataSet) -> Box<dyn Iterator<Item = (u64, u64)>> {
         let keys = set.documents;
         match self.picks {
@@ -178,7 +179,7 @@ impl Ledger {
         self.of(|_| true)
     }
 
-    /// What a table holds that refuses documents, where each key came once.
+    /// What a table that refuses documents holds, if each key came once.
     pub(crate) fn accepted(&self, documents: u64) -> Expected {
         Expected { documents, ..self.of(|number| number % 10 != 0) }
     }

@@ -1,4 +1,4 @@
-//! A report as text: plain tables that fit a terminal, goals, conditions, doubts and what the columns mean.
+//! A report as text: plain tables that fit a terminal, goals, conditions, doubts and legends.
 
 use crate::column::{Column, between, rate, short};
 use crate::durability::mark;
@@ -11,10 +11,10 @@ use crate::spread::Spread;
 use crate::subject::Subject;
 use std::fmt::{Display, Formatter, Result, Write};
 
-/// Columns that the text fits.
+/// Width of the text in characters.
 const WIDTH: usize = 80;
 
-/// What holds for every table.
+/// Printed below all tables.
 const VERIFIED: &str = "Every result was verified: rows, the sum of the numbers in all documents, each under its own key; of an answer, \
      every value.";
 
@@ -77,7 +77,7 @@ impl Display for Section {
 }
 
 impl Section {
-    /// Whether a line begins another group of what is compared.
+    /// Whether a line begins another group of compared lines.
     fn begins(&self, at: usize) -> bool {
         let leader = self.asked.is_some_and(Experiment::has_leader);
         let group = |line: &Line| (line.round_trip_ms, leader.then(|| (line.durability, line.phase.clone())));
@@ -94,14 +94,14 @@ impl Line {
     }
 }
 
-/// The ratio's heading tells what it is compared with.
+/// The heading of a column. That of the ratio names what it is compared with.
 fn heading(column: &Column, experiment: Option<&Experiment>) -> String {
     let comparison =
         experiment.and_then(|one| one.comparison).filter(|_| column.heading == crate::column::RATIO.heading);
     comparison.map_or(column.heading, |comparison| comparison.heading).to_owned()
 }
 
-/// What stands in the tables of an experiment, and under a leader who the others are.
+/// Explains the columns of an experiment's tables and, if one subject leads, the other subjects.
 fn legend(f: &mut Formatter<'_>, sections: &[&Section]) -> Result {
     let Some(experiment) = sections.iter().find_map(|section| section.asked) else { return Ok(()) };
     let columns = experiment.columns.iter().map(|column| column.legend).filter(|legend| !legend.is_empty());
@@ -149,7 +149,7 @@ fn goals(f: &mut Formatter<'_>, goals: &[Reached]) -> Result {
     wrap(f, "", GOALS_LEGEND)
 }
 
-/// Rows of cells, the first column to the left and the others to the right. An empty row sets groups apart.
+/// Prints rows of cells: the first column left-aligned, the others right-aligned. An empty row separates groups.
 fn table(f: &mut Formatter<'_>, rows: &[Vec<String>]) -> Result {
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0);
     for row in rows {
@@ -166,7 +166,7 @@ fn table(f: &mut Formatter<'_>, rows: &[Vec<String>]) -> Result {
     Ok(())
 }
 
-/// Writes a text in lines of at most [`WIDTH`] characters, all but the first indented.
+/// Writes a text in lines of at most [`WIDTH`] characters. All but the first are indented.
 fn wrap(f: &mut Formatter<'_>, mark: &str, text: &str) -> Result {
     let mut line = mark.to_owned();
     let mut empty = true;

@@ -1,4 +1,4 @@
-//! Programs that subjects need, found and asked for their versions before anything is measured.
+//! Finds the programs that subjects need and asks for their versions before anything is measured.
 
 use crate::bench::Bench;
 use crate::error::Error;
@@ -35,11 +35,11 @@ pub(crate) const PYMONGO: Tool = Tool { name: "pymongo", find: |bench, told| Box
 pub(crate) const MONGOIMPORT: Tool =
     Tool { name: "mongoimport", find: |bench, _| Box::pin(installed(bench, "mongoimport", "mongoimport")) };
 
-/// The example of the library's call that is built beside the measured binary.
+/// The library's example, built next to the measured binary.
 pub(crate) const PRODUCERS: Tool =
     Tool { name: "producers", find: |bench, _| Box::pin(std::future::ready(example(bench, "producers"))) };
 
-/// The programs that were found, by name.
+/// The found programs, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Tools(BTreeMap<&'static str, Found>);
 
@@ -53,19 +53,19 @@ impl Tools {
         Ok(())
     }
 
-    /// A program that was found.
+    /// Path of a found program.
     pub(crate) fn program(&self, tool: &Tool) -> Result<&Path, Error> {
         let missing = || Error::missing(tool.name, "it was not looked for".to_owned(), "this is a bug".to_owned());
         Ok(&self.0.get(tool.name).ok_or_else(missing)?.program)
     }
 
-    /// What each says of itself.
+    /// The version of each program.
     pub(crate) fn versions(&self) -> BTreeMap<String, String> {
         self.0.iter().map(|(name, found)| ((*name).to_owned(), found.version.clone())).collect()
     }
 }
 
-/// A Python with pymongo that has reached the MongoDB.
+/// A Python with pymongo that has reached MongoDB.
 async fn mongo(bench: &Bench, told: &mut dyn FnMut(&str)) -> Result<Found, Error> {
     let found = python::find(bench, &python::PYMONGO, told).await?;
     let hint = || "--mongo-uri names a MongoDB that is running, without a database's name".to_owned();
@@ -75,7 +75,7 @@ async fn mongo(bench: &Bench, told: &mut dyn FnMut(&str)) -> Result<Found, Error
     }
 }
 
-/// An example in the directory where cargo puts those of the measured binary.
+/// An example from the directory where cargo puts the examples of the measured binary.
 fn example(bench: &Bench, name: &'static str) -> Result<Found, Error> {
     let program = bench.ground.binary.with_file_name("examples").join(name);
     if program.is_file() {

@@ -7,11 +7,11 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Accounts that run the server when we are root, in order of preference; the last is created.
+/// Accounts that run the server if we are root, in order of preference. The last one is created if none exists.
 const ACCOUNTS: &[&str] = &["postgres", "millstream"];
 
-/// Variables of our environment that programs of PostgreSQL keep. `PG*` must not reach them: they
-/// would change what a server does.
+/// Variables of our environment that PostgreSQL's programs inherit. `PG*` must not reach them, because they would
+/// change what a server does.
 const VARIABLES_KEPT: &[&str] = &["TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
 
 /// Who runs the server. PostgreSQL refuses to run as root, and `initdb` needs a passwd entry.
@@ -19,13 +19,13 @@ const VARIABLES_KEPT: &[&str] = &["TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
 pub struct Account {
     /// Its name.
     pub name: String,
-    /// User and group to become; `None` when it is ourselves.
+    /// User and group to switch to; `None` if it is our own account.
     become_ids: Option<(u32, u32)>,
 }
 
 impl Account {
-    /// The account for this process: itself, or for root `postgres` if it exists, else
-    /// `millstream`, which is created.
+    /// The account for this process: our own, or for root `postgres` if it exists, else `millstream`, which is created
+    /// if needed.
     ///
     /// # Errors
     /// [`Error::Account`] if root has no such account and cannot create one.
@@ -43,10 +43,10 @@ impl Account {
         Self::lookup(name).ok_or(Error::Account { why })
     }
 
-    /// The account that owns a data directory, which may be older than the accounts of today.
+    /// The account that owns a data directory. It may differ from the account that a new server would get.
     ///
     /// # Errors
-    /// [`Error::NoRights`] if it is another user's and we are not root.
+    /// [`Error::NoRights`] if another user owns it and we are not root.
     pub(crate) fn owner_of(data: &Path) -> Result<Self, Error> {
         let metadata = std::fs::metadata(data).map_err(Error::io("look at", data))?;
         let (uid, gid) = (metadata.uid(), metadata.gid());
@@ -74,8 +74,8 @@ impl Account {
         self.become_ids.is_some()
     }
 
-    /// A command that runs as this account, with a clean environment, no input, and a working
-    /// directory that every account can enter. `uid` also drops root's supplementary groups.
+    /// A command that runs as this account, with a clean environment, no input, and a working directory that every
+    /// account can enter.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.env_clear().env("LC_ALL", "C").env("HOME", "/");
@@ -84,8 +84,8 @@ impl Account {
                 command.env(name, value);
             }
         }
-        // Also where the caller's own path is empty: a listing that fails must not look like one that found
-        // no living server.
+        // Needed even if the caller's own path is empty: a listing of processes that fails looks like one that found no
+        // living server.
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{path}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin").trim_start_matches(':'));
         command.current_dir("/").stdin(Stdio::null());
@@ -98,7 +98,7 @@ impl Account {
     /// Makes the account the owner of a file or directory.
     ///
     /// # Errors
-    /// What the system answers.
+    /// The system's error.
     pub fn own(&self, path: &Path) -> Result<(), Error> {
         let Some((uid, gid)) = self.become_ids else {
             return Ok(());
@@ -123,14 +123,14 @@ impl Account {
     }
 }
 
-/// What `id` prints, which asks every source of accounts that the machine has.
+/// What `id` prints. It asks every source of accounts that the machine has.
 fn id(args: &[&str]) -> Option<String> {
     let output = Command::new("id").args(args).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// Creates a system account without home or shell; returns what was tried and answered.
+/// Creates a system account without home or shell. Returns what was tried, and the answers.
 fn create(name: &str) -> String {
     let commands: [&[&str]; 2] = [
         &[

@@ -18,11 +18,11 @@ use tokio::process::Command;
 /// Name of the superuser and of the database.
 pub(crate) const ROLE: &str = "millstream";
 
-/// Beginning of the names of directories in which clusters are made.
+/// Prefix of the directories in which clusters are made.
 const STAGING_PREFIX: &str = ".new-";
 
-/// Makes a new cluster. It is made beside its place and moved there when complete, so that an
-/// interrupted attempt never looks like a data directory; what such attempts left is removed.
+/// Makes a new cluster in a staging directory and moves it into place when it is complete, so that an interrupted
+/// attempt never looks like a data directory. Removes what such attempts left.
 pub(crate) async fn create(
     home: &Home,
     installation: &Installation,
@@ -68,14 +68,14 @@ async fn fill(home: &Home, installation: &Installation, account: &Account, stagi
     single.args(["--single", "-c", "exit_on_error=on", "-D"]).arg(&data).arg("postgres");
     run(single, &format!("create database {ROLE}\n"), home).await?;
 
-    // The password first: a cluster in place always has one.
+    // Write the password first, so that a cluster in place always has one.
     Home::replace(&home.password(), 0o600, &password)?;
     fs::rename(&data, home.data()).map_err(Error::io("create", &home.data()))
 }
 
-/// Sorted by code point whatever the machine's language: the fastest order, and one that no update
-/// of the system's locales can change under an index. Since 17 PostgreSQL itself knows upper and
-/// lower case of all letters; before, with locale C, only of the English ones.
+/// Sorts by code point whatever the machine's language: it is the fastest order, and no update of the system's locales
+/// can change it under an index. From version 17 on, PostgreSQL itself knows upper and lower case of all letters. Older
+/// versions with locale C know only that of the English ones.
 fn initdb_arguments(major: u32) -> Vec<&'static str> {
     let mut arguments = vec![
         "--username",
@@ -106,8 +106,8 @@ host all all ::1/128 scram-sha-256
 local replication all peer map=millstream
 ";
 
-/// Root and the account that runs the server are the superuser on the unix socket. (Only these two
-/// can reach the socket at all; when an ordinary user runs the server, they are that user.)
+/// Root and the account that runs the server are the superuser on the unix socket. Only these two can reach the socket;
+/// if an ordinary user runs the server, that user and root.
 fn ident(account: &str) -> String {
     let mut text = "# Made by millstream: map, system account, role.\n".to_owned();
     let others = Some("root").filter(|root| *root != account);
@@ -136,16 +136,16 @@ fn password() -> Result<String, Error> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Runs a program with that input; its output is the error when it fails.
+/// Runs a program with that input. If it fails, its output is the error.
 async fn run(command: std::process::Command, input: &str, home: &Home) -> Result<(), Error> {
     let failed = |output: String| Error::Init { home: home.dir.clone(), output };
     let mut command = Command::from(command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Ending us ends it: what it has made so far is of no use.
+    // If we end, it ends too: what it has made so far is of no use.
     command.kill_on_drop(true);
     let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // One that ends early says why in its output.
+        // A program that ends early says why in its output.
         let _ = tokio::io::AsyncWriteExt::write_all(&mut stdin, input.as_bytes()).await;
     }
     let output = child.wait_with_output().await.map_err(|error| failed(error.to_string()))?;
@@ -159,7 +159,7 @@ async fn run(command: std::process::Command, input: &str, home: &Home) -> Result
     Err(failed(text.trim().to_owned()))
 }
 
-/// The directory of the unix socket, unless its path would be too long for one.
+/// The directory of the unix socket; `None` if the socket's path would be too long.
 pub(crate) fn socket_dir(home: &Home) -> Option<PathBuf> {
     let dir = home.socket_dir();
     let longest = dir.join(".s.PGSQL.65535");

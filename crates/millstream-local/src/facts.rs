@@ -1,27 +1,27 @@
-//! What the sizing of a server needs to know about the machine.
+//! Facts about the machine that decide a server's settings.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The machine as a server on it sees it.
+/// The machine, as a server on it sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// Memory of the machine, in bytes.
     pub memory_bytes: u64,
-    /// Memory that the tightest cgroup around us may use, in bytes, if there is a limit.
+    /// The tightest memory limit of our cgroups, in bytes, if there is one.
     pub cgroup_bytes: Option<u64>,
-    /// Processors that we may use, with the cgroup's quota.
+    /// Processors that we may use; a cgroup's quota counts.
     pub cores: u32,
     /// Free space on the disk of the data directory, in bytes.
     pub disk_free_bytes: u64,
-    /// The data directory is on a disk with heads.
+    /// The data directory is on a rotating disk.
     pub rotational: bool,
 }
 
 impl Facts {
-    /// Looks at this machine; `dir` is on the disk of the data directory. What cannot be found
-    /// out is taken as small or usual: half a GiB of memory, a nearly full disk without heads.
+    /// Examines this machine; `dir` is on the disk of the data directory. For unknown facts it assumes 512 MiB of
+    /// memory, one processor, no free space and a disk that does not rotate.
     pub fn gather(dir: &Path) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         Self {
@@ -33,7 +33,7 @@ impl Facts {
         }
     }
 
-    /// Memory that the server and everything beside it can use, in bytes.
+    /// Memory that the server and all other programs can use, in bytes.
     pub fn usable_bytes(&self) -> u64 {
         self.cgroup_bytes.map_or(self.memory_bytes, |limit| limit.min(self.memory_bytes))
     }
@@ -52,14 +52,14 @@ fn memory_bytes() -> Option<u64> {
     Some(kilobytes << 10)
 }
 
-/// The tightest memory limit on the way from our cgroup to the root, for both cgroup versions.
+/// The tightest memory limit from our cgroup up to the root, for both cgroup versions.
 fn cgroup_bytes(mount: &Path) -> Option<u64> {
     let text = fs::read_to_string("/proc/self/cgroup").ok()?;
     limit_files(&text, mount).into_iter().filter_map(|file| fs::read_to_string(file).ok()?.trim().parse().ok()).min()
 }
 
-/// Files that may hold a memory limit. Version 1 says "none" by a number near 2^63, version 2 by
-/// the word `max`. In a container the path is often the host's, so the mount's top counts too.
+/// Files that may hold a memory limit. For "no limit" version 1 has a number near 2^63, version 2 the word `max`. In a
+/// container the path is often the host's, so the top of the mount is read too.
 fn limit_files(cgroups: &str, mount: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in cgroups.lines() {
@@ -78,8 +78,8 @@ fn limit_files(cgroups: &str, mount: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Whether the disk of a directory has heads, as the kernel says. A partition has no queue of its
-/// own; its disk is the directory above.
+/// Whether the disk of a directory rotates, as the kernel reports it. A partition has no queue of its own; its disk is
+/// the directory above.
 fn rotational(dir: &Path) -> Option<bool> {
     let device = fs::metadata(dir).ok()?.dev();
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
@@ -89,7 +89,7 @@ fn rotational(dir: &Path) -> Option<bool> {
     Some(says.trim() == "1" && !is_virtual(&disk.file_name()?.to_string_lossy()))
 }
 
-/// Disks of virtual machines claim to have heads whatever is below them.
+/// Virtual disks report that they rotate, whatever is below them.
 fn is_virtual(disk: &str) -> bool {
     disk.starts_with("vd") || disk.starts_with("xvd")
 }

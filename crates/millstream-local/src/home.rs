@@ -1,4 +1,4 @@
-//! Where the local server lives: its directories and files.
+//! The local server's home: its directories and files.
 
 use crate::account::Account;
 use crate::error::Error;
@@ -9,11 +9,10 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Environment variable that names another home.
+/// Environment variable that names the home.
 pub const HOME_VARIABLE: &str = "MILLSTREAM_HOME";
 
-/// The directory that holds everything of the local server: data, log, socket, password,
-/// downloaded programs.
+/// The directory that holds everything of the local server: data, log, socket, password, downloaded builds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
     /// The directory, absolute.
@@ -21,11 +20,11 @@ pub struct Home {
 }
 
 impl Home {
-    /// The home given, else the one named by `MILLSTREAM_HOME`, else [`ROOT_HOME`] for root and
-    /// `millstream` under the XDG data directory for other users.
+    /// The given home, else the one that `MILLSTREAM_HOME` names, else [`ROOT_HOME`] for root and `millstream` below
+    /// the XDG data directory for other users.
     ///
     /// # Errors
-    /// [`Error::NoHome`] if nothing says where a user's data belongs.
+    /// [`Error::NoHome`] if none of these is known.
     pub fn choose(given: Option<&Path>) -> Result<Self, Error> {
         let root = rustix::process::geteuid().is_root();
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -62,7 +61,7 @@ impl Home {
         self.dir.join("millstream.conf")
     }
 
-    /// The generated password, for our eyes only.
+    /// The generated password, readable by us alone.
     pub fn password(&self) -> PathBuf {
         self.dir.join("password")
     }
@@ -77,7 +76,7 @@ impl Home {
         self.dir.join("lock")
     }
 
-    /// There from the moment the server was asked to stop until it is started again.
+    /// This file exists from the moment the server is asked to stop until it is started again.
     pub(crate) fn stopped(&self) -> PathBuf {
         self.dir.join("stopped")
     }
@@ -87,7 +86,7 @@ impl Home {
         self.dir.join("run")
     }
 
-    /// Major version of the data directory; `None` if there is none yet, or an empty one.
+    /// Major version of the data directory; `None` if it is missing or empty.
     pub(crate) fn data_major(&self) -> Result<Option<String>, Error> {
         let data = self.data();
         let file = data.join("PG_VERSION");
@@ -101,8 +100,8 @@ impl Home {
         if holds_something { Err(Error::NotData { data }) } else { Ok(None) }
     }
 
-    /// Makes the directory if it is missing: open to the account that runs the server when we are
-    /// root, else private.
+    /// Makes the directory if it is missing. If the server runs as another account, everyone may enter it; otherwise it
+    /// is private.
     pub(crate) fn create(&self, account: &Account) -> Result<(), Error> {
         if self.dir.is_dir() {
             return Ok(());
@@ -121,12 +120,12 @@ impl Home {
         }
     }
 
-    /// Replaces one of our files as a whole, so that nobody ever reads half of it.
+    /// Replaces one of our files as a whole, so that nobody reads half of it.
     pub(crate) fn replace(path: &Path, mode: u32, text: &str) -> Result<(), Error> {
         let new = path.with_extension(format!("{:08x}.new", fastrand::u32(..)));
         let write = || {
             let mut file = File::options().write(true).create_new(true).mode(mode).open(&new)?;
-            // The mask of the caller must not hide the settings from the account.
+            // The caller's umask must not hide the settings from the account.
             file.set_permissions(Permissions::from_mode(mode))?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
@@ -143,7 +142,7 @@ fn default_dir(root: bool, xdg: Option<OsString>, home: Option<OsString>) -> Opt
     if root {
         return Some(PathBuf::from(ROOT_HOME));
     }
-    // The XDG specification says that a relative path is to be ignored.
+    // The XDG specification says to ignore a relative path.
     let xdg = xdg.map(PathBuf::from).filter(|dir| dir.is_absolute());
     let base = xdg.or_else(|| home.map(|home| PathBuf::from(home).join(".local/share")))?;
     Some(base.join("millstream"))

@@ -1,4 +1,4 @@
-//! Programs of PostgreSQL on this machine: where they are, which version, what they can do.
+//! PostgreSQL's programs on this machine: where they are, which version, what they can do.
 
 use crate::account::Account;
 use crate::error::Error;
@@ -6,8 +6,7 @@ use crate::limits::MAJOR_MIN;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// Directories where PostgreSQL's programs are usually found; `*` stands for any name that
-/// completes the path's segment. Searched after `PATH`.
+/// Directories in which PostgreSQL's programs usually are, searched after `PATH`. `*` stands for the rest of a name.
 pub const PLACES: &[&str] = &[
     "/usr/lib/postgresql/*/bin",
     "/usr/lib/postgresql*/bin",
@@ -24,13 +23,13 @@ pub const PLACES: &[&str] = &[
     "/Applications/Postgres.app/Contents/Versions/*/bin",
 ];
 
-/// Programs without which a directory does not serve.
+/// Programs that a usable directory must have.
 const PROGRAMS: &[&str] = &["postgres", "initdb", "pg_ctl"];
 
 /// Which PostgreSQL to use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum PostgresBin {
-    /// The newest installed one, else a downloaded one; for existing data one of its version.
+    /// The newest installed one, else a downloaded one. If there is data already, one of its version.
     #[default]
     Auto,
     /// The programs in this directory.
@@ -73,7 +72,7 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// The programs in that directory, asked for their version.
+    /// Checks the programs in that directory and asks for their version.
     ///
     /// # Errors
     /// [`Error::Binaries`] if a program is missing, does not run for the account, or is too old.
@@ -102,7 +101,7 @@ impl Installation {
         Ok(Self { bin: bin.to_owned(), major, minor, origin })
     }
 
-    /// One of its programs.
+    /// Path of one of its programs.
     pub fn program(&self, name: &str) -> PathBuf {
         self.bin.join(name)
     }
@@ -132,7 +131,7 @@ impl std::fmt::Display for Installation {
     }
 }
 
-/// Every usable installation on this machine, newest first; of equal versions the one on `PATH`.
+/// Every usable installation on this machine, newest first. Of equal versions, the one on `PATH` comes first.
 pub fn installed(account: &Account) -> Vec<Installation> {
     let mut found: Vec<Installation> = Vec::new();
     for bin in candidates() {
@@ -147,8 +146,8 @@ pub fn installed(account: &Account) -> Vec<Installation> {
     found
 }
 
-/// Directories that may hold the programs. Links are resolved file by file: `pg_ctl` on `PATH` is
-/// often a link into the directory that has them all.
+/// Directories that may hold the programs. Links are resolved file by file, because `pg_ctl` on `PATH` is often a link
+/// into the directory that has them all.
 fn candidates() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let on_path = std::env::split_paths(&path);
@@ -157,7 +156,7 @@ fn candidates() -> Vec<PathBuf> {
     on_path.chain(usual).filter_map(file).filter_map(|file| file.parent().map(Path::to_owned)).collect()
 }
 
-/// The directories that a pattern with at most one `*` stands for.
+/// The directories that match a pattern with at most one `*`.
 fn expand(pattern: &str) -> Vec<PathBuf> {
     let Some((before, after)) = pattern.split_once('*') else {
         return vec![PathBuf::from(pattern)];

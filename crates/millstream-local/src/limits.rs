@@ -5,55 +5,55 @@ use std::time::Duration;
 /// Oldest major version of PostgreSQL that Millstream supports.
 pub const MAJOR_MIN: u32 = 15;
 
-/// Major version that is downloaded where none is installed.
+/// Major version that is downloaded if none is installed.
 pub const MAJOR_DOWNLOADED: u32 = 18;
 
-/// A download source that has not answered after this many seconds is given up for the next one.
+/// Longest wait for a download source to answer; after that the next one is tried.
 pub const SOURCE_ANSWER_SECONDS_MAX: u64 = 5;
 
-/// Longest a download may take: 15-60 MB, at the speed of a bad mobile line.
+/// Longest time for a download: 15-60 MB over a bad mobile connection.
 pub const DOWNLOAD_SECONDS_MAX: u64 = 600;
 
-/// Sessions of the local server.
+/// Most sessions of the local server (`max_connections`).
 pub const CONNECTIONS_MAX: u32 = 100;
 
-/// Port that is tried first; the following ones when it is busy. Not PostgreSQL's own 5432, which
-/// belongs to a server of the distribution.
+/// Port that is tried first; if it is busy, the following ones. It is not PostgreSQL's own 5432, because a server of
+/// the distribution may use that.
 pub const PORT_FIRST: u16 = 54_850;
 
 /// Ports that are tried.
 pub const PORTS: u16 = 100;
 
-/// Free space below which no new server is made: the empty cluster has 40 MB, its log of changes
-/// grows by 16 MB at a time, and documents are to come.
+/// Free space below which no new server is made. The empty cluster takes 40 MB, its WAL grows by 16 MB at a time, and
+/// documents will follow.
 pub const INIT_FREE_BYTES_MIN: u64 = 256 << 20;
 
-/// The server's own log begins anew at a start when it is longer than this; one old one is kept.
+/// If the server's log is longer than this, a start begins a new one and keeps the old one, replacing an older one.
 pub const LOG_BYTES_MAX: u64 = 64 << 20;
 
-/// Lines of the log that an error shows.
+/// Lines of the log that an error prints.
 pub const LOG_TAIL_LINES: usize = 12;
 
 /// Longest path of a unix socket in bytes: `sun_path` has 108 on Linux, 104 on other systems.
 pub const SOCKET_PATH_BYTES_MAX: usize = 103;
 
-/// Longest wait for a server to become ready, which after a crash includes replaying its log.
+/// Longest wait for a server to become ready. After a crash that includes replaying its WAL.
 pub const START_SECONDS_MAX: u64 = 600;
 
-/// Longest wait for a server to stop, which includes a checkpoint.
+/// Longest wait for a server to stop, including its checkpoint.
 pub const STOP_SECONDS_MAX: u64 = 300;
 
 /// Longest wait for another process that starts or stops the server.
 pub const LOCK_SECONDS_MAX: u64 = DOWNLOAD_SECONDS_MAX + START_SECONDS_MAX;
 
-/// Time between two looks at something that one waits for.
+/// Time between two checks while waiting.
 pub const POLL: Duration = Duration::from_millis(50);
 
-/// Time after which a wait is explained, and again.
+/// Time after which a wait is reported, and reported again.
 pub const PROGRESS_SECONDS: u64 = 5;
 
-/// Children of a killed postmaster end by themselves; after this they are told to, and after the
-/// same time again killed.
+/// The children of a killed postmaster end by themselves. After this time they get SIGQUIT, and after the same time
+/// again SIGKILL.
 pub const ORPHAN_SECONDS_MAX: u64 = 5;
 
 const _: () = assert!(MAJOR_MIN <= MAJOR_DOWNLOADED);
@@ -62,6 +62,5 @@ const _: () = assert!(PORT_FIRST.checked_add(PORTS).is_some());
 const _: () = assert!(LOCK_SECONDS_MAX > START_SECONDS_MAX && LOCK_SECONDS_MAX > STOP_SECONDS_MAX);
 const _: () = assert!(PROGRESS_SECONDS <= ORPHAN_SECONDS_MAX);
 
-/// Home of the server when we are root: root's own home cannot be reached by the account that
-/// runs the server.
+/// Home of the server if we are root. The account that runs the server cannot reach root's own home.
 pub const ROOT_HOME: &str = "/var/lib/millstream";

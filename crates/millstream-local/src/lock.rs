@@ -1,4 +1,4 @@
-//! The lock that keeps two processes from starting or stopping the same server at once.
+//! The lock that prevents two processes from starting or stopping the same server at the same time.
 
 use crate::error::Error;
 use crate::home::Home;
@@ -7,17 +7,17 @@ use std::fs::{File, Permissions, TryLockError};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::time::{Duration, Instant};
 
-/// Held until dropped, and not beyond the life of the process.
+/// The lock is held until this is dropped or the process ends.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Waits for the lock; says so if it has to.
+    /// Waits for the lock, and reports the wait if there is one.
     pub(crate) async fn take(home: &Home, progress: &mut dyn FnMut(&str)) -> Result<Self, Error> {
         let path = home.lock();
-        // Whoever can open the file can hold the lock, also for ever.
+        // The file is private: whoever can open it could hold the lock for ever.
         let open = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
         let file = open.map_err(Error::io("open", &path))?;
         let private = file.set_permissions(Permissions::from_mode(0o600));

@@ -1,19 +1,19 @@
-//! The server's own log: its end, for errors and progress.
+//! The end of the server's log, for errors and progress.
 
 use crate::limits::LOG_TAIL_LINES;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Bytes of the end that are looked at.
+/// Most bytes that are read from the end of the log.
 const TAIL_BYTES: u64 = 16 << 10;
 
-/// Length in bytes; 0 if there is none.
+/// Length in bytes; 0 if there is no log.
 pub(crate) fn length(log: &Path) -> u64 {
     fs::metadata(log).map_or(0, |metadata| metadata.len())
 }
 
-/// The last lines of what was written since the log had that length.
+/// The last lines that were written after the log had length `begin`.
 pub(crate) fn tail(log: &Path, begin: u64) -> String {
     let begin = begin.max(length(log).saturating_sub(TAIL_BYTES));
     let mut bytes = Vec::new();
@@ -29,12 +29,12 @@ pub(crate) fn tail(log: &Path, begin: u64) -> String {
     lines[lines.len().saturating_sub(LOG_TAIL_LINES)..].join("\n")
 }
 
-/// The last line, or nothing.
+/// The last line; empty if there is none.
 pub(crate) fn last_line(log: &Path) -> String {
     tail(log, 0).lines().last().unwrap_or_default().to_owned()
 }
 
-/// Puts a long log aside, over the one put aside before.
+/// Renames a long log, so that a new one begins. Replaces the one renamed before.
 pub(crate) fn begin_anew_if_longer(log: &Path, bytes: u64) {
     if length(log) > bytes {
         let _ = fs::rename(log, log.with_extension("log.1"));

@@ -1,12 +1,12 @@
-//! What the caller chooses of a local server.
+//! Options of a local server.
 
 use crate::installation::PostgresBin;
 use std::path::PathBuf;
 
-/// What the caller chooses.
+/// What the caller may choose.
 #[derive(Debug, Clone, Default)]
 pub struct LocalOptions {
-    /// Where the server lives, if not in the usual place (see [`Home::choose`]).
+    /// The server's home, if it is not the usual one (see [`Home::choose`]).
     pub home: Option<PathBuf>,
     /// Which PostgreSQL to use.
     pub postgres_bin: PostgresBin,

@@ -1,4 +1,4 @@
-//! The server's port: the same every time, unless somebody else has it.
+//! The server's port: the same at every start, unless another program uses it.
 
 use crate::error::Error;
 use crate::home::Home;

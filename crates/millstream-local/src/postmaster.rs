@@ -1,4 +1,4 @@
-//! Whether a server runs in a data directory, and what a dead one left behind.
+//! Whether a server runs in a data directory, and cleanup after a dead one.
 
 use crate::account::Account;
 use crate::error::Error;
@@ -11,10 +11,10 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// A pid that no system gives out: Linux ends at 2^22.
+/// A pid that no process can have: Linux stops at 2^22.
 const NOBODY: &str = "2147483647";
 
-/// What `postmaster.pid` says (`miscadmin.h` lists its lines).
+/// The contents of `postmaster.pid` (`miscadmin.h` lists its lines).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PidFile {
     pub(crate) pid: u32,
@@ -30,12 +30,12 @@ impl PidFile {
     }
 }
 
-/// How far a living server is.
+/// State of a living server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// It is starting, or recovering from a crash.
     Starting,
-    /// It takes connections.
+    /// It accepts connections.
     Ready,
     /// It is stopping.
     Stopping,
@@ -50,7 +50,7 @@ pub(crate) fn alive(account: &Account, data: &Path) -> Result<Option<PidFile>, E
     Ok(living.then_some(file))
 }
 
-/// The same without other processes, as far as we see it ourselves: `None` tells nothing.
+/// As `alive`, but without starting another process. `None` proves nothing: we may lack the rights to see the server.
 pub(crate) fn seen_alive(data: &Path) -> Option<PidFile> {
     read(data).ok()?.filter(|file| is_seen(file.pid, data))
 }
@@ -66,7 +66,7 @@ fn read(data: &Path) -> Result<Option<PidFile>, Error> {
 
 fn parse(text: &str) -> Option<PidFile> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    // A server that is just beginning has not written all lines yet.
+    // A server that is just starting has not written all lines yet.
     let line = |number: usize| lines.get(number - 1).copied().unwrap_or("");
     let socket_dir = Some(line(5)).filter(|dir| !dir.is_empty());
     Some(PidFile {
@@ -81,10 +81,10 @@ fn parse(text: &str) -> Option<PidFile> {
     })
 }
 
-/// Prepares a data directory without a living postmaster for the next one. Children that outlived
-/// theirs are given time, then ended. The pid file of the dead one stays, because the next server
-/// learns from it which shared memory must be free; but its pid is made nobody's, since it may
-/// belong to another process by now, or to a dead one that nobody has waited for.
+/// Prepares a data directory without a living postmaster for the next start. Processes that outlived their postmaster
+/// get time to end, then a signal. The dead postmaster's pid file stays, because the next server learns from it which
+/// shared memory must be free. The pid in it is replaced by one that nobody has: the old one may belong to another
+/// process by now, or to a dead process that nobody has waited for.
 pub(crate) async fn tidy_up(account: &Account, home: &Home, progress: &mut dyn FnMut(&str)) -> Result<(), Error> {
     let data = home.data();
     for name in ["", "QUIT", "KILL"] {
@@ -107,7 +107,7 @@ pub(crate) async fn tidy_up(account: &Account, home: &Home, progress: &mut dyn F
     Ok(())
 }
 
-/// Waits until no process of the server is left; says whether that happened in time.
+/// Waits until no process of the server is left. Returns whether that happened in time.
 pub(crate) async fn wait_for_end(account: &Account, data: &Path, longest: Duration) -> bool {
     let begun = Instant::now();
     while !processes(account, data).is_empty() {
@@ -128,7 +128,7 @@ fn disown(account: &Account, data: &Path) -> Result<(), Error> {
     write_as(account, &path, &format!("{NOBODY}\n{rest}"))
 }
 
-/// A socket's lock file names the dead postmaster, too.
+/// Removes the sockets and their lock files, which also name the dead postmaster.
 fn remove_sockets(home: &Home) {
     for entry in fs::read_dir(home.socket_dir()).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(".s.PGSQL.") {
@@ -137,15 +137,15 @@ fn remove_sockets(home: &Home) {
     }
 }
 
-/// Writes a private file as the account: in a directory of its own it could have put a link in
-/// the file's place, which root must not follow.
+/// Writes a private file as the account. In a directory of its own the account could have put a link in the file's
+/// place, which root must not follow.
 pub(crate) fn write_as(account: &Account, path: &Path, text: &str) -> Result<(), Error> {
     let mut command = account.command("/bin/sh");
     // The old text stays until the new one is there.
     command.args(["-c", "umask 077 && cat >\"$1.new\" && exec mv -f \"$1.new\" \"$1\"", "sh"]).arg(path);
     command.stdin(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(Error::io("write", path))?;
-    // Through a pipe, because arguments can be seen by everybody. Its end is closed before waiting.
+    // Use a pipe, because everybody can see arguments. The pipe is closed before we wait.
     let written = child.stdin.take().map_or(Ok(()), |mut pipe| pipe.write_all(text.as_bytes()));
     let output = child.wait_with_output().map_err(Error::io("write", path))?;
     if output.status.success() {

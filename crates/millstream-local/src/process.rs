@@ -1,25 +1,26 @@
-//! The processes of a server, found by their working directory: a pid alone may belong to
-//! somebody else by now, or to a dead process that nobody has waited for.
+//! Finds the processes of a server by their working directory.
+//!
+//! A pid alone may belong to another program by now, or to a dead process that nobody has waited for.
 
 use crate::account::Account;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Lists the working directories of all processes that the account may look at.
+/// Lists the working directories of all processes that the account may see.
 const LIST: &str = "exec ls -ld /proc/[0-9]*/cwd";
 
-/// The living processes of the server with that data directory: the postmaster and its children,
-/// also those that outlived it. Where there is no `/proc`, the postmaster alone.
+/// The living processes of the server with that data directory: the postmaster and its children, even if the postmaster
+/// is dead. Without `/proc`, only the postmaster.
 pub fn processes(account: &Account, data: &Path) -> Vec<u32> {
     if !Path::new("/proc/self").exists() {
         return postmaster_by_ps(data).into_iter().collect();
     }
-    // A person's shell may stand in the directory, too.
+    // A user's shell may be in this directory too.
     living_in(account, data).into_iter().filter(|pid| is_postgres(*pid)).collect()
 }
 
-/// Whether we see ourselves, without asking as the account, that a process is a living one of that server.
+/// Whether a process is a living one of that server, as far as we can see it without asking as the account.
 pub(crate) fn is_seen(pid: u32, data: &Path) -> bool {
     let dir = std::fs::read_link(format!("/proc/{pid}/cwd"));
     dir.is_ok_and(|dir| data.canonicalize().is_ok_and(|data| dir == data)) && is_postgres(pid)
@@ -40,8 +41,8 @@ fn postmaster_by_ps(data: &Path) -> Option<u32> {
     living.then(|| pid.parse().ok())?
 }
 
-/// Living processes with that working directory. Asked as the account, because even root may lack
-/// the right to look at another user's processes.
+/// Living processes with that working directory. We ask as the account, because even root may lack the right to see
+/// another user's processes.
 fn living_in(account: &Account, dir: &Path) -> Vec<u32> {
     let Ok(dir) = dir.canonicalize() else {
         return Vec::new();
@@ -50,8 +51,8 @@ fn living_in(account: &Account, dir: &Path) -> Vec<u32> {
     output.map_or_else(|_| Vec::new(), |output| parse(&output.stdout, dir.as_os_str().as_bytes()))
 }
 
-/// Sends a signal, as the account: no process of another user can be hit. A process that is gone
-/// by now is no error.
+/// Sends a signal as the account, so that it cannot reach another user's process. It is no error if a process has
+/// ended.
 pub(crate) fn signal(account: &Account, name: &str, pids: &[u32]) {
     let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
     let mut command = account.command("/bin/sh");

@@ -1,4 +1,4 @@
-//! Which PostgreSQL serves: by the caller's wish, and by the data that is there.
+//! Chooses the PostgreSQL installation, by the caller's option and the version of the data.
 
 use crate::account::Account;
 use crate::download::{download, downloaded};
@@ -37,7 +37,7 @@ pub(crate) async fn installation(
     Err(Error::OtherVersion { data: home.data(), data_major: data.unwrap_or_default(), found })
 }
 
-/// The first that can open the data, or simply the first where there is none.
+/// The first installation that can open the data, or the first of all if there is no data.
 fn pick<'a>(found: &'a [Installation], data_major: Option<&str>) -> Option<&'a Installation> {
     found.iter().find(|one| data_major.is_none_or(|major| one.major.to_string() == major))
 }

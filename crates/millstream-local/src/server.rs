@@ -20,7 +20,7 @@ use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 use tokio::process::Command;
 
-/// A server that takes connections.
+/// A server that accepts connections.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Running {
     /// Its postmaster.
@@ -35,7 +35,7 @@ pub struct Running {
     pub major: String,
     /// Its data directory.
     pub data: PathBuf,
-    /// Its own log.
+    /// The server's log.
     pub log: PathBuf,
     password: String,
 }
@@ -43,35 +43,35 @@ pub struct Running {
 /// What is known about the local server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// Where it lives.
+    /// Its home.
     pub home: PathBuf,
     /// Its data directory, which may not exist yet.
     pub data: PathBuf,
-    /// Its own log.
+    /// The server's log.
     pub log: PathBuf,
     /// Major version of the data, if there is any.
     pub major: Option<String>,
-    /// How far the server is, if it is alive.
+    /// State of the server, if it is alive.
     pub phase: Option<Phase>,
     /// The server, if it takes connections.
     pub running: Option<Running>,
 }
 
-/// Starts the server and waits until it takes connections; makes it first if there is none yet.
-/// A server that runs already is left as it is. `progress` gets lines for a person.
+/// Starts the server and waits until it accepts connections. Makes it first if there is none yet. A server that already
+/// runs is not touched. `progress` gets lines for the user.
 ///
 /// # Errors
-/// See [`Error`]; no data directory is ever changed by a failure.
+/// See [`Error`]. A failure changes no stored data.
 pub async fn start(options: &LocalOptions, progress: &mut dyn FnMut(&str)) -> Result<Running, Error> {
     let home = Home::choose(options.home.as_deref())?;
     let started = start_unless_stopped(options, &home, false, progress).await?;
     started.ok_or_else(|| not_started(&home, 0))
 }
 
-/// Starts a server that has died. `None` where it was asked to stop: then it stays down until [`start`] is called.
+/// Starts a server that has died. `None` if it was asked to stop; it then stays down until [`start`] is called.
 ///
 /// # Errors
-/// As of [`start`].
+/// As for [`start`].
 pub async fn restart(options: &LocalOptions, progress: &mut dyn FnMut(&str)) -> Result<Option<Running>, Error> {
     let home = Home::choose(options.home.as_deref())?;
     start_unless_stopped(options, &home, true, progress).await
@@ -117,8 +117,7 @@ async fn start_unless_stopped(
     running(home, &account)
 }
 
-/// Stops the server: sessions are ended, their open transactions rolled back. Says whether there
-/// was one to stop.
+/// Stops the server: ends its sessions and rolls back their open transactions. Returns whether a server was running.
 ///
 /// # Errors
 /// [`Error::Stop`] if it takes too long.
@@ -130,7 +129,7 @@ pub async fn stop(options: &LocalOptions, progress: &mut dyn FnMut(&str)) -> Res
     let account = account(&home)?;
     let _lock = Lock::take(&home, progress).await?;
     let data = home.data();
-    // Also where it has died: whoever would start it again must not.
+    // Record it even if the server has died, so that `restart` does not start it again.
     if let Err(error) = fs::write(home.stopped(), "") {
         progress(&format!("a command that is running may start the server again: {error}"));
     }
@@ -146,10 +145,10 @@ pub async fn stop(options: &LocalOptions, progress: &mut dyn FnMut(&str)) -> Res
     Ok(true)
 }
 
-/// Looks at the server without changing anything.
+/// Reports on the server without changing anything.
 ///
 /// # Errors
-/// What keeps one from looking.
+/// What prevents reading its state.
 pub fn status(options: &LocalOptions) -> Result<Status, Error> {
     let home = Home::choose(options.home.as_deref())?;
     let major = home.data_major()?;
@@ -181,15 +180,15 @@ impl Running {
         format!("postgres://{ROLE}:{}@127.0.0.1:{}/{ROLE}", self.password, self.port)
     }
 
-    /// URL over the unix socket, faster and without password, for the user who started the server.
+    /// URL over the unix socket, for the user who started the server. It is faster and needs no password.
     pub fn socket_url(&self) -> Option<String> {
         let dir = self.socket_dir.as_ref()?.to_str()?;
-        // Everything that has a meaning in a URL, and what no path of sense holds.
+        // All other characters have a meaning in a URL, or do not occur in sensible paths.
         let plain = dir.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-_.~+@".contains(&byte));
         plain.then(|| format!("postgres:///{ROLE}?host={dir}&port={}&user={ROLE}", self.port))
     }
 
-    /// The `psql` of this server, or another on `PATH`, told how to connect.
+    /// This server's `psql`, or another on `PATH`, with the environment to connect.
     ///
     /// # Errors
     /// [`Error::NoPsql`] if there is none.
@@ -218,7 +217,7 @@ impl std::fmt::Debug for Running {
     }
 }
 
-/// The account of the data that is there, else the one for a new server.
+/// The account that owns the existing data, else the one for a new server.
 fn account(home: &Home) -> Result<Account, Error> {
     let data = home.data();
     if fs::symlink_metadata(&data).is_ok() { Account::owner_of(&data) } else { Account::for_server() }
@@ -247,14 +246,14 @@ fn connected(home: &Home, server: PidFile) -> Result<Running, Error> {
     })
 }
 
-/// Directory of the programs that the server was started with: `postmaster.opts` is its command.
+/// Directory of the programs with which the server was started. `postmaster.opts` holds its command.
 fn bin_in_use(data: &Path) -> PathBuf {
     let command = fs::read_to_string(data.join("postmaster.opts")).unwrap_or_default();
     let program = command.split(" \"").next().unwrap_or_default().trim();
     Path::new(program).parent().unwrap_or(Path::new("")).to_owned()
 }
 
-/// Waits until a server that is starting or stopping has done so.
+/// Waits while a server is starting or stopping.
 async fn settle(home: &Home, account: &Account, progress: &mut dyn FnMut(&str)) -> Result<(), Error> {
     let begun = Instant::now();
     let mut next_progress = PROGRESS_SECONDS;
@@ -299,17 +298,17 @@ async fn start_on_some_port(
         if postmaster::alive(account, &home.data())?.is_some() {
             return Err(slow(home, log_begin));
         }
-        // Somebody may have taken the port since we looked.
+        // Another program may have taken the port since we looked.
         if !tail.contains("could not create any TCP/IP sockets") {
             return Err(not_started(home, log_begin));
         }
-        // The failed one leaves nothing, but its predecessor's pid file may be there still.
+        // The failed start leaves nothing, but the pid file from before may still be there.
         postmaster::tidy_up(account, home, progress).await?;
     }
     Err(no_port(home))
 }
 
-/// Starts the server and waits; says whether it takes connections.
+/// Starts the server and waits. Returns whether it accepts connections.
 async fn start_once(
     home: &Home,
     installation: &Installation,
@@ -330,7 +329,7 @@ async fn start_once(
     }
 }
 
-/// What `pg_ctl` says. Without a log of the server its own words are the reason.
+/// Whether `pg_ctl` succeeded. If the server has written no log, `pg_ctl`'s output is the reason.
 fn started(home: &Home, output: Output) -> Result<bool, Error> {
     if output.status.success() || home.log().exists() {
         return Ok(output.status.success());

@@ -1,4 +1,4 @@
-//! Settings of the server for the machine it runs on, each with its reason.
+//! The server's settings for the machine it runs on, each with its reason.
 
 use crate::facts::Facts;
 use crate::limits::CONNECTIONS_MAX;
@@ -17,7 +17,7 @@ pub struct Setting {
     pub reason: String,
 }
 
-/// What the build of PostgreSQL can do, as far as settings depend on it.
+/// What the build of PostgreSQL supports, as far as settings depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildFacts {
     /// Major version.
@@ -99,7 +99,7 @@ fn memory(facts: &Facts) -> Vec<Setting> {
 }
 
 fn shared_buffers(usable: u64) -> u64 {
-    // 128 MB is PostgreSQL's own default; less only where that would be half of the memory.
+    // 128 MB is PostgreSQL's own default. Use less only if that would be more than half of the memory.
     (usable / 4).clamp(128 * MB, 16 * GB).min((usable / 2).max(16 * MB))
 }
 

@@ -12,13 +12,13 @@ pub struct CollectionName {
     pub table: String,
 }
 
-/// Why a text is no collection name.
+/// Why a text is not a collection name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// A part is empty or there are more than two parts.
     #[error("\"{0}\" is not a collection name: expected NAME or SCHEMA.NAME")]
     Shape(String),
-    /// PostgreSQL would cut the identifier short.
+    /// PostgreSQL would truncate the identifier.
     #[error("\"{0}\" is longer than {IDENTIFIER_BYTES_MAX} bytes, the longest name PostgreSQL keeps")]
     TooLong(String),
     /// PostgreSQL has no identifier with a NUL in it.
@@ -29,8 +29,8 @@ pub enum NameError {
 impl std::str::FromStr for CollectionName {
     type Err = NameError;
 
-    /// Parses `NAME` or `SCHEMA.NAME`. Parts are taken as written, without case folding; a part
-    /// that holds a dot is written in double quotes.
+    /// Parses `NAME` or `SCHEMA.NAME`. Parts are taken as written, without case folding. Double quotes
+    /// enclose a part that contains a dot.
     fn from_str(text: &str) -> Result<Self, NameError> {
         let parts = split_parts(text).ok_or_else(|| NameError::Shape(text.to_owned()))?;
         let (schema, table) = match parts.as_slice() {

@@ -6,7 +6,7 @@ pub(crate) const DAY_US: i64 = 86_400_000_000;
 /// Days from 1970-01-01 to 2000-01-01.
 pub(crate) const EPOCH_DAYS: i64 = 10_957;
 
-/// Days since 2000-01-01, or `None` when the calendar has no such day. Years 1 to 9999.
+/// Days since 2000-01-01, or `None` if the calendar has no such day. Accepts years 1 to 9999.
 pub(crate) fn days(year: u32, month: u32, day: u32) -> Option<i32> {
     const MONTH_DAYS: [u32; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
@@ -36,7 +36,7 @@ pub(crate) fn date_text(days: i32) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// The instant in RFC 3339 without a zone, with as many digits of the second as it needs.
+/// The instant in RFC 3339 without a zone, with as many fraction digits as it needs.
 pub(crate) fn timestamp_text(microseconds: i64) -> String {
     let days = i32::try_from(microseconds.div_euclid(DAY_US)).unwrap_or(i32::MAX);
     let of_day = microseconds.rem_euclid(DAY_US);

@@ -9,7 +9,7 @@
 //! | Infinity | 3 |
 //! | NaN | 4 |
 //!
-//! No document has one of the last two or -Infinity; a table may.
+//! Documents never hold -Infinity, Infinity or NaN. A table may.
 
 use crate::limits::{NUMERIC_FRACTION_DIGITS_MAX, NUMERIC_INTEGER_DIGITS_MAX};
 use crate::ordered::put_i32;
@@ -20,10 +20,10 @@ const ZERO: u8 = 1;
 const POSITIVE: u8 = 2;
 const INFINITY: u8 = 3;
 const NAN: u8 = 4;
-/// Ends the digits, and sorts fewer of them first.
+/// Ends the digits, so that of two numbers the one whose digits begin the other's sorts first.
 const DIGITS_END: u8 = 0;
 
-/// Whether a text is a decimal as it is written out: `-?[0-9]+(\.[0-9]+)?`, within the bounds of `numeric`.
+/// Whether a text is a plain decimal: `-?[0-9]+(\.[0-9]+)?`, within the bounds of `numeric`.
 pub fn is_decimal(text: &[u8]) -> bool {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let (integer, fraction) = match digits.iter().position(|&byte| byte == b'.') {
@@ -37,7 +37,7 @@ pub fn is_decimal(text: &[u8]) -> bool {
         && fraction.is_none_or(|fraction| is_number(fraction) && fraction.len() <= NUMERIC_FRACTION_DIGITS_MAX)
 }
 
-/// Appends the canonical bytes of a decimal; `false`, and nothing is appended, where the text is none.
+/// Appends the canonical bytes of a decimal. Returns `false` and appends nothing if the text is not a decimal.
 pub fn put_decimal(text: &[u8], out: &mut Vec<u8>) -> bool {
     if !is_decimal(text) {
         return false;
@@ -57,7 +57,7 @@ pub fn put_decimal(text: &[u8], out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Appends `0.DIGITS` times ten to the power of `place`; a decimal point among the digits is passed over.
+/// Appends `0.DIGITS` times ten to the power of `place`. Skips a decimal point among the digits.
 fn put_digits(negative: bool, place: i32, digits: &[u8], out: &mut Vec<u8>) {
     let significant = |byte: &u8| matches!(byte, b'1'..=b'9');
     let (Some(first), Some(last)) = (digits.iter().position(significant), digits.iter().rposition(significant)) else {
@@ -74,7 +74,7 @@ fn put_digits(negative: bool, place: i32, digits: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes of the decimal at the front.
+/// Number of bytes of the decimal at the front.
 pub(crate) fn encoded_bytes(bytes: &[u8]) -> Option<usize> {
     const PLACE_END: usize = 5;
     let end = match *bytes.first()? {
@@ -95,7 +95,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Of encoded bytes that are no special value.
+    /// Decodes bytes that are not a special value.
     fn of(bytes: &[u8]) -> Self {
         let negative = bytes[0] == NEGATIVE;
         let plain: Vec<u8> = bytes[1..].iter().map(|&byte| if negative { !byte } else { byte }).collect();
@@ -109,7 +109,7 @@ impl Parts {
         }
     }
 
-    /// Digits in groups of four around the decimal point, and the place of the first group, as `numeric` has them.
+    /// The digits in groups of four from the decimal point, and the weight of the first group, as in `numeric`.
     fn groups(&self) -> (Vec<i16>, i32) {
         let weight = (self.place + 3).div_euclid(4) - 1;
         let zeros = usize::try_from(4 * (weight + 1) - self.place).unwrap_or(0);
@@ -126,7 +126,7 @@ impl Parts {
     }
 }
 
-/// Name of a value that is no number.
+/// Name of an infinity or NaN and its sign field on the wire; `None` for a number.
 fn special(bytes: &[u8]) -> Option<(&'static str, u16)> {
     match bytes {
         [NEGATIVE, 0] => Some(("-Infinity", 0xf000)),
@@ -136,7 +136,7 @@ fn special(bytes: &[u8]) -> Option<(&'static str, u16)> {
     }
 }
 
-/// The number as people read it, without zeros at the end of its fraction.
+/// The number as text, without trailing zeros in its fraction.
 pub(crate) fn decimal_text(bytes: &[u8]) -> String {
     if let Some((name, _)) = special(bytes) {
         return name.to_owned();
@@ -153,7 +153,7 @@ pub(crate) fn decimal_text(bytes: &[u8]) -> String {
     }
 }
 
-/// Appends the number as `numeric_recv` takes it: count of groups, place of the first, sign, scale, groups.
+/// Appends the number as `numeric_recv` reads it: count of groups, weight of the first, sign, scale, groups.
 pub(crate) fn put_wire(bytes: &[u8], out: &mut impl BufMut) {
     if let Some((_, sign)) = special(bytes) {
         [0, 0, sign, 0].into_iter().for_each(|half| out.put_u16(half));
@@ -168,7 +168,7 @@ pub(crate) fn put_wire(bytes: &[u8], out: &mut impl BufMut) {
     groups.into_iter().for_each(|group| out.put_i16(group));
 }
 
-/// Bytes of what [`put_wire`] appends.
+/// Number of bytes that [`put_wire`] appends.
 pub(crate) fn wire_bytes(bytes: &[u8]) -> usize {
     const HEADER_BYTES: usize = 8;
     match special(bytes).is_some() || bytes.len() < 6 {
@@ -177,7 +177,7 @@ pub(crate) fn wire_bytes(bytes: &[u8]) -> usize {
     }
 }
 
-/// Bytes of the number in a row without the header of its length: `numeric` keeps small ones with a shorter header.
+/// Bytes of the number in a row, without the length header. `numeric` stores small numbers with a shorter header.
 pub(crate) fn stored_bytes(bytes: &[u8]) -> usize {
     const SHORT_WEIGHTS: std::ops::Range<i32> = -64..64;
     const SHORT_SCALE_END: usize = 64;
@@ -187,7 +187,7 @@ pub(crate) fn stored_bytes(bytes: &[u8]) -> usize {
     (if short { 2 } else { 4 }) + 2 * groups.len()
 }
 
-/// Appends the canonical bytes of a number as `numeric_send` gives it; `false` where it is none.
+/// Appends the canonical bytes of a number in the format of `numeric_send`. Returns `false` if there is no number.
 pub(crate) fn put_from_wire(wire: &[u8], out: &mut Vec<u8>) -> bool {
     let halves: Vec<u16> = wire.chunks_exact(2).map(|half| u16::from_be_bytes([half[0], half[1]])).collect();
     let [_, weight, sign, _, groups @ ..] = &halves[..] else { return false };

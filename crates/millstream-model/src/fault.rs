@@ -15,7 +15,7 @@ pub enum Reason {
     NulCharacter,
     /// Holds half of a surrogate pair.
     LoneSurrogate,
-    /// A number that jsonb refuses or that would explode when spelled out.
+    /// A number that jsonb refuses, or that has too many digits when written without exponent.
     NumberOutOfRange,
     /// Nested deeper than the limit.
     TooDeep,
@@ -31,7 +31,7 @@ pub enum Reason {
     VersionMissing,
     /// A version does not fit its type.
     VersionType,
-    /// What is to be added up is not a number.
+    /// A value that mode `sum` must add is not a number.
     NotNumber,
     /// Longer than the document limit.
     TooLarge,
@@ -39,7 +39,7 @@ pub enum Reason {
     CsvFields,
     /// The source is damaged here; where the next document begins is unknown.
     DamagedSource,
-    /// A check of the collection is false for it.
+    /// A CHECK constraint of the collection is false for it.
     BreaksCheck,
     /// PostgreSQL refused the document (a constraint, a trigger, a limit only it knows).
     RefusedByServer,
@@ -101,8 +101,8 @@ impl std::fmt::Display for Reason {
     }
 }
 
-/// A reason with what a person needs to mend the document. Never holds a value of the document
-/// beyond what its position already shows.
+/// A reason, with what you need to repair the document. Never shows more of the document's values
+/// than its position does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The stable reason.

@@ -25,10 +25,10 @@ pub struct KeySpec {
 }
 
 impl KeySpec {
-    /// The key that was asked for, when every type is known.
+    /// The requested key, if every type is known.
     ///
     /// # Errors
-    /// Names the first column whose type is still open.
+    /// Names the first column whose type is not known, or a column name that cannot be used.
     pub fn from_requests(requests: &[KeyRequest]) -> Result<Self, KeyError> {
         let columns = requests
             .iter()
@@ -51,7 +51,7 @@ impl KeySpec {
 }
 
 impl KeyColumn {
-    /// The path as it would be typed: dotted, or a JSON Pointer where a name is odd.
+    /// The path as you would type it: dotted, or a JSON Pointer if a name needs it.
     pub fn path_text(&self) -> String {
         path_text(&self.path)
     }

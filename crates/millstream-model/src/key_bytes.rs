@@ -12,15 +12,15 @@
 //! | date | days since 2000-01-01 as an integer |
 //! | boolean | 0 or 1 |
 //!
-//! Every encoding is free of prefixes of its own kind, so columns are simply joined, and hashing,
-//! sorting and folding need not know the types.
+//! No encoding is the prefix of another one of its type. So the bytes of the columns are simply
+//! concatenated, and hashing, sorting and folding need not know the types.
 
 use crate::key_type::Shape;
 pub use crate::ordered::put_i32;
 use crate::{KeyType, date, decimal};
 use bytes::BufMut;
 
-/// Text cannot hold this byte, so it ends one and sorts a prefix first.
+/// Ends a text, and sorts a prefix first. Text cannot hold this byte.
 const TEXT_END: u8 = 0;
 
 /// Appends a text without NUL.
@@ -56,10 +56,10 @@ pub fn put_bool(value: bool, key: &mut Vec<u8>) {
 }
 
 /// Appends the key's columns as fields of PostgreSQL's binary COPY: per column its length as an
-/// `i32` and the value as the type's `recv` function takes it.
+/// `i32` and the value as the type's `recv` function reads it.
 ///
 /// # Panics
-/// When `key` is not the canonical bytes of these types, which is a bug of the caller.
+/// If `key` is not the canonical bytes of these types, which is a bug of the caller.
 #[inline]
 pub fn put_copy_fields(types: &[KeyType], key: &[u8], out: &mut impl BufMut) {
     let mut rest = key;
@@ -78,8 +78,8 @@ pub fn put_copy_fields(types: &[KeyType], key: &[u8], out: &mut impl BufMut) {
     assert!(rest.is_empty(), "a key has no bytes after its columns");
 }
 
-/// Appends the canonical bytes of a column as the type's `send` function gives it; `None`, and nothing is appended,
-/// where it does not have the length of one.
+/// Appends the canonical bytes of a value in the format of the type's `send` function. Returns `None` and appends
+/// nothing if the bytes do not have the length of such a value.
 pub fn put_from_wire(key_type: KeyType, wire: &[u8], key: &mut Vec<u8>) -> Option<()> {
     match key_type.shape() {
         Shape::Text => put_text(wire, key),
@@ -93,14 +93,14 @@ pub fn put_from_wire(key_type: KeyType, wire: &[u8], key: &mut Vec<u8>) -> Optio
     Some(())
 }
 
-/// Size of the key's B-tree tuple in bytes if PostgreSQL does not compress it, to be compared with
+/// Size of the key's B-tree tuple in bytes if PostgreSQL does not compress it. Compare it with
 /// [`INDEX_TUPLE_BYTES_MAX`](crate::limits::INDEX_TUPLE_BYTES_MAX). PostgreSQL compresses texts
-/// above about 500 bytes where it can; whether one fits is not left to its luck.
+/// above about 500 bytes if it can. Whether a key fits does not depend on that here.
 ///
 /// Source: `index_form_tuple` and `heap_compute_data_size`.
 ///
 /// # Panics
-/// When `key` is not the canonical bytes of these types, which is a bug of the caller.
+/// If `key` is not the canonical bytes of these types, which is a bug of the caller.
 pub fn index_tuple_bytes(types: &[KeyType], key: &[u8]) -> usize {
     const HEADER_BYTES: usize = 8;
     const SHORT_TEXT_BYTES_MAX: usize = 126;
@@ -121,11 +121,11 @@ pub fn index_tuple_bytes(types: &[KeyType], key: &[u8]) -> usize {
     (HEADER_BYTES + data).next_multiple_of(8)
 }
 
-/// Each column as people read it, and as [`put_literal`](crate::put_literal) takes it for the
-/// [column's](KeyType::column) type: times in UTC, UUIDs in lower case.
+/// Each column as readable text, which [`put_literal`](crate::put_literal) accepts for the
+/// [column's](KeyType::column) type. Times are in UTC, UUIDs in lower case.
 ///
 /// # Panics
-/// When `key` is not the canonical bytes of these types, which is a bug of the caller.
+/// If `key` is not the canonical bytes of these types, which is a bug of the caller.
 pub fn key_texts(types: &[KeyType], key: &[u8]) -> Vec<String> {
     let mut rest = key;
     types
@@ -148,13 +148,13 @@ pub fn key_texts(types: &[KeyType], key: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// Takes the next column off the front: a text without its end, any other value as encoded.
+/// Takes the next column off the front. A text comes without its end byte, any other value as encoded.
 #[inline]
 fn split_column<'k>(key_type: KeyType, rest: &mut &'k [u8]) -> (Shape, &'k [u8]) {
     let shape = key_type.shape();
     let bytes = match shape {
         Shape::Text => {
-            // The standard library's search for a NUL is a fast one.
+            // The standard library searches for a NUL fast.
             let text = std::ffi::CStr::from_bytes_until_nul(rest).expect("a text column has its end");
             let text = text.to_bytes();
             *rest = &rest[text.len() + 1..];

@@ -1,12 +1,12 @@
-//! Why a text is not a key, and names of key columns are refused.
+//! Why a text is not a key, or why the name of a key column is refused.
 
 use crate::key_type::KeyTypeError;
 use crate::limits::{IDENTIFIER_BYTES_MAX, KEY_COLUMNS_MAX, KEY_PATH_SEGMENTS_MAX};
 
-/// Names PostgreSQL keeps for itself in every table.
+/// Names of the system columns, which PostgreSQL reserves in every table.
 const SYSTEM_COLUMNS: &[&str] = &["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"];
 
-/// Why a text is no key.
+/// Why a text is not a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// A piece does not parse.
@@ -15,19 +15,19 @@ pub enum KeyError {
     /// A double quote is not closed.
     #[error("\"{0}\" is not a key: a double quote is not closed")]
     Quote(String),
-    /// A path and a type as SQL casts.
+    /// A path and a type written as an SQL cast.
     #[error("\"{0}::{1}\" is SQL's spelling of a cast: write {0}:{1}")]
     Cast(String, String),
     /// Not a type a key column can have.
     #[error(transparent)]
     Type(#[from] KeyTypeError),
-    /// Two columns of one name.
+    /// Two columns have the same name.
     #[error("two key columns are named \"{0}\": name one with COLUMN=PATH")]
     Clash(String),
     /// A name that the table needs for something else.
     #[error("a key column cannot be named \"{0}\", which is taken: name it with COLUMN=PATH")]
     Reserved(String),
-    /// PostgreSQL would cut the name short.
+    /// PostgreSQL would truncate the name.
     #[error("the column name \"{0}\" is longer than {IDENTIFIER_BYTES_MAX} bytes: name it with COLUMN=PATH")]
     LongName(String),
     /// PostgreSQL has no identifier with a NUL in it.
@@ -39,7 +39,7 @@ pub enum KeyError {
     /// Too many segments.
     #[error("the path of \"{0}\" has more than {KEY_PATH_SEGMENTS_MAX} segments")]
     Deep(String),
-    /// A type is needed.
+    /// The type of a column is not known.
     #[error("the type of key column \"{0}\" is not known: write PATH:TYPE")]
     Open(String),
 }

@@ -1,37 +1,37 @@
-//! The strict set of literals a typed key takes, a subset of what PostgreSQL's casts take.
+//! The literals that a typed key accepts: a strict subset of what PostgreSQL's casts accept.
 
 use crate::decimal::{is_decimal, put_decimal};
 use crate::key_bytes::{put_bool, put_i16, put_i32, put_i64, put_text, put_uuid};
 use crate::{KeyType, date};
 
-/// Most digits of a second's fraction, and how many of them PostgreSQL keeps.
+/// Most digits in the fraction of a second, and how many of them PostgreSQL keeps.
 const FRACTION_DIGITS_MAX: usize = 15;
 const FRACTION_DIGITS_KEPT: usize = 6;
 
-/// Greatest offset from UTC PostgreSQL takes, in hours (`MAX_TZDISP_HOUR`); 15:59 is the last.
+/// Largest offset from UTC that PostgreSQL accepts, in hours (`MAX_TZDISP_HOUR`). The limit is 15:59.
 const ZONE_HOURS_MAX: u32 = 15;
 
-/// Why a text is no literal of a type.
+/// Why a text is not a literal of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LiteralError {
-    /// It is not written as one.
+    /// The text does not have the form of the type.
     #[error("expected {}", .0.expectation())]
     Form(KeyType),
-    /// More characters than the column takes.
+    /// More characters than the column allows.
     #[error("expected at most {0} characters (varchar({0}))")]
     Long(u32),
-    /// A time that PostgreSQL would round, so that it could meet another one.
+    /// A time that PostgreSQL would round, so that it could become equal to another one.
     #[error("the time is finer than a microsecond, and PostgreSQL would round it")]
     Finer,
-    /// A time that PostgreSQL would take for the first second of the next minute.
+    /// A leap second, which PostgreSQL would store as the first second of the next minute.
     #[error("second 60 is a leap second, and PostgreSQL would store the next minute")]
     LeapSecond,
 }
 
-/// Appends the canonical bytes of a literal (see [`key_bytes`](crate::key_bytes)); what it appends
-/// is the value of PostgreSQL's cast of the same text.
+/// Appends the canonical bytes of a literal (see [`key_bytes`](crate::key_bytes)). They encode the
+/// value that PostgreSQL's cast of the same text gives.
 ///
-/// | type | taken | not taken, though PostgreSQL would |
+/// | type | accepted | not accepted, although PostgreSQL accepts it |
 /// |---|---|---|
 /// | text | anything without NUL | |
 /// | varchar(n) | the same with at most n characters, trailing spaces included | |
@@ -46,7 +46,7 @@ pub enum LiteralError {
 /// | boolean | `true`, `false` | `t`, `yes`, `on`, `1`, upper case |
 ///
 /// # Errors
-/// The text is not one of these; `key` is as it was.
+/// If the text is not accepted. Then `key` is unchanged.
 #[inline]
 pub fn put_literal(key_type: KeyType, text: &[u8], key: &mut Vec<u8>) -> Result<(), LiteralError> {
     let put = match key_type {
@@ -79,12 +79,12 @@ pub fn put_literal(key_type: KeyType, text: &[u8], key: &mut Vec<u8>) -> Result<
     put.ok_or(LiteralError::Form(key_type))
 }
 
-/// Appends the canonical bytes of a version, which is compared and never stored as a column: those of
-/// [`put_literal`], and for a time that is finer than microseconds the digits that are left, so that bytes
-/// have the order of the times. They are not free of prefixes, so nothing may follow them.
+/// Appends the canonical bytes of a version, which is compared and never stored as a column. They are those of
+/// [`put_literal`]. If a time is finer than microseconds, its remaining digits follow, so that the bytes have the
+/// order of the times. One encoding may be the prefix of another, so nothing may follow them.
 ///
 /// # Errors
-/// As [`put_literal`], but finer times are taken.
+/// As [`put_literal`], but finer times are accepted.
 #[inline]
 pub fn put_version(key_type: KeyType, text: &[u8], version: &mut Vec<u8>) -> Result<(), LiteralError> {
     match put_literal(key_type, text, version) {
@@ -98,17 +98,17 @@ pub fn put_version(key_type: KeyType, text: &[u8], version: &mut Vec<u8>) -> Res
     }
 }
 
-/// A time as it is written.
+/// A time as written in the text.
 struct Moment<'t> {
-    /// Since 2000-01-01 UTC, rounded down.
+    /// Since 2000-01-01 UTC, without the finer digits.
     microseconds: i64,
-    /// Digits of the fraction after those of the microseconds, up to the last that is not 0.
+    /// Digits of the fraction after the microseconds, without trailing zeros.
     finer: &'t [u8],
     leap_second: bool,
 }
 
 impl Moment<'_> {
-    /// What PostgreSQL stores, where that is the very time.
+    /// The value that PostgreSQL stores, if it is exactly this time.
     fn whole_microseconds(&self) -> Result<i64, LiteralError> {
         if self.leap_second {
             return Err(LiteralError::LeapSecond);
@@ -128,7 +128,7 @@ fn integer(text: &[u8]) -> Option<i64> {
     let mut value = 0_i64;
     for byte in digits {
         let digit = i64::from(digit(*byte)?);
-        // Counts downwards, because the least bigint has no positive twin.
+        // Adds up negative digits, because the smallest bigint has no positive counterpart.
         value = value.checked_mul(10)?.checked_sub(digit)?;
     }
     if negative { Some(value) } else { value.checked_neg() }
@@ -163,12 +163,12 @@ fn date(text: &[u8]) -> Option<i32> {
     date::days(number(&text[..4])?, number(&text[5..7])?, number(&text[8..])?)
 }
 
-/// Characters of UTF-8.
+/// Number of characters of a UTF-8 text.
 fn characters(text: &[u8]) -> usize {
     text.iter().filter(|&&byte| byte & 0xc0 != 0x80).count()
 }
 
-/// A time as the type spells it.
+/// Reads a time in the form of the type.
 fn moment(key_type: KeyType, text: &[u8]) -> Option<Moment<'_>> {
     match key_type {
         KeyType::TimestamptzEpoch => epoch(text, FRACTION_DIGITS_KEPT),
@@ -177,7 +177,7 @@ fn moment(key_type: KeyType, text: &[u8]) -> Option<Moment<'_>> {
     }
 }
 
-/// A number of units since 1970, of which so many digits of the fraction are microseconds.
+/// Reads a number of units since 1970. The first `kept` digits of its fraction are microseconds.
 fn epoch(text: &[u8], kept: usize) -> Option<Moment<'_>> {
     if !is_decimal(text) {
         return None;
@@ -224,12 +224,12 @@ fn within_years(microseconds: i64) -> bool {
     (day(1, 1, 1) * date::DAY_US..(day(9999, 12, 31) + 1) * date::DAY_US).contains(&microseconds)
 }
 
-/// Digits of a fraction up to the last that is not 0.
+/// Digits of a fraction without trailing zeros.
 fn significant(digits: &[u8]) -> &[u8] {
     &digits[..digits.iter().rposition(|&byte| byte != b'0').map_or(0, |last| last + 1)]
 }
 
-/// Microseconds of the fraction at the front, its finer digits, and what follows it.
+/// The microseconds of the fraction at the front, its finer digits, and the rest of the text.
 fn fraction(text: &[u8]) -> Option<(i64, &[u8], &[u8])> {
     let [b'.', text @ ..] = text else { return Some((0, &[], text)) };
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -242,7 +242,7 @@ fn fraction(text: &[u8]) -> Option<(i64, &[u8], &[u8])> {
     Some((i64::from(number(kept)?) * unit, significant(finer), rest))
 }
 
-/// Seconds to the east of UTC.
+/// Seconds east of UTC.
 fn zone_seconds(zone: &[u8]) -> Option<i64> {
     let (sign, offset) = match zone {
         [b'Z' | b'z'] => return Some(0),
@@ -258,7 +258,7 @@ fn zone_seconds(zone: &[u8]) -> Option<i64> {
     Some(sign * i64::from(hours * 3600 + minutes * 60))
 }
 
-/// The same, also without a colon or without minutes.
+/// As `zone_seconds`, but the colon or the minutes may be missing.
 fn lenient_zone_seconds(zone: &[u8]) -> Option<i64> {
     match *zone {
         [sign, h1, h2] => zone_seconds(&[sign, h1, h2, b':', b'0', b'0']),

@@ -5,7 +5,7 @@ use crate::key_error::{KeyError, check_columns};
 use crate::limits::KEY_PATH_SEGMENTS_MAX;
 use crate::path_text::path_text;
 
-/// A key column as asked for: the type may still be open.
+/// A requested key column. Its type may not be known yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRequest {
     /// Column name.
@@ -21,21 +21,21 @@ impl KeyRequest {
     /// Parses `[COLUMN=]PATH[:TYPE][,..]`.
     ///
     /// `PATH` is `a.b.c`, or a JSON Pointer `/a~1b/c` (RFC 6901) for member names with dots or
-    /// slashes. Characters in double quotes are taken as they are, `""` in them is one quote. The
-    /// column is the path's last segment unless `COLUMN=` names it.
+    /// slashes. Characters in double quotes are taken literally; `""` inside them is one quote. The
+    /// column is named after the path's last segment unless `COLUMN=` names it.
     ///
     /// # Errors
-    /// Names the piece that is wrong and the way out.
+    /// Names the piece that is wrong and how to correct it.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, KeyError> {
         let requests = Self::parse_paths(text)?;
         check_columns(requests.iter().map(|r| r.column.as_str()))?;
         Ok(requests)
     }
 
-    /// Parses the same, for values that make no columns: nothing is asked of the columns' names.
+    /// Parses the same form for values that do not become columns. Does not check column names.
     ///
     /// # Errors
-    /// Names the piece that is wrong and the way out.
+    /// Names the piece that is wrong and how to correct it.
     pub fn parse_paths(text: &str) -> Result<Vec<Self>, KeyError> {
         let letters = Letter::read(text)?;
         letters.split(|l| l.is(',')).map(Self::parse_piece).collect()
@@ -52,7 +52,7 @@ impl KeyRequest {
                 return Err(KeyError::Cast(Letter::text(&rest[..at - 1]), Letter::text(&rest[at + 1..])));
             }
             Some(at) => {
-                // A type may hold a colon itself: `timestamptz:epoch`.
+                // A type may contain a colon: `timestamptz:epoch`.
                 let before = rest[..at].iter().rposition(|l| l.is(':'));
                 let spelled = before.and_then(|at| Some((at, Letter::text(&rest[at + 1..]).parse::<KeyType>().ok()?)));
                 match spelled {
@@ -84,18 +84,18 @@ impl KeyRequest {
         Ok(Self { column, path, key_type })
     }
 
-    /// The path as it would be typed: dotted, or a JSON Pointer where a name is odd.
+    /// The path as you would type it: dotted, or a JSON Pointer if a name needs it.
     pub fn path_text(&self) -> String {
         path_text(&self.path)
     }
 }
 
-/// A character of a key as typed; a quoted one separates nothing.
+/// A character of a typed key. A quoted one is never a separator.
 #[derive(Clone, Copy)]
 struct Letter {
     char: char,
     quoted: bool,
-    /// Stands for a pair of quotes around nothing.
+    /// Stands for a pair of quotes with nothing inside.
     empty: bool,
 }
 

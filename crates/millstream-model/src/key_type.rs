@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Type of a key column, and where a document may spell its values in several ways, which one.
+/// Type of a key column. If documents may write its values in several forms, it also names the form.
 ///
-/// `real` and `double precision` are not here: rounding makes keys collide, and NaN has its own order. Keep such
-/// a value as `text`, which is jsonb's spelling of it, or as `numeric`.
+/// `real` and `double precision` are not supported: rounding makes keys collide, and NaN has its own order. Keep such
+/// a value as `text`, which holds it as jsonb prints it, or as `numeric`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum KeyType {
-    /// `text`, collation "C". Takes strings, numbers (in jsonb's spelling) and booleans.
+    /// `text`, collation "C". Accepts strings, numbers (as jsonb prints them) and booleans.
     Text,
-    /// `varchar`, collation "C", with its greatest number of characters where it has one. Takes what text does.
+    /// `varchar`, collation "C", with its maximum length in characters, if it has one. Accepts the same values as text.
     Varchar(Option<u32>),
     /// `bigint`.
     Bigint,
@@ -19,7 +19,7 @@ pub enum KeyType {
     Integer,
     /// `smallint`.
     Smallint,
-    /// `numeric` without precision. The column holds a number without zeros at the end of its fraction.
+    /// `numeric` without precision. The column holds numbers without trailing zeros in their fraction.
     Numeric,
     /// `uuid`.
     Uuid,
@@ -29,7 +29,7 @@ pub enum KeyType {
     TimestamptzEpoch,
     /// The same, milliseconds since 1970 in documents.
     TimestamptzEpochMs,
-    /// The same, in documents also with offsets such as `+0530` and `+05`, or without seconds.
+    /// The same; documents may also have offsets such as `+0530` and `+05`, or times without seconds.
     TimestamptzLenient,
     /// `timestamp without time zone`.
     Timestamp,
@@ -77,7 +77,7 @@ pub const KEY_TYPES: &[KeyType] = &[
     KeyType::Boolean,
 ];
 
-/// Names under which a type may be asked for; the first of a type is its own. Those that `format_type` uses are here.
+/// Names by which a type may be requested. The first name of a type is its own. Includes the names of `format_type`.
 const TYPE_NAMES: &[(&str, KeyType)] = &[
     ("text", KeyType::Text),
     ("string", KeyType::Text),
@@ -105,7 +105,7 @@ const TYPE_NAMES: &[(&str, KeyType)] = &[
     ("bool", KeyType::Boolean),
 ];
 
-/// Greatest length of a varchar in characters (`MaxAttrSize`).
+/// Maximum length of a varchar in characters (`MaxAttrSize`).
 const VARCHAR_LENGTH_MAX: u32 = 10_485_760;
 
 impl KeyType {
@@ -128,7 +128,7 @@ impl KeyType {
         }
     }
 
-    /// The type without what says how documents spell its values.
+    /// The type of the column alone, without the form of its values in documents.
     #[must_use]
     pub fn column(self) -> Self {
         match self {
@@ -137,7 +137,7 @@ impl KeyType {
         }
     }
 
-    /// Whether the type says how documents spell its values.
+    /// Whether the type also names the form of its values in documents.
     pub fn is_spelled(self) -> bool {
         self != self.column()
     }
@@ -147,7 +147,7 @@ impl KeyType {
         self.shape() == Shape::Text
     }
 
-    /// The names of all types with commas.
+    /// The names of all types, separated by commas.
     pub fn names() -> String {
         KEY_TYPES.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
@@ -165,8 +165,7 @@ impl KeyType {
         }
     }
 
-    /// What a value of this type is written like, as the end of a sentence that begins with
-    /// `expected`.
+    /// The form of a value of this type, as the end of a sentence that begins with `expected`.
     pub fn expectation(self) -> &'static str {
         match self {
             Self::Text | Self::Varchar(_) => "a string, a number or a boolean",
@@ -189,7 +188,7 @@ impl KeyType {
 impl std::str::FromStr for KeyType {
     type Err = KeyTypeError;
 
-    /// Takes SQL's names and common short ones, in any case.
+    /// Accepts SQL's names and common short names, in upper or lower case.
     fn from_str(text: &str) -> Result<Self, KeyTypeError> {
         let wanted = text.trim();
         let named = |name: &str| {
@@ -221,7 +220,7 @@ impl From<KeyType> for String {
 }
 
 impl std::fmt::Display for KeyType {
-    /// The name by which the type is asked for.
+    /// The name by which you request the type.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.sql_name())?;
         match self {

@@ -1,16 +1,16 @@
-//! Named limits of the words themselves; every crate that needs one reads it here.
+//! Named limits of the model; every crate that needs one reads it here.
 
-/// Number of slots: fixed for ever, because watermarks of unfinished loads are kept per slot.
+/// Number of slots. It never changes, because watermarks of unfinished loads are kept per slot.
 pub const SLOTS: usize = 256;
 
 /// Longest document accepted by default, in bytes of JSON text.
 pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;
 
-/// Deepest nesting of arrays and objects in a document. Lower than what any server's default
-/// `max_stack_depth` (2 MB) bears, so that a document is judged here and not by a server's stack.
+/// Deepest nesting of arrays and objects in a document. It is below what the default `max_stack_depth`
+/// (2 MB) of any server allows, so that this limit decides about a document and not a server's stack.
 pub const NESTING_MAX: usize = 512;
 
-/// Most bytes of a rejected document that are kept whole; longer ones keep head and tail.
+/// Largest rejected document that is kept whole, in bytes. Of a larger one, head and tail are kept.
 pub const REJECT_BYTES_MAX: usize = 1 << 20;
 
 /// Bytes kept of the head, and of the tail, of a rejected document above [`REJECT_BYTES_MAX`].
@@ -34,12 +34,12 @@ pub const NUMERIC_INTEGER_DIGITS_MAX: usize = 131_072;
 /// Most digits after the decimal point of a `numeric` (PostgreSQL manual, table 8.2).
 pub const NUMERIC_FRACTION_DIGITS_MAX: usize = 16_383;
 
-/// A number in exponent form whose plain decimal spelling is longer than this is a reject: jsonb
-/// spells numbers out, so that nine bytes of `1e131071` would become 131,072.
+/// Most digits that a number in exponent form may have when written without exponent. A longer one is
+/// a reject: jsonb stores numbers without exponent, so the eight bytes `1e131071` would become 131,072.
 pub const NUMBER_EXPANDED_DIGITS_MAX: usize = 1_024;
 
-/// Most digits that all numbers in exponent form of one document may have when spelled out, so that
-/// many small explosions are judged like a large one.
+/// Most digits that all numbers in exponent form of one document may have when written without
+/// exponent, so that many such numbers are limited like one large number.
 pub const DOCUMENT_EXPANDED_DIGITS_MAX: usize = DOCUMENT_BYTES_MAX;
 
 const _: () = assert!(SLOTS == 256, "a slot is the top byte of the key hash");

@@ -1,6 +1,6 @@
-//! A beginning of a source, by its hash.
+//! The beginning of a source, identified by its hash.
 
-/// A beginning of a source.
+/// The beginning of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prefix {
     /// Its length in uncompressed bytes: a chunk's `end`.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Counts of documents by what became of them. They commit with the watermarks.
+/// Counts of documents by outcome. They commit with the watermarks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counters {
     /// Documents read.
@@ -103,7 +103,7 @@ pub enum WalScope {
     Backend,
     /// Everything the server wrote meanwhile.
     Server,
-    /// Not known, for instance because the role may not ask.
+    /// Not known, for instance because the role lacks the right to read it.
     Unknown,
 }
 
@@ -137,7 +137,7 @@ pub struct Receipt {
     pub retries: u64,
     /// Deadlocks among those errors.
     pub deadlocks: u64,
-    /// Documents earlier runs of the load had already committed; `null` when it ran in one go.
+    /// Documents that earlier runs of the load had committed; `null` if the load needed one run only.
     pub resumed_from: Option<u64>,
     /// Whether every source was read to its end and committed.
     pub finished: bool,

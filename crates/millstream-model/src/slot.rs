@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// and a load begun under one version cannot be resumed under another.
 pub const SLOT_HASH_VERSION: i16 = 1;
 
-/// One of [`SLOTS`] classes of keys. Same key, same slot; a lane owns whole slots.
+/// One of [`SLOTS`] classes of keys. A key always has the same slot, and a lane owns whole slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u8);
 

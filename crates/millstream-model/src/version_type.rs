@@ -1,8 +1,8 @@
-//! The type of a version: the type of a key, less those that only say how a key is spelled or how long it is.
+//! The type of versions: any key type except those that only name a form or a length of the values.
 
 use crate::{KEY_TYPES, KeyType};
 
-/// By which type versions are compared.
+/// The type by which versions are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VersionType(pub KeyType);
 
@@ -18,12 +18,12 @@ impl VersionType {
         KEY_TYPES.iter().copied().filter(fits).map(Self)
     }
 
-    /// All names with commas.
+    /// All names, separated by commas.
     pub fn names() -> String {
         Self::all().map(|one| one.to_string()).collect::<Vec<_>>().join(", ")
     }
 
-    /// The type of versions of both, where there is one that compares each as its own does.
+    /// The type that compares versions of both types as their own type does, if there is one.
     pub fn common(self, other: Self) -> Option<Self> {
         match (self.0, other.0) {
             (one, other) if one == other => Some(self),
@@ -32,7 +32,7 @@ impl VersionType {
         }
     }
 
-    /// What a version is written like, as the end of a sentence that begins with `expected`.
+    /// The form of a version, as the end of a sentence that begins with `expected`.
     pub fn expectation(self) -> &'static str {
         self.0.expectation()
     }
@@ -47,7 +47,7 @@ impl Default for VersionType {
 impl std::str::FromStr for VersionType {
     type Err = VersionTypeError;
 
-    /// Takes SQL's names and common short ones, in any case.
+    /// Accepts SQL's names and common short names, in upper or lower case.
     fn from_str(text: &str) -> Result<Self, VersionTypeError> {
         let wanted = text.trim().parse().ok().map(Self);
         wanted.filter(|wanted| Self::all().any(|one| one == *wanted)).ok_or_else(|| VersionTypeError(text.to_owned()))

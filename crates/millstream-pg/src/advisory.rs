@@ -6,7 +6,7 @@ use tokio_postgres::GenericClient;
 /// A kind of advisory lock.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AdvisoryLock {
-    /// Its name, which is also its key in ASCII where the key is a constant.
+    /// Its name. A constant key is this name in ASCII.
     pub name: &'static str,
     /// How its key is made.
     pub key: Key,
@@ -14,98 +14,98 @@ pub struct AdvisoryLock {
     pub about: &'static str,
 }
 
-/// How the key of a lock is made. PostgreSQL keeps locks of one number and of two apart.
+/// How the key of a lock is made. For PostgreSQL, locks of one number and locks of two numbers differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     /// One lock for the database.
     One(i64),
     /// A lock for each number of a class.
     Class(i32),
-    /// The first number is a hash of the name of our schema, as two schemas of a database number alike.
+    /// The first number is a hash of our schema's name, because two schemas of a database use the same numbers.
     Schema,
-    /// A number that SQL puts together: these 24 bits, 32 of the table's OID, 8 of the slot.
+    /// A number that SQL composes of these 24 bits, 32 bits of the table's OID and 8 bits of the slot.
     Slot(i32),
 }
 
-/// `SCHEMA`: whoever makes, updates or binds our tables.
+/// `SCHEMA`: held to make, update or bind our tables.
 pub const SCHEMA: AdvisoryLock = AdvisoryLock {
     name: "millsche",
     key: Key::One(0x6d69_6c6c_7363_6865),
     about: "makes, updates or binds our tables; until the transaction ends",
 };
 
-/// `FREEZE`: whoever makes an unlogged collection logged; a load into an unlogged one tries it, shared.
+/// `FREEZE`: held to make an unlogged collection logged. A load into an unlogged one tries it, shared.
 pub const FREEZE: AdvisoryLock = AdvisoryLock {
     name: "mslf",
     key: Key::Class(0x6d73_6c66),
     about: "freezes the collection of this table's OID; a load into an unlogged collection tries it, shared",
 };
 
-/// `OPEN`: whoever looks up or records a load.
+/// `OPEN`: held to look up or record a load.
 pub const OPEN: AdvisoryLock = AdvisoryLock {
     name: "msldopen",
     key: Key::One(0x6d73_6c64_6f70_656e),
     about: "looks up or records a load and takes its lock; whoever locks loads otherwise waits for it once",
 };
 
-/// `LOAD`: the control session of a load, as long as it runs.
+/// `LOAD`: held by the control session of a load while the load runs.
 pub const LOAD: AdvisoryLock = AdvisoryLock {
     name: "load",
     key: Key::Schema,
     about: "runs the load of this number; others try it, to know that nobody does",
 };
 
-/// `COMPACTION`: whoever merges or drops the segments of a table.
+/// `COMPACTION`: held to merge or drop the segments of a table.
 pub const COMPACTION: AdvisoryLock = AdvisoryLock {
     name: "mslc",
     key: Key::Class(0x6d73_6c63),
     about: "merges or drops the segments of this table's OID; only tried",
 };
 
-/// `RUNNER`: the session of `publish --every`.
+/// `RUNNER`: held by the session of `publish --every`.
 pub const RUNNER: AdvisoryLock = AdvisoryLock {
     name: "mslr",
     key: Key::Class(0x6d73_6c72),
     about: "keeps this model up to date again and again; only tried",
 };
 
-/// `PUBLISH`: whoever makes or removes models, or keeps others from it.
+/// `PUBLISH`: held to make or remove models, or to prevent that.
 pub const PUBLISH: AdvisoryLock = AdvisoryLock {
     name: "mslpubls",
     key: Key::One(0x6d73_6c70_7562_6c73),
     about: "makes or removes models, or keeps others from it; only tried",
 };
 
-/// `MODEL`: whoever refreshes or changes a model.
+/// `MODEL`: held to refresh or change a model.
 pub const MODEL: AdvisoryLock = AdvisoryLock {
     name: "mslm",
     key: Key::Class(0x6d73_6c6d),
     about: "refreshes or changes this model, several in the order of their numbers; only tried",
 };
 
-/// `BUILD`: the sessions that build a model, shared; the next refresh waits for them.
+/// `BUILD`: held, shared, by the sessions that build a model. The next refresh waits for them.
 pub const BUILD: AdvisoryLock = AdvisoryLock {
     name: "mslb",
     key: Key::Class(0x6d73_6c62),
     about: "builds this model, shared by the sessions of a build; the next refresh waits for them",
 };
 
-/// `SLOT`: a lane of a load that compares versions with those of deleted keys (`lane_turn.sql`).
+/// `SLOT`: held by a lane of a load that compares versions with those of deleted keys (`lane_turn.sql`).
 pub const SLOT: AdvisoryLock = AdvisoryLock {
     name: "mst",
     key: Key::Slot(0x6d_7374),
     about: "writes keys of this slot, several in the order of slots; until the transaction ends",
 };
 
-/// `LAB`: a run of the lab, as long as it lives.
+/// `LAB`: held by a run of the lab as long as it lives.
 pub const LAB: AdvisoryLock = AdvisoryLock {
     name: "mlab",
     key: Key::Class(0x6d6c_6162),
     about: "a run of the lab with this number in the names of its schemas",
 };
 
-/// Every lock, in the order in which a session takes several. Where a command takes them in another order, it only
-/// tries the later one and ends as busy, so that no two sessions wait for each other.
+/// Every lock, in the order in which a session takes several. A command that takes them in another order only tries
+/// the later one, and ends as busy if it is taken. So no two sessions wait for each other.
 pub const ADVISORY_LOCKS: &[&AdvisoryLock] =
     &[&SCHEMA, &FREEZE, &OPEN, &LOAD, &COMPACTION, &RUNNER, &PUBLISH, &MODEL, &BUILD, &SLOT, &LAB];
 
@@ -114,7 +114,7 @@ pub const ADVISORY_LOCKS: &[&AdvisoryLock] =
 pub enum LockKey {
     /// A lock of one number.
     One(i64),
-    /// A lock of two.
+    /// A lock of two numbers.
     Two(i32, i32),
 }
 
@@ -122,7 +122,7 @@ impl AdvisoryLock {
     /// The lock of the whole database.
     ///
     /// # Panics
-    /// If there is one for each number.
+    /// If there is not one lock for the whole database.
     pub const fn whole(&self) -> LockKey {
         match self.key {
             Key::One(key) => LockKey::One(key),
@@ -159,7 +159,7 @@ impl LockKey {
         self.call(client, "pg_advisory_lock").await
     }
 
-    /// As [`LockKey::lock`], beside others that share it.
+    /// As [`LockKey::lock`], but shared with others.
     ///
     /// # Errors
     /// The server's.

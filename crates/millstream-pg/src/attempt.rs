@@ -13,10 +13,10 @@ use crate::kind::ErrorKind;
 use crate::session::SessionSettings;
 use crate::{sqlstate, tls};
 
-/// Opens a session on the first host that is good enough, with the session's settings made.
+/// Opens a session on the first suitable host and sets the session's settings.
 ///
-/// Hosts are tried in order (or at random), each with all its addresses. As in libpq a server that answers and refuses
-/// us (password, database) ends the search; one that cannot be reached, is starting, full or of the wrong kind does not.
+/// Hosts are tried in order (or at random), each with all its addresses. As in libpq, a server that answers and refuses
+/// us (password, database) ends the search. One that is unreachable, starting, full or of the wrong kind does not.
 ///
 /// # Errors
 /// [`Error::Connect`] with the reason of every host; [`Error::Unusable`] for a database that is not UTF-8 or a server
@@ -59,7 +59,8 @@ fn another_host_may_do(kind: ErrorKind) -> bool {
     )
 }
 
-/// One error for many hosts. A host that may come back decides the kind: then trying again makes sense.
+/// Makes one error of the errors of several hosts. If a host may come back, its error decides the kind: then a retry
+/// makes sense.
 fn all_failed(mut failures: Vec<Error>) -> Error {
     if failures.len() == 1 {
         return failures.remove(0);
@@ -99,7 +100,7 @@ async fn connect_host(
     Err(last.unwrap_or_else(|| failed(host, ErrorKind::Unreachable, "the name has no address".into(), None)))
 }
 
-/// The numeric addresses of a host; `None` stands for its socket.
+/// The numeric addresses of a host. `None` stands for its socket.
 async fn addresses(info: &ConnInfo, host: &Host) -> Result<Vec<Option<IpAddr>>, Error> {
     let name = match &host.address {
         Address::Socket(_) => return Ok(vec![None]),
@@ -122,7 +123,7 @@ async fn addresses(info: &ConnInfo, host: &Host) -> Result<Vec<Option<IpAddr>>, 
     }
 }
 
-/// Tries the encryptions the mode allows, in its order.
+/// Tries the kinds of encryption that the mode allows, in its order.
 async fn connect_address(
     info: &ConnInfo,
     host: &Host,
@@ -148,12 +149,12 @@ async fn connect_address(
         Ok(connection) => return Ok(connection),
         Err(error) => error,
     };
-    // The other encryption is worth a try where TLS itself failed, or where pg_hba.conf has no line for this one.
+    // Try the other encryption if TLS itself failed, or if pg_hba.conf has no line for this one.
     let other = refused.kind() == ErrorKind::Tls || refused.sqlstate() == Some("28000");
     match second.filter(|_| other) {
         None => Err(refused),
         Some(mode) => match attempt(info, host, address, session, mode).await {
-            // A server without TLS has not said more than the first refusal did.
+            // If TLS fails, the first refusal says more.
             Err(again) if again.kind() == ErrorKind::Tls => Err(refused),
             answer => answer,
         },
@@ -179,7 +180,7 @@ async fn attempt(
     })
 }
 
-/// The future's output, or `None` when time is up first.
+/// The future's output, or `None` if the time is up first.
 async fn within<F: Future>(timeout: Option<Duration>, future: F) -> Option<F::Output> {
     match timeout {
         Some(timeout) => tokio::time::timeout(timeout, future).await.ok(),
@@ -234,7 +235,7 @@ fn config(
     config
 }
 
-/// Why a server is not what was asked for.
+/// Why a server does not match `target_session_attrs`; `None` if it does.
 fn unsuitable(target: TargetSession, server: &ServerFacts) -> Option<String> {
     let read_only = server.read_only || server.in_recovery;
     let fits = match target {
@@ -256,7 +257,7 @@ fn failed(host: &Host, kind: ErrorKind, message: String, hint: Option<String>) -
     Error::Connect { target: host.to_string(), kind, sqlstate: None, message, hint }
 }
 
-/// A failure after the login, while settings are made.
+/// A failure after the login, while the settings are set.
 fn in_opening(error: Error, host: &Host) -> Error {
     match error {
         Error::Server { kind, sqlstate, message, .. } => Error::Connect {
@@ -271,7 +272,7 @@ fn in_opening(error: Error, host: &Host) -> Error {
     }
 }
 
-/// A failure before the session stands.
+/// A failure before the session is open.
 fn explain(error: &tokio_postgres::Error, info: &ConnInfo, host: &Host) -> Error {
     if let Some(db) = error.as_db_error() {
         let code = db.code().code();
@@ -317,7 +318,7 @@ fn explain(error: &tokio_postgres::Error, info: &ConnInfo, host: &Host) -> Error
     failed(host, kind, text, None)
 }
 
-/// The operating system's message in our style: no capital, no number.
+/// The operating system's message in our style: without capital letter and number.
 fn plain(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),

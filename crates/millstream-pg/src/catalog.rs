@@ -4,10 +4,10 @@ use tokio_postgres::{GenericClient, Row};
 
 use crate::error::Error;
 
-/// A table as the catalog has it, and what the current role may do with it.
+/// A table as the catalog describes it, and what the current role may do with it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// Its identity: a table dropped and made again has another.
+    /// Its identity. A table that was dropped and created again has another one.
     pub oid: u32,
     /// The schema's name.
     pub schema: String,
@@ -29,19 +29,19 @@ pub struct Table {
     pub owner: String,
     /// The `fillfactor` set for it, in percent.
     pub fillfactor: Option<i32>,
-    /// The planner's idea of its rows; -1 if it never looked.
+    /// The planner's estimate of its rows; -1 if it was never vacuumed or analyzed.
     pub rows_estimated: f32,
-    /// Columns in order, dropped ones left out.
+    /// Columns in order, without dropped ones.
     pub columns: Vec<Column>,
-    /// Unique indexes `on conflict (columns)` can name, the primary key first.
+    /// Unique indexes that `on conflict (columns)` can name, the primary key first.
     pub unique_indexes: Vec<UniqueIndex>,
-    /// Constraints and unique indexes `on conflict` cannot name, each as SQL: deferrable, partial, on expressions,
+    /// Constraints and unique indexes that `on conflict` cannot name, each as SQL: deferrable, partial, on expressions,
     /// invalid, exclusion.
     pub other_unique: Vec<String>,
-    /// Indexes beside those of `unique_indexes`.
+    /// Number of indexes that are not in `unique_indexes`.
     pub other_indexes: i64,
-    /// The user's triggers that are not disabled, foreign keys' own left out; of a partitioned table also those that
-    /// only a partition has.
+    /// The user's triggers that are not disabled, without those of foreign keys. For a partitioned table also those
+    /// that only a partition has.
     pub triggers: Vec<Trigger>,
     /// Names of rewrite rules.
     pub rules: Vec<String>,
@@ -49,7 +49,7 @@ pub struct Table {
     pub checks: Vec<(String, String)>,
     /// Foreign keys of this table, name and SQL.
     pub foreign_keys: Vec<(String, String)>,
-    /// Foreign keys of other tables that point here.
+    /// Number of foreign keys of other tables that reference this one.
     pub referenced_by: i64,
     /// Row-level security.
     pub row_security: RowSecurity,
@@ -64,15 +64,15 @@ pub struct Column {
     pub name: String,
     /// The type's OID; a domain has its own.
     pub type_oid: u32,
-    /// The type as SQL writes it, `numeric(10,2)`.
+    /// The type as SQL writes it, such as `numeric(10,2)`.
     pub type_name: String,
     /// The type under a domain, or the type itself.
     pub base_type_oid: u32,
-    /// That type as SQL writes it, `numeric(10,2)`.
+    /// That type as SQL writes it, such as `numeric(10,2)`.
     pub base_type_name: String,
-    /// The collation, where the type has one: schema and name, such as `pg_catalog` and `C`.
+    /// The collation, if the type has one: schema and name, such as `pg_catalog` and `C`.
     pub collation: Option<(String, String)>,
-    /// Equal under the collation means equal bytes.
+    /// Whether values that are equal under the collation have equal bytes.
     pub deterministic: bool,
     /// Declared not null (also by the primary key).
     pub not_null: bool,
@@ -80,24 +80,24 @@ pub struct Column {
     pub has_default: bool,
     /// Computed from other columns: it cannot be written.
     pub generated: bool,
-    /// `Always` and by-default identity: `a` or `d`.
+    /// Identity column: `a` for always, `d` for by default.
     pub identity: Option<char>,
     /// The compression set for it: `p` pglz, `l` lz4; `None` is the server's default.
     pub compression: Option<char>,
 }
 
-/// A unique index that `on conflict` can infer from its columns: valid, immediate, total, on plain columns.
+/// A unique index that `on conflict` can infer from its columns: valid, immediate, not partial, on plain columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UniqueIndex {
     /// The index's name.
     pub name: String,
     /// It is the primary key's.
     pub primary: bool,
-    /// The key columns in index order, INCLUDE columns left out.
+    /// The key columns in index order, without INCLUDE columns.
     pub columns: Vec<String>,
     /// Nulls count as equal.
     pub nulls_not_distinct: bool,
-    /// `btree`, as a rule.
+    /// The access method, usually `btree`.
     pub method: String,
 }
 
@@ -114,9 +114,9 @@ pub struct Trigger {
     pub delete: bool,
     /// Fires on truncate.
     pub truncate: bool,
-    /// Before the change (it can alter or drop the row), not after.
+    /// Fires before the change (it can alter or drop the row), not after.
     pub before: bool,
-    /// For each row, not for each statement.
+    /// Fires for each row, not for each statement.
     pub row: bool,
 }
 
@@ -125,7 +125,7 @@ pub struct Trigger {
 pub struct RowSecurity {
     /// Switched on.
     pub enabled: bool,
-    /// For the owner, too.
+    /// It applies to the owner, too.
     pub forced: bool,
     /// It filters the current role.
     pub applies: bool,
@@ -166,25 +166,25 @@ pub struct Schema {
     pub own: bool,
 }
 
-/// Connections a server has, and how many are free for us.
+/// The connections of a server, and how many are free for us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connections {
     /// `max_connections`.
     pub max: i32,
-    /// Held back for superusers and, where the role is none of these, for `pg_use_reserved_connections`.
+    /// Reserved for others: for superusers and, unless the role is a member, for `pg_use_reserved_connections`.
     pub reserved: i32,
-    /// In use by clients now, ours included.
+    /// In use by clients now, including ours.
     pub used: i32,
-    /// The least that server, database and role still allow this role.
+    /// What the role may still open: the least that the limits of server, database and role leave.
     pub free: i32,
 }
 
-/// The facts of what has this name in this schema, of whatever kind; `None` if nothing has.
+/// The facts of the relation of this name in this schema, of any kind; `None` if there is none.
 ///
-/// The answer is one snapshot only inside of a transaction that is at least repeatable read.
+/// The answer is one snapshot only inside a transaction that is at least repeatable read.
 ///
 /// # Errors
-/// Whatever the server or the connection fails with.
+/// Errors of the server or the connection.
 pub async fn table(client: &impl GenericClient, schema: &str, name: &str) -> Result<Option<Table>, Error> {
     let Some(row) = client.query_opt(include_str!("catalog/table.sql"), &[&schema, &name]).await? else {
         return Ok(None);
@@ -237,7 +237,7 @@ pub async fn table(client: &impl GenericClient, schema: &str, name: &str) -> Res
 /// The facts of a schema; `None` if there is none of this name.
 ///
 /// # Errors
-/// Whatever the server or the connection fails with.
+/// Errors of the server or the connection.
 pub async fn schema(client: &impl GenericClient, name: &str) -> Result<Option<Schema>, Error> {
     let Some(row) = client.query_opt(include_str!("catalog/schema.sql"), &[&name]).await? else {
         return Ok(None);
@@ -254,16 +254,16 @@ pub async fn schema(client: &impl GenericClient, name: &str) -> Result<Option<Sc
 /// Whether the current role may create schemas in the current database.
 ///
 /// # Errors
-/// Whatever the server or the connection fails with.
+/// Errors of the server or the connection.
 pub async fn may_create_schema(client: &impl GenericClient) -> Result<bool, Error> {
     let sql = "select pg_catalog.has_database_privilege(pg_catalog.current_database(), 'create')";
     Ok(client.query_one(sql, &[]).await?.try_get(0)?)
 }
 
-/// How many connections are left. Only a hint: others take some at any moment.
+/// How many connections are left. This is only a hint: others may take some at any moment.
 ///
 /// # Errors
-/// Whatever the server or the connection fails with.
+/// Errors of the server or the connection.
 pub async fn connections(client: &impl GenericClient) -> Result<Connections, Error> {
     let row = client.query_one(include_str!("catalog/connections.sql"), &[]).await?;
     Ok(Connections {
@@ -280,12 +280,12 @@ impl Table {
         self.columns.iter().find(|c| c.name == name)
     }
 
-    /// The primary key, where `on conflict` can name it.
+    /// The primary key, if `on conflict` can name it.
     pub fn primary_key(&self) -> Option<&UniqueIndex> {
         self.unique_indexes.iter().find(|i| i.primary)
     }
 
-    /// The first unique index over exactly these columns in any order.
+    /// The first unique index on exactly these columns, in any order.
     pub fn unique_index_on(&self, columns: &[&str]) -> Option<&UniqueIndex> {
         self.unique_indexes.iter().find(|index| {
             index.columns.len() == columns.len() && index.columns.iter().all(|c| columns.contains(&c.as_str()))

@@ -15,35 +15,36 @@ use crate::session::SessionSettings;
 
 /// An open session with its own settings.
 ///
-/// Dropping it closes the socket at once: the server rolls back what was open. [`Connection::close`] takes leave first.
+/// Dropping it closes the socket at once, and the server rolls back an open transaction. [`Connection::close`] ends the
+/// session properly.
 #[derive(Debug)]
 pub struct Connection {
-    /// The driver's client. Its errors become ours by `?`; after a loss they are transient.
+    /// The driver's client. Convert its errors to ours with `?`. After the connection is lost they are transient.
     pub client: Client,
-    /// What the server said about itself when the session began.
+    /// What the server reported about itself when the session began.
     pub server: ServerFacts,
     driver: Driver,
 }
 
-/// What a server says about itself and about our session.
+/// What a server reports about itself and about our session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerFacts {
     /// For instance 150014 for 15.14.
     pub version_num: i32,
     /// The backend's process id, as the server (not a pooler) knows it.
     pub backend_pid: i32,
-    /// When the backend started, as text that casts back to the very same `timestamptz`. With the pid it names a backend
-    /// for ever.
+    /// When the backend started, as text that casts back to exactly the same `timestamptz`. With the pid it identifies
+    /// a backend for ever.
     pub backend_start: String,
     /// The server is a standby.
     pub in_recovery: bool,
-    /// Transactions of this session are read-only, for whatever reason.
+    /// Transactions of this session are read-only, for any reason.
     pub read_only: bool,
     /// Host and port, or the socket, we are connected to.
     pub host: String,
     /// The database.
     pub database: String,
-    /// The role whose rights count.
+    /// The current role, whose rights count.
     pub role: String,
     /// `lz4` can be chosen for a column's compression.
     pub lz4: bool,
@@ -62,7 +63,7 @@ impl Drop for Driver {
 }
 
 impl Connection {
-    /// Makes the settings and asks for the facts, in one round trip.
+    /// Sets the settings and reads the facts, in one round trip.
     pub(crate) async fn open<S, T>(
         client: Client,
         connection: tokio_postgres::Connection<S, T>,
@@ -125,20 +126,20 @@ impl Connection {
         Ok(())
     }
 
-    /// Why the connection ended, once it has.
+    /// Why the connection ended; `None` if it is open or ended without an error.
     pub fn end(&self) -> Option<&Error> {
         self.driver.end.get()
     }
 
-    /// Waits until the connection has ended, whoever ended it.
+    /// Waits until the connection has ended, on either side.
     pub async fn ended(&mut self) {
-        // A task that is done must not be waited for again.
+        // A task that has finished must not be awaited again.
         if !self.driver.task.is_finished() {
             let _ = (&mut self.driver.task).await;
         }
     }
 
-    /// Ends the session and waits, for a bounded time, until the server has been told.
+    /// Ends the session. Waits, for a limited time, until the connection is closed.
     pub async fn close(self) {
         let Connection { client, mut driver, .. } = self;
         drop(client);
@@ -188,7 +189,7 @@ fn number(row: &SimpleQueryRow, column: &str) -> Result<i32, Error> {
     text(row, column)?.parse().map_err(|_| unexpected(column))
 }
 
-/// The server shows sessions by the role that logged in, and a role that was set is another.
+/// The server shows the details of a session to the role that logged in. Another role that was set needs a right.
 fn unseen(role: &str, login: &str) -> Error {
     Error::unusable(
         ErrorKind::Rights,

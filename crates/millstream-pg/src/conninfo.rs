@@ -24,7 +24,7 @@ use host::{add_passwords, hosts};
 use crate::error::Error;
 use crate::limits;
 
-/// What was said, by keyword: later sources never replace earlier ones.
+/// The settings given so far, by keyword. Later sources never replace earlier ones.
 pub(crate) type Said = BTreeMap<&'static str, String>;
 
 /// A complete, checked description of the servers to try and of how to talk to them.
@@ -38,24 +38,24 @@ pub struct ConnInfo {
     pub dbname: String,
     /// Encryption and certificates.
     pub tls: TlsSettings,
-    /// Time one address may take until the session stands; `None` waits without end.
+    /// Time limit for opening a session at one address; `None` waits without limit.
     pub connect_timeout: Option<Duration>,
-    /// How a silent connection is noticed.
+    /// How a dead connection is detected.
     pub keepalives: Keepalives,
-    /// Which servers are good enough.
+    /// Which servers are acceptable.
     pub target: TargetSession,
     /// Try hosts and addresses in random order.
     pub load_balance: bool,
-    /// Binding the password exchange to the TLS channel.
+    /// Whether the password exchange is bound to the TLS channel.
     pub channel_binding: ChannelBinding,
     /// Server settings sent at the start, in the form of `options`.
     pub options: Option<String>,
-    /// The user's own application name; ours is put in brackets behind it.
+    /// The user's own application name. Ours follows it in brackets.
     pub application_name: Option<String>,
     warnings: Vec<String>,
 }
 
-/// Which servers are good enough, as libpq's `target_session_attrs`.
+/// Which servers are acceptable, as libpq's `target_session_attrs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetSession {
     /// The first that answers.
@@ -68,7 +68,7 @@ pub enum TargetSession {
     Primary,
     /// In recovery.
     Standby,
-    /// In recovery if there is one, else the first that answers.
+    /// A server in recovery if there is one, else the first that answers.
     PreferStandby,
 }
 
@@ -77,24 +77,24 @@ pub enum TargetSession {
 pub enum ChannelBinding {
     /// Never.
     Disable,
-    /// Where both sides can.
+    /// If both sides support it.
     Prefer,
-    /// Always, or no login.
+    /// Always; otherwise the login fails.
     Require,
 }
 
-/// How a silent TCP connection is noticed. `None` leaves the operating system's value.
+/// How a dead TCP connection is detected. `None` leaves the operating system's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keepalives {
-    /// At all.
+    /// Whether TCP keepalives are used.
     pub on: bool,
-    /// Silence before the first question.
+    /// Idle time before the first probe.
     pub idle: Duration,
-    /// Time between questions.
+    /// Time between probes.
     pub interval: Duration,
-    /// Questions without answer before giving up.
+    /// Unanswered probes after which the connection is dead.
     pub retries: u32,
-    /// Time sent data may stay unacknowledged.
+    /// Time for which sent data may stay unacknowledged.
     pub user_timeout: Option<Duration>,
 }
 
@@ -112,11 +112,11 @@ const CHANNEL_BINDINGS: &[(&str, ChannelBinding)] =
 
 impl ConnInfo {
     /// Reads a connection string: a URL (`postgres://`, `postgresql://`), `key=value` pairs, a bare database name, or
-    /// nothing. What it leaves open comes from the service file, the `PG*` variables, the password file and libpq's
+    /// nothing. Settings that it lacks come from the service file, the `PG*` variables, the password file and libpq's
     /// defaults, in this order.
     ///
     /// # Errors
-    /// An unknown keyword, a keyword we cannot honour (named, with the reason), a malformed value.
+    /// An unknown keyword, a keyword that we do not support (named, with the reason), or a malformed value.
     pub fn parse(text: &str, env: &Environment) -> Result<ConnInfo, Error> {
         let mut said = text_settings(text.trim())?;
         service::add(&mut said, env)?;
@@ -153,7 +153,7 @@ impl ConnInfo {
         })
     }
 
-    /// The target for people, without password: a URL that connects to the same place, and the TLS mode.
+    /// The target for people to read, without password: a URL that connects to the same place, and the TLS mode.
     pub fn describe(&self) -> String {
         let user = url::encode(&self.user);
         let dbname = url::encode(&self.dbname);
@@ -177,7 +177,7 @@ impl ConnInfo {
         })
     }
 
-    /// What was ignored while reading and should be said, for instance a password file others can read.
+    /// What was ignored while reading and should be reported, for instance a password file that others can read.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -232,7 +232,7 @@ fn keepalives(said: &Said) -> Result<Keepalives, Error> {
     })
 }
 
-/// An integer setting, as libpq reads it: blanks around it are fine, anything else is not.
+/// An integer setting, as libpq reads it: there may be blanks around it, and nothing else.
 fn number(said: &Said, keyword: &str) -> Result<Option<i64>, Error> {
     match said.get(keyword).map(|v| v.trim()).filter(|v| !v.is_empty()) {
         None => Ok(None),
@@ -242,7 +242,7 @@ fn number(said: &Said, keyword: &str) -> Result<Option<i64>, Error> {
     }
 }
 
-/// A setting with a closed list of values.
+/// A setting with a fixed list of values.
 fn choice<T: Copy>(said: &Said, keyword: &str, list: &[(&str, T)]) -> Result<Option<T>, Error> {
     match said.get(keyword).filter(|v| !v.is_empty()) {
         None => Ok(None),

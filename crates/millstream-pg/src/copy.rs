@@ -5,45 +5,45 @@
 
 use bytes::BufMut;
 
-/// Signature, flags and length of the extension, which come first.
+/// The beginning of a stream: signature, flags and length of the extension.
 pub const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
-/// What comes last.
+/// The end of a stream.
 pub const END: [u8; 2] = (-1_i16).to_be_bytes();
 
 /// Version byte before the JSON text of a binary jsonb value (`jsonb_recv`).
 pub const JSONB_VERSION: u8 = 1;
 
-/// Begins a row of so many columns.
+/// Begins a row of this number of columns.
 #[inline]
 pub fn begin_row(out: &mut impl BufMut, columns: usize) {
     out.put_i16(i16::try_from(columns).expect("a table has at most 1,600 columns"));
 }
 
-/// Begins a column of so many bytes, which follow.
+/// Begins a column of this number of bytes, which follow.
 ///
 /// # Panics
-/// From 2 GiB on, which no message of PostgreSQL can hold.
+/// If there are 2 GiB or more, which no message of PostgreSQL can hold.
 #[inline]
 pub fn begin_column(out: &mut impl BufMut, bytes: usize) {
     out.put_i32(i32::try_from(bytes).expect("a column is below 2 GiB"));
 }
 
-/// Begins a jsonb column whose text has so many bytes, which follow.
+/// Begins a jsonb column whose text has this number of bytes, which follow.
 #[inline]
 pub fn begin_jsonb(out: &mut impl BufMut, bytes: usize) {
     begin_column(out, bytes + 1);
     out.put_u8(JSONB_VERSION);
 }
 
-/// Puts a column of these bytes.
+/// Appends a column of these bytes.
 #[inline]
 pub fn put_column(out: &mut impl BufMut, bytes: &[u8]) {
     begin_column(out, bytes.len());
     out.put_slice(bytes);
 }
 
-/// Puts a column that is null.
+/// Appends a column that is null.
 #[inline]
 pub fn put_null(out: &mut impl BufMut) {
     out.put_i32(-1);

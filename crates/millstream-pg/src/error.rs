@@ -1,4 +1,4 @@
-//! What can go wrong between us and a PostgreSQL server, with its kind and the way out.
+//! What can go wrong between us and a PostgreSQL server, with its kind and a hint.
 
 use std::error::Error as StdError;
 use std::io;
@@ -8,8 +8,8 @@ use crate::sqlstate;
 
 /// Every failure of this crate.
 ///
-/// PostgreSQL's DETAIL, HINT and CONTEXT hold row values, so they are dropped where a server error enters: only
-/// severity-free message and SQLSTATE are kept.
+/// PostgreSQL's DETAIL, HINT and CONTEXT hold row values, so they are dropped when a server error enters. Only the
+/// message without severity, the SQLSTATE and the name of a table's constraint are kept.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The connection string, a variable or a file it names is wrong.
@@ -27,7 +27,7 @@ pub enum Error {
         target: String,
         /// Why, for the program.
         kind: ErrorKind,
-        /// The server's code, where a server answered.
+        /// The server's code, if a server answered.
         sqlstate: Option<String>,
         /// Why, for people.
         message: String,
@@ -39,20 +39,20 @@ pub enum Error {
     Server {
         /// What it means for the program.
         kind: ErrorKind,
-        /// The five characters.
+        /// The code of five characters.
         sqlstate: String,
         /// The server's primary message.
         message: String,
-        /// The constraint of a table that was broken.
+        /// The constraint of a table that was violated.
         constraint: Option<String>,
     },
-    /// The connection broke; what was in flight may or may not have happened.
+    /// The connection broke. What was in flight may or may not have happened.
     #[error("the connection to PostgreSQL was lost: {message}")]
     Lost {
         /// What the driver saw.
         message: String,
     },
-    /// The server is there and works, but not for us.
+    /// The server works, but we cannot use it.
     #[error("{message}")]
     Unusable {
         /// Why, for the program.
@@ -70,7 +70,7 @@ pub enum Error {
         /// What to give instead.
         hint: String,
     },
-    /// We used the driver wrongly: a value of the wrong type, a column that is not there.
+    /// We used the driver wrongly: a value of the wrong type, a column that does not exist.
     #[error("unexpected answer from the PostgreSQL driver: {message}")]
     Driver {
         /// What the driver saw.
@@ -84,12 +84,12 @@ impl Error {
         Error::Settings { message: message.into(), hint: None }
     }
 
-    /// A wrong setting, with the way out.
+    /// A wrong setting, with a hint.
     pub fn settings_hint(message: impl Into<String>, hint: impl Into<String>) -> Error {
         Error::Settings { message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// A server that cannot be used for what was asked.
+    /// A server that cannot be used for the request.
     pub fn unusable(kind: ErrorKind, message: impl Into<String>, hint: impl Into<String>) -> Error {
         Error::Unusable { kind, message: message.into(), hint: Some(hint.into()) }
     }
@@ -104,7 +104,7 @@ impl Error {
         }
     }
 
-    /// The server's code, where a server answered.
+    /// The server's code, if a server answered.
     pub fn sqlstate(&self) -> Option<&str> {
         match self {
             Error::Server { sqlstate, .. } => Some(sqlstate),
@@ -113,7 +113,7 @@ impl Error {
         }
     }
 
-    /// The constraint of a table that was broken, where the server named one.
+    /// The constraint of a table that was violated, if the server named one.
     pub fn constraint(&self) -> Option<&str> {
         match self {
             Error::Server { constraint, .. } => constraint.as_deref(),
@@ -121,7 +121,7 @@ impl Error {
         }
     }
 
-    /// What to do next, where we know it.
+    /// What to do next, if we know it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Settings { hint, .. } | Error::Connect { hint, .. } | Error::Unusable { hint, .. } => hint.clone(),
@@ -144,7 +144,7 @@ impl Error {
 }
 
 impl ErrorKind {
-    /// What to do about a statement the server refused, where the kind alone tells it.
+    /// What to do about a statement that the server refused, if the kind alone is enough to know it.
     pub fn hint(self) -> Option<&'static str> {
         match self {
             ErrorKind::ReadOnly => Some(
@@ -172,7 +172,7 @@ impl From<tokio_postgres::Error> for Error {
                 kind: sqlstate::classify(&error),
                 sqlstate: db.code().code().to_owned(),
                 message: db.message().to_owned(),
-                // A domain's constraint comes without a table.
+                // The error of a domain's constraint names no table.
                 constraint: db.table().and(db.constraint()).map(str::to_owned),
             };
         }

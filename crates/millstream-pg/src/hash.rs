@@ -1,11 +1,10 @@
-//! PostgreSQL's 64-bit hash of bytes, so that a text can be compared with one the server holds
-//! without sending it.
+//! PostgreSQL's 64-bit hash of bytes, which compares a text with one on the server without sending it.
 
-/// `hashtextextended(text, seed)` of a text in a deterministic collation, for every seed; two take
-/// little longer than one.
+/// `hashtextextended(text, seed)` of a text in a deterministic collation, for every seed. Two seeds
+/// take little longer than one.
 ///
 /// Source: `hash_bytes_extended` in PostgreSQL's `hashfn.c`, which is Bob Jenkins' lookup3. The
-/// words are little-endian; a big-endian server finds other hashes.
+/// words are little-endian. A big-endian server computes other hashes.
 pub fn hash_text<const N: usize>(text: &[u8], seeds: [i64; N]) -> [i64; N] {
     let length = u32::try_from(text.len()).expect("a text of PostgreSQL is below 1 GiB");
     let start = 0x9e37_79b9_u32.wrapping_add(length).wrapping_add(3_923_095);
@@ -18,7 +17,7 @@ pub fn hash_text<const N: usize>(text: &[u8], seeds: [i64; N]) -> [i64; N] {
     for block in blocks {
         states = states.map(|state| state.plus(block).mixed());
     }
-    // The lowest byte of the third word is left to the length.
+    // The lowest byte of the third word is reserved for the length.
     let mut last = [0_u8; 12];
     for (n, &byte) in tail.iter().enumerate() {
         last[if n < 8 { n } else { n + 1 }] = byte;

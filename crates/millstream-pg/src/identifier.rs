@@ -1,6 +1,6 @@
 //! Names and literals as they are written into SQL text.
 
-/// `name` as a quoted SQL identifier. Names are always quoted, so that keywords and capitals need no list.
+/// `name` as a quoted SQL identifier. All names are quoted, so there is no list of keywords and no rule for capitals.
 ///
 /// A NUL byte cannot be part of a name and is left out.
 pub fn quote_identifier(name: &str) -> String {
@@ -21,7 +21,7 @@ pub fn quote_qualified(schema: &str, name: &str) -> String {
     format!("{}.{}", quote_identifier(schema), quote_identifier(name))
 }
 
-/// `text` as a SQL string literal, right whatever `standard_conforming_strings` says.
+/// `text` as a SQL string literal, correct with any value of `standard_conforming_strings`.
 ///
 /// A NUL byte cannot be part of a PostgreSQL text and is left out.
 pub fn quote_literal(text: &str) -> String {

@@ -25,9 +25,9 @@ pub enum ErrorKind {
     DataRefused,
     /// A right is missing.
     Rights,
-    /// A database, schema, table or column is not there.
+    /// A database, schema, table or column does not exist.
     NotFound,
-    /// An object of that name is there already.
+    /// An object of that name already exists.
     Exists,
     /// The server's disk, or its temporary file limit, is full.
     DiskFull,
@@ -35,13 +35,13 @@ pub enum ErrorKind {
     Fenced,
     /// User, password or `pg_hba.conf`.
     Auth,
-    /// No TLS, or a certificate that does not convince.
+    /// No TLS, or a certificate that fails its check.
     Tls,
-    /// A setting, the database's encoding, the server's version, a pooler between.
+    /// A setting, the database's encoding, the server's version, or a pooler in between.
     Config,
     /// The server reports damage or an input/output error of its own.
     ServerFault,
-    /// Our mistake.
+    /// A bug of ours.
     Bug,
 }
 

@@ -1,42 +1,42 @@
 //! The limits of this crate, with the relations between them.
 
-/// Oldest PostgreSQL we work with, as `server_version_num`.
+/// Oldest PostgreSQL version that we support, as `server_version_num`.
 pub const SERVER_VERSION_MIN: i32 = 150_000;
 
-/// Seconds one address may take until the session stands, unless `connect_timeout` says otherwise.
-/// libpq waits for the operating system (about two minutes); a loader should say sooner that nobody answers.
+/// Time limit for opening a session at one address, in seconds, unless `connect_timeout` sets another.
+/// libpq waits for the operating system (about two minutes). A loader should report sooner that nobody answers.
 pub const CONNECT_TIMEOUT_S: u64 = 15;
 
-/// Longest wait for a closing connection to say goodbye, in milliseconds.
+/// Longest wait for a connection to close, in milliseconds.
 pub const CLOSE_TIMEOUT_MS: u64 = 2_000;
 
-/// Seconds of silence before TCP asks whether the server is still there.
+/// Idle seconds before TCP sends the first keepalive probe.
 pub const KEEPALIVE_IDLE_S: u64 = 60;
-/// Seconds between two such questions.
+/// Seconds between two probes.
 pub const KEEPALIVE_INTERVAL_S: u64 = 10;
-/// Unanswered questions after which the connection is given up.
+/// Unanswered probes after which the connection is dead.
 pub const KEEPALIVE_RETRIES: u32 = 6;
 
-/// Longest identifier PostgreSQL keeps, in bytes (`NAMEDATALEN - 1`).
+/// Longest identifier that PostgreSQL keeps, in bytes (`NAMEDATALEN - 1`).
 pub const IDENTIFIER_BYTES_MAX: usize = 63;
 
-/// Largest password or service file we read, in bytes.
+/// Largest password or service file that we read, in bytes.
 pub const PASSFILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Hosts in one connection string.
+/// Most hosts in one connection string.
 pub const HOSTS_MAX: usize = 64;
 
-/// Longest wait of a lane for a lock somebody else holds, in seconds; the batch is tried again then.
+/// Longest wait of a lane for a lock that another session holds, in seconds. Then the batch is tried again.
 pub const LOCK_TIMEOUT_S: u64 = 60;
 
 /// Longest pause inside a transaction before the server ends the session, in seconds. A stopped client must not hold
-/// locks for ever; a batch is sent without pause, so a living lane never gets near it.
+/// locks for ever. A lane sends a batch without pause, so a live lane never gets near this limit.
 pub const IDLE_IN_TRANSACTION_TIMEOUT_S: u64 = 300;
 
-/// Rounds of the search for a transaction pooler, each with two backends compared.
+/// Rounds of the check for a transaction pooler. Each compares two backends.
 pub const POOLER_ROUNDS: usize = 4;
 
-/// Longest wait for an answer in that search, in seconds.
+/// Longest wait for an answer in that check, in seconds.
 pub const POOLER_TIMEOUT_S: u64 = 10;
 
 const _: () = assert!(IDLE_IN_TRANSACTION_TIMEOUT_S > LOCK_TIMEOUT_S);

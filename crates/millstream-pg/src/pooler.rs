@@ -1,4 +1,4 @@
-//! The proof that a session stays on its backend: a transaction pooler between us and the server is refused.
+//! The check that a session stays on its backend: a transaction pooler between us and the server is refused.
 
 use std::time::Duration;
 
@@ -10,17 +10,18 @@ use crate::error::Error;
 use crate::kind::ErrorKind;
 use crate::limits;
 
-/// Proves with two open sessions that each keeps its backend from one transaction to the next.
+/// Checks with two open sessions that each keeps its backend from one transaction to the next.
 ///
-/// Staging tables, settings and prepared statements live in a backend, so that a pooler which hands out backends per
-/// transaction would mix them up. A pooler does not tell its mode, and a `set` may survive by luck while nobody else
-/// works. So one session holds a transaction while the other works: where backends are handed out per transaction, the
-/// holder got the very backend the other just gave back (seen as one backend in two sessions), or the other moves on
-/// to a different one. Poolers that reuse the latest backend show the first, those that rotate show the second, and a
-/// random choice survives [`limits::POOLER_ROUNDS`] rounds only by rare luck. Session poolers pass.
+/// Staging tables, settings and prepared statements belong to a backend. A pooler that assigns backends per transaction
+/// would mix them up. A pooler does not report its mode, and a `set` may survive by luck while nobody else works. So
+/// one session holds a transaction open while the other works. If backends are assigned per transaction, there are two
+/// signs. Either the holder gets the backend that the other has just released, so both sessions show one backend. Or
+/// the other session moves to a different backend. Poolers that reuse the latest backend show the first sign, those
+/// that rotate show the second. A random choice survives [`limits::POOLER_ROUNDS`] rounds only by rare luck. Session
+/// poolers pass.
 ///
 /// # Errors
-/// [`ErrorKind::Config`] with the way out; whatever the statements fail with.
+/// [`ErrorKind::Config`] with a hint; errors of the statements.
 pub async fn ensure_session_pooling(first: &Connection, second: &Connection) -> Result<(), Error> {
     for _ in 0..limits::POOLER_ROUNDS {
         for (resting, holding) in [(first, second), (second, first)] {
@@ -33,7 +34,7 @@ pub async fn ensure_session_pooling(first: &Connection, second: &Connection) -> 
     Ok(())
 }
 
-/// One round: `resting` runs a transaction before and one while `holding` is inside of another.
+/// One comparison: `resting` runs one transaction before and one while `holding` is inside another.
 async fn compare(resting: &Client, holding: &Client) -> Result<(), Error> {
     let before = backend(resting).await?;
     if let Err(error) = within(holding.batch_execute("begin")).await {
@@ -65,7 +66,7 @@ async fn backend(client: &Client) -> Result<String, Error> {
     }
 }
 
-/// The answer, or our refusal: a pooler whose only backend is held lets the other session wait for ever.
+/// The answer, or our refusal if it does not come: a pooler whose only backend is held never answers the other session.
 async fn within<T>(future: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Error> {
     match timeout(Duration::from_secs(limits::POOLER_TIMEOUT_S), future).await {
         Ok(answer) => Ok(answer?),

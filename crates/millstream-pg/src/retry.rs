@@ -1,28 +1,28 @@
-//! The retry policy: which failures are tried again, how often and after what wait.
+//! The retry policy: which failures are retried, how often and after which wait.
 
 use std::time::Duration;
 
 use crate::kind::ErrorKind;
 
-/// How long to wait before trying again after the `attempt`th failure in a row (counted from 1), or `None` when it is
-/// time to give up or trying again cannot help.
+/// How long to wait before the next try, after the `attempt`th failure in a row (counted from 1). `None` if there were
+/// too many failures, or if another try cannot help.
 ///
-/// Waits double from the first to the longest and are shortened by up to half at random, so that lanes which failed
-/// together do not come back together. Progress (a commit) starts the count anew. Each try of a lost connection
-/// begins with a new connection, and that one's own failure is the next attempt.
+/// Waits double from the first to the longest. Each is shortened by up to half at random, so that lanes that failed
+/// together do not come back together. Progress (a commit) restarts the count. After a lost connection, each try begins
+/// with a new connection; if that fails, it is the next failure.
 pub fn retry_delay(attempt: u32, kind: ErrorKind) -> Option<Duration> {
     delay(attempt, kind, fastrand::f64())
 }
 
-/// Failures in a row, which may be of several kinds: a server that restarts is unreachable for a while, and then
-/// read-only until it is promoted. Each kind has its own patience.
+/// Failures in a row. They may be of several kinds: a server that restarts is unreachable for a while, and then
+/// read-only until it is promoted. Each kind is counted on its own.
 #[derive(Debug, Default)]
 pub struct Failures {
     counts: Vec<(ErrorKind, u32)>,
 }
 
 impl Failures {
-    /// Counts one more and gives its wait, as [`retry_delay`] does.
+    /// Counts one more failure and returns its wait, as [`retry_delay`] does.
     pub fn next(&mut self, kind: ErrorKind) -> Option<Duration> {
         let known = self.counts.iter().position(|(counted, _)| *counted == kind);
         let n = known.unwrap_or_else(|| {
@@ -33,13 +33,13 @@ impl Failures {
         retry_delay(self.counts[n].1, kind)
     }
 
-    /// How many there were, of all kinds.
+    /// How many failures there were, of all kinds.
     pub fn count(&self) -> u32 {
         self.counts.iter().map(|(_, count)| count).sum()
     }
 }
 
-/// One kind of failure worth another try.
+/// How one kind of failure is retried.
 struct Policy {
     kind: ErrorKind,
     attempts_max: u32,
@@ -47,10 +47,11 @@ struct Policy {
     longest_ms: u64,
 }
 
-/// What is tried again. A kind that is not here is final.
+/// The kinds that are retried. A kind that is not listed is final.
 ///
-/// A restart with crash recovery or a failover takes minutes on a large server: about five minutes of patience.
-/// A server that stays read-only for a minute is a standby. An administrator who cancels twice means it.
+/// A restart with crash recovery or a failover takes minutes on a large server, so we try for about five minutes.
+/// A server that stays read-only for a minute is a standby. A statement that is cancelled again after two retries is
+/// cancelled on purpose.
 const POLICIES: &[Policy] = &[
     Policy { kind: ErrorKind::Unreachable, attempts_max: 70, first_ms: 100, longest_ms: 5_000 },
     Policy { kind: ErrorKind::Transient, attempts_max: 70, first_ms: 100, longest_ms: 5_000 },

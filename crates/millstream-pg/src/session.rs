@@ -1,28 +1,28 @@
-//! What a session is set to before it does anything, and why.
+//! The settings of a session, which are set before it does anything, and why.
 
 use crate::identifier::{quote_identifier, quote_literal};
 use crate::limits;
 
-/// The settings of one session. They are made after the login by `set`, so that nothing given with the connection
-/// (`options`, `alter role .. set`, `alter database .. set`) can break ours.
+/// The settings of one session. They are set after the login by `set`, so that nothing given with the connection
+/// (`options`, `alter role .. set`, `alter database .. set`) can override them.
 ///
-/// The search path stays the database's and role's own: triggers, defaults and CHECK functions of an adopted table may
-/// rely on it, so that our SQL names every schema. Only a path that puts something before `pg_catalog` is mended, for
-/// our operators and casts are looked up by it.
+/// The search path stays that of the database and the role: triggers, defaults and CHECK functions of an adopted table
+/// may rely on it. So our SQL names every schema. Only a path that puts something before `pg_catalog` is corrected,
+/// because it decides which of our operators and casts are found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSettings {
-    /// What the session is called in `pg_stat_activity`, cut to 63 bytes.
+    /// The session's name in `pg_stat_activity`, cut to 63 bytes.
     pub application_name: String,
-    /// Name and value, in the order they are set; of a name set twice the last wins.
+    /// Name and value, in the order in which they are set. If a name occurs twice, the last value counts.
     pub settings: Vec<(String, String)>,
 }
 
 /// What every session of ours needs: name, value, first major version that has it.
 ///
-/// - texts of times, numbers and bytes must mean the same everywhere: `timezone` to `array_nulls`;
+/// - `timezone` to `array_nulls`: texts of times, numbers and bytes must mean the same everywhere;
 /// - `jit`: compiling costs more than a batch's statement takes;
-/// - `synchronize_seqscans`: reads of a whole table start at its beginning, so that two runs see one order;
-/// - timeouts of roles are meant for people at a prompt: a batch is bounded by its size, and by the lock timeout.
+/// - `synchronize_seqscans`: a sequential scan starts at the table's beginning, so that two runs see one order;
+/// - timeouts of roles are meant for people at a prompt; a batch is limited by its size and by the lock timeout.
 const SETTINGS: &[(&str, &str, i32)] = &[
     ("client_encoding", "UTF8", 15),
     ("timezone", "UTC", 15),
@@ -51,7 +51,7 @@ impl SessionSettings {
         SessionSettings::named("millstream control")
     }
 
-    /// A session of another purpose.
+    /// A session for another purpose.
     pub fn named(application_name: &str) -> SessionSettings {
         let settings = vec![
             ("lock_timeout".to_owned(), format!("{}s", limits::LOCK_TIMEOUT_S)),
@@ -60,14 +60,14 @@ impl SessionSettings {
         SessionSettings { application_name: application_name.to_owned(), settings }
     }
 
-    /// The same with one more setting.
+    /// Adds a setting.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> SessionSettings {
         self.settings.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The name as the server shows it: the user's own in front, where the connection string has one.
+    /// The name as the server shows it: the user's own name comes first, if the connection string has one.
     pub(crate) fn shown_name(&self, own: Option<&str>) -> String {
         let mut name = match own {
             Some(own) if !own.is_empty() => format!("{own} ({})", self.application_name),
@@ -77,7 +77,7 @@ impl SessionSettings {
         name
     }
 
-    /// The statements that make the settings on a server of this major version.
+    /// The statements that set the settings on a server of this major version.
     pub(crate) fn sql(&self, major: i32) -> String {
         let fixed = SETTINGS.iter().filter(|(_, _, since)| *since <= major).map(|(name, value, _)| (*name, *value));
         let own = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));

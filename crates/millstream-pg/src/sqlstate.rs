@@ -4,11 +4,11 @@ use crate::kind::ErrorKind;
 
 /// What a SQLSTATE means.
 ///
-/// Class 42 and 21 are the user's: nearly every statement holds names of the user's tables, columns and types, or an
-/// expression from the command line, and the code does not say which part is wrong.
+/// Errors of classes 42 and 21 are the user's: nearly every statement holds names of the user's tables, columns and
+/// types, or an expression from the command line, and the code does not say which part is wrong.
 ///
-/// A class PostgreSQL does not define can only come from `raise .. using errcode` in a user's trigger or function:
-/// it is that user's way to refuse data.
+/// A class that PostgreSQL does not define can only come from `raise .. using errcode` in a user's trigger or function.
+/// In this way a user refuses data.
 pub fn kind_of(sqlstate: &str) -> ErrorKind {
     let find = |key: &str| KINDS.binary_search_by(|(code, _)| (*code).cmp(key)).ok().map(|i| KINDS[i].1);
     find(sqlstate).or_else(|| find(sqlstate.get(..2).unwrap_or(""))).unwrap_or(ErrorKind::DataRefused)
@@ -18,8 +18,8 @@ pub fn kind_of(sqlstate: &str) -> ErrorKind {
 pub fn classify(error: &tokio_postgres::Error) -> ErrorKind {
     if let Some(db) = error.as_db_error() {
         let kind = kind_of(db.code().code());
-        // A policy and a trigger that refuse a row may use the code of a missing right; the place where it is raised
-        // tells them apart whatever the server's language.
+        // A policy or a trigger that refuses a row may use the code of a missing right. The server's routine that
+        // raised it tells them apart, in any language of the server.
         let raised = |routine: &str| db.routine() == Some(routine);
         let refuses = match kind {
             ErrorKind::Rights if db.code().code() == "42501" => {
@@ -39,20 +39,20 @@ pub fn classify(error: &tokio_postgres::Error) -> ErrorKind {
     ErrorKind::Bug
 }
 
-/// Whether an error was raised inside a function of the user's, which a row has called: a trigger, a constraint, a
-/// generated column. What is wrong there is no fault of our statement, whatever the code.
+/// Whether an error was raised inside a function of the user's that a row has called: by a trigger, a constraint or a
+/// generated column. Then our statement is not wrong, whatever the code.
 ///
-/// Every language of the server calls a procedural language `PL/..` in the context of an error.
+/// In every language of the server, the context of an error calls a procedural language `PL/..`.
 fn in_users_function(context: Option<&str>) -> bool {
     let ours = |line: &str| OUR_FUNCTIONS.iter().any(|name| line.contains(name));
     context.unwrap_or_default().lines().any(|line| line.contains("PL/") && !ours(line))
 }
 
-/// Parts of the names of functions that Millstream itself makes: an error there is about our statements.
+/// Parts of the names of functions that Millstream itself creates. An error in them is about our statements.
 const OUR_FUNCTIONS: &[&str] = &[".millstream_walk(", ".change_", ".distinct_walk(", ".distinct_values("];
 
-/// How the driver begins its text where the connection broke; it does not show its kinds. Its other errors (a value of
-/// the wrong type, a message that cannot be encoded or was not expected) are our misuse and must not be tried again.
+/// How the driver's text begins if the connection broke; the driver does not expose its kinds. Its other errors (a
+/// value of the wrong type, a message that cannot be encoded or was not expected) are our bugs and must not be retried.
 const LOSSES: &[&str] =
     &["connection closed", "error communicating with the server", "error connecting to server", "timeout waiting"];
 

@@ -1,4 +1,4 @@
-//! TLS as libpq means it, on rustls: what is verified at which `sslmode`, and what a refusal means.
+//! TLS with libpq's rules, on rustls: what each `sslmode` verifies, and what a refusal means.
 
 mod verifier;
 
@@ -18,10 +18,10 @@ use crate::conninfo::{ClientCertificate, SslMode, TlsRoot, TlsSettings, TlsVersi
 use crate::error::Error;
 use verifier::Verifier;
 
-/// What the next connection's TLS is made with.
+/// The TLS configuration of the next connection.
 ///
 /// # Errors
-/// A certificate or key file that is missing, unreadable, unprotected or no PEM.
+/// A certificate or key file that is missing, unreadable, not protected or not PEM.
 pub(crate) fn connector(settings: &TlsSettings) -> Result<MakeRustlsConnect, Error> {
     let provider = Arc::new(ring::default_provider());
     let algorithms = provider.signature_verification_algorithms;
@@ -49,7 +49,7 @@ pub(crate) fn connector(settings: &TlsSettings) -> Result<MakeRustlsConnect, Err
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// What went wrong in TLS, for people, with the way out; `None` if the failure has another cause.
+/// What went wrong in TLS, for people, with a hint; `None` if the failure has another cause.
 pub(crate) fn explain(error: &tokio_postgres::Error, settings: &TlsSettings) -> Option<(String, Option<String>)> {
     if let Some(cause) = rustls_cause(error) {
         return Some(match cause {
@@ -80,7 +80,7 @@ fn explain_certificate(error: &CertificateError, settings: &TlsSettings) -> (Str
         TlsRoot::System | TlsRoot::None => "the system's certificate authorities".to_owned(),
     };
     match error {
-        // An authority of the right name and another key shows as a bad signature.
+        // An authority with the right name and another key causes a bad signature.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => (
             format!("the server's certificate is not signed by {authority}"),
             Some("name the right authority with sslrootcert=FILE (or sslrootcert=system)".to_owned()),
@@ -104,7 +104,7 @@ fn explain_certificate(error: &CertificateError, settings: &TlsSettings) -> (Str
     }
 }
 
-/// The TLS library's own error, wherever the layers between have put it.
+/// The TLS library's own error, wherever the layers above have wrapped it.
 fn rustls_cause(error: &tokio_postgres::Error) -> Option<&rustls::Error> {
     let mut source = StdError::source(error);
     while let Some(cause) = source {
@@ -121,7 +121,7 @@ fn rustls_cause(error: &tokio_postgres::Error) -> Option<&rustls::Error> {
 
 /// The authorities to check against, or `None` for encryption without a check.
 ///
-/// As in libpq a root certificate file that exists is used at every mode, so that `require` with it means `verify-ca`.
+/// As in libpq, a root certificate file that exists is used in every mode. So `require` with it means `verify-ca`.
 fn roots(settings: &TlsSettings) -> Result<Option<Vec<CertificateDer<'static>>>, Error> {
     let verifies = settings.mode >= SslMode::VerifyCa;
     match &settings.root {
@@ -180,7 +180,7 @@ fn read(file: &Path, what: &str) -> Result<Vec<u8>, Error> {
         .map_err(|error| Error::settings(format!("{what} file \"{}\" cannot be read: {error}", file.display())))
 }
 
-/// libpq's rule: the key belongs to its reader alone, or to root and a group that may read it.
+/// libpq's rule: only its owner may read the key. If root owns it, a group may read it too.
 #[cfg(unix)]
 fn check_key_file(key: &Path) -> Result<(), Error> {
     use std::os::unix::fs::MetadataExt;
@@ -200,7 +200,7 @@ fn check_key_file(_: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The store rustls searches; certificates it cannot read are left out, as OpenSSL does.
+/// The store that rustls searches. Certificates that it cannot read are left out, as in OpenSSL.
 fn store(certificates: &[CertificateDer<'static>]) -> RootCertStore {
     let mut store = RootCertStore::empty();
     store.add_parsable_certificates(certificates.iter().cloned());

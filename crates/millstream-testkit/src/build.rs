@@ -30,7 +30,7 @@ pub(crate) fn account() -> Account {
     Account::for_server().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The home whose downloaded builds and templates the tests use.
+/// The home with the downloaded builds and the templates that the tests use.
 pub(crate) fn home() -> Home {
     Home::choose(None).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -38,7 +38,7 @@ pub(crate) fn home() -> Home {
 /// Every build to test, the default build first.
 ///
 /// # Panics
-/// If a version that `MILLSTREAM_TEST_POSTGRES` names cannot be had, or none can.
+/// If a version that `MILLSTREAM_TEST_POSTGRES` names is not available, or no version is.
 pub async fn builds() -> &'static [Build] {
     static BUILDS: OnceCell<Vec<Build>> = OnceCell::const_new();
     BUILDS.get_or_init(find_all).await
@@ -102,7 +102,7 @@ async fn available(installed: Vec<Installation>, account: &Account) -> Vec<Insta
     found
 }
 
-/// The downloaded build, from the network the first time.
+/// The downloaded build. The first call downloads it.
 async fn downloaded(account: &Account) -> Result<Installation, String> {
     let builds = home().builds();
     let known = millstream_local::downloaded(&builds, account).into_iter().find(|one| one.major == MAJOR_DOWNLOADED);

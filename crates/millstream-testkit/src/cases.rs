@@ -1,8 +1,8 @@
-//! The budget and the seed of property tests.
+//! Number of cases and seeds of property tests.
 
 use fastrand::Rng;
 
-/// Scales a number of cases by `MILLSTREAM_TEST_SCALE` (default 1, may be a fraction); at least 1.
+/// Scales a number of cases by `MILLSTREAM_TEST_SCALE` (default 1, may be a fraction). The result is at least 1.
 ///
 /// # Panics
 /// If the variable is not a positive number.
@@ -28,8 +28,8 @@ fn scaled(count: usize, scale: f64) -> usize {
     ((count as f64 * scale).ceil() as usize).max(1)
 }
 
-/// The cases of a property test, each with its own random numbers. When a case panics, its seed
-/// is printed; `MILLSTREAM_TEST_SEED` replays that case alone.
+/// The cases of a property test, each with its own random numbers. If a case panics, its seed is printed;
+/// `MILLSTREAM_TEST_SEED` replays that case alone.
 ///
 /// ```
 /// for mut rng in millstream_testkit::Cases::new(100) {
@@ -44,7 +44,7 @@ pub struct Cases {
 }
 
 impl Cases {
-    /// As many cases as [`cases`] says, or the one to be replayed.
+    /// As many cases as [`cases`] returns, or only the one to replay.
     pub fn new(count: usize) -> Self {
         let seeds = match std::env::var("MILLSTREAM_TEST_SEED") {
             Ok(text) => vec![text.parse().unwrap_or_else(|_| panic!("MILLSTREAM_TEST_SEED is not a number: {text}"))],

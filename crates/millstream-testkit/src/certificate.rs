@@ -1,17 +1,17 @@
-//! Certificates for servers that tests encrypt connections to.
+//! Certificates for tests of encrypted connections.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
-/// A certificate authority made for one test, and what it has signed; all in PEM.
+/// A certificate authority made for one test, and the certificates it has signed, all in PEM.
 #[derive(Debug)]
 pub struct Certificates {
     /// The authority, for `sslrootcert`.
     pub root: String,
-    /// The server's, for the names given.
+    /// The server's certificate, for the given names.
     pub server: String,
     /// The server's private key.
     pub server_key: String,
-    /// A client's, for the role given.
+    /// A client's certificate, for the given role.
     pub client: String,
     /// The client's private key.
     pub client_key: String,

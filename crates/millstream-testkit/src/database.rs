@@ -1,4 +1,4 @@
-//! A database of its own for every test.
+//! A separate database for every test.
 
 use crate::build::{Build, build_with, builds, default_build};
 use crate::feature::Feature;
@@ -6,7 +6,7 @@ use crate::server::{Server, shared};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio_postgres::{Client, NoTls};
 
-/// A fresh, empty database. It goes away with the server at the end of the process.
+/// A fresh, empty database. It disappears with the server when the process ends.
 #[derive(Debug, Clone)]
 pub struct TestDatabase {
     /// Its name.
@@ -37,14 +37,14 @@ impl TestDatabase {
     }
 }
 
-/// A connection, driven by a task on the current runtime.
+/// Connects, and drives the connection by a task on the current runtime.
 ///
 /// # Panics
-/// If it cannot be made.
+/// If it cannot connect.
 pub async fn connect(url: &str) -> Client {
     let (client, connection) =
         tokio_postgres::connect(url, NoTls).await.unwrap_or_else(|error| panic!("cannot connect: {error:?}"));
-    // A test that kills its server sees the error at its client.
+    // If a test kills its server, its client gets the error.
     tokio::spawn(async move {
         let _ = connection.await;
     });
@@ -56,8 +56,8 @@ pub async fn database() -> TestDatabase {
     database_on(default_build().await).await
 }
 
-/// A fresh database on the first build that has the features; `None`, after saying so, if no
-/// build on this machine has them.
+/// A fresh database on the first build that has the features. If no build on this machine has them, it prints that the
+/// test is skipped and returns `None`.
 pub async fn database_with(features: &[Feature]) -> Option<TestDatabase> {
     Some(database_on(build_with(features).await?).await)
 }
@@ -73,7 +73,7 @@ pub async fn database_on(build: &'static Build) -> TestDatabase {
     TestDatabase { name, server }
 }
 
-/// Runs a test once on every build, with a fresh database each time, and prints which.
+/// Runs a test once on every build, with a fresh database each time, and prints the build.
 pub async fn each_build<F>(mut test: F)
 where
     F: AsyncFnMut(TestDatabase),

@@ -1,4 +1,4 @@
-//! What some builds of PostgreSQL cannot do.
+//! Features that some builds of PostgreSQL lack.
 
 use millstream_local::{Account, Installation};
 

@@ -1,4 +1,4 @@
-//! Throw-away PostgreSQL servers and faults for tests.
+//! Throw-away PostgreSQL servers, and faults, for tests.
 //!
 //! ```no_run
 //! # async fn example() {
@@ -46,10 +46,10 @@ pub use server::{Server, Settings, StopMode, shared};
 pub use small_disk::SmallDisk;
 pub use watchdog::LocalHome;
 
-/// Says that a test cannot run here. With `MILLSTREAM_TEST_NO_SKIP=1` that is a failure.
+/// Prints that a test cannot run here. With `MILLSTREAM_TEST_NO_SKIP=1` that is a failure.
 ///
 /// # Panics
-/// When skips are failures.
+/// If skips are failures.
 pub fn skip(reason: &str) {
     let failing = std::env::var("MILLSTREAM_TEST_NO_SKIP").is_ok_and(|value| value == "1");
     assert!(!failing, "skipped: {reason}");

@@ -3,26 +3,26 @@
 use std::ops::Range;
 use std::time::Duration;
 
-/// Most builds of PostgreSQL that one process tests.
+/// Most builds of PostgreSQL that one process tests against.
 pub(crate) const BUILDS_MAX: usize = 64;
 
-/// Ports of test servers: below the range from which systems take ports of outgoing connections,
-/// so that a server that is stopped finds its own free when it starts again.
+/// Ports of test servers. They are below the range of ports for outgoing connections, so that a stopped server finds
+/// its own port free when it starts again.
 pub(crate) const PORTS: Range<u16> = 20_000..32_000;
 
-/// Ports tried before giving up.
+/// Most ports that are tried.
 pub(crate) const PORT_TRIES_MAX: usize = 20;
 
 /// Longest wait for a server to start or stop.
 pub(crate) const WAIT_SECONDS_MAX: u64 = 120;
 
-/// Time between two looks at a stopping server.
+/// Time between two checks of a stopping server.
 pub(crate) const STOP_POLL: Duration = Duration::from_millis(20);
 
-/// Looks at a stopping server.
+/// Most checks of a stopping server.
 pub(crate) const STOP_POLLS_MAX: u128 = WAIT_SECONDS_MAX as u128 * 1000 / STOP_POLL.as_millis();
 
-/// Memory that must be free for servers to live in it: their databases, for all tests at once.
+/// Memory that must be free to keep servers in it: the databases of all tests together.
 pub(crate) const MEMORY_BYTES_MIN: u64 = 8 << 30;
 
 const _: () = assert!(PORTS.end < 32_768, "the first port of outgoing connections on Linux");

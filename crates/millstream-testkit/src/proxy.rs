@@ -1,4 +1,4 @@
-//! A TCP proxy in front of a server that delays, holds or cuts connections, and counts their turns.
+//! A TCP proxy in front of a server that delays, holds or cuts connections, and counts their round trips.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// Bytes passed on at once.
+/// Most bytes that are passed on at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Chunks on their way in one direction of a connection.
+/// Most chunks that wait in one direction of a connection.
 const CHUNKS_LATE_MAX: usize = 256;
 
 /// What the proxy does with what it receives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Time by which everything is late, in each direction.
+    /// Delay in each direction.
     pub delay: Duration,
-    /// What the client sends stays in the proxy.
+    /// The proxy keeps what the client sends.
     pub requests_held: bool,
-    /// What the server sends stays in the proxy. A COMMIT then happens, and its answer is lost
-    /// when the connections are cut.
+    /// The proxy keeps what the server sends. A COMMIT then happens, but its answer is lost when the connections are
+    /// cut.
     pub answers_held: bool,
     /// New connections are closed at once.
     pub closed: bool,
@@ -72,8 +72,8 @@ impl Proxy {
         Self { address, traffic, turns, open, accepting }
     }
 
-    /// How often a client has sent something after it had got an answer, over all connections so far. What
-    /// it sends without waiting is one turn, where the delay leaves it the time to send all of it.
+    /// How often a client has sent something after an answer, over all connections so far. Requests that the client
+    /// sends without waiting count as one turn, if the delay is long enough to send them all.
     pub fn turns(&self) -> u64 {
         self.turns.load(Relaxed)
     }
@@ -83,7 +83,7 @@ impl Proxy {
         self.traffic.send_modify(change);
     }
 
-    /// Ends every open connection; what is held is lost.
+    /// Ends every open connection. What the proxy keeps is lost.
     pub fn cut(&self) {
         self.set(|traffic| traffic.generation += 1);
     }
@@ -104,7 +104,7 @@ impl Drop for Proxy {
 /// The turns of one connection.
 struct Turns {
     all: Arc<AtomicU64>,
-    /// Whether the client has got something since it last sent.
+    /// Whether the client has received something since it last sent.
     answered: AtomicBool,
 }
 
@@ -132,7 +132,7 @@ async fn serve(client: TcpStream, target: &str, mut traffic: watch::Receiver<Tra
     }
 }
 
-/// Passes bytes on until either side ends or the connection is cut.
+/// Passes bytes on until one side ends or the connection is cut.
 async fn pass(
     from: &mut (impl AsyncReadExt + Unpin),
     to: &mut (impl AsyncWriteExt + Unpin),
@@ -142,7 +142,7 @@ async fn pass(
 ) {
     let generation = traffic.borrow().generation;
     let (delayed, mut cut) = (traffic.clone(), traffic.clone());
-    // Reading goes on while something is late, as on a long line.
+    // Reading continues while bytes wait, as on a long line.
     let (late, due) = mpsc::channel(CHUNKS_LATE_MAX);
     let reading = async move {
         let mut buffer = vec![0; CHUNK_BYTES];
@@ -162,7 +162,7 @@ async fn pass(
     }
 }
 
-/// Writes what is due until there is no more.
+/// Writes each chunk when it is due, until there are no more.
 async fn write(
     mut due: mpsc::Receiver<(Instant, Vec<u8>)>,
     to: &mut (impl AsyncWriteExt + Unpin),

@@ -1,4 +1,4 @@
-//! A PostgreSQL server that ends with the process that started it, whatever ends that process.
+//! A PostgreSQL server that ends with the process that started it, even if that process is killed.
 
 use crate::build::{Build, account, builds};
 use crate::certificate::Certificates;
@@ -13,34 +13,34 @@ use std::process::Stdio;
 use std::sync::LazyLock;
 use tokio::sync::OnceCell;
 
-/// How a test server differs from the usual one.
+/// How a test server differs from the default one.
 #[derive(Debug, Default)]
 pub struct Settings {
-    /// Survives a crash of the machine, as in production: on a disk. All others flush, too, but
-    /// where there is memory enough their disk is in it, and a flush costs nothing.
+    /// The server survives a crash of the machine, as in production: its data is on a disk. The others flush too, but
+    /// on a machine with enough memory their data is in memory, where a flush costs nothing.
     pub durable: bool,
-    /// Offers TLS with these certificates, and trusts their authority for client certificates.
+    /// Use TLS with these certificates, and trust their authority for client certificates.
     pub certificates: Option<Certificates>,
-    /// Further lines of `pg_hba.conf`, which come before all others.
+    /// More lines for `pg_hba.conf`. They precede all others.
     pub hba: Vec<String>,
-    /// Further lines of `postgresql.conf`, which win over all others.
+    /// More lines for `postgresql.conf`. They override all others.
     pub conf: Vec<String>,
 }
 
-/// How a server is stopped.
+/// How to stop a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopMode {
-    /// Waits for the clients to leave.
+    /// Waits until the clients disconnect.
     Smart,
     /// Ends sessions, then writes a checkpoint.
     Fast,
     /// Ends at once; the next start recovers.
     Immediate,
-    /// `kill -9` of the postmaster: its children see that and end; the next start recovers.
+    /// `kill -9` of the postmaster. Its children notice and end; the next start recovers.
     Kill,
 }
 
-/// A test server with its own data directory, which goes away with it.
+/// A test server with its own data directory, which is removed with it.
 #[derive(Debug)]
 pub struct Server {
     build: &'static Build,
@@ -51,7 +51,7 @@ pub struct Server {
     _watchdog: Watchdog,
 }
 
-/// The server of a build that all tests of this process share. Do not stop it.
+/// The server of a build. All tests of this process share it; do not stop it.
 pub async fn shared(build: &'static Build) -> &'static Server {
     static SHARED: LazyLock<Vec<OnceCell<Server>>> =
         LazyLock::new(|| (0..BUILDS_MAX).map(|_| OnceCell::new()).collect());
@@ -61,7 +61,7 @@ pub async fn shared(build: &'static Build) -> &'static Server {
 }
 
 impl Server {
-    /// Starts a server of its own, for tests that stop, kill or fill it.
+    /// Starts a separate server, for tests that stop, kill or fill it.
     ///
     /// # Panics
     /// If it does not start; the message holds its log.
@@ -106,7 +106,7 @@ impl Server {
         }
     }
 
-    /// Writes as the account that owns the directory; `initdb`'s own file stays as it is.
+    /// Writes as the account that owns the directory. The `postgresql.conf` of `initdb` is not changed.
     async fn write_conf(&self, settings: &Settings) {
         let mut lines = vec![
             "listen_addresses = '127.0.0.1'".to_owned(),
@@ -175,7 +175,7 @@ impl Server {
         run(kill, "kill").await;
         for _ in 0..STOP_POLLS_MAX {
             if millstream_local::processes(&self.account, &self.data()).is_empty() {
-                // Where nobody waits for the dead postmaster, its pid looks alive to the next.
+                // If nobody waits for the dead postmaster, the next server takes its pid for a living one.
                 let _ = fs::remove_file(&pid_file);
                 let _ = fs::remove_file(self.dir.join(format!(".s.PGSQL.{}.lock", self.port)));
                 return;
@@ -240,7 +240,7 @@ impl Server {
         format!("postgres:///{database}?host={dir}&port={port}&user={SUPERUSER}")
     }
 
-    /// What the server has logged.
+    /// The server's log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.dir.join("log")).unwrap_or_default()
     }

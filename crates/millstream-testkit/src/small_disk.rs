@@ -1,23 +1,24 @@
-//! A disk that is soon full.
+//! A small disk, for tests that fill it.
 
 use crate::build::account;
 use crate::watchdog::directory;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A file system of its own in memory, which goes away when dropped.
+/// A file system in memory, which is unmounted when dropped.
 #[derive(Debug)]
 pub struct SmallDisk {
-    /// An empty directory on it that belongs to the account of the servers, fit for a tablespace.
+    /// An empty directory on it. It belongs to the account of the servers and can be a tablespace.
     pub dir: PathBuf,
     mount: PathBuf,
 }
 
 impl SmallDisk {
-    /// Mounts one of so many bytes, which only root may do; `None`, after saying so, for others.
+    /// Mounts a file system of so many bytes. Only root can; for others it prints that the test is skipped and returns
+    /// `None`.
     ///
     /// # Panics
-    /// If its directory cannot be made.
+    /// If the directory cannot be made.
     pub fn mount(bytes: u64) -> Option<Self> {
         let mount = directory(0o755);
         if !mounted(&mount, &format!("size={bytes},mode=0755")) {
@@ -31,10 +32,10 @@ impl SmallDisk {
         Some(Self { dir, mount })
     }
 
-    /// Gives it another size.
+    /// Changes its size.
     ///
     /// # Panics
-    /// If it cannot be had.
+    /// If it cannot be remounted.
     pub fn grow(&self, bytes: u64) {
         assert!(mounted(&self.mount, &format!("remount,size={bytes}")), "the small disk can grow");
     }
@@ -42,7 +43,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: a server may still have files open there.
+        // Unmount lazily, because a server may still have files open there.
         let _ = Command::new("umount").arg("-l").arg(&self.mount).status();
         let _ = std::fs::remove_dir(&self.mount);
     }

@@ -1,5 +1,4 @@
-//! Data directories made once per build and copied for every test server: a copy takes a tenth of
-//! the time of `initdb`.
+//! Data directories that are made once per build and copied for every test server, in a tenth of the time of `initdb`.
 
 use crate::build::{Build, account, home};
 use millstream_local::Account;
@@ -7,10 +6,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
-/// Raised when what a template holds changes.
+/// Increase this when the contents of a template change.
 const TEMPLATE_VERSION: u32 = 1;
 
-/// A data directory that is complete and never started.
+/// A complete data directory that was never started.
 #[derive(Debug)]
 pub(crate) struct Template {
     /// The data directory, readable only by the account that runs servers.
@@ -47,7 +46,7 @@ impl Template {
     }
 }
 
-/// Tells builds of the same version apart.
+/// Distinguishes builds of the same version.
 fn path_hash(path: &Path) -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
@@ -55,7 +54,7 @@ fn path_hash(path: &Path) -> u64 {
     hasher.finish()
 }
 
-/// Waits for the lock without blocking the runtime; it is released with the file.
+/// Waits for the lock without blocking the runtime. The lock is released when the file is closed.
 async fn lock(path: &Path) -> File {
     let file = File::options()
         .create(true)
@@ -90,7 +89,7 @@ async fn make(build: &Build, parent: &Path, dir: &Path) {
     fs::rename(staging.keep(), dir).expect("the template can be moved into place");
 }
 
-/// A temporary directory is private to us, and the account has to enter it.
+/// A temporary directory is private to us, but the account must enter it.
 fn open_up(dir: &Path) {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).expect("our own directory");
@@ -108,7 +107,7 @@ async fn initdb(build: &Build, account: &Account, data: &Path, password_file: &P
     run(command, "initdb").await;
 }
 
-/// Runs a program to its end; its output is the message when it fails.
+/// Runs a program to its end. If it fails, the panic message holds its output.
 pub(crate) async fn run(command: std::process::Command, what: &str) {
     let output = Command::from(command).output().await.unwrap_or_else(|error| panic!("{what}: {error}"));
     assert!(

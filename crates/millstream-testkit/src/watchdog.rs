@@ -1,22 +1,22 @@
-//! The process that outlives a test and cleans up after it, whatever ended the test.
+//! A process that outlives a test and cleans up after it, even if the test was killed.
 
 use crate::limits::MEMORY_BYTES_MIN;
 use millstream_local::Facts;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Waits for the end of its input, then ends the server in a directory and removes the directory.
+/// Waits for the end of its input, then stops the server in a directory and removes the directory.
 const SCRIPT: &str = include_str!("watchdog.sh");
 
-/// Ends the server in `DIR/data` and removes the directory when dropped, or when this process
-/// ends, also by `kill -9`: the pipe between them closes in every case.
+/// Stops the server in `DIR/data` and removes the directory when this is dropped or this process ends. It also works
+/// after `kill -9`, because the pipe between them closes in every case.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     child: Child,
 }
 
 impl Watchdog {
-    /// It is in its own process group, so that an interrupt from the terminal does not reach it.
+    /// Starts the watchdog in a process group of its own, so that an interrupt from the terminal does not reach it.
     pub(crate) fn over(dir: &Path) -> Self {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new("/bin/sh");
@@ -33,10 +33,10 @@ impl Drop for Watchdog {
     }
 }
 
-/// A home for a local server (`MILLSTREAM_HOME`), which ends with the test.
+/// A home for a local server (`MILLSTREAM_HOME`). It is removed with the test, and its server stopped.
 #[derive(Debug)]
 pub struct LocalHome {
-    /// The directory: empty, and open to the account that runs servers.
+    /// The directory. It is empty, and the account that runs servers can enter it.
     pub dir: PathBuf,
     _watchdog: Watchdog,
 }
@@ -51,8 +51,8 @@ impl LocalHome {
     }
 }
 
-/// A new directory with that mode, in memory where there is plenty of it: making a thousand small
-/// files takes a tenth of the time there. Its watchdog removes it.
+/// A new directory with that mode, in memory if there is plenty: making a thousand small files takes a tenth of the
+/// time there. Its watchdog removes it.
 pub(crate) fn directory(mode: u32) -> PathBuf {
     let memory = Path::new("/dev/shm");
     let facts = Facts::gather(memory);

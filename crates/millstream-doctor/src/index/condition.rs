@@ -1,39 +1,39 @@
-//! What a plan checks on each row of a table, as a condition on that table alone.
+//! A condition that a plan checks on each row of a table, expressed on that table alone.
 
 use super::plan::Scan;
 use super::sql::Sql;
 
-/// Numbers from here on stand for what a condition takes from elsewhere: another table's column, a subquery.
+/// Parameters from this number on stand for values from elsewhere: a column of another table, or a subquery.
 const FOREIGN: usize = 1_000;
 
 /// A condition on the rows of one table.
 #[derive(Debug, Clone)]
 pub(super) struct Condition {
-    /// The whole, with bare column names and parameters for all that is not the table's.
+    /// The whole condition, with bare column names, and parameters for everything that is not the table's.
     pub(super) sql: Sql,
-    /// What is looked at; the whole where there is no operator.
+    /// The side that reads the table; the whole condition if it has no operator.
     pub(super) left: Sql,
     pub(super) operator: String,
-    /// What it is compared with.
+    /// The side that it is compared with.
     pub(super) right: Option<Sql>,
 }
 
-/// The surroundings in which the conditions of one scan are read.
+/// What is needed to read the conditions of one scan.
 #[derive(Debug)]
 pub(super) struct Scope<'a> {
     /// The table's columns.
     columns: &'a [String],
-    /// A column that conditions of the query's own do not name.
+    /// A column that the query cannot name. A condition on it is not the query's own.
     hidden: Option<&'a str>,
     /// Names of this table in the plan.
     own: &'a [String],
-    /// Names of the others.
+    /// Names of the other tables.
     others: Vec<&'a str>,
     /// What the parameters from [`FOREIGN`] on stand for.
     foreign: Vec<String>,
 }
 
-/// The operator with its sides changed. Others have none that a person would write.
+/// Operators and their commutators. Only those that a person would write.
 const COMMUTED: &[(&str, &str)] = &[("=", "="), ("<>", "<>"), ("<", ">"), (">", "<"), ("<=", ">="), (">=", "<=")];
 
 impl<'a> Scope<'a> {
@@ -43,13 +43,13 @@ impl<'a> Scope<'a> {
         Self { columns, hidden, own: &scan.aliases, others: others.collect(), foreign: Vec::new() }
     }
 
-    /// The conditions that have to hold at once.
+    /// The conditions that must all hold.
     pub(super) fn conditions(&mut self, filter: &str) -> Vec<Condition> {
         Sql::new(filter).split("AND").iter().filter_map(|part| self.condition(part)).collect()
     }
 
-    /// The text with bare names of the table's columns; `None` where it asks a subquery for each row, or is
-    /// not about the table.
+    /// The text with bare names of the table's columns. `None` if it runs a subquery for each row, or does
+    /// not read the table.
     pub(super) fn own_sql(&mut self, sql: &Sql) -> Option<Sql> {
         if sql.pieces().any(|piece| matches!(piece, "SubPlan" | "AlternativeSubPlan")) {
             return None;
@@ -70,7 +70,7 @@ impl<'a> Scope<'a> {
             } else if others.contains(&table) {
                 Some(stand_in(format!("{table}.{column}")))
             } else {
-                // The parent of partitions is no scan of its own, so that no name in the plan tells of it.
+                // The plan does not name the parent of partitions, because it has no scan of its own.
                 columns.iter().any(|name| column.trim_matches('"') == name).then(|| column.to_owned())
             }
         });
@@ -85,7 +85,7 @@ impl<'a> Scope<'a> {
         Some(self.compared(own))
     }
 
-    /// The sides of a condition that may be about anything.
+    /// Splits a condition into its sides. Commutes it if only the right side reads the table.
     fn compared(&self, sql: Sql) -> Condition {
         let about = |side: &Sql| side.names().any(|name| self.columns.contains(&name));
         match sql.comparison() {
@@ -98,24 +98,24 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The sides of an `or`; one where it is none.
+    /// The sides of an `or`. A condition without `or` has one side.
     pub(super) fn sides(&self, condition: &Condition) -> Vec<Condition> {
         let sides = condition.sql.split("OR");
         sides.into_iter().map(|side| self.compared(side)).collect()
     }
 
-    /// A parameter for something that the query does not have.
+    /// A parameter for a value that the query does not contain, printed as `shown`.
     pub(super) fn stand_in(&mut self, shown: &str) -> String {
         self.foreign.push(shown.to_owned());
         format!("${}", FOREIGN + self.foreign.len() - 1)
     }
 
-    /// Whether it looks at the table's columns.
+    /// Whether the expression reads a column of the table.
     pub(super) fn is_about(&self, sql: &Sql) -> bool {
         sql.names().any(|name| self.columns.contains(&name))
     }
 
-    /// The text as a person reads it.
+    /// The text in readable form, without parameters of our own.
     pub(super) fn shown(&self, sql: &Sql) -> String {
         let named = |n: usize| n.checked_sub(FOREIGN).and_then(|place| self.foreign.get(place)).cloned();
         let tidy = sql.bare().tidy();

@@ -13,16 +13,16 @@ pub(super) struct Definition {
     /// What follows the table's name in `create index`.
     pub(super) clause: String,
     pub(super) keys: Vec<Key>,
-    /// It holds only the rows where this is true.
+    /// The index holds only the rows for which this is true.
     pub(super) predicate: Option<Sql>,
 }
 
-/// What an index is ordered or asked by.
+/// A key of an index.
 #[derive(Debug, Clone)]
 pub(super) struct Key {
     pub(super) expression: Sql,
     pub(super) type_name: String,
-    /// Its collation, as SQL, where the type has one.
+    /// Its collation, as SQL, if the type has one.
     pub(super) collation: Option<String>,
     pub(super) class: String,
     pub(super) descending: bool,
@@ -30,7 +30,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Its expression as it is told.
+    /// Its expression as the report shows it.
     pub(super) fn told(&self) -> String {
         self.expression.tidy().text().to_owned()
     }
@@ -67,12 +67,12 @@ impl Definition {
         })
     }
 
-    /// Whether it is an ordered tree, which serves a condition on its first key.
+    /// Whether it is a B-tree, which serves a condition on its first key.
     pub(super) fn is_ordered(&self) -> bool {
         self.method == "btree"
     }
 
-    /// Its keys as `order by` takes them.
+    /// Its first `keys` keys, as `order by` expects them.
     pub(super) fn order(&self, keys: usize) -> String {
         let one = |key: &Key| {
             let direction = if key.descending { " desc" } else { "" };

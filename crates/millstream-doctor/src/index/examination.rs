@@ -1,4 +1,4 @@
-//! What is between one reading of a table and its indexes.
+//! Why one reading of a table uses none of its indexes.
 
 use super::condition::{Condition, Scope};
 use super::definition::Definition;
@@ -14,11 +14,11 @@ use millstream_pg::Error;
 /// One reading of the table that no index serves.
 pub(super) struct Examination<'a> {
     facts: &'a Facts,
-    /// Where what is suspected is tried, if it can be.
+    /// Where suspicions are tested, if the server and the role allow it.
     probe: Option<&'a Probe<'a>>,
     scope: Scope<'a>,
     scan: &'a Scan,
-    /// The query reads the table only once, so that the conditions of joins are about this reading.
+    /// The query reads the table only once, so the conditions of joins belong to this reading.
     alone: bool,
 }
 
@@ -35,11 +35,11 @@ impl<'a> Examination<'a> {
         Self { facts, probe, scope, scan, alone }
     }
 
-    /// What it checks and sorts row by row.
+    /// The conditions that it checks row by row, and the order into which it sorts.
     pub(super) async fn missed(mut self) -> Result<Vec<Missed>, Error> {
         let joins = self.scan.joins.iter().filter(|_| self.alone);
         let mut conditions = Vec::new();
-        // What is looked up in an index that is read from end to end is checked on each of its rows, too.
+        // If a whole index is read, its condition is checked on each of its rows, too.
         let looked_up = self.scan.uses.iter().filter_map(|one| one.condition.as_ref());
         for text in self.scan.filter.iter().chain(looked_up).chain(joins) {
             conditions.extend(self.scope.conditions(text));
@@ -68,7 +68,7 @@ impl<'a> Examination<'a> {
         Ok(missed)
     }
 
-    /// Whether an index of the table serves a condition alone.
+    /// Whether an index of the table serves a condition without the others.
     async fn is_served(&self, condition: &Condition) -> Result<bool, Error> {
         for index in &self.facts.indexes {
             if self.holds(&index.clause, &[condition.sql.text()]).await? {
@@ -99,7 +99,7 @@ impl<'a> Examination<'a> {
         for (n, clause) in clauses.iter().enumerate() {
             match self.ask(clause, conditions).await? {
                 None | Some(Answer::Used) => return Ok(NewIndex::Clause(clause.clone())),
-                // The plainest is refused for what the condition is, later ones for what they are.
+                // The simplest clause is refused because of the condition, later ones because of the clause itself.
                 Some(Answer::Refused(message)) if n == 0 => first_refused = NewIndex::Refused(message),
                 Some(_) => {}
             }
@@ -107,7 +107,7 @@ impl<'a> Examination<'a> {
         Ok(first_refused)
     }
 
-    /// Why an index is missed, if it has to do with the condition.
+    /// Why an index is not used, if it has to do with the condition.
     async fn compare(
         &mut self,
         condition: &Condition,
@@ -137,14 +137,14 @@ impl<'a> Examination<'a> {
         Ok(certain)
     }
 
-    /// The first rewritten condition that finds the index.
+    /// The first rewritten condition that uses the index.
     async fn proven(
         &self,
         suspicion: &Suspicion,
         index: &Definition,
         others: &[&str],
     ) -> Result<Option<String>, Error> {
-        // What is tried is what is told.
+        // Test exactly what the report shows.
         for rewrite in suspicion.rewrites.iter().map(|rewrite| Sql::new(rewrite).tidy().text().to_owned()) {
             let narrowed =
                 index.predicate.as_ref().map(|predicate| format!("{rewrite} and ({})", predicate.tidy().text()));
@@ -157,7 +157,7 @@ impl<'a> Examination<'a> {
         Ok(None)
     }
 
-    /// Whether an index serves conditions; taken for true where it cannot be tried.
+    /// Whether an index serves conditions. Assumed to be true if it cannot be tested.
     async fn holds(&self, clause: &str, conditions: &[&str]) -> Result<bool, Error> {
         Ok(matches!(self.ask(clause, conditions).await?, None | Some(Answer::Used)))
     }
@@ -169,7 +169,7 @@ impl<'a> Examination<'a> {
         }
     }
 
-    /// The order that the rows are sorted into, where it is one of this table's columns alone.
+    /// The order into which the rows are sorted, if only this table's columns define it.
     async fn examine_order(&mut self) -> Result<Option<Missed>, Error> {
         let mut keys = Vec::new();
         for text in &self.scan.sort_keys {
@@ -211,7 +211,7 @@ impl<'a> Examination<'a> {
     }
 }
 
-/// A sort key as the plan tells it: what is sorted by, and ` DESC NULLS LAST`.
+/// Splits a sort key of a plan into its expression and its direction, such as ` DESC NULLS LAST`.
 fn direction(text: &str) -> (&str, &str) {
     let mut rest = text.trim_end();
     for suffix in [" NULLS FIRST", " NULLS LAST", " DESC"] {

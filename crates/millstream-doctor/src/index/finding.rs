@@ -1,20 +1,20 @@
-//! What is found about a query and the indexes of a table.
+//! The findings about a query and the indexes of a table.
 
 use serde::Serialize;
 
-/// What is found about a query.
+/// The findings about a query.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explanation {
-    /// Rows of the table, as the planner estimates; `None` where nobody has counted.
+    /// Rows of the table, as the planner estimates; `None` if the table was never vacuumed or analyzed.
     pub rows: Option<f64>,
-    /// Each time that the query reads the table.
+    /// The readings of the table, one for each time that the query reads it.
     pub readings: Vec<Reading>,
-    /// Why repairs could not be tried, in the server's words.
+    /// Why repairs could not be tested, in the server's words.
     pub untried: Option<String>,
 }
 
 impl Explanation {
-    /// Gives the indexes other names, as those by which their maker knows them.
+    /// Renames the indexes, for instance to the names that the user gave them.
     pub fn rename_indexes(&mut self, name: impl Fn(&str) -> String) {
         for reading in &mut self.readings {
             let near = reading.missed.iter_mut().flat_map(|missed| &mut missed.near).map(|near| &mut near.index);
@@ -28,11 +28,11 @@ impl Explanation {
 /// One reading of the table in the plan of the query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reading {
-    /// Whether it goes through an index.
+    /// Whether it uses an index.
     pub verdict: Verdict,
     /// The indexes, by name.
     pub indexes: Vec<String>,
-    /// What it checks row by row, where no index can be used.
+    /// What it checks or sorts row by row, if no index can be used.
     pub missed: Vec<Missed>,
 }
 
@@ -40,9 +40,9 @@ pub struct Reading {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The plan goes through an index.
+    /// The plan uses an index.
     Used,
-    /// An index fits; the planner estimates that reading the table from end to end is cheaper now.
+    /// An index fits. The planner estimates that a sequential scan is cheaper now.
     Usable,
     /// No index fits.
     Unusable,
@@ -51,9 +51,9 @@ pub enum Verdict {
 /// A condition or an order that no index serves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Missed {
-    /// The condition as the server spells it, or `order by ..`.
+    /// The condition as the server prints it, or `order by ..`.
     pub condition: String,
-    /// It is one side of an `or`, of which every side needs an index.
+    /// It is one side of an `or`. Every side of an `or` needs an index.
     pub side_of_or: bool,
     /// Indexes that nearly serve it.
     pub near: Vec<Mismatch>,
@@ -61,36 +61,36 @@ pub struct Missed {
     pub new_index: NewIndex,
 }
 
-/// Why an index that is there is missed.
+/// Why an existing index is not used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
     /// The kind's name.
     pub kind: &'static str,
     /// The index's name.
     pub index: String,
-    /// What does not fit, a sentence.
+    /// What does not fit, as a sentence.
     pub reason: String,
     /// What to write so that it fits.
     pub rewrite: Option<Rewrite>,
 }
 
-/// Another spelling of a condition or an order.
+/// Another form of a condition or an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Rewrite {
     /// As SQL.
     pub sql: String,
-    /// How the rows that it finds can differ; `None` where they do not as long as the types say the same.
+    /// How the rows that it finds can differ; `None` if they cannot, as long as the types stay the same.
     pub caution: Option<&'static str>,
 }
 
-/// An index for a condition as it is.
+/// A new index for a condition as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NewIndex {
     /// What follows the table's name in `create index`.
     Clause(String),
-    /// The server refuses one, in its words.
+    /// The server refuses such an index, with its message.
     Refused(String),
-    /// None that we know.
+    /// We know of none.
     Unknown,
 }

@@ -1,4 +1,4 @@
-//! A value in a JSON document as an expression reads it, however it spells the way there.
+//! The path by which an expression reads a value in a JSON document, in any of its notations.
 
 use super::sql::Sql;
 
@@ -8,15 +8,15 @@ pub(super) struct JsonPath {
     /// The column.
     pub(super) root: String,
     pub(super) steps: Vec<String>,
-    /// It is read as text, which is not cast to another type then.
+    /// The value is read as text and not cast to a number.
     pub(super) is_text: bool,
 }
 
-/// Functions that are operators by another name.
+/// Functions that do the same as the operators.
 const FUNCTIONS: &[&str] = &["jsonb_extract_path", "jsonb_extract_path_text"];
 
 impl JsonPath {
-    /// Reads `doc -> 'a' ->> 'b'`, `doc #>> '{a,b}'`, `doc['a']['b']` and the function; `None` for all else.
+    /// Reads `doc -> 'a' ->> 'b'`, `doc #>> '{a,b}'`, `doc['a']['b']` and the functions; `None` for everything else.
     pub(super) fn read(sql: &Sql) -> Option<Self> {
         let uncast = sql.without_casts();
         let (mut root, mut steps, mut reads_text, mut is_list) = (None, Vec::new(), false, false);
@@ -49,7 +49,7 @@ impl JsonPath {
     }
 }
 
-/// Types of numbers, as the server spells them.
+/// Types of numbers, as the server prints them.
 const NUMBERS: &[&str] = &["numeric", "integer", "bigint", "smallint", "real", "double"];
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
-//! Why a condition and an index that look alike do not meet: [`KINDS`], one function each.
+//! Why a condition does not use an index that looks like it: [`KINDS`], one function each.
 //!
-//! A kind only suspects. Whether the condition it would rather have finds the index is asked of the server.
+//! A kind only suspects. The server then says whether the rewritten condition uses the index.
 
 use super::condition::Condition;
 use super::definition::{Definition, Key};
 use super::json_path::JsonPath;
 use super::sql::Sql;
 
-/// A way to miss an index.
+/// A reason why an index is not used.
 pub(super) struct Kind {
     pub(super) name: &'static str,
     pub(super) suspect: fn(&Pair<'_>) -> Option<Suspicion>,
 }
 
-/// Every kind; of several that suspect, the first counts whose rewritten condition the server proves.
+/// Every kind. If several suspect something, the first whose rewritten condition the server confirms counts.
 pub(super) static KINDS: &[Kind] = &[
     Kind { name: "predicate", suspect: predicate },
     Kind { name: "collation", suspect: collation },
@@ -33,35 +33,35 @@ pub(super) static KINDS: &[Kind] = &[
 pub(super) struct Pair<'p> {
     pub(super) condition: &'p Condition,
     pub(super) index: &'p Definition,
-    /// The right side looks at the row, too.
+    /// The right side reads the row, too.
     pub(super) compares_columns: bool,
-    /// A parameter that stands for a value that the query does not give.
+    /// A parameter for a value that the query does not give.
     pub(super) missing_value: &'p str,
 }
 
-/// What a kind thinks.
+/// What a kind suspects.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Suspicion {
     pub(super) reason: String,
-    /// Conditions that should find the index, the best first.
+    /// Conditions that should use the index, the best first.
     pub(super) rewrites: Vec<String>,
     /// How the rows that they find can differ.
     pub(super) caution: Option<&'static str>,
-    /// True whether or not another condition finds the index: both speak of the same expression.
+    /// The reason is true even if no rewritten condition uses the index: both read the same expression.
     pub(super) certain: bool,
 }
 
-/// Operators of patterns.
+/// Operators that match patterns.
 const PATTERNS: &[&str] = &["~~", "~~*", "~", "~*"];
 
-/// Operators of what is not equal.
+/// Operators that negate equality or a match.
 const NEGATIONS: &[&str] = &["<>", "!~~", "!~~*", "!~", "!~*"];
 
-/// A caution where a value is compared as JSON here and as text there.
+/// The caution if the query and the index differ in comparing a value as JSON or as text.
 const NUMBER_AND_TEXT: &str = "a number in a document and its text are not the same";
 
 impl Pair<'_> {
-    /// What the query compares, as it is told.
+    /// What the query compares, as the report shows it.
     fn asked(&self) -> String {
         self.condition.left.tidy().text().to_owned()
     }
@@ -79,7 +79,7 @@ impl Pair<'_> {
         format!("{left} {} {right}", self.condition.operator)
     }
 
-    /// The index's expression compared with the same value, in the spellings that may suit its type.
+    /// The index's expression compared with the same value, in the forms that may suit its type.
     fn same_value(&self, key: &Key) -> Vec<String> {
         let (Some(right), left) = (&self.condition.right, key.expression.text()) else { return Vec::new() };
         let left = operand(&key.expression, left);
@@ -91,7 +91,7 @@ impl Pair<'_> {
         values.push(right.text().to_owned());
         if self.index.is_ordered() {
             let cast = format!("({})::{}", right.text(), key.type_name);
-            // Whoever binds a parameter of another type does so again.
+            // The query casts the column, so its caller binds a value of another type and will go on doing so.
             let place = if right.text().starts_with('$') && self.condition.left.has_cast() { 0 } else { values.len() };
             values.insert(place, cast);
         }
@@ -136,7 +136,8 @@ fn collation(pair: &Pair<'_>) -> Option<Suspicion> {
             pair.compared(&left, parts[1].text()),
             pair.compared(&format!("{left} collate {collation}"), parts[1].text()),
         ],
-        // What is equal is so in every collation but those that ignore something, which no order of bytes does.
+        // Equal values are equal in every collation except those that ignore something, for instance case. No
+        // collation that orders by bytes does that.
         caution: (pair.condition.operator != "=").then_some("in another order other values are less or greater"),
         ..Suspicion::default()
     })
@@ -209,7 +210,7 @@ fn path(pair: &Pair<'_>) -> Option<Suspicion> {
     })
 }
 
-/// A day of a time: the most frequent cast that a range says as well.
+/// The day of a time: the most frequent cast that a range can replace.
 fn day(pair: &Pair<'_>) -> Option<Suspicion> {
     let Condition { left, operator, right: Some(right), .. } = pair.condition else { return None };
     let key = pair.first_key().filter(|key| operator == "=" && left.same_uncast(&key.expression))?;

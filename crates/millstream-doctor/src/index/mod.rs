@@ -1,8 +1,8 @@
-//! Whether a query goes through an index of a table and, where it does not, what is between the two.
+//! Whether a query uses an index of a table and, if it does not, why.
 //!
-//! The planner is the judge. Whether an index could be used is asked with reading from end to end turned
-//! off; what a condition and an index would have to look like is tried on an empty copy of the table, where
-//! every repair that is told has found its index. The query itself is planned and never executed.
+//! The planner decides. To see whether an index could be used, we plan the query with sequential scans disabled. To
+//! see how a condition and an index would have to change, we plan on an empty copy of the table. Every repair in the
+//! report has used its index there. The query itself is planned and never executed.
 
 mod condition;
 mod definition;
@@ -25,21 +25,21 @@ use probe::{Probe, serves};
 use statement::{Statement, USABLE, USABLE_BY_JOINS};
 use tokio_postgres::Client;
 
-/// The table whose indexes count.
+/// The table whose indexes are examined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
     /// Its schema.
     pub schema: String,
     /// Its name.
     pub table: String,
-    /// A column that the query itself cannot name; what is asked of it is not the query's doing.
+    /// A column that the query itself cannot name. Conditions on it are not the query's own.
     pub hidden_column: Option<String>,
 }
 
-/// The first server that looks up a later key of an index by skipping.
+/// The first server version that can look up a later key of an index by a skip scan.
 const SKIPPING_VERSION_NUM: i32 = 180_000;
 
-/// What the catalog says about it.
+/// What the catalog says about the table.
 #[derive(Debug)]
 struct Facts {
     rows: f32,
@@ -52,17 +52,17 @@ struct Facts {
 #[derive(Debug)]
 struct Plans {
     actual: Node,
-    /// With tables read from end to end, and joins that do so, only where nothing else is possible.
+    /// With sequential scans, and joins that need them, disabled wherever there is another way.
     usable: Vec<Node>,
 }
 
-/// Explains which indexes of a table a query uses, and how it misses the others.
+/// Explains which indexes of a table a query uses, and why it does not use the others.
 ///
-/// Parameters (`$1`) can have any value. What it changes for the time of a call, an empty temporary table, is
-/// rolled back; where the role or the server allows none, repairs are told untried.
+/// Parameters (`$1`) can have any value. For the time of the call it creates an empty temporary table, which is
+/// rolled back. If the role or the server does not allow that, repairs are reported untested.
 ///
 /// # Errors
-/// [`Error::Query`] where the text is no single query, or changes rows; the server's where it refuses the query.
+/// [`Error::Query`] if the text is not a single query, or changes rows; the server's if it refuses the query.
 pub async fn explain(client: &mut Client, subject: &Subject, query: &str) -> Result<Explanation, Error> {
     let statement = Statement { sql: query };
     statement.check()?;
@@ -128,9 +128,9 @@ async fn facts(client: &Client, subject: &Subject) -> Result<Facts, Error> {
 }
 
 fn verdict(scan: &Scan, plans: &Plans, facts: &Facts) -> Verdict {
-    // An order, or columns that are all in the index, is a reason to read one from end to end where no row is read
-    // in vain; a later key of it alone is none before PostgreSQL 18, which skips from value to value of the keys
-    // before.
+    // A scan of a whole index counts if it discards no row: it gives an order, or the index holds all the columns. A
+    // condition on a later key alone counts from PostgreSQL 18 on, which skips from value to value of the keys before
+    // it.
     let skips = facts.version_num >= SKIPPING_VERSION_NUM && facts.rows > 0.0;
     let is_used = |one: &plan::Use| match one.condition {
         None => scan.filter.is_none(),
@@ -154,7 +154,7 @@ fn same<'a>(plan: &Node, scan: &'a Scan) -> impl Iterator<Item = Scan> + use<'a>
     plan.scans().into_iter().filter(|other| other.alias == scan.alias)
 }
 
-/// The indexes that the same scan goes through in another plan.
+/// The indexes that the same scan uses in another plan.
 fn used(plan: &Node, scan: &Scan) -> Vec<plan::Use> {
     same(plan, scan).flat_map(|other| other.uses).collect()
 }

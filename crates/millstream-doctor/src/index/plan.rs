@@ -1,4 +1,4 @@
-//! A plan as `explain (format json, verbose)` tells it, and the scans in it.
+//! A plan as `explain (format json, verbose)` prints it, and the scans in it.
 
 use serde::Deserialize;
 
@@ -46,17 +46,17 @@ struct Explained {
 pub(super) struct Scan {
     pub(super) schema: String,
     pub(super) relation: String,
-    /// The name under which conditions speak of it, unique in the plan.
+    /// The name that conditions use for it, unique in the plan.
     pub(super) alias: String,
-    /// Names of the tables that are read as one with it, its own included.
+    /// Names of the tables that are read together with it, its own included.
     pub(super) aliases: Vec<String>,
-    /// What is checked on each row.
+    /// The condition that is checked on each row.
     pub(super) filter: Option<String>,
-    /// The indexes that it goes through.
+    /// The indexes that it uses.
     pub(super) uses: Vec<Use>,
     /// Conditions of the joins that it is part of.
     pub(super) joins: Vec<String>,
-    /// The order in which its rows are sorted, where they are.
+    /// The order into which its rows are sorted, if they are.
     pub(super) sort_keys: Vec<String>,
 }
 
@@ -64,13 +64,13 @@ pub(super) struct Scan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Use {
     pub(super) index: String,
-    /// What it looks for; `None` where it is read from end to end.
+    /// What it looks up; `None` if the whole index is read.
     pub(super) condition: Option<String>,
-    /// It gives the nearest first.
+    /// It returns the nearest rows first.
     pub(super) by_distance: bool,
 }
 
-/// What a node hands down to the scans below it.
+/// What a node passes down to the scans below it.
 #[derive(Debug, Clone, Default)]
 struct Above {
     aliases: Vec<String>,
@@ -79,7 +79,7 @@ struct Above {
 }
 
 impl Node {
-    /// Reads what the server answered.
+    /// Reads the server's answer.
     pub(super) fn read(json: &str) -> Result<Self, serde_json::Error> {
         let mut explained: Vec<Explained> = serde_json::from_str(json)?;
         let first = explained.pop();
@@ -146,7 +146,7 @@ impl Node {
         self.alias.clone().or_else(|| self.children.first().and_then(Node::scanned_as))
     }
 
-    /// The indexes of one scan: its own, or those of the bitmaps below it.
+    /// The indexes of one scan: its own, or those of the bitmap scans below it.
     fn uses(&self, found: &mut Vec<Use>) {
         if let Some(index) = &self.index {
             found.push(Use {

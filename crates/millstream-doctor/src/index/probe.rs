@@ -1,8 +1,8 @@
-//! What would be: whether the planner uses an index for a condition, asked on an empty copy of the table.
+//! A probe on an empty copy of the table: whether the planner uses an index for a condition.
 //!
-//! The copy is a temporary table in a transaction that is rolled back, with one index at a time, and the
-//! planner is told to avoid reading tables from end to end. So that an index is used is the server's own
-//! answer, whatever the table holds. Nothing is executed.
+//! The copy is a temporary table in a transaction that is rolled back. It has one index at a time, and sequential
+//! scans are disabled. So whether an index is used is the server's own answer, whatever the table holds. Nothing is
+//! executed.
 
 use super::definition::Definition;
 use super::plan::Use;
@@ -12,7 +12,7 @@ use millstream_pg::Error;
 use millstream_pg::quote_qualified;
 use tokio_postgres::{Client, Transaction};
 
-/// The copy: its own name, so that nothing of the user's is hidden by it.
+/// The copy. Its name is our own, so that it hides nothing of the user's.
 const COPY: &str = "pg_temp.millstream_copy";
 
 /// An empty copy of a table.
@@ -20,26 +20,26 @@ pub(super) struct Probe<'a> {
     transaction: Transaction<'a>,
 }
 
-/// What the server says to an index and a question.
+/// The server's answer about an index and a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
     Used,
     NotUsed,
-    /// It takes one of both not at all.
+    /// The server refuses the index or the question.
     Refused(String),
 }
 
-/// What is asked of an index.
+/// What an index must do.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Question<'q> {
-    /// To find the rows for which all of this is true.
+    /// Find the rows for which all of this is true.
     Find(&'q [&'q str]),
-    /// To give the rows in this order.
+    /// Return the rows in this order.
     Order(&'q str),
 }
 
 impl<'a> Probe<'a> {
-    /// Makes the copy. `Err` within says why this server or role does not allow it.
+    /// Creates the copy. The inner `Err` says why this server or role does not allow it.
     pub(super) async fn open(client: &'a mut Client, schema: &str, table: &str) -> Result<Result<Self, String>, Error> {
         let transaction = client.transaction().await?;
         let like = format!("create temporary table millstream_copy (like {})", quote_qualified(schema, table));
@@ -53,7 +53,7 @@ impl<'a> Probe<'a> {
         Ok(Ok(Self { transaction }))
     }
 
-    /// Whether an index, by what follows the table's name, serves a question.
+    /// Whether an index, given as what follows the table's name in `create index`, serves a question.
     pub(super) async fn ask(&self, clause: &str, question: Question<'_>) -> Result<Answer, Error> {
         self.transaction.batch_execute("savepoint probe").await?;
         let answer = self.answer(clause, question).await;
@@ -87,8 +87,8 @@ impl<'a> Probe<'a> {
     }
 }
 
-/// Whether an index that is gone through narrows what is read: by its first key where it is ordered, by its
-/// predicate, or by distance. One that is read from end to end serves nobody but as an order.
+/// Whether a used index narrows what is read: by its first key if it is ordered, by its predicate, or by
+/// distance. An index that is read as a whole can only serve an order.
 pub(super) fn serves(one: &Use, indexes: &[Definition]) -> bool {
     let Some(index) = indexes.iter().find(|index| index.name == one.index) else { return false };
     let narrows = one.condition.as_ref().is_some_and(|condition| {
@@ -99,7 +99,7 @@ pub(super) fn serves(one: &Use, indexes: &[Definition]) -> bool {
     narrows || index.predicate.is_some() || one.by_distance
 }
 
-/// Parameters numbered from one on, as a statement must have them.
+/// Renumbers the parameters from 1 on, as a statement needs them.
 fn numbered(sql: &str) -> String {
     let mut known = Vec::new();
     let numbered = Sql::new(sql).map_parameters(|n| {
@@ -112,7 +112,7 @@ fn numbered(sql: &str) -> String {
     numbered.text().to_owned()
 }
 
-/// What the server refuses is an answer; a broken connection is not.
+/// Makes the server's refusal an answer. A lost connection stays an error.
 fn told<T>(result: Result<T, tokio_postgres::Error>) -> Result<Result<T, String>, Error> {
     match result.map_err(Error::from) {
         Ok(value) => Ok(Ok(value)),

@@ -1,4 +1,4 @@
-//! SQL as the server spells it back, cut into tokens: enough to compare, split and replace, no parser.
+//! SQL as the server prints it, split into tokens: enough to compare, split and replace, but not a parser.
 
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ enum Kind {
     Mark,
 }
 
-/// Words that go on with a type's name.
+/// Words that continue the name of a type.
 const TYPE_WORDS: &[&str] = &["precision", "varying", "with", "without", "time", "zone"];
 
 const OPERATOR_CHARS: &str = "+-*/<>=~!@#%^&|`?";
@@ -72,7 +72,7 @@ impl Sql {
         self.tokens.get(n).map(|token| token.kind)
     }
 
-    /// The tokens of a range, spaced as they stand.
+    /// The tokens of a range, with the spaces between them.
     fn slice(&self, range: Range<usize>) -> Self {
         let span = match (self.tokens.get(range.start), self.tokens.get(range.end.wrapping_sub(1))) {
             (Some(first), Some(last)) if range.start < range.end => first.span.start..last.span.end,
@@ -81,7 +81,7 @@ impl Sql {
         Self::new(&self.text[span])
     }
 
-    /// Without brackets around the whole.
+    /// The same without brackets around the whole.
     pub(super) fn bare(&self) -> Self {
         let mut range = 0..self.tokens.len();
         while range.len() >= 2 && self.piece(range.start) == "(" && self.closing(range.start) == Some(range.end - 1) {
@@ -106,7 +106,7 @@ impl Sql {
         None
     }
 
-    /// Places of the tokens that stand outside of all brackets.
+    /// Places of the tokens outside of all brackets.
     fn outer(&self) -> Vec<usize> {
         let mut places = Vec::new();
         let mut n = 0;
@@ -120,7 +120,7 @@ impl Sql {
         places
     }
 
-    /// The parts between a key word, brackets around the whole and around each part left out.
+    /// The parts between a key word, without brackets around the whole and around each part.
     pub(super) fn split(&self, word: &str) -> Vec<Self> {
         let whole = self.bare();
         let mut parts = Vec::new();
@@ -141,7 +141,7 @@ impl Sql {
         Some(self.slice(place..self.tokens.len()).text)
     }
 
-    /// Left side, operator and right side, where one operator is the outermost.
+    /// Left side, operator and right side, if exactly one operator is outside of all brackets.
     pub(super) fn comparison(&self) -> Option<(Self, String, Self)> {
         let whole = self.bare();
         let is_operator = |n: &usize| {
@@ -153,29 +153,29 @@ impl Sql {
         (n > 0 && !right.is_empty()).then(|| (left, whole.piece(n).to_owned(), right))
     }
 
-    /// Whether it is made of two sides, so that as a side itself it needs brackets.
+    /// Whether an operator is outside of all brackets. Then it needs brackets to become the side of another operator.
     pub(super) fn has_operator(&self) -> bool {
         self.outer().into_iter().any(|n| self.kind(n) == Some(Kind::Operator))
     }
 
-    /// Whether a cast stands in it.
+    /// Whether it contains a cast.
     pub(super) fn has_cast(&self) -> bool {
         self.tokens.iter().any(|token| token.kind == Kind::Cast)
     }
 
-    /// The collation that it is given, as SQL.
+    /// The collation of its `COLLATE` clause, as SQL.
     pub(super) fn collation(&self) -> Option<String> {
         let n = self.pieces().position(|piece| piece == "COLLATE")? + 1;
         let len = if self.piece(n + 1) == "." { 3 } else { 1 };
         Some(self.slice(n..n + len).text)
     }
 
-    /// The same tokens, brackets around the whole apart.
+    /// Whether the tokens are the same, apart from brackets around the whole.
     pub(super) fn same(&self, other: &Self) -> bool {
         self.bare().pieces().eq(other.bare().pieces())
     }
 
-    /// The same tokens but for casts and brackets.
+    /// Whether the tokens are the same, apart from casts and brackets.
     pub(super) fn same_uncast(&self, other: &Self) -> bool {
         let core = |sql: &Self| {
             let uncast = sql.without_casts();
@@ -184,7 +184,7 @@ impl Sql {
         core(self) == core(other)
     }
 
-    /// Where the tokens of `part` stand in this; a name does not stand where a function has it.
+    /// Where the tokens of `part` are in this. A single name does not match the name of a function.
     fn find(&self, part: &Self) -> Option<Range<usize>> {
         let part: Vec<&str> = part.pieces().collect();
         let pieces: Vec<&str> = self.pieces().collect();
@@ -197,7 +197,7 @@ impl Sql {
         self.find(&part.bare()).is_some()
     }
 
-    /// With `by` in the place of `part`.
+    /// The same with `by` in place of `part`.
     pub(super) fn replaced(&self, part: &Self, by: &str) -> Option<Self> {
         let range = self.find(&part.bare())?;
         let (first, last) = (self.tokens.get(range.start)?, self.tokens.get(range.end - 1)?);
@@ -205,7 +205,7 @@ impl Sql {
         Some(Self::new(&format!("{before}{by}{after}")))
     }
 
-    /// The names that stand in it, unquoted: those of functions, types and key words, too.
+    /// The names in it, unquoted, including those of functions, types and key words.
     pub(super) fn names(&self) -> impl Iterator<Item = String> {
         (0..self.tokens.len()).filter_map(|n| match self.kind(n)? {
             Kind::Word => Some(self.piece(n).to_owned()),
@@ -214,7 +214,7 @@ impl Sql {
         })
     }
 
-    /// Each `a.b` that `change` has another text for.
+    /// Replaces each `a.b` for which `change` returns a text.
     pub(super) fn map_qualified(&self, mut change: impl FnMut(&str, &str) -> Option<String>) -> Self {
         let is_name = |n: usize| matches!(self.kind(n), Some(Kind::Word | Kind::Quoted));
         self.edited(|n| {
@@ -227,7 +227,7 @@ impl Sql {
         })
     }
 
-    /// Each parameter by its number, as `change` says.
+    /// Replaces each parameter by what `change` returns for its number.
     pub(super) fn map_parameters(&self, mut change: impl FnMut(usize) -> String) -> Self {
         self.edited(|n| {
             let number = self.piece(n).strip_prefix('$').filter(|_| self.kind(n) == Some(Kind::Parameter))?;
@@ -235,7 +235,7 @@ impl Sql {
         })
     }
 
-    /// Each `(InitPlan 1).col1` (since PostgreSQL 17), as `change` says.
+    /// Replaces each `(InitPlan 1).col1` (since PostgreSQL 17) by what `change` returns.
     pub(super) fn map_subqueries(&self, mut change: impl FnMut(&str) -> String) -> Self {
         self.edited(|n| {
             let found = self.piece(n) == "(" && self.piece(n + 1) == "InitPlan" && self.piece(n + 3) == ")";
@@ -248,7 +248,7 @@ impl Sql {
         self.edited(|n| (self.kind(n) == Some(Kind::Cast)).then(|| (1 + self.type_len(n + 1), String::new())))
     }
 
-    /// As a person would write it: without brackets in brackets, and without `::text` behind a literal.
+    /// As a person would write it: without doubled brackets, and without `::text` after a literal.
     pub(super) fn tidy(&self) -> Self {
         let closings: Vec<usize> = (0..self.tokens.len())
             .filter(|&n| self.piece(n) == "(" && self.piece(n + 1) == "(")
@@ -266,7 +266,7 @@ impl Sql {
         })
     }
 
-    /// Without `COLLATE x`.
+    /// The same without `COLLATE x`.
     pub(super) fn without_collation(&self) -> Self {
         self.edited(|n| {
             let named = self.kind(n) == Some(Kind::Word) && self.piece(n).eq_ignore_ascii_case("collate");
@@ -275,12 +275,12 @@ impl Sql {
         .bare()
     }
 
-    /// `name(..)` and nothing behind it.
+    /// Whether it is `name(..)` and nothing else.
     pub(super) fn is_one_call(&self) -> bool {
         self.kind(0) == Some(Kind::Word) && self.piece(1) == "(" && self.closing(1) == Some(self.tokens.len() - 1)
     }
 
-    /// Tokens of the type that begins here.
+    /// Number of tokens of the type that begins at `start`.
     fn type_len(&self, start: usize) -> usize {
         let mut n = start + 1;
         while self.piece(n) == "." {
@@ -295,7 +295,7 @@ impl Sql {
         }
     }
 
-    /// The value of a literal and its casts, without these.
+    /// The value of a literal, without its casts.
     pub(super) fn literal(&self) -> Option<String> {
         let uncast = self.without_casts().bare();
         let [Token { kind: Kind::Literal, .. }] = uncast.tokens[..] else { return None };
@@ -303,7 +303,7 @@ impl Sql {
         Some(text.replace("''", "'"))
     }
 
-    /// Its text where `edit`, asked for the token at each place, says how many to replace and by what.
+    /// Edits the text: for the token at each place, `edit` says how many tokens to replace and by what.
     fn edited(&self, mut edit: impl FnMut(usize) -> Option<(usize, String)>) -> Self {
         let mut text = String::with_capacity(self.text.len());
         let (mut n, mut copied) = (0, 0);
@@ -323,7 +323,7 @@ impl Sql {
     }
 }
 
-/// Kind and length of the first token; no kind for what separates.
+/// Kind and length of the first token. Space and comments have no kind.
 fn token(text: &str, first: char) -> (Option<Kind>, usize) {
     let run = |wanted: &dyn Fn(char) -> bool| text.find(|c| !wanted(c)).unwrap_or(text.len());
     let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
@@ -344,7 +344,7 @@ fn token(text: &str, first: char) -> (Option<Kind>, usize) {
     }
 }
 
-/// Bytes of what is quoted; to the end where no quote closes it.
+/// Bytes of a quoted text; all bytes if no quote closes it.
 fn quoted_len(text: &str, quote: char, escapes: bool) -> usize {
     let mut chars = text.char_indices().skip(1).peekable();
     while let Some((at, c)) = chars.next() {
@@ -357,7 +357,7 @@ fn quoted_len(text: &str, quote: char, escapes: bool) -> usize {
     text.len()
 }
 
-/// Bytes of `$tag$ .. $tag$`; `None` where it is something else.
+/// Bytes of `$tag$ .. $tag$`; `None` if this is something else.
 fn dollar_quoted_len(text: &str) -> Option<usize> {
     let tag_len = text[1..].find('$')? + 2;
     let tag = &text[..tag_len];
@@ -368,7 +368,7 @@ fn dollar_quoted_len(text: &str) -> Option<usize> {
     Some(text[tag_len..].find(tag).map_or(text.len(), |end| tag_len + end + tag_len))
 }
 
-/// Bytes of a comment, which may hold others.
+/// Bytes of a comment, which may contain other comments.
 fn comment_len(text: &str) -> usize {
     let (mut at, mut depth) = (0, 0_usize);
     while at < text.len() {

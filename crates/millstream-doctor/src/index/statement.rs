@@ -6,18 +6,18 @@ use millstream_pg::{Error, ErrorKind};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio_postgres::{GenericClient, Row};
 
-/// The names under which queries are prepared while they are planned; each a new one, for a plan that fails
+/// Numbers the names under which queries are prepared for planning. Each name is new, because a plan that fails
 /// leaves its name behind.
 static PREPARED: AtomicU32 = AtomicU32::new(0);
 
-/// Settings under which an index is used wherever one can be.
+/// Settings that make the planner use an index wherever it can.
 pub(super) const USABLE: &[(&str, &str)] = &[("enable_seqscan", "off")];
 
 /// The same for the conditions of joins.
 pub(super) const USABLE_BY_JOINS: &[(&str, &str)] =
     &[("enable_seqscan", "off"), ("enable_hashjoin", "off"), ("enable_mergejoin", "off")];
 
-/// First words of what can be planned and changes nothing.
+/// First words of statements that can be planned and change nothing.
 const QUERIES: &[&str] = &["select", "with", "table", "values", "("];
 
 /// A query.
@@ -27,7 +27,7 @@ pub(super) struct Statement<'a> {
 }
 
 impl Statement<'_> {
-    /// Refuses what is no single query.
+    /// Refuses a text that is not a single query.
     pub(super) fn check(&self) -> Result<(), Error> {
         let sql = Sql::new(self.sql);
         let mut pieces = sql.pieces();
@@ -48,10 +48,10 @@ impl Statement<'_> {
         }
     }
 
-    /// The plan in the transaction that is open, for parameters of any value.
+    /// The plan in the open transaction, for parameters of any value.
     pub(super) async fn plan(&self, client: &impl GenericClient) -> Result<Node, Error> {
-        // As a prepared statement of the protocol, text that holds two statements is refused, and so is
-        // anything but a query or a change of rows.
+        // The extended protocol refuses a text of two statements, and `prepare` refuses everything but a query or a
+        // change of rows.
         let name = format!("millstream_explained_{}", PREPARED.fetch_add(1, Ordering::Relaxed));
         client.execute(&format!("prepare {name} as {}", self.sql), &[]).await?;
         let json = explained(client, &name).await?;
@@ -60,7 +60,7 @@ impl Statement<'_> {
     }
 }
 
-/// What is wrong with a query that was given is no fault of ours.
+/// Turns a server error about the given query into `Error::Query`: the query is wrong, not Millstream.
 pub(super) fn of_query(error: Error) -> Error {
     match error {
         Error::Server { kind: ErrorKind::Bug | ErrorKind::Config, sqlstate, message, .. } => Error::Query {
@@ -71,12 +71,12 @@ pub(super) fn of_query(error: Error) -> Error {
     }
 }
 
-/// The plan of what is prepared.
+/// The plan of a prepared query, as JSON.
 async fn explained(client: &impl GenericClient, name: &str) -> Result<String, Error> {
     let nulls = vec!["null"; parameters(client, name).await?].join(", ");
     let given = if nulls.is_empty() { String::new() } else { format!("({nulls})") };
     client.batch_execute("set local plan_cache_mode = force_generic_plan").await?;
-    // The answer is of type json, which the driver hands over as text in the simple protocol only.
+    // The answer has the type json. The driver returns it as text only in the simple protocol.
     let answer = client.simple_query(&format!("explain (format json, verbose) execute {name}{given}")).await?;
     let rows = answer.iter().filter_map(|message| match message {
         tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),

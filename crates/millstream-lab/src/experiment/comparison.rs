@@ -1,17 +1,17 @@
-//! The ratio of a report: a rate compared with another one of the same round.
+//! The ratio of a report: a rate compared with another of the same round.
 
 use crate::durability::Durability;
 use crate::sample::Sample;
 
-/// What a sample's rate is compared with: the sample of the same round that is like it in all but what is said here.
+/// What a sample's rate is compared with: the sample of the same round that differs only in what is set here.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Comparison {
-    /// Whose rate; one that has a single phase is compared with in every phase.
+    /// Subject of the other rate; `None` for the same subject.
     pub(crate) subject: Option<&'static str>,
     pub(crate) phase: Option<&'static str>,
     durability: Option<Durability>,
     round_trip_ms: Option<u32>,
-    /// The other's rate is divided by the sample's, which shows how far the other one leads.
+    /// The other rate is divided by the sample's, which shows how far the other subject leads.
     pub(crate) is_lead: bool,
     /// The heading of its column.
     pub(crate) heading: &'static str,
@@ -21,37 +21,37 @@ impl Comparison {
     const NONE: Self =
         Self { subject: None, phase: None, durability: None, round_trip_ms: None, is_lead: false, heading: "" };
 
-    /// With a yardstick, which has the phase in which all keys are new.
+    /// Compares every phase with that phase of a yardstick in which all keys are new.
     pub(crate) const fn with_subject(subject: &'static str, heading: &'static str) -> Self {
         Self { subject: Some(subject), phase: Some("fresh"), heading, ..Self::NONE }
     }
 
-    /// With a subject in the same phase.
+    /// Compares with another subject in the same phase.
     pub(crate) const fn beside(subject: &'static str, heading: &'static str) -> Self {
         Self { subject: Some(subject), heading, ..Self::NONE }
     }
 
-    /// With a subject that leads the others in the same phase.
+    /// Compares with a subject that leads the others, in the same phase.
     pub(crate) const fn lead_of(subject: &'static str) -> Self {
         Self { subject: Some(subject), is_lead: true, heading: "LEAD", ..Self::NONE }
     }
 
-    /// With another phase of the same subject.
+    /// Compares with another phase of the same subject.
     pub(crate) const fn with_phase(phase: &'static str, heading: &'static str) -> Self {
         Self { phase: Some(phase), heading, ..Self::NONE }
     }
 
-    /// With what commits promise otherwise.
+    /// Compares with another durability.
     pub(crate) const fn with_durability(durability: Durability, heading: &'static str) -> Self {
         Self { durability: Some(durability), heading, ..Self::NONE }
     }
 
-    /// With another network.
+    /// Compares with another round trip.
     pub(crate) const fn with_round_trip(round_trip_ms: u32, heading: &'static str) -> Self {
         Self { round_trip_ms: Some(round_trip_ms), heading, ..Self::NONE }
     }
 
-    /// The ratio of a sample, of samples of its data set.
+    /// The ratio of a sample; `samples` are those of its data set.
     pub(crate) fn ratio(self, one: &Sample, samples: &[&Sample]) -> Option<f64> {
         let subject = self.subject.unwrap_or(&one.subject);
         let phase = self.phase.unwrap_or(&one.phase);

@@ -1,4 +1,4 @@
-//! The course of a run, the same for every experiment: conditions, data, rounds in which subjects take turns.
+//! The course of a run, the same for every experiment: conditions, data, and rounds in which subjects take turns.
 
 use super::{Experiment, Finished, Plan, Told};
 use crate::bench::Bench;
@@ -22,18 +22,18 @@ use millstream_pg::{Connection, quote_identifier};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Who takes turns in an experiment.
+/// An experiment and its subjects.
 type Part = (&'static Experiment, Vec<&'static Subject>);
 
-/// Who takes turns in a run, and with what.
+/// What a run measures, and the programs it needs.
 struct Cast {
     parts: Vec<Part>,
     tools: Tools,
-    /// Why others do not take part.
+    /// Subjects that are not measured, each with the reason.
     absent: Vec<String>,
 }
 
-/// A turn of a round: a subject, what its commits promise, and the way to the server.
+/// A turn of a round: a subject, a durability, and a round trip in milliseconds.
 type Turn = (&'static Subject, Durability, Option<u32>);
 
 pub(super) async fn run(
@@ -78,7 +78,7 @@ pub(super) async fn run(
                 };
                 let samples = one_round(trial, experiment, subjects, rounds, told).await?;
                 record.samples.extend(samples);
-                // After every round, so that a run given up or killed keeps what it has measured.
+                // Write after every round, so that an abandoned or killed run keeps what it has measured.
                 record.write(&dir)?;
             }
             if standing {
@@ -93,8 +93,8 @@ pub(super) async fn run(
     Ok(Finished { record, path })
 }
 
-/// Finds out who takes part, before anything is measured. What was asked for and cannot be measured is an error;
-/// only what an installation brings in that few have may be absent.
+/// Decides what is measured, before the run begins. A subject that cannot be measured is an error, except for those
+/// that need a rare installation.
 async fn cast(
     experiments: &[&'static Experiment],
     plan: &Plan,
@@ -127,7 +127,7 @@ async fn cast(
     Ok(cast)
 }
 
-/// Every name must be known to an experiment, and every experiment must have somebody to measure.
+/// Checks that each name is a subject of an experiment, and that each experiment has a subject to measure.
 fn check_subjects(experiments: &[&'static Experiment], names: &[String]) -> Result<(), Error> {
     let known = || experiments.iter().flat_map(|one| one.subjects.iter().copied());
     let all = experiments.iter().map(|one| one.name).collect::<Vec<_>>().join(", ");
@@ -152,7 +152,7 @@ async fn tools(subject: &Subject, tools: &mut Tools, bench: &Bench, told: &mut T
     Ok(())
 }
 
-/// The conditions of the run, still without samples.
+/// The conditions of the run, as a record without samples.
 async fn begin(plan: &Plan, bench: &Bench, cast: &Cast, control: &Connection) -> Result<Record, Error> {
     let local = bench.ground.db.is_local();
     let data = if local { server::data_directory(&control.client).await } else { None };
@@ -176,14 +176,14 @@ async fn begin(plan: &Plan, bench: &Bench, cast: &Cast, control: &Connection) ->
     })
 }
 
-/// The statement with which the measured binary itself makes a collection, so that all tables are alike.
+/// The statement with which the measured binary makes a collection, so that all tables are alike.
 async fn definition(bench: &Bench, data_set: &DataSet) -> Result<String, Error> {
     let sample = bench.file("sample.ndjson");
     let few = DataSet { documents: SAMPLE_DOCUMENTS.min(data_set.documents), ..data_set.clone() };
     Stream::wave(1).write(&few, &mut Ledger::default(), &sample)?;
     let dry = bench.load(&sample, TABLE, &["--dry-run"], None).await?;
     let ddl = dry.receipt.as_ref().and_then(|dry| dry.get("ddl")?.as_str());
-    // The same quoting as the binary's, so that the name is found in the statement.
+    // Quote as the binary does, so that the name is found in the statement.
     let name = bench.quoted(TABLE);
     ddl.filter(|ddl| ddl.contains(&name)).map(|ddl| ddl.replacen(&name, TABLE, 1)).ok_or_else(|| Error::Subject {
         subject: "millstream",
@@ -212,7 +212,7 @@ fn prepare(
     Ok(Prepared { data_set, phases, few, refused, streams })
 }
 
-/// The tables of an experiment whose subjects only read.
+/// Makes the tables of an experiment whose subjects only read.
 async fn stand(
     data_set: DataSet,
     experiment: &Experiment,
@@ -228,7 +228,8 @@ async fn stand(
     Ok(Prepared { data_set, phases, few: Vec::new(), refused: Vec::new(), streams: Vec::new() })
 }
 
-/// Refuses what does not fit the disk, before it is full. A little more than this is written for slow subjects.
+/// Refuses a data set that does not fit the disk, before the disk is full. Slow subjects need a little more than this
+/// counts.
 fn check_room(data_set: &DataSet, experiment: &Experiment, encoded: bool, dir: &Path) -> Result<(), Error> {
     let documents: u64 = experiment.phases.iter().map(|phase| phase.stream.documents(data_set)).sum();
     let streams = if encoded { data_set.documents } else { 0 };
@@ -244,7 +245,7 @@ fn check_room(data_set: &DataSet, experiment: &Experiment, encoded: bool, dir: &
 /// The file of each phase and what a table holds after it.
 type Inputs = Vec<(PathBuf, Expected)>;
 
-/// The phases, and the same for tables that refuse documents.
+/// Writes the file of each phase. Returns the inputs, and the same for tables that refuse documents.
 fn write_phases(data_set: &DataSet, experiment: &Experiment, name: &Path) -> Result<(Inputs, Inputs), Error> {
     let mut ledger = Ledger::default();
     let (mut inputs, mut refused) = (Vec::new(), Vec::new());
@@ -268,7 +269,7 @@ fn remove(prepared: &Prepared) -> Result<(), Error> {
     Ok(())
 }
 
-/// Every subject once with each durability and over each network, each round beginning with another one.
+/// Runs every subject once with each durability and over each network. Each round begins with another one.
 async fn one_round(
     trial: Trial<'_>,
     experiment: &Experiment,

@@ -1,4 +1,4 @@
-//! `distinct`: how fast the values of a column are found that has few of them in many rows.
+//! `distinct`: how fast the values of a column are found, if it has few of them in many rows.
 
 use super::{Comparison, Experiment, Scale};
 use crate::column;

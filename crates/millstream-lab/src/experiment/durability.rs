@@ -1,4 +1,4 @@
-//! `durability`: what it costs that commits survive.
+//! `durability`: what durable commits cost.
 
 use super::{Comparison, Experiment};
 use crate::column;

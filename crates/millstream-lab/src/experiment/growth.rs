@@ -1,11 +1,11 @@
-//! `growth`: how the rate of new keys changes when the table is no longer small.
+//! `growth`: how the rate of new keys changes when the table grows.
 
 use super::{Comparison, Experiment, Scale};
 use crate::column;
 use crate::phase::Phase;
 use crate::stream::{Part, Stream};
 
-/// The table grows to 20 pieces; a measured phase has two, so that there are 22 in all.
+/// A part of the data set in pieces. The table grows to 20 pieces, and a measured phase has two, so there are 22.
 const fn piece(from: u64, to: u64) -> Part {
     Part { from, to, of: PIECES }
 }
@@ -13,7 +13,7 @@ const fn piece(from: u64, to: u64) -> Part {
 /// Pieces of the data set.
 pub(crate) const PIECES: u64 = 22;
 
-/// Pieces to which the table grows before it is measured as a large one.
+/// Number of pieces in the table when it is measured as a large one.
 pub(crate) const GROWN: u64 = 20;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {

@@ -1,11 +1,11 @@
-//! `hot`: how fast documents come in that all hit a few keys.
+//! `hot`: how fast documents load that all have one of a few keys.
 
 use super::{Comparison, Experiment};
 use crate::column;
 use crate::phase::Phase;
 use crate::stream::Stream;
 
-/// Of documents of one key in a batch one is written and the others are superseded.
+/// Of the documents of one key in a batch, one is written and the others are superseded.
 const COUNTERS: &[&str] = &["updated", "superseded"];
 
 pub(super) const EXPERIMENT: Experiment = Experiment {

@@ -1,4 +1,4 @@
-//! `ingest`: how fast documents come in, compared with the fastest thing PostgreSQL has for it.
+//! `ingest`: how fast documents load, compared with PostgreSQL's fastest way, binary COPY.
 
 use super::{Comparison, Experiment, SIZES};
 use crate::column;
@@ -6,7 +6,7 @@ use crate::data_set::KEYS;
 use crate::phase::Phase;
 use crate::stream::Stream;
 
-/// After the third wave a table is in the state in which it stays; what two more make of its size is reported.
+/// After the third wave the state of a table changes little. Two more waves show how its size develops.
 const PHASES: &[Phase] = &[
     Phase::FRESH,
     Phase::CHANGED,

@@ -1,4 +1,4 @@
-//! `latency`: what a slow way to the server costs.
+//! `latency`: what a slow network to the server costs.
 
 use super::{Comparison, Experiment, SIZES};
 use crate::column;

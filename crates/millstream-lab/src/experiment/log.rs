@@ -1,4 +1,4 @@
-//! `log`: how fast documents come in that are appended, and what is left of that when they are merged into the table.
+//! `log`: how fast documents are appended, and what the rate is if merging them into the table counts.
 
 use super::{Comparison, Experiment};
 use crate::column;

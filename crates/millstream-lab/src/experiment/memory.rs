@@ -1,4 +1,4 @@
-//! `memory`: what the client holds, whatever the size of documents and input.
+//! `memory`: how much memory the client needs for documents of different sizes.
 
 use super::Experiment;
 use crate::column;

@@ -1,4 +1,4 @@
-//! Experiments: the questions that the lab can ask, one file each.
+//! Experiments: the questions that the lab can answer, one file each.
 
 mod comparison;
 mod course;
@@ -31,8 +31,7 @@ use crate::record::Record;
 use crate::subject::Subject;
 use std::path::PathBuf;
 
-/// A question and how it is answered: subjects take their turns through phases, with each durability and over each
-/// network.
+/// A question and how it is answered: subjects take turns through phases, with each durability and over each network.
 #[derive(Debug, Clone, Copy)]
 pub struct Experiment {
     /// Its name.
@@ -41,45 +40,45 @@ pub struct Experiment {
     pub about: &'static str,
     /// Names of the subjects, in the order of the report.
     pub subjects: &'static [&'static str],
-    /// What each does to its table, in this order.
+    /// What each subject does to its table, in this order.
     pub phases: &'static [Phase],
-    /// What commits promise. Every subject takes a turn with each.
+    /// Durabilities of the commits. Every subject takes a turn with each.
     pub durabilities: &'static [Durability],
-    /// Round trips to the server in milliseconds through a proxy, `None` for the direct way. Every subject takes a
-    /// turn with each.
+    /// Round trips to the server through a proxy, in milliseconds; `None` for a direct connection. Every subject takes
+    /// a turn with each.
     pub round_trips_ms: &'static [Option<u32>],
-    /// Kinds of keys where nothing else is asked for.
+    /// Kinds of keys, if no others are requested.
     pub keys: &'static [Keys],
-    /// Lengths of documents in bytes where nothing else is asked for.
+    /// Lengths of documents in bytes, if no others are requested.
     pub sizes: &'static [usize],
     /// How many keys it needs.
     pub scale: Scale,
-    /// Rounds for each that is asked for: more where a difference is small beside what the machine's speed varies by.
+    /// Rounds for each requested round. There are more if a difference is small compared with the noise of the machine.
     pub(crate) rounds_each: u32,
-    /// Whether the log is searched for full-page images after each phase.
+    /// Whether to look for full-page images in the WAL after each phase.
     pub(crate) page_images: bool,
     /// What the ratio of the report is.
     pub(crate) comparison: Option<Comparison>,
-    /// What the report shows beside the rate.
+    /// What the report shows next to the rate.
     pub(crate) columns: &'static [Column],
     /// What the columns of the report mean here.
     pub(crate) legend: &'static [&'static str],
 }
 
-/// Where the number of an experiment's keys comes from.
+/// What determines the number of an experiment's keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
     /// The documents of a wave.
     Documents,
-    /// The rows that a table is to grow to.
+    /// The rows to which a table grows.
     Grown,
     /// The rows of a read model.
     Read,
-    /// The rows of a table whose distinct values are looked for.
+    /// The rows of a table whose distinct values are queried.
     Walked,
 }
 
-/// Takes lines about what is going on.
+/// Receives lines about the progress.
 pub type Told<'a> = dyn FnMut(&str) + 'a;
 
 /// Every experiment, in the order of a run.
@@ -100,13 +99,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
     rivals::EXPERIMENT,
 ];
 
-/// Stands for all experiments where they are named.
+/// The name that stands for all experiments.
 pub const ALL: &str = "all";
 
-/// Lengths of documents: small ones, those of a page, and those that are stored out of line.
+/// Lengths of documents: small ones, ones of about a quarter of a page, and ones that are stored out of line.
 const SIZES: &[usize] = &[150, 2_048, 20_480];
 
-/// A run that came to its end, and where its record is.
+/// A finished run and its record.
 #[derive(Debug)]
 pub struct Finished {
     /// Everything measured.
@@ -134,7 +133,8 @@ impl Experiment {
         legend: &[],
     };
 
-    /// How often the subjects take turns when so many rounds are asked for. One, which shows that it works, stays one.
+    /// Number of rounds to run if `asked` rounds are requested. One round stays one: it only shows that the experiment
+    /// works.
     pub(crate) fn rounds(&self, asked: u32) -> u32 {
         if asked == 1 { 1 } else { asked * self.rounds_each }
     }
@@ -144,10 +144,10 @@ impl Experiment {
         EXPERIMENTS.iter().find(|one| one.name == name)
     }
 
-    /// The experiments of these names, of which [`ALL`] stands for every one, without some.
+    /// The experiments with these names, except those in `without`. [`ALL`] stands for every one.
     ///
     /// # Errors
-    /// [`Error::Asked`] for a name that there is not, and where none is left.
+    /// [`Error::Asked`] for an unknown name, and if no experiment is left.
     pub fn named(names: &[String], without: &[String]) -> Result<Vec<&'static Self>, Error> {
         let known = |name: &&String| name.as_str() != ALL && Self::by_name(name).is_none();
         if let Some(other) = names.iter().chain(without).find(known) {
@@ -162,12 +162,11 @@ impl Experiment {
         Ok(chosen)
     }
 
-    /// Runs experiments one after the other, into one record. They may be given up at any time by dropping the
-    /// future; the record on the disk then holds the rounds that were finished. [`Bench::clear`] is for the caller to
-    /// call, in both cases.
+    /// Runs experiments one after the other, into one record. Dropping the future abandons the run at any time; the
+    /// record on the disk then holds the finished rounds. In both cases the caller must call [`Bench::clear`].
     ///
     /// # Errors
-    /// What keeps the lab itself from working; a subject's failures are in the record.
+    /// Whatever prevents the lab itself from working. A subject's failures are in the record.
     pub async fn run(
         experiments: &[&'static Self],
         plan: &Plan,
@@ -179,12 +178,12 @@ impl Experiment {
         course::run(experiments, plan, bench, told).await
     }
 
-    /// One subject is compared with each other one, phase by phase.
+    /// Whether one subject is compared with each of the others, phase by phase.
     pub(crate) fn has_leader(&self) -> bool {
         self.comparison.is_some_and(|comparison| comparison.is_lead)
     }
 
-    /// The subjects of these names, in the order of the report; all of them where none is named.
+    /// The subjects with these names, in the report's order; all subjects if `names` is empty.
     pub fn chosen(&self, names: &[String]) -> Vec<&'static Subject> {
         let chosen = self.subjects.iter().filter(|name| names.is_empty() || names.iter().any(|one| one == *name));
         chosen.filter_map(|name| Subject::by_name(name)).collect()

@@ -1,4 +1,4 @@
-//! `order`: how fast documents come in again in the order in which they came first, as a nightly dump does.
+//! `order`: how fast documents load again in their first order, as a nightly dump has it.
 
 use super::{Comparison, Experiment};
 use crate::column;

@@ -1,4 +1,4 @@
-//! A plan: how large the experiments of a run are.
+//! A plan: the size of the experiments of a run.
 
 use super::{Experiment, Scale, growth};
 use crate::data_set::{DataSet, Keys};
@@ -6,11 +6,11 @@ use crate::error::Error;
 use crate::limits::{DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MIN, DOCUMENTS_MAX, GROWN_ROWS_MIN, LANES_MAX, ROUNDS_MAX};
 use std::path::PathBuf;
 
-/// How large the experiments of a run are.
+/// The size of the experiments of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// Documents of a wave of [`DOCUMENT_BYTES_MIN`] each; of larger ones there are fewer, so that bytes are about
-    /// equal.
+    /// Documents of a wave, if they have [`DOCUMENT_BYTES_MIN`] bytes each. Data sets of larger documents have fewer,
+    /// so that their bytes are about equal.
     pub documents: u64,
     /// Rows to which the table of `growth` grows.
     pub grown_rows: u64,
@@ -20,28 +20,27 @@ pub struct Plan {
     pub walked_rows: u64,
     /// Rounds: samples of each subject and phase.
     pub rounds: u32,
-    /// Lengths of documents in bytes. Empty: those of the experiment.
+    /// Lengths of documents in bytes; if empty, those of the experiment.
     pub sizes: Vec<usize>,
-    /// Kinds of keys. Where there are several, all but the first are tried on the smallest size only. Empty: those of
-    /// the experiment.
+    /// Kinds of keys; if empty, those of the experiment. All but the first are measured with the smallest size only.
     pub keys: Vec<Keys>,
-    /// Names of the subjects to measure; empty: all that the experiments have.
+    /// Names of the subjects to measure; if empty, all that the experiments have.
     pub subjects: Vec<String>,
     /// Connections of Millstream and of COPY.
     pub lanes: u16,
     /// Seed of data and orders.
     pub seed: u64,
-    /// Directory of the record; `None`: one named after day and machine.
+    /// Directory of the record; `None` for one named after day and machine.
     pub out: Option<PathBuf>,
     /// The command as typed, without directories and passwords.
     pub argv: Vec<String>,
 }
 
 impl Plan {
-    /// Refuses numbers out of their range.
+    /// Checks that all numbers are in their range.
     ///
     /// # Errors
-    /// [`Error::Range`].
+    /// [`Error::Range`] for the first number that is not.
     pub fn check(&self) -> Result<(), Error> {
         let range = |name, given, min, max| match (min..=max).contains(&given) {
             true => Ok(()),
@@ -59,8 +58,8 @@ impl Plan {
         Ok(())
     }
 
-    /// The data sets of an experiment: every size with the first kind of key, and the other kinds with the smallest
-    /// size.
+    /// The data sets of an experiment: every size with the first kind of key, and the smallest size with the other
+    /// kinds.
     pub(crate) fn data_sets(&self, experiment: &Experiment) -> Vec<DataSet> {
         let or = |given: &[usize]| if given.is_empty() { experiment.sizes.to_vec() } else { given.to_vec() };
         let mut sizes = or(&self.sizes);

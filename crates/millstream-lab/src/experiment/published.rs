@@ -1,4 +1,4 @@
-//! `published`: what a load pays for a read model, which is the change record, and for indexes on the table itself.
+//! `published`: what a read model's change record costs a load, and what indexes on the table itself cost it.
 
 use super::{Comparison, Experiment};
 use crate::column;

@@ -1,11 +1,11 @@
-//! `refresh`: how long a read model takes to be brought up to date, beside a materialized view.
+//! `refresh`: how long the refresh of a read model takes, compared with a materialized view.
 
 use super::{Comparison, Experiment, Scale};
 use crate::column;
 use crate::phase::Phase;
 use crate::stream::Stream;
 
-/// One row of so many is changed before the incremental refresh.
+/// One of this many rows is changed before the incremental refresh.
 const CHANGED_ONE_OF: u64 = 100;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {

@@ -1,4 +1,4 @@
-//! `refused`: how fast documents come in of which the table refuses some.
+//! `refused`: how fast documents load if the table refuses some of them.
 
 use super::{Comparison, Experiment};
 use crate::column;

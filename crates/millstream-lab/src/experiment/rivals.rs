@@ -1,4 +1,4 @@
-//! `rivals`: how fast documents come in, compared with what people use today.
+//! `rivals`: how fast documents load, compared with what people use today.
 
 use super::{Comparison, Experiment, SIZES};
 use crate::column;

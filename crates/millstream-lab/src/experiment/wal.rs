@@ -1,15 +1,15 @@
-//! `wal`: how much log new documents make, written by each of Millstream's two writers for them.
+//! `wal`: how much WAL new documents make, with each of the two writers that Millstream uses for them.
 
 use super::Experiment;
 use crate::column;
 use crate::phase::Phase;
 use crate::stream::Stream;
 
-/// One key of so many is there already. Each batch that meets one is written by way of the staging table; that one
-/// document of a hundred is changed and not new makes no difference that could be seen.
+/// One of this many keys is stored beforehand. A batch that meets a stored key goes through the staging table. One
+/// changed document in a hundred makes no visible difference.
 const STORED_ONE_OF: u64 = 100;
 
-/// Direct COPY is what an empty table gets. The other writer needs a table that is not, and so one of its own.
+/// An empty table gets direct COPY. The other writer needs a table that is not empty, so it has its own.
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "wal",
     about: "bytes of WAL per byte of new documents, with direct COPY and with the staging table",

@@ -1,4 +1,4 @@
-//! The goals of the project, and the values that they are about.
+//! The goals of the project and the values that they measure.
 
 use super::{Goal, Target};
 use crate::data_set::DataSet;
@@ -254,7 +254,7 @@ pub(super) const GOALS: &[Goal] = &[
     Goal { name: "  by its statement", of: ("walk", "large"), ..DISTINCT },
     Goal { of: ("walk", "large"), ..FIRST_ROW },
     Goal { of: ("walk", "large"), by: Some(("walk", "small", Durability::Durable)), ..DISTINCT_LARGE },
-    // Its time has the start of a process and of a session in it, that of select neither.
+    // The time of the command includes the start of a process and of a session; that of `select` includes neither.
     Goal { name: "  by the command", target: None, of: ("distinct", "large"), ..DISTINCT },
     Goal { target: None, of: ("distinct", "large"), ..FIRST_ROW },
 ];

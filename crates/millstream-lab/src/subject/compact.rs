@@ -1,4 +1,4 @@
-//! The smallest table that the rows can make: the same COPY into the same definition, with every page filled.
+//! The smallest table for the rows: the same COPY into the same definition, with every page filled.
 
 use super::{Subject, Trial, copy};
 use crate::error::Error;

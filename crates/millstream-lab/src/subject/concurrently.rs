@@ -1,4 +1,4 @@
-//! The yardstick of refreshes: a materialized view by plain SQL, with the same rows and indexes.
+//! The yardstick of refreshes: a materialized view by plain SQL with the same rows and indexes.
 
 use super::{Subject, Trial, indexes, millstream};
 use crate::error::Error;

@@ -1,5 +1,5 @@
-//! The yardstick: documents that were encoded before the clock starts, sent by binary COPY over connections that were
-//! open before, into a table of the very same definition.
+//! The yardstick: binary COPY of documents encoded before the clock starts, over open connections, into a table of the
+//! same definition.
 
 use super::{Subject, Trial};
 use crate::durability::Durability;
@@ -30,7 +30,7 @@ async fn run(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Er
     send_all(trial, table).await
 }
 
-/// Sends the first wave into a table that is there.
+/// Sends the first wave into an existing table.
 pub(super) async fn send_all(trial: &Trial<'_>, table: &str) -> Result<Timing, Error> {
     let name = trial.bench.quoted(table);
     let mut connections = Vec::new();
@@ -47,7 +47,7 @@ pub(super) async fn send_all(trial: &Trial<'_>, table: &str) -> Result<Timing, E
     let pairs = connections.iter().zip(&trial.prepared.streams);
     try_join_all(pairs.map(|(connection, stream)| send(&connection.client, &statement, stream))).await?;
     let wall_seconds = start.elapsed().as_secs_f64();
-    // The proxy is part of this process and would be counted.
+    // The proxy runs in this process, so its processor time would count.
     let cpu_after = own_cpu_seconds().filter(|_| trial.proxy.is_none());
     let client_cpu_seconds = cpu_after.zip(cpu_before).map(|(after, before)| after - before);
     for connection in connections {
@@ -56,7 +56,7 @@ pub(super) async fn send_all(trial: &Trial<'_>, table: &str) -> Result<Timing, E
     Ok(Timing { client_cpu_seconds, ..Timing::of(wall_seconds) })
 }
 
-/// Streams a file through one COPY. Reading it takes no more than copying it from the system's cache.
+/// Streams a file through one COPY. Reading the file only copies it from the system's cache.
 async fn send(client: &Client, statement: &str, stream: &PathBuf) -> Result<u64, Error> {
     let mut file = File::open(stream).map_err(Error::io("read", stream))?;
     let sink = client.copy_in::<_, Bytes>(statement).await?;
@@ -67,7 +67,7 @@ async fn send(client: &Client, statement: &str, stream: &PathBuf) -> Result<u64,
     Ok(sink.finish().await?)
 }
 
-/// The next part of the file, `None` at its end.
+/// The next part of the file; `None` at its end.
 fn message(file: &mut File, path: &Path) -> Result<Option<Bytes>, Error> {
     let mut buffer = BytesMut::zeroed(COPY_MESSAGE_BYTES);
     let len = file.read(&mut buffer).map_err(Error::io("read", path))?;

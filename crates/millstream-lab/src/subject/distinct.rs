@@ -1,4 +1,6 @@
-//! The distinct values of a column: by plain SQL, by the function, and by the command. All read a table that stands.
+//! The distinct values of a column: by plain SQL, by the functions, and by the command.
+//!
+//! All read a standing table.
 
 use super::{Store, Subject, Trial};
 use crate::error::Error;
@@ -40,7 +42,7 @@ pub(crate) const COMMAND: Subject = Subject {
     ..SELECT
 };
 
-/// What lets the planner take workers for a plan that it thinks too cheap for them.
+/// Settings that let the planner choose parallel workers for a plan that it thinks too cheap for them.
 const PARALLEL: &str = "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0; \
     set min_parallel_index_scan_size = 0";
 
@@ -73,7 +75,7 @@ async fn walk(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, E
     Ok(timing)
 }
 
-/// A call of a function of ours for the column of a table.
+/// A call of one of our functions for the column of a table.
 fn called(function: &str, trial: &Trial<'_>, table: &str) -> String {
     let store = quote_identifier(trial.bench.store());
     let name = trial.bench.quoted(table).replace('\'', "''");
@@ -90,15 +92,15 @@ async fn command(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing
     Ok(median(timings))
 }
 
-/// Which query answers.
+/// The query that answers.
 #[derive(Clone, Copy)]
 enum Asked<'a> {
     Itself(&'a str),
-    /// The one that this one gives.
+    /// A query that returns the query that answers.
     ForAStatement(&'a str),
 }
 
-/// The answer of a query, row by row as it comes, several times.
+/// Runs a query several times and reads its answer row by row. Returns the median timing.
 async fn ask(client: &Client, asked: Asked<'_>, trial: &Trial<'_>, phase: &Phase) -> Result<Timing, Error> {
     let mut timings = Vec::new();
     for _ in 0..ANSWERS {
@@ -123,7 +125,7 @@ async fn ask(client: &Client, asked: Asked<'_>, trial: &Trial<'_>, phase: &Phase
     Ok(median(timings))
 }
 
-/// The timing of an answer that holds each value once, and in their order where there is one.
+/// The timing of an answer, after checking that it holds each value once and, if it is ordered, in order.
 fn checked((timing, values): Answer, trial: &Trial<'_>, phase: &Phase, is_ordered: bool) -> Result<Timing, Error> {
     let (rows, found) = (phase.stream.documents(&trial.prepared.data_set), values.len());
     let mut sorted = values.clone();

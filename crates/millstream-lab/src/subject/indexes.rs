@@ -1,11 +1,11 @@
-//! Eight indexes that people read by, and a table with them, into which documents are loaded.
+//! Eight indexes such as readers use, and a table with them into which documents are loaded.
 
 use super::{Subject, Trial, millstream};
 use crate::error::Error;
 use crate::phase::Phase;
 use crate::sample::Timing;
 
-/// What follows the table's name in `create index`: values of every kind in the documents, two values, a part of the
+/// The part of `create index` after the table's name: values of every kind in the documents, two values, a part of the
 /// rows, an expression.
 pub(super) const INDEXES: &[&str] = &[
     "(((doc->>'n')::bigint))",
@@ -33,7 +33,7 @@ async fn run(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Er
     millstream::load(trial, phase, table).await
 }
 
-/// Makes the indexes on a relation.
+/// Creates the indexes on a relation.
 pub(super) async fn create(trial: &Trial<'_>, relation: &str) -> Result<(), Error> {
     let name = trial.bench.quoted(relation);
     for clause in INDEXES {

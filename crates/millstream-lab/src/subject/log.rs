@@ -1,4 +1,4 @@
-//! The log layout as a user runs it: documents are appended by one process and merged into the table by another.
+//! The log layout as users run it: one process appends documents, another merges them into the table.
 
 use super::{Subject, Trial, check_receipt, millstream};
 use crate::error::Error;
@@ -23,7 +23,7 @@ pub(crate) const MERGED: Subject = Subject {
     ..APPENDED
 };
 
-/// Loads the documents of a phase, all of which the receipt must say to be appended.
+/// Loads the documents of a phase. The receipt must count all of them as appended.
 async fn append(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {
     let timing = millstream::load_with(trial, phase, table, &["--layout", "log"]).await?;
     let (_, expected) = trial.input(&APPENDED, phase);
@@ -39,7 +39,7 @@ async fn append_and_merge(trial: &Trial<'_>, phase: &Phase, table: &str) -> Resu
     Ok(Timing { receipt: Some(receipt), ..appended.then(&merged) })
 }
 
-/// Merges what waits in segments into the table; what would be left is an error.
+/// Merges the segments into the table. It is an error if any are left.
 pub(super) async fn merge(trial: &Trial<'_>, table: &str) -> Result<Timing, Error> {
     let (name, workers) = (trial.bench.dotted(table), trial.lanes.to_string());
     trial.bench.millstream(&["compact", &name, "--workers", &workers], None).await

@@ -1,4 +1,4 @@
-//! Millstream as a user runs it: `millstream load` as a process, from its start to its exit.
+//! Millstream as users run it: `millstream load` as a process, from start to exit.
 
 use super::{Subject, Trial};
 use crate::durability::Durability;
@@ -19,7 +19,7 @@ pub(super) async fn load(trial: &Trial<'_>, phase: &Phase, table: &str) -> Resul
     load_with(trial, phase, table, &[]).await
 }
 
-/// The same with more options.
+/// As `load`, with more options.
 pub(super) async fn load_with(
     trial: &Trial<'_>,
     phase: &Phase,
@@ -29,7 +29,7 @@ pub(super) async fn load_with(
     let (file, _) = trial.input(&SUBJECT, phase);
     let lanes = trial.lanes.to_string();
     let mut more = [&["--lanes", &lanes], options].concat();
-    // The default is not named, so that binaries from before the option can be measured.
+    // Do not name the default, so that binaries from before the option can be measured.
     if trial.durability != Durability::default() {
         more.extend(["--durability", trial.durability.name()]);
     }

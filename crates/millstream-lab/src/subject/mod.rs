@@ -1,4 +1,4 @@
-//! Subjects: what is measured, one file each.
+//! Subjects: the programs and statements that are measured, one file each.
 
 mod compact;
 mod concurrently;
@@ -32,7 +32,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Instant;
 
-/// Something that fills a table, in one phase of the experiment after the other.
+/// Something that is measured, in one phase of an experiment after the other.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject {
     /// Its name.
@@ -41,17 +41,17 @@ pub struct Subject {
     pub about: &'static str,
     /// Where its documents go.
     store: Store,
-    /// It is too slow for all documents and gets a data set of few.
+    /// It is too slow for all documents and gets a small data set.
     few: bool,
     /// Documents of a key take effect in the order of the file.
     ordered: bool,
-    /// Its table refuses what [`crate::stream::ACCEPTED`] does not hold for.
+    /// Its table refuses documents that do not meet [`crate::stream::ACCEPTED`].
     refuses: bool,
-    /// It sends documents that were encoded for it, and so knows only the first wave, into a table of its own.
+    /// It sends documents that were encoded for it. So it loads only the first wave, into a table of its own.
     encoded: bool,
     /// It prints a receipt.
     accounts: bool,
-    /// Its documents wait in segments, and are merged beside the clock before the table is looked at.
+    /// Its documents wait in segments, which are merged outside the measured time before the table is verified.
     appends: bool,
     /// Programs that it needs.
     pub(crate) tools: &'static [&'static Tool],
@@ -65,11 +65,11 @@ enum Store {
     Postgres,
     /// A collection of the run's database.
     Mongo,
-    /// Nowhere: it reads a table that stands.
+    /// Nowhere: it reads a standing table.
     Standing,
 }
 
-/// Loads a phase's wave into a table and says what that took.
+/// Runs a phase on a table and returns what it took.
 type Run = for<'a> fn(&'a Trial<'a>, &'a Phase, &'a str) -> Running<'a>;
 type Running<'a> = Pin<Box<dyn Future<Output = Result<Timing, Error>> + 'a>>;
 
@@ -105,13 +105,13 @@ pub const SUBJECTS: &[Subject] = &[
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) data_set: DataSet,
-    /// A file and what a table holds after it, for each phase.
+    /// For each phase: its file, and what a table holds after it.
     pub(crate) phases: Vec<(PathBuf, Expected)>,
-    /// The same for subjects that get few documents.
+    /// As `phases`, for subjects that get few documents.
     pub(crate) few: Vec<(PathBuf, Expected)>,
-    /// The same for subjects whose tables refuse some.
+    /// As `phases`, for subjects whose tables refuse some documents.
     pub(crate) refused: Vec<(PathBuf, Expected)>,
-    /// The first wave, encoded for COPY, one file a connection.
+    /// The first wave, encoded for COPY, one file per connection.
     pub(crate) streams: Vec<PathBuf>,
 }
 
@@ -121,26 +121,27 @@ pub(crate) struct Trial<'a> {
     /// The experiment's name.
     pub(crate) experiment: &'static str,
     pub(crate) phases: &'static [Phase],
-    /// Whether the log is searched for full-page images after each phase.
+    /// Whether to look for full-page images in the WAL after each phase.
     pub(crate) page_images: bool,
     pub(crate) bench: &'a Bench,
     pub(crate) control: &'a Connection,
     pub(crate) prepared: &'a Prepared,
     pub(crate) tools: &'a Tools,
     pub(crate) durability: Durability,
-    /// How the server is reached where that is not the direct way.
+    /// The proxy to the server; `None` for a direct connection.
     pub(crate) proxy: Option<&'a Proxy>,
     pub(crate) round_trip_ms: Option<u32>,
     pub(crate) lanes: u16,
     pub(crate) round: u32,
-    /// The server lets us ask for checkpoints.
+    /// We may request checkpoints from the server.
     pub(crate) checkpoints: bool,
-    /// `create table`, with [`TABLE`] in the place of the name.
+    /// The `create table` statement, with [`TABLE`] in place of the name.
     pub(crate) definition: &'a str,
 }
 
 impl Subject {
-    /// Loads all documents in their order into a table of the server, and needs no program: what most have in common.
+    /// What most subjects have in common: loads all documents in their order into a table on the server, and needs no
+    /// program.
     const PLAIN: Self = Self {
         name: "",
         about: "",
@@ -160,17 +161,17 @@ impl Subject {
         SUBJECTS.iter().find(|one| one.name == name)
     }
 
-    /// It writes to MongoDB, and so only where one is named.
+    /// It writes to MongoDB, so it needs the address of one.
     pub(crate) fn is_mongo(&self) -> bool {
         self.store == Store::Mongo
     }
 
-    /// It is measured where it is there: not everybody has a MongoDB or has built the example.
+    /// It is measured if it is available: not everybody has a MongoDB or has built the example.
     pub(crate) fn may_be_absent(&self) -> bool {
         self.is_mongo() || self.name == producers::SUBJECT.name
     }
 
-    /// It changes nothing and reads the tables of `standing.rs`.
+    /// It changes nothing and reads the standing tables (`standing.rs`).
     pub(crate) fn only_reads(&self) -> bool {
         self.store == Store::Standing
     }
@@ -243,10 +244,10 @@ impl Trial<'_> {
         Ok(self.control.client.batch_execute(&drop).await?)
     }
 
-    /// One phase: a checkpoint, the clock, the proof that the result is right.
+    /// Runs one phase: a checkpoint, the measured run, the verification of the result.
     ///
-    /// The checkpoint is there so that no subject pays for the writes of the one before. The proof reads the table,
-    /// which sets hint bits: a phase after it finds them set, in every round.
+    /// Because of the checkpoint, no subject pays for the writes of the one before. The verification reads the table,
+    /// which sets hint bits; the next phase finds them set, in every round.
     async fn measure(&self, subject: &Subject, phase: &Phase, table: &str) -> Result<Measures, Error> {
         self.checkpoint().await?;
         let wal_before = wal::end(self.control).await?;
@@ -279,7 +280,7 @@ impl Trial<'_> {
                 self.bench.state(self.control, table).await?
             }
             Store::Mongo => mongo::state(self, table).await?,
-            // It has compared its answer itself.
+            // The subject has verified its answer itself.
             Store::Standing => return Ok(measures),
         };
         if subject.ordered {
@@ -295,19 +296,19 @@ impl Trial<'_> {
         Ok(measures)
     }
 
-    /// Proves that a relation that is derived from the table shows what the table must hold after the phase.
+    /// Verifies that a relation derived from the table shows what the table must hold after the phase.
     async fn verify(&self, subject: &Subject, phase: &Phase, relation: &str) -> Result<(), Error> {
         self.bench.state(self.control, relation).await?.verify(&self.input(subject, phase).1)
     }
 
-    /// Makes a collection without documents, for what has to be there before the clock starts.
+    /// Makes an empty collection, for what must exist before the clock starts.
     async fn make_collection(&self, table: &str) -> Result<(), Error> {
         let none = self.bench.script("none.ndjson", "")?;
         self.bench.load(&none, table, &[], None).await?;
         Ok(())
     }
 
-    /// Seconds of a checkpoint, where the server makes one for us.
+    /// Requests a checkpoint and returns its seconds; `None` if the server does not let us.
     async fn checkpoint(&self) -> Result<Option<f64>, Error> {
         if !self.checkpoints {
             return Ok(None);
@@ -317,7 +318,7 @@ impl Trial<'_> {
         Ok(Some(start.elapsed().as_secs_f64()))
     }
 
-    /// Makes the table if the phase finds none.
+    /// Creates the table if this is the phase that loads the first wave.
     pub(crate) async fn create_first(&self, phase: &Phase, table: &str) -> Result<(), Error> {
         if phase.is_fresh() {
             let statement = self.definition.replacen(TABLE, &self.bench.quoted(table), 1);
@@ -339,7 +340,7 @@ impl Trial<'_> {
     }
 }
 
-/// A receipt must tell the same as the table, and name the writer that the phase is about.
+/// Checks that the receipt agrees with the table and names the writer that the phase measures.
 fn check_receipt(receipt: Option<&Value>, phase: &Phase, documents: u64, rejected: u64) -> Result<(), Error> {
     let number = |name: &str| receipt?.get(name)?.as_u64();
     let counted = phase.counters.iter().map(|name| number(name)).sum::<Option<u64>>();

@@ -1,4 +1,4 @@
-//! The same documents into MongoDB, where one is named: `mongoimport`, and bulk writes through pymongo.
+//! The same documents into MongoDB, if one is named: by `mongoimport`, and by bulk writes through pymongo.
 
 use super::{Store, Subject, Trial};
 use crate::bench::State;
@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How every document begins, and how MongoDB wants it: with the key as `_id`, the one index there is.
+/// The start of every document, and its replacement for MongoDB: the key becomes `_id`, the only index.
 const KEY: (&[u8], &[u8]) = (b"{\"id\":", b"{\"_id\":");
 
 pub(crate) const IMPORT: Subject = Subject {
@@ -35,7 +35,7 @@ pub(crate) const BULK_WRITE: Subject = Subject {
 async fn import(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {
     let file = converted(trial, &IMPORT, phase)?;
     let uri = trial.bench.ground.mongo_uri.as_deref().unwrap_or_default();
-    // Not as an argument: other users can read those. JSON is YAML.
+    // Not as an argument, because other users can read those. JSON is YAML.
     let config = trial.bench.script("mongoimport.yaml", &format!("uri: {}\n", serde_json::Value::from(uri)))?;
     let journal = trial.durability == Durability::Durable;
     let mut command = Command::new(trial.tools.program(&MONGOIMPORT)?);
@@ -56,7 +56,7 @@ async fn bulk_write(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Tim
     timing
 }
 
-/// What a collection holds. Its key is where the document lies, so none can lie elsewhere.
+/// What a collection holds. A document's key is its `_id`, so no document can be under another key.
 pub(super) async fn state(trial: &Trial<'_>, table: &str) -> Result<State, Error> {
     let mut command = trial.bench.mongo_script(trial.tools.program(&PYMONGO)?, "state")?;
     let timing = trial.bench.run(BULK_WRITE.name, command.arg(table)).await?;
@@ -67,7 +67,7 @@ pub(super) async fn state(trial: &Trial<'_>, table: &str) -> Result<State, Error
     state.ok_or_else(|| Error::Wrong("MongoDB did not say what it holds".to_owned()))
 }
 
-/// The documents of a phase with their key as `_id`.
+/// Writes the documents of a phase with their key as `_id`.
 fn converted(trial: &Trial<'_>, subject: &Subject, phase: &Phase) -> Result<PathBuf, Error> {
     let (from, _) = trial.input(subject, phase);
     let to = trial.bench.file("mongo.ndjson");

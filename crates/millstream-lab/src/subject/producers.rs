@@ -1,4 +1,4 @@
-//! Millstream as a program uses it: eight tasks that hand documents over at once.
+//! Millstream as programs use it: eight tasks that send documents at the same time.
 
 use super::{Subject, Trial, millstream};
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! What people do without a program: `\copy` into a temporary table, then one merge.
+//! The way without another program: `\copy` into a temporary table, then one upsert of it.
 
 use super::{Subject, Trial};
 use crate::bench::TABLE;
@@ -8,7 +8,7 @@ use crate::sample::Timing;
 use crate::tool::PSQL;
 use std::process::Command;
 
-/// Stands for the path of the documents in the script.
+/// Placeholder for the path of the documents in the script.
 const DOCUMENTS: &str = "the_documents";
 
 pub(crate) const SUBJECT: Subject = Subject {

@@ -1,4 +1,4 @@
-//! What people write in Python: upserts through psycopg 3, run as a process from its start to its exit.
+//! Upserts in Python through psycopg 3, run as a process from start to exit.
 
 use super::{Subject, Trial};
 use crate::error::Error;
@@ -7,7 +7,7 @@ use crate::sample::Timing;
 use crate::tool::PSYCOPG;
 use std::process::Command;
 
-/// The script, part of the binary so that it is there wherever that is.
+/// The script. It is part of the binary, so that it is available wherever the binary runs.
 const SCRIPT: &str = include_str!("../../../../lab/rivals/psycopg_upsert.py");
 
 pub(crate) const RECIPE: Subject = Subject {
@@ -41,7 +41,7 @@ pub(crate) const SINGLE: Subject = Subject {
     ..RECIPE
 };
 
-/// The script's forms are named like the subjects.
+/// Runs the form of the script that has the subject's name.
 async fn run(subject: &Subject, trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {
     trial.create_first(phase, table).await?;
     let (file, _) = trial.input(subject, phase);

@@ -1,4 +1,4 @@
-//! A collection with a read model: documents are loaded while it listens, or it is brought up to date.
+//! A collection with a read model: documents are loaded while the model records changes, or the model is refreshed.
 
 use super::indexes::INDEXES;
 use super::{Subject, Trial, millstream};
@@ -30,7 +30,8 @@ async fn load(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, E
     millstream::load(trial, phase, table).await
 }
 
-/// Loads beside the clock, then refreshes, in the way that the phase is about; the first time publishes.
+/// Loads outside the measured time, then refreshes in the way that the phase measures. The first phase publishes
+/// instead.
 async fn refresh(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing, Error> {
     millstream::load(trial, phase, table).await?;
     trial.checkpoint().await?;
@@ -39,7 +40,7 @@ async fn refresh(trial: &Trial<'_>, phase: &Phase, table: &str) -> Result<Timing
         trial.verify(&REFRESHED, phase, &model(table)).await?;
         return Ok(timing);
     }
-    // Named, because the phase is about one way, whatever is the cheaper.
+    // Name the way, because the phase measures this one, even if another is cheaper.
     let name = trial.bench.dotted(&model(table));
     let mut args = vec!["refresh", &name];
     args.extend(phase.writer.iter().flat_map(|way| ["--way", way]));
@@ -60,7 +61,7 @@ async fn publish(trial: &Trial<'_>, table: &str) -> Result<Timing, Error> {
     trial.bench.millstream(&args, None).await
 }
 
-/// Removes the model, if it was made.
+/// Removes the model, if it exists.
 pub(super) async fn unpublish(trial: &Trial<'_>, table: &str) -> Result<(), Error> {
     let model = model(table);
     let exists = "select to_regclass($1) is not null";
@@ -74,7 +75,7 @@ fn model(table: &str) -> String {
     format!("{table}_read")
 }
 
-/// The way that a refresh tells, of one model or of a list.
+/// The way that a refresh reports, for one model or for a list.
 fn way(told: &Value) -> Option<&str> {
     told.get(0).unwrap_or(told).get("way")?.as_str()
 }

@@ -1,4 +1,4 @@
-//! Collections whose table refuses one document of ten, each in a way of its own.
+//! Collections whose table refuses one document of ten, each in another way.
 
 use super::{Subject, Trial, millstream};
 use crate::bench::TABLE;
@@ -7,7 +7,7 @@ use crate::phase::Phase;
 use crate::sample::Timing;
 use crate::stream::ACCEPTED;
 
-/// More than there are.
+/// A limit higher than the number of rejects.
 const ALL_REJECTS: &[&str] = &["--max-rejects", "1000000000"];
 
 pub(crate) const CONSTRAINT: Subject = Subject {

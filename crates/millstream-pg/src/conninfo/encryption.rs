@@ -9,11 +9,11 @@ use crate::error::Error;
 /// Encryption and certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsSettings {
-    /// Whether, and how strictly.
+    /// Whether and how strictly the connection is encrypted.
     pub mode: SslMode,
-    /// TLS from the first byte, without asking (PostgreSQL 17 and later).
+    /// TLS from the first byte, without negotiation (PostgreSQL 17 and later).
     pub direct: bool,
-    /// Which authorities sign server certificates.
+    /// The authorities that may sign server certificates.
     pub root: TlsRoot,
     /// Our certificate and its key, in PEM.
     pub client: Option<ClientCertificate>,
@@ -23,14 +23,14 @@ pub struct TlsSettings {
     pub versions: (TlsVersion, TlsVersion),
 }
 
-/// Which authorities sign server certificates.
+/// The authorities that may sign server certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TlsRoot {
-    /// This file, which need not exist unless the mode verifies.
+    /// This file. It need not exist unless the mode verifies certificates.
     File(PathBuf),
-    /// The operating system's.
+    /// The operating system's authorities.
     System,
-    /// None known: no home directory and no `sslrootcert`.
+    /// No authorities: there is neither a home directory nor `sslrootcert`.
     None,
 }
 
@@ -41,7 +41,7 @@ pub struct ClientCertificate {
     pub certificate: PathBuf,
     /// PEM file of the key.
     pub key: PathBuf,
-    /// Named by the user: the file must exist. The default file may be missing.
+    /// The user named the file, so it must exist. The default file may be missing.
     pub named: bool,
 }
 
@@ -59,11 +59,11 @@ pub enum TlsVersion {
 pub enum SslMode {
     /// Never.
     Disable,
-    /// Only where the server insists.
+    /// Only if the server requires it.
     Allow,
-    /// Where the server can.
+    /// If the server supports it.
     Prefer,
-    /// Always; the certificate is checked only where a root certificate is at hand.
+    /// Always. The certificate is checked only if there is a root certificate.
     Require,
     /// Always, signed by a known authority.
     VerifyCa,

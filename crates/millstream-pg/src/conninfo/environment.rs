@@ -1,4 +1,4 @@
-//! What a connection string may draw on from outside: variables, home directory, user, socket directories.
+//! What reading a connection string uses from outside: variables, home directory, user, socket directories.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -71,8 +71,8 @@ impl Environment {
         self.socket_dirs.iter().any(|d| d == dir)
     }
 
-    /// Where a server is looked for when no host is named: the first directory with its socket, else the first that
-    /// exists, else this machine's loopback. libpq has one directory compiled in; we must find it.
+    /// Where to look for a server if no host is named: the first directory with its socket, else the first that exists,
+    /// else this machine's loopback. libpq has one directory compiled in. We do not know which, so we search.
     pub(super) fn default_address(&self, port: u16) -> Address {
         let socket = format!(".s.PGSQL.{port}");
         let found = self.socket_dirs.iter().find(|dir| dir.join(&socket).exists());

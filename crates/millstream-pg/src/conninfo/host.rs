@@ -11,7 +11,7 @@ use crate::limits;
 /// One server of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
-    /// The name as given: what a certificate is checked against; `None` for a bare `hostaddr` and for sockets.
+    /// The name as given, which a certificate must match; `None` for a bare `hostaddr` and for sockets.
     pub name: Option<String>,
     /// Where it is.
     pub address: Address,
@@ -32,7 +32,7 @@ pub enum Address {
     Ip(IpAddr),
 }
 
-/// A password: never shown.
+/// A password. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -136,7 +136,7 @@ fn port(text: &str) -> Result<u16, Error> {
         .ok_or_else(|| Error::settings(format!("invalid port number \"{text}\", not between 1 and 65535")))
 }
 
-/// Gives every host its password: the one said, else the password file's for that host.
+/// Gives every host its password: the given one, else that of the password file for this host.
 pub(super) fn add_passwords(
     hosts: &mut [Host],
     said: &Said,

@@ -3,7 +3,7 @@
 use super::{Said, keyword};
 use crate::error::Error;
 
-/// Reads pairs; of a keyword said twice the last wins, as in libpq.
+/// Reads pairs. If a keyword occurs twice, the last value counts, as in libpq.
 pub(super) fn parse(text: &str) -> Result<Said, Error> {
     let mut said = Said::new();
     let mut rest = text.trim_start();
@@ -41,7 +41,7 @@ fn value_of(text: &str) -> Result<(String, &str), Error> {
     Ok((value, ""))
 }
 
-/// A misplaced word may be part of a password with a blank in it: only a plausible keyword is repeated.
+/// A misplaced word may be part of a password that contains a blank. So errors repeat only a plausible keyword.
 fn shown(name: &str) -> &str {
     let plausible = name.len() <= 32 && name.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_');
     if plausible { name } else { "..." }

@@ -5,11 +5,11 @@ use crate::error::Error;
 
 /// What we do with a keyword.
 pub(super) enum Use {
-    /// Honoured.
+    /// Used.
     Used,
     /// Accepted, without effect.
     Ignored,
-    /// Refused unless it has one of these harmless values: leaving it out silently would be less safe than asked.
+    /// Refused unless it has one of these harmless values. Ignoring it would be less safe than what the user asked for.
     Refused { harmless: &'static [&'static str], why: &'static str },
 }
 
@@ -38,8 +38,9 @@ const fn refused(
 
 /// Sorted. Source: PostgreSQL 18, `fe-connect.c`, `PQconninfoOptions`.
 ///
-/// Ignored are: settings our own session settings overrule (`client_encoding`), settings of Kerberos, which is used only
-/// where `gssencmode=require` (refused) or the server asks for it (an error then), and old ones without effect.
+/// Ignored are settings that our own session settings override (`client_encoding`), old settings without effect, and
+/// settings of Kerberos. Kerberos is used only with `gssencmode=require`, which is refused, or if the server asks for
+/// it, which is an error.
 pub(super) const KEYWORDS: &[Keyword] = &[
     used("application_name", Some("PGAPPNAME")),
     used("channel_binding", Some("PGCHANNELBINDING")),
@@ -98,12 +99,12 @@ pub(super) const KEYWORDS: &[Keyword] = &[
     used("user", Some("PGUSER")),
 ];
 
-/// The keyword of this name as the list spells it.
+/// The keyword of this name, as in the list.
 pub(super) fn known(name: &str) -> Option<&'static str> {
     KEYWORDS.binary_search_by(|k| k.name.cmp(name)).ok().map(|i| KEYWORDS[i].name)
 }
 
-/// Adds what the `PG*` variables say and nothing else has said. An empty variable says nothing.
+/// Adds the settings of the `PG*` variables that no earlier source has given. An empty variable counts as unset.
 pub(super) fn add_variables(said: &mut Said, env: &Environment) {
     for keyword in KEYWORDS {
         let value = keyword.variable.and_then(|name| env.variable(name)).filter(|v| !v.is_empty());
@@ -113,7 +114,7 @@ pub(super) fn add_variables(said: &mut Said, env: &Environment) {
     }
 }
 
-/// Refuses what we cannot honour.
+/// Refuses the settings that we do not support.
 pub(super) fn check(said: &Said) -> Result<(), Error> {
     for keyword in KEYWORDS {
         let Some(value) = said.get(keyword.name).filter(|v| !v.is_empty()) else { continue };

@@ -1,4 +1,4 @@
-//! The password file, `~/.pgpass`: `host:port:database:user:password` a line.
+//! The password file, `~/.pgpass`: one `host:port:database:user:password` per line.
 
 use std::fs;
 use std::io::Read;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::limits;
 
-/// The file's text, or `None` where it is missing or may not be used; the reason for the latter goes to `warnings`.
+/// The file's text, or `None` if it is missing or must not be used. In the latter case `warnings` gets the reason.
 pub(super) fn read(path: &Path, warnings: &mut Vec<String>) -> Option<String> {
     let metadata = fs::metadata(path).ok()?;
     if !metadata.is_file() {
@@ -28,7 +28,7 @@ pub(super) fn read(path: &Path, warnings: &mut Vec<String>) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The password of the first line that fits.
+/// The password of the first line that matches.
 pub(super) fn find(text: &str, host: &str, port: u16, dbname: &str, user: &str) -> Option<String> {
     let port = port.to_string();
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {

@@ -8,7 +8,7 @@ use super::{Environment, Said, keyword};
 use crate::error::Error;
 use crate::limits;
 
-/// Adds the settings of the service named by `service=` or `PGSERVICE` that nothing else has said.
+/// Adds the settings of the service in `service=` or `PGSERVICE` that no earlier source has given.
 pub(super) fn add(said: &mut Said, env: &Environment) -> Result<(), Error> {
     let service = said.get("service").map(String::as_str).or_else(|| env.variable("PGSERVICE"));
     let Some(service) = service.filter(|s| !s.is_empty()).map(str::to_owned) else { return Ok(()) };
@@ -41,7 +41,7 @@ fn read(path: &Path, must_exist: bool) -> Result<Option<String>, Error> {
     }
 }
 
-/// The settings of one `[section]`, or `None` where the file has no such section.
+/// The settings of one `[section]`, or `None` if the file has no such section.
 fn section(text: &str, service: &str, path: &Path) -> Result<Option<Said>, Error> {
     let mut found: Option<Said> = None;
     for (index, line) in text.lines().map(str::trim).enumerate() {

@@ -5,28 +5,28 @@ use crate::error::Error;
 
 const SCHEMES: &[&str] = &["postgresql://", "postgres://"];
 
-/// The way out where a password is not written as a URL needs it.
+/// The hint for a password whose special characters are not percent-encoded.
 const ESCAPES: &str = "percent-encode special characters of the password: \"/\" is %2F, \"@\" is %40, \":\" is %3A, \
                        \"#\" is %23, \"?\" is %3F";
 
-/// Whether a text is in this form.
+/// Whether a text is a URL.
 pub(super) fn is_url(text: &str) -> bool {
     SCHEMES.iter().any(|scheme| text.starts_with(scheme))
 }
 
-/// Whether a text looks like a URL of which the scheme was left out: `USER:PASSWORD@HOST..`, and no `KEYWORD=VALUE`.
-/// Taken for the name of a database it would be shown, with the password in it.
+/// Whether a text looks like a URL without its scheme: `USER:PASSWORD@HOST..`, and not `KEYWORD=VALUE`. Read as the
+/// name of a database it would be shown, with the password in it.
 pub(super) fn lacks_scheme(text: &str) -> bool {
     let word = text.split('=').next().unwrap_or_default().trim();
     let is_keyword = text.contains('=') && word.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_');
     !is_keyword && (text.contains('@') || text.contains("://"))
 }
 
-/// Reads a URL as libpq's `conninfo_uri_parse` does, error texts without any part of the user information.
+/// Reads a URL as libpq's `conninfo_uri_parse` does. Error texts contain no part of the user information.
 pub(super) fn parse(text: &str) -> Result<Said, Error> {
     let mut said = Said::new();
     let rest = SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme)).unwrap_or(text);
-    // A second `@`, or one behind a `/`, is part of a password, the rest of which would be taken for the host.
+    // A second `@`, or one after a `/`, is part of a password. The rest of that password would be read as the host.
     let authority = rest.split('?').next().unwrap_or_default();
     if authority.matches('@').count() > 1 || authority.find('/').is_some_and(|slash| authority[slash..].contains('@')) {
         return Err(Error::settings_hint("the URL's password holds a character with a meaning in URLs", ESCAPES));
@@ -65,7 +65,7 @@ pub(super) fn parse(text: &str) -> Result<Said, Error> {
     Ok(said)
 }
 
-/// Percent-encodes what has a meaning in a URL.
+/// Percent-encodes the characters that have a meaning in a URL.
 pub(super) fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -110,7 +110,8 @@ fn host(text: &str) -> Result<(String, String, &str), Error> {
         None => ("", after),
     };
     let port = port.trim_matches(' ');
-    // A `:` in what we take for a port is a password whose `@`, `/` or `:` was not percent-encoded: never repeat it.
+    // A port that is no number may be part of a password with a `@`, `/` or `:` that is not percent-encoded. So never
+    // repeat it.
     if !port.bytes().all(|b| b.is_ascii_digit()) {
         return Err(Error::settings_hint("the URL's port is not a number", ESCAPES));
     }
@@ -146,7 +147,7 @@ fn parameters(query: &str, said: &mut Said) -> Result<(), Error> {
     Ok(())
 }
 
-/// Percent-decodes a part. Blanks around it are left out and blanks inside are refused, as by libpq since 18.
+/// Percent-decodes a part. Drops blanks around it and refuses blanks inside, as libpq does since 18.
 fn decode(text: &str) -> Result<String, Error> {
     let text = text.trim_matches(' ');
     if text.contains(' ') {

@@ -1,4 +1,4 @@
-//! The check of a server's certificate: chain and host name apart, as `verify-ca` and `verify-full` want it.
+//! The check of a server's certificate: chain and host name separately, for `verify-ca` and `verify-full`.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
@@ -7,7 +7,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// Checks as much as the mode asks for.
+/// Checks what the mode requires.
 #[derive(Debug)]
 pub(super) struct Verifier {
     trust: Option<Trust>,
@@ -22,7 +22,7 @@ struct Trust {
 }
 
 impl Verifier {
-    /// A check against these authorities; with `None` any certificate will do.
+    /// A check against these authorities. With `None`, every certificate passes.
     pub(super) fn new(
         roots: Option<Vec<CertificateDer<'static>>>,
         check_name: bool,
@@ -32,8 +32,8 @@ impl Verifier {
         Verifier { trust, check_name, algorithms }
     }
 
-    /// A certificate we were not asked to verify may be one webpki cannot even read (version 1): the signature made
-    /// with it then proves no more than the certificate does. A signature that is readable and wrong stays wrong.
+    /// If we need not verify the certificate, webpki may be unable to read it (version 1). Then its signature proves no
+    /// more than the certificate does, and passes. A signature that is readable and wrong stays an error.
     fn judge(&self, result: Result<HandshakeSignatureValid, Error>) -> Result<HandshakeSignatureValid, Error> {
         match result {
             Err(Error::InvalidCertificate(CertificateError::BadSignature)) => result,
@@ -57,8 +57,8 @@ impl ServerCertVerifier for Verifier {
         let all = self.algorithms.all;
         match verify_server_cert_signed_by_trust_anchor(&parsed, &trust.store, intermediates, now, all) {
             Ok(()) => {}
-            // `openssl req -x509`, the way PostgreSQL's manual makes a self-signed certificate, marks it as an
-            // authority. Such a one is good if it is itself, byte for byte, the trusted one; dates are checked before.
+            // `openssl req -x509`, which PostgreSQL's manual uses for self-signed certificates, marks them as
+            // authorities. Such a one passes if it is, byte for byte, the trusted one. Dates are checked first.
             Err(error) if is_authority(&error) && trust.certificates.iter().any(|c| c == certificate) => {}
             Err(error) => return Err(error),
         }
