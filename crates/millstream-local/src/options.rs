@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// What the caller may choose.
 #[derive(Debug, Clone, Default)]
 pub struct LocalOptions {
-    /// The server's home, if it is not the usual one (see [`Home::choose`]).
+    /// The server's home, if it is not the usual one (see [`Home::choose`](crate::Home::choose)).
     pub home: Option<PathBuf>,
     /// Which PostgreSQL to use.
     pub postgres_bin: PostgresBin,

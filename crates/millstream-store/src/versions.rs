@@ -39,7 +39,7 @@ impl NamedVersion {
     /// Makes this the type by which versions are compared from now on.
     ///
     /// # Errors
-    /// As [`Versions::change`].
+    /// [`Error::Collection`] when tombstones, or a load that runs, compare them by another type.
     pub async fn settle(&self, client: &mut Client, schema: &Schema, table_oid: u32) -> Result<(), Error> {
         let versions = Versions { table_oid, collection: &self.collection, path: &self.path };
         versions.change(client, schema, self.version_type).await

@@ -86,7 +86,7 @@ impl Mode {
     /// What the documents of a key, oldest first, do together to the stored one.
     ///
     /// Folding all documents of a key and applying the result equals applying them one after another. This holds for
-    /// members that [`Mode::cuts`] does not separate, and for all members if nothing is stored.
+    /// members that `Mode::cuts` does not separate, and for all members if nothing is stored.
     ///
     /// # Panics
     /// Without members.

@@ -13,7 +13,7 @@ use millstream_model::{Fault, Reason};
 use std::collections::VecDeque;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Bytes of one source in order. Every byte leaves it once, through [`Window::take`].
+/// Bytes of one source in order. Every byte leaves it once, through `Window::take`.
 pub struct Window {
     input: Input,
     index: u32,
