@@ -31,7 +31,7 @@ const KEYS: &[&str] = &["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "
 #[tokio::test]
 async fn every_mode_equals_one_document_after_the_other() {
     each_build(async |db| {
-        for mut rng in Cases::new(8) {
+        for mut rng in Cases::new(4) {
             let (mut batches, mut lanes) = (0, 0);
             for mode in MODES {
                 for receipt in Box::pin(case(&db, &mut rng, mode)).await {

@@ -434,7 +434,7 @@ async fn a_model_equals_its_collection_after_transactions_in_any_order() {
     each_build(async |db| {
         let client = db.client().await;
         let mut n = 0;
-        for mut rng in Cases::new(6) {
+        for mut rng in Cases::new(3) {
             n += 1;
             let (collection, model) = (format!("public.mixed_{n}"), format!("public.model_{n}"));
             published(&db, &collection, &model).await;

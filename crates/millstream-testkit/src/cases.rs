@@ -7,15 +7,31 @@ use fastrand::Rng;
 /// # Panics
 /// If the variable is not a positive number.
 pub fn cases(count: usize) -> usize {
-    let scale = match std::env::var("MILLSTREAM_TEST_SCALE") {
+    scaled(count, scale())
+}
+
+/// Deals similar cases out to several hands in turn, such as the points of a kill test to the builds of PostgreSQL, and
+/// returns those of one hand. With `MILLSTREAM_TEST_SCALE` above 1, every hand gets all of them.
+///
+/// # Panics
+/// If the variable is not a positive number.
+pub fn dealt<T>(all: impl IntoIterator<Item = T>, hand: usize, hands: usize) -> Vec<T> {
+    share(all, hand, if scale() > 1.0 { 1 } else { hands })
+}
+
+fn share<T>(all: impl IntoIterator<Item = T>, hand: usize, hands: usize) -> Vec<T> {
+    all.into_iter().skip(hand % hands).step_by(hands).collect()
+}
+
+fn scale() -> f64 {
+    match std::env::var("MILLSTREAM_TEST_SCALE") {
         Ok(text) => text
             .parse::<f64>()
             .ok()
             .filter(|scale| scale.is_finite() && *scale > 0.0)
             .unwrap_or_else(|| panic!("MILLSTREAM_TEST_SCALE is not a positive number: {text}")),
         Err(_) => 1.0,
-    };
-    scaled(count, scale)
+    }
 }
 
 #[expect(
@@ -81,6 +97,12 @@ mod tests {
         assert_eq!(scaled(100, 0.5), 50);
         assert_eq!(scaled(3, 0.001), 1);
         assert_eq!(scaled(10, 20.0), 200);
+    }
+
+    #[test]
+    fn every_case_is_dealt_once() {
+        assert_eq!([share(0..5, 0, 2), share(0..5, 1, 2)], [vec![0, 2, 4], vec![1, 3]]);
+        assert_eq!(share(0..3, 1, 1), [0, 1, 2]);
     }
 
     #[test]

@@ -37,7 +37,7 @@ mod template;
 mod watchdog;
 
 pub use build::{Build, build_with, builds, default_build};
-pub use cases::{Cases, cases};
+pub use cases::{Cases, cases, dealt};
 pub use certificate::Certificates;
 pub use database::{TestDatabase, connect, database, database_on, database_with, each_build};
 pub use feature::{FEATURES, Feature};

@@ -4,7 +4,7 @@ use crate::kill::{is_killed, until};
 use crate::process::command;
 use fastrand::Rng;
 use millstream_failpoint::{COMPACTION, SEGMENT};
-use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect};
+use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect, dealt};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::process::{Command, Output, Stdio};
@@ -107,10 +107,11 @@ fn killed(mut command: Command, failpoint: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_load_killed_at_any_point_of_a_segment_goes_on_and_ends_right() {
     let mut rng = Rng::new();
-    for build in builds().await {
+    let builds = builds().await;
+    for (n, build) in builds.iter().enumerate() {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
-        for point in SEGMENT {
+        for point in dealt(SEGMENT, n, builds.len()) {
             let mut scene = Scene::new(&server, &mut rng).await;
             scene.write(&mut rng, "key", "a");
             let streamed = rng.bool();
@@ -154,10 +155,11 @@ async fn a_streamed_segment_that_breaks_off_as_it_opens_loses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compaction_killed_at_any_point_is_gone_on_with() {
     let mut rng = Rng::new();
-    for build in builds().await {
+    let builds = builds().await;
+    for (n, build) in builds.iter().enumerate() {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
-        for point in COMPACTION {
+        for point in dealt(COMPACTION, n, builds.len()) {
             let mut scene = Scene::new(&server, &mut rng).await;
             // Each wave changes and deletes what the one before left, the second meets a table with rows.
             for wave in ["first", "second"] {

@@ -3,7 +3,7 @@
 use crate::kill::{is_killed, until};
 use crate::process::{command, millstream};
 use millstream_failpoint::REFRESH;
-use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect};
+use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect, dealt};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::process::{Output, Stdio};
@@ -248,7 +248,8 @@ async fn equals(url: &str, case: Case) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refresh_killed_at_any_point_leaves_one_moment_and_the_next_is_right() {
-    for build in builds().await {
+    let builds = builds().await;
+    for (n, build) in builds.iter().enumerate() {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings::default()).await;
         let url = server.url("postgres");
@@ -256,10 +257,9 @@ async fn a_refresh_killed_at_any_point_leaves_one_moment_and_the_next_is_right()
         let (written, done) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicBool::new(false)));
         let writer = tokio::spawn(write_until(url.clone(), Arc::clone(&written), Arc::clone(&done)));
         let readers: Vec<_> = (0..READERS).map(|_| tokio::spawn(read_until(url.clone(), Arc::clone(&done)))).collect();
-        for point in REFRESH {
-            for case in CASES {
-                kill_at(&url, point, case, &written).await;
-            }
+        let kills = REFRESH.iter().flat_map(|point| CASES.map(|case| (point, case)));
+        for (point, case) in dealt(kills, n, builds.len()) {
+            kill_at(&url, point, case, &written).await;
         }
         done.store(true, SeqCst);
         writer.await.unwrap();
@@ -319,13 +319,14 @@ async fn kill_at(url: &str, point: &str, case: Case, written: &AtomicI64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_killed_under_a_refresh_serves_one_moment_and_the_next_is_right() {
-    for build in builds().await {
+    let builds = builds().await;
+    for (hand, build) in builds.iter().enumerate() {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let url = server.url("postgres");
         scene(&url);
         let mut stamp = 0;
-        for (n, point) in REFRESH.iter().enumerate() {
+        for (n, point) in dealt(REFRESH.iter().enumerate(), hand, builds.len()) {
             let all: Vec<(Case, StopMode)> = CASES
                 .into_iter()
                 .filter(|case| case.passes(point))

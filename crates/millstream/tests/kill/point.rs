@@ -2,7 +2,7 @@
 
 use super::{Victim, is_killed, until};
 use millstream_failpoint::LOAD;
-use millstream_testkit::{Server, Settings, builds};
+use millstream_testkit::{Server, Settings, builds, dealt};
 
 /// Documents of a load: some chunks for each lane.
 const DOCUMENTS: u64 = 6_000;
@@ -10,10 +10,11 @@ const DOCUMENTS: u64 = 6_000;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_load_killed_at_any_point_goes_on_and_ends_right() {
     let mut rng = fastrand::Rng::new();
-    for build in builds().await {
+    let builds = builds().await;
+    for (n, build) in builds.iter().enumerate() {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
-        for point in LOAD {
+        for point in dealt(LOAD, n, builds.len()) {
             let mut victim = Victim::new(&server, &mut rng, DOCUMENTS).await;
             match *point {
                 "lane-reattached" => kill_while_reattaching(&victim).await,
