@@ -1,7 +1,9 @@
 //! What a committed batch survives: the promises that a load can give, and what each needs from the server.
 
 use crate::error::Error;
-use millstream_pg::Connection;
+use millstream_model::CollectionName;
+use millstream_pg::catalog::Table;
+use millstream_pg::{Connection, quote_qualified};
 use tokio_postgres::Client;
 
 /// A promise about committed batches.
@@ -62,9 +64,50 @@ impl Durability {
         Ok(client.batch_execute(sql).await?)
     }
 
+    /// How a table that keeps the promise is created.
+    pub(crate) fn create_table(&self) -> &'static str {
+        if self.unlogged { "create unlogged table" } else { "create table" }
+    }
+
     /// Whether a lane keeps committed batches, to write those again that a crash of the server takes.
     pub(crate) fn keeps(&self) -> bool {
         !self.waits && !self.unlogged
+    }
+
+    /// Why an existing table cannot keep the promise, and the way out. `collection` is its name if it is known as a
+    /// collection.
+    pub(crate) fn misfit(&self, table: &Table, collection: Option<&CollectionName>) -> Option<(String, String)> {
+        let name = quote_qualified(&table.schema, &table.name);
+        if table.is_partitioned() && self.unlogged {
+            return Some((
+                "it is partitioned, which is not unlogged as a whole".into(),
+                "leave out --durability unlogged".into(),
+            ));
+        }
+        if let Some(partition) = table.unlogged_partitions.first() {
+            return Some((
+                format!("its partition {partition} is unlogged: a crash of the server empties it"),
+                format!("alter table {partition} set logged"),
+            ));
+        }
+        match (table.persistence == 'u', self.unlogged) {
+            (true, false) => Some((
+                "it is unlogged: a crash of the server empties it".into(),
+                match collection {
+                    Some(name) => format!("say so with --durability unlogged, or end that: millstream freeze {name}"),
+                    None => {
+                        format!("say so with --durability unlogged, or end that: alter table {name} set logged")
+                    }
+                },
+            )),
+            (false, true) => Some((
+                "it is not unlogged".into(),
+                format!(
+                    "leave out --durability unlogged, or give up what it survives: alter table {name} set unlogged"
+                ),
+            )),
+            _ => None,
+        }
     }
 
     /// Refuses a server that cannot keep the promise. Returns warnings about settings that weaken it.

@@ -12,7 +12,7 @@ use crate::run::{Begun, Run};
 use crate::source;
 use crate::stop::StopReason;
 use millstream_failpoint as failpoint;
-use millstream_pg::retry_delay;
+use millstream_pg::Failures;
 use std::sync::Arc;
 
 /// Loads the sources of a request. If a crash of the server empties the unlogged collection, or a TRUNCATE or DELETE
@@ -24,19 +24,19 @@ use std::sync::Arc;
 /// other failure is part of the [`Outcome`].
 pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcome, Error> {
     let mut request = request.clone();
-    let (mut emptied, mut broken) = (0, Broken::default());
+    let (mut emptied, mut interrupted) = (0, Interrupted::default());
     loop {
-        let ended = Box::pin(load_once(&request, around, broken.load_id)).await;
+        let ended = Box::pin(load_once(&request, around, interrupted.load_id)).await;
         if let Err(Error::Emptied { documents, by }) = ended {
             emptied += 1;
-            broken.load_id = None;
+            interrupted.load_id = None;
             let error = Error::Emptied { documents: documents.max(around.tally.documents()), by };
             if emptied > EMPTIED_MAX || !request.is_repeatable() {
                 return Err(error);
             }
             around.observer.event(Event::Warning(error.to_string()));
-        } else if request.layout.appends && request.is_repeatable() {
-            if let Some(ended) = broken.wait(ended, around).await {
+        } else if request.reads_again() {
+            if let Some(ended) = interrupted.wait(ended, around).await {
                 return ended;
             }
         } else {
@@ -50,16 +50,16 @@ pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcom
 
 /// Runs that were interrupted. A segment keeps no bytes of its documents, so another run must read them again.
 #[derive(Default)]
-struct Broken {
-    /// Runs in a row that made no progress.
-    attempt: u32,
+struct Interrupted {
+    /// Failures since the last progress.
+    failures: Failures,
     read: u64,
     runs: u64,
     /// The load that the next run resumes.
     load_id: Option<i64>,
 }
 
-impl Broken {
+impl Interrupted {
     /// Waits before the next run if the error may pass. Returns how the load ended if the error will not pass, or has
     /// not passed for too long.
     async fn wait(&mut self, ended: Result<Outcome, Error>, around: &Surroundings) -> Option<Result<Outcome, Error>> {
@@ -67,7 +67,7 @@ impl Broken {
             Ok(Outcome { error: Some(error), receipt, .. }) => {
                 self.load_id = Some(receipt.load_id);
                 if receipt.counters.read > self.read {
-                    (self.read, self.attempt) = (receipt.counters.read, 0);
+                    (self.read, self.failures) = (receipt.counters.read, Failures::default());
                 }
                 error
             }
@@ -76,10 +76,9 @@ impl Broken {
             Err(error) if self.runs > 0 => error,
             Err(_) => return Some(ended),
         };
-        let Some(after) = retry_delay(self.attempt + 1, error.kind()) else { return Some(self.counted(ended)) };
-        self.attempt += 1;
+        let Some(after) = self.failures.next(error.kind()) else { return Some(self.counted(ended)) };
         self.runs += 1;
-        around.observer.event(Event::Again { attempt: self.attempt, after, error: error.to_string() });
+        around.observer.event(Event::Again { attempt: self.failures.count(), after, error: error.to_string() });
         tokio::select! {
             biased;
             _ = around.stop.wait() => Some(self.counted(ended)),
@@ -97,10 +96,10 @@ impl Broken {
 }
 
 /// This is the whole path: feed, decode, slots, lanes, receipt.
-async fn load_once(request: &LoadRequest, around: &Surroundings, goes_on: Option<i64>) -> Result<Outcome, Error> {
+async fn load_once(request: &LoadRequest, around: &Surroundings, interrupted: Option<i64>) -> Result<Outcome, Error> {
     request.check()?;
     let mut feed = Feed::open(request, Arc::clone(&around.tally))?;
-    let mut run = match Run::begin(request, around, &mut feed, goes_on).await? {
+    let mut run = match Run::begin(request, around, &mut feed, interrupted).await? {
         Begun::Run(run) => run,
         Begun::Finished(receipt) => {
             return Ok(Outcome { receipt: *receipt, stopped: None, error: None, recalled: true });

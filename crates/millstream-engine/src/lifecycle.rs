@@ -1,16 +1,15 @@
 //! The life of a load: opened or resumed under locks, and closed with its receipt.
 
 use crate::error::{CRASHED, Error, TRUNCATED};
+use crate::layout::Layout;
 use millstream_failpoint as failpoint;
 use millstream_model::limits::SLOTS;
 use millstream_model::{Counters, Position, Prefix, Receipt};
+use millstream_pg::Poll;
 use millstream_store::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
 use millstream_store::load::{self, Identity, Progress, Unfinished};
 use millstream_store::recorded_mode::adds_up;
-use millstream_store::{
-    Added, NamedVersion, Schema, added, discard_unread, refuse_appended, refuse_frozen, refuse_unguarded, unlogged,
-};
-use tokio::time::Instant;
+use millstream_store::{Added, NamedVersion, Schema, added, discard_unread, refuse_frozen, refuse_unguarded, unlogged};
 use tokio_postgres::Client;
 
 /// A load that this run owns.
@@ -45,10 +44,22 @@ pub(crate) enum Opened {
     Finished(Box<Added>),
 }
 
-/// Opens a load: resumes an unfinished one with the same identity if `resume` is set and there is one, else begins a
-/// new one. A run that follows an interrupted one names its load in `resumed_load`; then no other load is opened. The
-/// connection then holds the load's advisory lock. `version` is the type by which versions are compared, if it was
-/// asked for.
+/// How a load is opened.
+pub(crate) struct Opening<'a> {
+    /// Where its documents go.
+    pub(crate) layout: &'static Layout,
+    /// The type by which versions are compared, if it was asked for.
+    pub(crate) version: Option<&'a NamedVersion>,
+    /// Connections that write.
+    pub(crate) lanes: u16,
+    /// Whether to resume an unfinished load of the same identity.
+    pub(crate) resume: bool,
+    /// The load that an interrupted run of this command leaves. No other load is opened then.
+    pub(crate) interrupted: Option<i64>,
+}
+
+/// Opens a load: resumes an unfinished one with the same identity if that is asked for and there is one, else begins a
+/// new one. The connection then holds the load's advisory lock.
 ///
 /// # Errors
 /// `LoadRunning` when another process runs a load of one of the sources; [`Error::LoadChanged`] when an unfinished load
@@ -58,21 +69,19 @@ pub(crate) async fn open(
     client: &mut Client,
     schema: &Schema,
     identity: &Identity,
-    version: Option<&NamedVersion>,
-    lanes: u16,
-    resume: bool,
-    resumed_load: Option<i64>,
+    opening: &Opening<'_>,
 ) -> Result<Opened, Error> {
-    let deadline = Instant::now() + LOAD_LOCK_WAIT;
+    let &Opening { version, lanes, resume, .. } = opening;
+    let poll = Poll::new(LOAD_LOCK_POLL, LOAD_LOCK_WAIT);
     let unfinished = loop {
         // One session at a time, so that a command that is started twice in one moment opens one load. An error ends
         // the session, and with it the lock.
         load::hold_openings(client).await?;
-        match claim(client, schema, identity, resume, resumed_load).await {
+        match claim(client, schema, identity, opening).await {
             // Perhaps its client was just killed, and the server has not noticed yet.
-            Err(Error::Store(millstream_store::Error::LoadRunning { .. })) if Instant::now() < deadline => {
+            Err(Error::Store(millstream_store::Error::LoadRunning { .. })) if !poll.is_over() => {
                 load::unlock_openings(client).await?;
-                tokio::time::sleep(LOAD_LOCK_POLL).await;
+                poll.again().await;
             }
             unfinished => break unfinished?,
         }
@@ -136,23 +145,21 @@ async fn claim(
     client: &mut Client,
     schema: &Schema,
     identity: &Identity,
-    resume: bool,
-    resumed_load: Option<i64>,
+    opening: &Opening<'_>,
 ) -> Result<Option<Unfinished>, Error> {
-    let unfinished = lock_unfinished(client, schema, identity, resume).await?;
+    let unfinished = lock_unfinished(client, schema, identity, opening.resume).await?;
     let claimed = unfinished.as_ref().map(|unfinished| unfinished.load_id);
-    if let Some(load_id) = resumed_load
+    if let Some(load_id) = opening.interrupted
         && claimed != Some(load_id)
     {
         return Err(Error::fenced(load_id));
     }
-    if !identity.appends
-        && let Err(error) = refuse_appended(client, schema, identity.table_oid, &identity.collection).await
-    {
+    let waiting = (opening.layout.refuse_waiting)(client, schema, identity.table_oid, &identity.collection).await;
+    if let Err(error) = waiting {
         if let Some(load_id) = claimed {
             load::unlock(client, schema, load_id).await?;
         }
-        return Err(error.into());
+        return Err(error);
     }
     Ok(unfinished)
 }

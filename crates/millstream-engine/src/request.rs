@@ -2,7 +2,7 @@
 
 use crate::durability::{DURABILITIES, Durability};
 use crate::error::Error;
-use crate::layout::{LAYOUTS, Layout};
+use crate::layout::{LAYOUTS, Layout, Wish};
 use crate::limits::{
     ARRAYS_ROWS_MAX, BATCH_BYTES_MAX, BATCH_ROWS, BATCH_ROWS_MAX, CHUNK_BYTES, CHUNK_BYTES_MAX, LANE_AGE_MAX,
     LANES_MAX, MEMORY_BYTES, MEMORY_BYTES_MIN, REJECT_BYTES_TOTAL_MAX, REJECTS_MAX, SEGMENT_BYTES,
@@ -164,9 +164,20 @@ impl LoadRequest {
         !self.sources.is_empty() && self.sources.iter().all(|name| source::path(name).is_file())
     }
 
+    /// Whether a run that was interrupted is followed by another, which reads the sources again.
+    pub(crate) fn reads_again(&self) -> bool {
+        !self.layout.keeps_batches && self.is_repeatable()
+    }
+
     fn check_options(&self) -> Result<(), Error> {
-        if self.layout.appends {
-            self.check_appending()?;
+        let wish = Wish {
+            mode: &self.mode,
+            checks: &self.checks,
+            document_bytes_max: self.document_bytes_max,
+            compares: self.skip_unchanged == SkipUnchanged::On,
+        };
+        if let Some((problem, hint)) = (self.layout.refuses)(&wish) {
+            return refuse(problem, hint);
         }
         if let Some((path, key)) = self.mode.changed_key(&self.key) {
             return refuse(
@@ -217,38 +228,6 @@ impl LoadRequest {
         }
         Ok(())
     }
-
-    /// Refuses what needs the stored documents: only a compaction looks at them, and it replaces each by the newest
-    /// one.
-    fn check_appending(&self) -> Result<(), Error> {
-        let layout = self.layout.name;
-        if !self.mode.replaces() {
-            return refuse(
-                format!("--layout {layout} does not go with --mode {}", self.mode.name()),
-                "load with --mode replace, with or without --delete-when, or leave out --layout",
-            );
-        }
-        if !self.checks.is_empty() {
-            return refuse(
-                format!("--check does not go with --layout {layout}"),
-                "leave out one of them: documents are not checked while they are appended",
-            );
-        }
-        // Up to this size, the decoder knows that jsonb accepts a document. Beyond it, only the server knows.
-        if self.document_bytes_max > DOCUMENT_BYTES_MAX {
-            return refuse(
-                format!("documents above {} MiB do not go with --layout {layout}", DOCUMENT_BYTES_MAX >> 20),
-                "leave it out: the server looks at documents only when it merges them",
-            );
-        }
-        if self.skip_unchanged == SkipUnchanged::On {
-            return refuse(
-                format!("--skip-unchanged on does not go with --layout {layout}"),
-                "leave it out: nothing is looked up while documents are appended",
-            );
-        }
-        Ok(())
-    }
 }
 
 fn refuse(problem: String, hint: &str) -> Result<(), Error> {
@@ -286,16 +265,6 @@ mod tests {
             let error = request.check().err();
             assert_eq!(error.is_some(), refused, "{mode}");
             assert!(error.is_none_or(|error| error.to_string().contains("would change the key")));
-        }
-    }
-
-    #[test]
-    fn what_only_the_server_can_judge_is_not_appended() {
-        let mut request = LoadRequest::new("a".parse().unwrap(), Vec::new(), vec!["file".into()]);
-        request.layout = Layout::by_name("log").unwrap();
-        for (document_bytes_max, fits) in [(DOCUMENT_BYTES_MAX, true), (DOCUMENT_BYTES_MAX + 1, false)] {
-            request.document_bytes_max = document_bytes_max;
-            assert_eq!(request.check().is_ok(), fits, "{document_bytes_max}");
         }
     }
 

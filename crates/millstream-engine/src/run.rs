@@ -7,7 +7,7 @@ use crate::diagnosis;
 use crate::engine::{Engine, Finish};
 use crate::error::{CRASHED, Error, TRUNCATED};
 use crate::feed::Feed;
-use crate::lifecycle::{self, Opened, OwnedLoad};
+use crate::lifecycle::{self, Opened, Opening, OwnedLoad};
 use crate::limits::{
     FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_RETRY, MEMORY_BATCHES, SETTLE_FAILED_TRIES_MAX,
     UNFOLDED_CHUNK_BYTES,
@@ -21,7 +21,7 @@ use crate::write::{LaneReport, LaneSetup, SegmentPlan, Target};
 use millstream_failpoint as failpoint;
 use millstream_model::limits::SLOTS;
 use millstream_model::{Counters, Receipt, WalScope};
-use millstream_pg::{ConnInfo, Connection, ErrorKind, SessionSettings, quote_identifier, retry_delay};
+use millstream_pg::{ConnInfo, Connection, ErrorKind, Failures, Poll, SessionSettings, may_pass, quote_identifier};
 use millstream_store::limits::LOAD_LOCK_POLL;
 use millstream_store::{Added, Identity, NamedVersion, Schema, TableMark};
 use std::collections::BTreeMap;
@@ -71,11 +71,11 @@ impl Run {
         request: &LoadRequest,
         around: &Surroundings,
         feed: &mut Feed,
-        goes_on: Option<i64>,
+        interrupted: Option<i64>,
     ) -> Result<Begun, Error> {
         let (mut control, schema) = prepare_database(request, around).await?;
         let mut made_table = None;
-        let settled = Self::settle(&mut control, &schema, request, around, feed, goes_on, &mut made_table).await;
+        let settled = Self::settle(&mut control, &schema, request, around, feed, interrupted, &mut made_table).await;
         let (collection, facts) = match settled {
             Ok(Settled::Owned(owned)) => *owned,
             Ok(Settled::Finished(added)) => return finished(*added, around, feed).await,
@@ -98,7 +98,7 @@ impl Run {
         request: &LoadRequest,
         around: &Surroundings,
         feed: &mut Feed,
-        goes_on: Option<i64>,
+        interrupted: Option<i64>,
         made_table: &mut Option<u32>,
     ) -> Result<Settled, Error> {
         let started = Instant::now();
@@ -117,17 +117,9 @@ impl Run {
             around.observer.event(Event::Warning(warning.into()));
         }
         let version = named_version(request);
-        let owned = match lifecycle::open(
-            &mut control.client,
-            schema,
-            &identity,
-            version.as_ref(),
-            lanes,
-            request.resume,
-            goes_on,
-        )
-        .await?
-        {
+        let opening =
+            Opening { layout: request.layout, version: version.as_ref(), lanes, resume: request.resume, interrupted };
+        let owned = match lifecycle::open(&mut control.client, schema, &identity, &opening).await? {
             Opened::Owned(owned) => *owned,
             Opened::Finished(added) => return Ok(Settled::Finished(added)),
         };
@@ -146,16 +138,14 @@ impl Run {
         let (lanes, rejects) = (*lanes, reject_limits(request, owned));
         let target = Arc::new(Target::new(request, collection, self.schema.clone()));
         let batch_bytes_max = request.memory_bytes / (MEMORY_BATCHES * usize::from(lanes));
-        let segments = request.layout.appends.then(|| {
-            // A stream cannot be read again, so its documents are held.
-            let held = (!request.is_repeatable()).then_some(batch_bytes_max);
-            Arc::new(SegmentPlan::new(request, collection, self.schema.clone(), self.control.server.lz4, held))
-        });
+        // A stream cannot be read again, so its documents are held.
+        let held = (!request.is_repeatable()).then_some(batch_bytes_max);
+        let segments = SegmentPlan::new(request, collection, self.schema.clone(), self.control.server.lz4, held);
+        let segments = Arc::new(segments);
         let table = TableMark {
             oid: collection.table_oid,
             name: request.collection.clone(),
-            // Segments are other tables, and may outlive the rows of this one.
-            file: collection.file.filter(|_| !request.layout.appends),
+            file: collection.file.filter(|_| request.layout.fills_table),
         };
         let setups = (0..lanes)
             .map(|lane| LaneSetup {
@@ -168,7 +158,8 @@ impl Run {
                 batch_bytes_max: request.batch_bytes_max.min(batch_bytes_max),
                 flush_after: FLUSH_AFTER,
                 age_max: request.lane_age_max,
-                segments: segments.clone(),
+                layout: request.layout,
+                segments: Arc::clone(&segments),
                 rejects,
                 table_empty: collection.empty,
                 table: table.clone(),
@@ -193,14 +184,13 @@ impl Run {
     pub(crate) async fn hold(&mut self) -> Error {
         loop {
             self.control.ended().await;
-            let mut attempt = 1;
+            let mut failures = Failures::default();
             while let Err(error) = self.lock_again().await {
                 if error.kind() == ErrorKind::Fenced {
                     return error;
                 }
                 // If this error does not pass, the lanes find out. If they can continue, the lock is still needed.
-                tokio::time::sleep(retry_delay(attempt, error.kind()).unwrap_or(LOAD_LOCK_RETRY)).await;
-                attempt += 1;
+                tokio::time::sleep(failures.next(error.kind()).unwrap_or(LOAD_LOCK_RETRY)).await;
             }
         }
     }
@@ -209,6 +199,7 @@ impl Run {
     async fn lock_again(&mut self) -> Result<(), Error> {
         let owned = &self.facts.owned;
         let again = connect_control(&self.around.db).await?;
+        let poll = Poll::forever(LOAD_LOCK_POLL);
         loop {
             let locked = millstream_store::load::lock_again(&again.client, &self.schema, owned.load_id).await?;
             if !millstream_store::load::is_ours(&again.client, &self.schema, owned.load_id, owned.run).await? {
@@ -219,7 +210,7 @@ impl Run {
                 self.control = again;
                 return Ok(());
             }
-            tokio::time::sleep(LOAD_LOCK_POLL).await;
+            poll.again().await;
         }
     }
 
@@ -240,7 +231,7 @@ impl Run {
             Some(Error::Emptied { documents, by: TRUNCATED }) => Some(facts.owned.before.read.max(documents)),
             _ => None,
         };
-        let mut attempt = 1;
+        let mut failures = Failures::default();
         loop {
             let wal = facts.wal_bytes(&finish.reports, wal_position(&control).await);
             let receipt = |counters| facts.receipt(&finish, wal, counters);
@@ -266,14 +257,13 @@ impl Run {
                 Err(failure) => failure,
             };
             // If another run follows, the lanes have not waited for the server.
-            let waited = !(request.layout.appends && request.is_repeatable());
-            let given_up = waited && finish.stopped == Some(StopReason::Failed) && attempt >= SETTLE_FAILED_TRIES_MAX;
-            let Some(delay) = retry_delay(attempt, failure.kind()).filter(|_| !given_up) else {
+            let waited = !request.reads_again();
+            let tried = failures.count() + 1;
+            let given_up = waited && finish.stopped == Some(StopReason::Failed) && tried >= SETTLE_FAILED_TRIES_MAX;
+            if given_up || !failures.wait(failure.kind()).await {
                 let failure = diagnosis::explained(&control.client, &schema, table, failure).await;
-                return Err(told(failure, finish.error));
-            };
-            attempt += 1;
-            tokio::time::sleep(delay).await;
+                return Err(decisive(failure, finish.error));
+            }
             if let Ok(again) = connect_control(&around.db).await {
                 control = again;
             }
@@ -340,15 +330,15 @@ impl Facts {
 
 /// Whether another run of the same load follows a run that ended with this error.
 fn runs_again(request: &LoadRequest, error: Option<&Error>) -> bool {
-    let passes = error.is_some_and(|error| retry_delay(1, error.kind()).is_some());
-    passes && request.layout.appends && request.is_repeatable()
+    let passes = error.is_some_and(|error| may_pass(error.kind()));
+    passes && request.reads_again()
 }
 
 /// Which of two errors to report: why there is no receipt, or why the engine failed. If another run owns the load now,
 /// an error that may pass must not be reported. It would be retried, and what the other run has finished would be
 /// loaded again as a new load.
-fn told(failure: Error, of_engine: Option<Error>) -> Error {
-    let passes = |error: &Error| retry_delay(1, error.kind()).is_some();
+fn decisive(failure: Error, of_engine: Option<Error>) -> Error {
+    let passes = |error: &Error| may_pass(error.kind());
     match (failure, of_engine) {
         (failure @ Error::Emptied { .. }, _) | (failure, None) => failure,
         (failure, Some(error)) if failure.kind() == ErrorKind::Fenced && passes(&error) => failure,
@@ -362,10 +352,8 @@ async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Resul
     millstream_pg::ensure_session_pooling(&control, &connect_control(&around.db).await?).await?;
     require_plain(&control).await?;
     require_writes(&control).await?;
-    if request.layout.appends {
-        tell_of_wal(&control, request, &*around.observer).await?;
-    } else {
-        require_staging(&control).await?;
+    if (request.layout.examine)(&control, request.durability).await? {
+        around.observer.event(Event::WalFree);
     }
     for warning in request.durability.check(&control).await? {
         around.observer.event(Event::Warning(warning));
@@ -384,16 +372,6 @@ async fn connect_control(db: &ConnInfo) -> Result<Connection, Error> {
     let control = millstream_pg::connect(db, &SessionSettings::control()).await?;
     control.client.batch_execute(include_str!("write/durable.sql")).await?;
     Ok(control)
-}
-
-/// Reports when no WAL is written. Under `wal_level` `minimal`, a table that is filled in the transaction that created
-/// it needs none.
-async fn tell_of_wal(control: &Connection, request: &LoadRequest, observer: &dyn Observer) -> Result<(), Error> {
-    let minimal = "select pg_catalog.current_setting('wal_level') = 'minimal'";
-    if !request.durability.unlogged && control.client.query_one(minimal, &[]).await?.get(0) {
-        observer.event(Event::WalFree);
-    }
-    Ok(())
 }
 
 /// Refuses Citus, which answers several of our statements in its own way.
@@ -428,19 +406,6 @@ async fn require_writes(control: &Connection) -> Result<(), Error> {
     })
 }
 
-/// Requires the right to create temporary tables, because every lane stages its batches in one.
-async fn require_staging(control: &Connection) -> Result<(), Error> {
-    let sql = "select pg_catalog.has_database_privilege(pg_catalog.current_database(), 'temporary')";
-    if control.client.query_one(sql, &[]).await?.get(0) {
-        return Ok(());
-    }
-    let (role, database) = (&control.server.role, &control.server.database);
-    Err(Error::Request {
-        problem: format!("role {role} may not make temporary tables in database {database}"),
-        hint: format!("grant temporary on database {database} to {role}"),
-    })
-}
-
 /// As many lanes as the server has cores, if we know them, but few connections in any case.
 async fn lane_count(control: &Connection, around: &Surroundings, asked: Option<u16>) -> Result<u16, Error> {
     let free = millstream_pg::catalog::connections(&control.client).await?.free.max(0);
@@ -467,7 +432,6 @@ fn identity(request: &LoadRequest, collection: &Collection, feed: &Feed) -> Iden
         durability: request.durability.name,
         unlogged: request.durability.unlogged,
         layout: request.layout.name,
-        appends: request.layout.appends,
         sources: feed.source_names(),
         resumable: feed.resumable(),
         once: feed.resumable() && collection.mode.adds_up(),
@@ -528,7 +492,7 @@ mod tests {
             (final_one(), Some(lost()), lost()),
             (emptied(), Some(lost()), emptied()),
         ] {
-            assert_eq!(told(failure, of_engine).to_string(), expected.to_string());
+            assert_eq!(decisive(failure, of_engine).to_string(), expected.to_string());
         }
     }
 }

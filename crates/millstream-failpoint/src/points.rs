@@ -40,9 +40,9 @@ pub const REFRESH: &[&str] = &[
     "refresh-tidied",
 ];
 
-/// The points that only a load in the log layout passes, in order.
+/// The points at which a load in the log layout fills and commits a segment, in order.
 pub const SEGMENT: &[&str] =
-    &["segment-opened", "segment-filled", "segment-advancing", "segment-commit-sent", "segment-committed"];
+    &["segment-opened", "segment-filled", "batch-advancing", "commit-sent", "segment-committed"];
 
 /// The points of a compaction, in order.
 pub const COMPACTION: &[&str] = &[

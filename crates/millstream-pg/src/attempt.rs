@@ -65,7 +65,7 @@ fn all_failed(mut failures: Vec<Error>) -> Error {
     if failures.len() == 1 {
         return failures.remove(0);
     }
-    let decisive = failures.iter().find(|e| crate::retry_delay(1, e.kind()).is_some()).or(failures.first());
+    let decisive = failures.iter().find(|e| crate::may_pass(e.kind())).or(failures.first());
     let (kind, hint) = decisive.map_or((ErrorKind::Config, None), |e| (e.kind(), e.hint()));
     let sqlstate = decisive.and_then(Error::sqlstate).map(str::to_owned);
     let mut reasons = Vec::new();

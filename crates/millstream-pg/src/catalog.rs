@@ -275,6 +275,11 @@ pub async fn connections(client: &impl GenericClient) -> Result<Connections, Err
 }
 
 impl Table {
+    /// Whether its rows are in partitions.
+    pub fn is_partitioned(&self) -> bool {
+        self.kind == 'p'
+    }
+
     /// The column of this name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|c| c.name == name)

@@ -4,25 +4,25 @@ use std::time::Duration;
 
 use crate::kind::ErrorKind;
 
-/// How long to wait before the next try, after the `attempt`th failure in a row (counted from 1). `None` if there were
-/// too many failures, or if another try cannot help.
+/// Whether another try may help.
+pub fn may_pass(kind: ErrorKind) -> bool {
+    POLICIES.iter().any(|policy| policy.kind == kind)
+}
+
+/// Failures in a row, and the wait after each. They may be of several kinds: a server that restarts is unreachable for
+/// a while, and then read-only until it is promoted. Each kind is counted on its own.
 ///
 /// Waits double from the first to the longest. Each is shortened by up to half at random, so that lanes that failed
 /// together do not come back together. Progress (a commit) restarts the count. After a lost connection, each try begins
 /// with a new connection; if that fails, it is the next failure.
-pub fn retry_delay(attempt: u32, kind: ErrorKind) -> Option<Duration> {
-    delay(attempt, kind, fastrand::f64())
-}
-
-/// Failures in a row. They may be of several kinds: a server that restarts is unreachable for a while, and then
-/// read-only until it is promoted. Each kind is counted on its own.
 #[derive(Debug, Default)]
 pub struct Failures {
     counts: Vec<(ErrorKind, u32)>,
 }
 
 impl Failures {
-    /// Counts one more failure and returns its wait, as [`retry_delay`] does.
+    /// Counts one more failure and returns how long to wait before the next try. `None` if there were too many failures
+    /// of this kind, or if another try cannot help.
     pub fn next(&mut self, kind: ErrorKind) -> Option<Duration> {
         let known = self.counts.iter().position(|(counted, _)| *counted == kind);
         let n = known.unwrap_or_else(|| {
@@ -30,7 +30,14 @@ impl Failures {
             self.counts.len() - 1
         });
         self.counts[n].1 += 1;
-        retry_delay(self.counts[n].1, kind)
+        delay(self.counts[n].1, kind, fastrand::f64())
+    }
+
+    /// Counts one more failure and waits before the next try. False, without waiting, if there shall be none.
+    pub async fn wait(&mut self, kind: ErrorKind) -> bool {
+        let Some(after) = self.next(kind) else { return false };
+        tokio::time::sleep(after).await;
+        true
     }
 
     /// How many failures there were, of all kinds.
@@ -120,7 +127,8 @@ mod tests {
                     | ErrorKind::ReadOnly
                     | ErrorKind::Cancelled
             );
-            assert_eq!(retry_delay(1, kind).is_some(), tried, "{kind:?}");
+            assert_eq!(may_pass(kind), tried, "{kind:?}");
+            assert_eq!(Failures::default().next(kind).is_some(), tried, "{kind:?}");
         }
     }
 
@@ -130,7 +138,7 @@ mod tests {
             let low = delay(attempt, ErrorKind::Transient, 0.0).expect("within the attempts");
             let high = delay(attempt, ErrorKind::Transient, 1.0).expect("within the attempts");
             assert_eq!(high, low * 2);
-            let drawn = retry_delay(attempt, ErrorKind::Transient).expect("within the attempts");
+            let drawn = delay(attempt, ErrorKind::Transient, fastrand::f64()).expect("within the attempts");
             assert!((low..=high).contains(&drawn));
         }
         assert_eq!(delay(71, ErrorKind::Transient, 0.0), None);

@@ -5,6 +5,7 @@ use crate::limits::{LOCK_PAUSE_MIN, VACUUM_HELD_WAIT};
 use crate::lock::lock_exclusively;
 use crate::storage::Storage;
 use millstream_failpoint as failpoint;
+use millstream_pg::Poll;
 use millstream_pg::advisory::{BUILD, MODEL};
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
@@ -53,11 +54,11 @@ async fn older_are_gone(client: &Client, deadline: Instant) -> Result<bool, Erro
     let open: Vec<String> = client.query_one(&sql, &[]).await?.get(0);
     let sql = "select not exists (select from pg_catalog.pg_locks \
                where locktype = 'virtualxid' and virtualtransaction = any ($1))";
+    let poll = Poll::until(LOCK_PAUSE_MIN, deadline.into());
     while !client.query_one(sql, &[&open]).await?.get::<_, bool>(0) {
-        if Instant::now() > deadline {
+        if !poll.again().await {
             return Ok(false);
         }
-        tokio::time::sleep(LOCK_PAUSE_MIN).await;
     }
     Ok(true)
 }

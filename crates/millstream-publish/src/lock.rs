@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::limits::{LOCK_PAUSE_MAX, LOCK_PAUSE_MIN, LOCKED_IDLE_MAX, PUBLISH_LOCK_WAIT, READERS_HELD_MAX};
+use millstream_pg::Poll;
 use millstream_pg::advisory::{BUILD, MODEL, PUBLISH};
 use millstream_store::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
 use millstream_store::models::Model;
@@ -13,12 +14,11 @@ use tokio_postgres::{Client, GenericClient};
 /// # Errors
 /// [`Error::PublishBusy`] when others hold the lock for longer than [`PUBLISH_LOCK_WAIT`].
 pub(crate) async fn lock_publishing(client: &impl GenericClient) -> Result<(), Error> {
-    let deadline = Instant::now() + PUBLISH_LOCK_WAIT;
+    let poll = Poll::new(LOAD_LOCK_POLL, PUBLISH_LOCK_WAIT);
     while !PUBLISH.whole().try_lock_in_transaction(client).await? {
-        if Instant::now() > deadline {
+        if !poll.again().await {
             return Err(Error::PublishBusy);
         }
-        tokio::time::sleep(LOAD_LOCK_POLL).await;
     }
     Ok(())
 }
@@ -93,12 +93,11 @@ pub(crate) async fn lock_exclusively(client: &Client, statement: &str, deadline:
 /// Tries to get the lock of a model. When a refresh has ended or was killed, the server takes a moment to release its
 /// lock.
 async fn wait_for(client: &impl GenericClient, model: &Model, transaction: bool) -> Result<(), Error> {
-    let (lock, deadline) = (MODEL.of(model.lock_id), Instant::now() + LOAD_LOCK_WAIT);
+    let (lock, poll) = (MODEL.of(model.lock_id), Poll::new(LOAD_LOCK_POLL, LOAD_LOCK_WAIT));
     while !if transaction { lock.try_lock_in_transaction(client).await? } else { lock.try_lock(client).await? } {
-        if Instant::now() > deadline {
+        if !poll.again().await {
             return Err(Error::ModelBusy { model: model.name.clone() });
         }
-        tokio::time::sleep(LOAD_LOCK_POLL).await;
     }
     Ok(())
 }

@@ -3,10 +3,10 @@
 use crate::error::Error;
 use crate::model::find;
 use millstream_model::CollectionName;
+use millstream_pg::Poll;
 use millstream_pg::advisory::RUNNER;
 use millstream_store::Schema;
 use millstream_store::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
-use std::time::Instant;
 use tokio_postgres::Client;
 
 /// Makes this session the model's runner until it ends. If the runner was killed, waits until the server has noticed.
@@ -15,19 +15,19 @@ use tokio_postgres::Client;
 /// [`Error::Model`] when there is no such model, or when it has a runner, whose server process it names.
 pub async fn become_runner(client: &Client, schema: &Schema, name: &CollectionName) -> Result<(), Error> {
     let model = find(client, schema, name).await?;
-    let deadline = Instant::now() + LOAD_LOCK_WAIT;
+    let poll = Poll::new(LOAD_LOCK_POLL, LOAD_LOCK_WAIT);
     loop {
         if RUNNER.of(model.lock_id).try_lock(client).await? {
             return Ok(());
         }
         let holder = client.query_opt(include_str!("runner.sql"), &[&RUNNER.class(), &model.lock_id]).await?;
-        if let (Some(row), true) = (holder, Instant::now() > deadline) {
+        if let (Some(row), true) = (holder, poll.is_over()) {
             return Err(Error::Model {
                 model: name.clone(),
                 problem: format!("is kept up by another session: pid {} on the server", row.get::<_, i32>(0)),
                 hint: "stop that one first; one refresh beside it needs no --every".into(),
             });
         }
-        tokio::time::sleep(LOAD_LOCK_POLL).await;
+        poll.again().await;
     }
 }

@@ -28,8 +28,6 @@ pub struct Identity {
     pub unlogged: bool,
     /// Where the documents go: `table` or `log`.
     pub layout: &'static str,
-    /// Whether they go into segments.
-    pub appends: bool,
     /// Names of the sources in order.
     pub sources: Vec<String>,
     /// Whether a later run can be given the same sources.

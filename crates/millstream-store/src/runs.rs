@@ -9,7 +9,7 @@ use crate::load::{Identity, record_end, settle};
 use crate::loads::lock_idle;
 use crate::recorded_mode::compares_versions;
 use crate::schema::Schema;
-use tokio::time::Instant;
+use millstream_pg::Poll;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
 /// The latest run of an unfinished load.
@@ -127,13 +127,12 @@ pub async fn lost_for_good(
     table_oid: u32,
     which: fn(&Run) -> bool,
 ) -> Result<Vec<Run>, Error> {
-    let deadline = Instant::now() + LOST_RUN_WAIT;
+    let poll = Poll::new(LOAD_LOCK_POLL, LOST_RUN_WAIT);
     loop {
         let lost = runs(client, schema, table_oid).await?.into_iter().filter(|run| run.lost && which(run));
         let lost: Vec<Run> = lost.collect();
-        if lost.is_empty() || Instant::now() > deadline {
+        if lost.is_empty() || !poll.again().await {
             return Ok(lost);
         }
-        tokio::time::sleep(LOAD_LOCK_POLL).await;
     }
 }

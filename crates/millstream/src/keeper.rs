@@ -5,7 +5,7 @@ use crate::limits::{LOCAL_LOOK_EVERY, LOCAL_LOOKS_MAX, LOCAL_RESTARTS_MAX};
 use crate::output::note;
 use crate::target;
 use millstream_local::LocalOptions;
-use millstream_pg::{ErrorKind, retry_delay};
+use millstream_pg::{ErrorKind, may_pass};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -35,7 +35,7 @@ impl Keeper {
 
     /// Whether a command that failed is worth another try, because the server died and runs again. Waits for it.
     pub async fn revived(&mut self, failure: ErrorKind) -> bool {
-        let Some(task) = self.task.as_ref().filter(|_| retry_delay(1, failure).is_some()) else { return false };
+        let Some(task) = self.task.as_ref().filter(|_| may_pass(failure)) else { return false };
         // If the server keeps running, the command failed for another reason.
         let mut looks_left = LOCAL_LOOKS_MAX;
         loop {

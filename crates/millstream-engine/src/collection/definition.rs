@@ -25,12 +25,12 @@ pub fn definition(
     let mut lines = key_columns(key);
     let compression = if lz4 { " compression lz4" } else { "" };
     lines.push(format!("doc jsonb{compression} not null"));
-    let kind = if durability.unlogged { "unlogged table" } else { "table" };
     let key_list: Vec<String> = key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
     lines.push(format!("primary key ({})", key_list.join(", ")));
     lines.extend(checks.iter().map(|expression| format!("check ({expression})")));
     format!(
-        "create {kind} {} (\n    {}\n) with (fillfactor = {FILLFACTOR})",
+        "{} {} (\n    {}\n) with (fillfactor = {FILLFACTOR})",
+        durability.create_table(),
         quote_qualified(&name.schema, &name.table),
         lines.join(",\n    ")
     )

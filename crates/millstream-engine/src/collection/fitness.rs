@@ -23,7 +23,8 @@ pub(super) fn check(
             "add --adopt to load into it, or choose another name with --into".into(),
         ));
     }
-    if let Some((problem, hint)) = kind(table).or_else(|| persistence(request, table, known.is_some())) {
+    let collection = known.map(|_| &request.collection);
+    if let Some((problem, hint)) = kind(table).or_else(|| request.durability.misfit(table, collection)) {
         return Err(refuse(problem, hint));
     }
     let key = key_of_table(request, table, known).map_err(|(problem, hint)| refuse(problem, hint))?;
@@ -42,32 +43,7 @@ pub(super) fn check(
     if let Some((problem, hint)) = request.mode.tombstone().and_then(|_| no_deletes(table)) {
         return Err(refuse(problem, hint));
     }
-    if let Some((problem, hint)) = request.layout.appends.then(|| no_segments(table)).flatten() {
-        return Err(refuse(problem, hint));
-    }
     Ok((key, warnings(table)))
-}
-
-/// Why documents for the table cannot wait in segments.
-fn no_segments(table: &Table) -> Option<(String, String)> {
-    if is_partitioned(table) {
-        return Some((
-            "it is partitioned: a document that waits in a segment may fit no partition once it is merged".into(),
-            "leave out --layout log".into(),
-        ));
-    }
-    if table.row_security.enabled {
-        return Some((
-            "it has row-level security, which does not reach documents that wait in segments".into(),
-            "leave out --layout log".into(),
-        ));
-    }
-    (!table.privileges.delete).then(|| {
-        (
-            "this role may not delete, which merging what is appended may have to".into(),
-            "ask the owner to grant it, or leave out --layout log".into(),
-        )
-    })
 }
 
 /// Why documents cannot delete rows of the table.
@@ -90,17 +66,6 @@ fn no_deletes(table: &Table) -> Option<(String, String)> {
     ))
 }
 
-/// The error for a table where more than its key decides about a document, so that segments cannot be merged into it.
-pub(super) fn not_appendable(request: &LoadRequest) -> Error {
-    Error::Collection {
-        collection: request.collection.clone(),
-        problem: "documents are appended only where nothing but the key decides: it has a trigger, a constraint, a \
-                  generated column, an index beside the key's, or a key that is not in collation \"C\""
-            .into(),
-        hint: "leave out --layout log".into(),
-    }
-}
-
 /// Whether an update may find the table's rows by a join with staged keys. The keys must compare as staged ones do.
 /// There must be no trigger, because it could drop a row, or be planned under the settings that keep the join in order.
 pub(super) fn joins(table: &Table) -> bool {
@@ -117,7 +82,7 @@ pub(super) fn judges(table: &Table) -> bool {
     let key = conflict_key(table);
     let domain = table.columns.iter().any(|c| key.contains(&c.name) && is_domain(c));
     // A partition may have constraints and indexes of its own.
-    is_partitioned(table)
+    table.is_partitioned()
         || generated
         || keyed
         || domain
@@ -132,10 +97,6 @@ const OBSTACLES: &[Obstacle] = &[doc_column, other_columns, row_security, rules,
 
 /// Whether rows go into partitions. PostgreSQL ensures that the primary key of a partitioned table includes the
 /// partition key.
-pub(super) fn is_partitioned(table: &Table) -> bool {
-    table.kind == 'p'
-}
-
 fn kind(table: &Table) -> Option<(String, String)> {
     if let Some(partition) = table.foreign_partitions.first() {
         return Some((
@@ -151,38 +112,6 @@ fn kind(table: &Table) -> Option<(String, String)> {
         _ => "no table",
     };
     Some((format!("it is {kind}"), "load into a plain table".into()))
-}
-
-/// Only a logged table can keep the promise of a logged load, and an unlogged table that of an unlogged load.
-fn persistence(request: &LoadRequest, table: &Table, known: bool) -> Option<(String, String)> {
-    let name = quote_qualified(&table.schema, &table.name);
-    if is_partitioned(table) && request.durability.unlogged {
-        return Some((
-            "it is partitioned, which is not unlogged as a whole".into(),
-            "leave out --durability unlogged".into(),
-        ));
-    }
-    if let Some(partition) = table.unlogged_partitions.first() {
-        return Some((
-            format!("its partition {partition} is unlogged: a crash of the server empties it"),
-            format!("alter table {partition} set logged"),
-        ));
-    }
-    match (table.persistence == 'u', request.durability.unlogged) {
-        (true, false) if known => Some((
-            "it is unlogged: a crash of the server empties it".into(),
-            format!("say so with --durability unlogged, or end that: millstream freeze {}", request.collection),
-        )),
-        (true, false) => Some((
-            "it is unlogged: a crash of the server empties it".into(),
-            format!("say so with --durability unlogged, or end that: alter table {name} set logged"),
-        )),
-        (false, true) => Some((
-            "it is not unlogged".into(),
-            format!("leave out --durability unlogged, or give up what it survives: alter table {name} set unlogged"),
-        )),
-        _ => None,
-    }
 }
 
 fn doc_column(table: &Table) -> Option<(String, String)> {

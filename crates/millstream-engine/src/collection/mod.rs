@@ -95,10 +95,11 @@ pub(crate) async fn plan(
             let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
             let checks = table_checks(control, request, &table, &mut warnings).await?;
             let (joins, judges) = (fitness::joins(&table), fitness::judges(&table) || !checks.is_empty());
-            if request.layout.appends && (judges || !joins) {
-                return Err(fitness::not_appendable(request));
+            if let Some((problem, hint)) = (request.layout.misfit)(&table, joins && !judges) {
+                let (problem, hint) = (problem.into(), hint.into());
+                return Err(Error::Collection { collection: name.clone(), problem, hint });
             }
-            let partitioned = fitness::is_partitioned(&table);
+            let partitioned = table.is_partitioned();
             Ok(Plan { key, reasons, ddl: None, warnings, checks, version, joins, judges, partitioned, mode })
         }
         None => {
@@ -177,9 +178,7 @@ pub(crate) async fn prepare(
     }
     let table = made(&control.client, name).await?;
     millstream_store::remember_collection(&control.client, schema, table, name, &plan.key, true).await?;
-    if !request.layout.appends {
-        millstream_store::settle_appending(&mut control.client, schema, table).await?;
-    }
+    (request.layout.settle)(&mut control.client, schema, table).await?;
     if !plan.checks.is_empty() {
         // Before a check is added to the table: if segments wait, this load is refused in any case.
         millstream_store::refuse_appended(&control.client, schema, table, &name.to_string()).await?;

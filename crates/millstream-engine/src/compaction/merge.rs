@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::limits::COMPACTION_MEMORY_MIB;
 use millstream_failpoint as failpoint;
 use millstream_model::{CollectionName, KeyColumn};
-use millstream_pg::{ConnInfo, ErrorKind, quote_qualified, retry_delay};
+use millstream_pg::{ConnInfo, ErrorKind, Failures, quote_qualified};
 use millstream_store::Schema;
 use millstream_store::collections::Collection;
 use millstream_store::segments::{self, Segment};
@@ -73,7 +73,7 @@ impl Merge {
     /// Merges one range and returns the number of keys written or deleted; 0 if the range is merged already. Retries
     /// after errors that may pass. If the answer to the commit was lost, the range's record shows whether it is merged.
     pub(super) async fn run(&self, db: &ConnInfo, range: usize) -> Result<u64, Error> {
-        let (mut attempt, mut empty) = (1, self.empty);
+        let (mut failures, mut empty) = (Failures::default(), self.empty);
         loop {
             let error = match self.attempt(db, range, empty).await {
                 Ok(keys) => return Ok(keys),
@@ -82,15 +82,15 @@ impl Merge {
             // Somebody has inserted rows since we found the table empty.
             let kind = if error.is_duplicate() { ErrorKind::Serialization } else { error.kind() };
             empty = false;
-            let Some(after) = retry_delay(attempt, kind) else { return Err(self.told(error)) };
-            attempt += 1;
-            tokio::time::sleep(after).await;
+            if !failures.wait(kind).await {
+                return Err(self.explained(error));
+            }
         }
     }
 
     /// The error to report. A table that refuses a document blocks all documents that wait, so that error says what to
     /// do.
-    fn told(&self, error: Error) -> Error {
+    fn explained(&self, error: Error) -> Error {
         if !error.refuses_data() {
             return error;
         }

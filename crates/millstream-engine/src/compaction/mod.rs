@@ -9,6 +9,7 @@ use crate::limits::{
 };
 use merge::Merge;
 use millstream_failpoint as failpoint;
+use millstream_pg::Poll;
 use millstream_pg::{ConnInfo, SessionSettings};
 use millstream_store::collections::Collection;
 use millstream_store::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT, LOAD_LOCK_POLL, LOST_RUN_WAIT};
@@ -91,12 +92,11 @@ fn session(name: &str) -> SessionSettings {
 
 /// Locks out other compactions of the collection until the session ends.
 async fn lock(client: &Client, collection: &Collection) -> Result<(), Error> {
-    let deadline = Instant::now() + COMPACTION_LOCK_WAIT;
+    let poll = Poll::new(LOAD_LOCK_POLL, COMPACTION_LOCK_WAIT);
     while !segments::try_lock(client, collection.table_oid, false).await? {
-        if Instant::now() > deadline {
+        if !poll.again().await {
             return Err(millstream_store::Error::CompactionBusy { collection: collection.name.clone() }.into());
         }
-        tokio::time::sleep(LOAD_LOCK_POLL).await;
     }
     Ok(())
 }
@@ -146,13 +146,11 @@ async fn group(
 /// The oldest run that the segments of later runs wait for. A run that has lost its sessions has some time to come
 /// back. After that, its record is closed and nothing waits for it.
 async fn first_to_wait_for(client: &mut Client, schema: &Schema, table_oid: u32) -> Result<Option<Run>, Error> {
-    let deadline = Instant::now() + LOST_RUN_WAIT;
+    let poll = Poll::new(LOAD_LOCK_POLL, LOST_RUN_WAIT);
     loop {
         match runs(client, schema, table_oid).await?.into_iter().find(|run| run.at_work || run.lost) {
             Some(run) if run.lost && run.followed => {
-                if Instant::now() < deadline {
-                    tokio::time::sleep(LOAD_LOCK_POLL).await;
-                } else {
+                if !poll.again().await {
                     let why = "a compaction merged documents of a later load";
                     settle_lost(client, schema, run.load_id, why).await?;
                 }

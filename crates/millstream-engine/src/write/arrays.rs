@@ -15,7 +15,7 @@ use futures_util::FutureExt;
 use millstream_pg::copy;
 use tokio_postgres::types::ToSql;
 
-pub(super) static WRITER: Writer = Writer { name: "arrays", write };
+pub(super) static WRITER: Writer = Writer { name: "arrays", compares: true, sends_all: false, write };
 
 /// Whether groups of a batch are few and small enough for this writer.
 pub(super) fn fit(session: Session<'_>, batch: &Batch, groups: &[Group]) -> bool {

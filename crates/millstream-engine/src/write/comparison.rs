@@ -19,7 +19,7 @@ use millstream_pg::hash_text;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use tokio_postgres::types::ToSql;
 
-pub(super) static WRITER: Writer = Writer { name: "compared", write };
+pub(super) static WRITER: Writer = Writer { name: "compared", compares: true, sends_all: false, write };
 
 fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
     async move {

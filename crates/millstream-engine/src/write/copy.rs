@@ -7,7 +7,7 @@ use crate::merge::Written;
 use futures_util::FutureExt;
 use std::future::ready;
 
-pub(super) static WRITER: Writer = Writer { name: "copy", write };
+pub(super) static WRITER: Writer = Writer { name: "copy", compares: false, sends_all: false, write };
 
 fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
     async move {

@@ -16,7 +16,7 @@ use millstream_pg::quote_literal;
 use millstream_store::Schema;
 use tokio_postgres::{Client, Statement};
 
-pub(super) static WRITER: Writer = Writer { name: "deletes", write };
+pub(super) static WRITER: Writer = Writer { name: "deletes", compares: false, sends_all: false, write };
 
 /// Additional columns of the staging table. Their names must differ from those of the collection's columns.
 pub(super) const STAGE_COLUMNS: &str =

@@ -10,7 +10,8 @@ mod elements;
 mod halving;
 mod kept;
 mod lane;
-mod ownership;
+mod ledger;
+mod portion;
 mod refused;
 mod replay;
 mod segment;
@@ -20,50 +21,47 @@ mod statement;
 mod upsert;
 mod walk;
 
-pub(crate) use ownership::{LaneReport, LaneSetup};
+pub(crate) use ledger::{LaneReport, LaneSetup};
 pub(crate) use segment_plan::SegmentPlan;
 pub(crate) use statement::Target;
 
 use crate::batch::{Batch, Group, Part};
 use crate::error::Error;
+use crate::layout::{LOG, Layout, TABLE};
 use crate::merge::Written;
 use crate::request::SkipUnchanged;
 use futures_util::future::BoxFuture;
-use lane::Lane;
-use segment::Appender;
 use statement::Prepared;
 use tokio::sync::mpsc;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 
-/// A lane of either layout that owns its row.
-pub(crate) enum OpenLane {
-    Batches(Box<Lane>),
-    Segments(Box<Appender>),
+/// A lane that owns its row.
+pub(crate) trait OpenLane: Send {
+    /// Commits what comes through the queue until the queue ends, and reports what it did.
+    fn run(self: Box<Self>, queue: mpsc::Receiver<Part>) -> BoxFuture<'static, (LaneReport, Result<(), Error>)>;
 }
 
-impl OpenLane {
-    /// Connects and takes over the lane's row.
-    pub(crate) async fn new(setup: LaneSetup) -> Result<Self, Error> {
-        Ok(match setup.segments {
-            None => Self::Batches(Box::new(Lane::open(setup).await?)),
-            Some(_) => Self::Segments(Box::new(Appender::open(setup).await?)),
-        })
-    }
+/// The result of opening a lane.
+type Opening = BoxFuture<'static, Result<Box<dyn OpenLane>, Error>>;
 
-    /// Commits what comes through the queue until the queue ends, and reports what it did.
-    pub(crate) async fn run(self, queue: mpsc::Receiver<Part>) -> (LaneReport, Result<(), Error>) {
-        match self {
-            Self::Batches(lane) => lane.run(queue).await,
-            Self::Segments(appender) => appender.run(queue).await,
-        }
-    }
+/// How the lanes of each layout are opened.
+static LANES: &[(&Layout, fn(LaneSetup) -> Opening)] = &[(&TABLE, lane::open), (&LOG, segment::open)];
+
+/// Connects and takes over the lane's row.
+pub(crate) fn open_lane(setup: LaneSetup) -> Opening {
+    let (_, open) = LANES.iter().find(|(layout, _)| *layout == setup.layout).expect("every layout has lanes");
+    open(setup)
 }
 
 /// A way of writing. It runs inside an open transaction and leaves it open. After an error, the caller rolls back.
 pub(crate) struct Writer {
     /// The name in the receipt.
     pub(crate) name: &'static str,
+    /// Whether it finds out which documents are unchanged, if those may be skipped.
+    pub(crate) compares: bool,
+    /// Whether it is meant for stored keys and sends all documents, so that comparing large ones first pays.
+    pub(crate) sends_all: bool,
     /// Writes the groups, which are in key order.
     pub(crate) write: for<'a> fn(Session<'a>, &'a Batch, &'a [Group]) -> Writing<'a>,
 }
@@ -128,7 +126,7 @@ impl<'a> Session<'a> {
         let skips = self.target.skip_unchanged != SkipUnchanged::Off;
         if self.target.guarded || batch.has_tombstones() {
             &deleting::WRITER
-        } else if skips && batch.has_large() && [staged::WRITER.name, upsert::WRITER.name].contains(&meant.name) {
+        } else if skips && batch.has_large() && meant.sends_all {
             &comparison::WRITER
         } else {
             meant
@@ -138,7 +136,7 @@ impl<'a> Session<'a> {
     /// Whether a writer finds out which documents are unchanged.
     pub(crate) fn compares(&self, writer: &Writer) -> bool {
         let skips = self.target.skip_unchanged != SkipUnchanged::Off;
-        skips && [comparison::WRITER.name, arrays::WRITER.name].contains(&writer.name)
+        skips && writer.compares
     }
 
     async fn write_round(self, writer: &Writer, batch: &'a Batch, groups: &[Group]) -> Result<Option<Written>, Error> {
@@ -174,6 +172,12 @@ static WRITERS: &[&Writer] =
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::LAYOUTS;
+
+    #[test]
+    fn every_layout_has_lanes() {
+        assert!(LAYOUTS.iter().all(|layout| LANES.iter().any(|(of, _)| of == layout)));
+    }
 
     #[test]
     fn names_are_unique() {

@@ -1,8 +1,11 @@
 //! How segments of a collection are created, and how large they are.
 
+use super::portion::PortionLimits;
+use crate::batch::Part;
 use crate::collection::{Collection, key_columns};
+use crate::durability::Durability;
 use crate::error::Error;
-use crate::limits::HELD_SEGMENT_BATCHES;
+use crate::limits::{HELD_SEGMENT_BATCHES, SEGMENT_REJECTS_MAX};
 use crate::request::LoadRequest;
 use millstream_model::{CollectionName, KeyType};
 use millstream_pg::quote_identifier;
@@ -17,12 +20,12 @@ pub(crate) struct SegmentPlan {
     pub(super) key_types: Vec<KeyType>,
     pub(super) key_list: String,
     pub(super) columns: String,
-    pub(super) unlogged: bool,
-    pub(super) rows_max: usize,
-    pub(super) bytes_max: usize,
+    durability: &'static Durability,
+    rows_max: usize,
+    bytes_max: usize,
     /// Share of the memory budget that a segment may hold, in bytes. `None` if the source can be read again and nothing
     /// is held.
-    pub(super) held_bytes_max: Option<usize>,
+    held_bytes_max: Option<usize>,
 }
 
 impl SegmentPlan {
@@ -44,7 +47,7 @@ impl SegmentPlan {
             key_types: collection.key.types(),
             key_list: names.join(", "),
             columns: format!("{}, doc text{compression}", key_columns(&collection.key).join(", ")),
-            unlogged: request.durability.unlogged,
+            durability: request.durability,
             rows_max: request.segment_rows_max,
             bytes_max: held.unwrap_or(usize::MAX).min(request.segment_bytes),
             held_bytes_max: held.map(|bytes| HELD_SEGMENT_BATCHES * bytes),
@@ -56,16 +59,27 @@ impl SegmentPlan {
         self.held_bytes_max.is_some()
     }
 
+    /// How much goes into one segment.
+    pub(super) fn limits(&self) -> PortionLimits {
+        PortionLimits {
+            rows_max: self.rows_max,
+            bytes_max: self.bytes_max,
+            rejects_max: SEGMENT_REJECTS_MAX,
+            held_bytes_max: self.held_bytes_max.unwrap_or(usize::MAX),
+            held_by: Part::budget_bytes,
+        }
+    }
+
     /// The statement that creates a segment. Autovacuum is off, because a segment is written once, frozen, and dropped.
     /// Documents stay text, because parsing them would be most of the server's work: the decoder has checked that jsonb
     /// accepts them, and compaction parses only the newest of each key. Roles that may read the collection's table may
     /// read its segments.
     pub(super) fn create(&self, segment_id: i64, readers: Option<&str>) -> String {
-        let kind = if self.unlogged { "unlogged table" } else { "table" };
+        let create = self.durability.create_table();
         let table = segments::table(&self.schema, segment_id);
         let granted = readers.map(|readers| format!("; grant select on {table} to {readers}"));
         format!(
-            "create {kind} {table} ({}) with (autovacuum_enabled = off, toast.autovacuum_enabled = off){}",
+            "{create} {table} ({}) with (autovacuum_enabled = off, toast.autovacuum_enabled = off){}",
             self.columns,
             granted.unwrap_or_default()
         )

@@ -14,7 +14,7 @@ use crate::merge::Written;
 use futures_util::FutureExt;
 use tokio_postgres::{Client, Statement};
 
-pub(super) static WRITER: Writer = Writer { name: "staged", write };
+pub(super) static WRITER: Writer = Writer { name: "staged", compares: false, sends_all: true, write };
 
 /// Counts the rows that the merge inserts. PostgreSQL 15 and 16 report only how many rows it wrote.
 pub(super) const CREATE_COUNTER: &str = "create temporary sequence millstream_inserted cache 1000000";

@@ -9,8 +9,7 @@ use crate::merge::Mode;
 use crate::request::{LoadRequest, SkipUnchanged};
 use millstream_model::KeyType;
 use millstream_pg::{SessionSettings, quote_identifier, quote_qualified};
-use millstream_store::Check;
-use millstream_store::{Schema, lane};
+use millstream_store::{Check, Schema};
 use tokio_postgres::{Client, Statement};
 
 /// Where and how a load writes.
@@ -71,8 +70,6 @@ pub(crate) struct Prepared {
     pub(crate) merge: Option<staged::Statements>,
     pub(crate) compared: Option<comparison::Statements>,
     pub(crate) deleting: Option<deleting::Statements>,
-    pub(crate) advance: Statement,
-    pub(crate) reject: Statement,
 }
 
 impl Target {
@@ -209,8 +206,6 @@ impl Target {
     /// Creates the connection's staging table and prepares the statements.
     pub(crate) async fn prepare(&self, client: &Client) -> Result<Prepared, Error> {
         client.batch_execute(&format!("{}; {}", self.create_stage, staged::CREATE_COUNTER)).await?;
-        let advance = self.schema.sql(lane::ADVANCE);
-        let reject = self.schema.sql(lane::INSERT_REJECTS);
         let merge = async {
             match &self.merge {
                 Some(merge) => staged::Statements::prepare(client, merge).await.map(Some),
@@ -226,17 +221,15 @@ impl Target {
             Some(deleting) => Some(deleting.prepare(client).await?),
             None => None,
         };
-        let (copy_table, copy_stage, upsert, arrays, merge, compared, advance, reject) = tokio::try_join!(
+        let (copy_table, copy_stage, upsert, arrays, merge, compared) = tokio::try_join!(
             client.prepare(&self.copy_table),
             client.prepare(&self.copy_stage),
             client.prepare(&self.upsert),
             client.prepare(&self.arrays),
             merge,
             compared,
-            client.prepare(&advance),
-            client.prepare(&reject),
         )?;
-        Ok(Prepared { copy_table, copy_stage, upsert, arrays, merge, compared, deleting, advance, reject })
+        Ok(Prepared { copy_table, copy_stage, upsert, arrays, merge, compared, deleting })
     }
 }
 

@@ -7,7 +7,7 @@ use crate::batch::{Batch, Group};
 use crate::merge::Written;
 use futures_util::FutureExt;
 
-pub(super) static WRITER: Writer = Writer { name: "upsert", write };
+pub(super) static WRITER: Writer = Writer { name: "upsert", compares: false, sends_all: true, write };
 
 fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
     async move {

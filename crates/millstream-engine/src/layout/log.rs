@@ -1,0 +1,97 @@
+//! The log layout: documents are appended to segments, which a compaction merges into the table.
+
+use super::{Layout, Wish};
+use crate::durability::Durability;
+use crate::error::Error;
+use millstream_model::limits::DOCUMENT_BYTES_MAX;
+use millstream_pg::Connection;
+use millstream_pg::catalog::Table;
+
+pub(crate) static LOG: Layout = Layout {
+    name: "log",
+    about: "documents are appended without looking up keys; `millstream compact` merges them into the table later",
+    // Segments are other tables, and may outlive the rows of this one.
+    fills_table: false,
+    keeps_batches: false,
+    refuses,
+    misfit,
+    examine: |control, durability| Box::pin(writes_no_wal(control, durability)),
+    settle: |_, _, _| Box::pin(async { Ok(()) }),
+    refuse_waiting: |_, _, _, _| Box::pin(async { Ok(()) }),
+};
+
+/// Refuses what needs the stored documents: only a compaction looks at them, and it replaces each by the newest one.
+fn refuses(wish: &Wish<'_>) -> Option<(String, &'static str)> {
+    if !wish.mode.replaces() {
+        return Some((
+            format!("--layout log does not go with --mode {}", wish.mode.name()),
+            "load with --mode replace, with or without --delete-when, or leave out --layout",
+        ));
+    }
+    if !wish.checks.is_empty() {
+        return Some((
+            "--check does not go with --layout log".into(),
+            "leave out one of them: documents are not checked while they are appended",
+        ));
+    }
+    // Up to this size, the decoder knows that jsonb accepts a document. Beyond it, only the server knows.
+    if wish.document_bytes_max > DOCUMENT_BYTES_MAX {
+        return Some((
+            format!("documents above {} MiB do not go with --layout log", DOCUMENT_BYTES_MAX >> 20),
+            "leave it out: the server looks at documents only when it merges them",
+        ));
+    }
+    wish.compares.then(|| {
+        (
+            "--skip-unchanged on does not go with --layout log".into(),
+            "leave it out: nothing is looked up while documents are appended",
+        )
+    })
+}
+
+fn misfit(table: &Table, plain: bool) -> Option<(&'static str, &'static str)> {
+    if table.is_partitioned() {
+        Some((
+            "it is partitioned: a document that waits in a segment may fit no partition once it is merged",
+            "leave out --layout log",
+        ))
+    } else if table.row_security.enabled {
+        Some((
+            "it has row-level security, which does not reach documents that wait in segments",
+            "leave out --layout log",
+        ))
+    } else if !table.privileges.delete {
+        Some((
+            "this role may not delete, which merging what is appended may have to",
+            "ask the owner to grant it, or leave out --layout log",
+        ))
+    } else if !plain {
+        Some((
+            "documents are appended only where nothing but the key decides: it has a trigger, a constraint, a \
+             generated column, an index beside the key's, or a key that is not in collation \"C\"",
+            "leave out --layout log",
+        ))
+    } else {
+        None
+    }
+}
+
+/// Under `wal_level` `minimal`, a logged table that is filled in the transaction that created it needs no WAL.
+async fn writes_no_wal(control: &Connection, durability: &Durability) -> Result<bool, Error> {
+    let minimal = "select pg_catalog.current_setting('wal_level') = 'minimal'";
+    Ok(!durability.unlogged && control.client.query_one(minimal, &[]).await?.get(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_that_only_the_server_can_check_are_not_appended() {
+        let mode = "replace".parse().unwrap();
+        for (document_bytes_max, fits) in [(DOCUMENT_BYTES_MAX, true), (DOCUMENT_BYTES_MAX + 1, false)] {
+            let wish = Wish { mode: &mode, checks: &[], document_bytes_max, compares: false };
+            assert_eq!(refuses(&wish).is_none(), fits, "{document_bytes_max}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The table layout: documents go straight into the collection's table.
+
+use super::Layout;
+use crate::error::Error;
+use millstream_pg::Connection;
+use millstream_store::{refuse_appended, settle_appending};
+
+pub(crate) static TABLE: Layout = Layout {
+    name: "table",
+    about: "documents go straight into the collection's table",
+    fills_table: true,
+    keeps_batches: true,
+    refuses: |_| None,
+    misfit: |_, _| None,
+    examine: |control, _| Box::pin(async { require_staging(control).await.map(|()| false) }),
+    settle: |client, schema, table_oid| Box::pin(async move { Ok(settle_appending(client, schema, table_oid).await?) }),
+    refuse_waiting: |client, schema, table_oid, collection| {
+        Box::pin(async move { Ok(refuse_appended(client, schema, table_oid, collection).await?) })
+    },
+};
+
+/// Requires the right to create temporary tables, because every lane stages its batches in one.
+async fn require_staging(control: &Connection) -> Result<(), Error> {
+    let sql = "select pg_catalog.has_database_privilege(pg_catalog.current_database(), 'temporary')";
+    if control.client.query_one(sql, &[]).await?.get(0) {
+        return Ok(());
+    }
+    let (role, database) = (&control.server.role, &control.server.database);
+    Err(Error::Request {
+        problem: format!("role {role} may not make temporary tables in database {database}"),
+        hint: format!("grant temporary on database {database} to {role}"),
+    })
+}

@@ -1,0 +1,317 @@
+//! The ledger of a lane: its row on the server, which says who owns the lane and what of it is committed.
+//!
+//! Lanes of both layouts keep one. The ledger opens the connection, commits, and finds out after a lost connection what
+//! was committed.
+
+use super::segment_plan::SegmentPlan;
+use super::statement::Target;
+use crate::error::{CRASHED, Error, TRUNCATED};
+use crate::layout::Layout;
+use crate::observe::{Event, Observer, Tally};
+use crate::reject_limits::RejectLimits;
+use millstream_failpoint as failpoint;
+use millstream_model::{Counters, Position};
+use millstream_pg::{ConnInfo, Connection, ErrorKind, Failures, quote_qualified};
+use millstream_store::limits::REJECT_ROWS;
+use millstream_store::{Advance, Error as StoreError, RejectedDocument, TableMark, any_row, insert_rejects, lane};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_postgres::{Client, Statement};
+
+/// What a lane needs to know.
+#[derive(Clone)]
+pub(crate) struct LaneSetup {
+    pub(crate) db: ConnInfo,
+    pub(crate) target: Arc<Target>,
+    pub(crate) load_id: i64,
+    pub(crate) lane: u16,
+    /// The number of the run that owns the lane.
+    pub(crate) run: i32,
+    pub(crate) batch_rows: usize,
+    pub(crate) batch_bytes_max: usize,
+    pub(crate) flush_after: Duration,
+    /// Age at which the connection is replaced.
+    pub(crate) age_max: Duration,
+    /// Where documents go.
+    pub(crate) layout: &'static Layout,
+    /// How segments are made, if the layout makes any.
+    pub(crate) segments: Arc<SegmentPlan>,
+    /// The rejects at which it stops.
+    pub(crate) rejects: RejectLimits,
+    /// Whether the table was empty when the run began.
+    pub(crate) table_empty: bool,
+    /// The table that every batch goes into.
+    pub(crate) table: TableMark,
+    /// Whether earlier runs of the load stored documents.
+    pub(crate) stored_before: bool,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) tally: Arc<Tally>,
+}
+
+/// What a lane did in this run.
+#[derive(Debug, Default)]
+pub(crate) struct LaneReport {
+    pub(crate) writers: BTreeMap<String, u64>,
+    pub(crate) retries: u64,
+    pub(crate) deadlocks: u64,
+    /// Bytes of WAL of the lane's backend; `None` if the server cannot report them, or the backend was replaced.
+    pub(crate) wal_bytes: Option<u64>,
+}
+
+/// What a lane makes on each of its connections.
+pub(super) trait OnConnection: Sized + Send {
+    /// Makes it.
+    fn make(setup: &LaneSetup, client: &Client) -> impl Future<Output = Result<Self, Error>> + Send;
+}
+
+/// A connection that owns the lane.
+pub(super) struct Link<M> {
+    pub(super) connection: Connection,
+    /// What the lane made on it.
+    pub(super) made: M,
+    opened: Instant,
+    advance: Statement,
+    reject: Statement,
+    /// Every commit checks that the lane's row still has this epoch.
+    pub(super) epoch: i32,
+}
+
+/// The lane's row and the connection that owns it.
+pub(super) struct Ledger<M> {
+    pub(super) setup: LaneSetup,
+    pub(super) link: Link<M>,
+    /// Commits that the lane's row counts.
+    commits: i64,
+    report: LaneReport,
+    reconnected: bool,
+}
+
+/// What a commit adds to the lane's row.
+pub(super) struct Entry<'a> {
+    /// Everything of the lane up to here is committed with it.
+    pub(super) mark: Position,
+    /// Hash of the sources up to there.
+    pub(super) prefix_hash: u128,
+    pub(super) counters: Counters,
+    pub(super) rejects: Vec<&'a RejectedDocument>,
+}
+
+/// What the lane's row says after the connection was lost.
+pub(super) enum Found {
+    /// What we know to be committed, and no more.
+    Same,
+    /// Also the commit whose answer was lost.
+    Committed,
+    /// So many commits less, because the server crashed.
+    Missing(i64),
+}
+
+/// More is committed than was sent.
+pub(super) const UNSENT: Error =
+    Error::Store(StoreError::Ledger("a lane's row counts commits that the lane did not send"));
+
+impl<M: OnConnection> Ledger<M> {
+    /// Connects and takes over the lane's row.
+    pub(super) async fn open(setup: LaneSetup) -> Result<Self, Error> {
+        let (link, commits) = attach(&setup, false).await?;
+        Ok(Self { setup, link, commits, report: LaneReport::default(), reconnected: false })
+    }
+
+    /// The lane's number.
+    pub(super) fn lane(&self) -> u16 {
+        self.setup.lane
+    }
+
+    /// Whether the connection is so old that another should replace it.
+    pub(super) fn is_aged(&self) -> bool {
+        self.link.opened.elapsed() > self.setup.age_max
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.link.connection.client
+    }
+
+    /// Counts a batch that is committed.
+    pub(super) fn wrote(&mut self, writer: &'static str) {
+        *self.report.writers.entry(writer.to_owned()).or_default() += 1;
+    }
+
+    /// Counts batches that are written again.
+    pub(super) fn writes_again(&mut self, batches: usize) {
+        self.report.retries += batches as u64;
+    }
+
+    /// The report of a lane that has ended.
+    pub(super) async fn close(mut self, ended: &Result<(), Error>) -> LaneReport {
+        if ended.is_ok() && !self.reconnected {
+            self.report.wal_bytes = own_wal_bytes(&self.link.connection).await;
+        }
+        self.report
+    }
+
+    /// Stores the rejects, the watermark and the counters in the open transaction, and commits it. All of it goes in
+    /// one flight, except that more than `REJECT_ROWS` rejects take several statements first.
+    pub(super) async fn commit(&mut self, entry: Entry<'_>) -> Result<(), Error> {
+        let Entry { mark, prefix_hash, counters, rejects } = entry;
+        assert_eq!(counters.read, counters.accounted(), "every document of a batch is in exactly one column");
+        let Link { connection, advance, reject, epoch, .. } = &self.link;
+        let client = &connection.client;
+        let insert = |some| insert_rejects(client, reject, self.setup.load_id, some);
+        let mut chunks = rejects.chunks(REJECT_ROWS);
+        let last_rejects = chunks.next_back().unwrap_or_default();
+        for some in chunks {
+            insert(some).await?;
+        }
+        let line = Advance {
+            load_id: self.setup.load_id,
+            lane: self.setup.lane,
+            epoch: *epoch,
+            source: mark.source,
+            offset: mark.offset,
+            prefix_hash,
+            counters,
+            reject_bytes: kept_bytes(rejects.iter().copied()),
+            table: &self.setup.table,
+        };
+        failpoint::hit("batch-advancing").await?;
+        let commit = async { client.batch_execute("commit").await.map_err(StoreError::from) };
+        let sent = async { failpoint::hit("commit-sent").await.map_err(StoreError::from) };
+        tokio::try_join!(
+            biased;
+            insert(last_rejects),
+            line.execute(client, advance),
+            commit,
+            sent,
+        )?;
+        self.commits += 1;
+        Ok(())
+    }
+
+    /// Reports an error that may pass and waits before the next try. Returns the error if it will not pass, or has not
+    /// passed for too long.
+    pub(super) async fn pause(&mut self, failures: &mut Failures, error: Error) -> Result<(), Error> {
+        let kind = error.kind();
+        let Some(after) = failures.next(kind) else { return Err(error) };
+        self.report.retries += 1;
+        self.report.deadlocks += u64::from(kind == ErrorKind::Deadlock);
+        let retry = Event::Retry { lane: self.lane(), attempt: failures.count(), after, error: error.to_string() };
+        self.setup.observer.event(retry);
+        tokio::time::sleep(after).await;
+        Ok(())
+    }
+
+    /// Whether the connection can still be used. Rolls back.
+    pub(super) async fn rolls_back(&self) -> bool {
+        !self.client().is_closed() && self.client().batch_execute("rollback").await.is_ok()
+    }
+
+    /// Reconnects until it succeeds, and finds out what is committed. `sent` says whether a commit was on its way.
+    pub(super) async fn recover(&mut self, failures: &mut Failures, sent: bool) -> Result<Found, Error> {
+        loop {
+            match self.reconnect(sent).await {
+                Ok(found) => return Ok(found),
+                Err(error) => self.pause(failures, error).await?,
+            }
+        }
+    }
+
+    /// The same, with one try.
+    pub(super) async fn reconnect(&mut self, sent: bool) -> Result<Found, Error> {
+        let (link, commits) = attach(&self.setup, true).await?;
+        (self.link, self.reconnected) = (link, true);
+        let before = std::mem::replace(&mut self.commits, commits);
+        match commits - before {
+            0 => Ok(Found::Same),
+            1 if sent => Ok(Found::Committed),
+            more if more > 0 => Err(UNSENT),
+            less => Ok(Found::Missing(-less)),
+        }
+    }
+
+    /// Whether a commit failed because the table was rewritten and still has its rows. It is then tried again.
+    ///
+    /// # Errors
+    /// [`Error::TableMoved`] and [`Error::Emptied`] if that caused the error.
+    pub(super) async fn finds_another_file(&mut self, error: &Error) -> Result<bool, Error> {
+        let perhaps = [ErrorKind::Fenced, ErrorKind::NotFound, ErrorKind::Bug].contains(&error.kind());
+        if !perhaps || !self.rolls_back().await {
+            return Ok(false);
+        }
+        let file = look_at_table(self.client(), &self.setup).await?;
+        self.setup.table.file = file.or(self.setup.table.file);
+        Ok(file.is_some())
+    }
+}
+
+/// Bytes that are kept of rejects.
+pub(super) fn kept_bytes<'a>(rejects: impl IntoIterator<Item = &'a RejectedDocument>) -> u64 {
+    rejects.into_iter().map(|reject| reject.bytes.len() as u64).sum()
+}
+
+/// Opens a connection for the lane, with all that it needs, and reads how many commits its row counts. After a
+/// reconnect (`again`), it first terminates the recorded backend and raises the epoch, which waits for a commit in
+/// flight.
+async fn attach<M: OnConnection>(setup: &LaneSetup, again: bool) -> Result<(Link<M>, i64), Error> {
+    let connection = millstream_pg::connect(&setup.db, &setup.target.session(setup.lane)).await?;
+    let client = &connection.client;
+    setup.target.durability.begin(client).await?;
+    let (load_id, lane) = (setup.load_id, i16::try_from(setup.lane).expect("lanes are few"));
+    let sql = |template| setup.target.schema.sql(template);
+    if again {
+        client.execute(&sql(lane::TERMINATE_OWN), &[&load_id, &lane, &setup.run]).await?;
+    }
+    let row = client
+        .query_opt(&sql(lane::ATTACH), &[&load_id, &lane, &setup.run, &i32::from(again)])
+        .await?
+        .ok_or_else(|| Error::fenced(load_id))?;
+    if row.get("emptied") {
+        return Err(Error::Emptied { documents: setup.tally.documents(), by: CRASHED });
+    }
+    failpoint::hit(if again { "lane-reattached" } else { "lane-attached" }).await?;
+    let (epoch, commits) = (row.get(0), row.get(1));
+    let (advance, reject) = (sql(lane::ADVANCE), sql(lane::INSERT_REJECTS));
+    let prepared = async { Ok(tokio::try_join!(client.prepare(&advance), client.prepare(&reject))?) };
+    let (made, (advance, reject)) = tokio::try_join!(M::make(setup, client), prepared)?;
+    Ok((Link { connection, made, opened: Instant::now(), advance, reject, epoch }, commits))
+}
+
+/// Finds out what happened to the table when a batch failed. `Some` with its new file if it was rewritten and still has
+/// its rows.
+///
+/// # Errors
+/// [`Error::TableMoved`] if it was renamed, replaced or dropped; [`Error::Emptied`] if the load's documents were
+/// removed from it.
+async fn look_at_table(client: &Client, setup: &LaneSetup) -> Result<Option<u32>, Error> {
+    let TableMark { oid, name, file } = &setup.table;
+    let sql = "select pg_catalog.pg_relation_filenode(c.oid) from pg_catalog.pg_class c \
+               join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+               where c.oid = $1 and c.relname = $2 and n.nspname = $3";
+    let Some(row) = client.query_opt(sql, &[oid, &name.table, &name.schema]).await? else {
+        return Err(Error::TableMoved { collection: name.clone() });
+    };
+    let file_now: Option<u32> = row.get(0);
+    if file.is_none() || file_now == *file {
+        return Ok(None);
+    }
+    let stored = setup.stored_before || setup.tally.documents() > 0;
+    if stored && !any_row(client, &quote_qualified(&name.schema, &name.table)).await? {
+        return Err(Error::Emptied { documents: setup.tally.documents(), by: TRUNCATED });
+    }
+    Ok(file_now)
+}
+
+/// Bytes of WAL written by this backend so far (PostgreSQL 18 and later).
+async fn own_wal_bytes(connection: &Connection) -> Option<u64> {
+    if connection.server.version_num < 180_000 {
+        return None;
+    }
+    connection.client.batch_execute("select pg_catalog.pg_stat_force_next_flush()").await.ok()?;
+    let row = connection
+        .client
+        .query_one("select wal_bytes::bigint from pg_catalog.pg_stat_get_backend_wal(pg_catalog.pg_backend_pid())", &[])
+        .await
+        .ok()?;
+    u64::try_from(row.try_get::<_, i64>(0).ok()?).ok()
+}
