@@ -208,18 +208,18 @@ pub const INFERENCE_BYTES_MAX: usize = MEMORY_BYTES_MIN;
 pub const REFUSAL_BYTES_MAX: usize = 500;
 
 /// Most pages of the staging table that are tried at once when a batch is written row by row.
-pub const WALK_PAGES_MAX: u32 = 64;
+pub const REPLAY_PAGES_MAX: u32 = 64;
 
 /// Pages whose documents are then tried one by one, before pages are tried at once again.
-pub const WALK_PAGES_ONE_BY_ONE: u32 = 16;
+pub const REPLAY_PAGES_ONE_BY_ONE: u32 = 16;
 
 /// Documents are still tried one by one if more than one document in this many was refused: a page holds about forty
 /// short documents, and would then seldom be stored at once.
-pub const WALK_REFUSED_SHARE: u32 = 32;
+pub const REPLAY_REFUSED_SHARE: u32 = 32;
 
 /// Most documents refused in a batch that is written row by row; a batch with more is halved. Limits what the lane
 /// holds of them. A chunk, which cannot be divided, has fewer documents unless larger chunks are asked for.
-pub const WALK_REFUSED_MAX: u64 = 50_000;
+pub const REPLAY_REFUSED_MAX: u64 = 50_000;
 
 /// Most statements that write one batch if its documents are not folded. Each writes the next document of every key. A
 /// batch that needs more is written by a function on the server, in one round trip.
@@ -227,7 +227,7 @@ pub const ROUNDS_MAX: usize = 8;
 
 /// Most statements by which that function writes some pages of the staging table. Each writes the next document of
 /// every key. If it would need more, it writes each document by itself.
-pub const WALK_TURNS_MAX: u32 = 32;
+pub const REPLAY_TURNS_MAX: u32 = 32;
 
 /// Most times that one transaction writes one key. A batch with more is halved, as far as its chunks can be separated.
 /// Each write must pass the row versions that earlier writes of its transaction left, which cannot be removed before it
@@ -238,8 +238,8 @@ pub const KEY_TURNS_MAX: usize = 1_000;
 /// batch, and of short documents it holds several times [`KEY_TURNS_MAX`].
 pub const UNFOLDED_CHUNK_BYTES: usize = 32 << 10;
 
-/// Most SQLSTATEs that a lane knows to refuse data. A batch that meets more is halved.
-pub const WALK_CODES_MAX: usize = 64;
+/// Most SQLSTATEs that a lane knows to refuse data. A load that meets more fails.
+pub const REPLAY_CODES_MAX: usize = 64;
 
 /// Rejects that a dry run shows.
 pub const DRY_RUN_REJECTS: usize = 10;
@@ -332,7 +332,7 @@ const _: () = assert!(MERGE_RUNS_MAX * RUN_BUFFER_BYTES <= VERIFY_MEMORY_BYTES);
 const _: () = assert!(2 * BATCH_BYTES_MAX <= MEMORY_BYTES, "a batch fills while another is written");
 const _: () = assert!(UNFOLDED_CHUNK_BYTES <= CHUNK_BYTES && CHUNK_BYTES <= CHUNK_BYTES_MAX);
 const _: () = assert!(SEND_BYTES_MAX >= DOCUMENT_BYTES_MAX, "every document can be sent");
-const _: () = assert!(SEND_LINES_MAX <= WALK_REFUSED_MAX, "a walk may refuse all of a send");
+const _: () = assert!(SEND_LINES_MAX <= REPLAY_REFUSED_MAX, "a replay may refuse all of a send");
 const _: () = assert!(DOCUMENT_BYTES_MAX <= DOCUMENT_BYTES_CEILING);
 const _: () = assert!(
     CHUNK_BYTES_MAX + 8 * DOCUMENT_BYTES_CEILING + CSV_HEADER_BYTES_MAX < u32::MAX as usize,

@@ -49,7 +49,7 @@ fn in_users_function(context: Option<&str>) -> bool {
 }
 
 /// Parts of the names of functions that Millstream itself creates. An error in them is about our statements.
-const OUR_FUNCTIONS: &[&str] = &[".millstream_walk(", ".change_", ".distinct_walk(", ".distinct_values("];
+const OUR_FUNCTIONS: &[&str] = &[".millstream_replay(", ".change_", ".distinct_walk(", ".distinct_values("];
 
 /// How the driver's text begins if the connection broke; the driver does not expose its kinds. Its other errors (a
 /// value of the wrong type, a message that cannot be encoded or was not expected) are our bugs and must not be retried.
@@ -191,13 +191,13 @@ mod tests {
             "PL/pgSQL-Funktion check_it() Zeile 1 bei RAISE",
             "SQL statement \"select 1\"\nPL/Perl function \"check_it\"",
             "PL/pgSQL function check_it() line 1 at RAISE\nSQL statement \"insert\"\n\
-             PL/pgSQL function pg_temp_3.millstream_walk(text[]) line 9 at SQL statement",
+             PL/pgSQL function pg_temp_3.millstream_replay(text[]) line 9 at SQL statement",
         ] {
             assert!(in_users_function(Some(context)), "{context}");
         }
         for context in [
             "JSON data, line 1: {",
-            "SQL statement \"insert\"\nPL/pgSQL function pg_temp_3.millstream_walk(text[]) line 9 at SQL statement",
+            "SQL statement \"insert\"\nPL/pgSQL function pg_temp_3.millstream_replay(text[]) line 9 at SQL statement",
             "PL/pgSQL function millstream.change_7_record() line 9 at SQL statement",
         ] {
             assert!(!in_users_function(Some(context)), "{context}");

@@ -105,13 +105,8 @@ impl Choice {
         self.met(written);
     }
 
-    /// Whether we expect only new keys in the next batch.
-    pub(super) fn expects_new(&self) -> bool {
-        self.keys == Keys::New
-    }
-
     /// A batch was written row by row, which works for any key.
-    pub(super) fn walked(&mut self, written: Written) {
+    pub(super) fn replayed(&mut self, written: Written) {
         self.blind &= written.keys == 0;
         if self.keys == Keys::New && written.inserted < written.keys {
             self.missed();
@@ -155,7 +150,7 @@ impl Default for Caution {
 }
 
 impl Caution {
-    pub(super) fn walks(&self) -> bool {
+    pub(super) fn replays(&self) -> bool {
         self.left > 0
     }
 
@@ -173,7 +168,7 @@ impl Caution {
     }
 
     /// A batch was written row by row. `refused`: the server refused something in it.
-    pub(super) fn walked(&mut self, refused: bool) {
+    pub(super) fn replayed(&mut self, refused: bool) {
         self.left = if refused { self.left.max(1) } else { self.left.saturating_sub(1) };
     }
 }
@@ -183,30 +178,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lane_that_every_second_batch_surprises_comes_to_walk_all_of_them() {
+    fn a_lane_that_every_second_batch_surprises_comes_to_replay_all_of_them() {
         let mut caution = Caution::default();
         let mut surprises = 0;
         for n in 0..1_000 {
             let refused = n % 2 == 0;
-            if caution.walks() || refused {
-                if !caution.walks() {
+            if caution.replays() || refused {
+                if !caution.replays() {
                     surprises += 1;
                     caution.surprised();
                 }
-                caution.walked(refused);
+                caution.replayed(refused);
             } else {
                 caution.wrote(1);
             }
         }
         assert!(surprises < 20, "{surprises}");
-        while caution.walks() {
-            caution.walked(false);
+        while caution.replays() {
+            caution.replayed(false);
         }
         caution.wrote(1);
         caution.surprised();
-        caution.walked(true);
-        caution.walked(false);
-        assert!(!caution.walks(), "a batch that was written ends the penalty");
+        caution.replayed(true);
+        caution.replayed(false);
+        assert!(!caution.replays(), "a batch that was written ends the penalty");
     }
 
     fn written(keys: u64, inserted: u64) -> Written {

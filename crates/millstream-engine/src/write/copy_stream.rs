@@ -13,18 +13,8 @@ use tokio_postgres::{CopyInSink, Statement};
 
 /// Columns behind the document if documents delete, see `STAGE_COLUMNS` of `deleting`.
 const MARKS: usize = 3;
-/// Columns behind those for writing row by row: place, fold and turn.
-const PLACES: usize = 3;
-
-/// How a staged row relates to the other rows of its key.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
-    /// How many documents the row stands for: 0 if only for its own; their number if they follow it one by one; -1 if
-    /// it is one of those.
-    pub(super) fold: i32,
-    /// If the documents of a key are written one after the other: how many of them come before this one.
-    pub(super) turn: i32,
-}
+/// Columns behind those for writing row by row: place and turn.
+const PLACES: usize = 2;
 
 /// The number of an effect in the staging table.
 fn staged(effect: Effect) -> i16 {
@@ -42,8 +32,8 @@ pub(super) enum Destination<'a> {
     Table,
     /// The connection's staging table.
     Stage,
-    /// The staging table for writing row by row: its COPY statement, and the step of each group.
-    Replay(&'a Statement, &'a [Step]),
+    /// The staging table for writing row by row: its COPY statement, and how many rows of its key precede each group.
+    Replay(&'a Statement, &'a [i32]),
 }
 
 /// Sends the winners of the groups through a COPY statement. Returns the number of rows that it took and the result of
@@ -79,9 +69,9 @@ async fn send(
     groups: &[Group],
 ) -> Result<(), Error> {
     let marked = !matches!(to, Destination::Table) && session.target.deletes();
-    let steps = if let Destination::Replay(_, steps) = to { Some(steps) } else { None };
+    let turns = if let Destination::Replay(_, turns) = to { Some(turns) } else { None };
     let columns =
-        session.target.key_types.len() + 1 + if marked { MARKS } else { 0 } + if steps.is_some() { PLACES } else { 0 };
+        session.target.key_types.len() + 1 + if marked { MARKS } else { 0 } + if turns.is_some() { PLACES } else { 0 };
     let mut buffer = BytesMut::with_capacity(2 * COPY_MESSAGE_BYTES);
     buffer.put_slice(copy::HEADER);
     for (place, (key, folded)) in (0..).zip(batch.winners(groups, &session.target.mode)) {
@@ -103,9 +93,8 @@ async fn send(
                 copy::put_column(&mut buffer, bytes);
             }
         }
-        if let Some(steps) = steps {
-            let Step { fold, turn } = steps[place];
-            for number in [i32::try_from(place + 1).expect("a batch has few documents"), fold, turn] {
+        if let Some(turns) = turns {
+            for number in [i32::try_from(place + 1).expect("a batch has few documents"), turns[place]] {
                 copy::put_column(&mut buffer, &number.to_be_bytes());
             }
         }

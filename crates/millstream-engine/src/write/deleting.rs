@@ -93,7 +93,7 @@ impl Sql {
         &self.lock
     }
 
-    /// The writer's statements for rows that are staged and locked, as a part of [`super::walk`]'s function.
+    /// The writer's statements for rows that are staged and locked, as a part of [`super::replay`]'s function.
     pub(super) fn try_run(&self) -> String {
         let text = include_str!("deleting_run.sql");
         let (bar, remember) = match &self.versions {

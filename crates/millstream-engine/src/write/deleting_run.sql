@@ -1,15 +1,15 @@
 {bar}
 if tombstones then
     {delete}
-    into walk.gone, walk.held;
+    into replay.gone, replay.held;
     {remember}
     held := greatest(held - gone, 0);
 end if;
 {merge}
-into walk.added, walk.changed;
+into replay.added, replay.changed;
 if tombstones then
     {reset}
-    into walk.more_added, walk.more_changed;
+    into replay.more_added, replay.more_changed;
     added := added + more_added;
     changed := changed + more_changed;
 end if;

@@ -6,9 +6,8 @@ use super::kept::Kept;
 use super::ledger::{Entry, Found, LaneReport, LaneSetup, Ledger, Link, OnConnection, UNSENT, kept_bytes};
 use super::portion::{Portion, PortionLimits};
 use super::refused::Refused;
-use super::replay;
+use super::replay::{self, Replayer};
 use super::statement::{Prepared, Target};
-use super::walk::Walker;
 use super::{OpenLane, Opening, Session, Writer, arrays};
 use crate::batch::{Batch, Part};
 use crate::error::Error;
@@ -54,12 +53,12 @@ const OPENING: &str = "begin; set constraints all immediate";
 struct Batching {
     prepared: Prepared,
     /// Made when the first batch is written row by row.
-    walker: Option<Walker>,
+    replayer: Option<Replayer>,
 }
 
 impl OnConnection for Batching {
     async fn make(setup: &LaneSetup, client: &Client) -> Result<Self, Error> {
-        Ok(Self { prepared: setup.target.prepare(client).await?, walker: None })
+        Ok(Self { prepared: setup.target.prepare(client).await?, replayer: None })
     }
 }
 
@@ -242,8 +241,8 @@ impl Lane {
         if turns > KEY_TURNS_MAX && batch.parts() > 1 {
             return Ok(false);
         }
-        let walks = !folds && turns > ROUNDS_MAX && self.ledger.link.made.walker.as_ref().is_none_or(Walker::usable);
-        if (walks || self.caution.walks()) && !batch.groups().is_empty() {
+        let replays = self.caution.replays() || !folds && turns > ROUNDS_MAX;
+        if replays && !batch.groups().is_empty() {
             return self.replay(batch).await;
         }
         let (sample, written) = match self.write_sampled(batch).await {
@@ -307,16 +306,13 @@ impl Lane {
     /// batch must be halved.
     async fn replay(&mut self, batch: &Batch) -> Result<bool, Error> {
         let (documents_max, bytes_max) = self.setup().rejects.left(&self.setup().tally);
-        let mut walker = match self.ledger.link.made.walker.take() {
-            Some(walker) => walker,
-            None => Walker::open(self.ledger.client(), &self.setup().target).await?,
+        let mut replayer = match self.ledger.link.made.replayer.take() {
+            Some(replayer) => replayer,
+            None => Replayer::open(self.ledger.client(), &self.setup().target).await?,
         };
         let session = self.session(self.opening());
-        let refused = replay::replay(session, &mut walker, batch, self.choice.expects_new(), documents_max).await;
-        if !walker.usable() {
-            self.caution = Caution::default();
-        }
-        self.ledger.link.made.walker = Some(walker);
+        let refused = replay::replay(session, &mut replayer, batch, documents_max).await;
+        self.ledger.link.made.replayer = Some(replayer);
         let Some(Refused { written, rejects }) = refused? else { return Ok(false) };
         if self.setup().rejects.none()
             && let Some(first) = rejects.iter().min_by_key(|reject| reject.position)
@@ -330,8 +326,8 @@ impl Lane {
         }
         failpoint::hit("batch-replayed").await?;
         self.finish(batch, replay::NAME, written, &rejects).await?;
-        self.choice.walked(written);
-        self.caution.walked(!rejects.is_empty());
+        self.choice.replayed(written);
+        self.caution.replayed(!rejects.is_empty());
         Ok(true)
     }
 

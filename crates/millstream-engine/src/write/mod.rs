@@ -7,7 +7,6 @@ mod copy;
 mod copy_stream;
 mod deleting;
 mod elements;
-mod halving;
 mod kept;
 mod lane;
 mod ledger;
@@ -19,7 +18,6 @@ mod segment_plan;
 mod staged;
 mod statement;
 mod upsert;
-mod walk;
 
 pub(crate) use ledger::{LaneReport, LaneSetup};
 pub(crate) use segment_plan::SegmentPlan;

@@ -1,48 +1,287 @@
-//! Writes a batch document by document where necessary, so that only what the server refuses is rejected.
+//! Writes a refused batch row by row on the server, so that only what the server refuses is rejected.
+//!
+//! The batch is staged once, and a function that lives as long as the connection writes it. Without the function, a
+//! million documents of which a tenth is refused, or that have one key and cannot be folded, would take as many round
+//! trips.
 
-use super::refused::Refused;
-use super::walk::{self, Walker};
-use super::{Session, halving};
-use crate::batch::Batch;
-use crate::error::Error;
-use crate::limits::WALK_REFUSED_MAX;
+use super::copy_stream::{Destination, copy_groups};
+use super::refused::{Refused, reject};
+use super::{Session, Target};
+use crate::batch::{Batch, Group};
+use crate::collection::{Collection, key_columns};
+use crate::error::{Error, REFUSALS};
+use crate::limits::{
+    KEY_TURNS_MAX, REFUSAL_BYTES_MAX, REPLAY_CODES_MAX, REPLAY_PAGES_MAX, REPLAY_PAGES_ONE_BY_ONE, REPLAY_REFUSED_MAX,
+    REPLAY_REFUSED_SHARE, REPLAY_TURNS_MAX,
+};
+use crate::merge::Written;
+use futures_util::TryStreamExt;
+use millstream_pg::{ErrorKind, quote_literal};
+use std::collections::HashMap;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row, Statement};
 
 /// The name of this way of writing in the receipt.
 pub(super) const NAME: &str = "replay";
 
+/// The SQLSTATE by which the function reports that a trigger or rule dropped a row. No server uses it.
+const DROPPED: &str = "MS001";
+
+/// Staged rows that are written by one statement.
+pub(super) const PAGES: &str = "ctid >= replay.first and ctid < replay.beyond and millstream_turn = replay.turn";
+/// The staged row that is tried alone.
+pub(super) const ONE: &str = "ctid = r.millstream_tid";
+
+/// The statements for writing row by row, as text.
+#[derive(Debug)]
+pub(super) struct Sql {
+    /// Creates the staging table and the function.
+    create: String,
+    copy: String,
+    /// Whether documents that break a constraint may be found by its expression.
+    screens: bool,
+    /// Whether documents that equal the stored one are skipped.
+    compares: bool,
+}
+
+/// What differs between collections and modes.
+pub(super) struct Tries<'a> {
+    pub(super) table: &'a str,
+    /// Quoted names of the key's columns.
+    pub(super) keys: &'a [String],
+    /// Definitions and names of the staging table's columns behind the document, with a comma before each.
+    pub(super) stage: (&'a str, &'a str),
+    /// What runs before the first try.
+    pub(super) lock: String,
+    /// Whether to skip documents that equal the stored one.
+    pub(super) compares: bool,
+    /// Write what [`PAGES`] and [`ONE`] select.
+    pub(super) pages: String,
+    pub(super) one: String,
+}
+
+impl Sql {
+    pub(super) fn new(collection: &Collection, tries: &Tries<'_>) -> Self {
+        let Tries { table, keys, stage: (columns, names), lock, compares, pages, one } = tries;
+        let key = keys.join(", ");
+        let values: Vec<String> = keys.iter().map(|key| format!("r.{key}")).collect();
+        let join = |new: &str| {
+            let columns = keys.iter().map(|key| format!("stored.{key} = {new}.{key}"));
+            columns.collect::<Vec<_>>().join(" and ")
+        };
+        let deletes = !names.is_empty();
+        let body = include_str!("replay.sql")
+            .replace("{lock}", lock)
+            .replace("{write_pages}", pages)
+            .replace("{write_one}", one)
+            .replace("{screen}", include_str!("replay_screen.sql"))
+            .replace("{breaches}", include_str!("replay_breaches.sql"))
+            .replace("{unchanged}", if *compares { include_str!("replay_unchanged.sql") } else { "null;" })
+            .replace("{unchanged_one}", if *compares { include_str!("replay_unchanged_one.sql") } else { "" })
+            .replace("{join}", &join("staged"))
+            .replace("{join_one}", &join("r"))
+            .replace("pg_temp.millstream_stage", "pg_temp.millstream_replay")
+            .replace("{puts}", if deletes { "millstream_effect <> 2" } else { "true" })
+            .replace("{dropped}", DROPPED)
+            .replace("{span_max}", &REPLAY_PAGES_MAX.to_string())
+            .replace("{span_one_by_one}", &REPLAY_PAGES_ONE_BY_ONE.to_string())
+            .replace("{turns_max}", &REPLAY_TURNS_MAX.to_string())
+            .replace("{share}", &REPLAY_REFUSED_SHARE.to_string())
+            .replace("{message_max}", &REFUSAL_BYTES_MAX.to_string())
+            .replace("{oid}", &collection.table_oid.to_string())
+            .replace("{values}", &values.join(", "))
+            .replace("{table}", table)
+            .replace("{key}", &key);
+        let create = include_str!("replay_create.sql")
+            .replace("{columns}", &key_columns(&collection.key).join(", "))
+            .replace("{marks}", columns)
+            .replace("{body}", &quote_literal(&body));
+        let copy = format!(
+            "copy pg_temp.millstream_replay ({key}, doc{names}, millstream_place, millstream_turn) \
+             from stdin (format binary)"
+        );
+        // A document that is older than a tombstone is stale, whatever else is wrong with it.
+        let screens = !deletes || collection.mode.version().is_none();
+        Self { create, copy, screens, compares: *compares }
+    }
+}
+
+/// What a connection has for writing row by row, and what its lane has learned.
+#[derive(Debug)]
+pub(super) struct Replayer {
+    copy: Statement,
+    replay: Statement,
+    /// SQLSTATEs that refuse data. The function ends with any other error, because only we can decide what that error
+    /// means.
+    refusing: Vec<String>,
+}
+
+impl Replayer {
+    /// Creates on the connection what writing row by row needs.
+    ///
+    /// # Errors
+    /// [`Error::Request`] when the role may not use PL/pgSQL.
+    pub(super) async fn open(client: &Client, target: &Target) -> Result<Self, Error> {
+        let sql = target.replay();
+        client.batch_execute(&sql.create).await.map_err(|error| without_language(error.into()))?;
+        let refusing = REFUSALS.iter().chain(COMMON).map(|code| (*code).to_owned()).collect();
+        let replay = "select * from pg_temp.millstream_replay($1, $2, $3, $4, $5, $6, $7)";
+        Ok(Self { copy: client.prepare(&sql.copy).await?, replay: client.prepare(replay).await?, refusing })
+    }
+
+    /// Remembers the SQLSTATE of a refusal. False if it was known, or too many are.
+    fn learns(&mut self, refusal: &Error) -> bool {
+        let Error::Postgres(error) = refusal else { return false };
+        let code = error.sqlstate().filter(|_| self.refusing.len() < REPLAY_CODES_MAX);
+        let Some(code) = code.filter(|code| self.refusing.iter().all(|known| known != code)) else { return false };
+        self.refusing.push(code.to_owned());
+        true
+    }
+}
+
+/// The server refused something in a batch, and the function that finds out what cannot be created.
+fn without_language(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Rights | ErrorKind::NotFound => Error::Request {
+            problem: format!("the server refused documents, and finding them needs PL/pgSQL: {error}"),
+            hint: "ask a superuser to: grant usage on language plpgsql to the role that loads".into(),
+        },
+        _ => error,
+    }
+}
+
+/// SQLSTATEs that need not be learned: of values, constraints, triggers and limits.
+const COMMON: &[&str] = &[
+    DROPPED, "22001", "22003", "22007", "22008", "22012", "22023", "22P02", "23502", "23503", "23505", "23514",
+    "23P01", "54000", "P0001", "P0004",
+];
+
 /// Writes the batch in a transaction that is left open. `None` if the batch should be halved first, because more than
-/// `rejects_max` documents are refused or finding them takes too long. Then nothing is written, and no transaction is
-/// open. A batch of one part is never halved. `fresh` says that we expect only new keys.
+/// `rejects_max` documents are refused, or because one key has more documents than one transaction should write. Then
+/// nothing is written, and no transaction is open. A batch of one part is never halved.
 pub(super) async fn replay(
     session: Session<'_>,
-    walker: &mut Walker,
+    replayer: &mut Replayer,
     batch: &Batch,
-    fresh: bool,
     rejects_max: u64,
 ) -> Result<Option<Refused>, Error> {
     let divisible = batch.parts() > 1;
-    let rejects_max = if divisible { rejects_max.min(WALK_REFUSED_MAX) } else { u64::MAX };
-    let mut walks = walker.usable();
+    let rejects_max = if divisible { rejects_max.min(REPLAY_REFUSED_MAX) } else { u64::MAX };
     loop {
-        let result = if walks {
-            walk::walk(session, walker, batch, fresh, rejects_max).await
-        } else if divisible {
-            return Ok(None);
-        } else {
-            session.client.batch_execute(session.opening).await?;
-            halving::halve(session, batch).await.map(Some)
-        };
-        match result {
+        let error = match write(session, replayer, batch, rejects_max).await {
             Ok(Some(refused)) => return Ok(Some(refused)),
             Ok(None) => {
                 session.client.batch_execute("rollback").await?;
                 return Ok(None);
             }
-            Err(error) if walks && error.refuses_data() => {
-                session.client.batch_execute("rollback").await?;
-                walks = walker.learns(&error);
-            }
-            Err(error) => return Err(error),
+            Err(error) => error,
+        };
+        if !error.refuses_data() || !replayer.learns(&error) {
+            return Err(error);
         }
+        session.client.batch_execute("rollback").await?;
     }
+}
+
+/// Writes the keys of the batch, then one by one the documents of those refused keys that stand for several.
+async fn write(
+    session: Session<'_>,
+    replayer: &Replayer,
+    batch: &Batch,
+    rejects_max: u64,
+) -> Result<Option<Refused>, Error> {
+    let keys_max = if batch.parts() > 1 { KEY_TURNS_MAX } else { usize::MAX };
+    let (mut outcome, mut opening) = (Refused::default(), session.opening);
+    let (mut rows, mut singly) = (rows(session, batch, batch.groups()), false);
+    while !rows.is_empty() {
+        let left = rejects_max - outcome.rejects.len() as u64;
+        let (mut refused, counts) = run(Session { opening, ..session }, replayer, batch, &rows, singly, left).await?;
+        if refused.len() as u64 > left {
+            return Ok(None);
+        }
+        let (mut stored, mut again) = (Vec::with_capacity(rows.len()), Vec::new());
+        for (place, (group, _)) in rows.into_iter().enumerate() {
+            match refused.remove(&place) {
+                None => stored.push(group),
+                Some(_) if group.len() > keys_max => return Ok(None),
+                Some(_) if group.len() > 1 => again.push(group),
+                Some(refusal) => outcome.rejects.push(reject(session.target, batch, &group, &refusal)),
+            }
+        }
+        let written = batch.written(&stored, &session.target.mode);
+        outcome.written += counted(written, &counts, session.target.mode.leaves());
+        rows = again.iter().flat_map(|group| singles(batch, group)).collect();
+        (singly, opening) = (true, "");
+    }
+    Ok(Some(outcome))
+}
+
+/// The rows to stage, in key order. Each has the number of rows of its key before it.
+fn rows(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Vec<(Group, i32)> {
+    let target = session.target;
+    let row = |group: &Group| {
+        let folds = batch.rounds(std::slice::from_ref(group), &target.mode, !target.folds).is_none();
+        if folds { vec![(group.clone(), 0)] } else { singles(batch, group).collect() }
+    };
+    groups.iter().flat_map(row).collect()
+}
+
+fn singles(batch: &Batch, group: &Group) -> impl Iterator<Item = (Group, i32)> {
+    batch.singles(group).into_iter().zip(0..)
+}
+
+/// Stages rows and lets the server write them. Returns why rows were refused, by their places, and the counts.
+async fn run(
+    session: Session<'_>,
+    replayer: &Replayer,
+    batch: &Batch,
+    rows: &[(Group, i32)],
+    singly: bool,
+    rejects_max: u64,
+) -> Result<(HashMap<usize, Error>, Row), Error> {
+    let Session { client, target, opening, .. } = session;
+    let opening = format!("{opening}; truncate pg_temp.millstream_replay");
+    let session = Session { opening: &opening, ..session };
+    let (groups, turns): (Vec<Group>, Vec<i32>) = rows.iter().cloned().unzip();
+    let refused_max = i64::try_from(rejects_max).unwrap_or(i64::MAX);
+    let Sql { screens, compares, .. } = target.replay();
+    let replayed = async {
+        let leaves = target.mode.leaves();
+        let values: &[&(dyn ToSql + Sync)] =
+            &[&replayer.refusing, &refused_max, &leaves, &batch.has_tombstones(), screens, compares, &singly];
+        // Read the answer row by row: it may hold as many refusals as there are documents, and a row takes more memory
+        // than its text.
+        let answer = client.query_raw(&replayer.replay, values.iter().copied()).await?;
+        let (mut answer, mut refused, mut counts) = (std::pin::pin!(answer), HashMap::new(), None);
+        while let Some(row) = answer.try_next().await? {
+            match usize::try_from(row.get::<_, i32>("place")).expect("a place is not negative").checked_sub(1) {
+                Some(place) => _ = refused.insert(place, refusal(&row)),
+                None => counts = Some(row),
+            }
+        }
+        Ok((refused, counts.expect("one row is the counts")))
+    };
+    let to = Destination::Replay(&replayer.copy, &turns);
+    let (staged, answer) = copy_groups(session, to, batch, &groups, replayed).await?;
+    assert_eq!(staged, groups.len() as u64, "the staging table takes every row");
+    Ok(answer)
+}
+
+/// Why a staged row was refused.
+fn refusal(row: &Row) -> Error {
+    let sqlstate: String = row.get("code");
+    if sqlstate == DROPPED {
+        return Error::RowsDropped { rows: 1 };
+    }
+    let (message, constraint) = (row.get("message"), row.get("breach"));
+    Error::Postgres(millstream_pg::Error::Server { kind: ErrorKind::DataRefused, sqlstate, message, constraint })
+}
+
+/// Adds the server's counts.
+fn counted(written: Written, counts: &Row, leaves: bool) -> Written {
+    let count = |name| u64::try_from(counts.get::<_, i64>(name)).expect("a count is not negative");
+    let (inserted, updated) = (count("inserted"), count("updated"));
+    let written = Written { inserted, updated, deleted: count("deleted"), unchanged: count("unchanged"), ..written };
+    assert!(written.done() == written.keys || leaves && written.done() < written.keys, "each row counts once");
+    written
 }

@@ -1,6 +1,6 @@
 //! The statements of a collection under a mode, as text and prepared on a connection.
 
-use super::{comparison, deleting, staged, walk};
+use super::{comparison, deleting, replay, staged};
 use crate::collection::{Collection, key_columns};
 use crate::durability::Durability;
 use crate::error::Error;
@@ -40,7 +40,7 @@ pub(crate) struct Target {
     compared: Option<Compared>,
     /// If documents delete, or must be checked against tombstones.
     deleting: Option<deleting::Sql>,
-    walk: walk::Sql,
+    replay: replay::Sql,
 }
 
 #[derive(Debug)]
@@ -126,19 +126,22 @@ impl Target {
             false => (String::new(), String::new()),
         };
         let tries = |run: &str, plain: &dyn Fn() -> String| deleting_of(run).map_or_else(plain, |sql| sql.try_run());
-        let walk = walk::Sql::new(
+        let replay = replay::Sql::new(
             collection,
-            &walk::Tries {
+            &replay::Tries {
                 table: &table,
                 keys: &keys,
                 stage: (&stage_columns, &stage_names),
-                lock: deleting_of(walk::KEYS)
-                    .map_or_else(String::new, |sql| include_str!("walk_lock.sql").replace("{lock}", sql.lock())),
+                lock: deleting_of("true")
+                    .map_or_else(String::new, |sql| include_str!("replay_lock.sql").replace("{lock}", sql.lock())),
                 compares: skips,
-                pages: tries(walk::PAGES, &|| {
-                    format!("{}into walk.added, walk.changed;", upsert(&format!("where {}", walk::PAGES), &action))
+                pages: tries(replay::PAGES, &|| {
+                    format!(
+                        "{}into replay.added, replay.changed;",
+                        upsert(&format!("where {}", replay::PAGES), &action)
+                    )
                 }),
-                one: tries(walk::ONE, &|| fill(include_str!("upsert_one.sql")).replace("{action}", &action)),
+                one: tries(replay::ONE, &|| fill(include_str!("upsert_one.sql")).replace("{action}", &action)),
             },
         );
         let compared = skips.then(|| Compared {
@@ -171,12 +174,12 @@ impl Target {
             skip_unchanged: if compared.is_some() { request.skip_unchanged } else { SkipUnchanged::Off },
             compared,
             deleting,
-            walk,
+            replay,
         }
     }
 
-    pub(super) fn walk(&self) -> &walk::Sql {
-        &self.walk
+    pub(super) fn replay(&self) -> &replay::Sql {
+        &self.replay
     }
 
     /// Whether the staging table also holds what each document does to a stored row.

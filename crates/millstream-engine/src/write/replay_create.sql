@@ -2,12 +2,11 @@ create temporary table millstream_replay (
     {columns},
     doc jsonb not null{marks},
     millstream_place integer not null,
-    millstream_fold integer not null,
     millstream_turn integer not null
 ) on commit delete rows;
-create function pg_temp.millstream_walk(
-    refusing text[], refused_max bigint, leaves boolean, fresh boolean, tombstones boolean,
-    parted_max integer, screening boolean, comparing boolean
+create function pg_temp.millstream_replay(
+    refusing text[], refused_max bigint, leaves boolean, tombstones boolean, screening boolean, comparing boolean,
+    singly boolean
 )
 returns table (
     place integer, code text, message text, breach text, inserted bigint, updated bigint, deleted bigint, unchanged bigint

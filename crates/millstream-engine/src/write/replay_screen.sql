@@ -3,8 +3,8 @@ begin
     if breaches is not null then
         for r in execute pg_catalog.format(
             'delete from pg_temp.millstream_stage
-             where millstream_fold = 0 and {puts} and %1$s is not null
-             returning millstream_place, millstream_turn, %1$s as breach',
+             where {puts} and %1$s is not null
+             returning millstream_place, %1$s as breach',
             breaches
         ) loop
             place := r.millstream_place;
@@ -12,14 +12,13 @@ begin
             message := pg_catalog.format('breaks check constraint "%s"', r.breach);
             breach := r.breach;
             refused := refused + 1;
-            gaps := gaps or r.millstream_turn = 0;
             return next;
             exit when refused > refused_max;
         end loop;
         breach := null;
     end if;
 exception when others or assert_failure then
-    -- An expression that fails for some document tells nothing of the others: they are tried.
+    -- An expression that fails for some document says nothing about the others: they are tried.
     get stacked diagnostics code = returned_sqlstate;
     if code <> all (refusing) then
         raise;

@@ -28,4 +28,4 @@ having pg_catalog.bool_and(coalesce(c.conkey, '{}') <@ (
         from pg_catalog.pg_trigger
         where tgrelid = {oid} and not tgisinternal and tgenabled <> 'D' and tgtype & 7 = 7
     )
-into walk.breaches;
+into replay.breaches;

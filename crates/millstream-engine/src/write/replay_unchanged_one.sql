@@ -1,5 +1,5 @@
--- Documents of a refused row that stands for several.
-if r.millstream_fold < 0 and exists (
+-- The same for a later document of a key.
+if r.compared and exists (
     select
     from {table} as stored
     where {join_one}

@@ -1,0 +1,4 @@
+if tombstones then
+    {lock}
+    into replay.tried;
+end if;

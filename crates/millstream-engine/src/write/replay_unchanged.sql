@@ -1,0 +1,11 @@
+-- Skip documents that equal the stored one. A later document of a key meets what the earlier ones leave.
+delete from pg_temp.millstream_stage as staged
+where millstream_turn = 0
+  and {puts}
+  and exists (
+        select
+        from {table} as stored
+        where {join}
+          and stored.doc = staged.doc
+    );
+get diagnostics unchanged = row_count;
