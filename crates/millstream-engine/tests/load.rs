@@ -10,7 +10,7 @@ use millstream_testkit::{Cases, database, each_build};
 #[tokio::test]
 async fn the_last_document_of_a_key_wins() {
     each_build(async |db| {
-        for mut rng in Cases::new(6) {
+        for mut rng in Cases::new(3) {
             let table = format!("t{}", rng.u32(..));
             let files = Files::new();
             let (documents, keys) = (rng.usize(1..30_000), rng.usize(1..20_000));

@@ -60,7 +60,7 @@ async fn reads_as(db: &TestDatabase, name: &str, expected: &BTreeMap<String, i64
 #[tokio::test]
 async fn segments_and_table_together_are_what_the_loads_said() {
     each_build(async |db| {
-        for mut rng in Cases::new(4) {
+        for mut rng in Cases::new(2) {
             let table = format!("t{}", rng.u32(..));
             let (files, mut expected, mut from) = (Files::new(), BTreeMap::new(), 0);
             for load in 0..rng.usize(2..6) {

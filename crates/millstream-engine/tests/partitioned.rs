@@ -89,7 +89,7 @@ async fn a_partitioned_table_becomes_what_a_plain_one_does() {
         // The role of the tests has the name of our own schema, which would come first.
         client.batch_execute("set search_path = public").await.expect("the server answers");
         let (files, mut writers) = (Files::new(), BTreeSet::new());
-        for (n, mut rng) in Cases::new(6).enumerate() {
+        for (n, mut rng) in Cases::new(3).enumerate() {
             let (shape, made) = SHAPES[n % SHAPES.len()];
             // Each shape is tried in mode replace first.
             let first = n < SHAPES.len();

@@ -70,7 +70,7 @@ async fn equal_documents_write_no_wal_but_the_bookkeeping_of_their_batches() {
 #[tokio::test]
 async fn what_differs_is_written_and_counted_exactly() {
     each_build(async |db| {
-        for mut rng in Cases::new(8) {
+        for mut rng in Cases::new(4) {
             let (table, files) = (format!("mixed{}", rng.u32(..)), Files::new());
             let keys = ["id", "id,value=value:bigint"][rng.usize(..2)];
             let stored_keys = rng.usize(1..3_000);

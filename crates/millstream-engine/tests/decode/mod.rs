@@ -50,7 +50,7 @@ async fn documents_and_keys_are_judged_as_postgresql_does() {
         client.batch_execute(setting).await.unwrap();
         client.batch_execute(include_str!("judge.sql")).await.unwrap();
         let mut seen = BTreeMap::new();
-        for mut rng in Cases::new(40) {
+        for mut rng in Cases::new(20) {
             let key = random_key(&mut rng);
             let documents: Vec<_> = (0..BATCH).map(|_| documents::document(&mut rng)).collect();
             for (document, verdict) in documents.iter().zip(judge(&client, &documents, &key).await) {
@@ -75,7 +75,7 @@ async fn taken_documents_are_spelled_as_jsonb_prints_them() {
         let sql =
             client.prepare("select d::jsonb::text from unnest($1::text[]) with ordinality u(d, n) order by n").await;
         let (sql, mut text) = (sql.unwrap(), JsonbText::default());
-        for mut rng in Cases::new(20) {
+        for mut rng in Cases::new(10) {
             let key = random_key(&mut rng);
             let documents: Vec<String> = (0..BATCH)
                 .map(|_| documents::document(&mut rng))
