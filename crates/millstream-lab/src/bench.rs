@@ -6,16 +6,14 @@ use crate::debris;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::libpq;
-use crate::limits::{COMPLAINT_BYTES_MAX, SAMPLE_SECONDS_MAX};
+use crate::limits::{COMPLAINT_BYTES_MAX, SAMPLE_TIME_MAX};
 use crate::network::Proxy;
-use crate::process;
 use crate::sample::{TableSize, Timing};
 use crate::stream::Expected;
+use millstream_host::{Command, Ended, Measured};
 use millstream_pg::{ConnInfo, Connection, SessionSettings, quote_identifier};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
-use std::time::Duration;
 use tempfile::TempDir;
 
 /// Placeholder for the table's name in a definition.
@@ -152,15 +150,10 @@ impl Bench {
 
     /// Runs a command of the measured binary that prints lines. Returns what it took, and these lines.
     pub(crate) async fn answer(&self, args: &[&str]) -> Result<(Timing, Vec<String>), Error> {
-        let failed = |why: String| Error::Subject { subject: "millstream", why };
-        let limit = Duration::from_secs(SAMPLE_SECONDS_MAX);
-        let answer = process::answer_within(limit, &mut self.command(args, None), self.dir.path()).await?;
-        let answer = answer.ok_or_else(|| failed(format!("killed, it had not ended after {SAMPLE_SECONDS_MAX} s")))?;
-        if !answer.status.success() {
-            return Err(failed(format!("{}: {}", answer.status, complaint(&answer.stderr))));
-        }
+        let answered = self.command(args, None).measure_answer(SAMPLE_TIME_MAX).await;
+        let answer = done(&[0], "millstream", answered)?;
         let timing = Timing { first_seconds: answer.first_seconds, ..Timing::of(answer.wall_seconds) };
-        Ok((timing, answer.stdout.lines().map(str::to_owned).collect()))
+        Ok((timing, answer.ended.stdout.lines().map(str::to_owned).collect()))
     }
 
     /// A command of the measured binary for the run's database.
@@ -191,21 +184,15 @@ impl Bench {
 
     /// As `run`, but the command may end with any of these exit codes.
     async fn run_to(&self, codes: &[i32], subject: &'static str, command: &mut Command) -> Result<Timing, Error> {
-        let failed = |why: String| Error::Subject { subject, why };
-        let limit = Duration::from_secs(SAMPLE_SECONDS_MAX);
-        let ended = process::run_within(limit, command, self.dir.path()).await?;
-        let ended = ended.ok_or_else(|| failed(format!("killed, it had not ended after {SAMPLE_SECONDS_MAX} s")))?;
-        if !ended.status.code().is_some_and(|code| codes.contains(&code)) {
-            return Err(failed(format!("{}: {}", ended.status, complaint(&ended.stderr))));
-        }
-        let printed = Some(ended.stdout.trim()).filter(|text| !text.is_empty());
+        let measured = done(codes, subject, command.measure(SAMPLE_TIME_MAX).await)?;
+        let printed = Some(measured.ended.stdout.trim()).filter(|text| !text.is_empty());
         let receipt = printed.map(serde_json::from_str).transpose();
         Ok(Timing {
-            wall_seconds: ended.wall_seconds,
+            wall_seconds: measured.wall_seconds,
             first_seconds: None,
-            client_cpu_seconds: ended.cpu_seconds,
-            client_peak_bytes: ended.peak_bytes,
-            receipt: receipt.map_err(|error| failed(format!("no receipt: {error}")))?,
+            client_cpu_seconds: measured.cpu_seconds,
+            client_peak_bytes: measured.peak_bytes,
+            receipt: receipt.map_err(|error| Error::Subject { subject, why: format!("no receipt: {error}") })?,
         })
     }
 
@@ -314,6 +301,21 @@ impl State {
             return Err(Error::Wrong(format!("{} documents under another key", self.misplaced)));
         }
         Ok(())
+    }
+}
+
+/// What a subject's process took. It must have ended with one of these exit codes.
+fn done(
+    codes: &[i32],
+    subject: &'static str,
+    run: Result<Measured, millstream_host::Error>,
+) -> Result<Measured, Error> {
+    let failed = |why: String| Error::Subject { subject, why };
+    let measured = run.map_err(|error| failed(error.to_string()))?;
+    let Ended { status, stderr, .. } = &measured.ended;
+    match status.code().is_some_and(|code| codes.contains(&code)) {
+        true => Ok(measured),
+        false => Err(failed(format!("{status}: {}", complaint(stderr)))),
     }
 }
 

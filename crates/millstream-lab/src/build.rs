@@ -1,10 +1,10 @@
 //! The build of the measured binary: version, commit, optimised or not.
 
 use crate::error::Error;
-use crate::process;
+use crate::limits::SAMPLE_TIME_MAX;
+use millstream_host::{Command, Ended};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::process::Command;
 
 /// Facts about a binary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,16 +24,18 @@ impl Build {
     ///
     /// # Errors
     /// It does not start, or prints no version. Without a version nothing is measured.
-    pub(crate) async fn ask(binary: &Path, debug: Option<bool>, dir: &Path) -> Result<Self, Error> {
-        let ended = process::run(Command::new(binary).arg("--version"), dir).await?;
-        if !ended.status.success() || ended.stdout.trim().is_empty() {
-            let why = format!("--version ended with {}", ended.status);
-            return Err(Error::Subject { subject: "millstream", why });
+    pub(crate) async fn ask(binary: &Path, debug: Option<bool>) -> Result<Self, Error> {
+        let failed = |why: String| Error::Subject { subject: "millstream", why };
+        let printed = Command::new(binary).arg("--version").run(SAMPLE_TIME_MAX).await.and_then(Ended::succeeded);
+        let printed = printed.map_err(|error| failed(error.to_string()))?.stdout;
+        let version = printed.trim();
+        if version.is_empty() {
+            return Err(failed("--version printed nothing".to_owned()));
         }
         let place = binary.parent().unwrap_or(Path::new("."));
         let changes = git(place, &["status", "--porcelain", "--untracked-files=no"]);
         Ok(Self {
-            version: ended.stdout.trim().to_owned(),
+            version: version.to_owned(),
             debug,
             commit: git(place, &["rev-parse", "HEAD"]),
             dirty: changes.map(|text| !text.is_empty()),
@@ -42,7 +44,6 @@ impl Build {
 }
 
 fn git(place: &Path, args: &[&str]) -> Option<String> {
-    let output = Command::new("git").arg("-C").arg(place).args(args).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    output.status.success().then(|| text.trim().to_owned())
+    let ended = Command::new("git").arg("-C").arg(place).args(args).run_blocking().ok()?.succeeded().ok()?;
+    Some(ended.stdout.trim().to_owned())
 }

@@ -22,7 +22,6 @@ mod line;
 mod machine;
 mod network;
 mod phase;
-mod process;
 mod python;
 mod record;
 mod report;

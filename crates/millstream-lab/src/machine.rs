@@ -4,11 +4,8 @@
 
 use crate::limits::{FLUSH_BYTES, FLUSHES};
 use crate::spread::Spread;
-use millstream_local::Facts;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -47,18 +44,18 @@ pub struct Disk {
 impl Machine {
     /// Examines this machine. The disk is that of `data` if we may write next to it, else that of `temporary`.
     pub fn look(data: Option<&Path>, temporary: &Path) -> Self {
-        let beside = data.and_then(Path::parent);
-        let disk = beside.and_then(|dir| Disk::look(dir, true)).or_else(|| Disk::look(temporary, false));
-        let facts = Facts::gather(temporary);
-        let release = first_line("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let beside = data.and_then(Path::parent).and_then(|dir| Some((dir, flush_us(dir)?)));
+        let holds_data = beside.is_some();
+        let (dir, flush_us) = beside.map_or_else(|| (temporary, flush_us(temporary)), |(dir, us)| (dir, Some(us)));
+        let facts = millstream_host::facts(dir);
         Self {
-            kernel: format!("{} {release}", std::env::consts::OS).trim().to_owned(),
             architecture: std::env::consts::ARCH.to_owned(),
-            processor: colon_value("/proc/cpuinfo", "model name"),
             cores: facts.cores,
             memory_bytes: facts.usable_bytes(),
-            load_average: first_line("/proc/loadavg").and_then(|line| line.split(' ').next()?.parse().ok()),
-            disk: disk.unwrap_or(Disk { holds_data: false, file_system: None, rotational: false, flush_us: None }),
+            load_average: facts.load_average,
+            disk: Disk { holds_data, file_system: facts.file_system, rotational: facts.rotational, flush_us },
+            kernel: facts.kernel,
+            processor: facts.processor,
         }
     }
 
@@ -72,50 +69,18 @@ impl Machine {
     }
 }
 
-impl Disk {
-    /// `None` if no file can be made there.
-    fn look(dir: &Path, holds_data: bool) -> Option<Self> {
-        let mut file = tempfile::tempfile_in(dir).ok()?;
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let device = fs::metadata(dir).ok()?.dev();
-        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-        Some(Self {
-            holds_data,
-            file_system: file_system(&mounts, &format!("{major}:{minor}")),
-            rotational: Facts::gather(dir).rotational,
-            flush_us: flush_us(&mut file).ok().flatten(),
-        })
-    }
-}
-
-fn flush_us(file: &mut File) -> std::io::Result<Option<f64>> {
+/// Median time of a flush; `None` if no file can be written there.
+fn flush_us(dir: &Path) -> Option<f64> {
+    let mut file = tempfile::tempfile_in(dir).ok()?;
     let page = [0x5a; FLUSH_BYTES];
     let mut times = Vec::with_capacity(FLUSHES);
     for _ in 0..FLUSHES {
-        file.write_all(&page)?;
+        file.write_all(&page).ok()?;
         let start = Instant::now();
-        file.sync_data()?;
+        file.sync_data().ok()?;
         times.push(start.elapsed().as_secs_f64() * 1e6);
     }
-    Ok(Spread::of(times).map(|times| times.median.round()))
-}
-
-/// The type of the file system on a device, from proc(5)'s mountinfo.
-fn file_system(mounts: &str, device: &str) -> Option<String> {
-    let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(device))?;
-    let (_, rest) = line.split_once(" - ")?;
-    Some(rest.split(' ').next()?.to_owned())
-}
-
-fn first_line(path: &str) -> Option<String> {
-    Some(fs::read_to_string(path).ok()?.lines().next()?.to_owned())
-}
-
-/// The value of the first line `name : value` of one of the kernel's files.
-fn colon_value(path: &str, name: &str) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
-    pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
+    Spread::of(times).map(|times| times.median.round())
 }
 
 #[cfg(test)]
@@ -128,7 +93,7 @@ mod tests {
         let machine = Machine::look(Some(Path::new("/proc/nowhere/data")), dir.path());
         assert!(machine.cores >= 1 && !machine.kernel.is_empty(), "{machine:?}");
         assert!(!machine.disk.holds_data && machine.disk.flush_us.is_some(), "{machine:?}");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "the probe leaves nothing");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the probe leaves nothing");
         assert!(machine.slug().chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));
     }
 
@@ -138,12 +103,5 @@ mod tests {
         machine.cores = 2;
         machine.processor = Some("Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz".to_owned());
         assert_eq!(machine.slug(), "2x-intel-xeon-platinum-8370c");
-    }
-
-    #[test]
-    fn a_file_system_is_told_by_its_device() {
-        let mounts = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:26 / /tmp rw shared:3 - tmpfs tmpfs rw\n";
-        assert_eq!(file_system(mounts, "0:26").as_deref(), Some("tmpfs"));
-        assert_eq!(file_system(mounts, "9:9"), None);
     }
 }

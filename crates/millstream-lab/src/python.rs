@@ -3,9 +3,9 @@
 use crate::bench::{Bench, complaint};
 use crate::error::Error;
 use crate::found::Found;
-use crate::process;
+use crate::limits::SAMPLE_TIME_MAX;
+use millstream_host::Command;
 use std::path::Path;
-use std::process::Command;
 
 /// A package, with the version to measure.
 pub(crate) struct Package {
@@ -38,7 +38,7 @@ const PYTHON: &str = "python3";
 pub(crate) async fn find(bench: &Bench, package: &Package, told: &mut dyn FnMut(&str)) -> Result<Found, Error> {
     if let Some(program) = &bench.ground.python {
         let hint = format!("{} -m pip install '{}'", program.display(), package.requirement);
-        return ask(bench, package, program).await.map_err(|why| Error::missing(package.name, why, hint));
+        return ask(program, package).await.map_err(|why| Error::missing(package.name, why, hint));
     }
     let program = bench.file("python").join("bin").join("python");
     told(&format!("installing {} into a virtual environment of the run", package.requirement));
@@ -54,26 +54,22 @@ async fn make(bench: &Bench, package: &Package, program: &Path) -> Result<Found,
     if !program.exists() {
         let dir = bench.file("python");
         let mut venv = Command::new(PYTHON);
-        done(bench, venv.args(["-m", "venv"]).arg(dir)).await?;
+        done(venv.args(["-m", "venv"]).arg(dir)).await?;
     }
     let mut pip = Command::new(program);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]);
-    done(bench, pip.args(["--retries", "1", "--only-binary", ":all:", package.requirement])).await?;
-    ask(bench, package, program).await
+    done(pip.args(["--retries", "1", "--only-binary", ":all:", package.requirement])).await?;
+    ask(program, package).await
 }
 
-async fn ask(bench: &Bench, package: &Package, program: &Path) -> Result<Found, String> {
-    let version = done(bench, Command::new(program).args(["-c", package.version])).await?;
+async fn ask(program: &Path, package: &Package) -> Result<Found, String> {
+    let version = done(Command::new(program).args(["-c", package.version])).await?;
     Ok(Found { program: program.to_owned(), version: version.trim().to_owned() })
 }
 
-/// Runs a command, which must succeed, and returns what it printed.
-async fn done(bench: &Bench, command: &mut Command) -> Result<String, String> {
-    let ended = process::run(command, bench.dir.path()).await.map_err(|error| error.chain())?;
-    if ended.status.success() {
-        return Ok(ended.stdout);
-    }
-    // venv prints its errors to stdout.
-    let said = if ended.stderr.trim().is_empty() { &ended.stdout } else { &ended.stderr };
-    Err(complaint(said))
+/// Runs a command, which must succeed, and returns what it printed. It ends with its children if the run is abandoned.
+async fn done(command: &mut Command) -> Result<String, String> {
+    let measured = command.measure(SAMPLE_TIME_MAX).await;
+    let ended = measured.and_then(|measured| measured.ended.succeeded());
+    ended.map(|ended| ended.stdout).map_err(|error| complaint(&error.to_string()))
 }

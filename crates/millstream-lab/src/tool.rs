@@ -3,12 +3,12 @@
 use crate::bench::Bench;
 use crate::error::Error;
 use crate::found::Found;
-use crate::process;
+use crate::limits::SAMPLE_TIME_MAX;
 use crate::python;
+use millstream_host::{Command, Ended};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::pin::Pin;
-use std::process::Command;
 
 /// A kind of program.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ type Find = for<'a> fn(&'a Bench, &'a mut dyn FnMut(&str)) -> Finding<'a>;
 type Finding<'a> = Pin<Box<dyn Future<Output = Result<Found, Error>> + 'a>>;
 
 /// PostgreSQL's own client.
-pub(crate) const PSQL: Tool = Tool { name: "psql", find: |bench, _| Box::pin(psql(bench)) };
+pub(crate) const PSQL: Tool = Tool { name: "psql", find: |_, _| Box::pin(installed("psql", "postgresql-client")) };
 
 /// A Python that has psycopg 3.
 pub(crate) const PSYCOPG: Tool =
@@ -33,7 +33,7 @@ pub(crate) const PYMONGO: Tool = Tool { name: "pymongo", find: |bench, told| Box
 
 /// MongoDB's own loader.
 pub(crate) const MONGOIMPORT: Tool =
-    Tool { name: "mongoimport", find: |bench, _| Box::pin(installed(bench, "mongoimport", "mongoimport")) };
+    Tool { name: "mongoimport", find: |_, _| Box::pin(installed("mongoimport", "mongoimport")) };
 
 /// The library's example, built next to the measured binary.
 pub(crate) const PRODUCERS: Tool =
@@ -85,19 +85,13 @@ fn example(bench: &Bench, name: &'static str) -> Result<Found, Error> {
     Err(Error::missing(name, "it was not built beside the measured binary".to_owned(), hint))
 }
 
-async fn psql(bench: &Bench) -> Result<Found, Error> {
-    installed(bench, "psql", "postgresql-client").await
-}
-
 /// A program in PATH.
-async fn installed(bench: &Bench, name: &'static str, package: &str) -> Result<Found, Error> {
+async fn installed(name: &'static str, package: &str) -> Result<Found, Error> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let program = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file());
     let hint = || format!("install it (package {package}), or choose others by --subjects");
     let program = program.ok_or_else(|| Error::missing(name, "it is not in PATH".to_owned(), hint()))?;
-    let ended = process::run(Command::new(&program).arg("--version"), bench.dir.path()).await?;
-    if !ended.status.success() {
-        return Err(Error::missing(name, format!("--version ended with {}", ended.status), hint()));
-    }
-    Ok(Found { program, version: ended.stdout.lines().next().unwrap_or_default().trim().to_owned() })
+    let printed = Command::new(&program).arg("--version").run(SAMPLE_TIME_MAX).await.and_then(Ended::succeeded);
+    let printed = printed.map_err(|error| Error::missing(name, error.to_string(), hint()))?.stdout;
+    Ok(Found { program, version: printed.lines().next().unwrap_or_default().trim().to_owned() })
 }

@@ -1,19 +1,18 @@
 //! A new database cluster and the files that configure it.
 
-use crate::account::Account;
 use crate::error::Error;
-use crate::facts::{Facts, disk_free_bytes};
 use crate::home::Home;
 use crate::installation::Installation;
-use crate::limits::{INIT_FREE_BYTES_MIN, SOCKET_PATH_BYTES_MAX};
+use crate::limits::{INIT_FREE_BYTES_MIN, PROGRAM_SECONDS_MAX, SOCKET_PATH_BYTES_MAX};
+use crate::options::Progress;
 use crate::postmaster::write_as;
 use crate::sizing::{BuildFacts, Setting, settings};
+use millstream_host::{Account, Command, Ended, disk_free_bytes, facts};
 use std::fmt::Write;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use tokio::process::Command;
+use std::time::Duration;
 
 /// Name of the superuser and of the database.
 pub(crate) const ROLE: &str = "millstream";
@@ -27,7 +26,7 @@ pub(crate) async fn create(
     home: &Home,
     installation: &Installation,
     account: &Account,
-    progress: &mut dyn FnMut(&str),
+    progress: Progress<'_>,
 ) -> Result<(), Error> {
     if let Some(free_bytes) = disk_free_bytes(&home.dir)
         && free_bytes < INIT_FREE_BYTES_MIN
@@ -59,14 +58,14 @@ async fn fill(home: &Home, installation: &Installation, account: &Account, stagi
 
     let mut initdb = account.command(installation.program("initdb"));
     initdb.args(initdb_arguments(installation.major)).arg("--pwfile").arg(password_file).arg("--pgdata").arg(&data);
-    run(initdb, "", home).await?;
+    run(&mut initdb, home).await?;
     write_as(account, &data.join("pg_hba.conf"), HBA)?;
     write_as(account, &data.join("pg_ident.conf"), &ident(&account.name))?;
     write_as(account, &data.join("postgresql.conf"), &postgresql_conf(&data)?)?;
 
     let mut single = account.command(installation.program("postgres"));
     single.args(["--single", "-c", "exit_on_error=on", "-D"]).arg(&data).arg("postgres");
-    run(single, &format!("create database {ROLE}\n"), home).await?;
+    run(single.input(format!("create database {ROLE}\n")), home).await?;
 
     // Write the password first, so that a cluster in place always has one.
     Home::replace(&home.password(), 0o600, &password)?;
@@ -136,27 +135,15 @@ fn password() -> Result<String, Error> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Runs a program with that input. If it fails, its output is the error.
-async fn run(command: std::process::Command, input: &str, home: &Home) -> Result<(), Error> {
-    let failed = |output: String| Error::Init { home: home.dir.clone(), output };
-    let mut command = Command::from(command);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // If we end, it ends too: what it has made so far is of no use.
-    command.kill_on_drop(true);
-    let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // A program that ends early says why in its output.
-        let _ = tokio::io::AsyncWriteExt::write_all(&mut stdin, input.as_bytes()).await;
-    }
-    let output = child.wait_with_output().await.map_err(|error| failed(error.to_string()))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if text.contains("No space left on device") {
+/// Runs a program to its end. If we end, it ends too: what it has made so far is of no use.
+async fn run(command: &mut Command, home: &Home) -> Result<(), Error> {
+    let ended = command.run(Duration::from_secs(PROGRAM_SECONDS_MAX)).await.and_then(Ended::succeeded);
+    let Err(error) = ended else { return Ok(()) };
+    let output = error.to_string();
+    if output.contains("No space left on device") {
         return Err(Error::DiskFull { path: home.dir.clone(), free_bytes: disk_free_bytes(&home.dir) });
     }
-    Err(failed(text.trim().to_owned()))
+    Err(Error::Init { home: home.dir.clone(), output })
 }
 
 /// The directory of the unix socket; `None` if the socket's path would be too long.
@@ -172,9 +159,8 @@ pub(crate) fn write_conf(home: &Home, installation: &Installation, account: &Acc
         major: installation.major,
         lz4: installation.accepts(account, "default_toast_compression", "lz4"),
     };
-    let facts = Facts::gather(&home.dir);
     let mut list = access(home, port);
-    list.extend(settings(&facts, build));
+    list.extend(settings(&facts(&home.dir), build));
     Home::replace(&home.conf(), 0o644, &conf(&list))
 }
 

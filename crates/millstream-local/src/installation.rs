@@ -1,10 +1,10 @@
 //! PostgreSQL's programs on this machine: where they are, which version, what they can do.
 
-use crate::account::Account;
+use crate::account::check_reach;
 use crate::error::Error;
 use crate::limits::MAJOR_MIN;
+use millstream_host::{Account, Ended};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 /// Directories in which PostgreSQL's programs usually are, searched after `PATH`. `*` stands for the rest of a name.
 pub const PLACES: &[&str] = &[
@@ -83,16 +83,9 @@ impl Installation {
                 return Err(broken(format!("{program} is missing")));
             }
         }
-        account.reaches(bin)?;
-        let output = account
-            .command(bin.join("postgres"))
-            .arg("--version")
-            .output()
-            .map_err(|error| broken(error.to_string()))?;
-        if !output.status.success() {
-            return Err(broken(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
-        }
-        let text = String::from_utf8_lossy(&output.stdout);
+        check_reach(account, bin)?;
+        let printed = account.command(bin.join("postgres")).arg("--version").run_blocking().and_then(Ended::succeeded);
+        let text = printed.map_err(|error| broken(error.to_string()))?.stdout;
         let (major, minor) =
             parse_version(&text).ok_or_else(|| broken(format!("its version is unclear: {}", text.trim())))?;
         if major < MAJOR_MIN {
@@ -114,10 +107,8 @@ impl Installation {
             .args(["-c", "hba_file=/dev/null", "-c", "ident_file=/dev/null"])
             .args(["-c", "data_directory=/", "-c"])
             .arg(format!("{setting}={value}"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success())
+            .run_blocking()
+            .is_ok_and(|ended| ended.status.success())
     }
 }
 
@@ -187,6 +178,7 @@ fn parse_version(text: &str) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::account::server_account;
 
     #[test]
     fn versions_of_all_kinds_of_builds() {
@@ -218,7 +210,7 @@ mod tests {
     #[test]
     fn a_directory_without_programs_is_refused_by_name() {
         let dir = tempfile::tempdir().unwrap();
-        let account = Account::for_server().unwrap();
+        let account = server_account().unwrap();
         let error = Installation::open(dir.path(), Origin::Installed, &account).unwrap_err();
         assert!(error.to_string().contains("postgres is missing"), "{error}");
         assert!(error.hint().unwrap().contains("--postgres-bin"));

@@ -40,6 +40,9 @@ pub const SOCKET_PATH_BYTES_MAX: usize = 103;
 /// Longest wait for a server to become ready. After a crash that includes replaying its WAL.
 pub const START_SECONDS_MAX: u64 = 600;
 
+/// Longest time for `initdb`, and for `pg_ctl`, which gives up by itself after [`START_SECONDS_MAX`].
+pub const PROGRAM_SECONDS_MAX: u64 = 900;
+
 /// Longest wait for a server to stop, including its checkpoint.
 pub const STOP_SECONDS_MAX: u64 = 300;
 
@@ -56,6 +59,16 @@ pub const PROGRESS_SECONDS: u64 = 5;
 /// again SIGKILL.
 pub const ORPHAN_SECONDS_MAX: u64 = 5;
 
+/// Times that a keeper starts a server again that has died.
+pub const KEEPER_RESTARTS_MAX: u32 = 3;
+
+/// Time between two looks of a keeper.
+pub const KEEPER_LOOK: Duration = Duration::from_millis(200);
+
+/// Looks after which a server that runs has not died.
+pub const KEEPER_LOOKS_MAX: u32 = 10;
+
+const _: () = assert!(START_SECONDS_MAX < PROGRAM_SECONDS_MAX);
 const _: () = assert!(MAJOR_MIN <= MAJOR_DOWNLOADED);
 const _: () = assert!(SOURCE_ANSWER_SECONDS_MAX < DOWNLOAD_SECONDS_MAX);
 const _: () = assert!(PORT_FIRST.checked_add(PORTS).is_some());

@@ -11,3 +11,6 @@ pub struct LocalOptions {
     /// Which PostgreSQL to use.
     pub postgres_bin: PostgresBin,
 }
+
+/// Gets lines for the user while something is done that takes long.
+pub type Progress<'a> = &'a mut (dyn FnMut(&str) + Send);

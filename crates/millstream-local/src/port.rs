@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::home::Home;
 use crate::limits::{PORT_FIRST, PORTS};
+use crate::options::Progress;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -28,7 +29,7 @@ impl<'a> Ports<'a> {
     }
 
     /// Keeps the port for the next start.
-    pub(crate) fn remember(&self, port: u16, progress: &mut dyn FnMut(&str)) -> Result<(), Error> {
+    pub(crate) fn remember(&self, port: u16, progress: Progress<'_>) -> Result<(), Error> {
         if self.remembered == Some(port) {
             return Ok(());
         }

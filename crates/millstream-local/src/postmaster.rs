@@ -1,15 +1,17 @@
 //! Whether a server runs in a data directory, and cleanup after a dead one.
 
-use crate::account::Account;
 use crate::error::Error;
 use crate::home::Home;
 use crate::limits::{ORPHAN_SECONDS_MAX, POLL};
-use crate::process::{is_seen, processes, signal};
+use crate::options::Progress;
+use millstream_host::{Account, Command, Ended, is_living_in, living_in, signal, wait_until};
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::Path;
-use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+/// Name of the server's processes.
+const PROGRAM: &str = "postgres";
 
 /// A pid that no process can have: Linux stops at 2^22.
 const NOBODY: &str = "2147483647";
@@ -41,6 +43,13 @@ pub enum Phase {
     Stopping,
 }
 
+/// The living processes of the server with that data directory: the postmaster and its children, even if the postmaster
+/// is dead. If this system does not list processes, only the postmaster.
+pub fn processes(account: &Account, data: &Path) -> Vec<u32> {
+    // By the name too, because a user's shell may be in this directory.
+    living_in(account, data, PROGRAM).unwrap_or_else(|| postmaster_by_ps(data).into_iter().collect())
+}
+
 /// The server in the data directory, if one is alive.
 pub(crate) fn alive(account: &Account, data: &Path) -> Result<Option<PidFile>, Error> {
     let Some(file) = read(data)? else {
@@ -52,7 +61,7 @@ pub(crate) fn alive(account: &Account, data: &Path) -> Result<Option<PidFile>, E
 
 /// As `alive`, but without starting another process. `None` proves nothing: we may lack the rights to see the server.
 pub(crate) fn seen_alive(data: &Path) -> Option<PidFile> {
-    read(data).ok()?.filter(|file| is_seen(file.pid, data))
+    read(data).ok()?.filter(|file| is_living_in(file.pid, data, PROGRAM))
 }
 
 fn read(data: &Path) -> Result<Option<PidFile>, Error> {
@@ -85,7 +94,7 @@ fn parse(text: &str) -> Option<PidFile> {
 /// get time to end, then a signal. The dead postmaster's pid file stays, because the next server learns from it which
 /// shared memory must be free. The pid in it is replaced by one that nobody has: the old one may belong to another
 /// process by now, or to a dead process that nobody has waited for.
-pub(crate) async fn tidy_up(account: &Account, home: &Home, progress: &mut dyn FnMut(&str)) -> Result<(), Error> {
+pub(crate) async fn tidy_up(account: &Account, home: &Home, progress: Progress<'_>) -> Result<(), Error> {
     let data = home.data();
     for name in ["", "QUIT", "KILL"] {
         let orphans = processes(account, &data);
@@ -107,16 +116,17 @@ pub(crate) async fn tidy_up(account: &Account, home: &Home, progress: &mut dyn F
     Ok(())
 }
 
+/// The process that the pid file names, if it is a living server.
+fn postmaster_by_ps(data: &Path) -> Option<u32> {
+    let pid = read(data).ok()??.pid;
+    let text = Command::new("ps").args(["-o", "stat=,comm=", "-p", &pid.to_string()]).run_blocking().ok()?.stdout;
+    let living = text.trim_end().ends_with(PROGRAM) && !text.trim_start().starts_with('Z');
+    living.then_some(pid)
+}
+
 /// Waits until no process of the server is left. Returns whether that happened in time.
 pub(crate) async fn wait_for_end(account: &Account, data: &Path, longest: Duration) -> bool {
-    let begun = Instant::now();
-    while !processes(account, data).is_empty() {
-        if begun.elapsed() > longest {
-            return false;
-        }
-        tokio::time::sleep(POLL).await;
-    }
-    true
+    wait_until(longest, POLL, || processes(account, data).is_empty().then_some(())).await.is_some()
 }
 
 fn disown(account: &Account, data: &Path) -> Result<(), Error> {
@@ -143,15 +153,9 @@ pub(crate) fn write_as(account: &Account, path: &Path, text: &str) -> Result<(),
     let mut command = account.command("/bin/sh");
     // The old text stays until the new one is there.
     command.args(["-c", "umask 077 && cat >\"$1.new\" && exec mv -f \"$1.new\" \"$1\"", "sh"]).arg(path);
-    command.stdin(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(Error::io("write", path))?;
-    // Use a pipe, because everybody can see arguments. The pipe is closed before we wait.
-    let written = child.stdin.take().map_or(Ok(()), |mut pipe| pipe.write_all(text.as_bytes()));
-    let output = child.wait_with_output().map_err(Error::io("write", path))?;
-    if output.status.success() {
-        return written.map_err(Error::io("write", path));
-    }
-    let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    // As input, because everybody can see arguments.
+    let Err(error) = command.input(text).run_blocking().and_then(Ended::succeeded) else { return Ok(()) };
+    let text = error.to_string();
     let kind = if text.contains("No space left") { ErrorKind::StorageFull } else { ErrorKind::Other };
     Err(Error::io("write", path)(std::io::Error::new(kind, text)))
 }
@@ -159,6 +163,7 @@ pub(crate) fn write_as(account: &Account, path: &Path, text: &str) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::account::server_account;
 
     #[test]
     fn a_pid_file_in_every_phase() {
@@ -176,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_disowned_pid_file_keeps_what_the_next_server_needs() {
-        let account = Account::for_server().unwrap();
+        let account = server_account().unwrap();
         let dir = tempfile::tempdir().unwrap();
         account.own(dir.path()).unwrap();
         let path = dir.path().join("postmaster.pid");

@@ -1,19 +1,19 @@
 //! Chooses the PostgreSQL installation, by the caller's option and the version of the data.
 
-use crate::account::Account;
 use crate::download::{download, downloaded};
 use crate::error::Error;
 use crate::home::Home;
 use crate::installation::{Installation, Origin, PostgresBin, installed};
 use crate::limits::MAJOR_DOWNLOADED;
-use crate::options::LocalOptions;
+use crate::options::{LocalOptions, Progress};
+use millstream_host::Account;
 
 /// The installation to start with.
 pub(crate) async fn installation(
     options: &LocalOptions,
     home: &Home,
     account: &Account,
-    progress: &mut dyn FnMut(&str),
+    progress: Progress<'_>,
 ) -> Result<Installation, Error> {
     let data = home.data_major()?;
     let wanted = data.as_deref();

@@ -1,24 +1,22 @@
 //! The local server: start, stop, status, and how to reach it.
 
-use crate::account::Account;
+use crate::account::{check_reach, owner_of, server_account};
 use crate::cluster::{self, ROLE};
 use crate::error::Error;
-use crate::facts::disk_free_bytes;
 use crate::home::Home;
 use crate::installation::Installation;
-use crate::limits::{LOG_BYTES_MAX, POLL, PORTS, PROGRESS_SECONDS, START_SECONDS_MAX, STOP_SECONDS_MAX};
+use crate::limits::{LOG_BYTES_MAX, POLL, PORTS, PROGRAM_SECONDS_MAX, PROGRESS_SECONDS};
+use crate::limits::{START_SECONDS_MAX, STOP_SECONDS_MAX};
 use crate::lock::Lock;
 use crate::log;
-use crate::options::LocalOptions;
+use crate::options::{LocalOptions, Progress};
 use crate::port::Ports;
 use crate::postmaster::{self, Phase, PidFile};
-use crate::process;
 use crate::selection;
+use millstream_host::{Account, Command, Ended, disk_free_bytes, signal, wait_until};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
-use tokio::process::Command;
 
 /// A server that accepts connections.
 #[derive(Clone, PartialEq, Eq)]
@@ -62,7 +60,7 @@ pub struct Status {
 ///
 /// # Errors
 /// See [`Error`]. A failure changes no stored data.
-pub async fn start(options: &LocalOptions, progress: &mut dyn FnMut(&str)) -> Result<Running, Error> {
+pub async fn start(options: &LocalOptions, progress: Progress<'_>) -> Result<Running, Error> {
     let home = Home::choose(options.home.as_deref())?;
     let started = start_unless_stopped(options, &home, false, progress).await?;
     started.ok_or_else(|| not_started(&home, 0))
@@ -72,7 +70,7 @@ pub async fn start(options: &LocalOptions, progress: &mut dyn FnMut(&str)) -> Re
 ///
 /// # Errors
 /// As for [`start`].
-pub async fn restart(options: &LocalOptions, progress: &mut dyn FnMut(&str)) -> Result<Option<Running>, Error> {
+pub async fn restart(options: &LocalOptions, progress: Progress<'_>) -> Result<Option<Running>, Error> {
     let home = Home::choose(options.home.as_deref())?;
     start_unless_stopped(options, &home, true, progress).await
 }
@@ -81,14 +79,14 @@ async fn start_unless_stopped(
     options: &LocalOptions,
     home: &Home,
     unless_stopped: bool,
-    progress: &mut dyn FnMut(&str),
+    progress: Progress<'_>,
 ) -> Result<Option<Running>, Error> {
     if let Some(server) = postmaster::seen_alive(&home.data()).filter(PidFile::is_ready) {
         return connected(home, server).map(Some);
     }
     let account = account(home)?;
     home.create(&account)?;
-    account.reaches(&home.dir)?;
+    check_reach(&account, &home.dir)?;
     if let Some(running) = running(home, &account)? {
         return Ok(Some(running));
     }
@@ -121,7 +119,7 @@ async fn start_unless_stopped(
 ///
 /// # Errors
 /// [`Error::Stop`] if it takes too long.
-pub async fn stop(options: &LocalOptions, progress: &mut dyn FnMut(&str)) -> Result<bool, Error> {
+pub async fn stop(options: &LocalOptions, progress: Progress<'_>) -> Result<bool, Error> {
     let home = Home::choose(options.home.as_deref())?;
     if home.data_major()?.is_none() {
         return Ok(false);
@@ -137,7 +135,7 @@ pub async fn stop(options: &LocalOptions, progress: &mut dyn FnMut(&str)) -> Res
         return Ok(false);
     };
     // The fast shutdown of pg_ctl.
-    process::signal(&account, "INT", &[server.pid]);
+    signal(&account, "INT", &[server.pid]);
     let longest = Duration::from_secs(STOP_SECONDS_MAX);
     if !postmaster::wait_for_end(&account, &data, longest).await {
         return Err(Error::Stop { data, seconds: STOP_SECONDS_MAX });
@@ -192,14 +190,14 @@ impl Running {
     ///
     /// # Errors
     /// [`Error::NoPsql`] if there is none.
-    pub fn psql(&self) -> Result<std::process::Command, Error> {
+    pub fn psql(&self) -> Result<Command, Error> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let program = std::iter::once(self.bin.clone())
             .chain(std::env::split_paths(&path))
             .map(|dir| dir.join("psql"))
             .find(|file| file.is_file())
             .ok_or(Error::NoPsql)?;
-        let mut command = std::process::Command::new(program);
+        let mut command = Command::new(program);
         command.env("PGHOST", "127.0.0.1").env("PGPORT", self.port.to_string());
         command.env("PGUSER", ROLE).env("PGDATABASE", ROLE).env("PGPASSWORD", &self.password);
         for other in ["PGHOSTADDR", "PGSERVICE", "PGPASSFILE", "PGSSLMODE", "PGOPTIONS"] {
@@ -220,7 +218,7 @@ impl std::fmt::Debug for Running {
 /// The account that owns the existing data, else the one for a new server.
 fn account(home: &Home) -> Result<Account, Error> {
     let data = home.data();
-    if fs::symlink_metadata(&data).is_ok() { Account::owner_of(&data) } else { Account::for_server() }
+    if fs::symlink_metadata(&data).is_ok() { owner_of(&data) } else { server_account() }
 }
 
 /// The server, if it takes connections.
@@ -254,33 +252,33 @@ fn bin_in_use(data: &Path) -> PathBuf {
 }
 
 /// Waits while a server is starting or stopping.
-async fn settle(home: &Home, account: &Account, progress: &mut dyn FnMut(&str)) -> Result<(), Error> {
+async fn settle(home: &Home, account: &Account, progress: Progress<'_>) -> Result<(), Error> {
     let begun = Instant::now();
     let mut next_progress = PROGRESS_SECONDS;
-    loop {
-        match postmaster::alive(account, &home.data())?.map(|server| server.phase) {
-            None | Some(Phase::Ready) => return Ok(()),
-            Some(phase) => {
-                let seconds = begun.elapsed().as_secs();
-                if seconds >= START_SECONDS_MAX {
-                    return Err(slow(home, 0));
-                }
-                if seconds >= next_progress {
-                    let doing = if phase == Phase::Stopping { "stopping" } else { "starting" };
-                    progress(&format!("the server is still {doing}: {}", log::last_line(&home.log())));
-                    next_progress += PROGRESS_SECONDS;
-                }
-            }
+    let settled = wait_until(Duration::from_secs(START_SECONDS_MAX), POLL, || {
+        let phase = match postmaster::alive(account, &home.data()) {
+            Ok(server) => server.map(|server| server.phase),
+            Err(error) => return Some(Err(error)),
+        };
+        let doing = match phase {
+            None | Some(Phase::Ready) => return Some(Ok(())),
+            Some(Phase::Starting) => "starting",
+            Some(Phase::Stopping) => "stopping",
+        };
+        if begun.elapsed().as_secs() >= next_progress {
+            progress(&format!("the server is still {doing}: {}", log::last_line(&home.log())));
+            next_progress += PROGRESS_SECONDS;
         }
-        tokio::time::sleep(POLL).await;
-    }
+        None
+    });
+    settled.await.unwrap_or_else(|| Err(slow(home, 0)))
 }
 
 async fn start_on_some_port(
     home: &Home,
     installation: &Installation,
     account: &Account,
-    progress: &mut dyn FnMut(&str),
+    progress: Progress<'_>,
 ) -> Result<(), Error> {
     for dir in [home.log_dir(), home.socket_dir()] {
         Home::create_for(account, &dir)?;
@@ -313,29 +311,26 @@ async fn start_once(
     home: &Home,
     installation: &Installation,
     account: &Account,
-    progress: &mut dyn FnMut(&str),
+    progress: Progress<'_>,
 ) -> Result<bool, Error> {
     let mut command = account.command(installation.program("pg_ctl"));
     command.args(["start", "-s", "-w", "-t", &START_SECONDS_MAX.to_string(), "-D"]).arg(home.data());
-    command.arg("-l").arg(home.log()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let waiting = Command::from(command).output();
+    command.arg("-l").arg(home.log());
+    let waiting = command.run(Duration::from_secs(PROGRAM_SECONDS_MAX));
     tokio::pin!(waiting);
-    loop {
+    let ended = loop {
         let pause = tokio::time::sleep(Duration::from_secs(PROGRESS_SECONDS));
         tokio::select! {
-            output = &mut waiting => return started(home, output.map_err(Error::io("start", &installation.bin))?),
+            ended = &mut waiting => break ended.and_then(Ended::succeeded),
             () = pause => progress(&format!("the server is still starting: {}", log::last_line(&home.log()))),
         }
+    };
+    match ended {
+        Err(millstream_host::Error::Failed { .. }) if home.log().exists() => Ok(false),
+        // Without a log, pg_ctl's output is the reason.
+        Err(error) => Err(Error::Start { data: home.data(), log: home.log(), tail: error.to_string() }),
+        Ok(_) => Ok(true),
     }
-}
-
-/// Whether `pg_ctl` succeeded. If the server has written no log, `pg_ctl`'s output is the reason.
-fn started(home: &Home, output: Output) -> Result<bool, Error> {
-    if output.status.success() || home.log().exists() {
-        return Ok(output.status.success());
-    }
-    let tail = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(Error::Start { data: home.data(), log: home.log(), tail })
 }
 
 fn not_started(home: &Home, log_begin: u64) -> Error {

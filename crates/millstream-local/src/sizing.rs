@@ -1,7 +1,7 @@
 //! The server's settings for the machine it runs on, each with its reason.
 
-use crate::facts::Facts;
 use crate::limits::CONNECTIONS_MAX;
+use millstream_model::MachineFacts;
 
 const MB: u64 = 1 << 20;
 const GB: u64 = 1 << 30;
@@ -28,7 +28,7 @@ pub struct BuildFacts {
 
 /// Every setting that depends on the machine or the build, in the order in which it is written.
 /// Starting points: the manual's chapters on resource consumption and on populating a database.
-pub fn settings(facts: &Facts, build: BuildFacts) -> Vec<Setting> {
+pub fn settings(facts: &MachineFacts, build: BuildFacts) -> Vec<Setting> {
     let mut list = memory(facts);
     list.extend(wal(facts, build));
     list.extend(disk(facts, build));
@@ -46,7 +46,7 @@ fn size(bytes: u64) -> String {
     format!("{}MB", bytes / MB)
 }
 
-fn memory(facts: &Facts) -> Vec<Setting> {
+fn memory(facts: &MachineFacts) -> Vec<Setting> {
     let usable = facts.usable_bytes();
     let whose = match facts.cgroup_bytes {
         Some(limit) if limit < facts.memory_bytes => "the cgroup may use",
@@ -103,7 +103,7 @@ fn shared_buffers(usable: u64) -> u64 {
     (usable / 4).clamp(128 * MB, 16 * GB).min((usable / 2).max(16 * MB))
 }
 
-fn wal(facts: &Facts, build: BuildFacts) -> Vec<Setting> {
+fn wal(facts: &MachineFacts, build: BuildFacts) -> Vec<Setting> {
     let max = (facts.disk_free_bytes / 10).clamp(64 * MB, 16 * GB);
     let min = (max / 4).clamp(32 * MB, 4 * GB);
     let mut list = vec![
@@ -149,7 +149,7 @@ fn wal(facts: &Facts, build: BuildFacts) -> Vec<Setting> {
     list
 }
 
-fn disk(facts: &Facts, build: BuildFacts) -> Vec<Setting> {
+fn disk(facts: &MachineFacts, build: BuildFacts) -> Vec<Setting> {
     let (random, concurrency, why) = if facts.rotational {
         ("4", 2, "the disk has heads")
     } else if build.major >= 18 {
@@ -176,7 +176,7 @@ fn disk(facts: &Facts, build: BuildFacts) -> Vec<Setting> {
     list
 }
 
-fn processors(facts: &Facts) -> Vec<Setting> {
+fn processors(facts: &MachineFacts) -> Vec<Setting> {
     let cores = facts.cores.max(1);
     let on = format!("{cores} processor(s) here");
     vec![
@@ -207,16 +207,25 @@ fn vacuum() -> Vec<Setting> {
 mod tests {
     use super::*;
 
-    const LAPTOP: Facts =
-        Facts { memory_bytes: 16 * GB, cgroup_bytes: None, cores: 8, disk_free_bytes: 200 * GB, rotational: false };
+    const LAPTOP: MachineFacts = MachineFacts {
+        kernel: String::new(),
+        processor: None,
+        cores: 8,
+        memory_bytes: 16 * GB,
+        cgroup_bytes: None,
+        load_average: None,
+        file_system: None,
+        disk_free_bytes: 200 * GB,
+        rotational: false,
+    };
     const BUILD: BuildFacts = BuildFacts { major: 18, lz4: true };
 
-    fn value(facts: &Facts, build: BuildFacts, name: &str) -> Option<String> {
+    fn value(facts: &MachineFacts, build: BuildFacts, name: &str) -> Option<String> {
         let mut found = settings(facts, build).into_iter();
         found.find(|one| one.name == name).map(|one| one.value)
     }
 
-    fn megabytes(facts: &Facts, name: &str) -> u64 {
+    fn megabytes(facts: &MachineFacts, name: &str) -> u64 {
         let text = value(facts, BUILD, name).unwrap();
         text.strip_suffix("MB").unwrap().parse().unwrap()
     }
@@ -244,29 +253,29 @@ mod tests {
 
     #[test]
     fn a_cgroup_counts_instead_of_the_machine() {
-        let boxed = Facts { cgroup_bytes: Some(GB), ..LAPTOP };
+        let boxed = MachineFacts { cgroup_bytes: Some(GB), ..LAPTOP };
         assert_eq!(megabytes(&boxed, "shared_buffers"), 256);
         assert_eq!(megabytes(&boxed, "work_mem"), 4);
         let reason = &settings(&boxed, BUILD)[0].reason;
         assert!(reason.contains("cgroup"), "{reason}");
         // Version 1 writes "no limit" as a huge number.
-        let unlimited = Facts { cgroup_bytes: Some(u64::MAX / 2), ..LAPTOP };
+        let unlimited = MachineFacts { cgroup_bytes: Some(u64::MAX / 2), ..LAPTOP };
         assert_eq!(megabytes(&unlimited, "shared_buffers"), 4096);
     }
 
     #[test]
     fn a_tiny_machine_keeps_half_of_its_memory_for_others() {
-        let tiny = Facts { memory_bytes: 128 * MB, cores: 1, ..LAPTOP };
+        let tiny = MachineFacts { memory_bytes: 128 * MB, cores: 1, ..LAPTOP };
         assert_eq!(megabytes(&tiny, "shared_buffers"), 64);
         assert_eq!(value(&tiny, BUILD, "max_parallel_workers").unwrap(), "1");
-        let nothing = Facts { memory_bytes: 0, cores: 0, disk_free_bytes: 0, ..LAPTOP };
+        let nothing = MachineFacts { memory_bytes: 0, cores: 0, disk_free_bytes: 0, ..LAPTOP };
         assert_eq!(megabytes(&nothing, "shared_buffers"), 16);
         assert_eq!(megabytes(&nothing, "max_wal_size"), 64);
     }
 
     #[test]
     fn a_large_machine_stays_within_sense() {
-        let large = Facts { memory_bytes: 1024 * GB, cores: 128, disk_free_bytes: 20_000 * GB, ..LAPTOP };
+        let large = MachineFacts { memory_bytes: 1024 * GB, cores: 128, disk_free_bytes: 20_000 * GB, ..LAPTOP };
         assert_eq!(megabytes(&large, "shared_buffers"), 16_384);
         assert_eq!(megabytes(&large, "max_wal_size"), 16_384);
         assert_eq!(megabytes(&large, "maintenance_work_mem"), 2048);
@@ -276,7 +285,7 @@ mod tests {
     #[test]
     fn a_tiny_disk_is_not_filled_with_log() {
         for free in [0, 100 * MB, GB, 5 * GB] {
-            let facts = Facts { disk_free_bytes: free, ..LAPTOP };
+            let facts = MachineFacts { disk_free_bytes: free, ..LAPTOP };
             let (min, max) = (megabytes(&facts, "min_wal_size"), megabytes(&facts, "max_wal_size"));
             assert!(max <= (free / MB / 10).max(64), "{free}: {max}");
             // PostgreSQL wants at least two segments of 16 MB for each.
@@ -286,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_disk_with_heads_reads_one_after_the_other() {
-        let facts = Facts { rotational: true, ..LAPTOP };
+        let facts = MachineFacts { rotational: true, ..LAPTOP };
         assert_eq!(value(&facts, BUILD, "random_page_cost").unwrap(), "4");
         assert_eq!(value(&facts, BUILD, "effective_io_concurrency").unwrap(), "2");
     }

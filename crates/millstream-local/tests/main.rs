@@ -122,6 +122,6 @@ async fn psql_connects_without_being_told_how() {
     let mut options = options(&home).await;
     options.postgres_bin = PostgresBin::Dir(build.installation.bin.clone());
     let running = start(&options).await.unwrap();
-    let output = running.psql().unwrap().args(["-XAtc", "select current_user"]).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "millstream");
+    let output = running.psql().unwrap().args(["-XAtc", "select current_user"]).run_blocking().unwrap();
+    assert_eq!(output.stdout.trim(), "millstream");
 }

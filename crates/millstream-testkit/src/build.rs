@@ -1,8 +1,9 @@
 //! The builds of PostgreSQL that tests run against.
 
 use crate::feature::Feature;
+use millstream_host::Account;
 use millstream_local::limits::MAJOR_DOWNLOADED;
-use millstream_local::{Account, Home, Installation};
+use millstream_local::{Home, Installation, server_account};
 use tokio::sync::OnceCell;
 
 /// One build of PostgreSQL.
@@ -27,7 +28,7 @@ impl Build {
 
 /// The account that test servers run under.
 pub(crate) fn account() -> Account {
-    Account::for_server().unwrap_or_else(|error| panic!("{error}"))
+    server_account().unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The home with the downloaded builds and the templates that the tests use.

@@ -1,6 +1,7 @@
 //! Features that some builds of PostgreSQL lack.
 
-use millstream_local::{Account, Installation};
+use millstream_host::Account;
+use millstream_local::Installation;
 
 /// Something that a test may need and a build may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,8 +19,8 @@ pub(crate) const WAIT_SECONDS_MAX: u64 = 120;
 /// Time between two checks of a stopping server.
 pub(crate) const STOP_POLL: Duration = Duration::from_millis(20);
 
-/// Most checks of a stopping server.
-pub(crate) const STOP_POLLS_MAX: u128 = WAIT_SECONDS_MAX as u128 * 1000 / STOP_POLL.as_millis();
+/// Longest time for a program. `pg_ctl` gives up by itself before.
+pub(crate) const PROGRAM_TIME_MAX: Duration = Duration::from_secs(WAIT_SECONDS_MAX * 2);
 
 /// Memory that must be free to keep servers in it: the databases of all tests together.
 pub(crate) const MEMORY_BYTES_MIN: u64 = 8 << 30;

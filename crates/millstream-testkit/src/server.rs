@@ -2,15 +2,15 @@
 
 use crate::build::{Build, account, builds};
 use crate::certificate::Certificates;
-use crate::limits::{BUILDS_MAX, PORT_TRIES_MAX, PORTS, STOP_POLL, STOP_POLLS_MAX, WAIT_SECONDS_MAX};
+use crate::limits::{BUILDS_MAX, PORT_TRIES_MAX, PORTS, PROGRAM_TIME_MAX, STOP_POLL, WAIT_SECONDS_MAX};
 use crate::template::{SUPERUSER, Template, run};
 use crate::watchdog::{Watchdog, directory, directory_on_disk};
-use millstream_local::Account;
+use millstream_host::{Account, Command, wait_until};
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::LazyLock;
+use std::time::Duration;
 use tokio::sync::OnceCell;
 
 /// How a test server differs from the default one.
@@ -73,7 +73,7 @@ impl Server {
         let watchdog = Watchdog::over(&dir);
         let mut copy = account.command("cp");
         copy.arg("-R").arg(&template.data).arg(dir.join("data"));
-        run(copy, "copying the template").await;
+        run(&mut copy, "copying the template").await;
         let mut server = Self { build, account, dir, port: 0, password: template.password, _watchdog: watchdog };
         server.write_access(&settings).await;
         server.start_on_some_port(&settings).await;
@@ -131,7 +131,7 @@ impl Server {
     pub async fn write(&self, name: &str, text: &str) {
         let mut command = self.account.command("/bin/sh");
         command.args(["-c", "umask 077 && printf '%s\\n' \"$1\" >\"$2\"", "sh", text]).arg(self.data().join(name));
-        run(command, "writing a file of the server").await;
+        run(&mut command, "writing a file of the server").await;
     }
 
     /// Starts the stopped server again, on the same port.
@@ -148,9 +148,8 @@ impl Server {
         let log = self.dir.join("log");
         let mut command = self.pg_ctl();
         command.args(["start", "-w", "-t", &WAIT_SECONDS_MAX.to_string(), "-l"]).arg(&log);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let status = tokio::process::Command::from(command).status().await.map_err(|error| error.to_string())?;
-        if status.success() {
+        let ended = command.run(PROGRAM_TIME_MAX).await.map_err(|error| error.to_string())?;
+        if ended.status.success() {
             return Ok(());
         }
         Err(fs::read_to_string(&log).unwrap_or_default())
@@ -172,17 +171,13 @@ impl Server {
         let mut kill = self.account.command("/bin/sh");
         let pid = pid.lines().next().expect("its first line is the pid");
         kill.args(["-c", "kill \"$1\" \"$2\"", "sh", signal, pid]);
-        run(kill, "kill").await;
-        for _ in 0..STOP_POLLS_MAX {
-            if millstream_local::processes(&self.account, &self.data()).is_empty() {
-                // If nobody waits for the dead postmaster, the next server takes its pid for a living one.
-                let _ = fs::remove_file(&pid_file);
-                let _ = fs::remove_file(self.dir.join(format!(".s.PGSQL.{}.lock", self.port)));
-                return;
-            }
-            tokio::time::sleep(STOP_POLL).await;
-        }
-        panic!("the test server did not stop:\n{}", self.log());
+        run(&mut kill, "kill").await;
+        let ended = || millstream_local::processes(&self.account, &self.data()).is_empty().then_some(());
+        let in_time = wait_until(Duration::from_secs(WAIT_SECONDS_MAX), STOP_POLL, ended).await.is_some();
+        assert!(in_time, "the test server did not stop:\n{}", self.log());
+        // If nobody waits for the dead postmaster, the next server takes its pid for a living one.
+        let _ = fs::remove_file(&pid_file);
+        let _ = fs::remove_file(self.dir.join(format!(".s.PGSQL.{}.lock", self.port)));
     }
 
     /// Stops and starts it.
@@ -191,7 +186,7 @@ impl Server {
         self.start_again().await;
     }
 
-    fn pg_ctl(&self) -> std::process::Command {
+    fn pg_ctl(&self) -> Command {
         let program = self.build.installation.program("pg_ctl");
         let mut command = self.account.command(program);
         command.arg("-s").arg("-D").arg(self.data());

@@ -2,8 +2,8 @@
 
 use crate::build::account;
 use crate::watchdog::directory;
+use millstream_host::{Command, Ended};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// A file system in memory, which is unmounted when dropped.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl SmallDisk {
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         // Unmount lazily, because a server may still have files open there.
-        let _ = Command::new("umount").arg("-l").arg(&self.mount).status();
+        let _ = Command::new("umount").arg("-l").arg(&self.mount).run_blocking();
         let _ = std::fs::remove_dir(&self.mount);
     }
 }
@@ -52,5 +52,5 @@ impl Drop for SmallDisk {
 fn mounted(mount: &Path, options: &str) -> bool {
     let mut command = Command::new("mount");
     command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(mount);
-    command.output().is_ok_and(|output| output.status.success())
+    command.run_blocking().and_then(Ended::succeeded).is_ok()
 }

@@ -1,10 +1,10 @@
 //! Data directories that are made once per build and copied for every test server, in a tenth of the time of `initdb`.
 
 use crate::build::{Build, account, home};
-use millstream_local::Account;
+use crate::limits::PROGRAM_TIME_MAX;
+use millstream_host::{Account, Command, Ended};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use tokio::process::Command;
 
 /// Increase this when the contents of a template change.
 const TEMPLATE_VERSION: u32 = 1;
@@ -104,17 +104,11 @@ async fn initdb(build: &Build, account: &Account, data: &Path, password_file: &P
         .arg(data)
         .arg("--pwfile")
         .arg(password_file);
-    run(command, "initdb").await;
+    run(&mut command, "initdb").await;
 }
 
 /// Runs a program to its end. If it fails, the panic message holds its output.
-pub(crate) async fn run(command: std::process::Command, what: &str) {
-    let output = Command::from(command).output().await.unwrap_or_else(|error| panic!("{what}: {error}"));
-    assert!(
-        output.status.success(),
-        "{what}: {}\n{}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
+pub(crate) async fn run(command: &mut Command, what: &str) {
+    let ended = command.run(PROGRAM_TIME_MAX).await.and_then(Ended::succeeded);
+    ended.unwrap_or_else(|error| panic!("{what}: {error}"));
 }

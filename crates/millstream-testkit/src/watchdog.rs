@@ -1,9 +1,8 @@
 //! A process that outlives a test and cleans up after it, even if the test was killed.
 
 use crate::limits::MEMORY_BYTES_MIN;
-use millstream_local::Facts;
+use millstream_host::{Child, Command, facts};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
 /// Waits for the end of its input, then stops the server in a directory and removes the directory.
 const SCRIPT: &str = include_str!("watchdog.sh");
@@ -16,20 +15,17 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts the watchdog in a process group of its own, so that an interrupt from the terminal does not reach it.
+    /// Starts the watchdog.
     pub(crate) fn over(dir: &Path) -> Self {
-        use std::os::unix::process::CommandExt;
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", SCRIPT, "sh"]).arg(dir).current_dir("/").process_group(0);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        Self { child: command.spawn().expect("a shell can be started") }
+        let mut shell = Command::new("/bin/sh");
+        let child = shell.args(["-c", SCRIPT, "sh"]).arg(dir).current_dir("/").start();
+        Self { child: child.expect("a shell can be started") }
     }
 }
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        drop(self.child.stdin.take());
-        let _ = self.child.wait();
+        self.child.finish();
     }
 }
 
@@ -55,7 +51,7 @@ impl LocalHome {
 /// time there. Its watchdog removes it.
 pub(crate) fn directory(mode: u32) -> PathBuf {
     let memory = Path::new("/dev/shm");
-    let facts = Facts::gather(memory);
+    let facts = facts(memory);
     let plenty = facts.disk_free_bytes.min(facts.usable_bytes()) >= MEMORY_BYTES_MIN;
     let parent = if memory.is_dir() && plenty { memory.to_owned() } else { std::env::temp_dir() };
     directory_in(&parent, mode)

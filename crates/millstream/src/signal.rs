@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use millstream_host::hangup_is_ignored;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -73,11 +74,4 @@ async fn received(signal: &mut Option<Signal>) {
         Some(signal) => _ = signal.recv().await,
         None => std::future::pending().await,
     }
-}
-
-/// Whether SIGHUP was ignored when the process began: Linux shows the ignored signals as bits, the first one lowest.
-fn hangup_is_ignored() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).is_some_and(|bits| bits & 1 == 1)
 }

@@ -12,6 +12,7 @@ mod limit;
 mod list;
 mod manifest;
 mod map;
+mod process;
 mod room;
 mod sql_case;
 mod sql_length;
@@ -48,6 +49,7 @@ const RULES: &[Rule] = &[
     list::RULE,
     manifest::RULE,
     map::RULE,
+    process::RULE,
     room::RULE,
     sql_case::RULE,
     sql_length::RULE,

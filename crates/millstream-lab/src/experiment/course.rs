@@ -18,6 +18,7 @@ use crate::standing;
 use crate::stream::{Expected, Ledger, Stream};
 use crate::subject::{Prepared, Subject, Trial};
 use crate::tool::Tools;
+use millstream_host::disk_free_bytes;
 use millstream_pg::{Connection, quote_identifier};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -165,7 +166,7 @@ async fn begin(plan: &Plan, bench: &Bench, cast: &Cast, control: &Connection) ->
         rounds: plan.rounds,
         lanes: plan.lanes,
         seed: plan.seed,
-        build: Build::ask(&bench.ground.binary, bench.ground.debug, bench.dir.path()).await?,
+        build: Build::ask(&bench.ground.binary, bench.ground.debug).await?,
         machine: Machine::look(data.as_deref(), bench.dir.path()),
         server: Server::ask(&control.client, local).await?,
         tools: cast.tools.versions(),
@@ -234,11 +235,11 @@ fn check_room(data_set: &DataSet, experiment: &Experiment, encoded: bool, dir: &
     let documents: u64 = experiment.phases.iter().map(|phase| phase.stream.documents(data_set)).sum();
     let streams = if encoded { data_set.documents } else { 0 };
     let needed_bytes = (documents + streams).saturating_mul(data_set.document_bytes as u64 + 1);
-    let disk = rustix::fs::statvfs(dir).map_err(|error| Error::io("look at the disk of", dir)(error.into()))?;
-    let free_bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
-    match needed_bytes <= free_bytes {
-        true => Ok(()),
-        false => Err(Error::Full { dir: dir.to_owned(), needed_bytes, free_bytes }),
+    match disk_free_bytes(dir) {
+        Some(free_bytes) if needed_bytes > free_bytes => {
+            Err(Error::Full { dir: dir.to_owned(), needed_bytes, free_bytes })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -7,10 +7,10 @@ use crate::error::Error;
 use crate::phase::Phase;
 use crate::sample::Timing;
 use crate::tool::{MONGOIMPORT, PYMONGO};
+use millstream_host::Command;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// The start of every document, and its replacement for MongoDB: the key becomes `_id`, the only index.
 const KEY: (&[u8], &[u8]) = (b"{\"id\":", b"{\"_id\":");

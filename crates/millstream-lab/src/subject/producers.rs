@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::phase::Phase;
 use crate::sample::Timing;
 use crate::tool::PRODUCERS;
-use std::process::Command;
+use millstream_host::Command;
 
 pub(crate) const SUBJECT: Subject = Subject {
     name: "producers",

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::phase::Phase;
 use crate::sample::Timing;
 use crate::tool::PSQL;
-use std::process::Command;
+use millstream_host::Command;
 
 /// Placeholder for the path of the documents in the script.
 const DOCUMENTS: &str = "the_documents";

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::phase::Phase;
 use crate::sample::Timing;
 use crate::tool::PSYCOPG;
-use std::process::Command;
+use millstream_host::Command;
 
 /// The script. It is part of the binary, so that it is available wherever the binary runs.
 const SCRIPT: &str = include_str!("../../../../lab/rivals/psycopg_upsert.py");

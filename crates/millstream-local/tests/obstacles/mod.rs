@@ -1,12 +1,12 @@
 //! What may be in the way of a start.
 
 use crate::{options, start, stop, value};
-use millstream_local::{Account, Error, LocalOptions, PostgresBin, processes};
+use millstream_local::{Error, LocalOptions, PostgresBin, processes, server_account};
 use millstream_testkit::LocalHome;
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 fn signal(name: &str, pid: u32) {
@@ -36,7 +36,7 @@ async fn a_killed_server_recovers_on_the_next_start() {
     let child: i32 = client.query_one("select pg_backend_pid()", &[]).await.unwrap().get(0);
     signal("STOP", child.unsigned_abs());
     signal("KILL", running.pid);
-    let account = Account::for_server().unwrap();
+    let account = server_account().unwrap();
     while processes(&account, &running.data).contains(&running.pid) {
         tokio::task::yield_now().await;
     }
@@ -56,8 +56,8 @@ async fn a_stale_pid_file_names_a_living_stranger() {
     let text = fs::read_to_string(&pid_file).unwrap();
     assert!(stop(&options).await);
 
-    let account = Account::for_server().unwrap();
-    let mut stranger = account.command("sleep").arg("600").stdout(Stdio::null()).spawn().unwrap();
+    let account = server_account().unwrap();
+    let mut stranger = account.command("sleep").arg("600").start().unwrap();
     let stale = text.replacen(&running.pid.to_string(), &stranger.id().to_string(), 1);
     let socket_lock = running.socket_dir.as_ref().unwrap().join(format!(".s.PGSQL.{}.lock", running.port));
     for file in [&pid_file, &socket_lock] {
@@ -67,9 +67,7 @@ async fn a_stale_pid_file_names_a_living_stranger() {
     assert_eq!(millstream_local::status(&options).unwrap().phase, None);
     assert!(!stop(&options).await, "a stranger is not stopped");
     start(&options).await.unwrap();
-    assert_eq!(stranger.try_wait().unwrap(), None, "the stranger lives");
-    stranger.kill().unwrap();
-    stranger.wait().unwrap();
+    assert_eq!(stranger.ended(), None, "the stranger lives");
 }
 
 /// Listens on a port, which may be that of somebody's connection for a moment.

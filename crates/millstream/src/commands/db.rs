@@ -6,7 +6,6 @@ use crate::output::{Output, note};
 use millstream_local::{LocalOptions, Phase, PostgresBin, Running, Status};
 use serde_json::{Value, json};
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -153,8 +152,7 @@ fn url(options: &LocalOptions, output: Output) -> Result<Exit, Failure> {
 /// Becomes psql, so that its signals, its terminal and its exit code are its own.
 fn psql(options: &LocalOptions, args: &[OsString]) -> Result<Exit, Failure> {
     let mut command = millstream_local::connect(options)?.psql()?;
-    let error = command.args(args).exec();
-    Err(Failure::user(format!("cannot run {}", command.get_program().display())).because(&error))
+    Err(Failure::user(command.args(args).exec().to_string()))
 }
 
 fn state(status: &Status) -> &'static str {

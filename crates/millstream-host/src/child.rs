@@ -1,0 +1,71 @@
+//! A process in the background.
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::process::{ChildStdout, ExitStatus};
+
+/// A process that [`crate::Command::start`] has started. If this is dropped before the process ends, the process is
+/// killed with its children.
+///
+/// If our own process is killed, nobody drops this. A program that must end then too reads its input, which closes.
+#[derive(Debug)]
+pub struct Child(std::process::Child);
+
+impl Child {
+    pub(crate) fn of(child: std::process::Child) -> Self {
+        Self(child)
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// How it ended; `None` while it lives.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.0.try_wait().ok().flatten()
+    }
+
+    /// Closes its input and waits for its end.
+    pub fn finish(&mut self) {
+        let _ = self.0.wait();
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.0)
+    }
+
+    pub(crate) fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.0.stdout.take()
+    }
+
+    pub(crate) fn wait(&mut self) -> std::io::Result<ExitStatus> {
+        self.0.wait()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // Only while the process was not waited for is the group certainly still its own.
+        if let Ok(None) = self.0.try_wait() {
+            let _ = kill_process_group(self.pid(), Signal::KILL);
+        }
+        self.finish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Command;
+
+    #[test]
+    fn a_child_ends_when_its_input_does_or_when_it_is_dropped() {
+        let mut reader = Command::new("cat").start().unwrap();
+        assert_eq!(reader.ended(), None);
+        reader.finish();
+        assert!(reader.ended().unwrap().success());
+        let sleeper = Command::new("sleep").arg("60").start().unwrap();
+        let pid = sleeper.pid();
+        drop(sleeper);
+        assert!(rustix::process::test_kill_process(pid).is_err(), "it is dead, and its parent knows");
+    }
+}

@@ -1,0 +1,240 @@
+//! A command line, and the ways to run it.
+
+use crate::child::Child;
+use crate::error::Error;
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Output, Stdio};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+
+/// A program with its arguments, its environment and its input. Without an input it reads an empty one.
+pub struct Command {
+    inner: tokio::process::Command,
+    input: Vec<u8>,
+}
+
+/// A program that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// The program.
+    pub program: PathBuf,
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it wrote to stdout.
+    pub stdout: String,
+    /// What it wrote to stderr.
+    pub stderr: String,
+}
+
+impl Command {
+    /// A program by its path, or by its name in `PATH`.
+    pub fn new(program: impl AsRef<OsStr>) -> Self {
+        Self { inner: tokio::process::Command::new(program), input: Vec::new() }
+    }
+
+    /// Adds an argument. Other users of the machine can read it.
+    pub fn arg(&mut self, arg: impl AsRef<OsStr>) -> &mut Self {
+        self.inner.arg(arg);
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args<A: AsRef<OsStr>>(&mut self, args: impl IntoIterator<Item = A>) -> &mut Self {
+        self.inner.args(args);
+        self
+    }
+
+    /// Sets a variable.
+    pub fn env(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Self {
+        self.inner.env(name, value);
+        self
+    }
+
+    /// Sets variables.
+    pub fn envs<N: AsRef<OsStr>, V: AsRef<OsStr>>(&mut self, pairs: impl IntoIterator<Item = (N, V)>) -> &mut Self {
+        self.inner.envs(pairs);
+        self
+    }
+
+    /// Removes all variables.
+    pub(crate) fn env_clear(&mut self) -> &mut Self {
+        self.inner.env_clear();
+        self
+    }
+
+    /// Runs it as another user, who has that group alone.
+    pub(crate) fn run_as(&mut self, uid: u32, gid: u32) {
+        self.inner.gid(gid).uid(uid);
+    }
+
+    /// Removes a variable.
+    pub fn env_remove(&mut self, name: impl AsRef<OsStr>) -> &mut Self {
+        self.inner.env_remove(name);
+        self
+    }
+
+    /// Sets the working directory.
+    pub fn current_dir(&mut self, dir: impl AsRef<Path>) -> &mut Self {
+        self.inner.current_dir(dir);
+        self
+    }
+
+    /// Sets what the program reads from stdin. [`Command::run`] and [`Command::run_blocking`] send it.
+    pub fn input(&mut self, input: impl Into<Vec<u8>>) -> &mut Self {
+        self.input = input.into();
+        self
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Path {
+        Path::new(self.inner.as_std().get_program())
+    }
+
+    /// Runs the program to its end. Without a time limit, so only for programs that end at once.
+    ///
+    /// # Errors
+    /// It cannot be started. Its exit code is not an error: see [`Ended::succeeded`].
+    pub fn run_blocking(&mut self) -> Result<Ended, Error> {
+        self.capture();
+        let (command, input) = (self.inner.as_std_mut(), &self.input);
+        let output = command.spawn().and_then(|mut child| {
+            let pipe = child.stdin.take();
+            std::thread::scope(|scope| {
+                // A program that ends before it has read everything says why in its output.
+                pipe.map(|mut pipe| scope.spawn(move || pipe.write_all(input)));
+                child.wait_with_output()
+            })
+        });
+        output.map(|output| Ended::of(self.program(), output)).map_err(Error::run(self.program()))
+    }
+
+    /// Runs the program to its end. It is killed if it takes too long, or if the future is dropped.
+    ///
+    /// # Errors
+    /// It cannot be started, or is late. Its exit code is not an error: see [`Ended::succeeded`].
+    pub async fn run(&mut self, limit: Duration) -> Result<Ended, Error> {
+        self.capture();
+        let spawned = self.inner.kill_on_drop(true).spawn();
+        let ending = async {
+            let mut child = spawned?;
+            let pipe = child.stdin.take();
+            let send = async {
+                if let Some(mut pipe) = pipe {
+                    let _ = pipe.write_all(&self.input).await;
+                }
+            };
+            tokio::join!(child.wait_with_output(), send).0
+        };
+        let program = self.program();
+        let output = tokio::time::timeout(limit, ending).await;
+        let output = output.map_err(|_| Error::Late { program: program.to_owned(), limit })?;
+        output.map(|output| Ended::of(program, output)).map_err(Error::run(program))
+    }
+
+    /// Starts the program in the background, in a process group of its own: an interrupt from the terminal does not
+    /// reach it. Its input stays open until [`Child::finish`]; its output is dropped.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(&mut self) -> Result<Child, Error> {
+        self.spawn_apart(Stdio::piped(), Stdio::null(), Stdio::null()).map_err(Error::run(self.program()))
+    }
+
+    /// Replaces this process by the program. Returns only if that fails; SIGPIPE then ends this process.
+    pub fn exec(&mut self) -> Error {
+        let error = self.inner.as_std_mut().exec();
+        Error::run(self.program())(error)
+    }
+
+    /// Starts the program in a process group of its own.
+    pub(crate) fn spawn_apart(&mut self, stdin: Stdio, stdout: Stdio, stderr: Stdio) -> io::Result<Child> {
+        let command = self.inner.as_std_mut().process_group(0);
+        command.stdin(stdin).stdout(stdout).stderr(stderr).spawn().map(Child::of)
+    }
+
+    fn capture(&mut self) {
+        let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
+        self.inner.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
+}
+
+impl std::fmt::Debug for Command {
+    /// The program alone: arguments and variables may hold secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Command({})", self.program().display())
+    }
+}
+
+impl Ended {
+    pub(crate) fn of(program: &Path, output: Output) -> Self {
+        let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        Self { program: program.to_owned(), status: output.status, stdout, stderr }
+    }
+
+    /// Checks that the program ended with exit code 0.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if it did not. What it printed is its stderr, or its stdout if that is empty.
+    pub fn succeeded(self) -> Result<Self, Error> {
+        if self.status.success() {
+            return Ok(self);
+        }
+        let said = if self.stderr.trim().is_empty() { self.stdout } else { self.stderr };
+        Err(Error::Failed { program: self.program, status: self.status, said: said.trim().to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(1_000);
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[tokio::test]
+    async fn output_and_exit_code_are_captured() {
+        let script = "cat; echo $A >&2; exit 3";
+        // More than a pipe holds.
+        let input = "x".repeat(1 << 20);
+        let blocking = shell(script).env("A", "odd").input(input.clone()).run_blocking().unwrap();
+        let awaited = shell(script).env("A", "odd").input(input.clone()).run(LIMIT).await.unwrap();
+        for ended in [blocking, awaited] {
+            assert_eq!((ended.status.code(), ended.stderr.as_str()), (Some(3), "odd\n"));
+            assert!(ended.stdout == input);
+            let error = ended.succeeded().unwrap_err();
+            assert_eq!(error.to_string(), "/bin/sh failed (exit status: 3): odd");
+        }
+        let unread = shell("exec true").input(input).run(LIMIT).await.and_then(Ended::succeeded);
+        assert_eq!(unread.unwrap().stdout, "");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_hangs_is_killed_when_its_time_is_over() {
+        let hung = shell("echo here; exec sleep 60").run(Duration::from_millis(50)).await;
+        assert_eq!(hung.unwrap_err().to_string(), "/bin/sh had not ended after 50ms and was killed");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_missing_is_named() {
+        let says = "there is no program /nowhere/millstream";
+        let mut command = Command::new("/nowhere/millstream");
+        assert_eq!(command.run_blocking().unwrap_err().to_string(), says);
+        assert_eq!(command.run(LIMIT).await.unwrap_err().to_string(), says);
+        assert_eq!(command.measure(LIMIT).await.unwrap_err().to_string(), says);
+        assert_eq!(command.start().unwrap_err().to_string(), says);
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let mut command = shell("echo $PGPASSWORD");
+        assert_eq!(format!("{:?}", command.env("PGPASSWORD", "secret")), "Command(/bin/sh)");
+    }
+}

@@ -1,0 +1,140 @@
+//! Reads the facts of this machine from the kernel.
+
+use crate::process::kilobytes;
+use millstream_model::MachineFacts;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Examines this machine and the disk of a directory. For unknown numbers it assumes 512 MiB of memory, one processor,
+/// no free space and a disk that does not rotate.
+pub fn facts(dir: &Path) -> MachineFacts {
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let release = first_line("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let device = device(dir);
+    MachineFacts {
+        kernel: format!("{} {release}", std::env::consts::OS).trim().to_owned(),
+        processor: colon_value("/proc/cpuinfo", "model name"),
+        cores: u32::try_from(cores).unwrap_or(u32::MAX),
+        memory_bytes: memory_bytes().unwrap_or(512 << 20),
+        cgroup_bytes: cgroup_bytes(Path::new("/sys/fs/cgroup")),
+        load_average: first_line("/proc/loadavg").and_then(|line| line.split(' ').next()?.parse().ok()),
+        file_system: device.as_deref().and_then(|device| file_system(&mounts(), device)),
+        disk_free_bytes: disk_free_bytes(dir).unwrap_or(0),
+        rotational: device.as_deref().and_then(rotational).unwrap_or(false),
+    }
+}
+
+/// Space on the disk of a directory that an unprivileged account can use, in bytes, if known.
+pub fn disk_free_bytes(dir: &Path) -> Option<u64> {
+    let stat = rustix::fs::statvfs(dir).ok()?;
+    Some(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+fn memory_bytes() -> Option<u64> {
+    kilobytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
+}
+
+/// The tightest memory limit from our cgroup up to the root, for both cgroup versions.
+fn cgroup_bytes(mount: &Path) -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/cgroup").ok()?;
+    limit_files(&text, mount).into_iter().filter_map(|file| fs::read_to_string(file).ok()?.trim().parse().ok()).min()
+}
+
+/// Files that may hold a memory limit. For "no limit" version 1 has a number near 2^63, version 2 the word `max`. In a
+/// container the path is often the host's, so the top of the mount is read too.
+fn limit_files(cgroups: &str, mount: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for line in cgroups.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
+            continue;
+        };
+        let (top, name) = match controllers {
+            "" => (mount.to_owned(), "memory.max"),
+            list if list.split(',').any(|one| one == "memory") => (mount.join("memory"), "memory.limit_in_bytes"),
+            _ => continue,
+        };
+        let inner = Path::new(path.trim_start_matches('/'));
+        files.extend(inner.ancestors().map(|dir| top.join(dir).join(name)));
+    }
+    files
+}
+
+/// Major and minor number of the device that holds a directory.
+fn device(dir: &Path) -> Option<String> {
+    let device = fs::metadata(dir).ok()?.dev();
+    Some(format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device)))
+}
+
+/// Whether a disk rotates, as the kernel reports it. A partition has no queue of its own; its disk is the directory
+/// above.
+fn rotational(device: &str) -> Option<bool> {
+    let block = fs::canonicalize(Path::new("/sys/dev/block").join(device)).ok()?;
+    let disk = block.ancestors().take(2).find(|dir| dir.join("queue").is_dir())?;
+    let says = fs::read_to_string(disk.join("queue/rotational")).ok()?;
+    Some(says.trim() == "1" && !is_virtual(&disk.file_name()?.to_string_lossy()))
+}
+
+/// Virtual disks report that they rotate, whatever is below them.
+fn is_virtual(disk: &str) -> bool {
+    disk.starts_with("vd") || disk.starts_with("xvd")
+}
+
+fn mounts() -> String {
+    fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()
+}
+
+/// The type of the file system on a device, from proc(5)'s mountinfo.
+fn file_system(mounts: &str, device: &str) -> Option<String> {
+    let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(device))?;
+    let (_, rest) = line.split_once(" - ")?;
+    Some(rest.split(' ').next()?.to_owned())
+}
+
+fn first_line(path: &str) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.lines().next()?.to_owned())
+}
+
+/// The value of the first line `name : value` of one of the kernel's files.
+fn colon_value(path: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
+    pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_memory_a_core_and_a_disk() {
+        let facts = facts(Path::new("/tmp"));
+        assert!(facts.memory_bytes > 64 << 20 && facts.cores >= 1, "{facts:?}");
+        assert!(facts.disk_free_bytes > 0 && !facts.kernel.is_empty(), "{facts:?}");
+    }
+
+    #[test]
+    fn virtual_disks_are_known_by_name() {
+        assert!(is_virtual("vda") && is_virtual("xvdb"));
+        assert!(!is_virtual("sda") && !is_virtual("nvme0n1") && !is_virtual("md0"));
+    }
+
+    #[test]
+    fn limits_are_looked_for_from_our_cgroup_up_to_the_root() {
+        let mount = Path::new("/cg");
+        let two = limit_files("0::/a/b\n", mount);
+        let expected = ["/cg/a/b/memory.max", "/cg/a/memory.max", "/cg/memory.max"];
+        assert_eq!(two, expected.map(PathBuf::from));
+        let one = limit_files("4:cpu:/x\n3:memory,hugetlb:/d\nbroken\n", mount);
+        let expected = ["/cg/memory/d/memory.limit_in_bytes", "/cg/memory/memory.limit_in_bytes"];
+        assert_eq!(one, expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn a_file_system_is_known_by_its_device() {
+        let mounts = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:26 / /tmp rw shared:3 - tmpfs tmpfs rw\n";
+        assert_eq!(file_system(mounts, "0:26").as_deref(), Some("tmpfs"));
+        assert_eq!(file_system(mounts, "9:9"), None);
+    }
+}

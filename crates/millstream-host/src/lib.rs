@@ -1,0 +1,35 @@
+//! The Linux machine: facts about it, and processes on it.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), millstream_host::Error> {
+//! use millstream_host::{Command, Ended};
+//! use std::time::Duration;
+//!
+//! let limit = Duration::from_secs(10);
+//! let version = Command::new("psql").arg("--version").run(limit).await.and_then(Ended::succeeded)?.stdout;
+//!
+//! // The same program, measured: its time, and the processor time and memory of all its processes.
+//! let measured = Command::new("psql").arg("--version").measure(limit).await?;
+//! println!("{:?} s of processor time", measured.cpu_seconds);
+//! # Ok(())
+//! # }
+//! ```
+
+mod account;
+mod child;
+mod command;
+mod error;
+mod facts;
+pub mod limits;
+mod measured;
+mod process;
+mod wait;
+
+pub use account::Account;
+pub use child::Child;
+pub use command::{Command, Ended};
+pub use error::Error;
+pub use facts::{disk_free_bytes, facts};
+pub use measured::Measured;
+pub use process::{hangup_is_ignored, is_living_in, living_in, own_cpu_seconds, signal};
+pub use wait::wait_until;
