@@ -51,10 +51,10 @@ impl Account {
         let mut command = Command::new(program);
         let own = std::env::var("PATH").unwrap_or_default();
         let kept = VARIABLES_KEPT.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
-        command.env_clear().env("LC_ALL", "C").env("HOME", "/").envs(kept);
-        command.env("PATH", format!("{own}:{PATH}").trim_start_matches(':')).current_dir("/");
+        command.inner.env_clear().env("LC_ALL", "C").env("HOME", "/").envs(kept).current_dir("/");
+        command.env("PATH", format!("{own}:{PATH}").trim_start_matches(':'));
         if let Some((uid, gid)) = self.ids {
-            command.run_as(uid, gid);
+            command.inner.gid(gid).uid(uid);
         }
         command
     }

@@ -1,20 +1,16 @@
 //! A process in the background.
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::process::{ChildStdout, ExitStatus};
+use std::process::ExitStatus;
 
 /// A process that [`crate::Command::start`] has started. If this is dropped before the process ends, the process is
 /// killed with its children.
 ///
 /// If our own process is killed, nobody drops this. A program that must end then too reads its input, which closes.
 #[derive(Debug)]
-pub struct Child(std::process::Child);
+pub struct Child(pub(crate) std::process::Child);
 
 impl Child {
-    pub(crate) fn of(child: std::process::Child) -> Self {
-        Self(child)
-    }
-
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.0.id()
@@ -29,25 +25,13 @@ impl Child {
     pub fn finish(&mut self) {
         let _ = self.0.wait();
     }
-
-    pub(crate) fn pid(&self) -> Pid {
-        Pid::from_child(&self.0)
-    }
-
-    pub(crate) fn take_stdout(&mut self) -> Option<ChildStdout> {
-        self.0.stdout.take()
-    }
-
-    pub(crate) fn wait(&mut self) -> std::io::Result<ExitStatus> {
-        self.0.wait()
-    }
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
         // Only while the process was not waited for is the group certainly still its own.
         if let Ok(None) = self.0.try_wait() {
-            let _ = kill_process_group(self.pid(), Signal::KILL);
+            let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
         }
         self.finish();
     }
@@ -64,7 +48,7 @@ mod tests {
         reader.finish();
         assert!(reader.ended().unwrap().success());
         let sleeper = Command::new("sleep").arg("60").start().unwrap();
-        let pid = sleeper.pid();
+        let pid = rustix::process::Pid::from_child(&sleeper.0);
         drop(sleeper);
         assert!(rustix::process::test_kill_process(pid).is_err(), "it is dead, and its parent knows");
     }

@@ -3,7 +3,7 @@
 use crate::child::Child;
 use crate::error::Error;
 use std::ffi::OsStr;
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
@@ -12,7 +12,7 @@ use tokio::io::AsyncWriteExt;
 
 /// A program with its arguments, its environment and its input. Without an input it reads an empty one.
 pub struct Command {
-    inner: tokio::process::Command,
+    pub(crate) inner: tokio::process::Command,
     input: Vec<u8>,
 }
 
@@ -53,32 +53,9 @@ impl Command {
         self
     }
 
-    /// Sets variables.
-    pub fn envs<N: AsRef<OsStr>, V: AsRef<OsStr>>(&mut self, pairs: impl IntoIterator<Item = (N, V)>) -> &mut Self {
-        self.inner.envs(pairs);
-        self
-    }
-
-    /// Removes all variables.
-    pub(crate) fn env_clear(&mut self) -> &mut Self {
-        self.inner.env_clear();
-        self
-    }
-
-    /// Runs it as another user, who has that group alone.
-    pub(crate) fn run_as(&mut self, uid: u32, gid: u32) {
-        self.inner.gid(gid).uid(uid);
-    }
-
     /// Removes a variable.
     pub fn env_remove(&mut self, name: impl AsRef<OsStr>) -> &mut Self {
         self.inner.env_remove(name);
-        self
-    }
-
-    /// Sets the working directory.
-    pub fn current_dir(&mut self, dir: impl AsRef<Path>) -> &mut Self {
-        self.inner.current_dir(dir);
         self
     }
 
@@ -111,7 +88,8 @@ impl Command {
         output.map(|output| Ended::of(self.program(), output)).map_err(Error::run(self.program()))
     }
 
-    /// Runs the program to its end. It is killed if it takes too long, or if the future is dropped.
+    /// Runs the program to its end, and until nobody has its output open. It is killed if it takes too long, or if the
+    /// future is dropped.
     ///
     /// # Errors
     /// It cannot be started, or is late. Its exit code is not an error: see [`Ended::succeeded`].
@@ -121,11 +99,7 @@ impl Command {
         let ending = async {
             let mut child = spawned?;
             let pipe = child.stdin.take();
-            let send = async {
-                if let Some(mut pipe) = pipe {
-                    let _ = pipe.write_all(&self.input).await;
-                }
-            };
+            let send = async { Some(pipe?.write_all(&self.input).await) };
             tokio::join!(child.wait_with_output(), send).0
         };
         let program = self.program();
@@ -140,7 +114,8 @@ impl Command {
     /// # Errors
     /// It cannot be started.
     pub fn start(&mut self) -> Result<Child, Error> {
-        self.spawn_apart(Stdio::piped(), Stdio::null(), Stdio::null()).map_err(Error::run(self.program()))
+        self.inner.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.spawn_apart()
     }
 
     /// Replaces this process by the program. Returns only if that fails; SIGPIPE then ends this process.
@@ -150,12 +125,12 @@ impl Command {
     }
 
     /// Starts the program in a process group of its own.
-    pub(crate) fn spawn_apart(&mut self, stdin: Stdio, stdout: Stdio, stderr: Stdio) -> io::Result<Child> {
-        let command = self.inner.as_std_mut().process_group(0);
-        command.stdin(stdin).stdout(stdout).stderr(stderr).spawn().map(Child::of)
+    pub(crate) fn spawn_apart(&mut self) -> Result<Child, Error> {
+        let spawned = self.inner.as_std_mut().process_group(0).spawn();
+        spawned.map(Child).map_err(Error::run(self.program()))
     }
 
-    fn capture(&mut self) {
+    pub(crate) fn capture(&mut self) {
         let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
         self.inner.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     }

@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 /// no free space and a disk that does not rotate.
 pub fn facts(dir: &Path) -> MachineFacts {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let release = first_line("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let device = device(dir);
     MachineFacts {
-        kernel: format!("{} {release}", std::env::consts::OS).trim().to_owned(),
-        processor: colon_value("/proc/cpuinfo", "model name"),
+        kernel: format!("{} {}", std::env::consts::OS, read("/proc/sys/kernel/osrelease")).trim().to_owned(),
+        processor: value(&read("/proc/cpuinfo"), "model name"),
         cores: u32::try_from(cores).unwrap_or(u32::MAX),
-        memory_bytes: memory_bytes().unwrap_or(512 << 20),
+        memory_bytes: kilobytes(&read("/proc/meminfo"), "MemTotal:").unwrap_or(512 << 20),
         cgroup_bytes: cgroup_bytes(Path::new("/sys/fs/cgroup")),
-        load_average: first_line("/proc/loadavg").and_then(|line| line.split(' ').next()?.parse().ok()),
-        file_system: device.as_deref().and_then(|device| file_system(&mounts(), device)),
+        load_average: read("/proc/loadavg").split(' ').next().and_then(|average| average.parse().ok()),
+        file_system: device.as_deref().and_then(|device| file_system(&read("/proc/self/mountinfo"), device)),
         disk_free_bytes: disk_free_bytes(dir).unwrap_or(0),
         rotational: device.as_deref().and_then(rotational).unwrap_or(false),
     }
@@ -31,10 +31,6 @@ pub fn disk_free_bytes(dir: &Path) -> Option<u64> {
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-fn memory_bytes() -> Option<u64> {
-    kilobytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
-}
-
 /// The tightest memory limit from our cgroup up to the root, for both cgroup versions.
 fn cgroup_bytes(mount: &Path) -> Option<u64> {
     let text = fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -44,21 +40,17 @@ fn cgroup_bytes(mount: &Path) -> Option<u64> {
 /// Files that may hold a memory limit. For "no limit" version 1 has a number near 2^63, version 2 the word `max`. In a
 /// container the path is often the host's, so the top of the mount is read too.
 fn limit_files(cgroups: &str, mount: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for line in cgroups.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
-            continue;
-        };
+    let files = |line: &str| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         let (top, name) = match controllers {
             "" => (mount.to_owned(), "memory.max"),
             list if list.split(',').any(|one| one == "memory") => (mount.join("memory"), "memory.limit_in_bytes"),
-            _ => continue,
+            _ => return None,
         };
         let inner = Path::new(path.trim_start_matches('/'));
-        files.extend(inner.ancestors().map(|dir| top.join(dir).join(name)));
-    }
-    files
+        Some(inner.ancestors().map(|dir| top.join(dir).join(name)).collect::<Vec<_>>())
+    };
+    cgroups.lines().filter_map(files).flatten().collect()
 }
 
 /// Major and minor number of the device that holds a directory.
@@ -81,10 +73,6 @@ fn is_virtual(disk: &str) -> bool {
     disk.starts_with("vd") || disk.starts_with("xvd")
 }
 
-fn mounts() -> String {
-    fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()
-}
-
 /// The type of the file system on a device, from proc(5)'s mountinfo.
 fn file_system(mounts: &str, device: &str) -> Option<String> {
     let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(device))?;
@@ -92,13 +80,8 @@ fn file_system(mounts: &str, device: &str) -> Option<String> {
     Some(rest.split(' ').next()?.to_owned())
 }
 
-fn first_line(path: &str) -> Option<String> {
-    Some(fs::read_to_string(path).ok()?.lines().next()?.to_owned())
-}
-
 /// The value of the first line `name : value` of one of the kernel's files.
-fn colon_value(path: &str, name: &str) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
+fn value(text: &str, name: &str) -> Option<String> {
     let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
 }

@@ -1,12 +1,14 @@
 //! Runs a program and measures its time from start to exit, its processor time and its memory.
 
+use crate::child::Child;
 use crate::command::{Command, Ended};
 use crate::error::Error;
 use crate::limits::{CHILDREN_LOOK_MS, LOOK_MS};
 use crate::process::{cpu_seconds, kilobytes};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
-use std::fs::{self, File};
-use std::io::{self, Read, Seek};
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,85 +19,60 @@ pub struct Measured {
     pub ended: Ended,
     /// From before its start to its exit.
     pub wall_seconds: f64,
-    /// From before its start to the first byte that it wrote to stdout, if [`Command::measure_answer`] timed it.
+    /// From before its start to the first byte that it wrote to stdout.
     pub first_seconds: Option<f64>,
     /// User and system time of all its threads and of the children it waited for, in steps of a clock tick (10 ms).
     pub cpu_seconds: Option<f64>,
     /// The largest resident memory, last read at most [`LOOK_MS`] before its end. If it has children: the memory of
-    /// all, with shared pages counted once, read every [`CHILDREN_LOOK_MS`]. Not read by [`Command::measure_answer`].
+    /// all, with shared pages counted once, read every [`CHILDREN_LOOK_MS`].
     pub peak_bytes: Option<u64>,
 }
 
 impl Command {
-    /// Runs the program to its end and measures its processes. Its output goes to files, so that nobody has to read
-    /// while the clock runs. It is killed with its children if it takes too long, or if the future is dropped.
+    /// As [`Command::run`], with an empty input, and measures the processes. The program is killed with its children if
+    /// it takes too long, or if the future is dropped.
     ///
     /// # Errors
     /// As for [`Command::run`].
     pub async fn measure(&mut self, limit: Duration) -> Result<Measured, Error> {
-        self.measure_within(limit, false).await
-    }
-
-    /// As [`Command::measure`], but reads the program's stdout as it arrives, to know when it begins.
-    ///
-    /// # Errors
-    /// As for [`Command::run`].
-    pub async fn measure_answer(&mut self, limit: Duration) -> Result<Measured, Error> {
-        self.measure_within(limit, true).await
-    }
-
-    async fn measure_within(&mut self, limit: Duration, answer: bool) -> Result<Measured, Error> {
-        let program = self.program().to_owned();
-        let measured = tokio::time::timeout(limit, self.watch(answer)).await;
-        measured.map_err(|_| Error::Late { program: program.clone(), limit })?.map_err(Error::run(&program))
-    }
-
-    async fn watch(&mut self, answer: bool) -> io::Result<Measured> {
-        let file = || tempfile::tempfile().map_err(io::Error::other);
-        let (out, err) = (file()?, file()?);
-        let to = if answer { Stdio::piped() } else { out.try_clone()?.into() };
+        self.capture();
+        self.inner.stdin(Stdio::null());
         let start = Instant::now();
-        let mut child = self.spawn_apart(Stdio::null(), to, err.try_clone()?.into())?;
-        let pid = child.pid();
-        let pipe = child.take_stdout();
-        let reading = tokio::task::spawn_blocking(move || first_and_all(pipe));
-        let mut exit = tokio::task::spawn_blocking(move || exit_time(pid));
-        let (mut own_bytes, mut family_bytes) = (None, None);
-        let mut family_look = tokio::time::interval(Duration::from_millis(CHILDREN_LOOK_MS));
-        let end = loop {
-            tokio::select! {
-                biased;
-                end = &mut exit => break end,
-                _ = family_look.tick(), if !answer => family_bytes = family_bytes.max(family(pid)),
-                () = tokio::time::sleep(Duration::from_millis(LOOK_MS)), if !answer => {
-                    own_bytes = peak(pid).or(own_bytes);
-                }
-            }
-        };
-        let end = end.unwrap_or_else(|_| Instant::now());
-        // The process has ended but was not waited for, so the kernel still has its times.
-        let cpu_seconds = cpu_seconds(&format!("/proc/{}/stat", pid.as_raw_pid()));
-        let status = child.wait()?;
-        let (first, answered) = reading.await.map_err(io::Error::other)??;
-        let stdout = if answer { answered } else { written(out)? };
-        let output = Output { status, stdout, stderr: written(err)? };
-        let seconds = |then: Instant| then.duration_since(start).as_secs_f64();
-        Ok(Measured {
-            ended: Ended::of(self.program(), output),
-            wall_seconds: seconds(end),
-            first_seconds: first.map(seconds),
-            cpu_seconds,
-            peak_bytes: own_bytes.max(family_bytes),
-        })
+        let child = self.spawn_apart()?;
+        let program = self.program();
+        let measured = tokio::time::timeout(limit, watch(program, child, start)).await;
+        measured.map_err(|_| Error::Late { program: program.to_owned(), limit })?.map_err(Error::run(program))
     }
 }
 
-/// What was written to a file through another handle.
-fn written(mut file: File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.rewind()?;
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
+async fn watch(program: &Path, mut child: Child, start: Instant) -> io::Result<Measured> {
+    let pid = Pid::from_child(&child.0);
+    let (out, err) = (child.0.stdout.take(), child.0.stderr.take());
+    let out = tokio::task::spawn_blocking(move || first_and_all(out));
+    let err = tokio::task::spawn_blocking(move || first_and_all(err));
+    let mut exit = tokio::task::spawn_blocking(move || exit_time(pid));
+    let (mut own_bytes, mut family_bytes) = (None, None);
+    let mut family_look = tokio::time::interval(Duration::from_millis(CHILDREN_LOOK_MS));
+    let end = loop {
+        tokio::select! {
+            biased;
+            end = &mut exit => break end,
+            _ = family_look.tick() => family_bytes = family_bytes.max(family(pid)),
+            () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => own_bytes = peak(pid).or(own_bytes),
+        }
+    };
+    // The process has ended but was not waited for, so the kernel still has its times.
+    let cpu_seconds = cpu_seconds(&format!("/proc/{}/stat", pid.as_raw_pid()));
+    let status = child.0.wait()?;
+    let ((first, stdout), (_, stderr)) = (out.await??, err.await??);
+    let seconds = |then: Instant| then.duration_since(start).as_secs_f64();
+    Ok(Measured {
+        ended: Ended::of(program, Output { status, stdout, stderr }),
+        wall_seconds: seconds(end?),
+        first_seconds: first.map(seconds),
+        cpu_seconds,
+        peak_bytes: own_bytes.max(family_bytes),
+    })
 }
 
 /// When the first byte arrived, and all bytes.
@@ -151,7 +128,7 @@ mod tests {
         let measured = shell(script).measure(LIMIT).await.unwrap();
         let Ended { status, stdout, stderr, .. } = &measured.ended;
         assert_eq!((status.code(), stdout.as_str(), stderr.as_str()), (Some(3), "done\n", "odd\n"));
-        assert!(measured.wall_seconds > 0.0 && measured.first_seconds.is_none());
+        assert!(measured.wall_seconds > 0.0);
         assert!(measured.cpu_seconds.unwrap() > 0.0, "{measured:?}");
         assert!(measured.peak_bytes.unwrap() > 100 << 10, "{measured:?}");
     }
@@ -159,11 +136,11 @@ mod tests {
     #[tokio::test]
     async fn an_answer_is_timed_from_its_first_byte_to_its_end() {
         let script = "echo a; sleep 0.2; echo b; echo odd >&2; exit 3";
-        let measured = shell(script).measure_answer(LIMIT).await.unwrap();
+        let measured = shell(script).measure(LIMIT).await.unwrap();
         let Ended { status, stdout, stderr, .. } = &measured.ended;
         assert_eq!((status.code(), stdout.as_str(), stderr.as_str()), (Some(3), "a\nb\n", "odd\n"));
         assert!(measured.first_seconds.unwrap() < measured.wall_seconds, "{measured:?}");
-        assert_eq!(shell("true").measure_answer(LIMIT).await.unwrap().first_seconds, None);
+        assert_eq!(shell("true").measure(LIMIT).await.unwrap().first_seconds, None);
     }
 
     #[tokio::test]
@@ -197,11 +174,8 @@ mod tests {
     #[tokio::test]
     async fn a_process_that_hangs_is_killed_when_its_time_is_over() {
         let limit = Duration::from_millis(50);
-        for answer in [false, true] {
-            let hung = shell("echo here; sleep 60").measure_within(limit, answer).await;
-            assert!(matches!(hung, Err(Error::Late { .. })), "{hung:?}");
-            let ended = shell("echo here").measure_within(LIMIT, answer).await.unwrap().ended;
-            assert_eq!(ended.stdout, "here\n");
-        }
+        let hung = shell("echo here; sleep 60").measure(limit).await;
+        assert!(matches!(hung, Err(Error::Late { .. })), "{hung:?}");
+        assert_eq!(shell("echo here").measure(LIMIT).await.unwrap().ended.stdout, "here\n");
     }
 }

@@ -109,7 +109,8 @@ mod tests {
     fn a_living_process_is_found_and_a_dead_one_is_not() {
         let account = Account::current().unwrap();
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let mut child = Command::new("sleep").arg("60").current_dir(dir.path()).start().unwrap();
+        let script = "cd \"$1\" && exec sleep 60";
+        let mut child = Command::new("/bin/sh").args(["-c", script, "sh"]).arg(dir.path()).start().unwrap();
         // A child becomes its program after it was started.
         while !is_living_in(child.id(), dir.path(), "sleep") {
             std::thread::yield_now();

@@ -150,8 +150,7 @@ impl Bench {
 
     /// Runs a command of the measured binary that prints lines. Returns what it took, and these lines.
     pub(crate) async fn answer(&self, args: &[&str]) -> Result<(Timing, Vec<String>), Error> {
-        let answered = self.command(args, None).measure_answer(SAMPLE_TIME_MAX).await;
-        let answer = done(&[0], "millstream", answered)?;
+        let answer = measure(&[0], "millstream", &mut self.command(args, None)).await?;
         let timing = Timing { first_seconds: answer.first_seconds, ..Timing::of(answer.wall_seconds) };
         Ok((timing, answer.ended.stdout.lines().map(str::to_owned).collect()))
     }
@@ -184,7 +183,7 @@ impl Bench {
 
     /// As `run`, but the command may end with any of these exit codes.
     async fn run_to(&self, codes: &[i32], subject: &'static str, command: &mut Command) -> Result<Timing, Error> {
-        let measured = done(codes, subject, command.measure(SAMPLE_TIME_MAX).await)?;
+        let measured = measure(codes, subject, command).await?;
         let printed = Some(measured.ended.stdout.trim()).filter(|text| !text.is_empty());
         let receipt = printed.map(serde_json::from_str).transpose();
         Ok(Timing {
@@ -207,7 +206,9 @@ impl Bench {
                 command.env_remove(name);
             }
         }
-        command.envs(libpq::variables(db, durability));
+        for (name, value) in libpq::variables(db, durability) {
+            command.env(name, value);
+        }
     }
 
     /// Writes a subject's script.
@@ -304,14 +305,10 @@ impl State {
     }
 }
 
-/// What a subject's process took. It must have ended with one of these exit codes.
-fn done(
-    codes: &[i32],
-    subject: &'static str,
-    run: Result<Measured, millstream_host::Error>,
-) -> Result<Measured, Error> {
+/// Measures a subject's process. It must end with one of these exit codes.
+async fn measure(codes: &[i32], subject: &'static str, command: &mut Command) -> Result<Measured, Error> {
     let failed = |why: String| Error::Subject { subject, why };
-    let measured = run.map_err(|error| failed(error.to_string()))?;
+    let measured = command.measure(SAMPLE_TIME_MAX).await.map_err(|error| failed(error.to_string()))?;
     let Ended { status, stderr, .. } = &measured.ended;
     match status.code().is_some_and(|code| codes.contains(&code)) {
         true => Ok(measured),

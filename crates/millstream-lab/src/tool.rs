@@ -87,11 +87,8 @@ fn example(bench: &Bench, name: &'static str) -> Result<Found, Error> {
 
 /// A program in PATH.
 async fn installed(name: &'static str, package: &str) -> Result<Found, Error> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let program = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file());
-    let hint = || format!("install it (package {package}), or choose others by --subjects");
-    let program = program.ok_or_else(|| Error::missing(name, "it is not in PATH".to_owned(), hint()))?;
-    let printed = Command::new(&program).arg("--version").run(SAMPLE_TIME_MAX).await.and_then(Ended::succeeded);
-    let printed = printed.map_err(|error| Error::missing(name, error.to_string(), hint()))?.stdout;
-    Ok(Found { program, version: printed.lines().next().unwrap_or_default().trim().to_owned() })
+    let hint = format!("install it (package {package}), or choose others by --subjects");
+    let printed = Command::new(name).arg("--version").run(SAMPLE_TIME_MAX).await.and_then(Ended::succeeded);
+    let printed = printed.map_err(|error| Error::missing(name, error.to_string(), hint))?.stdout;
+    Ok(Found { program: name.into(), version: printed.lines().next().unwrap_or_default().trim().to_owned() })
 }

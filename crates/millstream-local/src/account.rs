@@ -17,15 +17,15 @@ const ACCOUNTS: &[&str] = &["postgres", "millstream"];
 /// [`Error::Account`] if root has no such account and cannot create one.
 pub fn server_account() -> Result<Account, Error> {
     if !rustix::process::geteuid().is_root() {
-        let why = || "this user has no passwd entry".to_owned();
-        return Account::current().ok_or_else(|| Error::Account { why: why() });
+        let why = "this user has no passwd entry";
+        return Account::current().ok_or_else(|| Error::Account { why: why.to_owned() });
     }
-    if let Some(account) = ACCOUNTS.iter().find_map(|name| Account::named(name)) {
+    let found = || ACCOUNTS.iter().find_map(|name| Account::named(name));
+    if let Some(account) = found() {
         return Ok(account);
     }
-    let name = ACCOUNTS[ACCOUNTS.len() - 1];
-    let why = create(name);
-    Account::named(name).ok_or(Error::Account { why })
+    let why = create(ACCOUNTS[ACCOUNTS.len() - 1]);
+    found().ok_or(Error::Account { why })
 }
 
 /// The account that owns a data directory. It may differ from the account that a new server would get.
@@ -53,23 +53,12 @@ pub(crate) fn check_reach(account: &Account, dir: &Path) -> Result<(), Error> {
 
 /// Creates a system account without home or shell. Returns what was tried, and the answers.
 fn create(name: &str) -> String {
-    let commands: [&[&str]; 2] = [
-        &[
-            "useradd",
-            "--system",
-            "--user-group",
-            "--no-create-home",
-            "--home-dir",
-            ROOT_HOME,
-            "--shell",
-            "/usr/sbin/nologin",
-            name,
-        ],
-        &["adduser", "-S", "-D", "-H", "-h", ROOT_HOME, "-s", "/sbin/nologin", name],
-    ];
     let mut tried = Vec::new();
-    for words in commands {
-        match Command::new(words[0]).args(&words[1..]).run_blocking().and_then(Ended::succeeded) {
+    for (program, args) in [
+        ("useradd", format!("--system --user-group --no-create-home --home-dir {ROOT_HOME} --shell /usr/sbin/nologin")),
+        ("adduser", format!("-S -D -H -h {ROOT_HOME} -s /sbin/nologin")),
+    ] {
+        match Command::new(program).args(args.split(' ')).arg(name).run_blocking().and_then(Ended::succeeded) {
             Ok(_) => return String::new(),
             Err(error) => tried.push(error.to_string()),
         }

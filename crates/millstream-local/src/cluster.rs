@@ -57,7 +57,12 @@ async fn fill(home: &Home, installation: &Installation, account: &Account, stagi
     write_as(account, &password_file, &password)?;
 
     let mut initdb = account.command(installation.program("initdb"));
-    initdb.args(initdb_arguments(installation.major)).arg("--pwfile").arg(password_file).arg("--pgdata").arg(&data);
+    initdb
+        .args(initdb_arguments(installation.major).split(' '))
+        .arg("--pwfile")
+        .arg(password_file)
+        .arg("--pgdata")
+        .arg(&data);
     run(&mut initdb, home).await?;
     write_as(account, &data.join("pg_hba.conf"), HBA)?;
     write_as(account, &data.join("pg_ident.conf"), &ident(&account.name))?;
@@ -75,24 +80,10 @@ async fn fill(home: &Home, installation: &Installation, account: &Account, stagi
 /// Sorts by code point whatever the machine's language: it is the fastest order, and no update of the system's locales
 /// can change it under an index. From version 17 on, PostgreSQL itself knows upper and lower case of all letters. Older
 /// versions with locale C know only that of the English ones.
-fn initdb_arguments(major: u32) -> Vec<&'static str> {
-    let mut arguments = vec![
-        "--username",
-        ROLE,
-        "--encoding",
-        "UTF8",
-        "--locale",
-        "C",
-        "--data-checksums",
-        "--auth-local",
-        "peer",
-        "--auth-host",
-        "scram-sha-256",
-    ];
-    if major >= 17 {
-        arguments.extend(["--locale-provider", "builtin", "--builtin-locale", "C.UTF-8"]);
-    }
-    arguments
+fn initdb_arguments(major: u32) -> String {
+    let ours = format!("--username {ROLE} --encoding UTF8 --locale C --data-checksums");
+    let unicode = if major >= 17 { " --locale-provider builtin --builtin-locale C.UTF-8" } else { "" };
+    format!("{ours}{unicode} --auth-local peer --auth-host scram-sha-256")
 }
 
 /// Who may connect, and how.

@@ -4,6 +4,7 @@ use crate::account::check_reach;
 use crate::error::Error;
 use crate::limits::MAJOR_MIN;
 use millstream_host::{Account, Ended};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Directories in which PostgreSQL's programs usually are, searched after `PATH`. `*` stands for the rest of a name.
@@ -124,15 +125,10 @@ impl std::fmt::Display for Installation {
 
 /// Every usable installation on this machine, newest first. Of equal versions, the one on `PATH` comes first.
 pub fn installed(account: &Account) -> Vec<Installation> {
-    let mut found: Vec<Installation> = Vec::new();
-    for bin in candidates() {
-        if found.iter().any(|known| known.bin == bin) {
-            continue;
-        }
-        if let Ok(installation) = Installation::open(&bin, Origin::Installed, account) {
-            found.push(installation);
-        }
-    }
+    let mut seen = HashSet::new();
+    let bins = candidates().into_iter().filter(|bin| seen.insert(bin.clone()));
+    let open = |bin: PathBuf| Installation::open(&bin, Origin::Installed, account).ok();
+    let mut found: Vec<Installation> = bins.filter_map(open).collect();
     found.sort_by_key(|one| std::cmp::Reverse((one.major, one.minor)));
     found
 }
@@ -147,23 +143,9 @@ fn candidates() -> Vec<PathBuf> {
     on_path.chain(usual).filter_map(file).filter_map(|file| file.parent().map(Path::to_owned)).collect()
 }
 
-/// The directories that match a pattern with at most one `*`.
+/// What matches a pattern, in order.
 fn expand(pattern: &str) -> Vec<PathBuf> {
-    let Some((before, after)) = pattern.split_once('*') else {
-        return vec![PathBuf::from(pattern)];
-    };
-    let (parent, prefix) = before.rsplit_once('/').unwrap_or(("", before));
-    let Ok(entries) = std::fs::read_dir(parent) else {
-        return Vec::new();
-    };
-    let mut dirs: Vec<PathBuf> = entries
-        .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
-        .map(|entry| entry.path().join(after.trim_start_matches('/')))
-        .filter(|dir| dir.is_dir())
-        .collect();
-    dirs.sort();
-    dirs
+    glob::glob(pattern).into_iter().flatten().flatten().collect()
 }
 
 /// Major and minor version in what `postgres --version` prints.

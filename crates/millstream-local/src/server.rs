@@ -286,7 +286,7 @@ async fn start_on_some_port(
     log::begin_anew_if_longer(&home.log(), LOG_BYTES_MAX);
     let mut ports = Ports::of(home);
     for _ in 0..PORTS {
-        let port = ports.next_free().ok_or_else(|| no_port(home))?;
+        let Some(port) = ports.next_free() else { break };
         cluster::write_conf(home, installation, account, port)?;
         let log_begin = log::length(&home.log());
         if start_once(home, installation, account, progress).await? {
@@ -303,7 +303,7 @@ async fn start_on_some_port(
         // The failed start leaves nothing, but the pid file from before may still be there.
         postmaster::tidy_up(account, home, progress).await?;
     }
-    Err(no_port(home))
+    Err(start_error(home, format!("no free port on 127.0.0.1 among {PORTS}")))
 }
 
 /// Starts the server and waits. Returns whether it accepts connections.
@@ -328,7 +328,7 @@ async fn start_once(
     match ended {
         Err(millstream_host::Error::Failed { .. }) if home.log().exists() => Ok(false),
         // Without a log, pg_ctl's output is the reason.
-        Err(error) => Err(Error::Start { data: home.data(), log: home.log(), tail: error.to_string() }),
+        Err(error) => Err(start_error(home, error.to_string())),
         Ok(_) => Ok(true),
     }
 }
@@ -338,15 +338,14 @@ fn not_started(home: &Home, log_begin: u64) -> Error {
     if tail.contains("No space left on device") {
         return Error::DiskFull { path: home.data(), free_bytes: disk_free_bytes(&home.dir) };
     }
+    start_error(home, tail)
+}
+
+fn start_error(home: &Home, tail: String) -> Error {
     Error::Start { data: home.data(), log: home.log(), tail }
 }
 
 fn slow(home: &Home, log_begin: u64) -> Error {
     let tail = log::tail(&home.log(), log_begin);
     Error::Slow { data: home.data(), log: home.log(), seconds: START_SECONDS_MAX, tail }
-}
-
-fn no_port(home: &Home) -> Error {
-    let tail = format!("no free port on 127.0.0.1 among {PORTS}");
-    Error::Start { data: home.data(), log: home.log(), tail }
 }

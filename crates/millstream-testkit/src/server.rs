@@ -5,7 +5,7 @@ use crate::certificate::Certificates;
 use crate::limits::{BUILDS_MAX, PORT_TRIES_MAX, PORTS, PROGRAM_TIME_MAX, STOP_POLL, WAIT_SECONDS_MAX};
 use crate::template::{SUPERUSER, Template, run};
 use crate::watchdog::{Watchdog, directory, directory_on_disk};
-use millstream_host::{Account, Command, wait_until};
+use millstream_host::{Account, signal, wait_until};
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -146,8 +146,9 @@ impl Server {
 
     async fn try_start(&self) -> Result<(), String> {
         let log = self.dir.join("log");
-        let mut command = self.pg_ctl();
-        command.args(["start", "-w", "-t", &WAIT_SECONDS_MAX.to_string(), "-l"]).arg(&log);
+        let mut command = self.account.command(self.build.installation.program("pg_ctl"));
+        command.args(["start", "-s", "-w", "-t", &WAIT_SECONDS_MAX.to_string(), "-D"]).arg(self.data());
+        command.arg("-l").arg(&log);
         let ended = command.run(PROGRAM_TIME_MAX).await.map_err(|error| error.to_string())?;
         if ended.status.success() {
             return Ok(());
@@ -160,18 +161,16 @@ impl Server {
     /// # Panics
     /// If it does not stop.
     pub async fn stop(&self, mode: StopMode) {
-        let signal = match mode {
-            StopMode::Smart => "-TERM",
-            StopMode::Fast => "-INT",
-            StopMode::Immediate => "-QUIT",
-            StopMode::Kill => "-KILL",
+        let name = match mode {
+            StopMode::Smart => "TERM",
+            StopMode::Fast => "INT",
+            StopMode::Immediate => "QUIT",
+            StopMode::Kill => "KILL",
         };
         let pid_file = self.data().join("postmaster.pid");
         let pid = fs::read_to_string(&pid_file).expect("a running server has a pid file");
-        let mut kill = self.account.command("/bin/sh");
-        let pid = pid.lines().next().expect("its first line is the pid");
-        kill.args(["-c", "kill \"$1\" \"$2\"", "sh", signal, pid]);
-        run(&mut kill, "kill").await;
+        let pid = pid.lines().next().and_then(|pid| pid.parse().ok()).expect("its first line is the pid");
+        signal(&self.account, name, &[pid]);
         let ended = || millstream_local::processes(&self.account, &self.data()).is_empty().then_some(());
         let in_time = wait_until(Duration::from_secs(WAIT_SECONDS_MAX), STOP_POLL, ended).await.is_some();
         assert!(in_time, "the test server did not stop:\n{}", self.log());
@@ -184,13 +183,6 @@ impl Server {
     pub async fn restart(&self, mode: StopMode) {
         self.stop(mode).await;
         self.start_again().await;
-    }
-
-    fn pg_ctl(&self) -> Command {
-        let program = self.build.installation.program("pg_ctl");
-        let mut command = self.account.command(program);
-        command.arg("-s").arg("-D").arg(self.data());
-        command
     }
 
     /// The build that it runs.

@@ -1,8 +1,8 @@
 //! Data directories that are made once per build and copied for every test server, in a tenth of the time of `initdb`.
 
 use crate::build::{Build, account, home};
-use crate::limits::PROGRAM_TIME_MAX;
-use millstream_host::{Account, Command, Ended};
+use crate::limits::{PROGRAM_TIME_MAX, STOP_POLL};
+use millstream_host::{Account, Command, Ended, wait_until};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -62,12 +62,9 @@ async fn lock(path: &Path) -> File {
         .write(true)
         .open(path)
         .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    tokio::task::spawn_blocking(move || {
-        file.lock().expect("a local file can be locked");
-        file
-    })
-    .await
-    .expect("waiting for a lock does not panic")
+    let locked = wait_until(PROGRAM_TIME_MAX, STOP_POLL, || file.try_lock().ok()).await;
+    locked.expect("making a template takes seconds");
+    file
 }
 
 async fn make(build: &Build, parent: &Path, dir: &Path) {

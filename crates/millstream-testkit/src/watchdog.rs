@@ -18,7 +18,7 @@ impl Watchdog {
     /// Starts the watchdog.
     pub(crate) fn over(dir: &Path) -> Self {
         let mut shell = Command::new("/bin/sh");
-        let child = shell.args(["-c", SCRIPT, "sh"]).arg(dir).current_dir("/").start();
+        let child = shell.args(["-c", SCRIPT, "sh"]).arg(dir).start();
         Self { child: child.expect("a shell can be started") }
     }
 }

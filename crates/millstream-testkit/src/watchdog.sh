@@ -1,5 +1,5 @@
 # Argument: a directory with a server's data directory in it. Ends when its input does.
-cat >/dev/null
+cd / && cat >/dev/null
 end() {
     pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) || return
     case "$(cat "/proc/$pid/comm" 2>/dev/null || ps -o comm= -p "$pid")" in

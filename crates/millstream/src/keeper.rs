@@ -18,8 +18,8 @@ impl Keeper {
     }
 
     /// Whether a command that failed is worth another try, because the server died and runs again. Waits for it.
-    pub async fn revived(&mut self, failure: ErrorKind) -> bool {
-        match &mut self.0 {
+    pub async fn revived(&self, failure: ErrorKind) -> bool {
+        match &self.0 {
             Some(keeper) if may_pass(failure) => keeper.revived().await,
             _ => false,
         }

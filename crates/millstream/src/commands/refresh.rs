@@ -89,7 +89,7 @@ pub async fn run(args: &RefreshArgs, output: Output, signals: Signals) -> Result
         output.table(&table)?;
         return Ok(Exit::Done);
     }
-    let mut keeper = Keeper::watch(&args.target);
+    let keeper = Keeper::watch(&args.target);
     let ended = loop {
         match refresh_until_stopped(&conninfo, &schema, &request, &signals).await {
             Err(error) if keeper.revived(error.kind()).await => {}

@@ -93,7 +93,7 @@ pub async fn run(args: &VerifyArgs, output: Output) -> Result<Exit, Failure> {
     let db = target::resolve(&args.target, Purpose::Work).await?;
     let tally = Arc::new(Tally::default());
     let progress = Progress::start(args.progress, Arc::clone(&tally));
-    let mut keeper = Keeper::watch(&args.target);
+    let keeper = Keeper::watch(&args.target);
     let found = loop {
         match millstream_engine::verify(&request, &db, Arc::clone(&tally)).await {
             Err(error) if request.load.is_repeatable() && keeper.revived(error.kind()).await => tally.clear(),
