@@ -17,6 +17,8 @@ mod preview;
 mod progress;
 mod quantity;
 mod receipt;
+#[cfg(test)]
+mod reference;
 mod secret;
 mod signal;
 mod source_args;

@@ -31,7 +31,7 @@ Example:
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
-  millstream lab report lab/records/2026-01-31-2x-example/record.json
+  millstream lab report lab/records/2026-01-31-2x-example
   millstream lab report record.json --output json";
 
 /// Documents of a quick run: enough that every part works, too few to measure.
@@ -151,7 +151,7 @@ struct RunArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = REPORT_EXAMPLES)]
 struct ReportArgs {
-    /// File record.json of a run
+    /// Record of a run: its directory, or the file record.json or record.json.zst in it
     #[arg(value_name = "RECORD")]
     record: PathBuf,
 }
