@@ -20,6 +20,8 @@ mod libpq;
 pub mod limits;
 mod line;
 mod machine;
+#[cfg(test)]
+mod measured;
 mod network;
 mod phase;
 mod python;

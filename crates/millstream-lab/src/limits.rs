@@ -70,6 +70,9 @@ pub(crate) const VALUES: u64 = 1_000;
 /// Answers of which a sample is the median: each takes milliseconds, and the first one of a session takes longer.
 pub(crate) const ANSWERS: usize = 5;
 
+/// Most bytes of a record's text, compressed or not. The largest so far has less than half a megabyte.
+pub(crate) const RECORD_BYTES_MAX: u64 = 256 << 20;
+
 /// Most names that are tried for a record's directory.
 pub(crate) const NAME_TRIES_MAX: u32 = 1_000;
 

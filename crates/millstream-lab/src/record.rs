@@ -3,21 +3,28 @@
 use crate::build::Build;
 use crate::data_set::DataSet;
 use crate::error::Error;
-use crate::limits::NAME_TRIES_MAX;
+use crate::limits::{NAME_TRIES_MAX, RECORD_BYTES_MAX};
 use crate::machine::Machine;
 use crate::sample::Sample;
 use crate::server::Server;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Version of the format that is written. All versions up to this one can be read.
 pub const FORMAT: u32 = 2;
 
-/// Name of the file in a record's directory.
+/// Name of the file that a run writes into its record's directory.
 pub const FILE_NAME: &str = "record.json";
+
+/// Name of the same file after `zstd --rm record.json`.
+const COMPRESSED: &str = "record.json.zst";
+
+/// How a zstd frame begins: RFC 8878, section 3.1.1.
+const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// Where records are kept in the repository.
 const RECORDS: &str = "lab/records";
@@ -63,12 +70,13 @@ pub struct Record {
 }
 
 impl Record {
-    /// Reads a record of any format so far.
+    /// Reads a record of any format so far: a file, plain or compressed with zstd, or the directory that holds it.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Record`] if the file is not a record, or a later version wrote it.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let path = &file_of(path);
+        let text = text(path).map_err(Error::io("read", path))?;
         let wrong = |why: String| Error::Record { path: path.to_owned(), why };
         let mut value: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         match value.get("format").and_then(Value::as_u64) {
@@ -99,6 +107,31 @@ impl Record {
     }
 }
 
+/// The file that is meant: the path itself, or the record in this directory.
+fn file_of(path: &Path) -> PathBuf {
+    let inside = |name: &str| Some(path.join(name)).filter(|file| file.exists());
+    match path.is_dir() {
+        true => inside(FILE_NAME).or_else(|| inside(COMPRESSED)).unwrap_or_else(|| path.join(FILE_NAME)),
+        false => path.to_owned(),
+    }
+}
+
+/// The text of a file, plain or compressed, as its content shows.
+fn text(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(RECORD_BYTES_MAX).read_to_end(&mut bytes)?;
+    let mut text = String::new();
+    if bytes.starts_with(ZSTD_MAGIC) {
+        zstd::Decoder::new(&bytes[..])?.take(RECORD_BYTES_MAX).read_to_string(&mut text)?;
+    } else {
+        (&bytes[..]).read_to_string(&mut text)?;
+    }
+    if text.len() as u64 >= RECORD_BYTES_MAX {
+        return Err(io::Error::other(format!("it is larger than {RECORD_BYTES_MAX} bytes")));
+    }
+    Ok(text)
+}
+
 /// Format 1 had a single experiment, which data sets and samples did not name, and another name for the third wave.
 fn from_1(record: &mut Value) {
     let Some(record) = record.as_object_mut() else { return };
@@ -122,11 +155,11 @@ fn from_1(record: &mut Value) {
 /// # Errors
 /// The directory cannot be made, or holds a record.
 pub(crate) fn new_dir(given: Option<&Path>, date: &str, machine: &Machine) -> Result<PathBuf, Error> {
-    let taken = |dir: &Path| dir.join(FILE_NAME).exists();
+    let taken = |dir: &Path| file_of(dir).exists();
     let dir = if let Some(dir) = given {
-        if taken(dir) {
+        if dir.is_dir() && taken(dir) {
             let why = "it holds another run; records are never overwritten".to_owned();
-            return Err(Error::Record { path: dir.join(FILE_NAME), why });
+            return Err(Error::Record { path: file_of(dir), why });
         }
         dir.to_owned()
     } else {
@@ -163,6 +196,42 @@ pub(crate) mod tests {
         let path = record.write(dir.path()).unwrap();
         assert_eq!(Record::read(&path).unwrap(), record);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_record_is_read_plain_or_compressed_by_file_or_directory() {
+        let record = fixture();
+        let dir = tempfile::tempdir().unwrap();
+        let plain = record.write(dir.path()).unwrap();
+        assert_eq!(Record::read(dir.path()).unwrap(), record);
+        let compressed = dir.path().join(COMPRESSED);
+        fs::write(&compressed, zstd::encode_all(&fs::read(&plain).unwrap()[..], 19).unwrap()).unwrap();
+        assert_eq!(Record::read(&compressed).unwrap(), record);
+        fs::remove_file(&plain).unwrap();
+        assert_eq!(Record::read(dir.path()).unwrap(), record);
+        assert!(new_dir(Some(dir.path()), "2026-01-01", &record.machine).is_err(), "a compressed record is one, too");
+        fs::write(&compressed, &fs::read(&compressed).unwrap()[..40]).unwrap();
+        assert!(Record::read(&compressed).unwrap_err().to_string().contains("record.json.zst"));
+        fs::remove_file(&compressed).unwrap();
+        assert!(Record::read(dir.path()).unwrap_err().to_string().contains(FILE_NAME));
+    }
+
+    #[test]
+    fn every_record_that_is_kept_is_reported() {
+        let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut lines = 0;
+        for home in ["fixtures", "../../lab/records"] {
+            for entry in fs::read_dir(crate_dir.join(home)).unwrap() {
+                let path = file_of(&entry.unwrap().path());
+                if path.exists() {
+                    let report = crate::report::Report::of(&Record::read(&path).unwrap());
+                    lines += report.sections.iter().map(|section| section.lines.len()).sum::<usize>();
+                    assert!(!report.to_string().is_empty() && lines > 0, "{}", path.display());
+                }
+            }
+        }
+        let first = Record::read(&crate_dir.join("fixtures/record-1-measured.json.zst")).unwrap();
+        assert_eq!((first.format, first.experiments.len()), (FORMAT, 1), "a run that wrote format 1");
     }
 
     #[test]
