@@ -114,13 +114,40 @@ fn coloured() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
 
     fn every_command(command: &clap::Command, found: &mut Vec<clap::Command>) {
         for sub in command.get_subcommands() {
             found.push(sub.clone());
             every_command(sub, found);
         }
+    }
+
+    /// Commands of a shell line: what stands between `|`, `&&` and `||`, without redirections.
+    fn commands(line: &str) -> Vec<Vec<OsString>> {
+        let words = shlex::split(line).unwrap_or_else(|| panic!("not a shell line: {line}"));
+        let commands = words.split(|word| ["|", "&&", "||"].contains(&word.as_str()));
+        let command = |words: &[String]| {
+            let words = words.iter().take_while(|word| ![">", ">>", "<", "2>"].contains(&word.as_str()));
+            words.map(OsString::from).collect()
+        };
+        commands.map(command).collect()
+    }
+
+    #[test]
+    fn every_command_in_readme_and_guides_is_right() {
+        let mut seen = 0;
+        for line in crate::guide_line::pages().into_iter().flat_map(|(_, lines)| lines) {
+            for words in
+                commands(&line.text).into_iter().filter(|words| words.first().is_some_and(|w| w == "millstream"))
+            {
+                seen += 1;
+                if let Err(error) = Args::try_parse_from(typed(words)) {
+                    assert!(!error.use_stderr(), "{}: {}\n{error}", line.at, line.text);
+                }
+            }
+        }
+        assert!(seen > 50, "the guides were not found");
     }
 
     #[test]

@@ -9,6 +9,9 @@ mod confirmation;
 mod demo;
 mod exit;
 mod failure;
+#[cfg(test)]
+#[path = "../tests/guides/line.rs"]
+mod guide_line;
 mod keeper;
 mod key_values;
 mod limits;

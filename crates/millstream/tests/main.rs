@@ -11,6 +11,7 @@ mod crash;
 mod demo;
 mod distinct;
 mod explain_index;
+mod guides;
 mod help;
 mod hostile;
 mod kill;

@@ -1,0 +1,62 @@
+//! The shell lines of README and the guides.
+//!
+//! They stand in blocks that begin with three backticks and `sh`. A comment right before a block says how it is tested:
+//!
+//! - `<!-- test: parsed only, WHY -->`: the lines are not run, but their `millstream` commands must be right;
+//! - `<!-- test: ends with 1 -->`: the lines may end with exit code 1.
+//!
+//! Lines between `<!-- test: setup` and `-->` are run, too, and make what the reader has.
+
+use std::path::Path;
+
+/// A command of a page, with its continuation lines.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The page and the number of its first line.
+    pub at: String,
+    pub text: String,
+    pub runs: bool,
+    /// Exit code 1 is what the page expects.
+    pub may_find: bool,
+}
+
+/// The pages, each with its lines.
+pub fn pages() -> Vec<(String, Vec<Line>)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let guides = std::fs::read_dir(root.join("docs")).expect("docs is there");
+    let mut names: Vec<String> =
+        guides.map(|entry| format!("docs/{}", entry.expect("an entry").file_name().display())).collect();
+    names.push("README.md".to_owned());
+    names.retain(|name| name.ends_with(".md"));
+    names.sort();
+    let read = |name: &String| std::fs::read_to_string(root.join(name)).expect("a page can be read");
+    names.iter().map(|name| (name.clone(), lines(name, &read(name)))).collect()
+}
+
+/// The shell lines of a page.
+pub fn lines(page: &str, text: &str) -> Vec<Line> {
+    let mut found: Vec<Line> = Vec::new();
+    let (mut note, mut end, mut continued) = ("", None, false);
+    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+        match end {
+            None if line == "```sh" => end = Some("```"),
+            None if line == "<!-- test: setup" => end = Some("-->"),
+            None if !line.is_empty() => note = line.strip_prefix("<!-- test: ").unwrap_or_default(),
+            Some(last) if line == last => (note, end) = ("", None),
+            Some(_) if continued => {
+                let command = found.last_mut().expect("a line is continued");
+                command.text = format!("{} {line}", command.text.trim_end_matches('\\'));
+            }
+            Some(last) if !line.is_empty() && !line.starts_with('#') => found.push(Line {
+                at: format!("{page}:{number}"),
+                text: line.to_owned(),
+                runs: last == "-->" || !note.starts_with("parsed only"),
+                may_find: note.starts_with("ends with 1"),
+            }),
+            _ => {}
+        }
+        continued = end.is_some() && line.ends_with('\\');
+    }
+    assert!(end.is_none(), "{page}: a block is not closed");
+    found
+}
