@@ -296,6 +296,17 @@ fn every_number_of_the_text_is_in_a_table_or_marked() {
 }
 
 #[test]
+fn every_record_that_is_kept_is_quoted() {
+    let documents = ["README.md", "docs/measured.md", "lab/README.md"];
+    let documents = documents.map(|name| std::fs::read_to_string(root().join(name)).unwrap()).join("\n");
+    for entry in std::fs::read_dir(root().join("lab/records")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let quoted = documents.split(|one: char| !(one.is_alphanumeric() || one == '-')).any(|word| word == name);
+        assert!(quoted || name == "tmp", "no document quotes lab/records/{name}, remove it");
+    }
+}
+
+#[test]
 fn a_table_that_asks_for_what_is_not_there_is_an_error() {
     let records = || Records([("a".to_owned(), crate::record::tests::fixture())].into());
     let asked = |words: &str| {

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 async fn shell_lines_of_the_guides_work() {
     let mut running = Vec::new();
     for (page, lines) in pages() {
-        if lines.iter().any(|line| runs(line)) {
+        if lines.iter().any(runs) {
             let database = database().await;
             let run = move || (run_page(&lines, &database.url()), database);
             running.push((page, tokio::task::spawn_blocking(run)));
