@@ -15,6 +15,9 @@ use tokio_postgres::Client;
 pub(crate) use log::LOG;
 pub(crate) use table::TABLE;
 
+/// The server's answer to a question.
+type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
+
 /// A place for the documents of a load. How its lanes write is in `write/`.
 #[derive(Debug)]
 pub struct Layout {
@@ -33,12 +36,12 @@ pub struct Layout {
     /// takes every document and compares keys by their bytes.
     pub(crate) misfit: fn(&Table, bool) -> Option<(&'static str, &'static str)>,
     /// Refuses a server or a role that cannot do what the lanes do. Returns whether they write no WAL there.
-    pub(crate) examine: for<'a> fn(&'a Connection, &'a Durability) -> BoxFuture<'a, Result<bool, Error>>,
+    pub(crate) examine: for<'a> fn(&'a Connection, &'a Durability) -> Answer<'a, bool>,
     /// Closes runs without a session that would be in the way of this load, by the table's OID.
-    pub(crate) settle: for<'a> fn(&'a mut Client, &'a Schema, u32) -> BoxFuture<'a, Result<(), Error>>,
+    pub(crate) settle: for<'a> fn(&'a mut Client, &'a Schema, u32) -> Answer<'a, ()>,
     /// Refuses to load while documents of the collection (its table's OID, its name) wait elsewhere and would be merged
     /// later, over those of this load. Call it under the lock that every load takes when it begins.
-    pub(crate) refuse_waiting: for<'a> fn(&'a Client, &'a Schema, u32, &'a str) -> BoxFuture<'a, Result<(), Error>>,
+    pub(crate) refuse_waiting: for<'a> fn(&'a Client, &'a Schema, u32, &'a str) -> Answer<'a, ()>,
 }
 
 /// What a request asks for that not every layout can do.

@@ -43,8 +43,11 @@ pub(crate) trait OpenLane: Send {
 /// The result of opening a lane.
 type Opening = BoxFuture<'static, Result<Box<dyn OpenLane>, Error>>;
 
+/// Connects and takes over the lane's row.
+type Open = fn(LaneSetup) -> Opening;
+
 /// How the lanes of each layout are opened.
-static LANES: &[(&Layout, fn(LaneSetup) -> Opening)] = &[(&TABLE, lane::open), (&LOG, segment::open)];
+static LANES: &[(&Layout, Open)] = &[(&TABLE, lane::open), (&LOG, segment::open)];
 
 /// Connects and takes over the lane's row.
 pub(crate) fn open_lane(setup: LaneSetup) -> Opening {
