@@ -56,11 +56,12 @@ const VALUES: &[(&str, Value, Show)] = &[
 ];
 
 type Value = fn(&Sample, f64) -> Option<f64>;
+type Fact = fn(&Record) -> String;
 type Show = fn(f64) -> String;
 type Words = BTreeMap<String, String>;
 
 /// Facts of a record, which are the same for all of its samples.
-const FACTS: &[(&str, fn(&Record) -> String)] = &[
+const FACTS: &[(&str, Fact)] = &[
     ("rounds", |record| record.rounds.to_string()),
     ("postgresql", |record| record.server.version.split(' ').nth(1).unwrap_or("?").to_owned()),
     ("fdatasync", |record| record.machine.disk.flush_us.map_or_else(|| "?".to_owned(), |us| format!("{us:.0} us"))),
