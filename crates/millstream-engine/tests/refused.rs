@@ -256,9 +256,9 @@ async fn a_role_that_may_not_use_plpgsql_is_told_once_a_document_is_refused() {
         client.batch_execute(&format!("grant select, insert, update on {table} to {role}")).await.unwrap();
         // Making our own tables takes a right that is revoked then.
         let good = |n: u32| format!("{{\"id\":\"{n}\",\"value\":{n},\"bad\":0}}\n");
-        run(&url, &adopting(&table, files.write("first", &good(0)))).await;
+        run(&url, &adopting(&table, files.write("first", good(0)))).await;
         client.batch_execute("revoke usage on language plpgsql from public").await.unwrap();
-        run(&url, &adopting(&table, files.write("second", &good(1)))).await;
+        run(&url, &adopting(&table, files.write("second", good(1)))).await;
         let bad = good(2) + "{\"id\":\"3\",\"value\":3,\"bad\":1}\n";
         let mut wanted = adopting(&table, files.write("third", &bad));
         wanted.lanes = Some(1);
