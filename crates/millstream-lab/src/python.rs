@@ -71,5 +71,8 @@ async fn ask(program: &Path, package: &Package) -> Result<Found, String> {
 async fn done(command: &mut Command) -> Result<String, String> {
     let measured = command.measure(SAMPLE_TIME_MAX).await;
     let ended = measured.and_then(|measured| measured.ended.succeeded());
-    ended.map(|ended| ended.stdout).map_err(|error| complaint(&error.to_string()))
+    ended.map(|ended| ended.stdout).map_err(|error| match error {
+        millstream_host::Error::Failed { said, .. } => complaint(&said),
+        error => error.to_string(),
+    })
 }
