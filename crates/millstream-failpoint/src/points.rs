@@ -40,9 +40,11 @@ pub const REFRESH: &[&str] = &[
     "refresh-tidied",
 ];
 
-/// The points at which a load in the log layout fills and commits a segment, in order.
-pub const SEGMENT: &[&str] =
-    &["segment-opened", "segment-filled", "batch-advancing", "commit-sent", "segment-committed"];
+/// The points that only a load in the log layout passes, in order. Of [`LOAD`], it also passes those of [`COMMIT`].
+pub const SEGMENT: &[&str] = &["segment-opened", "segment-filled", "segment-committed"];
+
+/// The points of [`LOAD`] at which a lane of any layout commits, in order.
+pub const COMMIT: &[&str] = &["batch-advancing", "commit-sent"];
 
 /// The points of a compaction, in order.
 pub const COMPACTION: &[&str] = &[

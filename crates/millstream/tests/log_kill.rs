@@ -3,7 +3,7 @@
 use crate::kill::{is_killed, until};
 use crate::process::command;
 use fastrand::Rng;
-use millstream_failpoint::{COMPACTION, SEGMENT};
+use millstream_failpoint::{COMMIT, COMPACTION, SEGMENT};
 use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect, dealt};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -111,7 +111,7 @@ async fn a_load_killed_at_any_point_of_a_segment_goes_on_and_ends_right() {
     for (n, build) in builds.iter().enumerate() {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
-        for point in dealt(SEGMENT, n, builds.len()) {
+        for point in dealt(SEGMENT.iter().chain(COMMIT), n, builds.len()) {
             let mut scene = Scene::new(&server, &mut rng).await;
             scene.write(&mut rng, "key", "a");
             let streamed = rng.bool();

@@ -43,10 +43,11 @@ begin
     deleted := 0;
     unchanged := 0;
     lock table {table} in row exclusive mode;
-    {lock}
+    -- First, because the row of an equal document need not be locked.
     if comparing then
         {unchanged}
     end if;
+    {lock}
     if screening then
         {screen}
     end if;
