@@ -102,9 +102,7 @@ impl Durability {
             )),
             (false, true) => Some((
                 "it is not unlogged".into(),
-                format!(
-                    "leave out --durability unlogged, or give up what it survives: alter table {name} set unlogged"
-                ),
+                format!("leave out --durability unlogged, or make the table unlogged: alter table {name} set unlogged"),
             )),
             _ => None,
         }

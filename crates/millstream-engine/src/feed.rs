@@ -72,7 +72,7 @@ impl Feed {
         }
         if request.source_name.is_some() && streams != 1 {
             return Err(Error::Request {
-                problem: format!("--source-name names the one source that is no file, and there are {streams}"),
+                problem: format!("--source-name names the one source that is not a file, and there are {streams}"),
                 hint: "leave it out; files have names of their own".into(),
             });
         }
@@ -132,7 +132,7 @@ impl Feed {
     fn compare_with(&mut self, source: u32, prefix: Prefix) -> Result<(), Error> {
         if self.running.is_some() {
             return Err(Error::Request {
-                problem: "the collection was made by another run of this load while its types were told".into(),
+                problem: "another run of this load created the collection while this run inferred its types".into(),
                 hint: "run the same command again".into(),
             });
         }
@@ -154,7 +154,7 @@ impl Feed {
         let before = if read.source == 0 { "" } else { " (or a source before it)" };
         let changed = || StoreError::AddedUp {
             load_id,
-            problem: format!("{name}{before}, of which the first {} bytes are others now", read.offset),
+            problem: format!("{name}{before}, whose first {} bytes have changed", read.offset),
         };
         let mut end = Position::default();
         loop {
@@ -163,7 +163,7 @@ impl Feed {
                 Err(Error::Source(SourceError::Continued { .. })) => {
                     return Err(StoreError::AddedUp {
                         load_id,
-                        problem: format!("{name}, whose last document continues now"),
+                        problem: format!("{name}, whose last document has grown"),
                     }
                     .into());
                 }

@@ -280,7 +280,7 @@ async fn finished(added: Added, around: &Surroundings, feed: &mut Feed) -> Resul
         unchanged = feed.require_unchanged(receipt.load_id, prefix) => unchanged?,
     }
     around.observer.event(Event::Warning(format!(
-        "load {} has added these sources up; nothing is added again, --resume off would",
+        "load {} has already added these sources, so nothing is added; --resume off adds them again",
         receipt.load_id
     )));
     Ok(Begun::Finished(Box::new(receipt)))
@@ -454,7 +454,7 @@ fn announce(owned: &OwnedLoad, lanes: u16, observer: &dyn Observer) {
     }
     if let Some(load_id) = owned.orphan {
         observer.event(Event::Warning(format!(
-            "the table was made anew since load {load_id} stopped: this load begins at the start of its sources"
+            "the table was created anew since load {load_id} stopped: this load begins at the start of its sources"
         )));
     }
     observer.event(Event::Started { load_id: owned.load_id, lanes });

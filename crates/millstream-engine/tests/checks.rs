@@ -137,7 +137,7 @@ async fn stored_documents_of_two_faults_keep_no_load_from_beginning() {
             let (around, told) = surroundings(&db.url());
             Box::pin(load(&wanted, &around)).await.expect("the load begins");
             let told = warnings(&told);
-            assert!(told[0].contains("how many cannot be told (invalid input syntax"), "{told:?}");
+            assert!(told[0].contains("number unknown (invalid input syntax"), "{told:?}");
         }
     })
     .await;

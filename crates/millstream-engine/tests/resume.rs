@@ -156,13 +156,13 @@ async fn a_file_that_goes_on_in_the_middle_of_its_last_document_is_refused() {
             files.write(format, format!("{head}{half}{rest}"));
             let outcome = run(&db.url(), &wanted).await;
             let Some(Error::Source(error)) = &outcome.error else { panic!("{outcome:?}") };
-            assert!(error.to_string().contains("goes on behind"), "{error}");
+            assert!(error.to_string().contains("has grown in the middle of a document"), "{error}");
             assert!(error.hint().contains("--resume off"), "{}", error.hint());
             assert_eq!(name().await, before);
             files.write(format, format!("{}{half}{rest}", head.replacen('1', "2", 1)));
             let outcome = run(&db.url(), &wanted).await;
             let changed = outcome.error.as_ref().map(ToString::to_string).unwrap_or_default();
-            assert!(changed.contains("are not those that the load has already read"), "{outcome:?}");
+            assert!(changed.contains("have changed since the load read them"), "{outcome:?}");
             // Both ways out.
             files.write(format, format!("{head}{half}"));
             assert!(run(&db.url(), &wanted).await.receipt.finished);
@@ -277,7 +277,7 @@ async fn a_table_made_anew_starts_at_zero_and_that_is_said() {
         let (around, told) = surroundings(&db.url());
         let outcome = Box::pin(load(&wanted, &around)).await.unwrap();
         assert_eq!((outcome.receipt.resumed_from, outcome.receipt.counters.read), (None, DOCUMENTS as u64));
-        let said = format!("made anew since load {old}");
+        let said = format!("created anew since load {old}");
         let told = told.0.lock().unwrap();
         assert_eq!(
             told.iter().any(|e| matches!(e, Event::Warning(text) if text.contains(&said))),

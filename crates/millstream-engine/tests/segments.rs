@@ -312,7 +312,7 @@ async fn what_waited_when_the_database_was_dumped_is_kept_and_can_be_had() {
         assert!(refused.contains("documents wait in 1 segments"), "{refused}");
         let again = between(&line("restored\""), "If it was restored: ", "; then");
         client.batch_execute(&again).await.unwrap();
-        let useless = between(&line("useless\""), "If they are of no use: ", "; the next");
+        let useless = between(&line("useless\""), "To discard them: ", "; the next");
         client.batch_execute(&useless).await.unwrap();
         let said = next(2).await;
         assert!(said.starts_with("removed the segments") && said.ends_with(": 1"), "{said}");
@@ -345,7 +345,7 @@ async fn segments_that_cannot_be_dropped_keep_no_load_from_beginning() {
             warned(&db.url(), &request("other", "id", &[source])).await
         };
         let said = load("b").await;
-        let left = said.lines().filter(|line| line.starts_with("segments of a table that was dropped are left"));
+        let left = said.lines().filter(|line| line.starts_with("segments of a dropped table were not removed"));
         assert_eq!(left.count(), 2, "{said}");
         client.batch_execute("commit; drop view public.on_segment").await.unwrap();
         let said = load("c").await;

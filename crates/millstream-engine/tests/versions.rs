@@ -108,7 +108,7 @@ async fn the_type_of_the_first_load_stays_the_collections_own() {
         let (class, id) = load_lock_keys(&schema(), client.query_one(sql, &[]).await.unwrap().get(0));
         client.execute("select pg_advisory_lock($1, $2)", &[&class, &id]).await.unwrap();
         let error = Box::pin(run_error(&db, &load("newest:v:numeric", "{\"id\":\"a\",\"v\":8.5}\n"))).await;
-        assert!(error.to_string().ends_with("into it is at work"), "{error}");
+        assert!(error.to_string().ends_with("into it runs"), "{error}");
         client.execute("select pg_advisory_unlock($1, $2)", &[&class, &id]).await.unwrap();
         // Nothing is remembered, so that nothing can be lost.
         assert_eq!(

@@ -94,10 +94,10 @@ fn check(collection: &Collection, request: &DistinctRequest) -> Result<(), Error
     let (key, given) = (names.join(", "), request.prefix.len());
     let refused = |problem: String, hint: String| Err(Error::Request { problem, hint });
     let Some(place) = names.iter().position(|name| *name == request.column) else {
-        let problem = format!("{} is no column of the key of {} ({key})", request.column, collection.name);
+        let problem = format!("{} is not a column of the key of {} ({key})", request.column, collection.name);
         let hint = match &names[1..] {
-            [] => format!("{} can be walked", names[0]),
-            later => format!("{} can be walked, and {} with the values of those before it", names[0], later.join(", ")),
+            [] => format!("choose {}", names[0]),
+            later => format!("choose {}, or {} with the values of the columns before it", names[0], later.join(", ")),
         };
         return refused(problem, hint);
     };
@@ -111,7 +111,7 @@ fn check(collection: &Collection, request: &DistinctRequest) -> Result<(), Error
     let values = if place == 1 { "value" } else { "values" };
     let problem =
         format!("{} comes after {place} {values} in the key ({key}), of which {given} are given", names[place]);
-    let hint = format!("give them as --prefix {}, or walk {}", names[..place].join(","), names[given.min(place)]);
+    let hint = format!("give them as --prefix {}, or choose {}", names[..place].join(","), names[given.min(place)]);
     refused(problem, hint)
 }
 
@@ -139,7 +139,7 @@ mod tests {
                 "doc",
                 0,
                 Some(
-                    "doc is no column of the key of t (a, b, c)|a can be walked, and b, c with the values of those before it",
+                    "doc is not a column of the key of t (a, b, c)|choose a, or b, c with the values of the columns before it",
                 ),
             ),
             ("a", 1, Some("a comes first in the key (a, b, c), and 1 values are given before it|leave out --prefix")),
@@ -147,21 +147,21 @@ mod tests {
                 "b",
                 0,
                 Some(
-                    "b comes after 1 value in the key (a, b, c), of which 0 are given|give them as --prefix a, or walk a",
+                    "b comes after 1 value in the key (a, b, c), of which 0 are given|give them as --prefix a, or choose a",
                 ),
             ),
             (
                 "c",
                 1,
                 Some(
-                    "c comes after 2 values in the key (a, b, c), of which 1 are given|give them as --prefix a,b, or walk b",
+                    "c comes after 2 values in the key (a, b, c), of which 1 are given|give them as --prefix a,b, or choose b",
                 ),
             ),
             (
                 "b",
                 2,
                 Some(
-                    "b comes after 1 value in the key (a, b, c), of which 2 are given|give them as --prefix a, or walk b",
+                    "b comes after 1 value in the key (a, b, c), of which 2 are given|give them as --prefix a, or choose b",
                 ),
             ),
         ] {

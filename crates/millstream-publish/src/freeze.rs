@@ -73,7 +73,7 @@ pub async fn freeze(client: &mut Client, schema: &Schema, collection: &Collectio
         // For example a foreign key to an unlogged table, which a logged table must not have.
         Error::Postgres(refused) if refused.sqlstate() == Some("42P16") => Error::Request {
             problem: format!("{} cannot survive crashes yet: {refused}", collection.name),
-            hint: "alter table .. set logged, of the other table, comes first".into(),
+            hint: "make the other table logged first: alter table .. set logged".into(),
         },
         Error::Postgres(other) => segments::crowded(other.into()).into(),
         other => other,

@@ -18,7 +18,7 @@ pub(crate) async fn find(client: &Client, schema: &Schema, name: &CollectionName
 fn no_model(name: &CollectionName) -> Error {
     Error::Model {
         model: name.clone(),
-        problem: "is no model".into(),
+        problem: "is not a model".into(),
         hint: "see `millstream models`, or make it: millstream publish COLLECTION --as MODEL".into(),
     }
 }

@@ -46,7 +46,7 @@ pub(crate) async fn refuse_descendant(client: &impl GenericClient, collection: &
         return Ok(());
     }
     Err(Error::Request {
-        problem: format!("{} is a partition, or inherits: what changes it cannot all be seen", collection.name),
+        problem: format!("{} is a partition, or inherits: not all of its changes can be recorded", collection.name),
         hint: "publish a table that stands alone".into(),
     })
 }

@@ -79,7 +79,7 @@ pub async fn publish(
     if transaction.query_one(exists, &[&view]).await?.get(0) {
         return Err(Error::Model {
             model: request.model.clone(),
-            problem: "is something else, which no model has made".into(),
+            problem: "exists already and is not a read model".into(),
             hint: "choose another name with --as".into(),
         });
     }

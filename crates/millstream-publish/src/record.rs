@@ -92,7 +92,7 @@ impl Listened<'_> {
             return Ok(());
         }
         Err(Error::Request {
-            problem: format!("the changes of {} are on the record of another role", self.table),
+            problem: format!("the change record of {} belongs to another role", self.table),
             hint: format!(
                 "as that role: grant select, insert, delete on {} to {}",
                 self.record(),

@@ -207,9 +207,9 @@ async fn with_key(client: &Client, subjects: &[Subject<'_>], error: Error) -> Er
         if let Ok(Some(key)) = culprit(client, &subject.derivation(&subject.storage())).await {
             return Error::Model {
                 model: subject.model.name.clone(),
-                problem: format!("cannot be made of the document with key {key}: {error}"),
+                problem: format!("cannot be built from the document with key {key}: {error}"),
                 hint: format!(
-                    "see it with `millstream get {} KEY`; mend it, or publish again with a --select or --where that takes it",
+                    "see it with `millstream get {} KEY`; mend it, or publish again with another --select or --where",
                     subject.collection.name
                 ),
             };
@@ -354,11 +354,11 @@ async fn tidied(client: &Client, subject: &Subject<'_>, way: &'static str, appli
         warnings: Vec::new(),
     };
     if subject.model.shows.is_some() && !subject.model.view_present {
-        let lost = "its view was gone and was made again, without the grants on it and the views over it";
+        let lost = "its view was gone and was created again, without the grants on it and the views over it";
         refreshed.warnings.push(lost.into());
     }
     if let Err(error) = tidy(client, subject, &mut refreshed).await {
-        refreshed.warnings.push(format!("it is up to date, but what it replaced was not all tidied up: {error}"));
+        refreshed.warnings.push(format!("it is up to date, but some of what it replaced was not removed: {error}"));
         // The other models are cleaned up on the same connection. If it is lost, they report it.
         let _ = client.batch_execute("rollback").await;
     }
@@ -416,7 +416,7 @@ async fn held(client: &Client, swapped: &[&Subject<'_>], waited: Duration) -> Re
     }
     Ok(Error::Model {
         model: name.clone(),
-        problem: format!("is read all the time: its readers did not let go for {} s", waited.as_secs()),
+        problem: format!("is in use all the time: its readers did not release it for {} s", waited.as_secs()),
         hint: format!(
             "end the transactions that have it open (see pg_stat_activity), then refresh again; or wait longer: \
              millstream refresh {name} --wait 10m"

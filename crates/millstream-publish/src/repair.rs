@@ -25,10 +25,10 @@ pub(crate) async fn repair(client: &Client, subjects: &[Subject<'_>]) -> Result<
         }
         let Some(cause) = listened.unheard(client).await? else {
             if let Err(error) = listened.restore(client).await {
-                let out = error.hint().unwrap_or_else(|| "refresh as a role that may".into());
+                let out = error.hint().unwrap_or_else(|| "refresh as a role that may write the record".into());
                 let warning = format!(
-                    "every refresh builds it anew: a crash has emptied the record of changes, and it could not be put \
-                     back: {error}; {out}"
+                    "every refresh builds it anew: a crash emptied the change record, which could not be restored: \
+                     {error}; {out}"
                 );
                 told.push((table_oid, warning));
             }
@@ -39,7 +39,7 @@ pub(crate) async fn repair(client: &Client, subjects: &[Subject<'_>]) -> Result<
             refused => refused,
         };
         let warning = match made {
-            Ok(()) => format!("some changes were not recorded, because {cause}; the record was made again"),
+            Ok(()) => format!("some changes were not recorded, because {cause}; the record was created again"),
             Err(error) => {
                 // The refresh continues on this connection. If the connection is lost, the refresh fails and says so.
                 let _ = client.batch_execute("rollback").await;
@@ -47,10 +47,11 @@ pub(crate) async fn repair(client: &Client, subjects: &[Subject<'_>]) -> Result<
                 if listened.distrust(client).await.is_err() {
                     let _ = client.batch_execute("rollback").await;
                 }
-                let out = error.hint().unwrap_or_else(|| "refresh as a role that may, or publish it anew".into());
+                let out =
+                    error.hint().unwrap_or_else(|| "refresh as a role that may do that, or publish it again".into());
                 format!(
                     "every refresh builds it anew: some changes are not recorded, because {cause}, and the record \
-                     could not be made again: {error}; {out}"
+                     could not be created again: {error}; {out}"
                 )
             }
         };

@@ -67,8 +67,8 @@ fn refuse_kind(model: &Model, is_other: bool) -> Result<(), Error> {
         return Ok(());
     }
     let (problem, hint) = match model.definition.materialized {
-        true => ("is a materialized view, and stays what it is", "say --materialized again to change its indexes"),
-        false => ("is no materialized view, and stays what it is", "leave --materialized out to change it"),
+        true => ("is a materialized view, and stays one", "give --materialized again to change its indexes"),
+        false => ("is not a materialized view, and cannot become one", "leave --materialized out to change it"),
     };
     let hint = format!("{hint}; or choose another name, or remove it: millstream unpublish {}", model.name);
     Err(Error::Model { model: model.name.clone(), problem: problem.into(), hint })

@@ -39,8 +39,8 @@ pub(crate) async fn check_row_wise(client: &impl GenericClient, derivation: &Der
     let plan = plan(client, &derivation.rows("")).await.map_err(|error| refused("the model", error))?;
     let Some(what) = across_rows(&plan) else { return Ok(()) };
     Err(Error::Request {
-        problem: format!("each row of a model is made of one row of the collection, and this asks for {what}"),
-        hint: "use it in a subselect over values of the row, or say --materialized, which derives all rows every time"
+        problem: format!("each row of a model is made of one row of the collection, and this uses {what}"),
+        hint: "use it in a subselect over values of the row, or use --materialized, which derives all rows every time"
             .into(),
     })
 }

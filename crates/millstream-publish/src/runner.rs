@@ -24,8 +24,8 @@ pub async fn become_runner(client: &Client, schema: &Schema, name: &CollectionNa
         if let (Some(row), true) = (holder, poll.is_over()) {
             return Err(Error::Model {
                 model: name.clone(),
-                problem: format!("is kept up by another session: pid {} on the server", row.get::<_, i32>(0)),
-                hint: "stop that one first; one refresh beside it needs no --every".into(),
+                problem: format!("is kept up to date by another session: pid {} on the server", row.get::<_, i32>(0)),
+                hint: "stop that session first; for a single refresh, leave out --every".into(),
             });
         }
         poll.again().await;

@@ -58,7 +58,7 @@ impl Shape {
 fn domain(model: &Model, column: &str, domain: &str) -> Error {
     Error::Model {
         model: model.name.clone(),
-        problem: format!("cannot get the column {column} of the domain {domain} beside its readers"),
+        problem: format!("cannot get the column {column} of the domain {domain} while it is in use"),
         hint: "name the type below the domain and put its check into --where, or publish it under another name".into(),
     }
 }

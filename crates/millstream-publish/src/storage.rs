@@ -173,7 +173,7 @@ impl Storage<'_> {
                     client.batch_execute("rollback to index; release index").await?;
                     if error.code() == Some(&SqlState::DUPLICATE_TABLE) {
                         return Err(Error::Request {
-                            problem: format!("index \"{index}\" is still to be removed: others do not let go of it"),
+                            problem: format!("index \"{index}\" could not be removed yet: others still use it"),
                             hint: "end the transactions that have the model open (see pg_stat_activity), then publish again"
                                 .into(),
                         });

@@ -79,7 +79,7 @@ impl<'a> Subject<'a> {
         if materialized == (asked.name == materialized::WAY.name) {
             return Ok(Some(asked));
         }
-        let kind = if materialized { "is a materialized view" } else { "is no materialized view" };
+        let kind = if materialized { "is a materialized view" } else { "is not a materialized view" };
         Err(Error::Model {
             model: self.model.name.clone(),
             problem: format!("{kind}: it cannot be refreshed by {}", asked.name),
@@ -103,7 +103,7 @@ impl<'a> Subject<'a> {
         let (way, reason) = match asked {
             _ if model.definition.materialized => (&materialized::WAY, "it is a materialized view".to_owned()),
             _ if model.shows.is_none() => (&swap::WAY, "it was never built".to_owned()),
-            _ if model.wanted.is_some() => (&swap::WAY, "it is to be made of something else".to_owned()),
+            _ if model.wanted.is_some() => (&swap::WAY, "its definition has changed".to_owned()),
             _ if pending.everything || anew => (&swap::WAY, self.why_anew(client).await?),
             Some(way) => (way, "it was asked for".to_owned()),
             None => {
@@ -169,7 +169,7 @@ pub(crate) async fn require_columns(client: &Client, subjects: &[Subject<'_>]) -
             return Err(Error::Model {
                 model: model.name.clone(),
                 problem: format!(
-                    "is made of the column {}, which {} has no more",
+                    "needs the column {}, which {} does not have any more",
                     gone.get::<_, &str>(0),
                     collection.name
                 ),

@@ -155,7 +155,7 @@ async fn a_swap_that_readers_never_let_end_says_so_and_changes_nothing() {
         reader.batch_execute("begin; select from public.things_read").await.unwrap();
         // What was built is not shown; then not even what is to be removed before the next build is let go of.
         let told = refreshing(&db, hasty()).await.unwrap().expect_err("the reader does not let go").to_string();
-        assert!(told.contains("things_read is read all the time"), "{told}");
+        assert!(told.contains("things_read is in use all the time"), "{told}");
         assert_eq!(number(&client, "select count(*) from public.things_read").await, 100, "it is what it was");
         reader.batch_execute("commit").await.unwrap();
         assert_eq!(refreshing(&db, hasty()).await.unwrap().unwrap(), ["swap", "swap"]);
@@ -168,7 +168,7 @@ async fn a_swap_that_readers_never_let_end_says_so_and_changes_nothing() {
         let done = refresh_on(&db, &["others_read"], Some("swap")).await.unwrap();
         assert!(done[0].bloat_bytes > 0, "{done:?}");
         let told = refreshing(&db, hasty()).await.unwrap().expect_err("the snapshot is still there").to_string();
-        assert!(told.contains("is read all the time"), "{told}");
+        assert!(told.contains("is in use all the time"), "{told}");
         reader.batch_execute("commit").await.unwrap();
         let done = refresh_on(&db, &["others_read"], Some("swap")).await.unwrap();
         assert_eq!(done[0].bloat_bytes, 0, "{done:?}");

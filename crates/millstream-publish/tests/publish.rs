@@ -249,7 +249,7 @@ async fn wrong_definitions_are_refused_before_anything_is_built() {
             (wanted("things", "m", &["a:no_type=value"], &[], None), "there is no type no_type"),
             (wanted("things", "m", &[], &[], Some("nonsense >")), "the server refuses the model"),
             (wanted("nothing", "m", &[], &[], None), "there is no collection nothing"),
-            (wanted("things", "mine", &[], &[], None), "is something else"),
+            (wanted("things", "mine", &[], &[], None), "is not a read model"),
             (wanted("things", "millstream.m", &[], &[], None), "in the schema of Millstream's own tables"),
             (wanted("things", "m", &[], &[], Some("random() > 0.5")), "the volatile function "),
             (wanted("things", "m", &[], &[], Some("public.loose(doc) > 0")), "loose(jsonb)"),
@@ -451,7 +451,7 @@ async fn an_index_that_readers_hold_is_dropped_by_the_next_publish() {
         assert_eq!(done, Published::Reindexed { made: 1, dropped: 1, in_use: 1 }, "the reader does not let go");
         let at_once = wanted("things", "things_read", &["value:int=value"], &["value"], None);
         let error = publish_on(&db, &at_once).await.expect_err("it is still there");
-        assert!(error.to_string().contains("index \"value\" is still to be removed"), "{error}");
+        assert!(error.to_string().contains("index \"value\" could not be removed yet"), "{error}");
         reader.batch_execute("commit").await.unwrap();
         let client = db.client().await;
         let indexes = "select count(*), count(*) filter (where not indisvalid) from pg_index where indrelid = \
@@ -733,7 +733,10 @@ async fn a_document_that_an_expression_fails_for_is_named_by_its_key() {
         for _ in 0..2 {
             let error = refresh_on(&db, &["m"], None).await.expect_err("a value is no number");
             let told = error.to_string();
-            assert!(told.contains("m cannot be made of the document with key k3210: invalid input syntax"), "{told}");
+            assert!(
+                told.contains("m cannot be built from the document with key k3210: invalid input syntax"),
+                "{told}"
+            );
             assert_eq!(error.kind(), millstream_pg::ErrorKind::Config);
         }
         client.batch_execute("update public.things set doc = '{\"value\": 1}' where id = 'k3210'").await.unwrap();

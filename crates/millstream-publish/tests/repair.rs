@@ -73,7 +73,7 @@ async fn a_record_that_cannot_be_believed_costs_one_swap() {
             );
             client.batch_execute(&unheard).await.unwrap();
             assert_eq!(why(&db, "first").await, format!("some changes are not recorded: {cause}"), "{damage}");
-            let told = format!("some changes were not recorded, because {cause}; the record was made again");
+            let told = format!("some changes were not recorded, because {cause}; the record was created again");
             let done = refresh_on(&db, &["first"], None).await.unwrap();
             assert_eq!((done[0].way, &done[0].warnings), ("swap", &vec![told]), "{damage}");
             // The other one has missed the changes too.
@@ -115,13 +115,13 @@ async fn a_record_that_cannot_be_made_again_is_told_each_time_and_costs_no_refre
         assert_eq!(done[0].way, "swap");
         assert!(
             done[0].warnings[0].starts_with("every refresh builds it anew: some changes are not recorded, because")
-                && done[0].warnings[0].contains("could not be made again: things could not be locked"),
+                && done[0].warnings[0].contains("could not be created again: things could not be locked"),
             "{done:?}"
         );
         assert_eq!(number(&client, "select count(*) from public.first").await, 299);
         reader.batch_execute("commit").await.unwrap();
         let done = refresh_on(&db, &["first"], None).await.unwrap();
-        assert!(done[0].way == "swap" && done[0].warnings[0].ends_with("the record was made again"), "{done:?}");
+        assert!(done[0].way == "swap" && done[0].warnings[0].ends_with("the record was created again"), "{done:?}");
         assert_eq!(refresh_on(&db, &["first"], None).await.unwrap()[0].way, "incremental");
 
         let record =
@@ -137,7 +137,7 @@ async fn a_record_that_cannot_be_made_again_is_told_each_time_and_costs_no_refre
         let back = format!("alter table {record} owner to current_user; drop owned by {other}; drop role {other}");
         client.batch_execute(&back).await.unwrap();
         let done = refresh_on(&db, &["first"], None).await.unwrap();
-        assert!(done[0].warnings[0].ends_with("the record was made again"), "{done:?}");
+        assert!(done[0].warnings[0].ends_with("the record was created again"), "{done:?}");
     })
     .await;
 }
@@ -199,7 +199,7 @@ async fn a_key_of_another_name_or_type_keeps_no_writer_back_and_is_cast_by_nobod
         // A cast of the owner's own, which the record's functions would call with the publisher's rights.
         client.batch_execute("alter table public.things rename id to name").await.unwrap();
         let error = refresh_on(&db, &["first"], None).await.expect_err("its key is gone");
-        assert!(error.to_string().contains("is made of the column id, which things has no more"), "{error}");
+        assert!(error.to_string().contains("needs the column id, which things does not have any more"), "{error}");
         let renamed = "update public.things set doc = '{\"a\": 5}' where name = 'k10';
              update public.things set name = 'new' where name = 'k11';
              alter table public.things rename name to id";

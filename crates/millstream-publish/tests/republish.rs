@@ -72,7 +72,7 @@ async fn a_model_gets_columns_and_other_rows_by_its_next_refresh_and_stays_one_o
         assert_eq!(number(&client, "select count(*) from public.model").await, DOCUMENTS, "it is what it was");
         let conninfo = surroundings(&db.url()).0.db;
         let told = estimate(&conninfo, &schema(), &asked(&["model"], Some("incremental"))).await.unwrap();
-        assert_eq!((told[0].way, told[0].reason.as_str()), ("swap", "it is to be made of something else"));
+        assert_eq!((told[0].way, told[0].reason.as_str()), ("swap", "its definition has changed"));
         let reader = db.client().await;
         reader.batch_execute("begin isolation level repeatable read").await.unwrap();
         assert_eq!(number(&reader, "select 1::bigint").await, 1, "it has its snapshot");
@@ -122,7 +122,7 @@ async fn a_model_gets_columns_and_other_rows_by_its_next_refresh_and_stays_one_o
             assert!(error.to_string().contains(told) && error.hint().is_some(), "{error}");
         }
         let error = publish_on(&db, &materialized(other)).await.expect_err("another kind");
-        assert!(error.to_string().contains("is no materialized view"), "{error}");
+        assert!(error.to_string().contains("is not a materialized view"), "{error}");
         assert_eq!(refresh_on(&db, &["model"], None).await.unwrap()[0].way, "incremental");
         let left = "select count(*) from pg_class where relname ~ '^model_[0-9]+_0'";
         assert_eq!(number(&client, left).await, 0);
@@ -140,7 +140,7 @@ async fn a_model_that_was_never_built_stays_what_was_asked_for() {
             assert_eq!(publish_on(&db, request).await.unwrap(), Published::Made);
         }
         let error = publish_on(&db, &materialized(plain)).await.expect_err("another kind");
-        assert!(error.to_string().contains("is no materialized view"), "{error}");
+        assert!(error.to_string().contains("is not a materialized view"), "{error}");
         refresh_on(&db, &["model"], None).await.unwrap();
         assert_eq!(number(&client, "select count(a) from public.model").await, DOCUMENTS - 100);
         let indexes = "select count(*) from pg_index where indrelid = 'millstream.model_1_2'::regclass";

@@ -43,8 +43,8 @@ pub async fn added(
             return Ok(None);
         }
         if row.get("followed") {
-            let problem = "one of these sources, and whether a crash of the server has taken that cannot be told, for \
-                           the table was made logged or unlogged by hand and has rows of other loads";
+            let problem = "one of these sources, and nobody can know whether a crash removed that: the table was made \
+                           logged or unlogged by hand and has rows of other loads";
             return Err(Error::AddedUp { load_id: row.get("load_id"), problem: problem.into() });
         }
     }
@@ -66,12 +66,15 @@ fn in_another_way(row: &Row, identity: &Identity, sources: &[String]) -> Error {
         shared => format!(" and {} more of these sources", shared - 1),
     };
     let way = match () {
-        () if !row.get::<_, bool>("finished") => "as far as it came",
+        () if !row.get::<_, bool>("finished") => "in part",
         () if row.get::<_, &str>("mode") != identity.mode => "in another mode",
         () if !row.get::<_, bool>("same_key") => "by another key",
         () if row.get::<_, &str>("format") != identity.format => "in another format",
-        () => "without the others, with others or in another order",
+        () => "in another list of sources",
     };
     let first = shared.first().map_or("one of these sources", |name| name.as_str());
-    Error::AddedUp { load_id: row.get("load_id"), problem: format!("{first}{more} {way}, and they would count twice") }
+    Error::AddedUp {
+        load_id: row.get("load_id"),
+        problem: format!("{first}{more} {way}; its documents would count twice"),
+    }
 }

@@ -136,7 +136,7 @@ pub async fn drop(
 
 fn waiting(name: &CollectionName, segments: usize) -> Error {
     Error::Request {
-        problem: format!("documents of {name} wait in {segments} segments and would be lost to its table, which stays"),
+        problem: format!("documents of {name} wait in {segments} segments and would be lost, although its table stays"),
         hint: format!("merge them first: millstream compact {name}; or drop the table with them: --table"),
     }
 }

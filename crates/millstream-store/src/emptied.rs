@@ -57,8 +57,8 @@ pub async fn start_over(
     }
     let noun = if loads.len() == 1 { "load" } else { "loads" };
     Ok(Some(format!(
-        "the table is empty, although {noun} {} read {documents} documents into it: TRUNCATE or DELETE removed them, and \
-         what is recorded of them starts over",
+        "the table is empty, although {noun} {} read {documents} documents into it: TRUNCATE or DELETE removed them, \
+         so their record starts over",
         loads.join(", ")
     )))
 }

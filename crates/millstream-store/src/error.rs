@@ -85,7 +85,7 @@ pub enum Error {
         backend: Option<i32>,
     },
     /// An earlier load has already added up some of these sources, in another way.
-    #[error("load {load_id} has added up {problem}")]
+    #[error("load {load_id} has already added {problem}")]
     AddedUp {
         /// The earlier load's number.
         load_id: i64,
@@ -152,13 +152,13 @@ impl Error {
                 Some(format!("wait for it, or see `millstream loads` for load {load_id}"))
             }
             Self::AddedUp { .. } => Some(
-                "load what is new as a source of its own, under another name; --resume off adds all of these up, whatever \
-                 was added before"
+                "load only the new documents, from a source with another name; --resume off adds all of these sources, \
+                 also what was added before"
                     .into(),
             ),
             Self::Fenced { .. } => Some(
-                "only one run of a load commits, and this one has committed nothing since; if no other does, run the \
-                 same command again: it resumes where this one stopped"
+                "only one run of a load can commit; if no other run is active, run the same command again: it resumes \
+                 where this one stopped"
                     .into(),
             ),
             Self::Ledger(_) | Self::Failpoint(_) => None,

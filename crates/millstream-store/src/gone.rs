@@ -28,16 +28,16 @@ pub async fn drop_segments(client: &mut Client, schema: &Schema) -> Result<Vec<S
                 Ok(true) => dropped += group.len(),
                 Ok(false) => break,
                 Err(error) => {
-                    warnings.push(format!("segments of a table that was dropped are left to the next load: {error}"));
+                    warnings.push(format!(
+                        "segments of a dropped table were not removed; the next load tries again: {error}"
+                    ));
                     break;
                 }
             }
         }
     }
     if dropped > 0 {
-        warnings.push(format!(
-            "removed the segments of tables that were dropped, with the documents that waited in them: {dropped}"
-        ));
+        warnings.push(format!("removed the segments of dropped tables, with the documents in them: {dropped}"));
     }
     Ok(warnings)
 }
@@ -92,7 +92,7 @@ fn ways(schema: &Schema, name: &str, oid: u32) -> String {
     let (table, ours) = (quote_literal(name), schema.sql("{schema}"));
     format!(
         "If it was restored: update {ours}.segment set table_oid = {table}::regclass where table_oid = {oid}; \
-         then load into it with --adopt, and millstream compact. If they are of no use: \
+         then load into it with --adopt, and millstream compact. To discard them: \
          delete from {ours}.collection where table_oid = {oid}; the next load removes them"
     )
 }

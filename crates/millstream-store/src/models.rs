@@ -63,7 +63,7 @@ impl Model {
         }
         let (problem, hint) = match &self.owner {
             Some(owner) => (
-                format!("belongs to {owner}, and what it is made of may run with no other rights"),
+                format!("belongs to {owner}, and its SQL must run with the rights of that role"),
                 format!("connect as {owner}"),
             ),
             None => (

@@ -61,7 +61,7 @@ pub async fn forget_waiting(
         if segments > 0 {
             return Err(Error::Request {
                 problem: format!("{segments} segments hold documents of {name}, whose table was not restored yet"),
-                hint: format!("restore the table first, or give up these documents: millstream drop {name} --yes"),
+                hint: format!("restore the table first, or discard these documents: millstream drop {name} --yes"),
             });
         }
         for table in ["load", "tombstone", "collection"] {

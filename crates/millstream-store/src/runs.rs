@@ -79,13 +79,13 @@ pub async fn refuse_unguarded(
         None => Ok(()),
         Some(run) if deletes => Err(Error::Request {
             problem: format!(
-                "load {} runs in mode newest without --delete-when, and would not heed what this load deletes",
+                "load {} runs in mode newest without --delete-when, and does not check for what this load deletes",
                 run.load_id
             ),
-            hint: "wait until it has ended; only the first load that deletes has to".into(),
+            hint: "wait until it has ended; only the first load that deletes must wait".into(),
         }),
         Some(run) => Err(Error::Request {
-            problem: format!("load {} began in the same moment, and deletes", run.load_id),
+            problem: format!("load {} began at the same time, and deletes documents", run.load_id),
             hint: "run the same command again".into(),
         }),
     }

@@ -157,7 +157,7 @@ async fn refuse_row_security(client: &Client, table_oid: u32, name: &CollectionN
         return Ok(());
     }
     Err(Error::Request {
-        problem: format!("documents of {name} wait in segments, which its row-level security does not reach"),
+        problem: format!("documents of {name} wait in segments, to which its row-level security does not apply"),
         hint: format!("have them merged: millstream compact {name}"),
     })
 }
@@ -182,7 +182,7 @@ pub fn crowded(error: Error) -> Error {
     match error {
         Error::Postgres(full) if full.sqlstate() == Some("53200") => Error::Request {
             problem: format!("the segments of the collection cannot all be locked: {full}"),
-            hint: "merge them first: millstream compact; it locks few at once".into(),
+            hint: "merge them first: millstream compact; it locks only a few at a time".into(),
         },
         other => other,
     }
@@ -252,7 +252,7 @@ pub async fn require_own(client: &Client, schema: &Schema, collection: &Collecti
     match owners.as_slice() {
         [] => Ok(()),
         [owner] => Err(Error::Request {
-            problem: format!("segments of {name} belong to role {owner}, which loaded them and alone may drop them"),
+            problem: format!("segments of {name} belong to role {owner}, and only that role may drop them"),
             hint: format!("millstream compact {name} as {owner}, or: grant {} to this role", quote_identifier(owner)),
         }),
         several => Err(Error::Request {

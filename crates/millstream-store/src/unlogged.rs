@@ -30,8 +30,8 @@ pub async fn emptied(
         true if !row.get::<_, bool>("unlogged") && row.get("adds_up") => {
             let rows = any_row(transaction, &table).await?;
             if rows && row.get("followed") {
-                let problem = "some of these sources, and whether a crash of the server has taken that cannot be told, for \
-                               the table was made logged by hand and has rows of other loads";
+                let problem = "some of these sources, and nobody can know whether a crash removed that: the table was \
+                               made logged by hand and has rows of other loads";
                 return Err(Error::AddedUp { load_id, problem: problem.into() });
             }
             !rows

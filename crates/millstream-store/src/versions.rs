@@ -78,11 +78,11 @@ impl Versions<'_> {
         let transaction = client.transaction().await?;
         for run in runs(&transaction, schema, oid).await? {
             if run.at_work {
-                return Err(self.differs(known, wanted, &format!("load {} into it is at work", run.load_id)));
+                return Err(self.differs(known, wanted, &format!("load {} into it runs", run.load_id)));
             }
             if run.lost {
                 lock_idle(&transaction, schema, run.load_id).await?;
-                let why = format!("versions were to be compared as {wanted} from then on");
+                let why = format!("the type of its versions was changed to {wanted}");
                 settle_locked(&transaction, schema, run.load_id, &why).await?;
             }
         }
@@ -101,8 +101,8 @@ impl Versions<'_> {
             collection: collection.clone(),
             problem: format!("its versions at {path} are compared as {known}, not as {wanted}, and {why}"),
             hint: format!(
-                "leave the type out: newest:{path}; or have them compared as {wanted} from now on with \
-                 --forget-deletes 0s, when no other load is at work: documents older than what was deleted may come back"
+                "leave the type out: newest:{path}; or change it to {wanted} with --forget-deletes 0s while no other \
+                 load runs: documents older than the deleted ones may then come back"
             ),
         }
     }

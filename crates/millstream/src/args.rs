@@ -36,7 +36,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err("expected a number with ms, s, m or h, as in 30s".into()),
     };
     if number.trim_start_matches('0').is_empty() {
-        return Err("expected more than nothing, as in 30s".into());
+        return Err("expected more than zero, as in 30s".into());
     }
     let count: u64 = number.parse().map_err(|_| "expected a whole number with its unit, as in 30s")?;
     count.checked_mul(unit_ms).map(Duration::from_millis).ok_or_else(|| "that is too long".into())

@@ -13,7 +13,7 @@ pub fn text(dry: &DryRun, request: &LoadRequest) -> String {
     match &dry.ddl {
         Some(ddl) => lines.push(format!("would create:\n{ddl};")),
         None => {
-            lines.push(format!("{} is there and fits", request.collection));
+            lines.push(format!("{} exists and fits", request.collection));
             lines.extend(dry.checks.iter().map(|check| format!("would check: {check}")));
         }
     }

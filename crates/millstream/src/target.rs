@@ -49,7 +49,7 @@ pub async fn resolve(args: &TargetArgs, purpose: Purpose) -> Result<ConnInfo, Fa
 fn parse(text: &str, environment: &Environment) -> Result<ConnInfo, Failure> {
     let scheme = text.trim().split_once("://").map_or("postgres", |(scheme, _)| scheme);
     if !scheme.contains('=') && !matches!(scheme, "postgres" | "postgresql") {
-        return Err(Failure::user("the database's URL is not one of PostgreSQL")
+        return Err(Failure::user("the database URL is not a PostgreSQL URL")
             .hint("give it as postgres://USER@HOST:PORT/DB or \"host=.. dbname=..\""));
     }
     Ok(ConnInfo::parse(text, environment)?)
@@ -121,7 +121,7 @@ impl Database {
     /// Tables of a version that we do not know, missing rights.
     pub async fn open(args: &TargetArgs) -> Result<Option<Self>, Failure> {
         if is_local_server(args) && millstream_local::status(&LocalOptions::default())?.major.is_none() {
-            note("target: the local server, which has not been made yet");
+            note("target: the local server, which does not exist yet");
             return Ok(None);
         }
         let database = Self::connect(args, &resolve(args, Purpose::Work).await?).await?;
@@ -148,7 +148,7 @@ impl Database {
         if collection.replaced {
             let problem = format!("{} has another OID than the table that was loaded", collection.name);
             return Err(Failure::user(problem)
-                .hint("load into it with --adopt; where documents wait for the old one, the load tells what to do"));
+                .hint("load into it with --adopt; if documents wait for the old table, the load says what to do"));
         }
         if !collection.present {
             return Err(Failure::user(format!("the table of {} is gone", collection.name))

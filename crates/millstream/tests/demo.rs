@@ -96,7 +96,7 @@ async fn a_table_that_no_demo_made_stays() {
     let client = demo.database.client().await;
     client.batch_execute("create table demo_telemetry (a int); insert into demo_telemetry values (7)").await.unwrap();
     let run = demo.run(&["--docs", "10"]).ends(2);
-    assert!(run.stderr.contains("error: demo_telemetry is there already, and no demo made it"), "{run:?}");
+    assert!(run.stderr.contains("error: demo_telemetry exists already, and no demo created it"), "{run:?}");
     assert!(run.stderr.contains("hint: rename it"), "{run:?}");
     assert_eq!(demo.count("demo_telemetry").await, 1);
     assert!(is_empty(demo.tmp.path()));

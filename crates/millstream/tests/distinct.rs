@@ -56,10 +56,10 @@ async fn columns_of_a_key_are_walked_in_its_order() {
         let (_, many) = run(&["get", "pings", "a,b,c,d", "--count"], 2);
         assert!(many.contains("hint: give the values as device,n,day, or the first of them"), "{many}");
         for (args, told) in [
-            (&["pings", "doc"][..], "hint: device can be walked, and n, day with the values of those before it"),
-            (&["pings", "n"], "hint: give them as --prefix device, or walk device"),
+            (&["pings", "doc"][..], "hint: choose device, or n, day with the values of the columns before it"),
+            (&["pings", "n"], "hint: give them as --prefix device, or choose device"),
             (&["pings", "device", "--prefix", "a"], "hint: leave out --prefix"),
-            (&["pings", "day", "--prefix", "a"], "hint: give them as --prefix device,n, or walk n"),
+            (&["pings", "day", "--prefix", "a"], "hint: give them as --prefix device,n, or choose n"),
             (&["pings", "day", "--prefix", "a,x"], "invalid input syntax for type bigint"),
             (&["others", "n"], "there is no collection others"),
         ] {

@@ -45,7 +45,7 @@ impl Drop for Home {
 fn a_server_that_was_never_made_is_told_and_not_made() {
     let home = Home::new();
     let run = home.run(&["db", "status"]).ends(1);
-    assert!(run.stdout.starts_with("not made yet\n"), "{run:?}");
+    assert!(run.stdout.starts_with("not created yet\n"), "{run:?}");
     assert_eq!(home.json(&["db", "stop"], 0), json!({"stopped": false}));
     for args in [&["db", "url"][..], &["db", "psql"]] {
         let run = home.run(args).ends(2);
@@ -53,7 +53,7 @@ fn a_server_that_was_never_made_is_told_and_not_made() {
     }
     for args in [&["collections"][..], &["loads"]] {
         let run = home.run(args).ends(0);
-        assert!(run.stderr.starts_with("target: the local server, which has not been made yet\n"), "{run:?}");
+        assert!(run.stderr.starts_with("target: the local server, which does not exist yet\n"), "{run:?}");
         assert!(run.stderr.contains("yet\n"), "{run:?}");
     }
     let run = home.run(&["load", "nowhere.ndjson", "--into", "events", "--key", "id"]).ends(2);
@@ -70,7 +70,7 @@ async fn the_server_starts_serves_and_stops() {
     assert_eq!(home.json(&["db", "status"], 0)["server"], started);
     assert_eq!(home.json(&["db", "status"], 0)["state"], "running");
     let again = home.run(&["db", "start", "--postgres-bin", "download"]).ends(0);
-    assert!(again.stderr.contains("it was running before, from "), "{again:?}");
+    assert!(again.stderr.contains("the server already runs, from "), "{again:?}");
     assert_eq!(home.run(&["db", "start"]).ends(0).stderr, "");
     let url = home.run(&["db", "url"]).ends(0).stdout;
     assert!(url.starts_with("postgres://"), "{url}");

@@ -23,7 +23,7 @@ async fn a_model_is_published_refreshed_listed_and_removed() {
             ["publish", "offers", "--as", "offers_read", "--column", "price:numeric=price", "--index", "price"];
         let (built, _) = run(&publish, 0);
         assert!(built.starts_with("offers_read: 3 rows by swap in "), "{built}");
-        assert!(built.contains("price: null for 1 document whose value is no numeric, such as 2"), "{built}");
+        assert!(built.contains("price: null for 1 document whose value does not fit numeric, such as 2"), "{built}");
 
         let client = db.client().await;
         let dear = "select count(*) from public.offers_read where price > 3";
@@ -105,7 +105,7 @@ async fn models_tell_their_kind_and_what_waits() {
         let other = run(&["publish", "offers", "--as", "kept", "--materialized", "--where", "id > 1"], 2).stderr;
         assert!(other.contains("only the indexes can change") && other.contains("hint: "), "{other}");
         let plain = run(&["publish", "offers", "--as", "kept", "--index", "id"], 2).stderr;
-        assert!(plain.contains("is a materialized view, and stays what it is"), "{plain}");
+        assert!(plain.contains("is a materialized view, and stays one"), "{plain}");
     })
     .await;
 }
@@ -127,7 +127,7 @@ async fn a_load_refreshes_the_models_it_is_told_to() {
         };
         load("{\"id\":1}\n", &[], 0);
         let early = load("{\"id\":2}\n", &["--publish", "offers_read"], 2);
-        assert!(early.stderr.contains("offers_read is no model"), "{early:?}");
+        assert!(early.stderr.contains("offers_read is not a model"), "{early:?}");
         assert_eq!(rows("public.offers").await, 1, "nothing is loaded for a name that is no model");
         for model in ["offers_read", "offers_too"] {
             millstream(&["publish", "offers", "--as", model, "--db", &url]).ends(0);
@@ -204,7 +204,7 @@ async fn one_process_keeps_a_model_up_until_it_is_stopped() {
         let before: String = client.query_one(defined, &[]).await.unwrap().get(0);
         let second = millstream(&[&publish[..], &["--index", "doc"]].concat()).ends(2);
         assert_eq!(client.query_one(defined, &[]).await.unwrap().get::<_, String>(0), before, "it changes nothing");
-        assert!(second.stderr.contains(&format!("is kept up by another session: pid {pid} ")), "{second:?}");
+        assert!(second.stderr.contains(&format!("is kept up to date by another session: pid {pid} ")), "{second:?}");
         assert_eq!(interrupt(&mut first), Some(130), "between two refreshes");
 
         // In the middle of its first refresh, which waits for the collection.
@@ -244,7 +244,7 @@ async fn a_runner_ends_when_its_model_is_unpublished() {
         let ended = runner.wait_with_output().unwrap();
         let told = String::from_utf8(ended.stderr).unwrap();
         assert_eq!(ended.status.code(), Some(2), "{told}");
-        assert!(told.contains("error: offers_read is no model"), "{told}");
+        assert!(told.contains("error: offers_read is not a model"), "{told}");
     })
     .await;
 }

@@ -169,10 +169,10 @@ async fn dropping_asks_and_takes_the_records_along() {
 async fn freezing_tells_what_it_writes_and_asks() {
     let fixture = Fixture::new().await;
     let run = fixture.run(&["freeze", "events"]).ends(2);
-    assert!(run.stderr.contains("freezing events needs a yes"), "{run:?}");
+    assert!(run.stderr.contains("freezing events needs a confirmation"), "{run:?}");
     assert!(run.stderr.contains("millstream freeze events --yes"), "{run:?}");
     let run = fixture.run(&["freeze", "events", "--dry-run"]).ends(0);
-    assert!(run.stdout.starts_with("freezing events writes 1 table of "), "{run:?}");
+    assert!(run.stdout.starts_with("freezing events rewrites 1 table of "), "{run:?}");
     let estimate = fixture.json(&["freeze", "events", "--dry-run"]);
     assert_eq!((&estimate["tables"], &estimate["wal_level"]), (&json!(1), &json!("replica")));
     assert_eq!(estimate["wal_bytes"], estimate["bytes"]);
@@ -184,7 +184,7 @@ async fn freezing_tells_what_it_writes_and_asks() {
     assert!(run.stderr.contains("error: load 4 is running in another process"), "{run:?}");
     fixture.client.batch_execute("select pg_advisory_unlock_all()").await.unwrap();
     let run = fixture.run(&["freeze", "events", "--yes"]).ends(0);
-    assert_eq!(run.stdout, "froze events: 1 table written anew, it survives crashes now\n");
+    assert_eq!(run.stdout, "froze events: 1 table rewritten, it survives crashes now\n");
     assert_eq!(fixture.json(&["collections"])[1]["unlogged"], false);
     assert_eq!(fixture.json(&["freeze", "events"])["tables"], 0, "nothing is left to ask about");
     assert!(fixture.run(&["freeze", "none", "--yes"]).ends(2).stderr.contains("there is no collection none"));
@@ -238,7 +238,7 @@ async fn exported_rejects_are_whole_and_only_they_are_cleared() {
     assert_eq!((&lines[0]["source"], &lines[0]["line"]), (&json!("a.ndjson"), &json!(17)));
     assert_eq!(lines[1]["document"], "{\"a\":");
     let run = fixture.run(&["rejects", "events", "--export", file, "--clear"]).ends(2);
-    assert!(run.stderr.contains("is there already"), "{run:?}");
+    assert!(run.stderr.contains("exists already"), "{run:?}");
     assert_eq!(fixture.count("select count(*) from millstream.reject").await, 1);
 }
 

@@ -149,7 +149,7 @@ async fn validate(client: &Client, name: &CollectionName, check: &Check) -> Resu
         Ok(row) => row.get::<_, i64>(0).to_string(),
         Err(error) if client.is_closed() => return Err(error.into()),
         // The expression fails for some row. The load continues.
-        Err(error) => format!("how many cannot be told ({})", Error::from(error)),
+        Err(error) => format!("number unknown ({})", Error::from(error)),
     };
     Ok(Some(format!(
         "stored documents that break {check}: {count}; they stay, see them with: select * {broken}; \

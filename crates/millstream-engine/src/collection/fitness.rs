@@ -240,7 +240,7 @@ fn key_type(table: &Table, column: &Column) -> Result<KeyType, (String, String)>
     };
     if key_type.is_text() && !column.deterministic {
         return Err((
-            format!("its key column {} takes different texts for equal", column.name),
+            format!("its key column {} treats different texts as equal", column.name),
             format!("alter table {} alter column {} type text collate \"C\"", table.name, column.name),
         ));
     }

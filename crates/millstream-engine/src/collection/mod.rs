@@ -355,7 +355,7 @@ async fn infer_version(
 ) -> Result<Option<(VersionType, String)>, Error> {
     if request.sources.is_empty() {
         return Err(Error::Request {
-            problem: "a stream has no documents yet to tell the type of its versions from".into(),
+            problem: "a stream has no documents yet from which to infer the type of its versions".into(),
             hint: format!("name it: newest:{}:TYPE", wanted.path_text()),
         });
     }

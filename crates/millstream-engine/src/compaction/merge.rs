@@ -99,7 +99,7 @@ impl Merge {
             problem: format!("{table} refuses documents that wait to be merged into it: {error}"),
             hint: format!(
                 "nothing is lost: drop the constraint, index or trigger that refuses them, or mend the row of \
-                 {} whose document is no jsonb, then again: millstream compact {table}",
+                 {} whose document is not valid jsonb, then run again: millstream compact {table}",
                 self.schema.sql("{schema}.segment_N")
             ),
         }

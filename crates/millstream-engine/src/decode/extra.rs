@@ -95,7 +95,7 @@ fn unfit_version(wanted: &KeyRequest, version_type: VersionType, found: &Found, 
         }
         (found, _) => {
             let (expected, what) = (version_type.expectation(), value::kind_with_article(found));
-            fault(Reason::VersionType, format!("version: expected {expected}, found {what} that is none at {path}"))
+            fault(Reason::VersionType, format!("version: expected {expected}, found {what} that is not one at {path}"))
         }
     }
 }

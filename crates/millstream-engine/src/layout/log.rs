@@ -57,12 +57,12 @@ fn misfit(table: &Table, plain: bool) -> Option<(&'static str, &'static str)> {
         ))
     } else if table.row_security.enabled {
         Some((
-            "it has row-level security, which does not reach documents that wait in segments",
+            "it has row-level security, which does not apply to documents that wait in segments",
             "leave out --layout log",
         ))
     } else if !table.privileges.delete {
         Some((
-            "this role may not delete, which merging what is appended may have to",
+            "this role may not delete, but merging appended documents may have to",
             "ask the owner to grant it, or leave out --layout log",
         ))
     } else if !plain {

@@ -106,7 +106,7 @@ fn table(window: &mut Window, start: usize) -> Result<&'static Format, SourceErr
     }
     let say = "say what it is with --format ndjson, json, csv or tsv";
     let (found, hint) = match header {
-        _ if memchr(0, first_line).is_some() => ("is not text".into(), "`file FILE` tells what it is".into()),
+        _ if memchr(0, first_line).is_some() => ("is not text".into(), "`file FILE` shows what it is".into()),
         Err(HeaderProblem { problem, hint }) => {
             (format!("is not JSON, and as a CSV header its first line {problem}"), hint)
         }

@@ -92,7 +92,7 @@ pub enum SourceError {
         problem: String,
     },
     /// The source no longer begins with the bytes that an earlier run of the load read.
-    #[error("the first {length} bytes of {name} are not those that the load has already read")]
+    #[error("the first {length} bytes of {name} have changed since the load read them")]
     Changed {
         /// The source as the user named it.
         name: String,
@@ -101,8 +101,8 @@ pub enum SourceError {
     },
     /// When an earlier run of the load read the source, it ended in the middle of a document.
     #[error(
-        "the document at the end of the first {length} bytes of {name} goes on behind them, and the load has taken \
-         what there was of it for the whole"
+        "{name} has grown in the middle of a document: the load took the end of its first {length} bytes for the end \
+         of that document"
     )]
     Continued {
         /// The source as the user named it.

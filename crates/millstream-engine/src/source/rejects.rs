@@ -49,7 +49,7 @@ impl Rejects {
         let start = out.len();
         let unfit = |detail: String| Fault::new(Reason::NotJson, detail);
         let mended: Mended<'_> =
-            serde_json::from_slice(line).map_err(|e| unfit(format!("no line of a rejects file: {e}")))?;
+            serde_json::from_slice(line).map_err(|e| unfit(format!("not a line of a rejects file: {e}")))?;
         if mended.truncated {
             let detail = "only head and tail of the document are here; put all of it in and remove `truncated`";
             return Err(Fault::new(Reason::TooLarge, detail));

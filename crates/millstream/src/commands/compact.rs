@@ -44,7 +44,7 @@ pub async fn run(args: &CompactArgs, output: Output, signals: Signals) -> Result
     let (database, collection) = crate::target::Database::open_table(&args.target, &args.name).await?;
     let done = tokio::select! {
         exit = signals.stop_asked() => {
-            note(&format!("stopped; what was merged stays. Go on: millstream compact {}", shell_word(&args.name)));
+            note(&format!("stopped; what was merged stays. To resume: millstream compact {}", shell_word(&args.name)));
             return Ok(exit);
         }
         done = Box::pin(compact(&conninfo, &database.schema, &collection, args.workers)) => done?,
@@ -56,7 +56,7 @@ pub async fn run(args: &CompactArgs, output: Output, signals: Signals) -> Result
     }
     let Some(load_id) = done.waits_for.filter(|_| done.left > 0) else { return Ok(Exit::Done) };
     note(&format!(
-        "{} left: load {load_id} runs, and what it brings takes effect before; see `millstream loads`",
+        "{} left: load {load_id} began before them and still runs; see `millstream loads`",
         quantity::things(done.left as u64, "segment")
     ));
     Ok(Exit::Findings)
@@ -67,7 +67,7 @@ fn text(name: &CollectionName, done: &Compacted) -> String {
         return format!("{name}: nothing to merge");
     }
     let left = match (done.left, done.waits_for) {
-        (1.., None) => format!("; {} came meanwhile", quantity::things(done.left as u64, "segment")),
+        (1.., None) => format!("; added meanwhile: {}", quantity::things(done.left as u64, "segment")),
         _ => String::new(),
     };
     format!(

@@ -96,7 +96,10 @@ async fn start(options: &LocalOptions, output: Output) -> Result<Exit, Failure> 
     let before = millstream_local::status(options)?.running;
     let server = millstream_local::start(options, &mut |line| note(line)).await?;
     if before.as_ref() == Some(&server) && options.postgres_bin != PostgresBin::Auto {
-        note(&format!("it was running before, from {}; --postgres-bin counts when it starts", server.bin.display()));
+        note(&format!(
+            "the server already runs, from {}; --postgres-bin takes effect when it starts",
+            server.bin.display()
+        ));
     }
     if output.is_json() {
         output.json(&facts(&server))?;
@@ -111,7 +114,7 @@ async fn stop(options: &LocalOptions, output: Output) -> Result<Exit, Failure> {
     if output.is_json() {
         output.json(&json!({ "stopped": stopped }))?;
     } else {
-        output.line(if stopped { "stopped" } else { "there was no server to stop" })?;
+        output.line(if stopped { "stopped" } else { "no server was running" })?;
     }
     Ok(Exit::Done)
 }
@@ -161,7 +164,7 @@ fn state(status: &Status) -> &'static str {
         Some(Phase::Starting) => "starting",
         Some(Phase::Stopping) => "stopping",
         None if status.major.is_some() => "stopped",
-        None => "not made yet",
+        None => "not created yet",
     }
 }
 

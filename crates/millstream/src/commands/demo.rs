@@ -271,7 +271,7 @@ impl Show<'_> {
 
     fn tell_how_to_go_on(&self, seconds: f64) -> Result<(), Failure> {
         let checks = "every document accounted for, rows and answers checked";
-        self.say(&format!("\nDone in {seconds:.1} s; {checks}. Go on:\n"))?;
+        self.say(&format!("\nDone in {seconds:.1} s; {checks}. Try next:\n"))?;
         let typed = self.args.target.db.is_some();
         let psql = !typed && has_psql();
         for (command, what) in GO_ON.iter().filter(|(command, _)| psql || *command != PSQL) {
@@ -280,7 +280,7 @@ impl Show<'_> {
         match target::variable_in_the_way() {
             _ if typed => self.say("\nAdd the --db that you gave the demo to each."),
             Some(name) => self.say(&format!(
-                "\n{name} is set, and leads these elsewhere; add this to each:\n   --db \"$(millstream db url)\""
+                "\n{name} is set, so these would use another database; add to each:\n   --db \"$(millstream db url)\""
             )),
             None => Ok(()),
         }
@@ -300,7 +300,7 @@ const GO_ON: &[(&str, &str)] = &[
     ("collections", "what there is"),
     ("get demo_cities 2950159", "one document by key"),
     ("loads", "what was loaded"),
-    ("drop demo_telemetry --yes", "take it away"),
+    ("drop demo_telemetry --yes", "remove it"),
     ("load --help", "load your own"),
 ];
 
@@ -319,8 +319,8 @@ fn busiest(expected: &Expected, rows: usize) -> Vec<Vec<String>> {
 }
 
 fn foreign(part: Part) -> Failure {
-    Failure::user(format!("{} is there already, and no demo made it", part.table))
-        .hint("rename it, or let the demo work elsewhere with --db")
+    Failure::user(format!("{} exists already, and no demo created it", part.table))
+        .hint("rename it, or use another database: millstream demo --db URL")
 }
 
 /// A bug report if the demo found something else than it knows to be right.

@@ -70,7 +70,7 @@ pub async fn run(args: &DistinctArgs, output: Output) -> Result<Exit, Failure> {
     if waiting > 0 {
         let name = &collection.name;
         note(&format!(
-            "{} of {name} are not looked at, for they have no index: millstream compact {}",
+            "{} of {name} are not included, because they have no index: millstream compact {}",
             quantity::things(waiting as u64, "segment"),
             shell_word(name)
         ));

@@ -73,7 +73,7 @@ fn is_wanted(collection: &Collection, with_table: bool) -> Result<bool, Failure>
     let name = &collection.name;
     let what = if with_table { "drop the table of" } else { "forget" };
     confirmed(&format!("{what} {name} with its loads and rejects?"), || {
-        Failure::user(format!("dropping {name} needs a yes, and nobody can be asked"))
+        Failure::user(format!("dropping {name} needs a confirmation, and there is no terminal to ask on"))
             .hint(format!("millstream drop {} --yes", shell_word(name)))
     })
 }

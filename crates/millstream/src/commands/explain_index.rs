@@ -66,7 +66,9 @@ pub async fn run(args: &ExplainIndexArgs, output: Output) -> Result<Exit, Failur
         }
     }
     if let Some(message) = &explanation.untried {
-        note(&format!("warning: the repairs could not be tried, for an empty temporary copy is refused: {message}"));
+        note(&format!(
+            "warning: the repairs were not tried, because the server allows no empty temporary copy: {message}"
+        ));
     }
     Ok(if worst == Verdict::Unusable { Exit::Findings } else { Exit::Done })
 }
@@ -81,8 +83,7 @@ fn text(args: &ExplainIndexArgs, indexed: &IndexedTable, explanation: &Explanati
             lines.extend(missed_lines(&args.name, indexed.model.as_ref(), missed));
         }
         if reading.verdict == Verdict::Unusable && reading.missed.is_empty() {
-            lines
-                .push("  nothing that an index could look up: the query asks no condition or order of its rows".into());
+            lines.push("  nothing that an index could look up: the query has no condition and no order".into());
         }
     }
     let repaired = explanation.readings.iter().flat_map(|reading| &reading.missed).any(has_repair);
@@ -125,7 +126,7 @@ fn missed_lines(name: &CollectionName, model: Option<&Model>, missed: &Missed) -
         }
     }
     if missed.near.is_empty() {
-        lines.push("  no index is about it".into());
+        lines.push("  no index covers it".into());
     }
     match &missed.new_index {
         NewIndex::Clause(clause) => {
@@ -133,7 +134,7 @@ fn missed_lines(name: &CollectionName, model: Option<&Model>, missed: &Missed) -
             lines.push(format!("    {}", make(name, model, clause)));
         }
         NewIndex::Refused(message) => lines.push(format!("  no index can be made of it: {message}")),
-        NewIndex::Unknown => lines.push("  no other index is known to serve it as it is".into()),
+        NewIndex::Unknown => lines.push("  no index is known that serves it as it is".into()),
     }
     lines
 }

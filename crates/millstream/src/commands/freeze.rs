@@ -76,12 +76,12 @@ pub async fn run(args: &FreezeArgs, output: Output) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     output.line(&match frozen.tables {
-        0 => format!("{name} survived crashes before: no table was written"),
-        tables => format!("froze {name}: {} written anew, it survives crashes now", quantity::things(tables, "table")),
+        0 => format!("{name} already survives crashes: no table was rewritten"),
+        tables => format!("froze {name}: {} rewritten, it survives crashes now", quantity::things(tables, "table")),
     })?;
     if frozen.lost > 0 {
         let lost = quantity::things(frozen.lost, "load");
-        output.line(&format!("a crash had emptied it after {lost}: if you run them again, they start over"))?;
+        output.line(&format!("a crash emptied it after {lost}: if you run them again, they start over"))?;
     }
     Ok(Exit::Done)
 }
@@ -89,7 +89,7 @@ pub async fn run(args: &FreezeArgs, output: Output) -> Result<Exit, Failure> {
 /// What freezing would do, as a sentence.
 fn announced(name: &CollectionName, estimate: &FreezeEstimate) -> String {
     if estimate.tables == 0 {
-        return format!("{name} survives crashes: there is no table to write");
+        return format!("{name} already survives crashes: there is no table to rewrite");
     }
     let tables = quantity::things(estimate.tables, "table");
     let bytes = quantity::bytes(estimate.bytes);
@@ -98,8 +98,8 @@ fn announced(name: &CollectionName, estimate: &FreezeEstimate) -> String {
         wal => format!("~{} of WAL", quantity::bytes(wal)),
     };
     format!(
-        "freezing {name} writes {tables} of {bytes} anew and {wal}, in {} at {}/s; until it is done nobody reads or \
-         writes them, and both copies need room",
+        "freezing {name} rewrites {tables} of {bytes} and writes {wal}, in {} at {}/s; until it is done, nobody can \
+         read or write them, and the disk must hold both copies",
         quantity::age(estimate.seconds.ceil()),
         quantity::bytes(FREEZE_BYTES_PER_SECOND)
     )
@@ -108,7 +108,7 @@ fn announced(name: &CollectionName, estimate: &FreezeEstimate) -> String {
 fn is_wanted(name: &CollectionName, estimate: &FreezeEstimate) -> Result<bool, Failure> {
     let announced = announced(name, estimate);
     confirmed(&format!("{announced}. Freeze it?"), || {
-        Failure::user(format!("freezing {name} needs a yes, and nobody can be asked"))
+        Failure::user(format!("freezing {name} needs a confirmation, and there is no terminal to ask on"))
             .hint(format!("{announced}; millstream freeze {} --yes", shell_word(name)))
     })
 }

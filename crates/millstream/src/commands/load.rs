@@ -330,18 +330,18 @@ async fn publish(
     let names: Vec<String> = args.publish.iter().map(shell_word).collect();
     let later = format!("bring them up to date: millstream refresh {}", names.join(" "));
     if outcome.stopped.is_some() {
-        note(&format!("the load ended early, so that no model was refreshed; {later}"));
+        note(&format!("the load ended early, so no model was refreshed; {later}"));
         return Ok(Exit::Done);
     }
     let schema = target::schema(&args.target);
     match refresh_now(db, &schema, &args.publish, signals).await {
         Ok(Ended::Refreshed(refreshed)) => show(output, &refreshed).map(|()| Exit::Done),
         Ok(Ended::Stopped(exit)) => {
-            note(&format!("the load is committed, the refresh was broken off; {later}"));
+            note(&format!("the load is committed, but the refresh was interrupted; {later}"));
             Ok(exit)
         }
         Err(failure) => {
-            note(&format!("the load is committed, the refresh failed; {later}"));
+            note(&format!("the load is committed, but the refresh failed; {later}"));
             Err(failure)
         }
     }
@@ -382,7 +382,7 @@ pub(super) async fn run_load(
             Exit::HungUp => StopReason::HungUp,
             _ => StopReason::Interrupted,
         };
-        note("stopping: what was read is being committed; once more to stop at once");
+        note("stopping: committing what was read; a second signal stops at once");
         asked.stop(reason);
     });
     let around = Surroundings { db: db.clone(), stop, observer: progress.observer(), tally: Arc::clone(&tally) };
@@ -392,7 +392,7 @@ pub(super) async fn run_load(
     if outcome.is_err() && tally.documents() > 0 {
         let committed = quantity::things(tally.documents(), "document");
         note(&format!(
-            "{committed} of this run are committed, but the server is not there to give the receipt; {}",
+            "{committed} of this run are committed, but the server is gone, so there is no receipt; {}",
             again(request)
         ));
     }
@@ -442,7 +442,7 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
             quantity::things(outcome.receipt.counters.rejected, "document")
         ))
         .hint(format!(
-            "see `millstream rejects {}`; the same command with a higher --max-rejects goes on",
+            "see `millstream rejects {}`; the same command with a higher --max-rejects resumes",
             shell_word(&request.collection)
         ))),
         (Some(StopReason::Damage { source, line, offset, detail }), _) => {

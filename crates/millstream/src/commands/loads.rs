@@ -142,13 +142,13 @@ async fn forget(load_id: i64, target: &TargetArgs, output: Output) -> Result<Exi
     }
     output.line(&format!("forgot load {load_id} into {}", load.collection))?;
     let told = match load.is_finished() {
-        true => "its documents stay; the same load command would load its sources again",
+        true => "its documents stay; the same load command loads its sources again",
         false => {
             "the documents it committed stay; it cannot be resumed: the same load command begins \
              at the start of its sources"
         }
     };
-    note(&format!("{told}{}", if adds_up(&load.mode) { ", and what they add counts again" } else { "" }));
+    note(&format!("{told}{}", if adds_up(&load.mode) { ", and adds their values again" } else { "" }));
     Ok(Exit::Done)
 }
 

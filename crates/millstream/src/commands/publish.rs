@@ -137,13 +137,13 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
             note(&format!("{}: {} made, {} dropped", args.model, things(made), things(dropped)));
             if in_use > 0 {
                 note(&format!(
-                    "warning: {}: {} could not be removed, because readers did not let go; the next publish does it",
+                    "warning: {}: {} could not be removed, because readers use it; the next publish removes it",
                     args.model,
                     things(in_use)
                 ));
             }
         }
-        Published::Redefined => note(&format!("{}: is what it was until it is built anew", args.model)),
+        Published::Redefined => note(&format!("{}: shows the old rows until it is rebuilt", args.model)),
         Published::Made | Published::Reindexed { .. } => {}
     }
     let Some(pause) = args.every else {

@@ -158,7 +158,7 @@ pub(super) fn show(output: Output, refreshed: &[Refreshed]) -> Result<(), Failur
         for uncast in &one.uncast {
             let documents = quantity::things(uncast.documents, "document");
             output.line(&format!(
-                "  {}: null for {documents} whose value is no {}, such as {}",
+                "  {}: null for {documents} whose value does not fit {}, such as {}",
                 uncast.column,
                 uncast.type_name,
                 uncast.keys.join("; ")

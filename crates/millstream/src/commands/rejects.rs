@@ -109,7 +109,7 @@ async fn show(args: &RejectsArgs, filter: &RejectFilter, database: &Database, ou
     let all: u64 = reasons.iter().map(|reason| reason.count).sum();
     let more = all.saturating_sub(shown.len() as u64);
     if more > 0 {
-        note(&format!("{} more; --limit shows more, --export FILE takes all", quantity::count(more)));
+        note(&format!("{} more; --limit shows more, --export FILE writes all", quantity::count(more)));
     }
     Ok(Exit::Done)
 }

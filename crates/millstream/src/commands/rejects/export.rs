@@ -12,7 +12,7 @@ use std::path::Path;
 /// Opens a file that must not be there yet.
 pub fn create_new(path: &Path) -> Result<File, Failure> {
     File::create_new(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => Failure::user(format!("{} is there already", path.display()))
+        std::io::ErrorKind::AlreadyExists => Failure::user(format!("{} exists already", path.display()))
             .hint("name a new file; rejects that may be half mended are not overwritten"),
         _ => cannot("create", path, &error),
     })
@@ -30,8 +30,9 @@ pub fn create(path: &Path) -> Result<File, Failure> {
         .map_err(|error| cannot("open", path, &error))?;
     let metadata = file.metadata().map_err(|error| cannot("open", path, &error))?;
     if metadata.is_file() && metadata.len() > 0 && !holds_rejects(&file) {
-        return Err(Failure::user(format!("{} holds something else than rejects", path.display()))
-            .hint("name a new file for the rejects"));
+        return Err(
+            Failure::user(format!("{} does not hold rejects", path.display())).hint("name a new file for the rejects")
+        );
     }
     Ok(file)
 }
