@@ -8,9 +8,9 @@ pub(crate) struct Arrows {
     pub(crate) to: &'static [&'static str],
 }
 
-/// The table, from the ground up. A crate that is not in it may not be in the workspace.
+/// The table, lowest crates first. Every crate of the workspace must be in it.
 ///
-/// A row may stand here before its crate exists: the wall is older than the room.
+/// A row may be here before its crate exists.
 pub(crate) const ARROWS: &[Arrows] = &[
     Arrows { from: "millstream-failpoint", to: &[] },
     Arrows { from: "millstream-model", to: &[] },
@@ -61,7 +61,7 @@ pub(crate) const ARROWS: &[Arrows] = &[
     Arrows { from: "xtask", to: &[] },
 ];
 
-/// What every crate may use: the points of tests, which a build of the program leaves out.
+/// Crates that every crate may use: the failpoints of tests, which a build of the program leaves out.
 pub(crate) const FOR_ALL: &[&str] = &["millstream-failpoint"];
 
 /// Crates that others may name under `[dev-dependencies]` only.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// What the compiler adds so that libFuzzer sees which branches an input takes.
+/// Compiler flags by which libFuzzer sees which branches an input takes.
 const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares";
@@ -12,7 +12,7 @@ const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-l
 const SECONDS: u32 = 60;
 /// Targets that run at the same time.
 const PARALLEL: usize = 2;
-/// What every run is held to.
+/// The limits of every run.
 const BOUNDS: &[&str] = &["-max_len=4096", "-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1"];
 
 /// `cargo xtask fuzz [TARGET..] [--seconds N]`: 0 when no input broke a target, else 1.
@@ -46,7 +46,7 @@ pub(crate) fn command() -> Result<ExitCode, String> {
     Ok(ExitCode::from(u8::from(broken > 0)))
 }
 
-/// The targets there are: the files of `fuzz/targets/`.
+/// The targets: the files of `fuzz/targets/`.
 fn targets(root: &Path) -> Result<Vec<String>, String> {
     let folder = root.join("fuzz/targets");
     let entries = std::fs::read_dir(&folder).map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
@@ -57,7 +57,7 @@ fn targets(root: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Builds every target; gives the folder of the programs.
+/// Builds every target. Returns the folder of the programs.
 fn build(root: &Path) -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let host = host()?;
@@ -67,7 +67,7 @@ fn build(root: &Path) -> Result<PathBuf, String> {
         .arg(root.join("fuzz/Cargo.toml"))
         .arg("--target-dir")
         .arg(&folder)
-        // With a target named, the flags do not reach build scripts, which lack the runtime.
+        // With `--target`, cargo does not use the flags for build scripts, which lack the runtime.
         .args(["--target", &host])
         .env("RUSTFLAGS", COVERAGE)
         .status()
@@ -87,7 +87,7 @@ fn host() -> Result<String, String> {
     host.map(str::to_owned).ok_or_else(|| "rustc -vV does not name its host".into())
 }
 
-/// Starts a target. What it finds new goes to `target/fuzz/corpus`, what breaks it to `target/fuzz/artifacts`.
+/// Starts a target. New inputs go to `target/fuzz/corpus`, inputs that break it to `target/fuzz/artifacts`.
 fn start(root: &Path, built: &Path, target: &str, seconds: u32) -> Result<(std::process::Child, PathBuf), String> {
     let folder = root.join("target/fuzz");
     let (grown, artifacts) = (folder.join("corpus").join(target), folder.join("artifacts").join(target));
@@ -107,7 +107,7 @@ fn start(root: &Path, built: &Path, target: &str, seconds: u32) -> Result<(std::
     Ok((run, log))
 }
 
-/// Waits for a target and reports how it went; whether nothing broke it.
+/// Waits for a target and reports how it went. True if nothing broke it.
 fn end(target: &str, mut run: std::process::Child, log: &Path) -> Result<bool, String> {
     let status = run.wait().map_err(|error| format!("cannot wait for {target}: {error}"))?;
     let text = std::fs::read(log).map_err(|error| format!("cannot read {}: {error}", log.display()))?;

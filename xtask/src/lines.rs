@@ -4,7 +4,7 @@ use crate::pieces::{Kind, pieces, tests_begin};
 use crate::tree::{Crate, File, Tree};
 use std::process::ExitCode;
 
-/// `cargo xtask lines [ROOT]`: prints the table, of another checkout where one is named.
+/// `cargo xtask lines [ROOT]`: prints the table. ROOT names another checkout.
 pub(crate) fn command() -> Result<ExitCode, String> {
     let root = std::env::args_os().nth(2).map_or_else(crate::workspace_root, Into::into);
     let tree = Tree::read(&root)?;

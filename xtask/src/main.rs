@@ -1,4 +1,4 @@
-//! House keeping commands of the workspace, run as `cargo xtask COMMAND`.
+//! Housekeeping commands of the workspace, run as `cargo xtask COMMAND`.
 
 mod arrows;
 mod fuzz;
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         None => Err(format!("no command \"{name}\"\n  hint: cargo xtask help lists the commands")),
     };
     outcome.unwrap_or_else(|error| {
-        // Nothing is left to do when stderr is gone too.
+        // If stderr is gone too, there is nothing left to do.
         let _ = writeln!(std::io::stderr(), "error: {error}");
         ExitCode::from(2)
     })
@@ -58,7 +58,7 @@ fn help() -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes to standard output; a reader that went away is no failure.
+/// Writes to standard output. It is not a failure if the reader has closed it.
 fn say(text: &str) -> Result<(), String> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

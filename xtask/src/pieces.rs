@@ -92,7 +92,7 @@ struct Cutter<'a> {
 }
 
 impl<'a> Cutter<'a> {
-    /// Ends the code before `from`, adds `inside..end` as `kind`, goes on at `after`.
+    /// Ends the code before `from`, adds `inside..end` as `kind`, and continues at `after`.
     fn cut(&mut self, from: usize, inside: usize, end: usize, after: usize, kind: Kind) {
         self.push(self.start, from, Kind::Code);
         self.push(inside, end, kind);

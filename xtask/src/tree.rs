@@ -1,10 +1,10 @@
-//! A workspace as the house rules see it: its text files and what cargo says of its crates.
+//! A workspace as the house rules see it: its text files, and what cargo reports of its crates.
 
 use serde::Deserialize;
 use std::path::Path;
 use std::process::Command;
 
-/// Folders and files no rule looks at: builds, the trees that break rules on purpose, and inputs for fuzzing.
+/// Folders and files that no rule checks: builds, fixtures that break rules on purpose, and inputs for fuzzing.
 const SKIPPED: &[&str] =
     &["target", ".git", "Cargo.lock", "xtask/fixtures", "fuzz/target", "fuzz/Cargo.lock", "fuzz/corpus"];
 
@@ -87,8 +87,8 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Reads the workspace at `root`: what git tracks or would track, or every file where there is
-    /// no git. Files that are not UTF-8 are no text and are left out.
+    /// Reads the workspace at `root`: what git tracks or would track, or every file if there is no git. Files that are
+    /// not UTF-8 are skipped.
     pub(crate) fn read(root: &Path) -> Result<Self, String> {
         let mut paths = match listed_by_git(root) {
             Some(paths) => paths,

@@ -1,4 +1,4 @@
-//! Errors of programs that were to run.
+//! Why a program could not run, or failed.
 
 use std::io;
 use std::path::{Path, PathBuf};

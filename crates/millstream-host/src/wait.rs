@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Calls `look` until it returns something. `None` if it has not done so when the limit is over.
+/// Calls `look` until it returns something. `None` if it has returned nothing within the limit.
 pub async fn wait_until<T>(limit: Duration, every: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let begun = Instant::now();
     loop {

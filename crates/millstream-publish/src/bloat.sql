@@ -1,4 +1,4 @@
--- Bytes that are kept for nothing: dead rows, by their share of the rows, and a generation that is not shown.
+-- Bytes that a model wastes: the share of dead rows in what it shows, and the generation that it does not show.
 select coalesce(sum(
     case
         when c.oid = pg_catalog.to_regclass($1)

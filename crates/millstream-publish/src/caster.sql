@@ -1,6 +1,6 @@
--- A text as a value of the type, null where it is none; as the value of a variable, for a cast would cut it to the
--- length of the type. The type is the one that the session found that made the model, wherever it is. What is no
--- fault of the text, such as a server without memory, stays an error.
+-- Converts a text to the type; returns null if the text does not fit. It assigns the text to a variable, because a cast
+-- would cut it to the length of the type. The type is found with the search path of the session that made the model.
+-- Errors that the text did not cause, such as a server without memory, are raised.
 create or replace function {caster}(input text) returns {type}
 language plpgsql stable strict set search_path from current
 as $caster$

@@ -1,4 +1,4 @@
--- The functions by which a model casts.
+-- The functions with which a model casts.
 select p.oid::pg_catalog.regprocedure::text
 from pg_catalog.pg_proc p
 join pg_catalog.pg_namespace n on n.oid = p.pronamespace

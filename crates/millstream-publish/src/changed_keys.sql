@@ -1,4 +1,4 @@
--- The keys recorded after a snapshot, each once. Only without its schema does unnest take several arrays.
+-- The keys recorded after a snapshot, each once. Only the unqualified `unnest` takes several arrays.
 select distinct {changed}
 from {record} as change,
      unnest({arrays}) as changed ({names})

@@ -1,5 +1,5 @@
--- What key and doc of a collection are: another name or type of one, and a rewrite of its values, is another line of
--- the catalog and so another text. VACUUM FULL and a change between logged and unlogged leave these lines alone.
+-- A fingerprint of a collection's key columns and doc. It changes when one of them is renamed, gets another type, or
+-- has its values rewritten. VACUUM FULL, and making the table logged or unlogged, do not change it.
 select pg_catalog.md5(pg_catalog.string_agg(
     pg_catalog.concat_ws(' ', a.attnum, a.attname, a.atttypid, a.xmin), ', ' order by a.attnum))
 from pg_catalog.pg_attribute a

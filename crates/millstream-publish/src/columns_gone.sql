@@ -1,4 +1,4 @@
--- The first of the columns that a table has no more.
+-- The first of these columns that the table does not have any more.
 select named.attname
 from pg_catalog.unnest($2::text[]) with ordinality as named (attname, nth)
 where not exists (

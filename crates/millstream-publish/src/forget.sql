@@ -1,5 +1,5 @@
--- Forgets the changes that every model of the collection shows, but those that are not being built, which will see
--- all of them.
+-- Deletes the changes that every model of the collection shows. Models that were never built and are not being built
+-- ($2) do not count: their first build reads the whole collection.
 delete from {record} as change
 where (change.keys > 0 or change.everything)
   and not exists (

@@ -1,4 +1,4 @@
--- Whether others have one of these tables open now, or locked.
+-- Whether other sessions hold a lock on one of these tables.
 select exists (
     select
     from pg_catalog.pg_locks l

@@ -1,5 +1,6 @@
--- Each changed key once: the row shown, and what is derived from the collection now, if anything is. A row that comes
--- out as it was is left alone, byte for byte, for equality is not known of every type.
+-- Brings the rows of the changed keys up to date. For each changed key, compares the row shown with the row that the
+-- collection gives now, if any. A row that has not changed is skipped. Rows are compared byte for byte, because not
+-- every type has an equality.
 merge into {part} as shown
 using (
     select *

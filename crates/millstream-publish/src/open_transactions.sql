@@ -1,5 +1,5 @@
--- Transactions of this database that have a snapshot, or hide whether they have one, but those of processes
--- that read no model: vacuum, and our own refreshes and builds, which must not look into other models.
+-- Transactions of this database that have a snapshot, or hide whether they have one. Leaves out processes that read no
+-- model: vacuum, and our own refreshes and builds, which must not look into other models.
 select coalesce(pg_catalog.array_agg(l.virtualtransaction), '{}')
 from pg_catalog.pg_locks l
 join pg_catalog.pg_stat_activity a on a.pid = l.pid

@@ -1,4 +1,4 @@
--- Indexes of a table that are made from a definition, but not from this one.
+-- Indexes of a table that were made from another definition of the model.
 select i.indexrelid::pg_catalog.regclass::text
 from pg_catalog.pg_index i
 join pg_catalog.pg_class c on c.oid = i.indexrelid

@@ -1,6 +1,6 @@
--- One generation of a model, that nobody is shown yet. The rows of a change have to be found by replicas too: no
--- index is a primary key. The check spares looking at every row when it is attached. Autovacuum keeps away until then:
--- its lock would be in the way of those tries to attach it that readers do not notice.
+-- Creates one generation of a model, which nobody sees yet. Replicas must find changed rows without a primary key, so
+-- the replica identity is the whole row. The check constraint saves a scan when the generation is attached. Autovacuum
+-- is off until then, because its lock would block the short attempts to attach.
 create {persistence} table {part} with (autovacuum_enabled = off, toast.autovacuum_enabled = off) as
 select {generation}::smallint as millstream_generation, derived.* from ({rows}) as derived
 with no data;

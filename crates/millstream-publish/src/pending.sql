@@ -1,5 +1,5 @@
--- What was recorded after a snapshot. A record without its first line was emptied with an unlogged
--- collection, by a crash.
+-- The changes recorded after a snapshot. Everything may have changed if the record lacks its first row: a crash has
+-- emptied it together with an unlogged collection, or a refresh has marked it as unreliable.
 select
     coalesce(sum(change.keys) filter (where later), 0)::bigint as keys,
     coalesce(pg_catalog.bool_or(change.everything) filter (where later), false)

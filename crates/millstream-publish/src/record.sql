@@ -1,4 +1,4 @@
--- The change record of one collection: a row names the keys that one statement changed.
+-- The change record of one collection. A row holds keys that one statement changed.
 create {persistence} table {record} (
     change_id bigint generated always as identity primary key,
     xid xid8 not null default pg_catalog.pg_current_xact_id(),
@@ -9,11 +9,13 @@ create {persistence} table {record} (
 );
 {storage}
 
--- This line stays. Where it is missing, a crash of the server has emptied the record, and the collection.
+-- This row stays. If it is missing, the record is unreliable: a crash of the server has emptied it together with the
+-- collection, or a refresh has deleted the row to say so.
 insert into {record} (keys) values (0);
 
--- Both functions write with the rights of who published. The owner of the collection, who may be another, can give
--- a column of the key another name or type; of a type of their own, a cast of their own would make the key.
+-- Both functions run with the rights of the role that published. Another role may own the collection and rename a key
+-- column or change its type. With a type of its own, a cast of its own would run with the publisher's rights. So the
+-- functions check names and types of the key first.
 create function {record_function}() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $record$
@@ -22,7 +24,7 @@ declare
     changed_keys bigint;
 begin
     if tg_op <> 'TRUNCATE' and {same_key} then
-        -- What most statements change is looked at once.
+        -- Most statements change few rows, which are read only once.
         if pg_table_size({record_literal}) < {bytes_max} then
             insert into {record} (keys, {names})
             select count(*), {arrays}
@@ -55,7 +57,8 @@ as $key$
 begin
     if {same_key} and pg_table_size({record_literal}) < {bytes_max} then
         insert into {record} (keys, {names}) values (1, {old_arrays});
-    -- One line is enough for a transaction. That of its statement is not: the record may be small again by then.
+    -- A transaction writes this row once. The row of the statement's trigger does not replace it: the record may be
+    -- small again when that trigger runs.
     elsif not coalesce((select everything and xid = pg_current_xact_id()
                         from {record} order by change_id desc limit 1), false) then
         insert into {record} (keys, everything) values (0, true);
@@ -72,9 +75,9 @@ create trigger {trigger}delete after delete on {table}
 referencing old table as changed for each statement execute function {record_function}();
 create trigger {trigger}truncate after truncate on {table}
 for each statement execute function {record_function}();
--- Not of the key's columns alone: a trigger before it may change a key that the statement does not name.
+-- Not `update of` the key's columns: a trigger before it may change a key that the statement does not name.
 create trigger {trigger}key after update on {table}
 for each row when ({key_changes}) execute function {key_function}();
 
--- To fire them takes no right, to hang them on another table does.
+-- Firing a trigger needs no right on its function, but creating one does. So nobody can attach these to another table.
 revoke execute on function {record_function}(), {key_function}() from public;

@@ -1,4 +1,4 @@
--- Another role that owns the change record or a function of its triggers.
+-- Another role that owns the change record or a function of its triggers, if there is one.
 select pg_catalog.pg_get_userbyid(kept.owner)::text
 from (
     select relowner as owner

@@ -1,4 +1,4 @@
--- The OIDs of change records that triggers of a table write, beside its own.
+-- The OIDs of other change records that this table's triggers write. A restore leaves such triggers.
 select distinct (pg_catalog.regexp_match(p.proname, '^change_([0-9]+)_'))[1]::oid
 from pg_catalog.pg_trigger t
 join pg_catalog.pg_proc p on p.oid = t.tgfoid

@@ -1,4 +1,4 @@
--- The process that holds an advisory lock of two keys, whose columns have no sign.
+-- The process that holds an advisory lock with two keys. pg_locks shows the keys without sign.
 select pid
 from pg_catalog.pg_locks
 where locktype = 'advisory'

@@ -1,4 +1,4 @@
--- Columns of a table that those of a model do not have, or have otherwise; and those that it lacks.
+-- The columns in which a table and a model differ: by declaration, or because only one has them.
 with columns as (
     select
         a.attrelid,

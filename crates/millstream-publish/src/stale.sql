@@ -1,4 +1,4 @@
--- Whether a generation is there, readers know of it, and it holds rows.
+-- Whether a generation exists, whether it is attached, so that readers lock it, and whether it holds rows.
 select
     c.oid is not null,
     coalesce(c.relispartition, false),

@@ -1,5 +1,5 @@
--- What the stored query of a view calls and reads: a volatile function, and a table beside the collection's own. A
--- query is stored with the number of every function and table in it.
+-- A volatile function that the stored query of a view calls, and a table that it reads beside the collection's own. A
+-- stored query holds the OID of every function and table in it.
 with stored as (
     select ev_action::text as query from pg_catalog.pg_rewrite where ev_class = $1::text::pg_catalog.regclass
 ),

@@ -1,4 +1,4 @@
--- Rows whose column is null although the document has a value for it, with the first of their keys.
+-- How many rows have null in a column although their document has a value for it, and the first keys of these rows.
 with uncast as (
     select pg_catalog.concat_ws(', ', {key}) as key
     from {part} as shown

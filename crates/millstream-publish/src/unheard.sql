@@ -1,6 +1,6 @@
--- Why the record cannot be believed, null where it can: every trigger is there and fires, a crash that empties the
--- collection empties the record too, and key and doc are what they were when it was made. Triggers are known by what
--- they call, so that a model in another schema has its own.
+-- Why the change record is unreliable; null if it is reliable. Then every trigger exists and fires, a crash that
+-- empties the collection empties the record too, and key and doc are what they were when the record was made. Triggers
+-- are found by the functions they call, so a model in another schema has its own.
 select case
         when kept.oid is null then 'it was dropped'
         when fired.present <> 5 then 'a trigger of the collection was dropped'

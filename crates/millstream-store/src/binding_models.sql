@@ -1,5 +1,5 @@
--- Models follow their collections and find their views by name. What they show is a moment of another server: the next
--- refresh builds them anew.
+-- Binds models to the tables of their collections and, by name, to their views. `shows` is cleared where it is a
+-- snapshot of another server or of another table: the next refresh builds these models anew.
 update {schema}.model m
 set table_oid = coalesce(bound.target, m.table_oid),
     view_oid = (

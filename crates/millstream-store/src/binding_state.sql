@@ -1,5 +1,5 @@
--- The version of the tables, and whether their records hold OIDs of another database: after a restore, in a copy of the
--- database, in a schema that was restored on its own.
+-- The version of our tables, and whether their OIDs belong to another database: after a restore or in a copy of the
+-- database. A data-only restore adds a second row to `meta`.
 select
     max(m.schema_version) as schema_version,
     coalesce(bool_or(to_jsonb(m) ->> 'home' is distinct from here.home) or count(*) > 1, false) as foreign_home,

@@ -1,4 +1,4 @@
--- A subscription that fills our tables.
+-- A subscription that writes our tables, if there is one.
 select s.subname::text
 from pg_catalog.pg_subscription_rel r
 join pg_catalog.pg_subscription s on s.oid = r.srsubid

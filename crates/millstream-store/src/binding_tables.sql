@@ -1,6 +1,7 @@
--- To which OID each record is to belong: that of the table of its name and shape, of several records of one name for
--- the newest; else one of those that PostgreSQL keeps for itself and that no relation has. $1 says whether the OIDs of
--- all records are another database's, or only records that wait are looked at.
+-- The OID that each record gets. It is the OID of the table with the recorded name and shape; if several records have
+-- one name, the newest record gets it. Otherwise the record waits for its table, under an unused OID below 16384, which
+-- PostgreSQL gives to no user's table. If $1 is true, the OIDs of all records belong to another database; if not, only
+-- waiting records are bound. `interim` is an unused OID for the swap of OIDs.
 with recorded as (
     select r.table_oid, k.schema_name, k.table_name, k.created_at, c.oid as found
     from (

@@ -1,4 +1,4 @@
--- Whether a record waits for its table, and a table of its name is there now that no record has.
+-- Whether a table exists that a waiting record names and that no other record has.
 select exists (
     select
     from {schema}.collection k

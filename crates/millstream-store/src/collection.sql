@@ -1,5 +1,5 @@
--- A collection, under the present name of its table, else (it was dropped by hand) the name last recorded.
--- Of several of one name, the one whose table is there.
+-- A collection under the current name of its table or, if the table was dropped by hand, under the last recorded name.
+-- Of several with one name, the one whose table exists comes first, then the newest.
 select
     k.table_oid,
     coalesce(n.nspname, k.schema_name)::text as schema_name,

@@ -1,4 +1,4 @@
--- Every collection, with what the catalog and its loads know about it.
+-- All collections, with what the catalog and their loads know about them.
 select
     k.table_oid,
     coalesce(n.nspname, k.schema_name)::text as schema_name,

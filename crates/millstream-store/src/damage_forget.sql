@@ -1,5 +1,5 @@
--- The damage at which an earlier run stopped is read again, mended or not, so that its reject and
--- its counts go.
+-- Deletes the reject for the damage at which an earlier run stopped, and subtracts its counts. The next run reads the
+-- damaged place again, whether it is mended or not.
 with gone as (
     delete from {schema}.reject
     where load_id = $1

@@ -1,7 +1,8 @@
--- Loads that stored documents in a table which is empty now, although its loads did not delete as many: TRUNCATE did, or
--- a DELETE. `again` are those that are to start over: unfinished ones, and finished ones whose documents count once. Of a
--- load into an unlogged table that a crash has emptied the missing line tells more (unlogged_emptied.sql). What loads in
--- the log layout deleted is not counted, so that those with --delete-when tell nothing.
+-- Loads that stored documents in a table that is empty now, although the loads deleted fewer documents than they
+-- stored: a TRUNCATE or DELETE emptied it. `again` marks the loads that start over: unfinished ones, and finished ones
+-- in mode sum. A load without its marker row is not marked, because a crash emptied its unlogged table
+-- (unlogged_emptied.sql). Merged documents of a load with --delete-when do not count as stored: nobody counts what it
+-- deleted.
 with loads as (
     select
         l.load_id,

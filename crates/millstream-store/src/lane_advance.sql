@@ -1,7 +1,7 @@
--- A batch's own line in the ledger, in the batch's transaction. Division by zero, and with it the
--- end of the transaction, when the lane belongs to another run, or the collection's table has another name or another
--- file than when the run began: the commit may already be under way. What the batch wrote has locked the table of that
--- name, so that it stays what it is seen to be here.
+-- Records a batch in its lane's row, in the batch's transaction. Fails with a division by zero, and so aborts the
+-- transaction, if another run owns the lane, or if the collection's table has another name or file than when the run
+-- began. It has to be an error, because the commit may already be on its way. The batch's writes have locked the table
+-- of that name, so it cannot change before the commit.
 with moved as (
     update {schema}.lane
     set batches = batches + 1,

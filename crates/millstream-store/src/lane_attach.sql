@@ -1,5 +1,5 @@
--- A lane's connection takes the lane over for its run; $4 is 1 on a reconnect, so that the old
--- backend's transaction, if it still lives, can no longer commit.
+-- Takes over a lane for its run. On a reconnect $4 is 1: the new epoch keeps the old backend from committing, if it
+-- still lives. `emptied`: a crash emptied the unlogged table, because the load's marker row is missing.
 update {schema}.lane
 set epoch = epoch + $4,
     backend_pid = pg_catalog.pg_backend_pid(),

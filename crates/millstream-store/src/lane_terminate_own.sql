@@ -1,4 +1,4 @@
--- The recorded backend of one lane, before its connection is replaced.
+-- Terminates the backend that a lane recorded, before the lane's connection is replaced.
 select pg_catalog.pg_terminate_backend(a.pid)
 from {schema}.lane l
 join pg_catalog.pg_stat_activity a on a.pid = l.backend_pid and a.backend_start = l.backend_start

@@ -1,4 +1,4 @@
--- Something to commit when nothing but the commit is wanted; no row when the lane belongs to another run.
+-- Writes a lane's row unchanged, so that there is something to commit. Returns no row if another run owns the lane.
 update {schema}.lane
 set epoch = epoch
 where load_id = $1

@@ -1,7 +1,7 @@
--- The newest load that added up some of these sources, beside the one that is gone on with; one of the same identity
--- before any other. Of those that cannot be gone on with, as they were given up, counts what they had added, of the
--- sources that they had come to. Those do not count whose unlogged collection a crash of the server has emptied since;
--- where the collection's table has become logged or unlogged by hand, its rows are to tell.
+-- The newest load that has added some of these sources, other than the load that is resumed ($6). A load with the same
+-- identity comes first. For abandoned loads, count only the sources they reached. Loads whose unlogged collection a
+-- crash emptied are skipped: their marker row is missing. If someone else changed the table's persistence, the marker
+-- row is unreliable: `rows_tell` makes the caller check whether the table has rows.
 select load_id, same, state = 'finished' as finished, receipt::text, mode, same_key, format, adding.come_to as sources,
        prefix_source, prefix_length, prefix_hash, (durability = 'unlogged') <> unlogged as rows_tell,
        exists (

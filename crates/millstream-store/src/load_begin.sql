@@ -1,4 +1,4 @@
--- A run takes the load over under a new epoch.
+-- Takes a load over for a run, under a new epoch.
 update {schema}.load
 set epoch = epoch + 1,
     sources = $2,

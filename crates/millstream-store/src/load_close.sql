@@ -1,4 +1,4 @@
--- The end of a run.
+-- Records how a run ended.
 update {schema}.load
 set state = $2,
     stop_reason = $3,

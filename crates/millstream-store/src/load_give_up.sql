@@ -1,4 +1,5 @@
--- To begin a load, or go on with it, is to give up the other unfinished ones of its sources, also when it is forgotten.
+-- Abandons the other unfinished loads of a load's sources, when the load begins or resumes. They stay abandoned even if
+-- the load's record is deleted later.
 update {schema}.load
 set resumable = false
 where table_oid = $1

@@ -1,4 +1,4 @@
--- A new load: nothing is committed yet, so every slot's watermark is at the beginning.
+-- Records a new load. Nothing is committed yet, so the watermark of every slot is at the beginning.
 insert into {schema}.load (
     table_oid, collection, mode, key, format, sources, slot_hash_version, lanes,
     state, epoch, durability, layout, resumable, floor_source, floor_offset

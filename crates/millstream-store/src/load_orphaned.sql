@@ -1,5 +1,5 @@
--- The newest unfinished load that read one of these sources into a table of the same name that is gone,
--- unless one into the present table has read them since.
+-- The newest unfinished load that read one of these sources into a dropped table of the same name. None if a later load
+-- into the present table has read one of them.
 select l.load_id
 from {schema}.collection k
 join {schema}.load l on l.table_oid = k.table_oid

@@ -1,5 +1,5 @@
--- Of loads at their beginning again, those give way that a later load of some of their sources has come after: to go
--- on with one would bring again what that one has brought.
+-- Of the loads that start over ($1), abandons those that a later load of some of their sources followed. Resuming one
+-- would bring back what the later load replaced.
 update {schema}.load l
 set resumable = false
 where load_id = any ($1::bigint[])

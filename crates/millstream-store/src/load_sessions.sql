@@ -1,5 +1,6 @@
--- Sessions, other than this one, that work for load l: one holds the load's advisory lock; or, where the connection with
--- the lock was lost, backends of its lanes live. Where the role may not see when a backend started, its number has to do.
+-- Sessions other than this one that work for load l: the session that holds the load's advisory lock, and live backends
+-- of its lanes, which may survive that session. If the role may not see when a backend started, only the process ids
+-- are compared.
 select k.pid
 from pg_catalog.pg_locks k
 where k.locktype = 'advisory'

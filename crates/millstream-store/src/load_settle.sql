@@ -1,4 +1,4 @@
--- Moves the lanes' counters into the load's row, with the watermarks of all slots.
+-- Moves the lanes' counters into the load's row, and writes the watermarks of all slots.
 update {schema}.load l
 set floor_source = $2,
     floor_offset = $3,

@@ -1,4 +1,4 @@
--- The newest unfinished load into the table that read one of these sources and can be gone on with.
+-- The newest unfinished load into the table that reads one of these sources and can be resumed.
 select load_id, mode, key = ($3::text)::jsonb as same_key, format, layout, sources, slot_hash_version
 from {schema}.load
 where table_oid = $1

@@ -1,4 +1,5 @@
--- Loads, newest first, with the counts of all their runs. A load that is recorded as running without a session crashed.
+-- Loads, newest first, with the counts of all their runs. A load recorded as running that has no session is shown as
+-- crashed.
 select
     l.load_id,
     l.collection,

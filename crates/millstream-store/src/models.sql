@@ -1,4 +1,4 @@
--- Read models, under the present names of their views. A model belongs to the owner of its table of the name model_ID.
+-- Read models under the current names of their views. The owner of the table model_ID owns the model.
 select
     m.model_id,
     pg_catalog.hashoid(m.tableoid) # m.model_id as lock_id,

@@ -1,4 +1,4 @@
--- Tables and views that were renamed, under the names that a dump takes along.
+-- Records the current names of renamed tables and views. A dump contains these records, and a restore binds by name.
 with renamed as (
     update {schema}.collection k
     set schema_name = n.nspname, table_name = c.relname

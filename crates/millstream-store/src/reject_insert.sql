@@ -1,4 +1,4 @@
--- Rejects of a batch, in its transaction; a document is rejected once, however often it is read.
+-- Stores the rejects of a batch, in its transaction. A document is rejected once, however often it is read.
 insert into {schema}.reject (
     load_id, source, byte_offset, line, reason, detail, document, document_base64, bytes, truncated
 )

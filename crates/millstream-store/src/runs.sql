@@ -1,5 +1,5 @@
--- Runs into a table that may not have ended, the oldest first, and whether a session of them lives. A run is followed by
--- one whose documents wait in segments.
+-- The latest runs of unfinished loads into a table, the oldest first. `at_work`: a session of the run lives.
+-- `followed`: documents of a later run wait in segments.
 select
     l.load_id,
     l.run_order,

@@ -1,4 +1,4 @@
--- The tables of Millstream itself, first version. {schema} is the name of the schema, quoted.
+-- The tables of Millstream itself, first version. {schema} is the quoted name of the schema.
 create schema if not exists {schema};
 revoke all on schema {schema} from public;
 
@@ -7,7 +7,7 @@ create table {schema}.meta (
     created_at timestamptz not null default now()
 );
 
--- Key columns and the paths they come from; belongs to the table's OID, not to its name.
+-- Key columns and the paths they come from. A record belongs to the table's OID, not to its name.
 create table {schema}.collection (
     table_oid oid primary key,
     schema_name text not null,
@@ -18,9 +18,9 @@ create table {schema}.collection (
     created_at timestamptz not null default now()
 );
 
--- One load. A watermark of slot s is the position before which all documents of s are committed;
--- it is the larger of floor_*[s + 1] (earlier runs) and the position of the lane that owns s.
--- prefix_* is the highest watermark and the hash of everything up to there.
+-- One load. The watermark of slot s is the position before which all documents of s are committed. It is the larger of
+-- floor_*[s + 1] (earlier runs) and the position of the lane that owns s. prefix_* is the highest watermark, and the
+-- hash of everything before it.
 create table {schema}.load (
     load_id bigint generated always as identity primary key,
     table_oid oid not null,
@@ -60,7 +60,7 @@ create table {schema}.load (
 );
 create index load_table_oid on {schema}.load (table_oid);
 
--- One lane of the running (or last) run of a load. Slots [slot_first, slot_end).
+-- One lane of the running or last run of a load. It owns the slots [slot_first, slot_end).
 create table {schema}.lane (
     load_id bigint not null references {schema}.load on delete cascade,
     lane smallint not null,
@@ -89,8 +89,8 @@ create table {schema}.lane (
     primary key (load_id, lane)
 ) with (fillfactor = 10);
 
--- Documents that could not be stored, text where they are text, else base64. Bytes whole up to
--- 1 MiB, then head and tail with truncated set; bytes is the whole length.
+-- Documents that could not be stored, as text or, if they are not text, as base64. Of a document above 1 MiB only head
+-- and tail are kept, and truncated is true. bytes is the length of the whole document.
 create table {schema}.reject (
     load_id bigint not null references {schema}.load on delete cascade,
     source integer not null,

@@ -1,18 +1,19 @@
 -- Second version of the tables: streams with names, unlogged collections, merge modes.
 
--- Only a load whose sources can be given again is resumable: files, and a stream with a name.
+-- Whether an unfinished load can be resumed: its sources can be read again (files, or a stream with a name), and it is
+-- not abandoned.
 alter table {schema}.load add column resumable boolean not null default true;
 update {schema}.load set resumable = false where '-' = any (sources);
 alter table {schema}.load alter column resumable drop default;
 
--- A load into an unlogged collection. A crash of the server empties this table with the collection, so
--- that a load without its line has lost its documents, and what else is on record of it is void.
+-- Marker rows of loads into unlogged collections. A crash of the server empties this table together with the
+-- collections. If a load's marker row is missing, its documents are lost, and the rest of its record is void.
 create unlogged table {schema}.unlogged_load (
     load_id bigint primary key references {schema}.load on delete cascade
 );
 
--- The version of what a tombstone has deleted, so that an older document stays out. version_of is the
--- version's path and type, id and version are canonical bytes, whose order is that of the values.
+-- Tombstones: the versions of deleted documents, so that older documents are not stored again. version_of is the path
+-- and the type of the version. id and version are canonical bytes, which sort as the values do.
 create table {schema}.tombstone (
     table_oid oid not null,
     version_of text not null,
@@ -22,7 +23,7 @@ create table {schema}.tombstone (
     primary key (table_oid, version_of, id)
 );
 
--- What `merge:deep` stores: objects are merged at every level, any other value is replaced.
+-- The document that `merge:deep` stores: objects are merged at every level, any other value is replaced.
 create function {schema}.merge_deep(stored jsonb, new jsonb) returns jsonb
 language plpgsql immutable parallel safe
 as $merge_deep$

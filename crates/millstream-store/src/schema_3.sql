@@ -1,8 +1,8 @@
 -- Third version of the tables: read models.
 
--- A read model of a collection. Its rows are in {schema}.model_ID, partitioned by generation, of which
--- the model's view shows the one that `serving` names: whoever reads the view sees the rows and this line
--- in one snapshot. `shows` is the snapshot of the collection that those rows are equal to.
+-- A read model of a collection. Its rows are in {schema}.model_ID, partitioned by generation. The model's view shows
+-- the generation that `serving` names; a reader sees the rows and this row in one snapshot. The rows shown equal the
+-- collection at snapshot `shows`.
 create table {schema}.model (
     model_id integer generated always as identity primary key,
     table_oid oid not null,

@@ -1,7 +1,9 @@
--- The statement that walks the distinct values of a column of a table's primary key: one descent of its index
--- for each value, however many rows have it, and each value as soon as it is found. `prefix` gives the values of
--- all columns of the key before it. Counted, each value comes with the number of its rows, which is read from
--- their part of the index.
+-- Fourth version of the tables: distinct values, types of versions, changed models, the log layout.
+
+-- The skip scan for the distinct values of a column of a table's primary key, as a statement. It descends the key's
+-- index once for each value, however many rows have it, and returns each value at once. `prefix` gives the values of
+-- all key columns before this one. `counted` adds the number of rows of each value, which takes reading their index
+-- entries.
 create function {schema}.distinct_walk(
     collection regclass, key_column text, prefix text[] default '{}', counted boolean default false)
 returns text
@@ -55,8 +57,8 @@ begin
 end
 $distinct_walk$;
 
--- The distinct values themselves, in the order of the key. The settings leave the planner the index in its
--- order and nothing else, whatever the statistics say.
+-- The distinct values themselves, in the order of the key. With these settings the planner can only scan the index in
+-- its order, whatever the statistics say.
 create function {schema}.distinct_values(
     collection regclass, key_column text, prefix text[] default '{}', at_most bigint default null)
 returns setof text
@@ -69,7 +71,8 @@ begin
 end
 $distinct_values$;
 
--- By which type the versions at a path are compared, as {path: type}: tombstones of another one would not be found.
+-- The type by which the versions at each path are compared, as {path: type}. Tombstones of another type would not be
+-- found.
 alter table {schema}.collection add column versions jsonb not null default '{}';
 update {schema}.collection k
 set versions = t.versions
@@ -82,17 +85,17 @@ from (
 ) as t
 where t.table_oid = k.table_oid;
 
--- What the next refresh is to make of a model, where that is something else than `definition`.
+-- The definition that the next refresh builds, if it differs from `definition`.
 alter table {schema}.model add column wanted jsonb;
 
--- The place of a load's newest run among all: of two documents of a key that wait in segments, the one of the
--- later run counts. Drawn when a run begins, one run at a time.
+-- The place of a load's newest run among all runs. Of two documents of one key that wait in segments, the document of
+-- the later run wins. A run draws its place when it begins, one run at a time.
 create sequence {schema}.run_number;
 alter table {schema}.load add column run_order bigint not null default 0;
 
--- A segment of the log layout: documents of one lane, in their order, in the table {schema}.segment_ID (the key's
--- columns and doc, as text, null where a document deletes), committed at once. `compaction` is the group with which it is
--- being merged into the collection's table, in ranges of keys between the `bounds`; see `merged_range`.
+-- A segment of the log layout: documents of one lane, in order, committed at once. They are in the table
+-- {schema}.segment_ID, which has the key's columns, and doc as text; doc is null if a document deletes. `compaction` is
+-- the group of segments that are merged together, in ranges of keys between the `bounds`; see `merged_range`.
 create sequence {schema}.segment_number;
 create table {schema}.segment (
     segment_id bigint primary key,
@@ -107,7 +110,7 @@ create table {schema}.segment (
 );
 create index segment_table_oid on {schema}.segment (table_oid);
 
--- A range of a compaction that is merged, written in the transaction that merged it.
+-- A range of keys that a compaction has merged. Its row is written in the transaction that merged it.
 create table {schema}.merged_range (
     compaction bigint not null,
     range smallint not null,

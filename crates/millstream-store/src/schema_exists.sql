@@ -1,4 +1,4 @@
--- Whether our tables are there.
+-- Whether our tables exist.
 select exists (
     select
     from pg_catalog.pg_class c

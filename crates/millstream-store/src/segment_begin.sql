@@ -1,4 +1,4 @@
--- The number of the next segment of a table, and those who may read the table beside its maker.
+-- The number of a table's next segment, and the other roles that may read the table.
 select
     pg_catalog.nextval('{schema}.segment_number') as segment_id,
     (

@@ -1,4 +1,4 @@
--- A segment's line, in the transaction that fills it; none where the table has been dropped meanwhile.
+-- Records a segment, in the transaction that fills it. Records nothing if the collection's table was dropped.
 insert into {schema}.segment (segment_id, table_oid, load_id, run_order, documents, bytes)
 select $1, table_oid, load_id, run_order, $3, $4
 from {schema}.load

@@ -1,4 +1,4 @@
--- Segments of a table in the order in which their documents take effect.
+-- The segments of a table, in the order in which their documents take effect.
 select segment_id, run_order, documents, bytes, compaction, bounds
 from {schema}.segment
 where table_oid = $1

@@ -1,4 +1,4 @@
--- Whose segments this role may not drop.
+-- The roles that own segments of a table which this role may not drop.
 select distinct pg_catalog.pg_get_userbyid(c.relowner)::text
 from {schema}.segment s
 join pg_catalog.pg_class c on c.relname = 'segment_' || s.segment_id

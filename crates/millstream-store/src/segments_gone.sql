@@ -1,6 +1,6 @@
--- Segments whose table is gone: those that this role may drop, and those of a collection under whose name another
--- table is there. That may be its own, for a restore gives a table another OID. Segments that wait for a table which is
--- still to be restored stay: their OID is one of those below 16384.
+-- Segments whose table is gone: those that this role may drop, and those of a collection whose name another table has
+-- now. That may be the collection's own table, because a restore gives a table another OID. Segments that wait for a
+-- restore of their table are left out: their OID is below 16384.
 select
     s.segment_id,
     s.table_oid,

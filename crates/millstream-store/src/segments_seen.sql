@@ -1,4 +1,4 @@
--- Whether this role may read the list of segments, and whether there are any segments of any collection.
+-- Whether this role may read the list of segments, and whether any collection has segments.
 select
     coalesce(bool_or(
         c.relname = 'segment'

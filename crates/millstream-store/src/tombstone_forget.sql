@@ -1,4 +1,4 @@
--- Versions of what was deleted long ago.
+-- Deletes the tombstones that are older than $2 seconds.
 delete from {schema}.tombstone
 where table_oid = $1
   and deleted_at < now() - make_interval(secs => $2)

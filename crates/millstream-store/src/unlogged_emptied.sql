@@ -1,5 +1,6 @@
--- What tells whether a crash of the server has emptied the unlogged collection under a load, and what it took:
--- the load's line in the unlogged table goes with the documents, unless the collection's table was made logged by hand.
+-- The facts that decide whether a crash of the server emptied the unlogged collection under a load, and how many
+-- documents it took. The crash removes the load's marker row together with the documents, unless someone has made the
+-- collection's table logged.
 select
     l.table_oid::pg_catalog.regclass::text as table,
     l.durability = 'unlogged' as had_line,

@@ -1,4 +1,5 @@
--- Loads whose collection survives crashes from now on. $2 are those that a crash has taken to their beginning.
+-- Marks the loads into a collection as durable, because it survives crashes from now on. $2 are the loads that start
+-- over after a crash; they have no marker row.
 with kept as (
     delete from {schema}.unlogged_load u
     using {schema}.load l

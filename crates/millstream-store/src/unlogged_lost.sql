@@ -1,4 +1,4 @@
--- Loads into a table that a crash of the server has emptied since.
+-- Loads into a table that lost their documents in a crash of the server: their marker row is missing.
 select l.load_id
 from {schema}.load l
 where l.table_oid = $1

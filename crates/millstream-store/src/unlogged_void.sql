@@ -1,4 +1,4 @@
--- A load whose documents are gone is at its beginning again.
+-- Resets a load whose documents are gone to its beginning.
 with lanes as (
     delete from {schema}.lane
     where load_id = $1

@@ -1,4 +1,4 @@
--- Has versions at a path compared by another type, unless tombstones hold some of those in $4.
+-- Changes the type by which versions at a path are compared, unless tombstones of a type in $4 exist.
 update {schema}.collection
 set versions = versions || pg_catalog.jsonb_build_object($2::text, $3::text)
 where table_oid = $1

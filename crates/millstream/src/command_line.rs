@@ -1,4 +1,4 @@
-//! The whole command line, and how a wrong one is explained.
+//! The whole command line, and what is printed if it is wrong.
 
 use crate::commands::Command;
 use crate::exit::Exit;
@@ -8,10 +8,10 @@ use crate::secret::masked;
 use std::ffi::OsString;
 use std::io::Write;
 
-/// Columns that help fits, also on a wider terminal.
+/// Most columns of the help, also on a wider terminal.
 const HELP_WIDTH: usize = 80;
 
-/// Place of `--output` among the flags: behind the command's own, before `--help`.
+/// Place of `--output` among the flags: after the command's own, before `--help`.
 const OUTPUT_ORDER: usize = 900;
 
 const EXAMPLES: &str = "\
@@ -71,7 +71,7 @@ pub fn typed(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// Whether `--output json` is among the words, which has to be known also where they are wrong.
+/// Whether `--output json` is among the words. This must be known even if the command line is wrong.
 pub fn asks_for_json(words: &[OsString]) -> bool {
     let words = words.iter().take_while(|word| *word != "--");
     let pairs = words.clone().zip(words.clone().skip(1));
@@ -82,7 +82,7 @@ pub fn asks_for_json(words: &[OsString]) -> bool {
 /// Prints help and version on stdout, a wrong command line on stderr.
 pub fn explain(error: &clap::Error) -> std::process::ExitCode {
     if !error.use_stderr() {
-        // A reader that has gone is no error.
+        // It is not an error if the reader has closed stdout.
         let _ = error.print();
         return Exit::Done.into();
     }
@@ -96,7 +96,8 @@ pub fn explain(error: &clap::Error) -> std::process::ExitCode {
     Exit::Error.into()
 }
 
-/// What clap says of a wrong command line, as a failure: its first lines, and its tips and the usage as the way out.
+/// Clap's error for a wrong command line, as a failure: its first lines are the message, its tips and the usage are the
+/// hint.
 fn wrong_use(text: &str) -> Failure {
     let (problem, rest) = text.split_once("\n\n").unwrap_or((text, ""));
     let problem = problem.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ");
@@ -104,7 +105,7 @@ fn wrong_use(text: &str) -> Failure {
     Failure::user(problem).hint(rest.join("; "))
 }
 
-/// Whether stderr is a terminal that knows colours, and nobody asked for none: <https://no-color.org>.
+/// Whether stderr is a terminal with colours, and `NO_COLOR` is not set: <https://no-color.org>.
 fn coloured() -> bool {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let knows = set("TERM").is_some_and(|term| term != "dumb");

@@ -1,18 +1,18 @@
-//! A yes, asked for at the terminal.
+//! Asks for a confirmation at the terminal.
 
 use crate::failure::Failure;
 use std::io::{BufRead, IsTerminal, Write};
 
-/// Asks a question; `alone` is the failure where nobody can be asked.
+/// Asks a question. `alone` makes the failure if there is no terminal to ask on.
 ///
 /// # Errors
-/// Nobody can be asked, or the answer cannot be read.
+/// There is no terminal, or the answer cannot be read.
 pub fn confirmed(question: &str, alone: impl FnOnce() -> Failure) -> Result<bool, Failure> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(alone());
     }
     let mut stderr = std::io::stderr();
-    // With stderr closed the answer is read all the same, and an empty one means no.
+    // If stderr is closed, the answer is still read, and an empty one means no.
     let _ = write!(stderr, "{question} [y/N] ");
     let _ = stderr.flush();
     let mut answer = String::new();

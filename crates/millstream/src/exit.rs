@@ -5,9 +5,9 @@
 pub enum Exit {
     /// Everything asked for was done.
     Done,
-    /// Done, and there is something to look at: rejects, a missing key, a missed index.
+    /// Done, with findings: rejects, a missing key, a missed index.
     Findings,
-    /// The user, the configuration or the database stood in the way.
+    /// Failed because of the user, the configuration or the database.
     Error,
     /// Our bug (`EX_SOFTWARE` in sysexits.h).
     Bug,

@@ -1,4 +1,4 @@
-//! The one way in which the command tells that something went wrong.
+//! How the command reports that something went wrong.
 
 use crate::exit::Exit;
 use crate::secret::masked;
@@ -8,7 +8,7 @@ use std::error::Error;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether failures are printed for programs: one for the process, because a panic has nobody to ask.
+/// Whether failures are printed as JSON. It is global, because a panic hook gets no arguments of ours.
 static AS_JSON: AtomicBool = AtomicBool::new(false);
 
 /// Whether failures are printed as JSON.
@@ -16,12 +16,12 @@ pub fn prints_as_json() -> bool {
     AS_JSON.load(Ordering::Relaxed)
 }
 
-/// Has every failure printed as one line of JSON from now on.
+/// Makes every later failure print as one line of JSON.
 pub fn print_as_json() {
     AS_JSON.store(true, Ordering::Relaxed);
 }
 
-/// What ends a command early: a sentence, what caused it, where, and the way out.
+/// Why a command ended early: a sentence, its causes, the place and a hint.
 #[derive(Debug)]
 pub struct Failure {
     end: End,
@@ -34,27 +34,27 @@ pub struct Failure {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// Shown, with this exit code.
+    /// The failure is printed, and the process ends with this code.
     Shown(Exit),
-    /// Nothing to show: whoever read our output has gone.
+    /// Nothing is printed, because the reader of our output has closed it.
     ClosedPipe,
 }
 
 impl Failure {
-    /// The user, the configuration or the database stood in the way. The message is a lower-case
-    /// sentence without final period.
+    /// A failure that the user, the configuration or the database caused. The message is a lower-case sentence without
+    /// a final period.
     pub fn user(message: impl Into<String>) -> Self {
         Self::new(Exit::Error, message)
     }
 
-    /// Something that only a bug of ours can cause.
+    /// A failure that only a bug of ours can cause.
     pub fn bug(message: impl Into<String>) -> Self {
         let mut failure = Self::new(Exit::Bug, message);
         failure.hint = Some(bug_hint());
         failure
     }
 
-    /// A failure told by an error: its message, then its chain of sources.
+    /// A failure from an error: its message, then its chain of sources.
     pub fn of(error: &(dyn Error + 'static)) -> Self {
         let mut failure = Self::user(error.to_string());
         if let Some(source) = error.source() {
@@ -63,7 +63,7 @@ impl Failure {
         failure
     }
 
-    /// A failure told by an error of ours that knows its kind and the way out.
+    /// A failure from an error of ours, which knows its kind and its hint.
     pub fn judged(error: &(dyn Error + 'static), kind: ErrorKind, hint: Option<String>) -> Self {
         let mut failure = Self::of(error);
         failure.hint = hint;
@@ -74,7 +74,7 @@ impl Failure {
         failure
     }
 
-    /// Adds an error and its sources as causes, leaving out what the line above already says.
+    /// Adds an error and its sources as causes, without what the line above already says.
     #[must_use]
     pub fn because(mut self, error: &(dyn Error + 'static)) -> Self {
         let mut next = Some(error);
@@ -96,14 +96,14 @@ impl Failure {
         self
     }
 
-    /// Adds the way out, a command where there is one.
+    /// Adds a hint, which names a command if there is one.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Adds the number of the load that it is about.
+    /// Adds the number of the load that failed.
     #[must_use]
     pub fn of_load(mut self, load_id: i64) -> Self {
         self.load_id = Some(load_id);
@@ -123,12 +123,12 @@ impl Failure {
         if self.end == End::ClosedPipe {
             return;
         }
-        // With stderr closed there is nobody left to tell.
+        // If stderr is closed, nobody can read the message.
         let text = if prints_as_json() { format!("{}\n", self.json()) } else { self.to_string() };
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
 
-    /// The same for programs: what is not known is null.
+    /// Prints the failure as JSON. Unknown fields are null.
     fn json(&self) -> serde_json::Value {
         fn shown(text: Option<&String>) -> Option<std::borrow::Cow<'_, str>> {
             text.map(|text| masked(text))
@@ -207,7 +207,7 @@ impl From<millstream_local::Error> for Failure {
     }
 }
 
-/// Writing to stdout failed. A reader that has gone (`| head`) is no error.
+/// The failure of a write to stdout. It is not an error if the reader has closed it (`| head`).
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         let mut failure = Self::user("cannot write to stdout").because(&error);
@@ -218,8 +218,8 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Makes every panic, of whatever thread, a bug report and the end of the process: a lane must
-/// never go missing while the others acknowledge.
+/// Makes a panic in any thread print a bug report and end the process: a lane must never go missing while the others
+/// acknowledge.
 pub fn report_panics() {
     std::panic::set_hook(Box::new(|info| {
         let message = info.payload_as_str().unwrap_or("a panic without a message");
@@ -232,8 +232,8 @@ pub fn report_panics() {
     }));
 }
 
-/// A value as a word of a command that is shown for typing: in quotes where a shell would read it
-/// in another way, of the kind that needs no escapes where there is one.
+/// A value as a word of a shell command that we print. It is quoted if a shell would change it, if possible with quotes
+/// that need no escapes.
 pub fn shell_word(value: &impl std::fmt::Display) -> String {
     let text = value.to_string();
     let plain = |c: char| c.is_alphanumeric() || "_-./:,@%+=".contains(c);

@@ -11,13 +11,13 @@ use millstream_pg::{ErrorKind, may_pass};
 pub struct Keeper(Option<millstream_local::Keeper>);
 
 impl Keeper {
-    /// Begins to watch.
+    /// Starts watching.
     pub fn watch(args: &TargetArgs) -> Self {
         let keep = || millstream_local::Keeper::watch(&LocalOptions::default(), note);
         Self(target::is_local_server(args).then(keep))
     }
 
-    /// Whether a command that failed is worth another try, because the server died and runs again. Waits for it.
+    /// Whether a failed command should run again, because the server died and was started again. Waits until it runs.
     pub async fn revived(&self, failure: ErrorKind) -> bool {
         match &self.0 {
             Some(keeper) if may_pass(failure) => keeper.revived().await,

@@ -1,13 +1,13 @@
-//! The values of a key's columns as they are typed: with commas between, or as a JSON array.
+//! The values of a key's columns as they are typed: separated by commas, or as a JSON array.
 
 use serde_json::value::RawValue;
 
-/// The values of several columns, as many as there are in the text.
+/// All values in a text.
 pub fn parse(text: &str) -> Vec<String> {
     json_parts(text).unwrap_or_else(|| comma_parts(text))
 }
 
-/// The values of a JSON array of scalars, numbers as they are spelled.
+/// The values of a JSON array of scalars. Numbers keep their spelling.
 fn json_parts(text: &str) -> Option<Vec<String>> {
     let values: Vec<Box<RawValue>> = serde_json::from_str(text).ok()?;
     values

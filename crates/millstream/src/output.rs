@@ -1,4 +1,4 @@
-//! What a command says: data on stdout, all else on stderr.
+//! What a command prints: data on stdout, everything else on stderr.
 
 use crate::failure::Failure;
 use crate::secret::masked;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 
-/// Columns of a terminal that does not tell.
+/// Columns of a terminal that does not report its width.
 const COLUMNS_DEFAULT: usize = 80;
 
 /// The form of the data on stdout.
@@ -19,7 +19,7 @@ pub enum Format {
     Json,
 }
 
-/// Stdout in the form asked for.
+/// Stdout, in the form that the user asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
     /// The form of the data.
@@ -40,7 +40,7 @@ impl Output {
         Ok(stdout.flush()?)
     }
 
-    /// A list to be printed as it comes.
+    /// Begins a list that is printed item by item.
     pub fn list(self) -> List {
         List { output: self, begun: false }
     }
@@ -61,7 +61,7 @@ impl Output {
     }
 }
 
-/// A list that is printed as it comes: lines of text, or an array of JSON.
+/// A list that is printed item by item, as lines of text or as a JSON array.
 #[derive(Debug)]
 pub struct List {
     output: Output,
@@ -69,7 +69,7 @@ pub struct List {
 }
 
 impl List {
-    /// Prints items, each a line of text or a value as JSON, and hands them on at once.
+    /// Prints items, each as a line of text or as a JSON value, and flushes them.
     pub fn add(&mut self, items: impl IntoIterator<Item = String>) -> Result<(), Failure> {
         let mut stdout = BufWriter::new(std::io::stdout().lock());
         for item in items {
@@ -94,14 +94,14 @@ impl List {
     }
 }
 
-/// Columns of a terminal, 80 where it does not know.
+/// Columns of a terminal; 80 if it does not report its width.
 pub fn columns(terminal: impl AsFd) -> usize {
     let size = rustix::termios::tcgetwinsize(terminal).map_or(0, |size| usize::from(size.ws_col));
     if size > 0 { size } else { COLUMNS_DEFAULT }
 }
 
-/// Tells something on stderr.
+/// Prints a message on stderr.
 pub fn note(text: &str) {
-    // With stderr closed there is nobody left to tell.
+    // If stderr is closed, nobody can read the message.
     let _ = writeln!(std::io::stderr(), "{}", masked(text));
 }

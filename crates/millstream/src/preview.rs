@@ -31,7 +31,7 @@ pub fn text(dry: &DryRun, request: &LoadRequest) -> String {
     lines.join("\n")
 }
 
-/// The beginning of a document on one line, without anything that could steer the terminal.
+/// The beginning of a document on one line, without control characters.
 fn shown(document: &str) -> String {
     let cut = document.floor_char_boundary(SHOWN_BYTES);
     let more = if cut < document.len() { ".." } else { "" };

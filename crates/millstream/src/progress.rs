@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 /// Time between plain lines.
 const PLAIN_EVERY: Duration = Duration::from_secs(5);
-/// Time between two looks at the counts for the bar.
+/// Time between two updates of the bar.
 const BAR_EVERY: Duration = Duration::from_millis(100);
-/// Columns of a terminal on which the bar and the time left have no room.
+/// On a terminal with fewer columns, the bar and the time left are not shown.
 const NARROW: usize = 50;
 
 /// How progress is shown.
@@ -33,7 +33,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Begins to show the counts.
+    /// Starts showing the counts.
     pub fn start(choice: ProgressChoice, tally: Arc<Tally>) -> Self {
         match choice {
             ProgressChoice::None => Self { bar: None, task: None },
@@ -54,7 +54,7 @@ impl Progress {
         Arc::new(Printer { bar: self.bar.clone() })
     }
 
-    /// Ends the show.
+    /// Stops showing progress and removes the bar.
     pub fn finish(self) {}
 }
 
@@ -69,13 +69,13 @@ impl Drop for Progress {
     }
 }
 
-/// Whether stderr is a terminal that can draw a line again, which a dumb one cannot.
+/// Whether stderr is a terminal that can draw a line again. A dumb one cannot.
 fn redraws() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
 }
 
 fn style(known: bool, narrow: bool) -> ProgressStyle {
-    // What is wide takes the room that is left, and is cut there: a line that wraps cannot be drawn again.
+    // `wide_msg` is cut to the remaining columns, because a line that wraps cannot be drawn again.
     let template = match (known, narrow) {
         (true, false) => "{bar:20} {percent:>3} % {eta:>4} left, {wide_msg}",
         (true, true) => "{percent:>3} % {wide_msg}",
@@ -168,7 +168,7 @@ fn told(event: Event) -> Vec<String> {
         Event::Lost { lane, batches } => {
             vec![format!("the server crashed and lost batches of lane {lane}, which are written again: {batches}")]
         }
-        // A server that is gone for minutes is tried a hundred times.
+        // A server that is gone for minutes causes a hundred retries.
         Event::Retry { attempt, .. } | Event::Again { attempt, .. } if !attempt.is_power_of_two() => Vec::new(),
         Event::Again { after, error, .. } => {
             vec![format!("the load broke off and resumes in {:.1} s: {error}", after.as_secs_f64())]
@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    /// Columns of a line that has no escapes of a terminal.
+    /// Columns of a line without terminal escapes.
     fn console_width(line: &str) -> usize {
         assert!(!line.contains('\u{1b}'), "{line:?}");
         line.chars().count()

@@ -21,7 +21,7 @@ fn meaning(counter: &str) -> &'static str {
     }
 }
 
-/// The receipt, counts that are zero left out.
+/// The receipt, without counts that are zero.
 pub fn text(receipt: &Receipt) -> String {
     let state = if receipt.finished { "" } else { " (unfinished)" };
     let mut lines = vec![format!("receipt of load {} into {}{state}", receipt.load_id, receipt.collection)];

@@ -72,7 +72,7 @@ fn word_passwords(text: &str) -> Vec<(usize, usize)> {
     spans
 }
 
-/// Length up to and with the closing quote; a backslash guards the next character.
+/// Length up to and including the closing quote. A backslash escapes the next character.
 fn quoted_len(text: &str) -> usize {
     let mut guarded = false;
     for (at, c) in text.char_indices() {

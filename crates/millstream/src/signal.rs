@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP: at once by default, in good order for a command that asks for it.
+//! Ctrl-C, SIGTERM and SIGHUP: they end the process at once, unless a command asks to end in good order.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// A signal that follows the first one sooner is the same one: `timeout` sends its signal to the
-/// process and to its group.
+/// A signal that follows the first one sooner counts as the same: `timeout` sends its signal to the process and to its
+/// group.
 const SECOND_AFTER: Duration = Duration::from_millis(100);
 
 /// The signals that ask the process to end.
@@ -21,13 +21,13 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to watch. Until a command calls [`Signals::stop_asked`], a signal ends the process
-    /// at once; afterwards the second one does.
+    /// Starts watching. Until a command calls [`Signals::stop_asked`], a signal ends the process at once; afterwards
+    /// the second signal does.
     pub fn watch() -> Result<Self, Failure> {
         let failed = |error: std::io::Error| Failure::user("cannot watch for signals").because(&error);
         let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-        // Under nohup the command goes on when its terminal is closed.
+        // Under nohup, the command continues when its terminal is closed.
         let mut hangup = if hangup_is_ignored() { None } else { Some(signal(SignalKind::hangup()).map_err(failed)?) };
         let (sender, first) = watch::channel(None);
         let orderly = Arc::new(AtomicBool::new(false));
@@ -54,21 +54,21 @@ impl Signals {
         Ok(Self { first, orderly })
     }
 
-    /// Resolves at the first signal, with the exit it asks for. From the call on the command ends
-    /// in good order itself, and only a second signal ends the process at once.
+    /// Resolves at the first signal, with the exit that it asks for. After this call the command must end itself in
+    /// good order, and only a second signal ends the process at once.
     pub async fn stop_asked(&self) -> Exit {
         self.orderly.store(true, Ordering::SeqCst);
         let mut first = self.first.clone();
         let exit = first.wait_for(Option::is_some).await.ok().and_then(|exit| *exit);
         match exit {
             Some(exit) => exit,
-            // The watching task lives as long as the runtime, so the wait cannot end without one.
+            // The watching task lives as long as the runtime, so the wait cannot end without a signal.
             None => std::future::pending().await,
         }
     }
 }
 
-/// Resolves at the next signal; never where it is not watched.
+/// Resolves at the next signal; never, if the signal is not watched.
 async fn received(signal: &mut Option<Signal>) {
     match signal {
         Some(signal) => _ = signal.recv().await,

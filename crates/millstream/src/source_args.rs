@@ -6,7 +6,7 @@ use millstream_engine::source::{AUTO, Dialect, ENCODINGS, Encoding, Quote, SOURC
 use millstream_model::KeyRequest;
 use std::path::{Path, PathBuf};
 
-/// How the documents stand in the sources.
+/// How the sources are written.
 #[derive(Debug, clap::Args)]
 pub struct SourceArgs {
     /// Format of the files
@@ -84,8 +84,8 @@ impl SourceArgs {
     }
 }
 
-/// The sources that were typed, patterns replaced by the files that match them, by name. A file that is there wins over
-/// the pattern that its name is.
+/// The sources that were typed. A pattern is replaced by the files that match it, sorted by name. A path that names an
+/// existing file is not a pattern.
 pub fn sources(typed: &[PathBuf]) -> Result<Vec<String>, Failure> {
     let mut sources = Vec::new();
     for path in typed {
@@ -97,7 +97,7 @@ pub fn sources(typed: &[PathBuf]) -> Result<Vec<String>, Failure> {
     Ok(sources)
 }
 
-/// The pattern that a path is, unless a file has that name.
+/// The path as a pattern; `None` if it is not one, or if a file has that name.
 fn pattern(path: &Path) -> Option<&str> {
     let text = path.to_str().filter(|text| text.contains(['*', '?', '[']))?;
     path.symlink_metadata().is_err().then_some(text)
@@ -124,10 +124,10 @@ fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
     Ok(found)
 }
 
-/// A pattern matches text, and would pass over files in its folder whose names are none.
+/// Refuses a pattern whose folder holds a file name that is not UTF-8: the pattern would skip that file.
 fn refuse_odd_names(pattern: &str) -> Result<(), Failure> {
     let folder = Path::new(pattern).parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // A folder that is a pattern itself has no entries under that name.
+    // If the folder is a pattern itself, there is nothing to read under its name.
     let Ok(mut entries) = std::fs::read_dir(folder) else { return Ok(()) };
     match entries.any(|entry| entry.is_ok_and(|entry| entry.file_name().to_str().is_none())) {
         false => Ok(()),

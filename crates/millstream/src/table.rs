@@ -1,18 +1,18 @@
 //! Plain aligned tables that fit the terminal.
 
-/// Narrowest form of the wrapped column; a table that needs more room is wider than the terminal.
+/// Least width of the wrapped column. A table that needs more room is wider than the terminal.
 const WRAPPED_WIDTH_MIN: usize = 24;
 
 const GAP: &str = "  ";
 
-/// How the cells of a column stand.
+/// How the cells of a column are aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     /// Text.
     Left,
     /// Numbers.
     Right,
-    /// Text that continues on the next line where the terminal is too narrow; last column only.
+    /// Text that continues on the next line if the terminal is too narrow. Only for the last column.
     Wrap,
 }
 
@@ -29,8 +29,8 @@ impl Table {
         Self { columns: columns.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row with a cell for each column. Control characters are shown as escapes, so that no
-    /// name or document can steer the terminal.
+    /// Adds a row with a cell for each column. Control characters are shown as escapes, so that no name or document can
+    /// send them to the terminal.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         let row: Vec<String> = cells.into_iter().map(|cell| visible(&cell)).collect();
         assert_eq!(row.len(), self.columns.len(), "a cell for each column");
@@ -54,8 +54,8 @@ impl Table {
         widths
     }
 
-    /// The table as lines, on a terminal of so many columns. Without one nothing is wrapped: what
-    /// a program reads has a line for each row.
+    /// The table as lines, on a terminal of this many columns. Without a terminal nothing is wrapped, so that a program
+    /// reads one line for each row.
     pub fn text(&self, columns: Option<usize>) -> String {
         let mut text = String::new();
         let widths = self.widths(columns);

@@ -1,4 +1,4 @@
-//! The database a command works on: found, told on stderr, connected to.
+//! Finds the database that a command works on, prints it on stderr and connects to it.
 
 use crate::args::TargetArgs;
 use crate::failure::{Failure, shell_word};
@@ -9,7 +9,7 @@ use millstream_pg::{ConnInfo, Connection, Environment, ErrorKind, SessionSetting
 use millstream_store::Schema;
 use millstream_store::collections::{self, Collection};
 
-/// Variables that name the database, the first one set wins.
+/// Variables that name the database. The first one that is set wins.
 const DATABASE_VARIABLES: &[&str] = &["MILLSTREAM_DB", "DATABASE_URL"];
 
 /// Variable that names the schema of our tables.
@@ -17,16 +17,16 @@ const SCHEMA_VARIABLE: &str = "MILLSTREAM_SCHEMA";
 
 const SCHEMA_DEFAULT: &str = "millstream";
 
-/// What a command wants with its target.
+/// What a command uses its target for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// The user's own work: variables count.
+    /// The user's own work. The variables apply.
     Work,
-    /// A show that makes tables of its own: only a server we started, unless `--db` is typed.
+    /// A demonstration or an experiment, which creates tables of its own. Without `--db` it uses the local server.
     Show,
 }
 
-/// Finds the target and tells it on stderr. Starts the local server where it is the target.
+/// Finds the target and prints it on stderr. Starts the local server if that is the target.
 ///
 /// # Errors
 /// A connection string that cannot be read, a local server that cannot be started.
@@ -44,8 +44,8 @@ pub async fn resolve(args: &TargetArgs, purpose: Purpose) -> Result<ConnInfo, Fa
     Ok(conninfo)
 }
 
-/// Reads a connection string. A URL of another kind is refused before it is taken for the name of
-/// a database, which would be shown with the password in it.
+/// Reads a connection string. Refuses a URL of another kind: it would be taken for the name of a database and printed,
+/// with the password in it.
 fn parse(text: &str, environment: &Environment) -> Result<ConnInfo, Failure> {
     let scheme = text.trim().split_once("://").map_or("postgres", |(scheme, _)| scheme);
     if !scheme.contains('=') && !matches!(scheme, "postgres" | "postgresql") {
@@ -55,7 +55,7 @@ fn parse(text: &str, environment: &Environment) -> Result<ConnInfo, Failure> {
     Ok(ConnInfo::parse(text, environment)?)
 }
 
-/// How to reach the local server. The user's `PG*` variables are about other servers.
+/// How to reach the local server. Ignores the user's `PG*` variables, which are meant for other servers.
 fn local(server: &millstream_local::Running) -> Result<ConnInfo, Failure> {
     Ok(ConnInfo::parse(&server.url(), &Environment::from_variables([]))?)
 }
@@ -72,7 +72,7 @@ pub fn schema(args: &TargetArgs) -> Schema {
     Schema::new(name.unwrap_or(SCHEMA_DEFAULT))
 }
 
-/// Refuses the names that the server keeps for itself.
+/// Refuses names that PostgreSQL reserves.
 fn check_schema(name: &str) -> Result<(), Failure> {
     if name.starts_with("pg_") || name == "information_schema" {
         return Err(Failure::user(format!(
@@ -83,7 +83,7 @@ fn check_schema(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The connection string and who said it.
+/// The connection string and where it comes from.
 fn named<'a>(args: &'a TargetArgs, purpose: Purpose, environment: &'a Environment) -> Option<(&'a str, &'static str)> {
     let variables = match purpose {
         Purpose::Work => DATABASE_VARIABLES,
@@ -93,7 +93,7 @@ fn named<'a>(args: &'a TargetArgs, purpose: Purpose, environment: &'a Environmen
     typed.or_else(|| variables.iter().find_map(|name| Some((set(environment, name)?, *name))))
 }
 
-/// The variable that leads the user's own commands to another database than the local server.
+/// The variable that makes the user's commands use another database than the local server.
 pub fn variable_in_the_way() -> Option<&'static str> {
     let environment = Environment::from_process();
     DATABASE_VARIABLES.iter().copied().find(|name| set(&environment, name).is_some())
@@ -104,21 +104,21 @@ fn set<'a>(environment: &'a Environment, name: &str) -> Option<&'a str> {
     environment.variable(name).filter(|text| !text.is_empty())
 }
 
-/// A session on the target, for reading and removing what is on record.
+/// A session on the target.
 #[derive(Debug)]
 pub struct Database {
     /// The session.
     pub connection: Connection,
-    /// The schema of our tables, which may not be there.
+    /// The schema of our tables. The tables may not exist.
     pub schema: Schema,
 }
 
 impl Database {
-    /// The target where something is on record: finds it, tells it, connects. `None` where our
-    /// tables are missing; a local server is not made only to find that it is empty.
+    /// Finds the target, prints it and connects to it. `None` if our tables are missing. A local server that does not
+    /// exist is not created, because it would be empty.
     ///
     /// # Errors
-    /// Tables of a version that we do not know, missing rights.
+    /// Our tables have a version that this program does not know; rights are missing.
     pub async fn open(args: &TargetArgs) -> Result<Option<Self>, Failure> {
         if is_local_server(args) && millstream_local::status(&LocalOptions::default())?.major.is_none() {
             note("target: the local server, which does not exist yet");
@@ -129,20 +129,20 @@ impl Database {
         Ok(exists.then_some(database))
     }
 
-    /// The same, with the collection of a name.
+    /// As `open`, with the collection of a name.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such collection.
     pub async fn open_at(args: &TargetArgs, name: &CollectionName) -> Result<(Self, Collection), Failure> {
         let database = Self::open(args).await?.ok_or_else(|| no_collection(name))?;
         let collection = database.collection(name).await?;
         Ok((database, collection))
     }
 
-    /// The same, where its table is to be read.
+    /// As `open_at`, for a command that reads the collection's table.
     ///
     /// # Errors
-    /// There is none, or its table is gone.
+    /// There is no such collection, or its table is gone.
     pub async fn open_table(args: &TargetArgs, name: &CollectionName) -> Result<(Self, Collection), Failure> {
         let (database, collection) = Self::open_at(args, name).await?;
         if collection.replaced {
@@ -157,7 +157,7 @@ impl Database {
         Ok((database, collection))
     }
 
-    /// Connects to a target that was found before, and binds our tables there if they were restored or copied.
+    /// Connects to a target that was found before. Binds our tables if they were restored or copied.
     ///
     /// # Errors
     /// The server's; a restored schema that cannot be bound.
@@ -166,17 +166,18 @@ impl Database {
         let schema = schema(args);
         match schema.bind(&mut connection.client).await {
             Ok(bound) => bound.iter().for_each(|bound| note(&bound.to_string())),
-            // Who may not bind may still read what is bound; if it is not, the command says so.
+            // A role that may not bind may still read bound tables. If they are not bound, the command fails and says
+            // so.
             Err(error) if [ErrorKind::Rights, ErrorKind::ReadOnly].contains(&error.kind()) => {}
             Err(error) => return Err(error.into()),
         }
         Ok(Self { connection, schema })
     }
 
-    /// The collection of a name, where our tables are there.
+    /// The collection of a name. Our tables must exist.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such collection.
     pub async fn collection(&self, name: &CollectionName) -> Result<Collection, Failure> {
         let found = collections::find(&self.connection.client, &self.schema, name).await?;
         found.ok_or_else(|| no_collection(name))

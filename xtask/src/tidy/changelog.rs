@@ -1,4 +1,4 @@
-//! Rule `changelog`: the change log is open at the top.
+//! Rule `changelog`: the change log begins with what is not released yet.
 
 use super::{Report, Rule};
 use crate::tree::Tree;

@@ -7,7 +7,7 @@ use crate::tree::Tree;
 pub(super) const RULE: Rule =
     Rule { name: "file_name", says: "no file, folder or module is named after nothing in particular", check };
 
-/// Names that say nothing, alone or after an underscore.
+/// Names without a meaning, alone or after an underscore.
 const FORBIDDEN: &[&str] = &["common", "helper", "helpers", "manager", "misc", "types", "util", "utils"];
 
 fn check(tree: &Tree, report: &mut Report) {
@@ -23,7 +23,7 @@ fn check(tree: &Tree, report: &mut Report) {
                 continue;
             }
             for (line, code) in piece.lines() {
-                // `mod name;` is judged by the file it names.
+                // For `mod name;` the rule checks the file that it names.
                 let name = code
                     .split_once('{')
                     .and_then(|(before, _)| before.trim_end().rsplit_once("mod "))

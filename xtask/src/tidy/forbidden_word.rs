@@ -1,4 +1,4 @@
-//! Rule `forbidden_word`: the repository does not know the machine it was written on.
+//! Rule `forbidden_word`: no text file names the machine that it was written on.
 
 use super::{Report, Rule};
 use crate::tree::Tree;
@@ -9,7 +9,7 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-/// Words and what they are. Each is written in two parts, so that this file keeps its own rule.
+/// Forbidden words and what they are. Each is written in two parts, so that this file keeps its own rule.
 const WORDS: &[(&str, &str)] = &[
     (concat!("/wo", "rk/"), "a path of one machine"),
     (concat!("/fa", "rm/"), "a path of one machine"),

@@ -12,7 +12,7 @@ pub(super) const RULE: Rule = Rule {
 /// Folders (of any crate) that hold a list of items; each must have its slice.
 const LIST_FOLDERS: &[&str] = &["source", "merge", "write", "checks", "tidy"];
 
-/// What the comment above a list says when its order has a meaning.
+/// The words by which the comment above a list states that its order has a meaning.
 const ORDERED: &str = "in the order of";
 
 /// A slice in a `mod.rs`, such as `pub const SOURCES: &[&dyn Source] = &[ .. ];`.

@@ -81,7 +81,7 @@ impl Report {
         self.push(path, line, says.into(), false);
     }
 
-    /// Reports what does not fail the run.
+    /// Reports a warning, which does not fail the run.
     pub(crate) fn warning(&mut self, path: &str, line: usize, says: impl Into<String>) {
         self.push(path, line, says.into(), true);
     }

@@ -10,7 +10,7 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-/// Folders whose code may.
+/// Folders whose code may start programs.
 const ALLOWED: &[&str] = &["crates/millstream-host/", "xtask/"];
 
 fn check(tree: &Tree, report: &mut Report) {
@@ -31,7 +31,7 @@ fn check(tree: &Tree, report: &mut Report) {
     }
 }
 
-/// Whether `Command` is what a path names after `process::`, or one of the names in its braces.
+/// Whether the path after `process::` names `Command`, alone or in braces.
 fn names_command(rest: &str) -> bool {
     let end = if rest.starts_with('{') { rest.find('}') } else { rest.find(|c: char| !c.is_alphanumeric()) };
     has_word(&rest[..end.unwrap_or(rest.len())], "Command")

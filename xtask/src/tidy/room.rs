@@ -14,7 +14,7 @@ pub(super) const RULE: Rule = Rule {
 const MAP: &str = "ARCHITECTURE.md";
 const HEADING: &str = "## Rooms";
 
-/// Files that every other one may be seen from: they declare the rooms.
+/// Files that may use every room, because they declare the rooms.
 const DECLARING: &[&str] = &["lib", "main"];
 
 /// The rooms of a crate as the document lists them, from the top down.

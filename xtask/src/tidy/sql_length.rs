@@ -40,7 +40,7 @@ fn check(tree: &Tree, report: &mut Report) {
 }
 
 fn begins_statement(text: &str) -> bool {
-    // A line that ends in `\` goes on; the backslash is no word.
+    // A line that ends in `\` continues on the next one; the backslash is not a word.
     let text = text.trim_start_matches(['\\', '\n', ' ']);
     let first = text.split_whitespace().next().unwrap_or_default();
     STATEMENTS.contains(&first.to_lowercase().as_str())

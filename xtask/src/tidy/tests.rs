@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Dropped from every fixture on reading, so that a fixture does not itself hold the word that it
-/// shows to be forbidden.
+/// Removed from every fixture when it is read, so that a fixture does not hold the forbidden word itself.
 const SPLIT: char = '¦';
 
-/// The fixture that every other one is laid over: it keeps every rule.
+/// The fixture that keeps every rule. Every other one is laid over it.
 const CLEAN: &str = "clean";
 
 #[test]

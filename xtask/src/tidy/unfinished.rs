@@ -1,4 +1,4 @@
-//! Rule `unfinished`: what is in the repository is done.
+//! Rule `unfinished`: the repository holds no unfinished work.
 
 use super::{Report, Rule};
 use crate::pieces::{Kind, has_word, pieces};
@@ -10,7 +10,7 @@ pub(super) const RULE: Rule =
 /// Marks looked for in every text file. Written in two parts, so that this file keeps its own rule.
 const MARKS: &[&str] = &[concat!("FIX", "ME"), concat!("XX", "X"), concat!("TO", "DO")];
 
-/// What must not stand in Rust code.
+/// Text that must not be in Rust code.
 const CODE: &[(&str, &str)] = &[
     (concat!("to", "do!"), "write the code"),
     (concat!("unimple", "mented!"), "write the code"),

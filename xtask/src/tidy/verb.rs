@@ -6,8 +6,8 @@ use crate::tree::Tree;
 pub(super) const RULE: Rule =
     Rule { name: "verb", says: "a file is named after a noun; verbs stand only under commands/", check };
 
-/// Verbs that begin a file name though they are hardly ever a noun. Words that are both (`run`,
-/// `build`) and the stages of the path (`decode`, `merge`, `write`) are left alone.
+/// Verbs that must not begin a file name. They are hardly ever nouns. Words that are both (`run`, `build`) and the
+/// stages of the path (`decode`, `merge`, `write`) are allowed.
 const VERBS: &[&str] = &[
     "apply",
     "collect",

@@ -1,5 +1,5 @@
--- A range of a group. Of each key's documents one is parsed. The range is said of the table too, so that no plan
--- reads rows outside of it.
+-- Merges a range of keys from a group of segments. Only the newest document of each key is parsed. The range is also a
+-- condition on the table, so that no plan reads rows outside of it.
 merge into {table} as stored
 using ({latest}) as latest
 on {join} and {stored_range}

@@ -1,4 +1,4 @@
--- A range of a group into a table that held nothing. Of each key's documents one is parsed.
+-- Merges a range of keys from a group of segments into an empty table. Only the newest document of each key is parsed.
 insert into {table} ({key}, doc)
 select {key}, doc::pg_catalog.jsonb
 from ({latest}) as latest

@@ -1,5 +1,5 @@
--- As upsert.sql for documents that come with the statement: one array per column, in key order. Only
--- without its schema does unnest take several arrays.
+-- As upsert.sql, for documents that come with the statement: one array per column, in key order. Only the unqualified
+-- `unnest` takes several arrays.
 with wanted as materialized (
     select *
     from unnest({arrays}) with ordinality as staged ({key}, doc, millstream_place)

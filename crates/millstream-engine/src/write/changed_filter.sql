@@ -1,4 +1,4 @@
--- Leaves out documents that equal the stored one: an upsert alone would lock and write its row.
+-- Leaves out documents that equal the stored one. An upsert alone would lock and write its row.
 where not exists (
         select
         from {table} as stored

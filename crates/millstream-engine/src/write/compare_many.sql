@@ -1,5 +1,5 @@
--- As compare_one.sql for keys of several columns: the answer names a key by its place in what was
--- asked. Only without its schema does unnest take several arrays.
+-- As compare_one.sql, for keys of several columns: the answer names a key by its place in the request. Only the
+-- unqualified `unnest` takes several arrays.
 select pg_catalog.array_agg(found.millstream_place),
        pg_catalog.array_agg(pg_catalog.hashtextextended(found.text, ${seed_1}::bigint)),
        pg_catalog.array_agg(pg_catalog.hashtextextended(found.text, ${seed_2}::bigint))

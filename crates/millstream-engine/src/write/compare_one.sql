@@ -1,5 +1,5 @@
--- Fingerprints of the stored documents whose keys were asked for, each with its key, because no order
--- is promised. The inner offset keeps the text from being made once for every hash.
+-- Fingerprints of the stored documents with these keys. Each comes with its key, because the order is not defined. The
+-- inner offset keeps the server from making the text once for each hash.
 select pg_catalog.array_agg(found.key),
        pg_catalog.array_agg(pg_catalog.hashtextextended(found.text, $2::bigint)),
        pg_catalog.array_agg(pg_catalog.hashtextextended(found.text, $3::bigint))

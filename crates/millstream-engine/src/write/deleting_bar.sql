@@ -1,5 +1,5 @@
--- Takes documents out of the batch that are older than the tombstone of their key, of which nothing is
--- stored. As a join, it could be planned from the tombstones, of which there may be many.
+-- Removes documents from the batch that are older than the tombstone of their key. As a join, it could be planned from
+-- the tombstones, of which there may be many.
 delete from pg_temp.millstream_stage as staged
 where {run} and (
     select gone.version

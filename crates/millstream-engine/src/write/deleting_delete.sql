@@ -1,4 +1,5 @@
--- Deletes what the batch's tombstones name; says how much there was, and how many tombstones.
+-- Deletes the rows that the batch's tombstones name. Returns how many rows it deleted, and how many tombstones there
+-- are.
 with gone as (
     delete from {table} as stored
     using (

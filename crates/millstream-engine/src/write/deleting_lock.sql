@@ -1,5 +1,5 @@
--- Locks the stored rows of a batch that deletes, in key order, before anything is written: deletes and
--- upserts are statements of their own, which together visit keys out of order.
+-- Locks the stored rows of a batch with tombstones, in key order, before anything is written. Deletes and upserts are
+-- separate statements, which together visit keys out of order.
 select pg_catalog.count(*)
 from (select {key} from pg_temp.millstream_stage where {run} order by {key}) as staged
 cross join lateral (

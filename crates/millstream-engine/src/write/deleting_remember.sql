@@ -1,4 +1,4 @@
--- Remembers the versions of tombstones, those that a stored document is newer than left out.
+-- Remembers the versions of the batch's tombstones, except where a newer document is stored.
 insert into {schema}.tombstone as known (table_oid, version_of, id, version)
 select {oid}, {version_of}, millstream_id, millstream_version
 from pg_temp.millstream_stage as staged

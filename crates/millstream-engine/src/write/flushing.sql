@@ -1,5 +1,5 @@
--- A transaction whose commit waits for the disk, and with it all commits before. The server's own
--- level stands unless it is off.
+-- Begins a transaction whose commit waits until it and all earlier commits are on disk. The server's own level stands,
+-- unless it is off.
 begin;
 set local synchronous_commit to default;
 select pg_catalog.set_config('synchronous_commit', 'on', true)

@@ -16,7 +16,7 @@ declare
     first tid := '(0,0)';
     beyond tid;
     tried bigint;
-    -- The rows at hand are the first, second, .. of their keys, counted from 0.
+    -- The rows written together are the first, second, .. of their keys, counted from 0.
     turn integer;
     turn_last integer;
     refused bigint := 0;

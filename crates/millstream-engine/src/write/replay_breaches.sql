@@ -1,6 +1,6 @@
--- The name of the first CHECK constraint, in the order in which the server looks at them, that a staged
--- document breaks, as SQL. Null where one reads other columns than a staged row has, and where a trigger
--- or a generated column comes before them.
+-- An SQL expression for the name of the first CHECK constraint that a staged document breaks, in the order in which the
+-- server checks them. Null if a constraint reads columns that a staged row does not have, or if a trigger or a
+-- generated column comes before the constraints.
 select 'case' || pg_catalog.string_agg(
     pg_catalog.format(' when not (%s) then %L::pg_catalog.text', pg_catalog.pg_get_expr(c.conbin, c.conrelid), c.conname),
     '' order by c.conname
@@ -22,7 +22,7 @@ having pg_catalog.bool_and(coalesce(c.conkey, '{}') <@ (
         from pg_catalog.pg_attribute
         where attrelid = {oid} and attnum > 0 and not attisdropped and attgenerated <> ''
     )
-   -- Before each row that is inserted: the bits 1, 2 and 4.
+   -- Triggers before insert for each row have the bits 1, 2 and 4.
    and not exists (
         select
         from pg_catalog.pg_trigger

@@ -18,7 +18,7 @@ begin
         breach := null;
     end if;
 exception when others or assert_failure then
-    -- An expression that fails for some document says nothing about the others: they are tried.
+    -- The expression failed for a document. It says nothing about the others, so all are tried.
     get stacked diagnostics code = returned_sqlstate;
     if code <> all (refusing) then
         raise;

@@ -1,4 +1,5 @@
--- Skip documents that equal the stored one. A later document of a key meets what the earlier ones leave.
+-- Skip documents that equal the stored one. Only the first of each key: a later one is compared with what the earlier
+-- ones leave.
 delete from pg_temp.millstream_stage as staged
 where millstream_turn = 0
   and {puts}

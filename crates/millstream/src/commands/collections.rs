@@ -1,4 +1,4 @@
-//! `collections`: lists what has been loaded.
+//! `collections`: lists the collections.
 
 use crate::args::TargetArgs;
 use crate::exit::Exit;
@@ -30,7 +30,7 @@ pub struct CollectionsArgs {
     target: TargetArgs,
 }
 
-/// Place of the column for what waits, where anything does.
+/// Place of the column `waiting`, which is shown if documents wait.
 const WAITING_PLACE: usize = 3;
 
 /// Runs the command.

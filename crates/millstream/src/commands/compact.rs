@@ -1,4 +1,4 @@
-//! `compact`: merges what was loaded in the log layout into the collection's table.
+//! `compact`: merges documents of the log layout into the collection's table.
 
 use crate::args::{TargetArgs, workers};
 use crate::exit::Exit;

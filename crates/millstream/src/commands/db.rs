@@ -1,4 +1,4 @@
-//! `db`: the local server, by hand.
+//! `db`: starts, stops and shows the local server.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -152,7 +152,7 @@ fn url(options: &LocalOptions, output: Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Becomes psql, so that its signals, its terminal and its exit code are its own.
+/// Replaces this process by psql, so that psql gets the signals, the terminal and the exit code.
 fn psql(options: &LocalOptions, args: &[OsString]) -> Result<Exit, Failure> {
     let mut command = millstream_local::connect(options)?.psql()?;
     Err(Failure::user(command.args(args).exec().to_string()))

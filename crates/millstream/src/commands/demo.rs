@@ -106,7 +106,7 @@ pub async fn run(args: &DemoArgs, output: Output, signals: Signals) -> Result<Ex
     }
 }
 
-/// The demo while it goes.
+/// The running demo.
 struct Show<'a> {
     args: &'a DemoArgs,
     output: Output,
@@ -191,7 +191,7 @@ impl Show<'_> {
             written.first.replacen(",\"rpm\"", ",\n    \"rpm\"", 1),
         ))?;
         self.load(name, path.clone(), TELEMETRY, written.documents, new_keys).await?;
-        // The next wave may need the room; what is left goes with the directory.
+        // The next wave may need the room. If this fails, the file is removed with the directory.
         let _ = std::fs::remove_file(path);
         Ok(())
     }
@@ -221,7 +221,7 @@ impl Show<'_> {
         Ok(check("keys inserted", &counters.inserted, &new_keys)?)
     }
 
-    /// Asks, shows the answer and gives its rows.
+    /// Asks the question, prints the answer and returns its rows.
     async fn ask(&mut self, question: &'static Question) -> Result<Vec<Vec<String>>, Halt> {
         let sql = question.sql.trim_end().replace('\n', "\n   ");
         self.say(&format!("\n   {}\n\n   {sql};\n", question.words))?;
@@ -294,7 +294,7 @@ fn has_psql() -> bool {
 
 const PSQL: &str = "db psql";
 
-/// What a person may want next.
+/// Commands to try next.
 const GO_ON: &[(&str, &str)] = &[
     (PSQL, "ask in SQL"),
     ("collections", "what there is"),
@@ -304,7 +304,7 @@ const GO_ON: &[(&str, &str)] = &[
     ("load --help", "load your own"),
 ];
 
-/// The rows that the question about telemetry must be answered with.
+/// The rows that must answer the question about telemetry.
 fn busiest(expected: &Expected, rows: usize) -> Vec<Vec<String>> {
     let row = |(device, totals): &(String, Totals)| {
         let mean = totals.mean_hundredths();
@@ -323,7 +323,7 @@ fn foreign(part: Part) -> Failure {
         .hint("rename it, or use another database: millstream demo --db URL")
 }
 
-/// A bug report if the demo found something else than it knows to be right.
+/// A bug report, if the demo found another result than the right one.
 fn check<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, expected: &T) -> Result<(), Failure> {
     if found == expected {
         return Ok(());
@@ -339,7 +339,7 @@ async fn unless_stopped<T>(signals: &Signals, work: impl Future<Output = Result<
     }
 }
 
-/// The exit asked for by a signal, if there was one.
+/// The exit that a signal asked for, if there was one.
 async fn asked(signals: &Signals) -> Option<Exit> {
     tokio::time::timeout(Duration::ZERO, signals.stop_asked()).await.ok()
 }

@@ -83,7 +83,7 @@ pub async fn run(args: &DistinctArgs, output: Output) -> Result<Exit, Failure> {
         limit: args.limit,
     };
     let found = distinct(&mut database.connection.client, &collection, &request).await?;
-    // What is there goes out at once, so that nobody waits for values that are still looked for.
+    // Values that have arrived are printed at once, before the next ones are found.
     let mut found = std::pin::pin!(found.ready_chunks(DISTINCT_LINES_MAX));
     let mut list = output.list();
     while let Some(values) = found.next().await {
@@ -94,7 +94,7 @@ pub async fn run(args: &DistinctArgs, output: Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// A value that cannot steer the terminal; the tab behind its count stays.
+/// A value without control characters. The tab after its count stays.
 fn line(value: &str, counted: bool) -> String {
     match value.split_once('\t').filter(|_| counted) {
         Some((count, value)) => format!("{count}\t{}", visible(value)),
@@ -102,7 +102,7 @@ fn line(value: &str, counted: bool) -> String {
     }
 }
 
-/// The values before a column; the one of a single column as it stands.
+/// The values before a column. A single value is taken as it is.
 fn values(text: &str, column: &str, collection: &Collection) -> Vec<String> {
     match collection.key.iter().position(|key| key.name == column) {
         Some(1) => vec![text.to_owned()],

@@ -1,4 +1,4 @@
-//! `drop`: removes a collection with all that is on record about it.
+//! `drop`: removes a collection and all its records.
 
 use crate::args::TargetArgs;
 use crate::confirmation::confirmed;

@@ -1,4 +1,4 @@
-//! `explain-index`: tells whether a query uses an index of a model or a collection, and how it misses one.
+//! `explain-index`: shows whether a query uses an index of a model or a collection, and if not, why.
 
 use crate::args::TargetArgs;
 use crate::exit::Exit;
@@ -139,7 +139,7 @@ fn missed_lines(name: &CollectionName, model: Option<&Model>, missed: &Missed) -
     lines
 }
 
-/// What makes an index: the command that publishes the model again, with all that it is, or SQL.
+/// What creates an index: SQL, or for a model the command that publishes it again with its whole definition.
 fn make(name: &CollectionName, model: Option<&Model>, clause: &str) -> String {
     let Some(model) = model else {
         return format!("create index on {} {clause};", quote_qualified(&name.schema, &name.table));
@@ -167,7 +167,7 @@ fn make(name: &CollectionName, model: Option<&Model>, clause: &str) -> String {
     words.join(" ")
 }
 
-/// What stands in the brackets of a clause that is nothing but a list, as `--index` takes it.
+/// The clause as `--index` takes it: without its parentheses, if it is nothing but a list in parentheses.
 fn listed(clause: &str) -> &str {
     let mut depth = 0;
     let closes = clause.char_indices().find(|(_, c)| {

@@ -60,7 +60,7 @@ pub async fn run(args: &FreezeArgs, output: Output) -> Result<Exit, Failure> {
         }
         return Ok(Exit::Done);
     }
-    // Without tables to write, only records are mended, which is nothing to ask about.
+    // Without tables to rewrite, only records are updated, which needs no confirmation.
     if estimate.tables > 0 && !args.yes && !is_wanted(name, &estimate)? {
         return Err(Failure::user("nothing was frozen"));
     }

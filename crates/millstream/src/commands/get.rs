@@ -91,7 +91,7 @@ pub async fn run(args: &GetArgs, output: Output) -> Result<Exit, Failure> {
     Ok(if missing == 0 { Exit::Done } else { Exit::Findings })
 }
 
-/// Prints how many documents begin with each key.
+/// Prints, for each key given, how many documents have keys that begin with it.
 async fn count(
     database: &mut Database,
     collection: &Collection,
@@ -121,7 +121,7 @@ fn answer(key: Vec<String>, doc: Option<String>) -> Result<Answer, Failure> {
     Ok(Answer { key, found: doc.is_some(), doc })
 }
 
-/// The values of the key's columns, of all of them or, where that is enough, of the first.
+/// The values of the key's columns: of all of them, or with `some` of the first ones.
 fn parts(text: &str, collection: &Collection, some: bool) -> Result<Vec<String>, Failure> {
     let columns: Vec<&str> = collection.key.iter().map(|column| column.name.as_str()).collect();
     if columns.len() == 1 {

@@ -34,13 +34,13 @@ Examples:
   millstream lab report lab/records/2026-01-31-2x-example
   millstream lab report record.json --output json";
 
-/// Documents of a quick run: enough that every part works, too few to measure.
+/// Documents of a quick run: enough to run every part, too few to measure.
 const QUICK_DOCUMENTS: u64 = 20_000;
 
 /// Rows to which a table grows in a quick run.
 const QUICK_ROWS: u64 = 20_000;
 
-/// Connections where nothing else is said: as many as `load` would take.
+/// Connections by default: as many as `load` takes.
 const LANES_DEFAULT_MAX: u16 = 4;
 
 /// Measure Millstream on this machine
@@ -254,7 +254,7 @@ fn plan(args: &RunArgs) -> Plan {
     }
 }
 
-/// The command line as it can be published: no passwords, and names of files without their places.
+/// The command line in a form that can be published: without passwords and without directories of files.
 fn argv(args: impl Iterator<Item = String>) -> Vec<String> {
     args.map(|arg| {
         let (name, value) = match arg.split_once('=').filter(|_| arg.starts_with("--")) {

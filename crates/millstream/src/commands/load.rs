@@ -285,7 +285,7 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
             args.rejects.as_ref().expect("named").display()
         ));
     }
-    // How the load ended is told and counts also when nobody reads the receipt.
+    // Report how the load ended, and refresh the models, even if the receipt could not be printed.
     let published = publish(args, &outcome, &db, output, &signals).await;
     let exit = end(&outcome, &request).map_err(|failure| failure.of_load(outcome.receipt.load_id))?;
     let signalled = matches!(exit, Exit::HungUp | Exit::Interrupted | Exit::Terminated);
@@ -301,7 +301,8 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
     }
 }
 
-/// A name that is no model, another role's, or only models of other collections are told before anything is loaded.
+/// Checks the models to refresh before anything is loaded: each must be a model of this role, and one must belong to
+/// the collection.
 async fn look_for_models(args: &LoadArgs, db: &ConnInfo) -> Result<(), Failure> {
     if args.publish.is_empty() {
         return Ok(());
@@ -316,7 +317,7 @@ async fn look_for_models(args: &LoadArgs, db: &ConnInfo) -> Result<(), Failure> 
     Err(Failure::user(problem).hint("see `millstream models`; another collection's models: millstream refresh MODEL"))
 }
 
-/// Refreshes the models that were named, unless the load ended early or a signal breaks it off.
+/// Refreshes the named models, unless the load ended early. A signal interrupts the refresh.
 async fn publish(
     args: &LoadArgs,
     outcome: &Outcome,
@@ -355,7 +356,7 @@ fn refuse_rejects_on_stdout(args: &LoadArgs) -> Result<(), Failure> {
     Err(Failure::user("--rejects takes no -: standard output takes the receipt").hint(later))
 }
 
-/// A mistyped name is told before a server is started for it.
+/// Reports a mistyped file name before a server is started.
 fn look_for(files: &[String]) -> Result<(), Failure> {
     for name in files.iter().filter(|name| *name != "-") {
         let path = source::path(name);
@@ -399,7 +400,7 @@ pub(super) async fn run_load(
     Ok(outcome?)
 }
 
-/// Reads and checks everything before a load that is to store all or nothing of it.
+/// Reads and checks all sources before a load with `--strict`.
 async fn judge(request: &LoadRequest, db: &ConnInfo) -> Result<(), Failure> {
     if !request.is_repeatable() {
         return Err(Failure::user("--strict reads everything twice, and a stream can be read only once")
@@ -418,7 +419,7 @@ async fn judge(request: &LoadRequest, db: &ConnInfo) -> Result<(), Failure> {
         .hint("mend them, or leave out --strict to load the others; --dry-run shows the documents"))
 }
 
-/// The way out of a load that ended early.
+/// What to do after a load that ended early.
 fn again(request: &LoadRequest) -> &'static str {
     match request.is_resumable() {
         true => "run the same command again to resume after the last commit",
@@ -491,7 +492,7 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     }
     request.memory_bytes = args.memory.bytes;
     request.rejects_max = if args.strict { 0 } else { args.max_rejects };
-    // Whoever lets more of them pass lets more bytes pass, or no number would do where they are long.
+    // A higher `--max-rejects` also raises the limit of bytes. Otherwise long documents would hit that limit first.
     request.reject_bytes_max = REJECT_BYTES_TOTAL_MAX.saturating_mul(args.max_rejects.div_ceil(REJECTS_MAX).max(1));
     target::schema(&args.target).name().clone_into(&mut request.schema);
     request.check()?;

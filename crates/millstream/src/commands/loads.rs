@@ -1,4 +1,4 @@
-//! `loads`: lists loads on record, forgets one, prunes old ones.
+//! `loads`: lists recorded loads, forgets one, prunes old ones.
 
 use crate::args::TargetArgs;
 use crate::exit::Exit;
@@ -119,7 +119,7 @@ fn table(found: &[LoadSummary]) -> Table {
     table
 }
 
-/// The collection, with the load's promise where it is not the usual one.
+/// The collection, with the load's durability if that is not the default.
 fn collection(load: &LoadSummary) -> String {
     if load.durability == DURABILITIES[0].name {
         load.collection.clone()

@@ -89,7 +89,7 @@ fn states(listed: &[Listed]) -> Table {
     table
 }
 
-/// What a refresh would bring, beside it what it would merge first.
+/// The changes that a refresh would bring, and the documents that it would merge first.
 fn waiting(figures: &Figures) -> String {
     let mut waiting = match figures.waiting_changes {
         _ if figures.everything_waits => "all".to_owned(),

@@ -126,7 +126,7 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
     if args.every.is_some() {
         database.schema.ensure(&mut database.connection.client).await?;
         if model_now(args, &database).await?.is_some() {
-            // Before it is changed: who keeps it up now has not asked for that.
+            // Before the model is changed: a session that keeps it up to date now has not asked for the change.
             become_runner(&database.connection.client, &database.schema, &args.model).await?;
         }
     }
@@ -162,7 +162,7 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
                 if model_now(args, &database).await.is_ok_and(|now| now != kept_up) {
                     return Err(failure);
                 }
-                // The next one may find the server back, or the readers gone.
+                // At the next refresh the server may be back, or the readers gone.
                 failure.print();
             }
         }
@@ -173,13 +173,13 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
     }
 }
 
-/// The number of the model that has the name now: another, or none, once it was unpublished.
+/// The number of the model that has the name now. After an unpublish it is another one, or none.
 async fn model_now(args: &PublishArgs, database: &Database) -> Result<Option<i32>, Failure> {
     let found = models::find(&database.connection.client, &database.schema, &args.model).await?;
     Ok(found.map(|model| model.model_id))
 }
 
-/// One refresh of the runner, which has to be the only one again where its session was lost.
+/// One refresh by the runner. If its session was lost, it must first become the only runner again.
 async fn next_round(
     args: &PublishArgs,
     conninfo: &ConnInfo,

@@ -106,7 +106,7 @@ pub async fn run(args: &RefreshArgs, output: Output, signals: Signals) -> Result
 pub(super) enum Ended {
     /// What was done.
     Refreshed(Vec<Refreshed>),
-    /// A signal broke it off.
+    /// A signal interrupted it.
     Stopped(Exit),
 }
 
@@ -120,7 +120,7 @@ pub(super) async fn refresh_now(
     Ok(refresh_until_stopped(conninfo, schema, &RefreshRequest::new(models.to_vec()), signals).await?)
 }
 
-/// A refresh that the first signal breaks off; then what it was building is removed.
+/// A refresh that the first signal interrupts. What it was building is then removed.
 async fn refresh_until_stopped(
     conninfo: &ConnInfo,
     schema: &Schema,
@@ -129,7 +129,7 @@ async fn refresh_until_stopped(
 ) -> Result<Ended, millstream_publish::Error> {
     tokio::select! {
         exit = signals.stop_asked() => {
-            // What is not removed now is by the next refresh.
+            // The next refresh removes what is left.
             let _ = Box::pin(abandon(conninfo, schema, &request.models)).await;
             Ok(Ended::Stopped(exit))
         }
@@ -137,7 +137,7 @@ async fn refresh_until_stopped(
     }
 }
 
-/// A line for each model, and what is to be looked at.
+/// Prints a line for each model, with warnings and with values that do not fit their column.
 pub(super) fn show(output: Output, refreshed: &[Refreshed]) -> Result<(), Failure> {
     if output.is_json() {
         return output.json(&refreshed);

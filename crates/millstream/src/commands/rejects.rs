@@ -142,8 +142,8 @@ fn listing(shown: &[RejectRecord]) -> Table {
     table
 }
 
-/// Exports, clears, or both: then exactly what was exported goes, because both see one snapshot.
-/// Ended early, the transaction goes with the session.
+/// Exports, clears, or both. With both, exactly the exported rejects are removed, because both see one snapshot. If the
+/// command ends early, the session ends and the server rolls back.
 async fn take_out(
     args: &RejectsArgs,
     filter: &RejectFilter,

@@ -12,7 +12,7 @@ pub struct Question {
     pub words: &'static str,
     /// The same in SQL.
     pub sql: &'static str,
-    /// The columns of the answer; what stands to the right is a number.
+    /// The columns of the answer. Right-aligned columns are numbers.
     columns: &'static [(&'static str, Align)],
 }
 
@@ -31,7 +31,7 @@ pub const CITIES: Question = Question {
     columns: &[("country", Align::Left), ("cities", Align::Right), ("people", Align::Right), ("largest", Align::Left)],
 };
 
-/// Which devices send most.
+/// Which devices send the most documents.
 pub const TELEMETRY: Question = Question {
     words: "Which pumps report most, and how are they?",
     sql: include_str!("telemetry.sql"),

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use tempfile::TempDir;
 
-/// The directory. Dropping it removes it.
+/// The directory. Dropping this value removes it.
 #[derive(Debug)]
 pub struct Scratch {
     dir: TempDir,
@@ -33,7 +33,7 @@ impl Scratch {
         Ok(Self { dir })
     }
 
-    /// Writes a file on a thread where waiting is allowed; gives its path and what `write` gave.
+    /// Writes a file on a thread that may block. Returns its path and what `write` returned.
     ///
     /// # Errors
     /// It cannot be written, for instance because the disk is full.

@@ -5,7 +5,7 @@ use crate::limits::DEMO_DOCUMENTS_MAX;
 /// Devices; a few of them send most of the documents.
 pub const DEVICES: u32 = 1_000;
 
-/// One document in so many corrects the last reading of its device: it has the same key.
+/// One in this many documents corrects the last reading of its device: it has the same key.
 pub const CORRECTION_EVERY: u64 = 32;
 
 /// Longest time between two documents.
@@ -13,7 +13,7 @@ const STEP_MS_MAX: u64 = 6;
 
 const MS_PER_DAY: u64 = 86_400_000;
 
-// Timestamps stay within January, also of a wave that begins where another ends.
+// Timestamps stay within January, even for a wave that begins where another ends.
 const _: () = assert!(2 * DEMO_DOCUMENTS_MAX * STEP_MS_MAX < 31 * MS_PER_DAY);
 
 /// Temperature from which a pump is in alarm, in hundredths of a degree.
@@ -65,7 +65,7 @@ impl Iterator for Stream {
     }
 }
 
-/// What a reading says.
+/// The values of a reading.
 #[derive(Debug, Clone, Copy)]
 pub struct Value {
     /// Temperature in hundredths of a degree.
@@ -75,7 +75,7 @@ pub struct Value {
 }
 
 impl Value {
-    /// The values of a reading; those of another version are others.
+    /// The values of a reading. Another version has other values.
     pub fn of(reading: &Reading, version: u64) -> Self {
         let draw = draw(reading.number, 1 + version);
         let usual = 2_000 + u64::from(reading.device) * 3;

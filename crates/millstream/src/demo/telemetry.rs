@@ -1,8 +1,8 @@
-//! A made-up stream of pump telemetry, the same on every machine, that knows what a load must end in.
+//! A made-up stream of pump telemetry, the same on every machine, and the rows that loading it must give.
 //!
-//! The stream is endless; a wave is a window of it. The second wave begins a tenth of a wave later
-//! than the first, so that nine tenths of it are keys of the first wave and the rest are new. What
-//! a document says depends on the wave, which key it has does not.
+//! The stream is endless; a wave is a window of it. The second wave begins a tenth of a wave later than the first, so
+//! that nine tenths of it are keys of the first wave and the rest are new. A document's values depend on the wave, its
+//! key does not.
 
 use super::stream::{DEVICES, Stream, Value, name, push_document};
 use crate::limits::DEMO_DOCUMENTS_MAX;
@@ -24,7 +24,7 @@ pub enum Wave {
     Second,
 }
 
-/// Two waves of so many documents.
+/// Two waves of telemetry, each of this many documents.
 #[derive(Debug, Clone, Copy)]
 pub struct Telemetry {
     documents: u64,
@@ -95,7 +95,7 @@ impl Expected {
 }
 
 impl Telemetry {
-    /// Waves of so many documents, at most [`DEMO_DOCUMENTS_MAX`].
+    /// Waves of this many documents, at most [`DEMO_DOCUMENTS_MAX`].
     pub fn new(documents: u64) -> Self {
         assert!(documents <= DEMO_DOCUMENTS_MAX, "timestamps end with the month");
         Self { documents }
@@ -132,14 +132,14 @@ impl Telemetry {
         Ok(written)
     }
 
-    /// What both waves, one after the other, must end in, when the last document of a key wins.
+    /// The result of loading both waves in order, when the last document of a key wins.
     pub fn expected(self) -> Expected {
         let (first, second) = (self.window(Wave::First), self.window(Wave::Second));
         let mut totals = vec![Totals::default(); DEVICES as usize];
         let mut last: Vec<Option<Value>> = vec![None; DEVICES as usize];
         let mut keys = [0, 0];
         for reading in Stream::default().take_while(|r| r.number < second.end) {
-            // What the second wave sends overwrites what the first one sent.
+            // The second wave overwrites the first.
             let wave = if second.contains(&reading.number) { Wave::Second } else { Wave::First };
             let value = Value::of(&reading, wave as u64);
             let device = reading.device as usize;

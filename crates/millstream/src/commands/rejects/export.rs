@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::path::Path;
 
-/// Opens a file that must not be there yet.
+/// Creates a file, which must not exist yet.
 pub fn create_new(path: &Path) -> Result<File, Failure> {
     File::create_new(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => Failure::user(format!("{} exists already", path.display()))
@@ -18,8 +18,8 @@ pub fn create_new(path: &Path) -> Result<File, Failure> {
     })
 }
 
-/// Opens the file of a load's rejects. What an earlier run of the load wrote there is replaced
-/// when the load ends; a file that holds anything else is refused.
+/// Opens the file for a load's rejects. Rejects that an earlier run wrote there are replaced when the load ends. A file
+/// that holds anything else is refused.
 pub fn create(path: &Path) -> Result<File, Failure> {
     let file = File::options()
         .read(true)
@@ -42,7 +42,7 @@ pub fn create(path: &Path) -> Result<File, Failure> {
 pub async fn write(mut file: File, database: &Database, filter: &RejectFilter) -> Result<u64, Failure> {
     let is_file = file.metadata().map_err(|error| unwritten(&error))?.is_file();
     if is_file {
-        // Looking at what the file holds has moved the place where writing begins.
+        // `create` has read the file, which moved the place where writing begins.
         file.rewind().and_then(|()| file.set_len(0)).map_err(|error| unwritten(&error))?;
     }
     let written = lines(&file, database, filter, |error| unwritten(&error)).await?;
@@ -80,7 +80,7 @@ fn unwritten(error: &std::io::Error) -> Failure {
     Failure::user("cannot write the file of rejects").because(error)
 }
 
-/// Whether the first line is one of ours that nobody has mended by putting JSON into it.
+/// Whether the first line is a reject as we write it. A reject that someone has mended with JSON is not.
 fn holds_rejects(file: &File) -> bool {
     let mut line = String::new();
     let read = BufReader::new(file).take(REJECT_LINE_BYTES_MAX as u64).read_line(&mut line);
