@@ -17,15 +17,15 @@ pub struct Framed {
     pub offset: u64,
     /// Line, from 1.
     pub line: u64,
-    /// The document, or what there is of one that is broken.
+    /// The document, or what there is of an unreadable one.
     pub bytes: Vec<u8>,
-    /// Why it is broken.
-    pub broken: Option<Broken>,
+    /// Why it is unreadable.
+    pub unreadable: Option<Unreadable>,
 }
 
 /// Why a source delivers no document.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct Unreadable {
     /// The reason's kind.
     pub reason: Reason,
     /// What is wrong.
@@ -55,7 +55,7 @@ pub fn framed(format: &str, input: &[u8], document_bytes_max: usize) -> Option<V
 
 /// Asserts that a frame which is no document and was not cut holds bytes of the input.
 pub fn assert_kept(input: &[u8], frame: &Framed) {
-    if frame.broken.as_ref().is_some_and(|broken| broken.truncated_from.is_none()) {
+    if frame.unreadable.as_ref().is_some_and(|unreadable| unreadable.truncated_from.is_none()) {
         let start = usize::try_from(frame.offset).expect("an offset in memory");
         assert!(input[start..].starts_with(&frame.bytes), "a reject holds other bytes than its place: {frame:?}");
     }
@@ -83,8 +83,8 @@ fn read(format: &str, input: &[u8], options: &SourceOptions) -> Result<Vec<Frame
         assert!(!ended, "a chunk behind the end of the source");
         assert!(chunk.end >= end && chunk.end <= input_length, "the chunk ends at {}, before it {end}", chunk.end);
         for frame in &chunk.frames {
-            let broken = frame.broken.as_deref();
-            ended = broken.is_some_and(|broken| broken.ends_source);
+            let unreadable = frame.unreadable.as_deref();
+            ended = unreadable.is_some_and(|unreadable| unreadable.ends_source);
             assert!(frame.offset >= end, "a frame at {} of what ended at {end}", frame.offset);
             assert!(ended || frame.offset < chunk.end, "a frame behind its chunk");
             assert!(frames.last().is_none_or(|last| last.offset < frame.offset), "positions do not grow");
@@ -94,11 +94,11 @@ fn read(format: &str, input: &[u8], options: &SourceOptions) -> Result<Vec<Frame
                 offset: frame.offset,
                 line: frame.line,
                 bytes: chunk.document(frame).to_vec(),
-                broken: broken.map(|broken| Broken {
-                    reason: broken.fault.reason,
-                    detail: broken.fault.detail.to_string(),
-                    truncated_from: broken.truncated_from,
-                    ends_source: broken.ends_source,
+                unreadable: unreadable.map(|unreadable| Unreadable {
+                    reason: unreadable.fault.reason,
+                    detail: unreadable.fault.detail.to_string(),
+                    truncated_from: unreadable.truncated_from,
+                    ends_source: unreadable.ends_source,
                 }),
             });
         }

@@ -19,7 +19,7 @@ fuzz_target!(|input: &[u8]| {
     let mut decoder = Decoder::new(&KeySpec { columns: Vec::new() }, DecodeLimits::default());
     for frame in &frames {
         assert_kept(input, frame);
-        if frame.broken.is_none() {
+        if frame.unreadable.is_none() {
             assert!(frame.bytes.len() <= document_bytes_max, "longer than the limit: {frame:?}");
             let fault = decoder.decode(&frame.bytes, &mut Vec::new()).err();
             // A field may hold the one character that text of PostgreSQL cannot.
@@ -32,7 +32,7 @@ fuzz_target!(|input: &[u8]| {
         let alone = [&input[..place(0)], &input[place(n)..end]].concat();
         // Without the records before it, its bytes may stand where those of another kind of file do.
         let Some(read) = framed("csv", &alone, document_bytes_max) else { continue };
-        let of_first = |frame: &millstream_fuzz::Framed| frame.broken.as_ref().map(|broken| broken.reason);
+        let of_first = |frame: &millstream_fuzz::Framed| frame.unreadable.as_ref().map(|unreadable| unreadable.reason);
         assert_eq!(read.len(), 1, "the record alone is {read:?}");
         assert_eq!((&read[0].bytes, of_first(&read[0])), (&frames[n].bytes, of_first(&frames[n])), "read alone");
     }

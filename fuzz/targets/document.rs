@@ -39,7 +39,11 @@ fuzz_target!(|document: &[u8]| {
     for mode in MODES {
         let mode: Mode = mode.parse().expect("a mode");
         let (mut bytes, mut version) = (b"key".to_vec(), b"version".to_vec());
-        let verdict = Decoder::for_mode(&key, &mode, DecodeLimits::default()).judge(document, &mut bytes, &mut version);
+        let verdict = Decoder::for_mode(&key, &mode, DecodeLimits::default()).decode_versioned(
+            document,
+            &mut bytes,
+            &mut version,
+        );
         if verdict.is_err() {
             assert_eq!((&*bytes, &*version), (&b"key"[..], &b"version"[..]), "left behind by a fault");
         }

@@ -20,12 +20,12 @@ fuzz_target!(|input: &[u8]| {
             let start = usize::try_from(frame.offset).expect("in memory");
             let passed = &input[at..start];
             assert!(passed.iter().all(|byte| between.contains(byte)), "{format} passes over {}", passed.escape_ascii());
-            let broken = frame.broken.as_ref();
-            assert!(broken.is_some() || input[start..].starts_with(&frame.bytes), "{format}: other bytes");
-            assert!(broken.is_some() || frame.bytes.len() <= document_bytes_max, "{format}: above the limit");
-            let cut = broken.and_then(|broken| broken.truncated_from);
+            let unreadable = frame.unreadable.as_ref();
+            assert!(unreadable.is_some() || input[start..].starts_with(&frame.bytes), "{format}: other bytes");
+            assert!(unreadable.is_some() || frame.bytes.len() <= document_bytes_max, "{format}: above the limit");
+            let cut = unreadable.and_then(|unreadable| unreadable.truncated_from);
             at = start + cut.map_or(frame.bytes.len(), |bytes| usize::try_from(bytes).expect("in memory"));
-            if broken.is_some_and(|broken| broken.ends_source) {
+            if unreadable.is_some_and(|unreadable| unreadable.ends_source) {
                 at = input.len();
                 whole = false;
             }

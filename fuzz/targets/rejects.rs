@@ -14,7 +14,10 @@ fuzz_target!(|input: &[u8]| {
     if let Some(frames) = framed("rejects", input, document_bytes_max) {
         for frame in &frames {
             assert_kept(input, frame);
-            assert!(frame.broken.is_some() || frame.bytes.len() <= document_bytes_max, "above the limit: {frame:?}");
+            assert!(
+                frame.unreadable.is_some() || frame.bytes.len() <= document_bytes_max,
+                "above the limit: {frame:?}"
+            );
         }
         let input = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
         let is_blank = |line: &[u8]| line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
@@ -41,5 +44,5 @@ fn written_and_read_back(document: &[u8]) {
     let file = serde_json::to_vec(&line).expect("a line of a rejects file");
     let frames = framed("rejects", &file, LONGEST[1]).expect("a rejects file");
     assert_eq!(frames.len(), 1);
-    assert_eq!((&*frames[0].bytes, &frames[0].broken), (document, &None), "read back");
+    assert_eq!((&*frames[0].bytes, &frames[0].unreadable), (document, &None), "read back");
 }

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn dev_only_crates_are_no_ordinary_target() {
+    fn only_dev_dependencies_point_to_dev_only_crates() {
         for dev in DEV_ONLY {
             assert!(ARROWS.iter().any(|row| row.from == *dev), "{dev}");
             assert!(ARROWS.iter().all(|row| !row.to.contains(dev)), "{dev}");

@@ -181,14 +181,14 @@ mod tests {
     }
 
     #[test]
-    fn strings_and_comments_are_told_apart() {
+    fn strings_and_comments_are_distinguished() {
         let source = "let a = \"x // no\\\"\"; // yes \"\nlet b = r#\"raw \"q\" /*\"#; /* c /* d */ e */\nlet l: &'a str = br\"t\";";
         assert_eq!(texts(source, Kind::Text), [(1, "x // no\\\""), (2, "raw \"q\" /*"), (3, "t")]);
         assert_eq!(texts(source, Kind::Comment), [(1, "// yes \""), (2, "/* c /* d */ e */")]);
     }
 
     #[test]
-    fn characters_are_no_strings() {
+    fn character_literals_do_not_begin_strings() {
         for source in [
             "let q = '\"'; // c",
             "let q = '\\''; // c",
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_counted_through_every_kind() {
+    fn line_numbers_count_lines_inside_strings_and_comments() {
         let source = "a\n\"b\nc\" /* d\ne */ f\n// g";
         assert_eq!(texts(source, Kind::Comment), [(3, "/* d\ne */"), (5, "// g")]);
         assert_eq!(texts(source, Kind::Text), [(2, "b\nc")]);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn words_have_borders() {
+    fn has_word_finds_whole_words_only() {
         assert!(has_word("a word.", "word"));
         assert!(!has_word("words sword word_", "word"));
     }

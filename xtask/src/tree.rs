@@ -92,7 +92,7 @@ impl Tree {
     pub(crate) fn read(root: &Path) -> Result<Self, String> {
         let mut paths = match listed_by_git(root) {
             Some(paths) => paths,
-            None => walked(root)?,
+            None => files_below(root)?,
         };
         paths.retain(|path| !skipped(path));
         paths.sort_unstable();
@@ -139,7 +139,7 @@ fn listed_by_git(root: &Path) -> Option<Vec<String>> {
     output.status.success().then(|| list.map(str::to_owned).collect())
 }
 
-fn walked(root: &Path) -> Result<Vec<String>, String> {
+fn files_below(root: &Path) -> Result<Vec<String>, String> {
     let mut paths = Vec::new();
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {

@@ -1,6 +1,6 @@
-//! What is told about a query and the indexes of a table, against real planners.
+//! What is reported about a query and the indexes of a table, against real planners.
 
-use millstream_doctor::index::{Explanation, Missed, NewIndex, Subject, Verdict, explain};
+use millstream_doctor::index::{ExaminedTable, Explanation, Missed, NewIndex, Verdict, explain};
 use millstream_testkit as testkit;
 use tokio_postgres::Client;
 
@@ -121,8 +121,8 @@ const CASES: &[(&[&str], &str, Found)] = &[
     (&["(mac)"], "where mac = (select max(o.mac) from plans.other o)", Usable),
 ];
 
-fn subject() -> Subject {
-    Subject { schema: "plans".into(), table: "seen".into(), hidden_column: None }
+fn examined() -> ExaminedTable {
+    ExaminedTable { schema: "plans".into(), table: "seen".into(), hidden_column: None }
 }
 
 async fn explained(client: &mut Client, indexes: &[&str], rest: &str) -> Explanation {
@@ -130,14 +130,14 @@ async fn explained(client: &mut Client, indexes: &[&str], rest: &str) -> Explana
         client.batch_execute(&format!("create index case_{n} on plans.seen {clause}")).await.expect(clause);
     }
     let query = format!("select s.doc from plans.seen as s {}", rest.strip_prefix("as s ").unwrap_or(rest));
-    let found = explain(client, &subject(), &query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
+    let found = explain(client, &examined(), &query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
     for n in 0..indexes.len() {
         client.batch_execute(&format!("drop index plans.case_{n}")).await.expect("dropped");
     }
     found
 }
 
-fn told(missed: &Missed) -> (String, String, String, String) {
+fn parts(missed: &Missed) -> (String, String, String, String) {
     let near = missed.near.first();
     let rewrite = near.and_then(|near| near.rewrite.as_ref());
     let clause = match &missed.new_index {
@@ -154,7 +154,7 @@ fn told(missed: &Missed) -> (String, String, String, String) {
 }
 
 #[tokio::test]
-async fn a_missed_index_is_told_with_both_repairs() {
+async fn a_missed_index_is_reported_with_both_fixes() {
     testkit::each_build(async |database| {
         let client = &mut database.client().await;
         client.batch_execute(include_str!("index.sql")).await.expect("made");
@@ -163,7 +163,7 @@ async fn a_missed_index_is_told_with_both_repairs() {
             let found = explained(client, indexes, rest).await;
             assert_eq!((found.readings.len(), found.untried.as_deref()), (1, None), "{rest}");
             let reading = &found.readings[0];
-            let got = reading.missed.first().map(told);
+            let got = reading.missed.first().map(parts);
             let right = match expected {
                 Usable => reading.verdict < Verdict::Unusable && !reading.indexes.is_empty() && got.is_none(),
                 Lost(condition, kind, rewrite, clause) => {

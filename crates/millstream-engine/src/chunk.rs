@@ -32,12 +32,12 @@ pub struct Frame {
     /// Line on which the document begins, from 1.
     pub line: u64,
     /// Set when the source already knows that this is no document.
-    pub broken: Option<Box<BrokenFrame>>,
+    pub unreadable: Option<Box<UnreadableFrame>>,
 }
 
 /// Why a frame holds no document.
 #[derive(Debug, Clone)]
-pub struct BrokenFrame {
+pub struct UnreadableFrame {
     /// What is wrong.
     pub fault: Fault,
     /// The document's whole length if the frame holds only its head and tail, else `None`.
@@ -52,7 +52,7 @@ impl Frame {
     /// Length of the whole document in bytes, even if only its head and tail are kept.
     #[inline]
     pub fn whole_bytes(&self) -> u64 {
-        self.broken.as_ref().and_then(|broken| broken.truncated_from).unwrap_or(u64::from(self.len))
+        self.unreadable.as_ref().and_then(|unreadable| unreadable.truncated_from).unwrap_or(u64::from(self.len))
     }
 }
 

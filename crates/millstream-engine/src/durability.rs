@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_unique_and_begin_the_promise() {
+    fn names_are_unique_and_each_promise_begins_with_its_name() {
         let names: std::collections::BTreeSet<_> = DURABILITIES.iter().map(|d| d.name).collect();
         assert_eq!(names.len(), DURABILITIES.len());
         for one in DURABILITIES {

@@ -268,8 +268,8 @@ mod tests {
     use crate::chunk::Frame;
 
     #[test]
-    fn short_documents_and_chunks_weigh_more_than_their_bytes() {
-        let frame = Frame { start: 0, len: 1, offset: 0, line: 1, broken: None };
+    fn memory_of_a_chunk_includes_its_frames() {
+        let frame = Frame { start: 0, len: 1, offset: 0, line: 1, unreadable: None };
         let bytes = bytes::Bytes::from_static(b"x\nx\n");
         let mut chunk = Chunk { source: 0, end: 4, prefix_hash: 0, bytes, frames: Vec::new() };
         assert!(weight(&chunk, 2, 1 << 20) as usize > 2 * 128);

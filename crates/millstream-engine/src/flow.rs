@@ -162,11 +162,11 @@ async fn feed_all(feed: &mut Feed, engine: &Engine, around: &Surroundings) -> Re
 
 fn damage(chunk: &Chunk) -> Option<StopReason> {
     let frame = chunk.frames.last()?;
-    let broken = frame.broken.as_ref().filter(|b| b.ends_source)?;
+    let unreadable = frame.unreadable.as_ref().filter(|b| b.ends_source)?;
     Some(StopReason::Damage {
         source: chunk.source,
         offset: frame.offset,
         line: frame.line,
-        detail: broken.fault.detail.to_string(),
+        detail: unreadable.fault.detail.to_string(),
     })
 }

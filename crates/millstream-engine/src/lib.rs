@@ -31,7 +31,7 @@ mod stream;
 mod verify;
 mod write;
 
-pub use collection::{Collection, FILLFACTOR, Plan, definition};
+pub use collection::{FILLFACTOR, Plan, PreparedCollection, definition};
 pub use compaction::{Compacted, compact};
 pub use durability::{DURABILITIES, Durability};
 pub use error::Error;

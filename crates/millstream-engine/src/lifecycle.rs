@@ -9,7 +9,9 @@ use millstream_pg::Poll;
 use millstream_store::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
 use millstream_store::load::{self, Identity, Progress, Unfinished};
 use millstream_store::recorded_mode::adds_up;
-use millstream_store::{Added, NamedVersion, Schema, added, discard_unread, refuse_frozen, refuse_unguarded, unlogged};
+use millstream_store::{
+    Added, NamedVersion, Schema, added, discard_unread, refuse_frozen, refuse_unchecked_deletes, unlogged,
+};
 use tokio_postgres::Client;
 
 /// A load that this run owns.
@@ -88,7 +90,7 @@ pub(crate) async fn open(
     };
     load::require_table(client, identity).await?;
     let resumed = unfinished.as_ref().map(|unfinished| unfinished.load_id);
-    refuse_unguarded(client, schema, identity, resumed).await?;
+    refuse_unchecked_deletes(client, schema, identity, resumed).await?;
     if identity.unlogged {
         refuse_frozen(client, identity.table_oid, &identity.collection).await?;
     }
@@ -101,7 +103,7 @@ pub(crate) async fn open(
         return Ok(Opened::Finished(Box::new(added)));
     }
     if let Some(version) = version {
-        version.settle(client, schema, identity.table_oid).await?;
+        version.apply(client, schema, identity.table_oid).await?;
     }
     let resumed = unfinished.is_some();
     let load_id = match unfinished {
@@ -121,7 +123,7 @@ pub(crate) async fn open(
     if unlogged {
         unlogged::remember(&transaction, schema, load_id).await?;
     }
-    load::settle(&transaction, schema, load_id).await?;
+    load::consolidate_lanes(&transaction, schema, load_id).await?;
     let run = load::begin_run(&transaction, schema, load_id, identity, order, lanes, resumed).await?;
     let Progress { floors, prefix, counters, reject_bytes } = load::progress(&transaction, schema, load_id).await?;
     failpoint::hit("run-begun").await?;
@@ -215,7 +217,7 @@ pub(crate) async fn close(
         transaction.commit().await?;
         return Err(Error::Emptied { documents, by: CRASHED });
     }
-    load::settle(&transaction, schema, load_id).await?;
+    load::consolidate_lanes(&transaction, schema, load_id).await?;
     let receipt = receipt(load::counters(&transaction, schema, load_id).await?);
     let state = if receipt.finished { "finished" } else { "stopped" };
     let json = serde_json::to_string(&receipt)

@@ -137,9 +137,9 @@ impl Tally {
         let total = self.input_total.load(Relaxed);
         let decoded = self.decoded.load(Relaxed);
         let waiting = self.handed_over.load(Relaxed).saturating_sub(self.bytes.load(Relaxed));
-        let settled = u128::from(decoded.saturating_sub(waiting));
+        let committed = u128::from(decoded.saturating_sub(waiting));
         let read = u128::from(self.input_read.load(Relaxed));
-        let done = (read * settled).checked_div(u128::from(decoded)).unwrap_or(0);
+        let done = (read * committed).checked_div(u128::from(decoded)).unwrap_or(0);
         (u64::try_from(done).unwrap_or(u64::MAX), (total > 0).then_some(total))
     }
 
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_for_its_commit_is_not_done() {
+    fn uncommitted_input_does_not_count_as_done() {
         let tally = Tally::default();
         assert_eq!(tally.input(), (0, None));
         tally.expect_input(Some(100));

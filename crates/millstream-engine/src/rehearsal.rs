@@ -85,8 +85,8 @@ pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Err
         for frame in &chunk.frames {
             dry.read += 1;
             key.clear();
-            let fault = match &frame.broken {
-                Some(broken) => broken.fault.clone(),
+            let fault = match &frame.unreadable {
+                Some(unreadable) => unreadable.fault.clone(),
                 None => match decoder.decode(chunk.document(frame), &mut key) {
                     Ok(()) => continue,
                     Err(fault) => fault,

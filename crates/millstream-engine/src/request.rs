@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chunk_has_bytes_and_a_limit() {
+    fn chunk_bytes_must_be_within_limits() {
         let mut request = LoadRequest::new("a".parse().unwrap(), Vec::new(), vec!["file".into()]);
         for (chunk_bytes, fits) in [(0, false), (1, true), (CHUNK_BYTES_MAX, true), (CHUNK_BYTES_MAX + 1, false)] {
             request.chunk_bytes = chunk_bytes;
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn no_mode_may_change_a_key() {
+    fn modes_that_would_change_the_key_are_refused() {
         for (mode, key, refused) in [
             ("sum:id", "id", true),
             ("sum:n,id", "part,id", true),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_that_hold_something_else_take_no_documents() {
+    fn reserved_schemas_are_refused() {
         let request = |into: &str| {
             let key = KeyRequest::parse_list("id").unwrap();
             LoadRequest::new(into.parse().unwrap(), key, vec!["file".into()])

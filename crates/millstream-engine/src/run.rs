@@ -1,7 +1,7 @@
 //! A run of a load: everything around its engine, from the first connection to the receipt.
 
 use crate::batch::Splitter;
-use crate::collection::{self, Collection};
+use crate::collection::{self, PreparedCollection};
 use crate::decode::{DecodeLimits, Decoder};
 use crate::diagnosis;
 use crate::engine::{Engine, Finish};
@@ -34,7 +34,7 @@ pub(crate) struct Run {
     around: Surroundings,
     control: Connection,
     schema: Schema,
-    collection: Collection,
+    collection: PreparedCollection,
     facts: Facts,
     /// The table, if this run created it.
     made_table: Option<u32>,
@@ -50,8 +50,8 @@ struct Facts {
 }
 
 /// The result of deciding what is loaded.
-enum Settled {
-    Owned(Box<(Collection, Facts)>),
+enum Decision {
+    Owned(Box<(PreparedCollection, Facts)>),
     Finished(Box<Added>),
 }
 
@@ -75,10 +75,10 @@ impl Run {
     ) -> Result<Begun, Error> {
         let (mut control, schema) = prepare_database(request, around).await?;
         let mut made_table = None;
-        let settled = Self::settle(&mut control, &schema, request, around, feed, interrupted, &mut made_table).await;
-        let (collection, facts) = match settled {
-            Ok(Settled::Owned(owned)) => *owned,
-            Ok(Settled::Finished(added)) => return finished(*added, around, feed).await,
+        let decision = Self::decide(&mut control, &schema, request, around, feed, interrupted, &mut made_table).await;
+        let (collection, facts) = match decision {
+            Ok(Decision::Owned(owned)) => *owned,
+            Ok(Decision::Finished(added)) => return finished(*added, around, feed).await,
             Err(error) => {
                 if made_table.is_some() {
                     // If this fails, an empty table stays, which does no harm. The error to report is the first one.
@@ -92,7 +92,7 @@ impl Run {
     }
 
     /// Decides what is loaded into what, and records the load.
-    async fn settle(
+    async fn decide(
         control: &mut Connection,
         schema: &Schema,
         request: &LoadRequest,
@@ -100,7 +100,7 @@ impl Run {
         feed: &mut Feed,
         interrupted: Option<i64>,
         made_table: &mut Option<u32>,
-    ) -> Result<Settled, Error> {
+    ) -> Result<Decision, Error> {
         let started = Instant::now();
         let collection = tokio::select! {
             biased;
@@ -121,7 +121,7 @@ impl Run {
             Opening { layout: request.layout, version: version.as_ref(), lanes, resume: request.resume, interrupted };
         let owned = match lifecycle::open(&mut control.client, schema, &identity, &opening).await? {
             Opened::Owned(owned) => *owned,
-            Opened::Finished(added) => return Ok(Settled::Finished(added)),
+            Opened::Finished(added) => return Ok(Decision::Finished(added)),
         };
         if !collection.folds() {
             feed.cut_at(UNFOLDED_CHUNK_BYTES);
@@ -129,7 +129,7 @@ impl Run {
         feed.verify(&owned)?;
         announce(&owned, lanes, &*around.observer);
         let wal_before = wal_position(control).await;
-        Ok(Settled::Owned(Box::new((collection, Facts { identity, owned, lanes, started, wal_before }))))
+        Ok(Decision::Owned(Box::new((collection, Facts { identity, owned, lanes, started, wal_before }))))
     }
 
     /// Opens the lanes and starts decoding.
@@ -422,7 +422,7 @@ async fn lane_count(control: &Connection, around: &Surroundings, asked: Option<u
     Ok(cores.min(LANES_DEFAULT_MAX).min(share).max(1))
 }
 
-fn identity(request: &LoadRequest, collection: &Collection, feed: &Feed) -> Identity {
+fn identity(request: &LoadRequest, collection: &PreparedCollection, feed: &Feed) -> Identity {
     Identity {
         table_oid: collection.table_oid,
         collection: request.collection.to_string(),
@@ -435,7 +435,7 @@ fn identity(request: &LoadRequest, collection: &Collection, feed: &Feed) -> Iden
         sources: feed.source_names(),
         resumable: feed.resumable(),
         once: feed.resumable() && collection.mode.adds_up(),
-        guarded: collection.guarded,
+        checks_tombstones: collection.checks_tombstones,
     }
 }
 
@@ -479,7 +479,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_that_is_another_runs_is_not_tried_again() {
+    fn the_decisive_of_two_errors_is_returned() {
         let fenced = || Error::fenced(1);
         let lost = || Error::Postgres(millstream_pg::Error::Lost { message: "cut".into() });
         let final_one = || Error::CommitsLost { lane: 0, batches: 1 };

@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sends_stand_one_after_the_other_as_in_a_file() {
+    fn sends_have_positions_as_in_one_file() {
         let sends: [&[u8]; 5] = [b"{\"a\":1}\n\n{\"a\":2}", b"", b" {}\r\n", b"\n\n", b"x"];
         let mut file = Vec::new();
         let mut place = Place::default();

@@ -30,7 +30,7 @@ async fn stored(db: &TestDatabase, table: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_file_that_grew_or_changed_after_it_was_added_up_is_refused() {
+async fn sum_refuses_files_that_grew_or_changed() {
     each_build(async |db| {
         let files = Files::new();
         let text = "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",\"n\":2}\n";
@@ -69,7 +69,7 @@ async fn a_file_that_grew_or_changed_after_it_was_added_up_is_refused() {
 }
 
 #[tokio::test]
-async fn sources_that_were_added_up_are_not_added_together_with_others_or_in_another_way() {
+async fn sum_refuses_overlapping_sources_and_other_options() {
     each_build(async |db| {
         let files = Files::new();
         let document = |n: i64| format!("{{\"id\":\"a\",\"n\":{n},\"m\":1}}\n");
@@ -106,7 +106,7 @@ async fn sources_that_were_added_up_are_not_added_together_with_others_or_in_ano
 }
 
 #[tokio::test]
-async fn what_a_load_that_was_given_up_had_added_is_not_added_again_unawares() {
+async fn sum_refuses_sources_of_an_abandoned_load() {
     each_build(async |db| {
         let files = Files::new();
         let [a, b, c] = [("a", 1), ("b", 10), ("c", 100)]
@@ -138,7 +138,7 @@ async fn what_a_load_that_was_given_up_had_added_is_not_added_again_unawares() {
 }
 
 #[tokio::test]
-async fn what_is_the_same_is_known_in_every_format_whatever_the_chunks() {
+async fn unchanged_and_grown_sources_are_recognised_in_every_format() {
     let db = database().await;
     let files = Files::new();
     let mut zipped = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -180,7 +180,7 @@ async fn what_is_the_same_is_known_in_every_format_whatever_the_chunks() {
 }
 
 #[tokio::test]
-async fn a_stream_with_a_name_is_read_and_compared() {
+async fn sum_reads_and_compares_a_named_stream() {
     let db = database().await;
     let files = Files::new();
     let text = "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",\"n\":2}\n";
@@ -213,7 +213,7 @@ async fn interrupt(db: &TestDatabase, wanted: &LoadRequest) {
 }
 
 #[tokio::test]
-async fn what_was_added_up_is_not_appended_to_a_load_that_is_gone_on_with() {
+async fn sum_refuses_appended_sources_on_resume() {
     each_build(async |db| {
         let files = Files::new();
         let half = |id: &str| format!("{{\"id\":\"{id}\",\"n\":1}}\n{{\"id\":}}\n{{\"id\":\"{id}\",\"n\":1}}\n");

@@ -1,6 +1,6 @@
 //! Loads that bring checks along: what they refuse, what the table keeps of them, what gets past them.
 
-use crate::scene::{Files, Told, request, run, surroundings};
+use crate::scene::{Events, Files, request, run, surroundings};
 use fastrand::Rng;
 use millstream_engine::{Error, Event, LoadRequest, Mode, SkipUnchanged, dry_run, load};
 use millstream_testkit::{Cases, TestDatabase, each_build};
@@ -30,10 +30,10 @@ async fn rejects(client: &Client, load_id: i64) -> Vec<(i64, String, String)> {
     rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect()
 }
 
-fn warnings(told: &Told) -> Vec<String> {
-    let told = told.0.lock().expect("no test panics while it holds this");
+fn warnings(events: &Events) -> Vec<String> {
+    let events = events.0.lock().expect("no test panics while it holds this");
     let warning = |event: &Event| if let Event::Warning(text) = event { Some(text.clone()) } else { None };
-    told.iter().filter_map(warning).collect()
+    events.iter().filter_map(warning).collect()
 }
 
 async fn refused(url: &str, wanted: &LoadRequest) -> Error {
@@ -62,7 +62,7 @@ async fn a_table_made_with_checks_keeps_them() {
         ];
         assert_eq!(rejects(&client, receipt.load_id).await, expected);
 
-        // Whether it says so or not, the next load is judged the same, and nothing is added.
+        // Whether it says so or not, the next load is checked the same, and nothing is added.
         for checks in [&checks[..1], &[]] {
             let receipt = run(&db.url(), &checking("public.kept", file.clone(), checks)).await.receipt;
             assert_eq!(receipt.counters.rejected, 2, "{receipt:?}");
@@ -74,7 +74,7 @@ async fn a_table_made_with_checks_keeps_them() {
 }
 
 #[tokio::test]
-async fn stored_documents_that_break_a_new_check_are_told_and_stay() {
+async fn stored_documents_that_break_a_new_check_are_counted_and_stay() {
     each_build(async |db| {
         let (client, files) = (db.client().await, Files::new());
         let first = "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",\"n\":0}\n{\"id\":\"c\",\"n\":0}\n{\"id\":\"d\"}\n";
@@ -83,38 +83,38 @@ async fn stored_documents_that_break_a_new_check_are_told_and_stay() {
         let wanted = checking("public.stays", file, &["(doc -> 'n')::integer <> 0"]);
         let expression = "(((doc -> 'n'::text))::integer <> 0)";
         for again in [false, true] {
-            let (around, told) = surroundings(&db.url());
+            let (around, events) = surroundings(&db.url());
             let counters = Box::pin(load(&wanted, &around)).await.expect("the load begins").receipt.counters;
             assert_eq!((counters.rejected, counters.inserted), (1, u64::from(!again)), "{counters:?}");
             let made = constraints(&client, "public.stays").await;
             assert_eq!(made, [("stays_doc_check".to_owned(), expression.to_owned(), false)]);
-            let told = warnings(&told);
-            let see = told[0].split("see them with: ").nth(1).and_then(|rest| rest.split("; once mended: ").next());
-            assert!(told[0].contains(&format!("check stays_doc_check: {expression}: 2; they stay")), "{told:?}");
-            assert_eq!(client.query(see.expect("it says how"), &[]).await.expect("it is SQL").len(), 2, "{told:?}");
+            let warned = warnings(&events);
+            let see = warned[0].split("see them with: ").nth(1).and_then(|rest| rest.split("; once mended: ").next());
+            assert!(warned[0].contains(&format!("check stays_doc_check: {expression}: 2; they stay")), "{warned:?}");
+            assert_eq!(client.query(see.expect("it says how"), &[]).await.expect("it is SQL").len(), 2, "{warned:?}");
         }
         client.batch_execute("delete from public.stays where doc ->> 'n' = '0'").await.unwrap();
-        let (around, told) = surroundings(&db.url());
+        let (around, events) = surroundings(&db.url());
         Box::pin(load(&wanted, &around)).await.expect("the load begins");
-        assert!(warnings(&told).is_empty());
+        assert!(warnings(&events).is_empty());
         assert!(constraints(&client, "public.stays").await[0].2, "a later load has found them mended");
     })
     .await;
 }
 
 #[tokio::test]
-async fn stored_documents_that_cannot_be_tried_are_told() {
+async fn a_warning_says_if_stored_documents_could_not_be_checked() {
     each_build(async |db| {
         let files = Files::new();
         run(&db.url(), &checking("public.odd", files.write("first", "{\"id\":\"a\",\"n\":\"x\"}\n"), &[])).await;
         let file =
             files.write("a", "{\"id\":\"b\",\"n\":\"y\"}\n{\"id\":\"c\",\"n\":\"1\"}\n{\"id\":\"d\",\"n\":\"0\"}\n");
         let wanted = checking("public.odd", file, &["(doc ->> 'n')::integer <> 0"]);
-        let (around, told) = surroundings(&db.url());
+        let (around, events) = surroundings(&db.url());
         let receipt = Box::pin(load(&wanted, &around)).await.expect("the load begins").receipt;
         assert_eq!((receipt.counters.inserted, receipt.counters.rejected), (1, 2));
-        let told = warnings(&told);
-        assert!(told[0].starts_with("stored documents were not tried against check odd_doc_check"), "{told:?}");
+        let warned = warnings(&events);
+        assert!(warned[0].starts_with("stored documents were not tried against check odd_doc_check"), "{warned:?}");
         let reasons = rejects(&db.client().await, receipt.load_id).await;
         let reasons: BTreeSet<&str> = reasons.iter().map(|reject| &*reject.1).collect();
         assert_eq!(reasons, BTreeSet::from(["breaks_check", "refused_by_server"]), "a cast that fails is no check");
@@ -123,7 +123,7 @@ async fn stored_documents_that_cannot_be_tried_are_told() {
 }
 
 #[tokio::test]
-async fn stored_documents_of_two_faults_keep_no_load_from_beginning() {
+async fn stored_documents_with_two_faults_do_not_block_a_load() {
     each_build(async |db| {
         let files = Files::new();
         // The first of them breaks the check, the second cannot be tried: so it is met in the midst of counting.
@@ -134,10 +134,10 @@ async fn stored_documents_of_two_faults_keep_no_load_from_beginning() {
         let wanted =
             checking("public.both", files.write("a", "{\"id\":\"c\",\"n\":1}\n"), &["(doc ->> 'n')::integer <> 0"]);
         for _ in 0..2 {
-            let (around, told) = surroundings(&db.url());
+            let (around, events) = surroundings(&db.url());
             Box::pin(load(&wanted, &around)).await.expect("the load begins");
-            let told = warnings(&told);
-            assert!(told[0].contains("number unknown (invalid input syntax"), "{told:?}");
+            let warned = warnings(&events);
+            assert!(warned[0].contains("number unknown (invalid input syntax"), "{warned:?}");
         }
     })
     .await;
@@ -168,7 +168,7 @@ const WRONG: &[(&str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn what_is_no_expression_changes_nothing() {
+async fn an_invalid_check_changes_nothing() {
     each_build(async |db| {
         let (client, files) = (db.client().await, Files::new());
         client.batch_execute("create table public.victim (id integer)").await.unwrap();
@@ -199,7 +199,7 @@ async fn columns(client: &Client) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_check_reads_the_table_by_its_name_and_keeps_the_meaning_that_it_was_typed_with() {
+async fn a_check_keeps_its_meaning_with_odd_column_names() {
     each_build(async |db| {
         let (client, files) = (db.client().await, Files::new());
         for (n, check) in [
@@ -249,7 +249,7 @@ const MODES: &[(&str, &str)] = &[
 async fn as_single_upserts(db: &TestDatabase, client: &Client, rng: &mut Rng, mode: &str, merged: &str) {
     let n = rng.u32(..);
     let (loaded, single) = (format!("public.loaded_{n}"), format!("public.single_{n}"));
-    // The second judges what a document does to a stored one, the third what is no part of a patch.
+    // The second checks what a document does to a stored one, the third what is no part of a patch.
     let checks = ["doc ->> 'bad' is distinct from '1'", "(doc -> 'n')::integer < 9", "doc ? 'kind'"];
     let list: Vec<String> = checks.iter().map(|check| format!("check ({check})")).collect();
     let made = format!("create table {single} (id text primary key, doc jsonb not null, {})", list.join(", "));
@@ -263,9 +263,9 @@ async fn as_single_upserts(db: &TestDatabase, client: &Client, rng: &mut Rng, mo
         let (mut text, mut bad, files) = (String::new(), Vec::new(), Files::new());
         for line in 1..=rng.i64(1..600) {
             let (id, number) = (rng.u32(..keys), rng.u8(..5));
-            let judged = if rng.u8(..10) == 0 { ",\"bad\":1" } else { "" };
+            let member = if rng.u8(..10) == 0 { ",\"bad\":1" } else { "" };
             let kind = if rng.u8(..20) == 0 { "" } else { ",\"kind\":true" };
-            let document = format!("{{\"id\":\"{id}\",\"n\":{number}{judged}{kind}}}");
+            let document = format!("{{\"id\":\"{id}\",\"n\":{number}{member}{kind}}}");
             if client.execute(&upsert, &[&document]).await.is_err() {
                 bad.push(line);
             }
@@ -280,7 +280,7 @@ async fn as_single_upserts(db: &TestDatabase, client: &Client, rng: &mut Rng, mo
         let rejects = rejects(client, receipt.load_id).await;
         assert!(rejects.iter().all(|reject| reject.1 == "breaks_check"), "{rejects:?}");
         let lines: Vec<i64> = rejects.iter().map(|reject| reject.0).collect();
-        // What a later document of its batch has made needless is not judged where documents are replaced.
+        // What a later document of its batch replaces is not checked in mode replace.
         match mode {
             "replace" => assert!(lines.iter().all(|line| bad.contains(line)), "{mode} {lines:?} {bad:?}"),
             _ => assert_eq!(lines, bad, "{mode} {receipt:?}\n{text}"),
@@ -295,7 +295,7 @@ async fn as_single_upserts(db: &TestDatabase, client: &Client, rng: &mut Rng, mo
 }
 
 #[tokio::test]
-async fn unchanged_documents_are_left_alone_also_where_others_are_refused() {
+async fn unchanged_documents_are_skipped_beside_refused_ones() {
     each_build(async |db| {
         let (client, files) = (db.client().await, Files::new());
         let mut text = String::new();
@@ -329,7 +329,7 @@ async fn unchanged_documents_are_left_alone_also_where_others_are_refused() {
 }
 
 #[tokio::test]
-async fn a_refusal_in_every_batch_does_not_make_a_reload_write_what_is_unchanged() {
+async fn a_reload_with_refusals_skips_unchanged_documents() {
     each_build(async |db| {
         let (client, files) = (db.client().await, Files::new());
         let mut text = String::new();
@@ -356,7 +356,7 @@ async fn a_refusal_in_every_batch_does_not_make_a_reload_write_what_is_unchanged
 }
 
 #[tokio::test]
-async fn two_loads_that_bring_the_same_check_add_it_once() {
+async fn concurrent_loads_add_the_same_check_once() {
     each_build(async |db| {
         let (client, files) = (db.client().await, Files::new());
         run(&db.url(), &checking("public.once", files.write("first", "{\"id\":\"a\"}\n"), &[])).await;
@@ -370,7 +370,7 @@ async fn two_loads_that_bring_the_same_check_add_it_once() {
 }
 
 #[tokio::test]
-async fn who_does_not_own_the_table_is_told_who_does() {
+async fn adding_a_check_without_owning_the_table_names_the_owner() {
     each_build(async |db| {
         let (client, files) = (db.client().await, Files::new());
         let file = files.write("a", "{\"id\":\"a\"}\n");
@@ -398,7 +398,7 @@ async fn who_does_not_own_the_table_is_told_who_does() {
 }
 
 #[tokio::test]
-async fn a_document_that_breaks_a_check_is_a_reject_also_where_the_stored_one_would_stay() {
+async fn a_document_that_breaks_a_check_is_rejected_in_keep_and_newest() {
     each_build(async |db| {
         let client = db.client().await;
         let files = Files::new();

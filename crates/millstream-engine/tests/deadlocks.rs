@@ -67,7 +67,7 @@ impl Mixed {
 }
 
 #[tokio::test]
-async fn two_loads_that_delete_in_opposite_orders_lose_and_double_nothing() {
+async fn loads_that_delete_in_opposite_orders_lose_and_repeat_nothing() {
     each_build(async |db| {
         for mut rng in Cases::new(3) {
             for mode in MODES {
@@ -106,7 +106,7 @@ async fn opposite(db: &TestDatabase, rng: &mut Rng, mode: &str) {
 }
 
 #[tokio::test]
-async fn a_batch_with_tombstones_that_a_deadlock_ends_counts_once_and_the_deadlock_too() {
+async fn a_deleting_batch_ended_by_a_deadlock_counts_once() {
     each_build(async |db| {
         let other = db.client().await;
         for (mode, sums) in [("sum:value", [11, 1_102]), ("replace", [10, 100])] {

@@ -1,6 +1,6 @@
 //! What a load's promise is worth when the server crashes.
 
-use crate::scene::{Files, Stream, Told, request, run, schema, surroundings};
+use crate::scene::{Events, Files, Stream, request, run, schema, surroundings};
 use millstream_engine::{DURABILITIES, Durability, Error, Event, LoadRequest, Outcome, Surroundings, dry_run, load};
 use millstream_store::{collections, loads};
 use millstream_testkit::{Build, Server, Settings, StopMode, builds, database, each_build};
@@ -35,14 +35,14 @@ async fn stored(server: &Server, table: &str) -> BTreeMap<String, i64> {
 }
 
 /// Runs a load and crashes its server once some documents are committed.
-async fn crashed_in_mid_load(server: &Server, wanted: &LoadRequest, crash: StopMode) -> (Outcome, Arc<Told>) {
-    let (around, told) = surroundings(&server.url("postgres"));
+async fn crashed_in_mid_load(server: &Server, wanted: &LoadRequest, crash: StopMode) -> (Outcome, Arc<Events>) {
+    let (around, events) = surroundings(&server.url("postgres"));
     let crashing = async {
         committed(&around, 20_000).await;
         server.restart(crash).await;
     };
     let (outcome, ()) = tokio::join!(Box::pin(load(wanted, &around)), crashing);
-    (outcome.expect("the load begins"), told)
+    (outcome.expect("the load begins"), events)
 }
 
 async fn committed(around: &Surroundings, documents: u64) {
@@ -51,13 +51,13 @@ async fn committed(around: &Surroundings, documents: u64) {
     }
 }
 
-fn lost(told: &Told) -> usize {
-    let events = told.0.lock().expect("no test panics while it holds this");
+fn lost(events: &Events) -> usize {
+    let events = events.0.lock().expect("no test panics while it holds this");
     events.iter().map(|event| if let Event::Lost { batches, .. } = event { *batches } else { 0 }).sum()
 }
 
 #[tokio::test]
-async fn a_durable_load_loses_nothing_and_an_async_one_repairs_what_the_server_lost() {
+async fn durable_and_async_loads_are_complete_after_a_crash() {
     for build in builds().await {
         let mut lost_in_all = 0;
         for (n, crash) in (0..).zip(CRASHES.into_iter().cycle()).take(CRASHES_MAX) {
@@ -72,16 +72,16 @@ async fn a_durable_load_loses_nothing_and_an_async_one_repairs_what_the_server_l
                 let files = Files::new();
                 let mut wanted = request("crashed", "id", &[files.write("a", &stream.text)]);
                 (wanted.batch_rows, wanted.lanes, wanted.durability) = (1_000, Some(2), promising(name));
-                let (outcome, told) = crashed_in_mid_load(&server, &wanted, crash).await;
+                let (outcome, events) = crashed_in_mid_load(&server, &wanted, crash).await;
                 assert!(outcome.stopped.is_none(), "{name} {crash:?}: {outcome:?}");
                 assert_eq!(stored(&server, "crashed").await, stream.last, "{name} {crash:?}");
                 let counters = outcome.receipt.counters;
                 assert_eq!((counters.read, counters.inserted), (stream.documents, stream.last.len() as u64));
                 assert_eq!(outcome.receipt.durability, name);
                 if name == "durable" {
-                    assert_eq!(lost(&told), 0, "{crash:?}");
+                    assert_eq!(lost(&events), 0, "{crash:?}");
                 } else {
-                    lost_in_all += lost(&told);
+                    lost_in_all += lost(&events);
                 }
             }
         }
@@ -108,7 +108,7 @@ async fn a_printed_receipt_is_durable() {
 }
 
 #[tokio::test]
-async fn what_a_durable_load_has_acknowledged_is_there_right_after_the_crash() {
+async fn acknowledged_documents_of_a_durable_load_survive_a_crash() {
     for build in builds().await {
         let server = Server::start(build, forgetful()).await;
         let stream = Stream::random(&mut fastrand::Rng::with_seed(4), 100_000, 100_000);
@@ -144,13 +144,13 @@ async fn what_a_durable_load_has_acknowledged_is_there_right_after_the_crash() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_flush_is_refused_and_warned_of() {
+async fn a_server_that_does_not_flush_is_refused_for_durable_loads() {
     for build in builds().await {
         for setting in ["fsync", "full_page_writes"] {
             let conf = vec![format!("{setting} = off")];
             let server = Server::start(build, Settings { conf, ..Settings::default() }).await;
             let files = Files::new();
-            let (around, told) = surroundings(&server.url("postgres"));
+            let (around, events) = surroundings(&server.url("postgres"));
             let mut wanted = request("flushed", "id", &[files.write("a", "{\"id\":1}\n")]);
             for refused in [
                 Box::pin(load(&wanted, &around)).await.map(drop).expect_err("it cannot be kept"),
@@ -163,7 +163,7 @@ async fn a_server_that_does_not_flush_is_refused_and_warned_of() {
             wanted.durability = promising("async");
             let outcome = Box::pin(load(&wanted, &around)).await.unwrap();
             assert_eq!(outcome.receipt.counters.inserted, 1);
-            let events = told.0.lock().unwrap();
+            let events = events.0.lock().unwrap();
             assert!(events.iter().any(|event| matches!(event, Event::Warning(text) if text.contains(setting))));
         }
     }
@@ -196,7 +196,7 @@ async fn a_table_that_cannot_keep_the_promise_is_refused() {
 }
 
 #[tokio::test]
-async fn the_servers_own_level_stands_unless_it_is_off() {
+async fn synchronous_commit_of_the_server_is_kept_unless_off() {
     each_build(async |db| {
         let client = db.client().await;
         let name: String = client.query_one("select current_database()", &[]).await.unwrap().get(0);
@@ -239,8 +239,9 @@ async fn unlogged(build: &'static Build, files: &Files) -> (Server, Stream, Load
     (server, stream, wanted)
 }
 
-fn warned(told: &Told, words: &str) -> bool {
-    told.0
+fn warned(events: &Events, words: &str) -> bool {
+    events
+        .0
         .lock()
         .expect("no test panics while it holds this")
         .iter()
@@ -248,15 +249,15 @@ fn warned(told: &Told, words: &str) -> bool {
 }
 
 #[tokio::test]
-async fn an_unlogged_load_from_files_begins_again_when_a_crash_has_emptied_its_collection() {
+async fn an_unlogged_load_from_files_starts_over_after_a_crash() {
     for build in builds().await {
         for crash in CRASHES {
             let files = Files::new();
             let (server, stream, mut wanted) = unlogged(build, &files).await;
             wanted.resume = false;
-            let (outcome, told) = crashed_in_mid_load(&server, &wanted, crash).await;
+            let (outcome, events) = crashed_in_mid_load(&server, &wanted, crash).await;
             assert!(outcome.stopped.is_none(), "{crash:?}: {outcome:?}");
-            assert!(warned(&told, "has emptied the collection"));
+            assert!(warned(&events, "has emptied the collection"));
             assert_eq!(stored(&server, "fleeting").await, stream.last);
             let receipt = outcome.receipt;
             assert_eq!((receipt.counters.read, receipt.counters.inserted), (100_000, stream.last.len() as u64));
@@ -269,7 +270,7 @@ async fn an_unlogged_load_from_files_begins_again_when_a_crash_has_emptied_its_c
 }
 
 #[tokio::test]
-async fn watermarks_of_an_unlogged_collection_share_its_fate() {
+async fn a_crash_resets_the_watermarks_of_an_unlogged_collection() {
     for build in builds().await {
         for (restart, emptied) in [(StopMode::Fast, false), (StopMode::Immediate, true), (StopMode::Kill, true)] {
             let files = Files::new();
@@ -283,11 +284,11 @@ async fn watermarks_of_an_unlogged_collection_share_its_fate() {
             assert!(!first.finished && first.counters.read > 0, "{first:?}");
             server.restart(restart).await;
             wanted.rejects_max = 10;
-            let (around, told) = surroundings(&server.url("postgres"));
+            let (around, events) = surroundings(&server.url("postgres"));
             let again = Box::pin(load(&wanted, &around)).await.unwrap().receipt;
             assert_eq!(again.load_id, first.load_id);
             assert_eq!(again.resumed_from, (!emptied).then_some(first.counters.read), "{restart:?}");
-            assert_eq!(warned(&told, "has emptied the collection"), emptied, "{restart:?}");
+            assert_eq!(warned(&events, "has emptied the collection"), emptied, "{restart:?}");
             assert_eq!((again.counters.read, again.counters.rejected), (100_001, 1));
             assert_eq!(stored(&server, "fleeting").await, stream.last);
             server.restart(restart).await;
@@ -301,7 +302,7 @@ async fn watermarks_of_an_unlogged_collection_share_its_fate() {
 }
 
 #[tokio::test]
-async fn a_stream_into_an_emptied_collection_stops_and_says_what_is_gone() {
+async fn a_stream_into_an_emptied_collection_stops_and_counts_losses() {
     for build in builds().await {
         let files = Files::new();
         let (server, stream, mut wanted) = unlogged(build, &files).await;
@@ -333,7 +334,7 @@ async fn a_stream_into_an_emptied_collection_stops_and_says_what_is_gone() {
 }
 
 #[tokio::test]
-async fn the_promise_is_shown_before_and_on_record_afterwards() {
+async fn the_durability_is_shown_before_and_recorded_after_a_load() {
     let db = database().await;
     let files = Files::new();
     let file = files.write("a", "{\"id\":1}\n");
@@ -353,7 +354,7 @@ async fn the_promise_is_shown_before_and_on_record_afterwards() {
 }
 
 #[tokio::test]
-async fn a_table_that_was_made_unlogged_by_hand_is_not_taken_for_an_emptied_one() {
+async fn a_table_made_unlogged_by_hand_does_not_count_as_emptied() {
     for build in builds().await {
         let files = Files::new();
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;

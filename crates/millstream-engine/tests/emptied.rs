@@ -18,7 +18,7 @@ const REWRITES: [&str; 4] = [
 ];
 const EMPTYINGS: [&str; 2] = ["truncate public.t", "delete from public.t"];
 
-/// A load of documents of which every tenth is broken, and what the others leave.
+/// A load of documents of which every tenth is malformed, and what the others leave.
 fn interrupted(files: &Files, mode: &str) -> (LoadRequest, BTreeMap<String, i64>) {
     let (mut text, mut last) = (String::new(), BTreeMap::new());
     for n in 0..DOCUMENTS {
@@ -42,10 +42,10 @@ async fn execute(db: &TestDatabase, sql: &str) {
 
 /// Runs a load; also what it said.
 async fn run_and_listen(db: &TestDatabase, wanted: &LoadRequest) -> (Outcome, String) {
-    let (around, told) = surroundings(&db.url());
+    let (around, events) = surroundings(&db.url());
     let outcome = Box::pin(load(wanted, &around)).await.expect("the load begins");
-    let told = told.0.lock().expect("no test panics while it holds this");
-    let warnings = told.iter().filter_map(|event| match event {
+    let events = events.0.lock().expect("no test panics while it holds this");
+    let warnings = events.iter().filter_map(|event| match event {
         Event::Warning(warning) => Some(warning.as_str()),
         _ => None,
     });
@@ -63,10 +63,10 @@ async fn an_interrupted_load_starts_over_in_an_emptied_table() {
             assert_eq!(run(&db.url(), &wanted).await.stopped, Some(StopReason::Rejects));
             execute(&db, emptying).await;
             wanted.rejects_max = 1_000_000;
-            let (outcome, told) = run_and_listen(&db, &wanted).await;
+            let (outcome, warnings) = run_and_listen(&db, &wanted).await;
             assert!(stored(&db, "public.t").await == last, "{mode} after {emptying}: every document is in the table");
             assert_eq!(outcome.receipt.counters.read, DOCUMENTS as u64);
-            assert!(told.contains("starts over"), "{told}");
+            assert!(warnings.contains("starts over"), "{warnings}");
             execute(&db, "drop table public.t").await;
         }
     })
@@ -82,10 +82,10 @@ async fn an_interrupted_load_resumes_in_a_rewritten_table() {
             run(&db.url(), &wanted).await;
             execute(&db, rewrite).await;
             wanted.rejects_max = 1_000_000;
-            let (outcome, told) = run_and_listen(&db, &wanted).await;
+            let (outcome, warnings) = run_and_listen(&db, &wanted).await;
             assert!(outcome.receipt.resumed_from.is_some_and(|from| from > 0), "{rewrite}: {:?}", outcome.receipt);
             assert!(stored(&db, "public.t").await == last, "{rewrite}");
-            assert!(!told.contains("starts over"), "{told}");
+            assert!(!warnings.contains("starts over"), "{warnings}");
             execute(&db, "drop table public.t").await;
         }
     })
@@ -93,7 +93,7 @@ async fn an_interrupted_load_resumes_in_a_rewritten_table() {
 }
 
 #[tokio::test]
-async fn a_finished_sum_may_be_added_again_after_truncate_and_tombstones_are_forgotten() {
+async fn truncate_allows_a_finished_sum_again_and_clears_tombstones() {
     each_build(async |db| {
         let files = Files::new();
         let mut sum = request("public.t", "id", &[files.write("sum", "{\"id\":\"a\",\"value\":3}\n")]);
@@ -123,7 +123,7 @@ async fn a_finished_sum_may_be_added_again_after_truncate_and_tombstones_are_for
 }
 
 #[tokio::test]
-async fn what_loads_themselves_delete_is_not_taken_for_a_truncate() {
+async fn deletes_by_loads_do_not_count_as_a_truncate() {
     each_build(async |db| {
         let files = Files::new();
         let mode = |text: &str| {
@@ -140,9 +140,9 @@ async fn what_loads_themselves_delete_is_not_taken_for_a_truncate() {
         assert_eq!(run(&db.url(), &deleting).await.receipt.counters.deleted, 1);
         let mut older = request("public.t", "id", &[files.write("older", "{\"id\":\"a\",\"v\":5,\"value\":2}\n")]);
         older.mode = mode("newest:v:bigint");
-        let (outcome, told) = run_and_listen(&db, &older).await;
-        assert_eq!((outcome.receipt.counters.stale, outcome.receipt.counters.inserted), (1, 0), "{told}");
-        assert!(!told.contains("start"), "{told}");
+        let (outcome, warnings) = run_and_listen(&db, &older).await;
+        assert_eq!((outcome.receipt.counters.stale, outcome.receipt.counters.inserted), (1, 0), "{warnings}");
+        assert!(!warnings.contains("start"), "{warnings}");
         execute(&db, "drop table public.t").await;
 
         let mut sum = request("public.t", "id", &[files.write("sum", "{\"id\":\"a\",\"value\":3}\n")]);
@@ -156,7 +156,7 @@ async fn what_loads_themselves_delete_is_not_taken_for_a_truncate() {
 }
 
 #[tokio::test]
-async fn a_load_whose_table_is_renamed_says_so() {
+async fn a_load_fails_if_its_table_is_renamed() {
     each_build(async |db| {
         let files = Files::new();
         // The second half comes by COPY, which is refused before it begins.
@@ -211,7 +211,7 @@ fn documents(range: std::ops::Range<i64>) -> Stream {
 }
 
 #[tokio::test]
-async fn a_load_ends_when_its_table_is_replaced_and_writes_nothing_into_the_other() {
+async fn a_load_whose_table_is_replaced_fails_and_spares_the_new_one() {
     each_build(async |db| {
         for layout in ["table", "log"] {
             let files = Files::new();
@@ -244,7 +244,7 @@ async fn a_load_ends_when_its_table_is_replaced_and_writes_nothing_into_the_othe
 }
 
 #[tokio::test]
-async fn a_load_whose_table_is_truncated_while_it_runs_says_so_and_one_whose_table_is_rewritten_goes_on() {
+async fn a_running_load_fails_on_truncate_and_continues_on_a_rewrite() {
     each_build(async |db| {
         let files = Files::new();
         let first = documents(0..500);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio_postgres::Client;
 
 #[tokio::test]
-async fn cut_connections_lose_and_double_nothing() {
+async fn cut_connections_lose_and_repeat_nothing() {
     let db = database().await;
     for mut rng in Cases::new(4) {
         let table = format!("cut{}", rng.u32(..));
@@ -49,7 +49,7 @@ async fn cut_connections_lose_and_double_nothing() {
 }
 
 #[tokio::test]
-async fn a_restart_of_the_server_in_mid_load_ends_in_the_right_table() {
+async fn a_load_survives_a_server_restart() {
     for build in builds().await {
         for mode in [StopMode::Fast, StopMode::Immediate, StopMode::Kill] {
             let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
@@ -59,7 +59,7 @@ async fn a_restart_of_the_server_in_mid_load_ends_in_the_right_table() {
             let stream = Stream::random(&mut rng, 150_000, 90_000);
             let mut wanted = request("restarted", "id", &[files.write("a", &stream.text)]);
             wanted.batch_rows = 1_000;
-            let (around, told) = surroundings(&url);
+            let (around, events) = surroundings(&url);
             let restarting = async {
                 while around.tally.documents() < 20_000 {
                     tokio::time::sleep(Duration::from_millis(5)).await;
@@ -69,7 +69,10 @@ async fn a_restart_of_the_server_in_mid_load_ends_in_the_right_table() {
             let (outcome, ()) = tokio::join!(load(&wanted, &around), restarting);
             let outcome = outcome.expect("the load begins");
             assert!(outcome.stopped.is_none(), "{mode:?}: {outcome:?}");
-            assert!(told.0.lock().unwrap().iter().any(|e| matches!(e, Event::Retry { .. })), "the restart was noticed");
+            assert!(
+                events.0.lock().unwrap().iter().any(|e| matches!(e, Event::Retry { .. })),
+                "the restart was noticed"
+            );
             assert_eq!(outcome.receipt.counters.read, stream.documents);
             assert_eq!(outcome.receipt.counters.inserted, stream.last.len() as u64);
             let client = millstream_testkit::connect(&url).await;
@@ -81,7 +84,7 @@ async fn a_restart_of_the_server_in_mid_load_ends_in_the_right_table() {
 }
 
 #[tokio::test]
-async fn a_load_is_still_refused_to_others_after_a_restart_of_the_server() {
+async fn a_load_still_refuses_a_second_run_after_a_server_restart() {
     for build in builds().await {
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let url = server.url("postgres");
@@ -120,7 +123,7 @@ async fn a_load_is_still_refused_to_others_after_a_restart_of_the_server() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_lost_commits_nothing_behind_what_takes_effect_after_it() {
+async fn a_closed_run_commits_nothing_when_it_reconnects() {
     each_build(async |db| {
         let server = millstream_testkit::shared(db.build()).await;
         for into_table in [false, true] {
@@ -152,7 +155,7 @@ async fn a_run_that_was_lost_commits_nothing_behind_what_takes_effect_after_it()
                 while client.query_one(sessions, &[]).await.unwrap().get(0) {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
-                // What it has appended is its own, and no reason to settle it.
+                // What it has appended is its own, and no reason to close it.
                 assert_eq!(compacted(&db, name, 1).await.unwrap().segments, 1);
                 let older = async || {
                     let all = loads::list(&client, &schema()).await.unwrap();
@@ -190,7 +193,7 @@ async fn a_run_that_was_lost_commits_nothing_behind_what_takes_effect_after_it()
 }
 
 #[tokio::test]
-async fn nothing_acknowledged_is_missing_after_a_crash_and_the_next_run_goes_on() {
+async fn after_a_crash_no_acknowledged_document_is_missing() {
     for build in builds().await {
         for mode in [StopMode::Immediate, StopMode::Kill] {
             let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
@@ -258,7 +261,7 @@ async fn a_load_that_waits_for_its_first_documents_can_be_stopped() {
 }
 
 #[tokio::test]
-async fn a_role_that_may_not_stage_is_told_before_anything_is_made() {
+async fn a_role_without_temporary_tables_is_refused_first() {
     let db = database().await;
     let client = db.client().await;
     let name: String = client.query_one("select current_database()", &[]).await.unwrap().get(0);
@@ -322,9 +325,9 @@ async fn refusals_of_a_batch_whose_answer_was_lost_are_counted() {
         let client = connect(&url).await;
         client.batch_execute(HOLDING).await.unwrap();
         let files = Files::new();
-        // The first batch leaves all that walking needs, so that the second one has nothing to commit but itself.
+        // The first batch creates all that a replay needs, so that the second one has nothing to commit but itself.
         let wanted = held(files.write("a", "{\"id\":\"first\",\"bad\":1}\n{\"id\":\"last\",\"bad\":1}\n"));
-        let (around, told) = surroundings(&url);
+        let (around, events) = surroundings(&url);
         let losing = async {
             lane_waits(&client, "advisory").await;
             let probe = hold_commits(&client, &url).await;
@@ -338,7 +341,7 @@ async fn refusals_of_a_batch_whose_answer_was_lost_are_counted() {
         let (outcome, ()) = tokio::join!(Box::pin(load(&wanted, &around)), losing);
         let receipt = outcome.expect("the load begins").receipt;
         assert!(receipt.finished && receipt.retries == 1, "{receipt:?}");
-        assert!(told.0.lock().unwrap().iter().any(|event| matches!(event, Event::Retry { .. })));
+        assert!(events.0.lock().unwrap().iter().any(|event| matches!(event, Event::Retry { .. })));
         assert_eq!((receipt.counters.read, receipt.counters.rejected), (2, 2), "{receipt:?}");
         assert_eq!(receipt.writers, [("replay".to_owned(), 2)].into(), "each batch has one writer");
         assert_eq!((around.tally.documents(), around.tally.rejects()), (2, 2));
@@ -366,7 +369,7 @@ async fn hold_commits(client: &Client, url: &str) -> tokio::task::JoinHandle<()>
 }
 
 #[tokio::test]
-async fn a_load_that_lost_its_record_tells_what_happened_first() {
+async fn a_load_without_its_record_reports_the_first_error() {
     each_build(async |db| {
         let client = db.client().await;
         client.batch_execute(HOLDING).await.unwrap();
@@ -395,7 +398,7 @@ async fn a_load_that_lost_its_record_tells_what_happened_first() {
 }
 
 #[tokio::test]
-async fn a_process_of_the_server_itself_works_for_no_load() {
+async fn a_background_process_does_not_count_as_a_lane() {
     each_build(async |db| {
         let (client, mut forgetting) = (db.client().await, db.client().await);
         client.batch_execute(HOLDING).await.unwrap();
@@ -423,7 +426,7 @@ async fn a_process_of_the_server_itself_works_for_no_load() {
 }
 
 #[tokio::test]
-async fn a_load_at_work_is_not_forgotten_though_it_lost_its_lock() {
+async fn a_running_load_without_its_lock_cannot_be_forgotten() {
     each_build(async |db| {
         let (client, mut forgetting) = (db.client().await, db.client().await);
         client.batch_execute(HOLDING).await.unwrap();

@@ -65,7 +65,7 @@ async fn a_second_wave_updates_and_a_third_of_new_keys_inserts() {
 }
 
 #[tokio::test]
-async fn lanes_that_are_replaced_after_every_batch_lose_and_double_nothing() {
+async fn reconnecting_after_every_batch_loses_and_repeats_nothing() {
     each_build(async |db| {
         let mut rng = fastrand::Rng::with_seed(13);
         let files = Files::new();
@@ -82,7 +82,7 @@ async fn lanes_that_are_replaced_after_every_batch_lose_and_double_nothing() {
 }
 
 #[tokio::test]
-async fn keep_leaves_what_is_there() {
+async fn keep_does_not_change_stored_documents() {
     each_build(async |db| {
         let mut rng = fastrand::Rng::with_seed(7);
         let files = Files::new();
@@ -124,7 +124,7 @@ async fn several_files_take_effect_in_order() {
 }
 
 #[tokio::test]
-async fn composite_keys_hold_what_the_server_would_cast() {
+async fn composite_keys_equal_the_servers_casts() {
     each_build(async |db| {
         let files = Files::new();
         let text = concat!(
@@ -184,7 +184,7 @@ async fn a_collection_with_a_key_of_any_type_is_loaded_again() {
 }
 
 #[tokio::test]
-async fn rejects_are_stored_with_their_place_and_good_documents_pass() {
+async fn rejects_are_stored_with_line_and_reason() {
     each_build(async |db| {
         let files = Files::new();
         let text = b"{\"id\":1,\"v\":1}\n{\"id\":2,\n{\"id\":null}\n{\"x\":1}\n{\"id\":\"\\u0000\"}\n\xff\n{\"id\":1,\"v\":2}\n";
@@ -210,7 +210,7 @@ async fn rejects_are_stored_with_their_place_and_good_documents_pass() {
 }
 
 #[tokio::test]
-async fn what_only_the_server_refuses_never_costs_a_good_document() {
+async fn documents_the_server_refuses_do_not_cost_good_ones() {
     each_build(async |db| {
         let client = db.client().await;
         client
@@ -272,7 +272,7 @@ async fn a_trigger_that_drops_rows_makes_rejects() {
 }
 
 #[tokio::test]
-async fn a_load_stopped_by_rejects_goes_on_with_a_higher_limit() {
+async fn a_load_stopped_by_rejects_resumes_with_a_higher_limit() {
     each_build(async |db| {
         let files = Files::new();
         let mut text = String::new();
@@ -301,7 +301,7 @@ async fn a_load_stopped_by_rejects_goes_on_with_a_higher_limit() {
 }
 
 #[tokio::test]
-async fn damage_ends_the_source_and_a_mended_file_goes_on_from_there() {
+async fn damage_ends_the_source_and_a_repaired_file_resumes_there() {
     each_build(async |db| {
         let files = Files::new();
         let file = files.write("a.json", "[{\"id\":1},{\"id\":2} {\"id\":3},{\"id\":4}]");
@@ -325,7 +325,7 @@ async fn damage_ends_the_source_and_a_mended_file_goes_on_from_there() {
 }
 
 #[tokio::test]
-async fn an_unfinished_load_that_was_begun_anew_and_finished_is_not_gone_on_with() {
+async fn a_load_repeated_without_resume_is_not_resumed_later() {
     let db = database().await;
     let files = Files::new();
     let text: String = (0..60_000).map(|n| format!("{{\"id\":{n}{}\n", if n % 10 == 9 { "" } else { "}" })).collect();
@@ -359,7 +359,7 @@ async fn a_changed_prefix_is_refused() {
 }
 
 #[tokio::test]
-async fn a_load_stops_at_the_bytes_of_its_rejects_and_goes_on_where_more_may_be_kept() {
+async fn a_load_stops_at_its_limit_of_reject_bytes_and_resumes() {
     let db = database().await;
     let files = Files::new();
     let bad = format!("{{{}\n", "x".repeat(300)).repeat(5_000);
@@ -375,7 +375,7 @@ async fn a_load_stops_at_the_bytes_of_its_rejects_and_goes_on_where_more_may_be_
 }
 
 #[tokio::test]
-async fn first_loads_at_the_same_moment_make_the_table_once() {
+async fn concurrent_first_loads_create_the_table_once() {
     each_build(async |db| {
         let files = Files::new();
         for round in 0..20 {
@@ -436,7 +436,7 @@ async fn two_loads_over_the_same_keys_in_opposite_orders_do_not_deadlock() {
 }
 
 #[tokio::test]
-async fn keys_that_another_session_is_inserting_are_waited_for() {
+async fn a_load_waits_for_keys_another_session_is_inserting() {
     each_build(async |db| {
         let files = Files::new();
         let mut stream = Stream::default();
@@ -468,7 +468,7 @@ async fn keys_that_another_session_is_inserting_are_waited_for() {
 }
 
 #[tokio::test]
-async fn a_table_that_does_not_fit_is_refused_with_the_way_out() {
+async fn an_unfit_table_is_refused_with_a_hint() {
     let db = database().await;
     let client = db.client().await;
     client
@@ -507,7 +507,7 @@ async fn a_table_that_does_not_fit_is_refused_with_the_way_out() {
 }
 
 #[tokio::test]
-async fn a_running_load_is_not_run_twice() {
+async fn a_running_load_refuses_a_second_run() {
     let db = database().await;
     let files = Files::new();
     let mut rng = fastrand::Rng::with_seed(3);
@@ -519,12 +519,12 @@ async fn a_running_load_is_not_run_twice() {
     let other = db.client().await;
     other.batch_execute("begin; lock table public.busy in share mode").await.unwrap();
     wanted.sources = vec![files.write("a", &stream.text)];
-    let (around, told) = surroundings(&url);
+    let (around, events) = surroundings(&url);
     let first = tokio::spawn({
         let wanted = wanted.clone();
         async move { load(&wanted, &around).await }
     });
-    while !first.is_finished() && !told.0.lock().unwrap().iter().any(|e| matches!(e, Event::Started { .. })) {
+    while !first.is_finished() && !events.0.lock().unwrap().iter().any(|e| matches!(e, Event::Started { .. })) {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     let second = load(&wanted, &surroundings(&url).0).await;
@@ -538,7 +538,7 @@ async fn a_running_load_is_not_run_twice() {
 }
 
 #[tokio::test]
-async fn tables_of_an_older_version_are_brought_up_to_date() {
+async fn tables_of_an_older_version_are_upgraded() {
     each_build(async |db| {
         let (client, schema) = (db.client().await, Schema::new("older"));
         client.batch_execute(&schema.sql(include_str!("../../millstream-store/src/schema.sql"))).await.unwrap();
@@ -556,7 +556,7 @@ async fn tables_of_an_older_version_are_brought_up_to_date() {
 }
 
 #[tokio::test]
-async fn the_schema_can_have_another_name_and_goes_with_one_command() {
+async fn our_schema_can_have_another_name_and_be_dropped_at_once() {
     let db = database().await;
     let files = Files::new();
     let mut wanted = request("named", "id", &[files.write("a", "{\"id\":1}\n")]);

@@ -58,7 +58,7 @@ async fn reads_as(db: &TestDatabase, name: &str, expected: &BTreeMap<String, i64
 }
 
 #[tokio::test]
-async fn segments_and_table_together_are_what_the_loads_said() {
+async fn segments_and_table_together_equal_the_loaded_documents() {
     each_build(async |db| {
         for mut rng in Cases::new(2) {
             let table = format!("t{}", rng.u32(..));
@@ -100,7 +100,7 @@ async fn segments_and_table_together_are_what_the_loads_said() {
 }
 
 #[tokio::test]
-async fn a_segment_is_one_table_for_all_that_fits() {
+async fn each_lane_fills_one_segment() {
     each_build(async |db| {
         let mut rng = fastrand::Rng::with_seed(4);
         let files = Files::new();
@@ -134,7 +134,7 @@ async fn a_segment_is_one_table_for_all_that_fits() {
 }
 
 #[tokio::test]
-async fn a_table_load_is_refused_while_documents_wait_and_says_the_way_out() {
+async fn a_table_load_is_refused_while_segments_wait() {
     let db = database().await;
     let files = Files::new();
     let file = files.write("a", "{\"id\":\"a\",\"value\":1}\n");
@@ -150,7 +150,7 @@ async fn a_table_load_is_refused_while_documents_wait_and_says_the_way_out() {
 }
 
 #[tokio::test]
-async fn what_would_have_to_look_at_stored_documents_is_refused_by_name() {
+async fn the_log_layout_refuses_what_needs_stored_documents() {
     let db = database().await;
     let files = Files::new();
     let file = files.write("a", "{\"id\":\"a\",\"value\":1}\n");
@@ -172,7 +172,7 @@ async fn what_would_have_to_look_at_stored_documents_is_refused_by_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lane_that_is_cut_off_is_begun_again_from_what_is_committed() {
+async fn a_cut_lane_restarts_from_the_last_commit() {
     each_build(async |db| {
         let mut rng = fastrand::Rng::with_seed(31);
         let files = Files::new();
@@ -219,7 +219,7 @@ async fn a_lane_that_is_cut_off_is_begun_again_from_what_is_committed() {
 }
 
 #[tokio::test]
-async fn segments_of_a_run_wait_for_an_older_run_at_work() {
+async fn segments_wait_for_an_older_running_load() {
     let db = database().await;
     let files = Files::new();
     let older = files.write("a", "{\"id\":\"a\",\"value\":1}\n");
@@ -241,7 +241,7 @@ async fn segments_of_a_run_wait_for_an_older_run_at_work() {
 }
 
 #[tokio::test]
-async fn keys_of_every_type_are_parted_into_ranges() {
+async fn keys_of_every_type_are_divided_into_ranges() {
     each_build(async |db| {
         let files = Files::new();
         let mut lines: Vec<String> = Vec::new();
@@ -286,7 +286,7 @@ async fn keys_of_every_type_are_parted_into_ranges() {
 }
 
 #[tokio::test]
-async fn key_columns_may_be_named_as_what_orders_rows() {
+async fn key_columns_may_be_named_like_our_own_columns() {
     each_build(async |db| {
         let files = Files::new();
         let lines = |from: i64| -> String {
@@ -359,7 +359,7 @@ async fn any_number_of_segments_is_merged_in_groups() {
 }
 
 #[tokio::test]
-async fn a_refused_load_adds_no_check_and_a_table_that_refuses_says_the_way_out() {
+async fn a_refused_load_adds_no_check_and_a_failed_compaction_hints() {
     each_build(async |db| {
         let files = Files::new();
         let file = files.write("a", "{\"id\":\"a\",\"value\":1}\n");
@@ -374,8 +374,8 @@ async fn a_refused_load_adds_no_check_and_a_table_that_refuses_says_the_way_out(
         let sql = "alter table judging add constraint large check ((doc ->> 'value')::bigint > 5)";
         client.batch_execute(sql).await.unwrap();
         let refused = compacted(&db, "judging", 2).await.expect_err("the document is refused");
-        let (told, hint) = (refused.to_string(), refused.hint().unwrap_or_default());
-        assert!(matches!(refused, Error::Request { .. }) && told.contains("\"large\""), "{told}");
+        let (message, hint) = (refused.to_string(), refused.hint().unwrap_or_default());
+        assert!(matches!(refused, Error::Request { .. }) && message.contains("\"large\""), "{message}");
         assert!(hint.contains("drop the constraint") && hint.contains("millstream compact"), "{hint}");
         client.batch_execute("alter table judging drop constraint large").await.unwrap();
         compacted(&db, "judging", 2).await.unwrap();
@@ -385,7 +385,7 @@ async fn a_refused_load_adds_no_check_and_a_table_that_refuses_says_the_way_out(
 }
 
 #[tokio::test]
-async fn an_adopted_table_is_not_forgotten_while_documents_wait_for_it() {
+async fn an_adopted_table_cannot_be_dropped_while_segments_wait() {
     let db = database().await;
     let files = Files::new();
     let mut client = db.client().await;
@@ -403,7 +403,7 @@ async fn an_adopted_table_is_not_forgotten_while_documents_wait_for_it() {
 }
 
 #[tokio::test]
-async fn what_a_running_load_commits_during_a_compaction_waits_for_no_load() {
+async fn segments_committed_during_a_compaction_do_not_wait_for_a_load() {
     let db = database().await;
     let files = Files::new();
     run(&db.url(), &appending("beside", &[files.write("a", "{\"id\":\"a\",\"value\":1}\n")], 10)).await;

@@ -29,7 +29,7 @@ const FRACTIONS: &[i64] = &[-10_500, -9_500, -9_050, -500, 0, 9_050, 9_500, 9_50
 const KEYS: &[&str] = &["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p"];
 
 #[tokio::test]
-async fn every_mode_equals_one_document_after_the_other() {
+async fn every_mode_equals_single_documents_in_order() {
     each_build(async |db| {
         for mut rng in Cases::new(4) {
             let (mut batches, mut lanes) = (0, 0);
@@ -94,7 +94,7 @@ async fn case(db: &TestDatabase, rng: &mut Rng, mode: &str) -> Vec<Receipt> {
         assert_eq!(grown, oracle.rows.len() as i128 - before.rows.len() as i128, "{mode}: {counters:?}\n{text}");
         let rejected = oracle.rejected - before.rejected;
         match refuses {
-            // What is folded into a later document is not judged.
+            // A document that is folded into a later one is not checked.
             true => assert!(counters.rejected <= rejected, "{mode}: {counters:?}\n{text}"),
             false => assert_eq!(counters.rejected, rejected, "{mode}: {counters:?}\n{text}"),
         }
@@ -206,7 +206,7 @@ async fn the_deepest_documents_are_merged_by_the_server() {
 }
 
 #[tokio::test]
-async fn a_sum_is_added_once_unless_it_is_to_begin_anew() {
+async fn a_sum_is_added_once_unless_resume_is_off() {
     each_build(async |db| {
         let files = Files::new();
         let text = "{\"id\":\"a\",\"n\":0.1}\n{\"id\":\"a\",\"n\":0.2}\n{\"id\":\"b\"}\n{\"id\":\"c\",\"n\":\"1\"}\n";
@@ -236,7 +236,7 @@ async fn a_sum_is_added_once_unless_it_is_to_begin_anew() {
 }
 
 #[tokio::test]
-async fn a_deleted_key_keeps_its_version_until_that_is_forgotten() {
+async fn a_deleted_key_keeps_its_version_until_tombstones_expire() {
     each_build(async |db| {
         let files = Files::new();
         let load = async |name: &str, text: &str, deletes: bool, forget: Option<u64>| {

@@ -56,7 +56,7 @@ async fn ends_right(url: &str, wanted: &LoadRequest, stream: &Stream, client: &C
 }
 
 #[tokio::test]
-async fn a_full_disk_ends_a_load_that_goes_on_when_there_is_room() {
+async fn a_full_disk_ends_a_load_which_resumes_later() {
     for build in builds().await {
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let Some(disk) = SmallDisk::mount(6 << 20) else { return };
@@ -89,7 +89,7 @@ async fn a_full_disk_ends_a_load_that_goes_on_when_there_is_room() {
 }
 
 #[tokio::test]
-async fn a_right_revoked_in_mid_load_ends_it_and_given_back_it_goes_on() {
+async fn a_revoked_right_ends_a_load_which_resumes_later() {
     each_build(async |db| {
         let client = db.client().await;
         let role = format!("loader_{}", fastrand::u32(..));
@@ -122,19 +122,19 @@ async fn a_right_revoked_in_mid_load_ends_it_and_given_back_it_goes_on() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_read_only_for_a_while_is_waited_for() {
+async fn a_load_waits_for_a_read_only_server() {
     for build in builds().await {
         let server = Server::start(build, Settings::default()).await;
         let (url, client) = (server.url("postgres"), connect(&server.url("postgres")).await);
         let stream = Stream::random(&mut fastrand::Rng::with_seed(33), DOCUMENTS, DOCUMENTS / 2);
         let files = Files::new();
         let wanted = small_batches("reading", files.write("a", &stream.text));
-        let (around, told) = surroundings(&url);
+        let (around, events) = surroundings(&url);
         let refusing = async {
             under_way(&around).await;
             client.batch_execute("alter system set default_transaction_read_only = on").await.unwrap();
             client.batch_execute("select pg_reload_conf()").await.unwrap();
-            while !told.0.lock().unwrap().iter().any(|e| matches!(e, Event::Retry { .. })) {
+            while !events.0.lock().unwrap().iter().any(|e| matches!(e, Event::Retry { .. })) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             client.batch_execute("alter system reset default_transaction_read_only").await.unwrap();
@@ -148,7 +148,7 @@ async fn a_server_that_is_read_only_for_a_while_is_waited_for() {
 }
 
 #[tokio::test]
-async fn timeouts_made_for_people_do_not_end_a_load() {
+async fn a_statement_timeout_does_not_end_a_load() {
     each_build(async |db| {
         let client = db.client().await;
         client
@@ -173,17 +173,17 @@ async fn timeouts_made_for_people_do_not_end_a_load() {
 }
 
 #[tokio::test]
-async fn a_cancelled_batch_is_sent_again() {
+async fn a_cancelled_batch_is_retried() {
     let db = database().await;
     let client = db.client().await;
     let stream = Stream::random(&mut fastrand::Rng::with_seed(35), DOCUMENTS, DOCUMENTS / 2);
     let files = Files::new();
     let wanted = small_batches("cancelled", files.write("a", &stream.text));
-    let (around, told) = surroundings(&db.url());
+    let (around, events) = surroundings(&db.url());
     let cancelling = async {
         under_way(&around).await;
         // A lane may be between two batches.
-        while !told.0.lock().unwrap().iter().any(|e| matches!(e, Event::Retry { .. })) {
+        while !events.0.lock().unwrap().iter().any(|e| matches!(e, Event::Retry { .. })) {
             let cancel = "select pg_cancel_backend(pid) from pg_stat_activity
                 where datname = current_database() and application_name = 'millstream lane 0' and state = 'active'";
             client.execute(cancel, &[]).await.unwrap();

@@ -77,13 +77,13 @@ fn wanted(table: &str, file: &str, mode: &str, deletes: bool) -> LoadRequest {
 }
 
 /// What must be the same of both tables: how many rows each statement wrote the batch cuts decide.
-fn told(counters: &Counters) -> (u64, u64, i128) {
+fn counted(counters: &Counters) -> (u64, u64, i128) {
     let Counters { read, rejected, inserted, deleted, .. } = *counters;
     (read, rejected, i128::from(inserted) - i128::from(deleted))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_partitioned_table_becomes_what_a_plain_one_does() {
+async fn a_partitioned_table_ends_equal_to_a_plain_one() {
     each_build(async |db| {
         let client = db.client().await;
         // The role of the tests has the name of our own schema, which would come first.
@@ -107,7 +107,7 @@ async fn a_partitioned_table_becomes_what_a_plain_one_does() {
                 let plain = run(&db.url(), &wanted("plain", &file, mode, deletes)).await.receipt;
                 let parted = run(&db.url(), &wanted(shape, &file, mode, deletes)).await.receipt;
                 let case = format!("{shape} {mode} deletes {deletes} wave {n}");
-                assert_eq!(told(&plain.counters), told(&parted.counters), "{case}");
+                assert_eq!(counted(&plain.counters), counted(&parted.counters), "{case}");
                 assert_eq!(rows(&db, "plain").await, rows(&db, shape).await, "{case}");
                 writers.extend(parted.writers.into_keys());
                 if n == 3 && first {
@@ -149,7 +149,7 @@ fn keys_outside(file: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn what_a_partitioned_table_cannot_do_is_said() {
+async fn what_partitioned_tables_cannot_do_is_refused_with_a_hint() {
     each_build(async |db| {
         let client = db.client().await;
         client.batch_execute("set search_path = public").await.expect("the server answers");

@@ -237,7 +237,7 @@ async fn scanned(client: &Client) -> Vec<i64> {
     read
 }
 
-/// Waits until the sessions of the load have gone, and with that have told what they read.
+/// Waits until the sessions of the load have gone, and so have reported what they read.
 async fn ended(client: &Client) {
     let sql = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
     while client.query_one(sql, &[]).await.expect("the server answers").get::<_, i64>(0) > 0 {

@@ -1,6 +1,6 @@
 //! Documents that many tasks hand over at once.
 
-use crate::scene::{Told, request, stored, surroundings};
+use crate::scene::{Events, request, stored, surroundings};
 use millstream_engine::limits::{FLUSH_AFTER, MEMORY_BYTES_MIN, SEND_BYTES_MAX, SEND_LINES_MAX};
 use millstream_engine::{Error, Event, LoadRequest, Outcome, Producer, Stop, StopReason, Stream, Surroundings};
 use millstream_testkit::{Cases, Server, Settings, StopMode, builds, database, each_build};
@@ -15,11 +15,11 @@ fn streaming(into: &str) -> LoadRequest {
     request(into, "id:text", &[])
 }
 
-async fn open(url: &str, request: &LoadRequest) -> (Stream, Surroundings, Arc<Told>) {
-    let (around, told) = surroundings(url);
+async fn open(url: &str, request: &LoadRequest) -> (Stream, Surroundings, Arc<Events>) {
+    let (around, events) = surroundings(url);
     // Boxed, because the future is too large to lie in the futures of the tests.
     let stream = Box::pin(Stream::open(request, &around)).await.expect("the stream opens");
-    (stream, around, told)
+    (stream, around, events)
 }
 
 /// Closes a stream; its account must add up.
@@ -54,7 +54,7 @@ async fn produce(producer: Producer, number: i64, keys: usize, lots: i64, seed: 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn eight_producers_keep_their_order_on_any_keys() {
+async fn eight_producers_keep_their_order_per_key() {
     each_build(async |db| {
         for (name, keys) in [("one", 1), ("hundred", 100), ("uniform", 1_000_000)] {
             let mut wanted = streaming(name);
@@ -85,7 +85,7 @@ async fn eight_producers_keep_their_order_on_any_keys() {
 /// What ends in the table is what a file of the same documents in the order of their positions would
 /// leave behind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_order_of_all_producers_is_that_of_their_positions() {
+async fn documents_of_producers_take_effect_in_position_order() {
     let db = database().await;
     for mut rng in Cases::new(4) {
         let into = format!("positions{}", rng.u32(..));
@@ -121,7 +121,7 @@ async fn the_order_of_all_producers_is_that_of_their_positions() {
 }
 
 #[tokio::test]
-async fn an_awaited_commit_is_visible_to_others_and_needs_no_second_document() {
+async fn an_awaited_commit_is_visible_to_other_sessions() {
     each_build(async |db| {
         let (stream, around, _) = open(&db.url(), &streaming("visible")).await;
         let client = db.client().await;
@@ -144,7 +144,7 @@ async fn an_awaited_commit_is_visible_to_others_and_needs_no_second_document() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn rejects_of_a_stream_are_found_where_the_send_stood() {
+async fn rejects_of_a_stream_have_the_position_of_their_send() {
     let db = database().await;
     let (stream, ..) = open(&db.url(), &streaming("flawed")).await;
     let mut tasks = JoinSet::new();
@@ -179,7 +179,7 @@ async fn rejects_of_a_stream_are_found_where_the_send_stood() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn each_producer_learns_what_the_server_refused_of_its_own() {
+async fn each_producer_learns_which_of_its_documents_were_refused() {
     each_build(async |db| {
         let mut wanted = streaming("judged");
         let (stream, ..) = open(&db.url(), &wanted).await;
@@ -219,7 +219,7 @@ async fn each_producer_learns_what_the_server_refused_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn too_many_rejects_end_the_stream_for_everybody() {
+async fn too_many_rejects_end_the_stream_for_every_producer() {
     let db = database().await;
     let mut wanted = streaming("spoiled");
     wanted.rejects_max = 50;
@@ -248,7 +248,7 @@ async fn too_many_rejects_end_the_stream_for_everybody() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_producer_that_fails_or_goes_away_holds_nobody_up() {
+async fn a_failed_or_dropped_producer_does_not_block_others() {
     let db = database().await;
     let (stream, ..) = open(&db.url(), &streaming("abandoned")).await;
     let slow = stream.producer();
@@ -261,8 +261,8 @@ async fn a_producer_that_fails_or_goes_away_holds_nobody_up() {
         drop(dropped);
         let lines = usize::try_from(SEND_LINES_MAX).unwrap();
         panicking.send(vec![b'\n'; lines]).await.unwrap();
-        let told = panicking.send(vec![b'\n'; lines + 1]).await.unwrap_err();
-        assert!(told.hint().is_some_and(|hint| hint.contains("50000 lines at once")), "{told}");
+        let error = panicking.send(vec![b'\n'; lines + 1]).await.unwrap_err();
+        assert!(error.hint().is_some_and(|hint| hint.contains("50000 lines at once")), "{error}");
         assert!(panicking.send(vec![b' '; SEND_BYTES_MAX + 1]).await.is_ok(), "more than one send takes");
     });
     assert!(failed.await.unwrap_err().is_panic());
@@ -318,7 +318,7 @@ async fn memory_bounds_what_is_in_flight() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn closing_waits_for_no_send_that_nobody_polls() {
+async fn closing_does_not_wait_for_unpolled_sends() {
     let db = database().await;
     let mut wanted = streaming("unpolled");
     wanted.memory_bytes = MEMORY_BYTES_MIN;
@@ -340,14 +340,14 @@ async fn closing_waits_for_no_send_that_nobody_polls() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_restart_of_the_server_in_mid_stream_loses_and_doubles_nothing() {
+async fn a_server_restart_during_a_stream_loses_and_repeats_nothing() {
     for build in builds().await {
         for mode in [StopMode::Fast, StopMode::Kill] {
             let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
             let url = server.url("postgres");
             let mut wanted = streaming("restarted");
             wanted.batch_rows = 500;
-            let (stream, around, told) = open(&url, &wanted).await;
+            let (stream, around, events) = open(&url, &wanted).await;
             let mut tasks = JoinSet::new();
             for number in 0..PRODUCERS {
                 tasks.spawn(produce(stream.producer(), number, 100, 100, 3));
@@ -359,7 +359,10 @@ async fn a_restart_of_the_server_in_mid_stream_loses_and_doubles_nothing() {
             let documents: u64 = tasks.join_all().await.into_iter().sum();
             let outcome = close(stream).await;
             assert!(outcome.stopped.is_none(), "{mode:?}: {outcome:?}");
-            assert!(told.0.lock().unwrap().iter().any(|e| matches!(e, Event::Retry { .. })), "the restart was noticed");
+            assert!(
+                events.0.lock().unwrap().iter().any(|e| matches!(e, Event::Retry { .. })),
+                "the restart was noticed"
+            );
             assert_eq!(outcome.receipt.counters.read, documents, "{mode:?}");
             let client = millstream_testkit::connect(&url).await;
             let sql = "select (doc->>'value')::bigint from public.restarted where id like 'own-%'";
@@ -370,7 +373,7 @@ async fn a_restart_of_the_server_in_mid_stream_loses_and_doubles_nothing() {
 }
 
 #[tokio::test]
-async fn a_quiet_stream_holds_its_load_again_after_a_restart_of_the_server() {
+async fn a_quiet_stream_locks_its_load_again_after_a_server_restart() {
     for build in builds().await {
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let url = server.url("postgres");
@@ -391,7 +394,7 @@ async fn a_quiet_stream_holds_its_load_again_after_a_restart_of_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn an_error_that_stays_reaches_every_send_and_every_commit() {
+async fn a_permanent_error_reaches_every_send_and_commit() {
     let db = database().await;
     let (stream, ..) = open(&db.url(), &streaming("gone")).await;
     let producer = stream.producer();
@@ -415,7 +418,7 @@ async fn an_error_that_stays_reaches_every_send_and_every_commit() {
 }
 
 #[tokio::test]
-async fn a_stop_ends_sends_and_keeps_what_was_taken() {
+async fn a_stop_ends_sends_and_commits_accepted_documents() {
     let db = database().await;
     let (stream, around, _) = open(&db.url(), &streaming("stopped")).await;
     let producer = stream.producer();
@@ -430,7 +433,7 @@ async fn a_stop_ends_sends_and_keeps_what_was_taken() {
 }
 
 #[tokio::test]
-async fn a_stream_asks_for_types_only_where_no_table_has_them_and_begins_anew_each_time() {
+async fn a_stream_needs_key_types_only_for_a_new_table() {
     let db = database().await;
     let (around, _) = surroundings(&db.url());
     let untyped = request("typed", "id", &[]);

@@ -42,7 +42,7 @@ async fn a_table_that_refuses_everything_stops_the_load_at_the_limit() {
 }
 
 #[tokio::test]
-async fn casts_and_triggers_refuse_documents_whatever_their_code() {
+async fn casts_and_triggers_refuse_documents_with_any_code() {
     each_build(async |db| {
         let client = db.client().await;
         client
@@ -245,7 +245,7 @@ async fn our_schema_dropped_in_mid_load_is_named() {
 }
 
 #[tokio::test]
-async fn a_silent_source_does_not_hide_that_a_lane_has_ended() {
+async fn a_failed_lane_ends_a_load_from_a_silent_source() {
     let db = database().await;
     let client = db.client().await;
     client
@@ -283,7 +283,7 @@ async fn a_silent_source_does_not_hide_that_a_lane_has_ended() {
 }
 
 #[tokio::test]
-async fn what_keeps_a_server_from_taking_a_load_is_named() {
+async fn servers_and_roles_that_cannot_write_are_refused_with_a_reason() {
     each_build(async |db| {
         let client = db.client().await;
         let role = format!("reader_{}", fastrand::u32(..));

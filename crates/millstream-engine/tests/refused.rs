@@ -108,7 +108,7 @@ async fn expression(client: &Client, table: &str, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_what_a_single_insert_refuses() {
+async fn batches_refuse_exactly_what_single_inserts_refuse() {
     each_build(async |db| {
         let client = db.client().await;
         for mut rng in Cases::new(2) {
@@ -153,7 +153,7 @@ async fn new_keys(db: &TestDatabase, client: &Client, rng: &mut Rng, obstacle: &
 }
 
 #[tokio::test]
-async fn an_earlier_document_of_a_key_is_stored_where_a_later_one_is_refused() {
+async fn an_earlier_document_stays_if_a_later_one_is_refused() {
     each_build(async |db| {
         let client = db.client().await;
         for mut rng in Cases::new(2) {
@@ -179,7 +179,7 @@ async fn an_earlier_document_of_a_key_is_stored_where_a_later_one_is_refused() {
                     (receipt.counters.read, receipt.counters.inserted),
                     (mixed.documents as u64, mixed.rows.len() as u64)
                 );
-                // A document that a later one of its batch has made needless is not judged.
+                // A document that a later one of its batch replaces is not checked.
                 let rejects = rejects(&client, receipt.load_id).await;
                 assert!(rejects.iter().all(|reject| mixed.bad.contains(&reject.0)), "{obstacle}");
                 assert_eq!(rejects.len() as u64, receipt.counters.rejected);
@@ -190,7 +190,7 @@ async fn an_earlier_document_of_a_key_is_stored_where_a_later_one_is_refused() {
 }
 
 #[tokio::test]
-async fn documents_of_one_key_are_judged_one_by_one_however_many_there_are() {
+async fn documents_of_a_hot_key_are_checked_one_by_one() {
     each_build(async |db| {
         let client = db.client().await;
         for mut rng in Cases::new(2) {
@@ -230,7 +230,7 @@ async fn documents_of_one_key_are_judged_one_by_one_however_many_there_are() {
 }
 
 #[tokio::test]
-async fn a_file_of_one_key_is_parted_where_its_documents_are_not_folded() {
+async fn unfolded_documents_of_one_key_are_split_into_batches() {
     each_build(async |db| {
         let client = db.client().await;
         let text = "{\"id\":\"a\",\"value\":1,\"bad\":0}\n".repeat(5_000);
@@ -246,7 +246,7 @@ async fn a_file_of_one_key_is_parted_where_its_documents_are_not_folded() {
 }
 
 #[tokio::test]
-async fn a_role_that_may_not_use_plpgsql_is_told_once_a_document_is_refused() {
+async fn a_role_without_plpgsql_fails_on_the_first_refused_document() {
     each_build(async |db| {
         let (client, role) = (db.client().await, format!("loader_{}", fastrand::u32(..)));
         let create = format!("create role {role} login password 'x'; grant create on database {} to {role}", db.name);
@@ -274,7 +274,7 @@ async fn a_role_that_may_not_use_plpgsql_is_told_once_a_document_is_refused() {
 }
 
 #[tokio::test]
-async fn an_error_that_is_no_refusal_rejects_nothing() {
+async fn errors_other_than_refusals_reject_nothing() {
     each_build(async |db| {
         let client = db.client().await;
         for (code, kind) in
@@ -304,7 +304,7 @@ async fn an_error_that_is_no_refusal_rejects_nothing() {
 }
 
 #[tokio::test]
-async fn a_deadlock_among_refusals_is_tried_again() {
+async fn a_deadlock_during_a_replay_is_retried() {
     each_build(async |db| {
         let client = db.client().await;
         let failing = "create sequence judged_{n};
@@ -327,7 +327,7 @@ async fn a_deadlock_among_refusals_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_load_stops_soon_after_the_limit_of_rejects_and_goes_on_from_there() {
+async fn a_load_stops_soon_after_its_reject_limit_and_resumes() {
     /// Documents of a chunk of 256 KiB, all lanes together.
     const CHUNK_DOCUMENTS: u64 = 7_000;
     each_build(async |db| {
@@ -355,7 +355,7 @@ async fn a_load_stops_soon_after_the_limit_of_rejects_and_goes_on_from_there() {
 }
 
 #[tokio::test]
-async fn a_document_deleted_in_its_own_batch_is_gone_also_where_others_are_refused() {
+async fn a_document_deleted_in_its_batch_is_gone_beside_refused_ones() {
     each_build(async |db| {
         let client = db.client().await;
         let table = table(&client, OBSTACLES[0]).await;

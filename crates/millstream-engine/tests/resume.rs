@@ -13,7 +13,7 @@ const DOCUMENTS: usize = 60_000;
 /// Rejects that interrupt it.
 const REJECTS: u64 = 100;
 
-/// Lines of which every tenth is broken, and what the others say.
+/// Lines of which every tenth is malformed, and what the others say.
 fn broken_stream(rng: &mut fastrand::Rng) -> (String, BTreeMap<String, i64>) {
     let (mut text, mut last) = (String::new(), BTreeMap::new());
     for n in 0..DOCUMENTS {
@@ -54,7 +54,7 @@ async fn trap(db: &TestDatabase, table: &str, id: &str) {
 }
 
 #[tokio::test]
-async fn nothing_of_a_changed_file_is_committed_and_the_unchanged_one_goes_on() {
+async fn a_changed_file_commits_nothing_and_the_unchanged_one_resumes() {
     each_build(async |db| {
         let mut rng = fastrand::Rng::with_seed(21);
         let mut stream = Stream::default();
@@ -85,7 +85,7 @@ async fn nothing_of_a_changed_file_is_committed_and_the_unchanged_one_goes_on() 
 }
 
 #[tokio::test]
-async fn sources_may_be_appended_and_the_last_may_grow_but_none_before_may_change() {
+async fn only_appended_sources_and_a_grown_last_one_resume() {
     each_build(async |db| {
         let (text, mut last) = broken_stream(&mut fastrand::Rng::with_seed(22));
         let files = Files::new();
@@ -117,7 +117,7 @@ async fn sources_may_be_appended_and_the_last_may_grow_but_none_before_may_chang
 }
 
 #[tokio::test]
-async fn a_file_that_goes_on_in_the_middle_of_its_last_document_is_refused() {
+async fn a_file_that_grew_inside_its_last_document_is_refused() {
     each_build(async |db| {
         for (format, head, half, rest) in [
             ("csv", "id,name\n1,x\ntrap,x\n", "7,Al", "ice\n"),
@@ -180,7 +180,7 @@ async fn a_file_that_goes_on_in_the_middle_of_its_last_document_is_refused() {
 }
 
 #[tokio::test]
-async fn an_unfinished_load_refuses_the_same_sources_in_any_other_way() {
+async fn an_unfinished_load_refuses_other_options_for_its_sources() {
     let db = database().await;
     let (text, last) = broken_stream(&mut fastrand::Rng::with_seed(23));
     let files = Files::new();
@@ -219,7 +219,7 @@ async fn an_unfinished_load_refuses_the_same_sources_in_any_other_way() {
 }
 
 #[tokio::test]
-async fn beginning_anew_gives_an_unfinished_load_up() {
+async fn resume_off_abandons_an_unfinished_load() {
     let db = database().await;
     let (text, _) = broken_stream(&mut fastrand::Rng::with_seed(24));
     let files = Files::new();
@@ -246,7 +246,7 @@ async fn beginning_anew_gives_an_unfinished_load_up() {
 }
 
 #[tokio::test]
-async fn a_load_on_record_in_another_schema_is_another_load() {
+async fn loads_recorded_in_different_schemas_are_independent() {
     each_build(async |db| {
         let (client, files) = (db.client().await, Files::new());
         let lock = async |keys: (i32, i32)| {
@@ -266,7 +266,7 @@ async fn a_load_on_record_in_another_schema_is_another_load() {
 }
 
 #[tokio::test]
-async fn a_table_made_anew_starts_at_zero_and_that_is_said() {
+async fn a_recreated_table_is_loaded_from_the_start_with_a_warning() {
     let db = database().await;
     let (text, last) = broken_stream(&mut fastrand::Rng::with_seed(25));
     let files = Files::new();
@@ -274,15 +274,15 @@ async fn a_table_made_anew_starts_at_zero_and_that_is_said() {
     let old = interrupt(&db, &mut wanted).await.receipt.load_id;
     db.client().await.batch_execute("drop table again").await.unwrap();
     for told_once in [true, false] {
-        let (around, told) = surroundings(&db.url());
+        let (around, events) = surroundings(&db.url());
         let outcome = Box::pin(load(&wanted, &around)).await.unwrap();
         assert_eq!((outcome.receipt.resumed_from, outcome.receipt.counters.read), (None, DOCUMENTS as u64));
         let said = format!("created anew since load {old}");
-        let told = told.0.lock().unwrap();
+        let events = events.0.lock().unwrap();
         assert_eq!(
-            told.iter().any(|e| matches!(e, Event::Warning(text) if text.contains(&said))),
+            events.iter().any(|e| matches!(e, Event::Warning(text) if text.contains(&said))),
             told_once,
-            "{told:?}"
+            "{events:?}"
         );
     }
     assert!(stored(&db, "again").await == last);
@@ -302,7 +302,7 @@ pub(crate) fn pipe(files: &Files, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_stream_with_a_name_is_gone_on_with_when_it_comes_again() {
+async fn a_named_stream_resumes_when_it_is_sent_again() {
     let db = database().await;
     let (text, last) = broken_stream(&mut fastrand::Rng::with_seed(26));
     let files = Files::new();

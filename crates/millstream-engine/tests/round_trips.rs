@@ -64,7 +64,7 @@ const CASES: &[Case] = &[
         change: AS_LARGE,
         more: "{no document\n",
     },
-    // The sample that tells whether to compare goes along.
+    // This includes the sample that decides whether to compare.
     Case {
         writer: "staged",
         turns: &[OPEN, STAGE, END],
@@ -108,7 +108,7 @@ const CASES: &[Case] = &[
         },
         more: "{\"id\":\"gone\",\"value\":2,\"op\":\"d\"}\n",
     },
-    // As many documents of one key, each of which the table is to judge; a file of them fits one chunk.
+    // As many documents of one key, each of which the table must check; a file of them fits one chunk.
     Case {
         writer: "replay",
         turns: &[OPEN, STAGE, END],
@@ -131,7 +131,7 @@ const CASES: &[Case] = &[
 ];
 
 #[tokio::test]
-async fn a_batch_takes_few_turns_however_large_it_is() {
+async fn a_batch_of_any_size_takes_few_round_trips() {
     // One thread: what a lane sends without waiting leaves it before the proxy passes any of it on.
     let db = &database().await;
     run(&db.url(), &request("public.first", "id:text", &[Files::new().write("a", "")])).await;

@@ -58,21 +58,21 @@ pub(crate) fn request(into: &str, key: &str, sources: &[String]) -> LoadRequest 
     LoadRequest::new(into.parse().expect("a name"), key, sources.to_vec())
 }
 
-/// Remembers what a load told.
+/// Records the events of a load.
 #[derive(Default)]
-pub(crate) struct Told(pub(crate) Mutex<Vec<Event>>);
+pub(crate) struct Events(pub(crate) Mutex<Vec<Event>>);
 
-impl Observer for Told {
+impl Observer for Events {
     fn event(&self, event: Event) {
         self.0.lock().expect("no test panics while it holds this").push(event);
     }
 }
 
-pub(crate) fn surroundings(url: &str) -> (Surroundings, Arc<Told>) {
-    let told = Arc::new(Told::default());
+pub(crate) fn surroundings(url: &str) -> (Surroundings, Arc<Events>) {
+    let events = Arc::new(Events::default());
     let db = ConnInfo::parse(url, &Environment::default()).expect("a connection string");
-    let observer = Arc::clone(&told) as Arc<dyn Observer>;
-    (Surroundings { db, stop: Stop::default(), observer, tally: Arc::new(Tally::default()) }, told)
+    let observer = Arc::clone(&events) as Arc<dyn Observer>;
+    (Surroundings { db, stop: Stop::default(), observer, tally: Arc::new(Tally::default()) }, events)
 }
 
 /// Runs a load that is expected to begin; its receipt must add up.

@@ -47,7 +47,7 @@ async fn value(client: &mut Client, table: &str, key: &str) -> Result<Option<i64
 
 /// While a reader looks for the segments, another is committed, and both are merged and not yet dropped.
 #[tokio::test]
-async fn segments_and_table_are_read_as_of_one_moment() {
+async fn segments_and_table_are_read_in_one_snapshot() {
     each_build(async |db| {
         let files = Files::new();
         let older = "{\"id\":\"a\",\"value\":1}\n{\"id\":\"b\",\"value\":1}\n";
@@ -83,7 +83,7 @@ async fn segments_and_table_are_read_as_of_one_moment() {
 
 /// Rows that are written anew are none for a snapshot that was taken before.
 #[tokio::test]
-async fn a_table_that_is_rewritten_while_a_reader_waits_for_it_is_read_whole() {
+async fn a_table_rewritten_before_a_read_is_read_whole() {
     each_build(async |db| {
         let files = Files::new();
         let file = files.write("a", "{\"id\":\"a\",\"value\":1}\n{\"id\":\"b\",\"value\":1}\n");
@@ -106,7 +106,7 @@ async fn a_table_that_is_rewritten_while_a_reader_waits_for_it_is_read_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn a_key_is_found_and_never_an_older_document_of_it_while_segments_are_merged_and_dropped() {
+async fn readers_never_see_older_documents_during_compaction() {
     each_build(async |db| {
         let files = Files::new();
         let text = |value: i64| format!("{{\"id\":\"a\",\"value\":{value}}}\n{{\"id\":\"b\",\"value\":{value}}}\n");
@@ -141,7 +141,7 @@ async fn a_key_is_found_and_never_an_older_document_of_it_while_segments_are_mer
 }
 
 #[tokio::test]
-async fn who_may_read_the_table_may_read_what_waits_for_it() {
+async fn readers_of_the_table_may_read_its_segments() {
     each_build(async |db| {
         let files = Files::new();
         run(&db.url(), &appending("shared", &[files.write("a", "{\"id\":\"a\",\"value\":1}\n")], 10)).await;
@@ -165,7 +165,7 @@ async fn who_may_read_the_table_may_read_what_waits_for_it() {
         assert_eq!(value(&mut client, "shared", "a").await.unwrap(), Some(2), "{reader}");
         let found = verified(&url, request("shared", "id", std::slice::from_ref(&file))).await;
         assert_eq!((found.equal, found.differences(), found.warnings.len()), (1, 0, 0), "{found:?}");
-        // One who may not even see that something waits for this table is told that he cannot.
+        // A role that may not see whether segments wait gets a warning that says so.
         let (url, _) = role(&db, "stranger", "grant select on public.shared to {role}").await;
         let found = verified(&url, request("shared", "id", &[file])).await;
         assert_eq!((found.equal, found.different), (0, 1), "{found:?}");
@@ -176,7 +176,7 @@ async fn who_may_read_the_table_may_read_what_waits_for_it() {
 
 /// A policy decides by rows of the table, so that what waits for a table with one is shown to nobody whom it is for.
 #[tokio::test]
-async fn what_row_security_hides_in_the_table_does_not_show_while_it_waits() {
+async fn row_security_hides_documents_in_segments_too() {
     each_build(async |db| {
         let files = Files::new();
         let file = files.write("a", "{\"id\":\"a\",\"value\":1}\n");
@@ -211,7 +211,7 @@ async fn what_row_security_hides_in_the_table_does_not_show_while_it_waits() {
 }
 
 #[tokio::test]
-async fn a_role_that_could_not_drop_segments_does_not_begin_to_merge_them() {
+async fn compaction_needs_the_right_to_drop_segments() {
     each_build(async |db| {
         let files = Files::new();
         let everything = "grant usage, create on schema millstream to {role};
@@ -243,7 +243,7 @@ async fn a_role_that_could_not_drop_segments_does_not_begin_to_merge_them() {
 }
 
 #[tokio::test]
-async fn segments_of_a_table_that_was_dropped_go_with_the_next_load() {
+async fn the_next_load_drops_segments_of_a_dropped_table() {
     each_build(async |db| {
         let files = Files::new();
         let wanted = appending("brief", &[files.write("a", "{\"id\":\"a\",\"value\":1}\n")], 10);
@@ -264,11 +264,11 @@ async fn segments_of_a_table_that_was_dropped_go_with_the_next_load() {
 
 /// What a load warned of, joined.
 async fn warned(url: &str, wanted: &LoadRequest) -> String {
-    let (around, told) = surroundings(url);
+    let (around, events) = surroundings(url);
     let outcome = Box::pin(load(wanted, &around)).await.expect("the load begins");
     assert!(outcome.receipt.finished, "{:?}", outcome.error);
-    let told = told.0.lock().expect("nobody panicked with it");
-    let warnings = told.iter().filter_map(|event| match event {
+    let events = events.0.lock().expect("nobody panicked with it");
+    let warnings = events.iter().filter_map(|event| match event {
         Event::Warning(warning) => Some(warning.as_str()),
         _ => None,
     });
@@ -282,7 +282,7 @@ async fn segment_tables(client: &Client) -> Vec<String> {
 
 /// A restore gives every table another OID.
 #[tokio::test]
-async fn what_waited_when_the_database_was_dumped_is_kept_and_can_be_had() {
+async fn segments_of_a_restored_database_are_kept() {
     each_build(async |db| {
         let (files, client) = (Files::new(), db.client().await);
         let document = |value: i64| format!("{{\"id\":\"a\",\"value\":{value}}}\n");
@@ -326,7 +326,7 @@ async fn what_waited_when_the_database_was_dumped_is_kept_and_can_be_had() {
 }
 
 #[tokio::test]
-async fn segments_that_cannot_be_dropped_keep_no_load_from_beginning() {
+async fn segments_that_cannot_be_dropped_do_not_block_loads() {
     each_build(async |db| {
         let (files, client) = (Files::new(), db.client().await);
         let file = files.write("a", "{\"id\":\"a\",\"value\":1}\n");
@@ -381,7 +381,7 @@ async fn a_drop_locks_the_table_before_its_segments() {
 
 /// One who locks all tables, as pg_dump does, need not do so in the order of a compaction.
 #[tokio::test]
-async fn a_compaction_in_a_deadlock_leaves_its_segments_to_the_next() {
+async fn a_deadlocked_compaction_leaves_its_segments_to_the_next() {
     let db = database().await;
     let files = Files::new();
     let text = "{\"id\":\"a\",\"value\":1}\n".repeat(2);
@@ -406,7 +406,7 @@ async fn a_compaction_in_a_deadlock_leaves_its_segments_to_the_next() {
 }
 
 #[tokio::test]
-async fn a_segment_that_is_tried_again_counts_once() {
+async fn a_retried_segment_counts_once() {
     let db = database().await;
     let mut wanted = request("again", "id:text", &[]);
     wanted.layout = Layout::by_name("log").expect("a layout");
@@ -434,7 +434,7 @@ async fn a_segment_that_is_tried_again_counts_once() {
 }
 
 #[tokio::test]
-async fn a_load_whose_table_is_dropped_says_so_and_acknowledges_nothing_more() {
+async fn a_load_whose_table_is_dropped_acknowledges_nothing_more() {
     each_build(async |db| {
         let mut wanted = request("pulled", "id:text", &[]);
         wanted.layout = Layout::by_name("log").expect("a layout");
@@ -451,7 +451,7 @@ async fn a_load_whose_table_is_dropped_says_so_and_acknowledges_nothing_more() {
 }
 
 #[tokio::test]
-async fn the_shortest_documents_of_a_stream_fill_a_segment_before_they_fill_the_memory() {
+async fn tiny_documents_fill_a_segment_before_they_fill_memory() {
     let db = database().await;
     for lanes in [1, 3] {
         let table = format!("short_{lanes}");

@@ -26,10 +26,10 @@ async fn keys_finer_than_microseconds_are_inferred_as_text() {
             let _ = writeln!(text, "{{\"at\":\"2026-01-01T00:00:00.{n:09}Z\"}}");
         }
         let wanted = request("fine", "at", &[files.write("fine", &text)]);
-        let (around, told) = surroundings(&db.url());
+        let (around, events) = surroundings(&db.url());
         let outcome = Box::pin(load(&wanted, &around)).await.expect("the load begins");
         assert_eq!((outcome.receipt.counters.inserted, count(&db, "select count(*) from fine").await), (2_000, 2_000));
-        let events = told.0.lock().expect("no test panics while it holds this");
+        let events = events.0.lock().expect("no test panics while it holds this");
         let warned = |part: &str| events.iter().any(|e| matches!(e, Event::Warning(text) if text.contains(part)));
         assert!(warned("key column at is text: some of its times are finer than a microsecond"), "{events:?}");
     })
@@ -104,7 +104,7 @@ async fn an_older_version_never_wins_by_nanoseconds() {
 }
 
 #[tokio::test]
-async fn a_tombstone_keeps_out_what_is_older_by_nanoseconds() {
+async fn a_tombstone_refuses_documents_older_by_nanoseconds() {
     each_build(async |db| {
         let files = Files::new();
         let load = async |text: &str| {

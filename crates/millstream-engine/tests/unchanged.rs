@@ -13,7 +13,7 @@ async fn traces(db: &TestDatabase, table: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_equal_document_leaves_no_trace_however_it_is_spelled() {
+async fn an_equal_document_in_any_spelling_writes_nothing() {
     each_build(async |db| {
         let files = Files::new();
         let (mut first, mut second) = (String::new(), String::new());
@@ -44,7 +44,7 @@ async fn an_equal_document_leaves_no_trace_however_it_is_spelled() {
 }
 
 #[tokio::test]
-async fn equal_documents_write_no_wal_but_the_bookkeeping_of_their_batches() {
+async fn equal_documents_write_only_bookkeeping_wal() {
     for build in builds().await {
         // Alone, because PostgreSQL 15 counts the WAL of all sessions.
         let settings = Settings { conf: vec!["autovacuum = off".to_owned()], ..Settings::default() };
@@ -68,7 +68,7 @@ async fn equal_documents_write_no_wal_but_the_bookkeeping_of_their_batches() {
 }
 
 #[tokio::test]
-async fn what_differs_is_written_and_counted_exactly() {
+async fn changed_documents_are_written_and_counted_exactly() {
     each_build(async |db| {
         for mut rng in Cases::new(4) {
             let (table, files) = (format!("mixed{}", rng.u32(..)), Files::new());
@@ -125,7 +125,7 @@ async fn all(db: &TestDatabase, table: &str) -> BTreeMap<(String, i64), serde_js
 }
 
 #[tokio::test]
-async fn comparing_begins_when_it_is_worth_it_and_ends_when_it_is_not() {
+async fn comparing_starts_and_stops_as_it_pays_off() {
     each_build(async |db| {
         let files = Files::new();
         let mut same = Stream::default();
@@ -176,7 +176,7 @@ async fn large_documents_are_compared_by_the_server() {
 }
 
 #[tokio::test]
-async fn a_row_that_another_session_is_changing_is_not_waited_for() {
+async fn comparing_does_not_wait_for_a_locked_row() {
     each_build(async |db| {
         let files = Files::new();
         let mut stream = Stream::default();
@@ -198,7 +198,7 @@ async fn a_row_that_another_session_is_changing_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn among_documents_that_delete_equal_ones_are_left_alone() {
+async fn equal_documents_are_skipped_in_a_deleting_load() {
     each_build(async |db| {
         let (files, client) = (Files::new(), db.client().await);
         for refuses in [false, true] {

@@ -1,14 +1,14 @@
 //! Loads that end before they have read a document leave nothing behind, and none is in another's way.
 
-use crate::scene::{Files, Told, request, run, schema, surroundings};
+use crate::scene::{Events, Files, request, run, schema, surroundings};
 use millstream_engine::{Error, Event, LoadRequest, Outcome, StopReason, load};
 use millstream_store::loads;
 use millstream_testkit::{TestDatabase, each_build};
 use std::sync::Arc;
 
 /// Waits until the load is recorded.
-async fn begun(told: &Arc<Told>) {
-    let started = || told.0.lock().expect("nobody panics").iter().any(|e| matches!(e, Event::Started { .. }));
+async fn begun(events: &Arc<Events>) {
+    let started = || events.0.lock().expect("nobody panics").iter().any(|e| matches!(e, Event::Started { .. }));
     while !started() {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
@@ -17,11 +17,11 @@ async fn begun(told: &Arc<Told>) {
 /// Runs a load that waits for its first document, until it has begun; `ends` says whether it is then
 /// stopped, or dropped as if it were killed.
 async fn silent(db: &TestDatabase, wanted: &LoadRequest, ends: bool) -> Option<Outcome> {
-    let (around, told) = surroundings(&db.url());
+    let (around, events) = surroundings(&db.url());
     let mut loading = Box::pin(load(wanted, &around));
     tokio::select! {
         ended = &mut loading => panic!("it waits for a document: {ended:?}"),
-        () = begun(&told) => {}
+        () = begun(&events) => {}
     }
     if !ends {
         return None;
@@ -46,7 +46,7 @@ async fn known_collections(db: &TestDatabase) -> i64 {
 }
 
 #[tokio::test]
-async fn a_stream_that_cannot_be_read_leaves_neither_load_nor_table() {
+async fn an_unreadable_stream_leaves_neither_load_nor_table() {
     each_build(async |db| {
         let files = Files::new();
         for (n, text) in ["id;name\n1;x\n", "%PDF-1.7 and so on\n"].into_iter().enumerate() {
@@ -63,7 +63,7 @@ async fn a_stream_that_cannot_be_read_leaves_neither_load_nor_table() {
 }
 
 #[tokio::test]
-async fn a_stopped_load_without_documents_leaves_nothing_and_a_table_of_others_stays() {
+async fn a_stopped_load_without_documents_leaves_only_existing_tables() {
     each_build(async |db| {
         let files = Files::new();
         let (pipe, _more) = files.pipe("a");
@@ -82,15 +82,15 @@ async fn a_stopped_load_without_documents_leaves_nothing_and_a_table_of_others_s
 }
 
 #[tokio::test]
-async fn a_table_that_another_load_uses_meanwhile_stays() {
+async fn a_table_used_by_another_load_stays() {
     each_build(async |db| {
         let files = Files::new();
         let (pipe, _more) = files.pipe("a");
         let wanted = request("shared", "id:bigint", &[pipe]);
-        let (around, told) = surroundings(&db.url());
+        let (around, events) = surroundings(&db.url());
         let mut loading = Box::pin(load(&wanted, &around));
         let other = async {
-            begun(&told).await;
+            begun(&events).await;
             let other = run(&db.url(), &request("shared", "id:bigint", &[files.write("empty", "")])).await;
             around.stop.stop(StopReason::Terminated);
             other
@@ -104,7 +104,7 @@ async fn a_table_that_another_load_uses_meanwhile_stays() {
 }
 
 #[tokio::test]
-async fn a_killed_load_without_documents_is_in_no_other_ones_way() {
+async fn a_killed_load_without_documents_does_not_block_others() {
     each_build(async |db| {
         let files = Files::new();
         let named = |pipe: String, format: &str| {
@@ -148,7 +148,7 @@ async fn files_that_are_not_text_are_named_before_a_table_is_made() {
 }
 
 #[tokio::test]
-async fn objects_on_one_line_or_over_several_are_read_without_a_format() {
+async fn objects_on_one_or_several_lines_need_no_format_option() {
     each_build(async |db| {
         let files = Files::new();
         for text in ["{\"id\":1}{\"id\":2}", "{\n  \"id\": 1\n}\n{\n  \"id\": 2\n}\n"] {

@@ -21,10 +21,10 @@ async fn counted(db: &TestDatabase, wanted: &LoadRequest) -> Counters {
 }
 
 /// What a load said of its version.
-async fn told(db: &TestDatabase, wanted: &LoadRequest) -> String {
-    let (around, told) = surroundings(&db.url());
+async fn reported(db: &TestDatabase, wanted: &LoadRequest) -> String {
+    let (around, events) = surroundings(&db.url());
     Box::pin(load(wanted, &around)).await.expect("the load begins");
-    let events = told.0.lock().expect("no test panics while it holds this");
+    let events = events.0.lock().expect("no test panics while it holds this");
     let text = events.iter().find_map(|event| if let Event::Version(text) = event { Some(text.clone()) } else { None });
     text.expect("it compares versions")
 }
@@ -48,15 +48,15 @@ async fn fractions_are_compared_as_numbers() {
 }
 
 #[tokio::test]
-async fn versions_taken_for_text_are_a_warning_and_offsets_are_not() {
+async fn versions_compared_as_text_raise_a_warning() {
     each_build(async |db| {
         let files = Files::new();
         let loaded = async |table: &str, mode: &str, versions: [&str; 2]| {
             let line = |v: &str| format!("{{\"id\":\"a\",\"v\":\"{v}\"}}\n");
             let wanted = lines(&files, table, mode, &versions.map(line).concat());
-            let (around, told) = surroundings(&db.url());
+            let (around, events) = surroundings(&db.url());
             let outcome = Box::pin(load(&wanted, &around)).await.expect("the load begins");
-            let events = told.0.lock().expect("no test panics while it holds this");
+            let events = events.0.lock().expect("no test panics while it holds this");
             let warnings =
                 events.iter().filter_map(|e| if let Event::Warning(text) = e { Some(text.clone()) } else { None });
             (outcome.receipt.counters.stale, warnings.collect::<Vec<_>>().concat())
@@ -74,18 +74,18 @@ async fn versions_taken_for_text_are_a_warning_and_offsets_are_not() {
 }
 
 #[tokio::test]
-async fn the_type_of_the_first_load_stays_the_collections_own() {
+async fn the_first_load_decides_the_version_type() {
     each_build(async |db| {
         let files = Files::new();
         let load = |mode: &str, text: &str| lines(&files, "public.typed", mode, text);
         let empty = load("newest:v", "");
-        assert_eq!(told(&db, &empty).await, "v (there is no document)");
+        assert_eq!(reported(&db, &empty).await, "v (there is no document)");
         let mut broken = load("newest:v", "id,v\na\n");
         broken.format = "csv".into();
         let error = Box::pin(run_error(&db, &broken)).await;
         assert!(error.to_string().contains("there is no document to infer the type"), "{error}");
         let first = load("newest:v", "{\"id\":\"a\",\"v\":10,\"op\":\"d\"}\n{\"id\":\"b\",\"v\":9}\n");
-        assert_eq!(told(&db, &first).await, "bigint from v (2 whole numbers)");
+        assert_eq!(reported(&db, &first).await, "bigint from v (2 whole numbers)");
 
         // As texts 9 would come after 10, and the tombstone not be found.
         let mixed = load("newest:v", "{\"id\":\"a\",\"v\":9}\n{\"id\":\"b\",\"v\":10}\n{\"id\":\"c\",\"v\":\"x\"}\n");
@@ -100,7 +100,7 @@ async fn the_type_of_the_first_load_stays_the_collections_own() {
         other.forget_deletes = Some(Duration::ZERO);
         assert_eq!(counted(&db, &other).await.inserted, 1, "it is forgotten that a was deleted");
         let again = load("newest:v", "{\"id\":\"a\",\"v\":8}\n");
-        assert_eq!(told(&db, &again).await, "integer from v (the collection's own type)");
+        assert_eq!(reported(&db, &again).await, "integer from v (the collection's own type)");
         let client = db.client().await;
         let sql =
             "update millstream.load set state = 'running' where load_id = (select min(load_id) from millstream.load)
@@ -112,11 +112,11 @@ async fn the_type_of_the_first_load_stays_the_collections_own() {
         client.execute("select pg_advisory_unlock($1, $2)", &[&class, &id]).await.unwrap();
         // Nothing is remembered, so that nothing can be lost.
         assert_eq!(
-            told(&db, &load("newest:v:numeric", "{\"id\":\"a\",\"v\":8.5}\n")).await,
+            reported(&db, &load("newest:v:numeric", "{\"id\":\"a\",\"v\":8.5}\n")).await,
             "numeric from v (as given)"
         );
         let other_path = load("newest:w", "{\"id\":\"a\",\"w\":\"2024-01-01\"}\n");
-        assert_eq!(told(&db, &other_path).await, "text from w (1 string)");
+        assert_eq!(reported(&db, &other_path).await, "text from w (1 string)");
     })
     .await;
 }
@@ -126,7 +126,7 @@ async fn run_error(db: &TestDatabase, wanted: &LoadRequest) -> Error {
 }
 
 #[tokio::test]
-async fn a_verification_compares_by_the_collections_own_type() {
+async fn verify_compares_by_the_collections_version_type() {
     let db = database().await;
     let files = Files::new();
     let wanted = lines(&files, "public.agreed", "newest:v:text", "{\"id\":\"a\",\"v\":9}\n{\"id\":\"a\",\"v\":10}\n");
@@ -142,7 +142,7 @@ async fn a_verification_compares_by_the_collections_own_type() {
 }
 
 #[tokio::test]
-async fn a_stream_names_the_type_of_its_versions_unless_the_collection_has_one() {
+async fn a_stream_needs_a_version_type_only_for_a_new_collection() {
     let db = database().await;
     let mut wanted = request("public.streamed", "id:text", &[]);
     let (around, _) = surroundings(&db.url());
@@ -159,7 +159,7 @@ async fn a_stream_names_the_type_of_its_versions_unless_the_collection_has_one()
 }
 
 #[tokio::test]
-async fn an_older_schema_tells_the_type_by_its_tombstones() {
+async fn an_upgrade_takes_the_version_type_from_tombstones() {
     each_build(async |db| {
         let (client, schema, files) = (db.client().await, Schema::new("older"), Files::new());
         for step in ["schema.sql", "schema_2.sql", "schema_3.sql"] {
@@ -177,7 +177,7 @@ async fn an_older_schema_tells_the_type_by_its_tombstones() {
         client.batch_execute(sql).await.unwrap();
         let mut wanted = lines(&files, "public.aged", "newest:a.v", "{\"id\":\"b\",\"a\":{\"v\":1}}\n");
         wanted.schema = "older".into();
-        assert_eq!(told(&db, &wanted).await, "text from a.v (the collection's own type)");
+        assert_eq!(reported(&db, &wanted).await, "text from a.v (the collection's own type)");
         let row = client.query_one("select versions::text from older.collection", &[]).await.unwrap();
         assert_eq!(row.get::<_, String>(0), "{\"a.v\": \"text\", \"/\\\"a:b\\\"/c\": \"date\"}");
     })
@@ -185,7 +185,7 @@ async fn an_older_schema_tells_the_type_by_its_tombstones() {
 }
 
 #[tokio::test]
-async fn the_first_load_that_deletes_by_version_waits_for_loads_that_know_of_no_deletions() {
+async fn the_first_deleting_load_is_refused_beside_a_running_one() {
     each_build(async |db| {
         let files = Files::new();
         // A load without deletions that is at work, and holds an older document of a key.

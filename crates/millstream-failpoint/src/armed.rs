@@ -126,18 +126,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_have_names_of_their_own() {
+    fn point_names_are_unique() {
         let names: std::collections::BTreeSet<_> = points::all().collect();
         assert_eq!(names.len(), points::all().count());
     }
 
     #[test]
-    fn a_list_of_points_is_read_and_a_wrong_one_is_named() {
+    fn a_list_of_points_is_parsed_and_wrong_ones_are_refused() {
         let armed = parse("commit-sent=kill@3;chunk-read=wait:/tmp/x;batch-written=error").unwrap();
-        let told: Vec<_> = armed.iter().map(|a| (a.point, a.action.clone(), a.left.load(Relaxed))).collect();
+        let parsed: Vec<_> = armed.iter().map(|a| (a.point, a.action.clone(), a.left.load(Relaxed))).collect();
         let wait = Action::Wait("/tmp/x".into());
         assert_eq!(
-            told,
+            parsed,
             [("commit-sent", Action::Kill, 3), ("chunk-read", wait, 1), ("batch-written", Action::Error, 1)]
         );
         for wrong in ["kill", "nowhere=kill", "chunk-read=stop", "chunk-read=kill@0", "chunk-read=kill@x"] {

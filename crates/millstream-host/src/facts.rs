@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_looked_for_from_our_cgroup_up_to_the_root() {
+    fn memory_limits_are_read_from_our_cgroup_up_to_the_root() {
         let mount = Path::new("/cg");
         let two = limit_files("0::/a/b\n", mount);
         let expected = ["/cg/a/b/memory.max", "/cg/a/memory.max", "/cg/memory.max"];

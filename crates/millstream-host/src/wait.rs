@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn it_looks_until_there_is_something_or_the_time_is_over() {
+    async fn waiting_ends_with_a_result_or_when_time_is_up() {
         let mut looks = 0..;
         let third = wait_until(Duration::MAX, Duration::ZERO, || looks.next().filter(|n| *n == 2)).await;
         assert_eq!(third, Some(2));

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_a_url_has_its_variable() {
+    fn every_part_of_a_url_becomes_a_variable() {
         let url = "postgres://u:p%20w@127.0.0.1:5433/d?sslmode=require";
         let durable = ["PGHOST=127.0.0.1", "PGPORT=5433", "PGUSER=u", "PGDATABASE=d", "PGSSLMODE=require"];
         let durable = [&durable[..], &["PGPASSWORD=p w"]].concat();

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_can_be_looked_at() {
+    fn this_machine_is_described() {
         let dir = tempfile::tempdir().unwrap();
         let machine = Machine::look(Some(Path::new("/proc/nowhere/data")), dir.path());
         assert!(machine.cores >= 1 && !machine.kernel.is_empty(), "{machine:?}");

@@ -270,7 +270,7 @@ fn numbers(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_tables_are_as_generated() {
+fn the_tables_are_up_to_date() {
     let mut records = Records::default();
     for (name, _) in DOCUMENTS {
         let path = root().join(name);
@@ -297,7 +297,7 @@ fn every_number_of_the_text_is_in_a_table_or_marked() {
 }
 
 #[test]
-fn every_record_that_is_kept_is_quoted() {
+fn every_kept_record_is_quoted() {
     let documents = ["README.md", "docs/measured.md", "lab/README.md"];
     let documents = documents.map(|name| std::fs::read_to_string(root().join(name)).unwrap()).join("\n");
     for entry in std::fs::read_dir(root().join("lab/records")).unwrap() {
@@ -308,7 +308,7 @@ fn every_record_that_is_kept_is_quoted() {
 }
 
 #[test]
-fn a_table_that_asks_for_what_is_not_there_is_an_error() {
+fn a_table_of_missing_samples_is_an_error() {
     let records = || Records([("a".to_owned(), crate::record::tests::fixture())].into());
     let asked = |words: &str| {
         format!(

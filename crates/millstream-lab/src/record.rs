@@ -217,7 +217,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_record_that_is_kept_is_reported() {
+    fn every_kept_record_can_be_reported() {
         let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut lines = 0;
         for home in ["fixtures", "../../lab/records"] {
@@ -235,7 +235,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_refused() {
+    fn files_that_are_no_records_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.json");
         for (text, word) in

@@ -223,7 +223,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_failed_sample_is_an_error_and_no_number() {
+    fn a_failed_sample_is_reported_as_an_error() {
         let report = Report::of(&fixture());
         assert_eq!(report.sections[0].lines[3].samples, 1);
         assert!(report.has_errors());

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_again_is_the_same_in_another_order() {
+    fn a_repeated_wave_has_the_same_documents_in_another_order() {
         let set = DataSet::new("x", Keys::Random, 150, 500, 150, 3);
         let both = written(&set, &[Stream::wave(2), Stream::again(2, 9)]);
         assert_ne!(both[0].0, both[1].0);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn hot_streams_are_as_long_as_a_wave_and_never_say_the_same() {
+    fn hot_streams_have_few_keys_and_no_equal_documents() {
         let set = DataSet::new("x", Keys::Random, 150, 1_000, 150, 3);
         let all = written(&set, &[Stream::wave(1), Stream::hot(2, 100), Stream::hot(3, 1)]);
         for (at, keys) in [(1, 100), (2, 1)] {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_new_and_below_them_everything_is_there() {
+    fn parts_have_new_keys_and_below_has_stored_ones() {
         let set = DataSet::new("x", Keys::Random, 150, 1_000, 150, 3);
         let part = Part { from: 2, to: 5, of: 10 };
         let streams = [Stream::part(Part { from: 0, to: 2, of: 10 }), Stream::part(part), Stream::below(2, part)];
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn one_document_of_so_many_is_of_the_first_wave() {
+    fn a_sample_takes_documents_of_the_first_wave() {
         let set = DataSet::new("x", Keys::Random, 150, 1_000, 150, 3);
         let all = written(&set, &[Stream::one_of(100), Stream::wave(1)]);
         assert_eq!(all[0].0.len(), 10);

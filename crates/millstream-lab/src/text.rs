@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_sets_groups_apart_and_says_who_takes_part_and_who_not() {
+    fn the_text_separates_groups_and_lists_missing_subjects() {
         let record = rivals();
         let text = Report::of(&record).to_string();
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");

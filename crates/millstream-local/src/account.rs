@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_leave_root_and_all_its_groups() {
+    fn commands_drop_root_and_its_groups() {
         let account = server_account().unwrap();
         let script = "id -u; id -G; echo ${PGPORT:-none}";
         let ended = account.command("/bin/sh").args(["-c", script]).run_blocking().unwrap();

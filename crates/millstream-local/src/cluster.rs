@@ -192,20 +192,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_setting_stands_under_its_reason() {
+    fn every_setting_has_its_reason_as_a_comment() {
         let list = [Setting { name: "a", value: "it's".to_owned(), reason: "because".to_owned() }];
         assert!(conf(&list).ends_with("\n# because\na = 'it''s'\n"));
     }
 
     #[test]
-    fn root_and_the_account_are_the_superuser() {
+    fn root_and_the_account_map_to_the_superuser() {
         assert_eq!(ident("postgres").matches(ROLE).count(), 5);
         assert!(ident("postgres").contains("\nmillstream \"root\" millstream\n"));
         assert_eq!(ident("root").matches("\"root\"").count(), 1);
     }
 
     #[test]
-    fn a_long_home_has_no_socket() {
+    fn a_long_home_directory_gets_no_socket() {
         let home = |dir: String| Home { dir: PathBuf::from(dir) };
         assert!(socket_dir(&home("/var/lib/millstream".to_owned())).is_some());
         assert!(socket_dir(&home(format!("/{}", "x".repeat(90)))).is_none());

@@ -163,7 +163,7 @@ mod tests {
     use crate::account::server_account;
 
     #[test]
-    fn versions_of_all_kinds_of_builds() {
+    fn versions_of_every_build_are_parsed() {
         for (text, version) in [
             ("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n", Some((15, 18))),
             ("postgres (PostgreSQL) 18.6\n", Some((18, 6))),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_the_rest_of_a_segment() {
+    fn a_star_matches_the_rest_of_a_path_segment() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["pgsql-15/bin", "pgsql-18/bin", "pgsql-16", "other/bin"] {
             std::fs::create_dir_all(dir.path().join(name)).unwrap();

@@ -24,12 +24,12 @@ impl Lock {
         let file = open.map_err(Error::io("open", &path))?;
         let private = file.set_permissions(Permissions::from_mode(0o600));
         private.map_err(Error::io("make private", &path))?;
-        let mut told = false;
+        let mut reported = false;
         let taken = wait_until(Duration::from_secs(LOCK_SECONDS_MAX), POLL, || match file.try_lock() {
             Ok(()) => Some(Ok(())),
             Err(TryLockError::Error(error)) => Some(Err(Error::io("lock", &path)(error))),
             Err(TryLockError::WouldBlock) => {
-                if !std::mem::replace(&mut told, true) {
+                if !std::mem::replace(&mut reported, true) {
                     progress("waiting for another process that starts or stops the server");
                 }
                 None

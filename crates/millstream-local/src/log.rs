@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tail_is_what_was_written_since() {
+    fn a_tail_is_what_was_written_since_an_offset() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("server.log");
         assert_eq!(length(&log), 0);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_log_is_put_aside() {
+    fn a_long_log_is_rotated() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("server.log");
         fs::write(&log, "0123456789").unwrap();

@@ -166,7 +166,7 @@ mod tests {
     use crate::account::server_account;
 
     #[test]
-    fn a_pid_file_in_every_phase() {
+    fn a_pid_file_is_read_in_every_phase() {
         let text = "4711\n/data\n1795232196\n54850\n/run\n127.0.0.1\n  9977987        17\nready   \n";
         let file = parse(text).unwrap();
         let expected = PidFile { pid: 4711, port: 54_850, socket_dir: Some("/run".to_owned()), phase: Phase::Ready };
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disowned_pid_file_keeps_what_the_next_server_needs() {
+    fn a_disowned_pid_file_keeps_all_but_the_pid() {
         let account = server_account().unwrap();
         let dir = tempfile::tempdir().unwrap();
         account.own(dir.path()).unwrap();

@@ -92,7 +92,7 @@ async fn start_unless_stopped(
     }
     let _lock = Lock::take(home, progress).await?;
     // Another process may have started it while we waited.
-    settle(home, &account, progress).await?;
+    wait_while_changing(home, &account, progress).await?;
     if let Some(running) = running(home, &account)? {
         return Ok(Some(running));
     }
@@ -252,10 +252,10 @@ fn bin_in_use(data: &Path) -> PathBuf {
 }
 
 /// Waits while a server is starting or stopping.
-async fn settle(home: &Home, account: &Account, progress: Progress<'_>) -> Result<(), Error> {
+async fn wait_while_changing(home: &Home, account: &Account, progress: Progress<'_>) -> Result<(), Error> {
     let begun = Instant::now();
     let mut next_progress = PROGRESS_SECONDS;
-    let settled = wait_until(Duration::from_secs(START_SECONDS_MAX), POLL, || {
+    let steady = wait_until(Duration::from_secs(START_SECONDS_MAX), POLL, || {
         let phase = match postmaster::alive(account, &home.data()) {
             Ok(server) => server.map(|server| server.phase),
             Err(error) => return Some(Err(error)),
@@ -271,7 +271,7 @@ async fn settle(home: &Home, account: &Account, progress: Progress<'_>) -> Resul
         }
         None
     });
-    settled.await.unwrap_or_else(|| Err(slow(home, 0)))
+    steady.await.unwrap_or_else(|| Err(slow(home, 0)))
 }
 
 async fn start_on_some_port(

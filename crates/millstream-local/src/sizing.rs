@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cgroup_counts_instead_of_the_machine() {
+    fn a_cgroup_limit_replaces_the_machines_memory() {
         let boxed = MachineFacts { cgroup_bytes: Some(GB), ..LAPTOP };
         assert_eq!(megabytes(&boxed, "shared_buffers"), 256);
         assert_eq!(megabytes(&boxed, "work_mem"), 4);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_machine_stays_within_sense() {
+    fn settings_of_a_large_machine_are_capped() {
         let large = MachineFacts { memory_bytes: 1024 * GB, cores: 128, disk_free_bytes: 20_000 * GB, ..LAPTOP };
         assert_eq!(megabytes(&large, "shared_buffers"), 16_384);
         assert_eq!(megabytes(&large, "max_wal_size"), 16_384);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tiny_disk_is_not_filled_with_log() {
+    fn wal_does_not_fill_a_tiny_disk() {
         for free in [0, 100 * MB, GB, 5 * GB] {
             let facts = MachineFacts { disk_free_bytes: free, ..LAPTOP };
             let (min, max) = (megabytes(&facts, "min_wal_size"), megabytes(&facts, "max_wal_size"));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_with_heads_reads_one_after_the_other() {
+    fn a_rotating_disk_gets_its_own_settings() {
         let facts = MachineFacts { rotational: true, ..LAPTOP };
         assert_eq!(value(&facts, BUILD, "random_page_cost").unwrap(), "4");
         assert_eq!(value(&facts, BUILD, "effective_io_concurrency").unwrap(), "2");

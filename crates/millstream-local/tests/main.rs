@@ -100,7 +100,7 @@ async fn tables_made_by_hand_stay_out_of_the_schema_named_like_the_role() {
 }
 
 #[tokio::test]
-async fn what_the_user_sets_stays() {
+async fn settings_of_the_user_survive_a_restart() {
     let home = LocalHome::new();
     let options = options(&home).await;
     let running = start(&options).await.unwrap();
@@ -114,7 +114,7 @@ async fn what_the_user_sets_stays() {
 }
 
 #[tokio::test]
-async fn psql_connects_without_being_told_how() {
+async fn psql_connects_without_arguments() {
     let Some(build) = millstream_testkit::build_with(&[millstream_testkit::Feature::Psql]).await else {
         return;
     };

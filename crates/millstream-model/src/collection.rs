@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_names_say_why() {
+    fn errors_say_why_a_name_is_bad() {
         for text in ["", ".", "a.b.c", "a.", "\"a"] {
             assert!(matches!(text.parse::<CollectionName>(), Err(NameError::Shape(_))), "{text}");
         }

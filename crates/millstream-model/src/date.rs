@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_day_has_its_number_and_comes_back() {
+    fn every_day_converts_to_a_number_and_back() {
         let mut expected = days(1, 1, 1).unwrap();
         for year in 1..=9999 {
             for month in 1..=12 {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn days_that_do_not_exist() {
+    fn days_that_do_not_exist_are_refused() {
         for (year, month, day) in [
             (0, 1, 1),
             (10_000, 1, 1),

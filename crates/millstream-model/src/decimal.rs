@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_sort_as_numbers_do_whatever_their_spelling() {
+    fn bytes_sort_like_numbers_in_every_spelling() {
         let ascending: &[&[&str]] = &[
             &["-100", "-0100.00"],
             &["-20.5"],
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_come_back_from_their_bytes_and_from_the_wire() {
+    fn decimals_survive_key_bytes_and_wire_format() {
         for text in
             ["0", "1", "-1", "10", "-0.05", "0.0001", "0.00001", "12345", "99999999.9", "1000000000000", "-120.5"]
         {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_decimal_is_not_taken() {
+    fn text_that_is_no_decimal_is_refused() {
         let long = format!("0.{}", "0".repeat(16_384));
         for text in ["", "-", "+1", ".5", "5.", "1.2.3", "1e2", " 1", "1 ", "NaN", "Infinity", "0x1", "1_0", "١", &long]
         {

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn copy_fields_are_postgresqls() {
+    fn copy_fields_match_postgresql() {
         use KeyType::{Bigint, Boolean, Date, Integer, Text, Timestamptz, Uuid};
         let columns = [
             (Text, "ab"),

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_that_are_taken() {
+    fn valid_literals_are_accepted() {
         use KeyType::{
             Bigint, Boolean, Date, Integer, Numeric, Smallint, Text, Timestamp, Timestamptz, TimestamptzEpoch,
             TimestamptzEpochMs, TimestamptzLenient, Uuid, Varchar,
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_that_are_not() {
+    fn invalid_literals_are_refused() {
         use KeyType::{Bigint, Boolean, Date, Integer, Text, Timestamptz, Uuid};
         for (key_type, texts) in [
             (Text, &["\0", "a\0"][..]),
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_have_the_order_of_finer_times() {
+    fn versions_order_times_finer_than_microseconds() {
         let version = |text: &str| {
             let mut version = Vec::new();
             put_version(KeyType::Timestamptz, text.as_bytes(), &mut version).map(|()| version)

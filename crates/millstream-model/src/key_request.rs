@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_keys_name_the_piece_and_the_way_out() {
+    fn key_errors_name_the_wrong_part_and_the_fix() {
         let long = "x".repeat(64);
         let many = (0..9).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",");
         let deep = format!("x={}", vec!["a"; KEY_PATH_SEGMENTS_MAX + 1].join("."));

@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_listed_in_order_and_read_back() {
+    fn types_are_sorted_and_round_trip() {
         assert!(KEY_TYPES.is_sorted());
         for &key_type in KEY_TYPES.iter().chain(&[KeyType::Varchar(Some(20))]) {
             assert_eq!(key_type.to_string().parse(), Ok(key_type));

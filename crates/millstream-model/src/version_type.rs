@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_read_and_written() {
+    fn version_types_round_trip() {
         for one in VersionType::all() {
             assert_eq!(one.to_string().to_uppercase().parse(), Ok(one));
         }

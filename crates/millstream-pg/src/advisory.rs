@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn constant_keys_spell_their_names_and_differ() {
+    fn lock_keys_spell_their_names_and_are_unique() {
         let mut seen = std::collections::BTreeSet::new();
         for lock in ADVISORY_LOCKS {
             let spelled = match lock.key {

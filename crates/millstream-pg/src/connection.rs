@@ -76,10 +76,10 @@ impl Connection {
     {
         let major = connection.parameter("server_version").map_or(0, major);
         let end = Arc::new(OnceLock::new());
-        let told = Arc::clone(&end);
+        let reported = Arc::clone(&end);
         let task = tokio::spawn(async move {
             if let Err(error) = connection.await {
-                let _ = told.set(Error::from(error));
+                let _ = reported.set(Error::from(error));
             }
         });
         let driver = Driver { task, end };
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn only_utf8_will_do() {
+    fn databases_must_be_utf8() {
         assert!(check_encoding("UTF8", "d").is_ok());
         let error = check_encoding("SQL_ASCII", "d").expect_err("not UTF-8");
         assert_eq!(error.kind(), ErrorKind::Config);

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_what_the_manual_says() {
+    fn the_stream_has_the_documented_format() {
         let mut out = HEADER.to_vec();
         begin_row(&mut out, 3);
         put_column(&mut out, b"ab");

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn tries_end_with_the_time() {
+    async fn polling_ends_when_time_is_up() {
         let poll = Poll::new(Duration::from_millis(1), Duration::from_millis(20));
         let mut tries = 0;
         while poll.again().await {
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn some_tries_do_not_end() {
+    async fn polling_for_ever_does_not_end() {
         let poll = Poll::forever(Duration::ZERO);
         assert!(poll.again().await && !poll.is_over());
         assert!(!Poll::until(Duration::ZERO, Instant::now() - Duration::from_millis(1)).again().await);

@@ -90,7 +90,7 @@ mod tests {
     const PATIENCE_MAX: Duration = Duration::from_secs(400);
 
     #[test]
-    fn every_kind_ends_in_giving_up() {
+    fn retries_of_every_kind_end() {
         for &kind in ERROR_KINDS {
             let waits: Vec<Duration> = (1..).map_while(|attempt| delay(attempt, kind, 1.0)).collect();
             assert!(waits.is_sorted(), "{kind:?}");
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_has_its_own_patience() {
+    fn each_kind_counts_its_own_attempts() {
         let mut failures = Failures::default();
         for n in 1..=40 {
             assert!(failures.next(ErrorKind::Unreachable).is_some());
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_can_pass_is_tried_again() {
+    fn only_transient_kinds_are_retried() {
         for &kind in ERROR_KINDS {
             let tried = matches!(
                 kind,
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_lies_between_half_and_full() {
+    fn a_delay_lies_between_half_and_full() {
         for attempt in 1..=70 {
             let low = delay(attempt, ErrorKind::Transient, 0.0).expect("within the attempts");
             let high = delay(attempt, ErrorKind::Transient, 1.0).expect("within the attempts");

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn later_settings_come_later() {
+    fn the_callers_settings_come_last() {
         let sql = SessionSettings::lane(2).with("jit", "on").with("my.x", "it's").sql(15);
         let (off, on) = (sql.find("\"jit\" = 'off'"), sql.find("\"jit\" = 'on'"));
         assert!(off.expect("ours is set") < on.expect("the caller's is set"));
@@ -108,13 +108,13 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_is_made_only_where_the_server_has_it() {
+    fn a_setting_is_sent_only_to_versions_that_have_it() {
         assert!(!SessionSettings::control().sql(16).contains("transaction_timeout\" = '0'"));
         assert!(SessionSettings::control().sql(17).contains("\"transaction_timeout\" = '0'"));
     }
 
     #[test]
-    fn the_users_own_name_goes_in_front() {
+    fn the_users_application_name_comes_first() {
         let lane = SessionSettings::lane(1);
         assert_eq!(lane.shown_name(None), "millstream lane 1");
         assert_eq!(lane.shown_name(Some("etl")), "etl (millstream lane 1)");

@@ -6,7 +6,7 @@ use millstream_testkit as testkit;
 use crate::{connected, one};
 
 #[tokio::test]
-async fn a_tables_facts_are_read() {
+async fn table_facts_are_read() {
     testkit::each_build(async |database| {
         let connection = connected(&database.url()).await;
         let client = &connection.client;
@@ -87,7 +87,7 @@ async fn a_tables_facts_are_read() {
 }
 
 #[tokio::test]
-async fn free_connections_are_the_least_of_all_limits() {
+async fn free_connections_respect_every_limit() {
     let build = testkit::default_build().await;
     let conf = vec!["max_connections = 30".to_owned(), "superuser_reserved_connections = 5".to_owned()];
     let server = testkit::Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await;

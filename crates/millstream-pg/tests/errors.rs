@@ -13,7 +13,7 @@ async fn failure(connection: &millstream_pg::Connection, sql: &str) -> Error {
 }
 
 #[tokio::test]
-async fn refusals_have_their_kind_and_keep_row_values_to_themselves() {
+async fn server_errors_have_a_kind_and_hide_row_values() {
     let database = testkit::database().await;
     let connection = connected(&database.url()).await;
     connection.client.batch_execute(include_str!("errors.sql")).await.expect("prepared");
@@ -41,7 +41,7 @@ async fn refusals_have_their_kind_and_keep_row_values_to_themselves() {
 }
 
 #[tokio::test]
-async fn a_lock_held_too_long_is_worth_another_try() {
+async fn a_lock_timeout_may_be_retried() {
     let database = testkit::database().await;
     let (holder, waiter) = (connected(&database.url()).await, connected(&database.url()).await);
     holder.client.batch_execute("create table t ()").await.expect("made");
@@ -52,7 +52,7 @@ async fn a_lock_held_too_long_is_worth_another_try() {
 }
 
 #[tokio::test]
-async fn deadlocks_and_serialization_failures_are_told_apart() {
+async fn deadlocks_and_serialization_failures_are_distinguished() {
     let database = testkit::database().await;
     let (a, b) = (connected(&database.url()).await, connected(&database.url()).await);
     for one in [&a, &b] {
@@ -80,7 +80,7 @@ async fn deadlocks_and_serialization_failures_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_lost_connection_is_transient_and_stays_so() {
+async fn a_lost_connection_stays_transient() {
     let database = testkit::database().await;
     let proxy = testkit::Proxy::start(format!("127.0.0.1:{}", database.server.port())).await;
     let through = database.server.url_at(&proxy.address.to_string(), &database.name);
@@ -115,7 +115,7 @@ async fn a_stopping_server_is_transient_and_a_restarted_one_is_reached() {
 }
 
 #[tokio::test]
-async fn our_own_misuse_is_no_loss() {
+async fn our_own_mistakes_are_bugs() {
     let database = testkit::database().await;
     let connection = connected(&database.url()).await;
     let row = connection.client.query_one("select 1::int4", &[]).await.expect("a row");

@@ -6,7 +6,7 @@ use millstream_testkit as testkit;
 use crate::{connected, nowhere, refused};
 
 #[tokio::test]
-async fn what_is_wrong_with_a_login_is_said() {
+async fn login_errors_say_what_is_wrong() {
     let database = testkit::database().await;
     let port = database.server.port();
     let error = refused(&format!("postgres://millstream:wr0ng@127.0.0.1:{port}/postgres")).await;
@@ -24,7 +24,7 @@ async fn what_is_wrong_with_a_login_is_said() {
 }
 
 #[tokio::test]
-async fn where_nobody_answers_is_said() {
+async fn connection_errors_name_the_address() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
     let silent = refused(&format!("host=127.0.0.1 port={port} user=u connect_timeout=1")).await;
@@ -68,7 +68,7 @@ async fn a_refused_password_ends_the_search_and_a_dead_host_does_not() {
 }
 
 #[tokio::test]
-async fn a_full_server_is_worth_another_try() {
+async fn a_full_server_may_be_retried() {
     let build = testkit::default_build().await;
     let conf = vec!["max_connections = 4".to_owned(), "superuser_reserved_connections = 0".to_owned()];
     let server = testkit::Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await;

@@ -6,7 +6,7 @@ use millstream_testkit as testkit;
 use crate::{connect, connected, nowhere, one, refused};
 
 #[tokio::test]
-async fn the_server_tells_about_itself() {
+async fn connecting_reads_facts_about_the_server() {
     testkit::each_build(async |database| {
         let connection = connected(&database.url()).await;
         let server = &connection.server;
@@ -29,7 +29,7 @@ async fn the_server_tells_about_itself() {
 }
 
 #[tokio::test]
-async fn nothing_said_elsewhere_breaks_our_settings() {
+async fn our_session_settings_override_all_others() {
     testkit::each_build(async |database| {
         let admin = database.client().await;
         let alter = format!("alter database {} set", database.name);
@@ -100,7 +100,7 @@ async fn a_database_that_is_not_utf8_is_refused() {
 }
 
 #[tokio::test]
-async fn a_role_that_is_set_and_may_not_see_its_session_is_told_the_way_out() {
+async fn a_set_role_that_cannot_see_its_session_gets_a_hint() {
     testkit::each_build(async |database| {
         let admin = database.client().await;
         let team = format!("{}_team", database.name);
@@ -129,7 +129,7 @@ async fn a_read_only_session_says_why() {
 }
 
 #[tokio::test]
-async fn hosts_are_chosen_by_what_they_are() {
+async fn hosts_are_chosen_by_target_session_attrs() {
     let build = testkit::default_build().await;
     let primary = testkit::Server::start(build, testkit::Settings::default()).await;
     let standby = testkit::Server::start(build, testkit::Settings::default()).await;

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_materialized_view_needs_casters_of_other_types_where_the_server_tells() {
+    fn since_16_only_materialized_views_of_user_types_need_casters() {
         let needs = |type_name: &str, version_num, materialized| {
             let column: Column = format!("x:{type_name}=x").parse().unwrap();
             needs_caster(&column, version_num, materialized)

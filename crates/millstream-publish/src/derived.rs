@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::lock;
-use crate::record::Listened;
+use crate::record::ChangeRecord;
 use crate::storage::{GENERATIONS, Storage};
 use millstream_store::Schema;
 use millstream_store::models;
@@ -30,8 +30,8 @@ pub(crate) async fn derived_tables(
     schema: &Schema,
     table_oid: u32,
 ) -> Result<Vec<String>, Error> {
-    let listened = Listened { schema, table_oid, table: String::new(), key: &[], unlogged: false };
-    let mut tables = vec![listened.record()];
+    let change_record = ChangeRecord { schema, table_oid, table: String::new(), key: &[], unlogged: false };
+    let mut tables = vec![change_record.record()];
     for model in models::list(client, schema).await?.into_iter().filter(|model| model.table_oid == table_oid) {
         let storage = Storage { schema, model_id: model.model_id, unlogged: false };
         tables.extend(GENERATIONS.map(|generation| storage.part(generation)));

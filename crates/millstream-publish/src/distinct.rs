@@ -45,11 +45,11 @@ pub async fn distinct(
         (true, true) => "pg_catalog.jsonb_build_object('value', value, 'count', rows)",
     };
     let limit = request.limit.map_or_else(String::new, |limit| format!(" limit {limit}"));
-    let walk = format!("select {spelled}::text from ({}) as walked{limit}", walk(collection, request));
+    let statement = format!("select {spelled}::text from ({}) as walked{limit}", skip_scan(collection, request));
     let settings = transaction.batch_execute(DISTINCT_SETTINGS);
-    let ((), walk) = tokio::try_join!(biased; settings, transaction.prepare(&walk))?;
+    let ((), statement) = tokio::try_join!(biased; settings, transaction.prepare(&statement))?;
     let prefix: Vec<&(dyn ToSql + Sync)> = request.prefix.iter().map(|value| value as _).collect();
-    let portal = transaction.bind(&walk, &prefix).await?;
+    let portal = transaction.bind(&statement, &prefix).await?;
     // The server sends rows when its buffer is full or a request is complete. So the first row is a request of its own.
     // Both requests are sent before either is answered, and before the transaction ends.
     let first = transaction.query_portal_raw(&portal, 1).await?;
@@ -58,7 +58,7 @@ pub async fn distinct(
 }
 
 /// The skip scan. Its parameters are the prefix.
-fn walk(collection: &Collection, request: &DistinctRequest) -> String {
+fn skip_scan(collection: &Collection, request: &DistinctRequest) -> String {
     let table = quote_qualified(&collection.name.schema, &collection.name.table);
     let column = quote_identifier(&request.column);
     let given = (1..).zip(&collection.key).take(request.prefix.len()).map(|(n, before)| {

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::limits::FIGURE_LOCK_WAIT;
 use crate::lock::set_lock_timeout;
-use crate::record::Listened;
+use crate::record::ChangeRecord;
 use crate::republish::indexed;
 use crate::storage::Storage;
 use millstream_store::models::Model;
@@ -58,8 +58,9 @@ async fn known(client: &Client, schema: &Schema, model: &Model) -> Result<Figure
     if model.definition.materialized {
         return Ok(figures);
     }
-    let listened = Listened { schema, table_oid: model.table_oid, table: String::new(), key: &[], unlogged: false };
-    if let Some(pending) = allowed(listened.pending(client, model).await)? {
+    let change_record =
+        ChangeRecord { schema, table_oid: model.table_oid, table: String::new(), key: &[], unlogged: false };
+    if let Some(pending) = allowed(change_record.pending(client, model).await)? {
         figures.waiting_changes = (!pending.everything).then_some(pending.keys);
         figures.everything_waits |= pending.everything;
         figures.lag_seconds = pending.newest_age;

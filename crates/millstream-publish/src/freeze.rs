@@ -7,7 +7,7 @@ use millstream_pg::quote_qualified;
 use millstream_store::collections::Collection;
 use millstream_store::unlogged;
 use millstream_store::{
-    Schema, await_openings, lock_freezing, lock_unfinished, lost_for_good, segments, settle_locked,
+    Schema, await_openings, close_locked_run, lock_freezing, lock_unfinished, lost_for_good, segments,
 };
 use serde::Serialize;
 use tokio_postgres::{Client, GenericClient};
@@ -93,7 +93,7 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
     await_openings(&transaction).await?;
     for load_id in lock_unfinished(&transaction, schema, table_oid).await? {
         // Its run creates unlogged segments, and may reconnect.
-        settle_locked(&transaction, schema, load_id, "the collection was frozen").await?;
+        close_locked_run(&transaction, schema, load_id, "the collection was frozen").await?;
     }
     // A compaction drops segments that are to be rewritten.
     if !segments::try_lock(&transaction, table_oid, true).await? {

@@ -13,10 +13,10 @@ fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
 }
 
 async fn derive_again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
-    let Refresh { coordinator, model, derivation, storage, listened, .. } = refresh;
+    let Refresh { coordinator, model, derivation, storage, change_record, .. } = refresh;
     let shows = model.shows.as_ref().expect("only what is built is refreshed by what changed");
     // A utility statement takes no parameters. The text of a snapshot needs no escaping.
-    let changed = listened.changed_keys().replace("$1", &format!("'{shows}'"));
+    let changed = change_record.changed_keys().replace("$1", &format!("'{shows}'"));
     let staged = format!("pg_temp.millstream_changed_{}", model.model_id);
     // In the order of the key's index, because the merge looks them up there.
     let stage = format!(

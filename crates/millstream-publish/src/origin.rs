@@ -2,7 +2,7 @@
 
 use crate::definition::Derivation;
 use crate::error::Error;
-use crate::record::Listened;
+use crate::record::ChangeRecord;
 use crate::storage::Storage;
 use millstream_model::CollectionName;
 use millstream_pg::quote_qualified;
@@ -18,9 +18,9 @@ pub(crate) async fn collection(client: &Client, schema: &Schema, name: &Collecti
     })
 }
 
-pub(crate) fn listened<'a>(schema: &'a Schema, collection: &'a Collection, unlogged: bool) -> Listened<'a> {
+pub(crate) fn change_record<'a>(schema: &'a Schema, collection: &'a Collection, unlogged: bool) -> ChangeRecord<'a> {
     let table = quote_qualified(&collection.name.schema, &collection.name.table);
-    Listened { schema, table_oid: collection.table_oid, table, key: &collection.key, unlogged }
+    ChangeRecord { schema, table_oid: collection.table_oid, table, key: &collection.key, unlogged }
 }
 
 pub(crate) fn derivation(

@@ -4,8 +4,8 @@ use crate::definition::Derivation;
 use crate::error::Error;
 use crate::limits::PUBLISH_LOCK_WAIT;
 use crate::model::{find, found_again};
-use crate::origin::{collection, derivation, is_unlogged, listened, refuse_descendant};
-use crate::record::Listened;
+use crate::origin::{change_record, collection, derivation, is_unlogged, refuse_descendant};
+use crate::record::ChangeRecord;
 use crate::request::{PublishRequest, Published};
 use crate::storage::Storage;
 use crate::{lock, materialized, republish};
@@ -55,8 +55,8 @@ pub async fn publish(
         let model = found_again(&transaction, schema, &model).await?;
         if model.shows.is_some() {
             check_types(&transaction, &request.definition).await?;
-            let subject = (&model, &collection);
-            let published = republish::republish(&transaction, schema, subject, request, version_num).await?;
+            let existing = (&model, &collection);
+            let published = republish::republish(&transaction, schema, existing, request, version_num).await?;
             lock::lock_for_session(&transaction, &model).await?;
             transaction.commit().await?;
             let left = republish::drop_leftovers(&connection.client, schema, &model).await?;
@@ -91,8 +91,8 @@ pub async fn publish(
     let storage = Storage { schema, model_id, unlogged };
     storage.make_casters(&transaction, definition, version_num).await?;
     let derivation = derivation(&collection, definition, version_num, &storage);
-    let listened = listened(schema, &collection, unlogged);
-    let indexes = make(&transaction, &storage, &derivation, request, &listened).await?;
+    let change_record = change_record(schema, &collection, unlogged);
+    let indexes = make(&transaction, &storage, &derivation, request, &change_record).await?;
     models::redefine(&transaction, schema, model_id, &Definition { indexes, ..definition.clone() }).await?;
     failpoint::hit("model-made").await?;
     transaction.commit().await?;
@@ -107,7 +107,7 @@ async fn make(
     storage: &Storage<'_>,
     derivation: &Derivation,
     request: &PublishRequest,
-    listened: &Listened<'_>,
+    change_record: &ChangeRecord<'_>,
 ) -> Result<Vec<String>, Error> {
     let (name, definition) = (&request.model, &request.definition);
     let indexes;
@@ -121,7 +121,7 @@ async fn make(
         client.batch_execute("savepoint view").await?;
         storage.make_view(client, name).await?;
         client.batch_execute("rollback to view; release view").await?;
-        listened.turn_on(client).await?;
+        change_record.turn_on(client).await?;
     }
     Ok(indexes)
 }
@@ -148,11 +148,12 @@ pub async fn unpublish(
     let others = models::list(&transaction, schema).await?;
     let mut kept_by = None;
     if !others.iter().any(|other| other.table_oid == model.table_oid && !other.definition.materialized) {
-        let listened = Listened { schema, table_oid: model.table_oid, table: String::new(), key: &[], unlogged: false };
+        let change_record =
+            ChangeRecord { schema, table_oid: model.table_oid, table: String::new(), key: &[], unlogged: false };
         transaction.batch_execute("savepoint record").await?;
-        if let Err(error) = listened.turn_off(&transaction).await {
+        if let Err(error) = change_record.turn_off(&transaction).await {
             transaction.batch_execute("rollback to record").await?;
-            let owner = listened.other_owner(&transaction).await?;
+            let owner = change_record.other_owner(&transaction).await?;
             kept_by = Some(owner.filter(|_| error.kind() == ErrorKind::Rights).ok_or(error)?);
         }
     }

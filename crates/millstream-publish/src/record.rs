@@ -16,7 +16,7 @@ use tokio_postgres::{Client, GenericClient};
 
 /// A collection whose changes are recorded.
 #[derive(Debug, Clone)]
-pub(crate) struct Listened<'a> {
+pub(crate) struct ChangeRecord<'a> {
     pub(crate) schema: &'a Schema,
     pub(crate) table_oid: u32,
     /// Qualified and quoted.
@@ -36,7 +36,7 @@ pub(crate) struct Pending {
     pub(crate) newest_age: Option<f64>,
 }
 
-impl Listened<'_> {
+impl ChangeRecord<'_> {
     pub(crate) fn record(&self) -> String {
         self.schema.sql(&format!("{{schema}}.change_{}", self.table_oid))
     }
@@ -167,7 +167,7 @@ impl Listened<'_> {
         let Some(shows) = &model.shows else {
             return Ok(Pending { keys: 0, everything: true, newest_age: None });
         };
-        if self.unheard(client).await?.is_some() {
+        if self.unrecorded_cause(client).await?.is_some() {
             return Ok(Pending { keys: 0, everything: true, newest_age: None });
         }
         let sql = include_str!("pending.sql").replace("{record}", &self.record());

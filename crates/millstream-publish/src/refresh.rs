@@ -7,10 +7,10 @@ use crate::figures::bloat;
 use crate::limits::{BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, LITTER_SHARE_MAX, READERS_PATIENCE, REFRESH_TRIES_MAX};
 use crate::model::found_again;
 use crate::origin::is_unlogged;
+use crate::refresh_target::{RefreshTarget, lock_collections, require_columns, rows_estimate, targets};
 use crate::repair::repair;
 use crate::republish::indexed;
 use crate::storage::{GENERATIONS, Storage};
-use crate::subject::{Subject, lock_collections, require_columns, rows_estimate, subjects};
 use crate::switch::Switch;
 use crate::uncast::{Uncast, uncast};
 use crate::way::{Applied, Refresh, refresh_session};
@@ -97,23 +97,23 @@ pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
     let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
     let client = &connection.client;
     let mut estimates = Vec::new();
-    for subject in subjects(client, schema, &request.models, connection.server.version_num).await? {
-        subject.model.require_own()?;
-        let (way, pending, mut reason) = subject.choose(client, request.way.as_deref(), false).await?;
-        match segments::count(client, schema, &subject.collection).await? {
+    for target in targets(client, schema, &request.models, connection.server.version_num).await? {
+        target.model.require_own()?;
+        let (way, pending, mut reason) = target.choose(client, request.way.as_deref(), false).await?;
+        match segments::count(client, schema, &target.collection).await? {
             0 => {}
             1 => reason.push_str("; 1 segment is merged first"),
             waiting => reason.push_str(&format!("; {waiting} segments are merged first")),
         }
-        let (size, rows) = (subject.size(client).await?, rows_estimate(client, subject.model.table_oid).await?);
+        let (size, rows) = (target.size(client).await?, rows_estimate(client, target.model.table_oid).await?);
         let bytes = match way.name {
             // A changed row is written anew, with its index entries.
             "incremental" => size / rows.max(1) * pending.keys.min(rows),
             _ => size,
         };
         estimates.push(Estimate {
-            model: subject.model.name.clone(),
-            collection: subject.collection.name.clone(),
+            model: target.model.name.clone(),
+            collection: target.collection.name.clone(),
             way: way.name,
             reason,
             changed_keys: (!pending.everything).then_some(pending.keys),
@@ -135,45 +135,45 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
     let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
     connection.require_writable()?;
     let client = &connection.client;
-    let mut subjects = subjects(client, schema, &request.models, connection.server.version_num).await?;
+    let mut targets = targets(client, schema, &request.models, connection.server.version_num).await?;
     // First, because the next steps may take long.
-    for subject in &subjects {
-        subject.model.require_own()?;
-        subject.asked(request.way.as_deref())?;
+    for target in &targets {
+        target.model.require_own()?;
+        target.asked(request.way.as_deref())?;
     }
-    let mut warnings = compacted(db, schema, &subjects, request.workers).await?;
-    for subject in &subjects {
-        lock::lock_for_refresh(client, &subject.model).await?;
+    let mut warnings = compacted(db, schema, &targets, request.workers).await?;
+    for target in &targets {
+        lock::lock_for_refresh(client, &target.model).await?;
     }
     failpoint::hit("refresh-locked").await?;
     // What we read before the lock may be outdated.
-    for subject in &mut subjects {
-        subject.model = found_again(client, schema, &subject.model).await?;
-        subject.model.require_own()?;
-        subject.unlogged = is_unlogged(client, subject.model.table_oid).await?;
+    for target in &mut targets {
+        target.model = found_again(client, schema, &target.model).await?;
+        target.model.require_own()?;
+        target.unlogged = is_unlogged(client, target.model.table_oid).await?;
     }
-    warnings.extend(repair(client, &subjects).await?);
+    warnings.extend(repair(client, &targets).await?);
     let mut tries = 0;
     let done = loop {
         tries += 1;
-        match attempt(db, client, &subjects, request, tries == REFRESH_TRIES_MAX).await {
+        match attempt(db, client, &targets, request, tries == REFRESH_TRIES_MAX).await {
             Ok(Some(done)) => break done,
             Ok(None) => {}
             // A session waits to change a collection. It goes first.
             Err(Error::InUse { .. }) if tries < REFRESH_TRIES_MAX => client.batch_execute("rollback").await?,
             Err(error) => {
                 // If this fails, the next refresh does it. The error to report is the first one.
-                let _ = remove_unshown(client, &subjects).await;
-                return Err(with_key(client, &subjects, error).await);
+                let _ = remove_unshown(client, &targets).await;
+                return Err(with_key(client, &targets, error).await);
             }
         }
     };
     let mut refreshed = Vec::new();
-    for (subject, Done { way, instead, applied }) in subjects.iter().zip(done) {
-        let mut one = tidied(client, subject, way, applied).await;
+    for (target, Done { way, instead, applied }) in targets.iter().zip(done) {
+        let mut one = tidied(client, target, way, applied).await;
         one.warnings.extend(instead);
-        let told = warnings.iter().filter(|(oid, _)| *oid == subject.model.table_oid);
-        one.warnings.extend(told.map(|(_, warning)| warning.clone()));
+        let of_table = warnings.iter().filter(|(oid, _)| *oid == target.model.table_oid);
+        one.warnings.extend(of_table.map(|(_, warning)| warning.clone()));
         refreshed.push(one);
     }
     failpoint::hit("refresh-tidied").await?;
@@ -190,27 +190,27 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
 pub async fn abandon(db: &ConnInfo, schema: &Schema, names: &[CollectionName]) -> Result<(), Error> {
     let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
     let client = &connection.client;
-    let subjects = subjects(client, schema, names, connection.server.version_num).await?;
-    for subject in &subjects {
-        lock::lock_for_session(client, &subject.model).await?;
+    let targets = targets(client, schema, names, connection.server.version_num).await?;
+    for target in &targets {
+        lock::lock_for_session(client, &target.model).await?;
     }
-    remove_unshown(client, &subjects).await
+    remove_unshown(client, &targets).await
 }
 
 /// The error, with the key of the document for which an expression of a model fails, if there is one.
-async fn with_key(client: &Client, subjects: &[Subject<'_>], error: Error) -> Error {
+async fn with_key(client: &Client, targets: &[RefreshTarget<'_>], error: Error) -> Error {
     if error.kind() != ErrorKind::DataRefused {
         return error;
     }
-    for subject in subjects {
+    for target in targets {
         // If the search fails, the error stays as it is.
-        if let Ok(Some(key)) = culprit(client, &subject.derivation(&subject.storage())).await {
+        if let Ok(Some(key)) = culprit(client, &target.derivation(&target.storage())).await {
             return Error::Model {
-                model: subject.model.name.clone(),
+                model: target.model.name.clone(),
                 problem: format!("cannot be built from the document with key {key}: {error}"),
                 hint: format!(
                     "see it with `millstream get {} KEY`; mend it, or publish again with another --select or --where",
-                    subject.collection.name
+                    target.collection.name
                 ),
             };
         }
@@ -219,13 +219,13 @@ async fn with_key(client: &Client, subjects: &[Subject<'_>], error: Error) -> Er
 }
 
 /// As `abandon`, in the session that holds the locks of the models.
-async fn remove_unshown(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
+async fn remove_unshown(client: &Client, targets: &[RefreshTarget<'_>]) -> Result<(), Error> {
     // Its builders have ended, or end within a second, when the server checks for their client.
     client.batch_execute(&format!("rollback; set lock_timeout = {}", DROP_LOCK_WAIT.as_millis())).await?;
-    for subject in subjects.iter().filter(|subject| !subject.model.definition.materialized) {
+    for target in targets.iter().filter(|target| !target.model.definition.materialized) {
         // The refresh may have been committed. Then the other generation must go.
-        let serving = found_again(client, subject.schema, &subject.model).await?.serving;
-        clear(client, &[(&subject.storage(), Storage::other(serving))], CLEAR_AFTER_PATIENCE).await?;
+        let serving = found_again(client, target.schema, &target.model).await?.serving;
+        clear(client, &[(&target.storage(), Storage::other(serving))], CLEAR_AFTER_PATIENCE).await?;
     }
     Ok(())
 }
@@ -235,10 +235,10 @@ async fn remove_unshown(client: &Client, subjects: &[Subject<'_>]) -> Result<(),
 async fn compacted(
     db: &ConnInfo,
     schema: &Schema,
-    subjects: &[Subject<'_>],
+    targets: &[RefreshTarget<'_>],
     workers: Option<usize>,
 ) -> Result<Vec<(u32, String)>, Error> {
-    let mut collections: Vec<&Collection> = subjects.iter().map(|subject| &subject.collection).collect();
+    let mut collections: Vec<&Collection> = targets.iter().map(|target| &target.collection).collect();
     collections.sort_by_key(|collection| collection.table_oid);
     collections.dedup_by_key(|collection| collection.table_oid);
     let mut waiting = Vec::new();
@@ -274,35 +274,35 @@ struct Done {
 async fn attempt(
     db: &ConnInfo,
     client: &Client,
-    subjects: &[Subject<'_>],
+    targets: &[RefreshTarget<'_>],
     request: &RefreshRequest,
     last: bool,
 ) -> Result<Option<Vec<Done>>, Error> {
-    require_columns(client, subjects).await?;
+    require_columns(client, targets).await?;
     let (mut ways, mut reasons) = (Vec::new(), Vec::new());
-    for subject in subjects {
-        let (way, _, reason) = subject.choose(client, request.way.as_deref(), last).await?;
+    for target in targets {
+        let (way, _, reason) = target.choose(client, request.way.as_deref(), last).await?;
         ways.push(way);
         reasons.push(reason);
     }
-    let storages: Vec<Storage<'_>> = subjects.iter().map(Subject::storage).collect();
+    let storages: Vec<Storage<'_>> = targets.iter().map(RefreshTarget::storage).collect();
     let swaps = |n: &usize| ways[*n].name == "swap";
     let stale: Vec<(&Storage<'_>, i16)> =
-        (0..subjects.len()).filter(swaps).map(|n| (&storages[n], Storage::other(subjects[n].model.serving))).collect();
-    let swapped: Vec<&Subject<'_>> = (0..subjects.len()).filter(swaps).map(|n| &subjects[n]).collect();
+        (0..targets.len()).filter(swaps).map(|n| (&storages[n], Storage::other(targets[n].model.serving))).collect();
+    let swapped: Vec<&RefreshTarget<'_>> = (0..targets.len()).filter(swaps).map(|n| &targets[n]).collect();
     if !stale.is_empty() && !clear(client, &stale, request.patience).await? {
         return Err(held(client, &swapped, request.patience).await?);
     }
-    for n in (0..subjects.len()).filter(swaps) {
-        let (subject, storage) = (&subjects[n], &storages[n]);
-        swap::prepare(client, storage, &subject.derivation(storage), Storage::other(subject.model.serving)).await?;
+    for n in (0..targets.len()).filter(swaps) {
+        let (target, storage) = (&targets[n], &storages[n]);
+        swap::prepare(client, storage, &target.derivation(storage), Storage::other(target.model.serving)).await?;
     }
     client.batch_execute("begin isolation level repeatable read").await?;
-    lock_collections(client, subjects).await?;
+    lock_collections(client, targets).await?;
     let snapshot: String = client.query_one("select pg_catalog.pg_export_snapshot()", &[]).await?.get(0);
     failpoint::hit("snapshot-exported").await?;
-    for (subject, way) in subjects.iter().zip(&ways) {
-        if way.name == "incremental" && subject.pending(client).await?.everything {
+    for (target, way) in targets.iter().zip(&ways) {
+        if way.name == "incremental" && target.pending(client).await?.everything {
             client.batch_execute("rollback").await?;
             return Ok(None);
         }
@@ -310,25 +310,25 @@ async fn attempt(
     let workers = request.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let workers = workers.clamp(1, BUILD_WORKERS_MAX);
     let (mut done, mut switch) = (Vec::new(), Switch::default());
-    for (((subject, way), reason), storage) in subjects.iter().zip(&ways).zip(reasons).zip(&storages) {
-        let (derivation, listened) = (subject.derivation(storage), subject.listened());
+    for (((target, way), reason), storage) in targets.iter().zip(&ways).zip(reasons).zip(&storages) {
+        let (derivation, change_record) = (target.derivation(storage), target.change_record());
         let refresh = Refresh {
             db,
             coordinator: client,
             snapshot: &snapshot,
-            model: &subject.model,
+            model: &target.model,
             derivation: &derivation,
             storage,
-            listened: &listened,
+            change_record: &change_record,
             workers,
         };
         let applied = (way.apply)(&refresh).await?;
-        models::show(client, subject.schema, subject.model.model_id, applied.generation, way.name).await?;
+        models::show(client, target.schema, target.model.model_id, applied.generation, way.name).await?;
         if way.name == "swap" {
-            switch.add(client, storage, &subject.model, applied.generation).await?;
+            switch.add(client, storage, &target.model, applied.generation).await?;
         }
-        if !subject.model.view_present && !subject.model.definition.materialized {
-            storage.make_view(client, &subject.model.name).await?;
+        if !target.model.view_present && !target.model.definition.materialized {
+            storage.make_view(client, &target.model.name).await?;
         }
         let asked = request.way.as_deref().filter(|asked| *asked != way.name);
         let instead = asked.map(|asked| format!("{asked} was asked for, but {reason}: it was built anew"));
@@ -342,9 +342,9 @@ async fn attempt(
 }
 
 /// Cleans up as far as possible, and returns what was done.
-async fn tidied(client: &Client, subject: &Subject<'_>, way: &'static str, applied: Applied) -> Refreshed {
+async fn tidied(client: &Client, target: &RefreshTarget<'_>, way: &'static str, applied: Applied) -> Refreshed {
     let mut refreshed = Refreshed {
-        model: subject.model.name.clone(),
+        model: target.model.name.clone(),
         way,
         rows: applied.rows,
         seconds: 0.0,
@@ -353,11 +353,11 @@ async fn tidied(client: &Client, subject: &Subject<'_>, way: &'static str, appli
         uncast: applied.uncast,
         warnings: Vec::new(),
     };
-    if subject.model.shows.is_some() && !subject.model.view_present {
+    if target.model.shows.is_some() && !target.model.view_present {
         let lost = "its view was gone and was created again, without the grants on it and the views over it";
         refreshed.warnings.push(lost.into());
     }
-    if let Err(error) = tidy(client, subject, &mut refreshed).await {
+    if let Err(error) = tidy(client, target, &mut refreshed).await {
         refreshed.warnings.push(format!("it is up to date, but some of what it replaced was not removed: {error}"));
         // The other models are cleaned up on the same connection. If it is lost, they report it.
         let _ = client.batch_execute("rollback").await;
@@ -367,12 +367,12 @@ async fn tidied(client: &Client, subject: &Subject<'_>, way: &'static str, appli
 
 /// The cleanup after the commit: deletes recorded changes, removes the generation that is no longer shown, vacuums what
 /// was changed in place.
-async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed) -> Result<(), Error> {
-    let (storage, listened) = (subject.storage(), subject.listened());
-    let model = found_again(client, subject.schema, &subject.model).await?;
+async fn tidy(client: &Client, target: &RefreshTarget<'_>, refreshed: &mut Refreshed) -> Result<(), Error> {
+    let (storage, change_record) = (target.storage(), target.change_record());
+    let model = found_again(client, target.schema, &target.model).await?;
     if !model.definition.materialized {
-        listened.forget(client).await?;
-        refreshed.lag_seconds = listened.pending(client, &model).await?.newest_age;
+        change_record.forget(client).await?;
+        refreshed.lag_seconds = change_record.pending(client, &model).await?.newest_age;
     }
     failpoint::hit("changes-forgotten").await?;
     let shown = indexed(&storage, &model).0;
@@ -387,7 +387,7 @@ async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed)
         if cleared {
             client.batch_execute(&format!("analyze {}", storage.parts())).await?;
         }
-        refreshed.uncast = uncast(client, &subject.derivation(&storage), &shown, "true").await?;
+        refreshed.uncast = uncast(client, &target.derivation(&storage), &shown, "true").await?;
     } else {
         if !model.definition.materialized {
             // Remove what could not be removed after a swap because of readers.
@@ -403,14 +403,14 @@ async fn tidy(client: &Client, subject: &Subject<'_>, refreshed: &mut Refreshed)
 
 /// Names the first of these models that others have open. If there is none, we waited for old snapshots, which may see
 /// any of the models; then it names the first model.
-async fn held(client: &Client, swapped: &[&Subject<'_>], waited: Duration) -> Result<Error, Error> {
+async fn held(client: &Client, swapped: &[&RefreshTarget<'_>], waited: Duration) -> Result<Error, Error> {
     let mut name = &swapped[0].model.name;
-    for subject in swapped {
-        let storage = subject.storage();
+    for target in swapped {
+        let storage = target.storage();
         let tables: Vec<String> =
             GENERATIONS.iter().map(|generation| storage.part(*generation)).chain([storage.parts()]).collect();
         if client.query_one(include_str!("held.sql"), &[&tables]).await?.get(0) {
-            name = &subject.model.name;
+            name = &target.model.name;
             break;
         }
     }

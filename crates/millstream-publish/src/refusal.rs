@@ -4,8 +4,8 @@ use crate::error::Error;
 
 /// Turns an error that the definition caused into `Request`, and keeps any other.
 pub(crate) fn refused(what: &str, error: tokio_postgres::Error) -> Error {
-    let Some(told) = error.as_db_error() else { return error.into() };
-    let code = told.code().code();
+    let Some(db_error) = error.as_db_error() else { return error.into() };
+    let code = db_error.code().code();
     // A missing right is in the same class as a syntax error.
     if code == "42501" {
         return error.into();
@@ -13,7 +13,7 @@ pub(crate) fn refused(what: &str, error: tokio_postgres::Error) -> Error {
     // Classes: syntax error or access rule, feature not supported, data exception, invalid name.
     if ["42", "0A", "22", "3F"].iter().any(|class| code.starts_with(class)) {
         return Error::Request {
-            problem: format!("the server refuses {what}: {}", told.message()),
+            problem: format!("the server refuses {what}: {}", db_error.message()),
             hint: "key columns, --column names and doc can be used; see millstream publish --help".into(),
         };
     }

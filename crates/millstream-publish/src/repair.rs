@@ -4,8 +4,8 @@ use crate::error::Error;
 use crate::limits::PUBLISH_LOCK_WAIT;
 use crate::lock::{lock_exclusively, lock_publishing};
 use crate::origin::{is_unlogged, refuse_descendant};
-use crate::record::Listened;
-use crate::subject::Subject;
+use crate::record::ChangeRecord;
+use crate::refresh_target::RefreshTarget;
 use millstream_model::CollectionName;
 use std::time::Instant;
 use tokio_postgres::{Client, GenericClient};
@@ -16,26 +16,26 @@ use tokio_postgres::{Client, GenericClient};
 ///
 /// # Errors
 /// The server's, when the records cannot be examined.
-pub(crate) async fn repair(client: &Client, subjects: &[Subject<'_>]) -> Result<Vec<(u32, String)>, Error> {
-    let mut told: Vec<(u32, String)> = Vec::new();
-    for subject in subjects.iter().filter(|subject| !subject.model.definition.materialized) {
-        let (listened, table_oid) = (subject.listened(), subject.model.table_oid);
-        if told.iter().any(|(oid, _)| *oid == table_oid) {
+pub(crate) async fn repair(client: &Client, targets: &[RefreshTarget<'_>]) -> Result<Vec<(u32, String)>, Error> {
+    let mut warnings: Vec<(u32, String)> = Vec::new();
+    for target in targets.iter().filter(|target| !target.model.definition.materialized) {
+        let (change_record, table_oid) = (target.change_record(), target.model.table_oid);
+        if warnings.iter().any(|(oid, _)| *oid == table_oid) {
             continue;
         }
-        let Some(cause) = listened.unheard(client).await? else {
-            if let Err(error) = listened.restore(client).await {
+        let Some(cause) = change_record.unrecorded_cause(client).await? else {
+            if let Err(error) = change_record.restore(client).await {
                 let out = error.hint().unwrap_or_else(|| "refresh as a role that may write the record".into());
                 let warning = format!(
                     "every refresh builds it anew: a crash emptied the change record, which could not be restored: \
                      {error}; {out}"
                 );
-                told.push((table_oid, warning));
+                warnings.push((table_oid, warning));
             }
             continue;
         };
-        let made = match refuse_descendant(client, &subject.collection).await {
-            Ok(()) => listened.make_again(client, &subject.collection.name).await,
+        let made = match refuse_descendant(client, &target.collection).await {
+            Ok(()) => change_record.make_again(client, &target.collection.name).await,
             refused => refused,
         };
         let warning = match made {
@@ -44,7 +44,7 @@ pub(crate) async fn repair(client: &Client, subjects: &[Subject<'_>]) -> Result<
                 // The refresh continues on this connection. If the connection is lost, the refresh fails and says so.
                 let _ = client.batch_execute("rollback").await;
                 // If that fails too, the record is missing or belongs to another role.
-                if listened.distrust(client).await.is_err() {
+                if change_record.distrust(client).await.is_err() {
                     let _ = client.batch_execute("rollback").await;
                 }
                 let out =
@@ -55,14 +55,14 @@ pub(crate) async fn repair(client: &Client, subjects: &[Subject<'_>]) -> Result<
                 )
             }
         };
-        told.push((table_oid, warning));
+        warnings.push((table_oid, warning));
     }
-    Ok(told)
+    Ok(warnings)
 }
 
-impl Listened<'_> {
+impl ChangeRecord<'_> {
     /// Why the record is unreliable, as a clause; `None` if it is reliable.
-    pub(crate) async fn unheard(&self, client: &impl GenericClient) -> Result<Option<String>, Error> {
+    pub(crate) async fn unrecorded_cause(&self, client: &impl GenericClient) -> Result<Option<String>, Error> {
         let [record, key] = ["record", "key"].map(|what| format!("{}()", self.function(what)));
         let sql = include_str!("unheard.sql").replace("{columns}", include_str!("columns.sql"));
         let row = client.query_opt(&sql, &[&self.table_oid, &self.record(), &record, &key]).await?;

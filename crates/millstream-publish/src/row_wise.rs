@@ -70,7 +70,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_above_the_rows_counts_and_what_is_in_expressions_does_not() {
+    fn steps_above_rows_are_found_and_subplans_are_ignored() {
         let scan = json!({ "Node Type": "Seq Scan", "Parent Relationship": "Outer" });
         let within = json!({ "Node Type": "Aggregate", "Parent Relationship": "SubPlan" });
         let above = |kind: &str| json!({ "Node Type": kind, "Plans": [within, scan] });

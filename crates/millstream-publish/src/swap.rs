@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_meet_every_block_once() {
+    fn ranges_cover_every_block_once() {
         assert_eq!(ranges(0, 2), ["where stored.ctid >= '(0,0)'::pg_catalog.tid"]);
         let all = ranges(1000, 2);
         assert_eq!(all.len(), 2 * BUILD_RANGES_PER_WORKER);

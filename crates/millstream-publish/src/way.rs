@@ -2,7 +2,7 @@
 
 use crate::definition::Derivation;
 use crate::error::Error;
-use crate::record::Listened;
+use crate::record::ChangeRecord;
 use crate::storage::Storage;
 use crate::uncast::Uncast;
 use futures_util::future::BoxFuture;
@@ -29,7 +29,7 @@ pub(crate) struct Refresh<'a> {
     pub(crate) model: &'a Model,
     pub(crate) derivation: &'a Derivation,
     pub(crate) storage: &'a Storage<'a>,
-    pub(crate) listened: &'a Listened<'a>,
+    pub(crate) change_record: &'a ChangeRecord<'a>,
     /// Connections that build.
     pub(crate) workers: usize,
 }

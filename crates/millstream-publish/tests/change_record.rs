@@ -138,7 +138,7 @@ async fn the_changes_of_every_writer_reach_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_replication_would_write_reaches_the_model() {
+async fn changes_of_a_replication_reach_the_model() {
     each_build(async |db| {
         let client = db.client().await;
         published(&db, "public.replicated", "public.model").await;
@@ -154,7 +154,7 @@ async fn what_a_replication_would_write_reaches_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_every_mode_makes_of_documents_reaches_the_model() {
+async fn changes_of_every_mode_reach_the_model() {
     each_build(async |db| {
         let client = db.client().await;
         let modes = ["replace", "keep", "merge", "merge:deep", "newest:value:bigint", "sum:value"];
@@ -182,7 +182,7 @@ async fn what_every_mode_makes_of_documents_reaches_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rewritten_table_has_not_changed() {
+async fn rewriting_a_table_records_no_changes() {
     each_build(async |db| {
         let client = db.client().await;
         published(&db, "public.things", "public.model").await;
@@ -241,7 +241,7 @@ async fn lower(client: &Client, limit: u64, to: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_statement_and_a_record_past_their_limits_mean_that_everything_changed() {
+async fn past_its_limits_the_record_marks_everything_as_changed() {
     each_build(async |db| {
         let client = db.client().await;
         for (n, (limit, to, some, many)) in [
@@ -275,7 +275,7 @@ async fn a_statement_and_a_record_past_their_limits_mean_that_everything_changed
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_that_are_changed_by_any_means_and_in_any_number_reach_the_model() {
+async fn changed_keys_reach_the_model() {
     each_build(async |db| {
         let client = db.client().await;
         published(&db, "public.things", "public.model").await;
@@ -306,7 +306,7 @@ async fn keys_that_are_changed_by_any_means_and_in_any_number_reach_the_model() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refresh_cleans_a_model_only_when_it_is_littered() {
+async fn a_refresh_vacuums_a_model_only_when_it_is_bloated() {
     each_build(async |db| {
         let client = db.client().await;
         published(&db, "public.things", "public.model").await;
@@ -332,7 +332,7 @@ async fn a_refresh_cleans_a_model_only_when_it_is_littered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lane_that_commits_after_a_refresh_comes_with_the_next() {
+async fn a_lane_that_commits_after_a_refresh_is_in_the_next() {
     each_build(async |db| {
         let client = db.client().await;
         published(&db, "public.things", "public.model").await;

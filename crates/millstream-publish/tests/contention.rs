@@ -62,7 +62,7 @@ const BUILD_HELD: &str = "pg_locks where locktype = 'advisory' and objid = 7 and
     and database = (select oid from pg_database where datname = current_database())";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_publish_decides_on_what_the_refresh_it_waited_for_has_made() {
+async fn a_publish_sees_the_refresh_it_waited_for() {
     each_build(async |db| {
         let client = two_models(&db).await;
         assert_eq!(publish_on(&db, &held()).await.unwrap(), Published::Redefined);
@@ -95,7 +95,7 @@ async fn a_publish_decides_on_what_the_refresh_it_waited_for_has_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refresh_is_begun_again_behind_who_waits_to_change_a_collection() {
+async fn a_refresh_lets_a_waiting_table_change_go_first() {
     each_build(async |db| {
         let client = two_models(&db).await;
         assert_eq!(publish_on(&db, &held()).await.unwrap(), Published::Redefined);
@@ -118,7 +118,7 @@ async fn a_refresh_is_begun_again_behind_who_waits_to_change_a_collection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refresh_chooses_again_where_everything_changed_after_it_chose() {
+async fn a_refresh_chooses_again_if_everything_has_changed_since() {
     each_build(async |db| {
         let client = two_models(&db).await;
         // Stops it between the choice and its snapshot, once.
@@ -144,7 +144,7 @@ async fn a_refresh_chooses_again_where_everything_changed_after_it_chose() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_swap_that_readers_never_let_end_says_so_and_changes_nothing() {
+async fn a_swap_that_readers_block_fails_and_changes_nothing() {
     each_build(async |db| {
         let client = two_models(&db).await;
         client.batch_execute("update public.things set doc = '{\"a\": 7}'").await.unwrap();
@@ -154,8 +154,8 @@ async fn a_swap_that_readers_never_let_end_says_so_and_changes_nothing() {
         let reader = db.client().await;
         reader.batch_execute("begin; select from public.things_read").await.unwrap();
         // What was built is not shown; then not even what is to be removed before the next build is let go of.
-        let told = refreshing(&db, hasty()).await.unwrap().expect_err("the reader does not let go").to_string();
-        assert!(told.contains("things_read is in use all the time"), "{told}");
+        let message = refreshing(&db, hasty()).await.unwrap().expect_err("the reader does not let go").to_string();
+        assert!(message.contains("things_read is in use all the time"), "{message}");
         assert_eq!(number(&client, "select count(*) from public.things_read").await, 100, "it is what it was");
         reader.batch_execute("commit").await.unwrap();
         assert_eq!(refreshing(&db, hasty()).await.unwrap().unwrap(), ["swap", "swap"]);
@@ -167,8 +167,8 @@ async fn a_swap_that_readers_never_let_end_says_so_and_changes_nothing() {
         reader.batch_execute("begin isolation level repeatable read; select from public.others").await.unwrap();
         let done = refresh_on(&db, &["others_read"], Some("swap")).await.unwrap();
         assert!(done[0].bloat_bytes > 0, "{done:?}");
-        let told = refreshing(&db, hasty()).await.unwrap().expect_err("the snapshot is still there").to_string();
-        assert!(told.contains("is in use all the time"), "{told}");
+        let message = refreshing(&db, hasty()).await.unwrap().expect_err("the snapshot is still there").to_string();
+        assert!(message.contains("is in use all the time"), "{message}");
         reader.batch_execute("commit").await.unwrap();
         let done = refresh_on(&db, &["others_read"], Some("swap")).await.unwrap();
         assert_eq!(done[0].bloat_bytes, 0, "{done:?}");

@@ -1,4 +1,4 @@
-//! Distinct values of a key's column: those of `select distinct`, found by a walk along the index.
+//! Distinct values of a key's column: those of `select distinct`, found by a skip scan of the index.
 
 use crate::scene::{Files, request, run, schema};
 use futures_util::TryStreamExt;
@@ -28,7 +28,7 @@ const TABLES: &str = r#"
     create table public.keyless (n integer);
 "#;
 
-/// A table, the columns of its key up to the one to be walked, and the values given for those before it.
+/// A table, the columns of its key up to the one to scan, and the values given for those before it.
 const WALKS: &[(&str, &[&str], &[&str])] = &[
     (r#"public."Odd ""name""#, &["Device 'x"], &[]),
     (r#"public."Odd ""name""#, &["Device 'x", "at"], &["it's"]),
@@ -41,7 +41,7 @@ const WALKS: &[(&str, &[&str], &[&str])] = &[
     ("public.other", &["name"], &[]),
     ("public.other", &["name", "kind", "bits"], &["n1", "k"]),
     ("public.coloured", &["id"], &[]),
-    // Named as what the walk calls its own.
+    // Named like the skip scan's own columns.
     ("public.walk", &["value"], &[]),
     ("public.walk", &["value", "rows"], &["1"]),
     ("public.walk", &["value", "rows", "walk"], &["1", "2"]),
@@ -60,7 +60,7 @@ async fn made(db: &TestDatabase) -> Client {
 }
 
 #[tokio::test]
-async fn the_function_gives_what_select_distinct_gives() {
+async fn distinct_values_equals_select_distinct() {
     each_build(async |db| {
         let client = made(&db).await;
         // Another's operators, to be found first where a name is not qualified.
@@ -87,9 +87,9 @@ async fn the_function_gives_what_select_distinct_gives() {
                 conditions.join(" and ")
             );
             let expected = texts(&client, &sql, &[]).await;
-            let walk = "select millstream.distinct_values($1::text::regclass, $2, $3, $4)";
+            let scan = "select millstream.distinct_values($1::text::regclass, $2, $3, $4)";
             for (at_most, count) in [(None, usize::MAX), (Some(2_i64), 2)] {
-                let found = texts(&client, walk, &[table, &column, prefix, &at_most]).await;
+                let found = texts(&client, scan, &[table, &column, prefix, &at_most]).await;
                 let expected = &expected[..expected.len().min(count)];
                 assert_eq!(found, expected, "{table} {columns:?} {prefix:?} {at_most:?}");
             }
@@ -108,7 +108,7 @@ async fn the_function_gives_what_select_distinct_gives() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_walked_is_refused() {
+async fn distinct_values_refuses_other_columns_and_types() {
     each_build(async |db| {
         let client = made(&db).await;
         for (call, code, message) in [
@@ -151,7 +151,7 @@ fn visits(plan: &serde_json::Value, found: &mut (f64, Vec<String>)) {
 }
 
 #[tokio::test]
-async fn a_walk_visits_the_index_once_for_each_value_and_when_it_is_asked_for() {
+async fn a_skip_scan_descends_once_per_value_on_demand() {
     each_build(async |db| {
         let client = made(&db).await;
         client
@@ -167,11 +167,11 @@ async fn a_walk_visits_the_index_once_for_each_value_and_when_it_is_asked_for() 
                 ("public.\"Odd \"\"name\"", "at", vec!["it's"], 3.0),
                 ("public.flags", "flag", vec![], 2.0),
             ] {
-                let walk = "select millstream.distinct_walk($1::text::regclass, $2, $3)";
-                let walk = &texts(&client, walk, &[&table, &column, &prefix]).await[0];
+                let scan = "select millstream.distinct_walk($1::text::regclass, $2, $3)";
+                let scan = &texts(&client, scan, &[&table, &column, &prefix]).await[0];
                 // The last of all visits finds that there is nothing more.
                 for (limit, expected) in [("all", values + 1.0), ("1", 1.0), ("2", 2.0)] {
-                    let sql = format!("explain (analyze, format json) select value from ({walk}) w limit {limit}");
+                    let sql = format!("explain (analyze, format json) select value from ({scan}) w limit {limit}");
                     let plan = explained(&client, &sql).await;
                     let mut found = (0.0, Vec::new());
                     visits(&plan[0]["Plan"], &mut found);
@@ -201,19 +201,19 @@ async fn the_values_of_a_collection_are_streamed() {
             limit,
             ..DistinctRequest::default()
         };
-        let mut walk = async |request: DistinctRequest| -> Result<Vec<String>, Error> {
+        let mut scan = async |request: DistinctRequest| -> Result<Vec<String>, Error> {
             distinct(&mut client, &collection, &request).await?.try_collect().await
         };
         let all: Vec<String> = (0..700).map(|n| format!("d{n:03}")).collect();
-        assert_eq!(walk(asked("device", &[], false, None)).await.unwrap(), all);
-        assert_eq!(walk(asked("device", &[], true, Some(2))).await.unwrap(), ["\"d000\"", "\"d001\""]);
-        assert_eq!(walk(asked("device", &[], false, Some(0))).await.unwrap(), [""; 0]);
-        assert_eq!(walk(asked("n", &["d699"], true, None)).await.unwrap(), ["699", "1399", "2099", "2799"]);
+        assert_eq!(scan(asked("device", &[], false, None)).await.unwrap(), all);
+        assert_eq!(scan(asked("device", &[], true, Some(2))).await.unwrap(), ["\"d000\"", "\"d001\""]);
+        assert_eq!(scan(asked("device", &[], false, Some(0))).await.unwrap(), [""; 0]);
+        assert_eq!(scan(asked("n", &["d699"], true, None)).await.unwrap(), ["699", "1399", "2099", "2799"]);
         let counted = DistinctRequest { count: true, ..asked("device", &[], false, Some(1)) };
-        assert_eq!(walk(counted).await.unwrap(), ["5\td000"]);
+        assert_eq!(scan(counted).await.unwrap(), ["5\td000"]);
         let counted = DistinctRequest { count: true, ..asked("n", &["d001"], true, Some(1)) };
-        assert_eq!(walk(counted).await.unwrap(), [r#"{"count": 1, "value": 1}"#]);
-        assert!(matches!(walk(asked("n", &[], false, None)).await, Err(Error::Request { .. })));
+        assert_eq!(scan(counted).await.unwrap(), [r#"{"count": 1, "value": 1}"#]);
+        assert!(matches!(scan(asked("n", &[], false, None)).await, Err(Error::Request { .. })));
         // The session is as it was before.
         let seqscan = texts(&client, "show enable_seqscan", &[]).await;
         assert_eq!(seqscan, ["on"]);

@@ -92,7 +92,7 @@ const UNLOGGED: &str = "select count(*) from pg_class where relpersistence = 'u'
                         and relnamespace in ('public'::regnamespace, 'millstream'::regnamespace) and relkind in ('r', 'S')";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_frozen_collection_is_whole_after_a_crash_and_its_sum_goes_on() {
+async fn a_frozen_collection_survives_a_crash_and_its_sum_resumes() {
     for build in builds().await {
         for (crash, wal_level) in CRASHES {
             let conf = vec![format!("wal_level = {wal_level}"), "max_wal_senders = 0".to_owned()];
@@ -149,7 +149,7 @@ async fn a_frozen_collection_is_whole_after_a_crash_and_its_sum_goes_on() {
 }
 
 #[tokio::test]
-async fn what_a_crash_has_emptied_is_loaded_again_frozen_or_not() {
+async fn a_collection_emptied_by_a_crash_is_loaded_again() {
     for build in builds().await {
         for frozen in [true, false] {
             let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
@@ -175,7 +175,7 @@ async fn what_a_crash_has_emptied_is_loaded_again_frozen_or_not() {
 }
 
 #[tokio::test]
-async fn what_was_loaded_again_after_a_crash_is_not_added_once_more_when_it_is_frozen() {
+async fn a_reloaded_sum_is_not_added_again_after_freeze() {
     for build in builds().await {
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let url = server.url("postgres");
@@ -194,7 +194,7 @@ async fn what_was_loaded_again_after_a_crash_is_not_added_once_more_when_it_is_f
 }
 
 #[tokio::test]
-async fn sums_are_right_also_where_a_table_became_another_by_hand() {
+async fn sums_stay_correct_if_the_tables_persistence_is_changed_by_hand() {
     // Made logged its rows survive the crash and the line of its load does not; made unlogged they do not.
     const WAYS: [(&str, &str, bool); 2] = [("unlogged", "logged", true), ("durable", "unlogged", false)];
     for build in builds().await {
@@ -221,7 +221,7 @@ async fn sums_are_right_also_where_a_table_became_another_by_hand() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_killed_does_not_come_back_to_a_frozen_collection() {
+async fn freeze_closes_runs_without_a_session() {
     each_build(async |db| {
         let url = db.url();
         let (text, _) = documents(100);
@@ -316,7 +316,7 @@ async fn a_load_planned_before_the_freeze_does_not_begin_after_it() {
 }
 
 #[tokio::test]
-async fn an_unlogged_sum_is_refused_where_nothing_says_whether_a_crash_took_it() {
+async fn a_sum_is_refused_if_a_crash_may_have_taken_it() {
     for build in builds().await {
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let (url, files) = (server.url("postgres"), Files::new());

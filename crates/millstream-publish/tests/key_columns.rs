@@ -66,10 +66,10 @@ async fn a_model_follows_a_key_of_a_domain() {
         )
         .await;
         let wanted_load = adopting("public.kept", "k", &files, "{\"k\":1,\"n\":1}\n{\"k\":2,\"n\":2}\n{\"k\":-1}\n");
-        let (around, told) = surroundings(&db.url());
+        let (around, events) = surroundings(&db.url());
         Box::pin(load(&wanted_load, &around)).await.expect("the load begins");
         {
-            let events = told.0.lock().expect("no test panics while it holds this");
+            let events = events.0.lock().expect("no test panics while it holds this");
             let warned = |part: &str| events.iter().any(|e| matches!(e, Event::Warning(text) if text.contains(part)));
             assert!(warned("key column k is of domain"), "{events:?}");
         }

@@ -66,7 +66,7 @@ async fn rows(client: &Client, table: &str) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_equals_what_it_is_derived_from() {
+async fn a_model_equals_its_definition_after_every_refresh() {
     each_build(async |db| {
         let files = Files::new();
         let mut rng = fastrand::Rng::with_seed(7);
@@ -199,7 +199,7 @@ async fn readers_see_whole_refreshes_and_never_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_late_commit_comes_with_the_next_refresh() {
+async fn a_late_commit_is_in_the_next_refresh() {
     each_build(async |db| {
         let (client, late) = (db.client().await, db.client().await);
         let files = Files::new();
@@ -244,7 +244,7 @@ async fn wrong_definitions_are_refused_before_anything_is_built() {
             )
             .await
             .unwrap();
-        for (wrong, told) in [
+        for (wrong, message) in [
             (wanted("things", "m", &[], &["no_such_column"], None), "index \"no_such_column\""),
             (wanted("things", "m", &["a:no_type=value"], &[], None), "there is no type no_type"),
             (wanted("things", "m", &[], &[], Some("nonsense >")), "the server refuses the model"),
@@ -256,14 +256,14 @@ async fn wrong_definitions_are_refused_before_anything_is_built() {
             (wanted("things", "m", &[], &[], Some("id in (select n::text from public.mine)")), "a subselect reads "),
             (wanted("things", "m", &[], &[], Some("id = (select max(id) from public.things)")), "a subselect reads "),
         ] {
-            let error = publish_on(&db, &wrong).await.expect_err(told);
-            assert!(error.to_string().contains(told) && error.hint().is_some(), "{error}");
+            let error = publish_on(&db, &wrong).await.expect_err(message);
+            assert!(error.to_string().contains(message) && error.hint().is_some(), "{error}");
             assert!(!error.hint().unwrap().contains("unpublish"), "{error}: {:?}", error.hint());
         }
         let left = "select count(*) from pg_class where relname ~ '^(model_|change_)[0-9]'";
         assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 0);
 
-        // A value that is none of its column's type is null there, and told.
+        // A value that is none of its column's type is null there, and reported.
         publish_on(&db, &wanted("things", "m", &["value:int=value"], &["value"], None)).await.unwrap();
         let built = refresh_on(&db, &["m"], None).await.unwrap();
         assert_eq!((built[0].uncast[0].documents, built[0].uncast[0].keys.clone()), (1, vec!["a".to_owned()]));
@@ -274,14 +274,14 @@ async fn wrong_definitions_are_refused_before_anything_is_built() {
             publish_on(&db, &wanted("things", "m", &["value:int=value"], &["lower(doc->>'x')"], None)).await;
         assert_eq!(reindexed.unwrap(), Published::Reindexed { made: 1, dropped: 1, in_use: 0 });
         let other = publish_on(&db, &wanted("things", "m", &["value:text=value"], &[], None)).await;
-        let told = "keeps its column value of type integer: it cannot become text";
-        assert!(other.expect_err("another type").to_string().contains(told));
+        let message = "keeps its column value of type integer: it cannot become text";
+        assert!(other.expect_err("another type").to_string().contains(message));
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_definition_is_one_query_and_its_indexes_whatever_its_texts_hold() {
+async fn a_definition_cannot_smuggle_in_other_statements() {
     each_build(async |db| {
         let client = db.client().await;
         let files = Files::new();
@@ -441,7 +441,7 @@ async fn two_models(db: &TestDatabase) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_index_that_readers_hold_is_dropped_by_the_next_publish() {
+async fn a_locked_index_is_dropped_by_the_next_publish() {
     each_build(async |db| {
         two_models(&db).await;
         let reader = db.client().await;
@@ -469,7 +469,7 @@ async fn an_index_that_readers_hold_is_dropped_by_the_next_publish() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn publishing_beside_another_publish_does_not_wait_for_ever() {
+async fn a_publish_beside_another_fails_instead_of_waiting_for_ever() {
     each_build(async |db| {
         two_models(&db).await;
         let other = db.client().await;
@@ -502,7 +502,7 @@ async fn a_build_that_fails_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lock_on_rows_that_were_built_holds_up_the_swap_and_no_reader() {
+async fn a_lock_on_new_rows_delays_the_swap_and_no_reader() {
     each_build(async |db| {
         two_models(&db).await;
         let client = db.client().await;
@@ -550,7 +550,7 @@ async fn a_lock_on_rows_that_were_built_holds_up_the_swap_and_no_reader() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lock_on_rows_that_were_replaced_is_left_to_the_next_refresh() {
+async fn locked_replaced_rows_are_removed_by_the_next_refresh() {
     each_build(async |db| {
         two_models(&db).await;
         let other = db.client().await;
@@ -568,7 +568,7 @@ async fn a_lock_on_rows_that_were_replaced_is_left_to_the_next_refresh() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_fails_after_the_commit_is_a_warning_and_the_others_are_tidied() {
+async fn a_failed_cleanup_is_a_warning_and_other_models_are_cleaned_up() {
     each_build(async |db| {
         two_models(&db).await;
         let client = db.client().await;
@@ -621,7 +621,7 @@ async fn a_view_that_was_dropped_by_hand_is_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_table_that_is_rewritten_while_a_refresh_waits_for_it_is_shown_whole() {
+async fn a_table_rewritten_before_a_refresh_is_shown_whole() {
     each_build(async |db| {
         two_models(&db).await;
         let (client, gate, writer) = (db.client().await, db.client().await, db.client().await);
@@ -716,7 +716,7 @@ async fn a_column_can_be_of_a_type_in_any_schema_of_the_path() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_document_that_an_expression_fails_for_is_named_by_its_key() {
+async fn a_failing_expression_names_the_key_of_the_document() {
     each_build(async |db| {
         let (client, files) = (db.client().await, Files::new());
         let mut text = String::new();
@@ -732,18 +732,18 @@ async fn a_document_that_an_expression_fails_for_is_named_by_its_key() {
         publish_on(&db, &failing).await.unwrap();
         for _ in 0..2 {
             let error = refresh_on(&db, &["m"], None).await.expect_err("a value is no number");
-            let told = error.to_string();
+            let message = error.to_string();
             assert!(
-                told.contains("m cannot be built from the document with key k3210: invalid input syntax"),
-                "{told}"
+                message.contains("m cannot be built from the document with key k3210: invalid input syntax"),
+                "{message}"
             );
             assert_eq!(error.kind(), millstream_pg::ErrorKind::Config);
         }
         client.batch_execute("update public.things set doc = '{\"value\": 1}' where id = 'k3210'").await.unwrap();
         refresh_on(&db, &["m"], Some("swap")).await.unwrap();
         client.batch_execute("update public.things set doc = '{\"value\": true}' where id = 'k77'").await.unwrap();
-        let told = refresh_on(&db, &["m"], Some("incremental")).await.expect_err("again").to_string();
-        assert!(told.contains("with key k77: "), "{told}");
+        let message = refresh_on(&db, &["m"], Some("incremental")).await.expect_err("again").to_string();
+        assert!(message.contains("with key k77: "), "{message}");
     })
     .await;
 }

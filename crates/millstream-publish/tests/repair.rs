@@ -1,4 +1,4 @@
-//! Change records that cannot be believed any more: the next refresh is a swap, tells why, and the one after is not.
+//! Damaged change records: the next refresh is a swap and says why; the one after it is not.
 
 use crate::publish::{asked, publish_on, refresh_on, wanted};
 use crate::republish::{number, things};
@@ -7,7 +7,7 @@ use millstream_publish::estimate;
 use millstream_testkit::{TestDatabase, each_build};
 use tokio_postgres::Client;
 
-/// What is done to the record of `things`, and how the cause is told.
+/// What is done to the record of `things`, and the cause that is reported.
 const DAMAGES: &[(&str, &str)] = &[
     ("drop trigger {trigger}delete on public.things", "a trigger of the collection was dropped"),
     ("drop function {record}_key() cascade", "a trigger of the collection was dropped"),
@@ -58,39 +58,39 @@ async fn differences(client: &Client) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_record_that_cannot_be_believed_costs_one_swap() {
+async fn a_damaged_record_is_made_again_with_one_swap() {
     each_build(async |db| {
         let client = two_models(&db).await;
         let (record, trigger) = names(&client).await;
         for (n, (damage, cause)) in DAMAGES.iter().enumerate() {
             let damage = damage.replace("{trigger}", &trigger).replace("{record}", &record);
             client.batch_execute(&damage).await.unwrap();
-            let unheard = format!(
+            let unrecorded = format!(
                 "delete from public.things where id = 'k{n}';
                  update public.things set doc = '{{\"a\": -{n}}}' where id = 'k10';
                  update public.things set id = 'new{n}' where id = 'k{}'",
                 n + 20
             );
-            client.batch_execute(&unheard).await.unwrap();
+            client.batch_execute(&unrecorded).await.unwrap();
             assert_eq!(why(&db, "first").await, format!("some changes are not recorded: {cause}"), "{damage}");
-            let told = format!("some changes were not recorded, because {cause}; the record was created again");
+            let warning = format!("some changes were not recorded, because {cause}; the record was created again");
             let done = refresh_on(&db, &["first"], None).await.unwrap();
-            assert_eq!((done[0].way, &done[0].warnings), ("swap", &vec![told]), "{damage}");
+            assert_eq!((done[0].way, &done[0].warnings), ("swap", &vec![warning]), "{damage}");
             // The other one has missed the changes too.
             assert_eq!(why(&db, "second").await, "everything may have changed", "{damage}");
             let done = refresh_on(&db, &["second"], Some("incremental")).await.unwrap();
-            let told = ["incremental was asked for, but everything may have changed: it was built anew"];
-            assert!(done[0].way == "swap" && done[0].warnings == told, "{damage}: {done:?}");
+            let warnings = ["incremental was asked for, but everything may have changed: it was built anew"];
+            assert!(done[0].way == "swap" && done[0].warnings == warnings, "{damage}: {done:?}");
             assert_eq!(differences(&client).await, 0, "{damage}");
 
-            let heard = format!(
+            let recorded = format!(
                 "insert into public.things values ('more{n}', '{{}}');
                  update public.things set doc = '{{\"a\": 1}}' where id = 'k10';
                  update public.things set id = 'k{}' where id = 'new{n}';
                  delete from public.things where id = 'k1{n}0'",
                 n + 20
             );
-            client.batch_execute(&heard).await.unwrap();
+            client.batch_execute(&recorded).await.unwrap();
             let done = refresh_on(&db, &["first", "second"], None).await.unwrap();
             assert!(done.iter().all(|one| one.way == "incremental" && one.warnings.is_empty()), "{damage}: {done:?}");
             assert_eq!(differences(&client).await, 0, "{damage}");
@@ -100,7 +100,7 @@ async fn a_record_that_cannot_be_believed_costs_one_swap() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_record_that_cannot_be_made_again_is_told_each_time_and_costs_no_refresh() {
+async fn a_record_that_cannot_be_made_again_is_a_warning_each_time() {
     each_build(async |db| {
         let client = things(&db).await;
         publish_on(&db, &wanted("things", "first", &["a:int=a"], &["a"], None)).await.unwrap();
@@ -143,7 +143,7 @@ async fn a_record_that_cannot_be_made_again_is_told_each_time_and_costs_no_refre
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_crash_took_from_the_record_is_missed_by_no_model() {
+async fn no_model_misses_changes_that_a_crash_removed_from_the_record() {
     each_build(async |db| {
         let client = two_models(&db).await;
         // What a crash leaves of a record that is unlogged, of a collection that was not when it was shown.
@@ -164,7 +164,7 @@ async fn what_a_crash_took_from_the_record_is_missed_by_no_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_goes_through_another_table_is_not_missed() {
+async fn changes_through_a_child_table_are_not_missed() {
     each_build(async |db| {
         let client = two_models(&db).await;
         let kid =
@@ -173,10 +173,16 @@ async fn what_goes_through_another_table_is_not_missed() {
         for _ in 0..2 {
             let done = refresh_on(&db, &["first", "second"], Some("incremental")).await.unwrap();
             for one in &done {
-                let told = one.warnings.join("; ");
-                assert_eq!(one.way, "swap", "{told}");
-                assert!(told.contains("every refresh builds it anew") && told.contains("inherited from"), "{told}");
-                assert!(told.contains("incremental was asked for, but some changes are not recorded"), "{told}");
+                let warnings = one.warnings.join("; ");
+                assert_eq!(one.way, "swap", "{warnings}");
+                assert!(
+                    warnings.contains("every refresh builds it anew") && warnings.contains("inherited from"),
+                    "{warnings}"
+                );
+                assert!(
+                    warnings.contains("incremental was asked for, but some changes are not recorded"),
+                    "{warnings}"
+                );
             }
             assert_eq!(differences(&client).await, 0);
             client.batch_execute("insert into public.kid values ('other', '{\"a\": 2}')").await.unwrap();
@@ -192,7 +198,7 @@ async fn what_goes_through_another_table_is_not_missed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_of_another_name_or_type_keeps_no_writer_back_and_is_cast_by_nobody() {
+async fn a_changed_key_column_blocks_no_writer_and_is_not_cast() {
     each_build(async |db| {
         let client = two_models(&db).await;
         let (record, trigger) = names(&client).await;

@@ -42,7 +42,7 @@ pub(crate) fn materialized(mut request: PublishRequest) -> PublishRequest {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_gets_columns_and_other_rows_by_its_next_refresh_and_stays_one_object() {
+async fn republish_changes_a_model_and_keeps_its_view() {
     each_build(async |db| {
         let client = things(&db).await;
         publish_on(&db, &wanted("things", "model", &["a:int=a"], &["a"], None)).await.unwrap();
@@ -71,8 +71,8 @@ async fn a_model_gets_columns_and_other_rows_by_its_next_refresh_and_stays_one_o
         assert_eq!(publish_on(&db, &other).await.unwrap(), Published::Redefined);
         assert_eq!(number(&client, "select count(*) from public.model").await, DOCUMENTS, "it is what it was");
         let conninfo = surroundings(&db.url()).0.db;
-        let told = estimate(&conninfo, &schema(), &asked(&["model"], Some("incremental"))).await.unwrap();
-        assert_eq!((told[0].way, told[0].reason.as_str()), ("swap", "its definition has changed"));
+        let estimated = estimate(&conninfo, &schema(), &asked(&["model"], Some("incremental"))).await.unwrap();
+        assert_eq!((estimated[0].way, estimated[0].reason.as_str()), ("swap", "its definition has changed"));
         let reader = db.client().await;
         reader.batch_execute("begin isolation level repeatable read").await.unwrap();
         assert_eq!(number(&reader, "select 1::bigint").await, 1, "it has its snapshot");
@@ -113,13 +113,13 @@ async fn a_model_gets_columns_and_other_rows_by_its_next_refresh_and_stays_one_o
 
         // What would break those who read it is refused, and nothing is left of the try.
         client.batch_execute("create domain public.small as int check (value < 1000000)").await.unwrap();
-        for (columns, told) in [
+        for (columns, message) in [
             (&["a:text=a", "b:text=b"][..], "keeps its column a of type integer: it cannot become text"),
             (&["a:int=a"], "keeps its column b: a view can only get more columns"),
             (&["a:int=a", "b:text=b", "s:public.small=a"], "cannot get the column s of the domain"),
         ] {
-            let error = publish_on(&db, &wanted("things", "model", columns, &[], None)).await.expect_err(told);
-            assert!(error.to_string().contains(told) && error.hint().is_some(), "{error}");
+            let error = publish_on(&db, &wanted("things", "model", columns, &[], None)).await.expect_err(message);
+            assert!(error.to_string().contains(message) && error.hint().is_some(), "{error}");
         }
         let error = publish_on(&db, &materialized(other)).await.expect_err("another kind");
         assert!(error.to_string().contains("is not a materialized view"), "{error}");
@@ -131,7 +131,7 @@ async fn a_model_gets_columns_and_other_rows_by_its_next_refresh_and_stays_one_o
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_was_never_built_stays_what_was_asked_for() {
+async fn an_unbuilt_model_keeps_its_definition_unless_given_another() {
     each_build(async |db| {
         let client = things(&db).await;
         let first = wanted("things", "model", &["a:int=a"], &["a"], Some("a >= 100"));
@@ -157,7 +157,7 @@ async fn a_model_that_was_never_built_stays_what_was_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_materialized_model_is_refreshed_with_others_to_one_moment() {
+async fn materialized_and_other_models_show_one_snapshot() {
     each_build(async |db| {
         let client = things(&db).await;
         client.batch_execute("insert into public.things values ('odd', '{\"a\": \"odd\"}')").await.unwrap();
@@ -189,8 +189,8 @@ async fn a_materialized_model_is_refreshed_with_others_to_one_moment() {
         reader.batch_execute("commit").await.unwrap();
 
         let conninfo = surroundings(&db.url()).0.db;
-        let told = estimate(&conninfo, &schema(), &asked(&["kept"], None)).await.unwrap();
-        assert_eq!((told[0].way, told[0].reason.as_str()), ("materialized", "it is a materialized view"));
+        let estimated = estimate(&conninfo, &schema(), &asked(&["kept"], None)).await.unwrap();
+        assert_eq!((estimated[0].way, estimated[0].reason.as_str()), ("materialized", "it is a materialized view"));
         for (model, way) in [("kept", "swap"), ("model", "materialized")] {
             let error = refresh_on(&db, &[model], Some(way)).await.expect_err(way);
             assert!(error.to_string().contains(&format!("cannot be refreshed by {way}")), "{error}");
@@ -222,7 +222,7 @@ async fn a_materialized_model_is_refreshed_with_others_to_one_moment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn models_of_two_schemas_listen_to_one_collection() {
+async fn models_of_two_schemas_follow_one_collection() {
     each_build(async |db| {
         let client = things(&db).await;
         let files = Files::new();
@@ -252,7 +252,7 @@ async fn models_of_two_schemas_listen_to_one_collection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_was_never_built_keeps_no_changes_back_unless_it_is_being_built() {
+async fn only_built_models_and_models_in_build_keep_changes() {
     each_build(async |db| {
         let client = things(&db).await;
         for model in ["built", "never"] {
@@ -284,7 +284,7 @@ async fn a_model_that_was_never_built_keeps_no_changes_back_unless_it_is_being_b
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_whose_first_refresh_ends_while_it_is_unpublished_goes_with_its_view() {
+async fn unpublish_during_the_first_refresh_removes_model_and_view() {
     each_build(async |db| {
         let client = things(&db).await;
         publish_on(&db, &materialized(wanted("things", "model", &[], &[], None))).await.unwrap();
@@ -315,7 +315,7 @@ async fn a_model_whose_first_refresh_ends_while_it_is_unpublished_goes_with_its_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn figures_of_what_others_have_locked_are_unknown() {
+async fn figures_of_locked_tables_are_unknown() {
     each_build(async |db| {
         let client = things(&db).await;
         publish_on(&db, &wanted("things", "model", &[], &[], None)).await.unwrap();
@@ -333,7 +333,7 @@ async fn figures_of_what_others_have_locked_are_unknown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn figures_tell_what_waits_and_what_is_kept_for_nothing() {
+async fn figures_count_pending_changes_and_bloat() {
     each_build(async |db| {
         let client = things(&db).await;
         publish_on(&db, &wanted("things", "model", &[], &[], None)).await.unwrap();

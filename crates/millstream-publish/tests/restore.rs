@@ -35,7 +35,7 @@ fn name(n: i64) -> String {
     format!("public.c{n}")
 }
 
-/// The documents of collection `n`, told apart from those of every other.
+/// The documents of collection `n`, which differ from those of every other.
 fn content(n: i64, from: i64, to: i64) -> (String, BTreeMap<String, i64>) {
     let (mut text, mut last) = (String::new(), BTreeMap::new());
     for i in from..to {
@@ -61,7 +61,7 @@ fn kind(n: i64) -> Kind {
     [Kind::Log, Kind::Newest, Kind::Unfinished][usize::try_from(n % 3).expect("few collections")]
 }
 
-/// The unfinished load of a collection, whose middle is a broken line.
+/// The unfinished load of a collection, with a malformed line in the middle.
 fn unfinished(files: &Files, n: i64) -> LoadRequest {
     let (first, _) = content(n, 0, DOCUMENTS / 2);
     let (second, _) = content(n, DOCUMENTS / 2, DOCUMENTS);
@@ -143,7 +143,7 @@ async fn bind(url: &str) -> Result<Option<Bound>, Error> {
 }
 
 /// Whether a collection holds what it is to hold, and goes on where it was.
-async fn goes_on(db: &TestDatabase, files: &Files, n: i64) {
+async fn resumes(db: &TestDatabase, files: &Files, n: i64) {
     let (_, whole) = content(n, 0, DOCUMENTS);
     match kind(n) {
         Kind::Log => {
@@ -224,7 +224,7 @@ async fn a_restored_database_resumes_where_it_was_dumped() {
             assert_eq!(listed.len() as i64, collections);
             assert!(listed.iter().all(|one| one.present), "{listed:?}");
             for n in 0..collections {
-                goes_on(&db, &files, n).await;
+                resumes(&db, &files, n).await;
             }
             db.server.stop(StopMode::Immediate).await;
         }
@@ -232,7 +232,7 @@ async fn a_restored_database_resumes_where_it_was_dumped() {
 }
 
 #[tokio::test]
-async fn a_copy_beside_the_original_is_bound_and_a_renamed_schema_is_refused() {
+async fn a_database_copy_is_bound_and_a_renamed_schema_is_refused() {
     millstream_testkit::each_build(async |db| {
         let files = Files::new();
         fill(&db, &files, 5).await;
@@ -248,7 +248,7 @@ async fn a_copy_beside_the_original_is_bound_and_a_renamed_schema_is_refused() {
         assert_eq!(bind(&copy.url()).await.unwrap(), None, "once is enough");
         assert_eq!(bind(&db.url()).await.unwrap(), None, "the original is what it was");
         for n in 0..5 {
-            goes_on(&copy, &files, n).await;
+            resumes(&copy, &files, n).await;
         }
 
         let client = copy.client().await;
@@ -265,7 +265,7 @@ async fn a_copy_beside_the_original_is_bound_and_a_renamed_schema_is_refused() {
 }
 
 #[tokio::test]
-async fn a_collection_without_its_table_waits_and_is_bound_to_no_other() {
+async fn a_collection_without_its_table_is_not_bound_to_another() {
     millstream_testkit::each_build(async |db| {
         let files = Files::new();
         fill(&db, &files, 3).await;
@@ -298,8 +298,8 @@ async fn a_collection_without_its_table_waits_and_is_bound_to_no_other() {
         // The table comes: its documents are there.
         client.batch_execute("alter table public.lost0 rename to c0").await.unwrap();
         assert_eq!(bind(&db.url()).await.unwrap().map(|bound| bound.tables), Some(1));
-        goes_on(&db, &files, 0).await;
-        goes_on(&db, &files, 2).await;
+        resumes(&db, &files, 0).await;
+        resumes(&db, &files, 2).await;
 
         // A load that makes the table anew begins anew.
         client.batch_execute("drop table public.c1").await.unwrap();

@@ -92,7 +92,7 @@ async fn readers_need_the_view_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_record_is_written_by_whoever_writes_the_collection_and_by_nobody_else() {
+async fn only_writers_of_the_collection_write_its_record() {
     each_build(async |db| {
         let roles = Roles::new(&db).await;
         let Roles { client, reader: writer, owned, .. } = &roles;
@@ -123,7 +123,7 @@ async fn the_record_is_written_by_whoever_writes_the_collection_and_by_nobody_el
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_record_that_the_owner_of_a_model_may_not_make_again_costs_swaps() {
+async fn a_record_the_model_owner_cannot_restore_means_swaps() {
     each_build(async |db| {
         let roles = Roles::new(&db).await;
         let Roles { client, owner, owned, .. } = &roles;
@@ -138,9 +138,9 @@ async fn a_record_that_the_owner_of_a_model_may_not_make_again_costs_swaps() {
             let change = format!("update public.things set doc = '{{\"a\": -5}}' where id = '{key}'");
             client.batch_execute(&change).await.unwrap();
             let done = refresh_as(owned, "model", Some("incremental")).await.unwrap();
-            let [instead, told] = done[0].warnings.as_slice() else { panic!("{done:?}") };
+            let [instead, warning] = done[0].warnings.as_slice() else { panic!("{done:?}") };
             assert!(done[0].way == "swap" && instead.contains("a trigger of the collection is disabled"), "{done:?}");
-            assert!(told.contains("could not be created again: permission denied for table things"), "{told}");
+            assert!(warning.contains("could not be created again: permission denied for table things"), "{warning}");
         }
         assert_eq!(number(client, "select count(*) from public.model where a = -5").await, 2);
         roles.end().await;
@@ -149,7 +149,7 @@ async fn a_record_that_the_owner_of_a_model_may_not_make_again_costs_swaps() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_role_that_may_not_read_the_record_of_another_is_told_before_it_has_a_model() {
+async fn publish_is_refused_without_rights_on_the_change_record() {
     each_build(async |db| {
         let roles = Roles::new(&db).await;
         let Roles { client, superuser, owner, owned, .. } = &roles;
@@ -181,7 +181,7 @@ async fn a_role_that_may_not_read_the_record_of_another_is_told_before_it_has_a_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn segments_of_another_role_keep_no_refresh_back() {
+async fn segments_of_another_role_do_not_block_a_refresh() {
     each_build(async |db| {
         let roles = Roles::new(&db).await;
         let Roles { client, superuser, owned, .. } = &roles;
@@ -199,7 +199,7 @@ async fn segments_of_another_role_keep_no_refresh_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_of_a_model_runs_with_the_rights_of_another_than_its_owner() {
+async fn model_code_runs_only_with_its_owners_rights() {
     each_build(async |db| {
         let roles = Roles::new(&db).await;
         let Roles { client, superuser, owner, owned, .. } = &roles;

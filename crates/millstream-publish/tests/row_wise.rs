@@ -7,7 +7,7 @@ use millstream_store::Definition;
 use millstream_testkit::each_build;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_that_depend_on_others_are_refused_where_they_are_derived_by_parts() {
+async fn row_wise_models_refuse_expressions_over_several_rows() {
     each_build(async |db| {
         let client = things(&db).await;
         let selecting = |select: &str, materialized: bool| PublishRequest {

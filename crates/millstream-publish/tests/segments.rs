@@ -9,7 +9,7 @@ use millstream_store::{Definition, Error as StoreError, collections};
 use millstream_testkit::{database, each_build};
 
 #[tokio::test]
-async fn a_model_shows_what_waited_and_a_drop_leaves_nothing() {
+async fn a_model_shows_segments_and_a_drop_leaves_nothing() {
     each_build(async |db| {
         let files = Files::new();
         let mut stream = Stream::default();
@@ -31,8 +31,8 @@ async fn a_model_shows_what_waited_and_a_drop_leaves_nothing() {
             let file = files.write(&format!("wave {wave}"), &stream.text);
             run(&db.url(), &appending("shown", &[file], 100)).await;
             let reason = &estimate(&around.db, &schema(), &models).await.unwrap()[0].reason;
-            let told = format!("; {} segments are merged first", waiting(&db, "shown").await);
-            assert!(reason.ends_with(&told), "{reason}");
+            let ending = format!("; {} segments are merged first", waiting(&db, "shown").await);
+            assert!(reason.ends_with(&ending), "{reason}");
             Box::pin(refresh(&around.db, &schema(), &models)).await.unwrap();
             assert!(stored(&db, "shown_read").await == stream.last);
             let reason = &estimate(&around.db, &schema(), &models).await.unwrap()[0].reason;
@@ -68,7 +68,7 @@ async fn unlogged_segments_are_frozen_with_their_collection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refresh_goes_on_with_the_table_when_its_segments_are_in_use() {
+async fn a_refresh_skips_segments_in_use() {
     each_build(async |db| {
         let (files, client) = (Files::new(), db.client().await);
         run(&db.url(), &appending("things", &[files.write("a", "{\"id\":\"a\"}\n")], 100)).await;
@@ -98,7 +98,7 @@ async fn a_refresh_goes_on_with_the_table_when_its_segments_are_in_use() {
 }
 
 #[tokio::test]
-async fn where_a_model_listens_a_group_has_no_more_keys_than_are_recorded() {
+async fn groups_of_a_published_collection_fit_the_change_record() {
     let db = database().await;
     let files = Files::new();
     let client = db.client().await;
@@ -133,7 +133,7 @@ async fn where_a_model_listens_a_group_has_no_more_keys_than_are_recorded() {
 }
 
 #[tokio::test]
-async fn nothing_is_frozen_while_it_is_merged() {
+async fn freeze_is_refused_during_a_compaction() {
     let db = database().await;
     let files = Files::new();
     run(&db.url(), &appending("merging", &[files.write("a", "{\"id\":\"a\",\"value\":1}\n")], 10)).await;

@@ -2,19 +2,19 @@
 
 use crate::error::Error;
 use crate::lock::at_work;
-use crate::runs::{lost_for_good, runs, settle_lost};
+use crate::runs::{close_lost_run, lost_for_good, runs};
 use crate::schema::Schema;
 use crate::segments::list;
 use tokio_postgres::Client;
 
 /// Closes the runs of the log layout that have lost their sessions, so that they append nothing more. Does nothing if
 /// segments wait already, because the table then takes no documents anyway.
-pub async fn settle_appending(client: &mut Client, schema: &Schema, table_oid: u32) -> Result<(), Error> {
+pub async fn close_lost_appenders(client: &mut Client, schema: &Schema, table_oid: u32) -> Result<(), Error> {
     if !list(client, schema, table_oid).await?.is_empty() {
         return Ok(());
     }
     for run in lost_for_good(client, schema, table_oid, |run| run.appends).await? {
-        settle_lost(client, schema, run.load_id, "a load into the table began").await?;
+        close_lost_run(client, schema, run.load_id, "a load into the table began").await?;
     }
     Ok(())
 }

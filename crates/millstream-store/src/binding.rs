@@ -186,7 +186,7 @@ impl Schema {
             // These processes belong to another server.
             let lanes = "update {schema}.lane set backend_pid = null, backend_start = null";
             client.execute(&self.sql(lanes), &[]).await?;
-            self.settle_home(client, &state.home).await?;
+            self.record_home(client, &state.home).await?;
         }
         let bound = |row: &Row| row.get::<_, bool>("bound");
         let waiting = rows.iter().filter(|row| !bound(row)).filter_map(|row| {
@@ -198,7 +198,7 @@ impl Schema {
     }
 
     /// Records that the OIDs belong to this database. `meta` keeps one row: a data-only restore adds a second one.
-    pub(crate) async fn settle_home(&self, client: &impl GenericClient, home: &str) -> Result<(), Error> {
+    pub(crate) async fn record_home(&self, client: &impl GenericClient, home: &str) -> Result<(), Error> {
         let one = "delete from {schema}.meta where ctid <> (select max(ctid) from {schema}.meta)";
         client.execute(&self.sql(one), &[]).await?;
         let home_is = "update {schema}.meta set schema_version = $1, home = $2";

@@ -35,7 +35,7 @@ mod versions;
 mod withdrawal;
 
 pub use added::{Added, added};
-pub use appended::{refuse_appended, settle_appending};
+pub use appended::{close_lost_appenders, refuse_appended};
 pub use binding::Bound;
 pub use check::{Check, checks};
 pub use definition::{Column, Definition};
@@ -48,7 +48,7 @@ pub use loads::lock_unfinished;
 pub use lock::load_lock_keys;
 pub use registry::{forget_waiting, known_collection, known_spelling, remember_collection};
 pub use reject_line::RejectLine;
-pub use runs::{is_deleting, lost_for_good, refuse_unguarded, settle_locked, settle_lost};
+pub use runs::{close_locked_run, close_lost_run, is_deleting, lost_for_good, refuse_unchecked_deletes};
 pub use schema::{DISTINCT_WALK, SCHEMA_VERSION, Schema};
 pub use unlogged::any_row;
 pub use versions::{FORGET_TOMBSTONES, NamedVersion, Versions};

@@ -35,7 +35,7 @@ pub struct Identity {
     /// Whether documents would count twice if a finished load ran again.
     pub once: bool,
     /// Whether its batches are checked against tombstones.
-    pub guarded: bool,
+    pub checks_tombstones: bool,
 }
 
 /// Slots `[first, end)` of a lane, when `lanes` share them evenly.
@@ -238,7 +238,7 @@ pub async fn terminate_backends(transaction: &Transaction<'_>, schema: &Schema, 
 ///
 /// # Errors
 /// [`Error::Ledger`] when the rows are damaged; the server's.
-pub async fn settle(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
+pub async fn consolidate_lanes(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
     let Marks { mut floors, mut prefix } = read_marks(transaction, schema, load_id).await?;
     let lanes = transaction.query(&schema.sql(include_str!("lane_lock.sql")), &[&load_id]).await?;
     for lane in &lanes {

@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::limits::{LOAD_LOCK_POLL, LOST_RUN_WAIT};
-use crate::load::{Identity, record_end, settle};
+use crate::load::{Identity, consolidate_lanes, record_end};
 use crate::loads::lock_idle;
 use crate::recorded_mode::compares_versions;
 use crate::schema::Schema;
@@ -14,7 +14,7 @@ use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
 /// The latest run of an unfinished load.
 #[derive(Debug)]
-pub struct Run {
+pub struct UnfinishedRun {
     /// The load's number.
     pub load_id: i64,
     /// Its place among all runs.
@@ -33,9 +33,9 @@ pub struct Run {
 }
 
 /// The latest runs of unfinished loads into a table, the oldest first.
-pub async fn runs(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<Vec<Run>, Error> {
+pub async fn runs(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<Vec<UnfinishedRun>, Error> {
     let rows = client.query(&schema.sql_of_sessions(include_str!("runs.sql")), &[&table_oid]).await?;
-    let run = |row: &Row| Run {
+    let run = |row: &Row| UnfinishedRun {
         load_id: row.get("load_id"),
         run_order: row.get("run_order"),
         mode: row.get("mode"),
@@ -59,14 +59,14 @@ pub async fn is_deleting(client: &Client, schema: &Schema, table_oid: u32) -> Re
 ///
 /// # Errors
 /// [`Error::Request`] names the running load.
-pub async fn refuse_unguarded(
+pub async fn refuse_unchecked_deletes(
     client: &Client,
     schema: &Schema,
     identity: &Identity,
     own: Option<i64>,
 ) -> Result<(), Error> {
     let (newest, deletes) = compares_versions(&identity.mode);
-    if !newest || (identity.guarded && !deletes) {
+    if !newest || (identity.checks_tombstones && !deletes) {
         return Ok(());
     }
     let any = schema.sql("select exists (select from {schema}.tombstone where table_oid = $1)");
@@ -93,19 +93,19 @@ pub async fn refuse_unguarded(
 
 /// Closes a run that has lost its sessions, so that it commits nothing if it reconnects. What is written from now on
 /// takes effect after all of its documents. False if the run has reconnected already.
-pub async fn settle_lost(client: &mut Client, schema: &Schema, load_id: i64, why: &str) -> Result<bool, Error> {
+pub async fn close_lost_run(client: &mut Client, schema: &Schema, load_id: i64, why: &str) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
     match lock_idle(&transaction, schema, load_id).await {
         Err(Error::LoadRunning { .. }) => return Ok(false),
         locked => locked?,
     }
-    settle_locked(&transaction, schema, load_id, why).await?;
+    close_locked_run(&transaction, schema, load_id, why).await?;
     transaction.commit().await?;
     Ok(true)
 }
 
 /// The same, in a transaction that already holds the load's lock.
-pub async fn settle_locked(
+pub async fn close_locked_run(
     transaction: &Transaction<'_>,
     schema: &Schema,
     load_id: i64,
@@ -113,7 +113,7 @@ pub async fn settle_locked(
 ) -> Result<(), Error> {
     let running = schema.sql("select from {schema}.load where load_id = $1 and state = 'running' for update");
     if transaction.query_opt(&running, &[&load_id]).await?.is_some() {
-        settle(transaction, schema, load_id).await?;
+        consolidate_lanes(transaction, schema, load_id).await?;
         let reason = format!("its sessions were lost, and {why}");
         record_end(transaction, schema, load_id, "stopped", Some(&reason), None).await?;
     }
@@ -125,12 +125,12 @@ pub async fn lost_for_good(
     client: &Client,
     schema: &Schema,
     table_oid: u32,
-    which: fn(&Run) -> bool,
-) -> Result<Vec<Run>, Error> {
+    which: fn(&UnfinishedRun) -> bool,
+) -> Result<Vec<UnfinishedRun>, Error> {
     let poll = Poll::new(LOAD_LOCK_POLL, LOST_RUN_WAIT);
     loop {
         let lost = runs(client, schema, table_oid).await?.into_iter().filter(|run| run.lost && which(run));
-        let lost: Vec<Run> = lost.collect();
+        let lost: Vec<UnfinishedRun> = lost.collect();
         if lost.is_empty() || !poll.again().await {
             return Ok(lost);
         }

@@ -69,7 +69,7 @@ impl Schema {
                 let insert = "insert into {schema}.meta (schema_version, schema_name) values ($1, $2)";
                 transaction.execute(&self.sql(insert), &[&SCHEMA_VERSION, &self.name()]).await?;
                 if let Some(state) = self.state(&transaction).await? {
-                    self.settle_home(&transaction, &state.home).await?;
+                    self.record_home(&transaction, &state.home).await?;
                 }
             }
             Some(_) => {

@@ -4,7 +4,7 @@
 
 use crate::error::Error;
 use crate::loads::lock_idle;
-use crate::runs::{runs, settle_locked};
+use crate::runs::{close_locked_run, runs};
 use crate::schema::Schema;
 use millstream_model::{CollectionName, VersionType};
 use tokio_postgres::Client;
@@ -40,7 +40,7 @@ impl NamedVersion {
     ///
     /// # Errors
     /// [`Error::Collection`] when tombstones, or a load that runs, compare them by another type.
-    pub async fn settle(&self, client: &mut Client, schema: &Schema, table_oid: u32) -> Result<(), Error> {
+    pub async fn apply(&self, client: &mut Client, schema: &Schema, table_oid: u32) -> Result<(), Error> {
         let versions = Versions { table_oid, collection: &self.collection, path: &self.path };
         versions.change(client, schema, self.version_type).await
     }
@@ -59,9 +59,9 @@ impl Versions<'_> {
     }
 
     /// Returns the recorded type. If there is none, records this one.
-    pub async fn remember(self, client: &Client, schema: &Schema, told: VersionType) -> Result<VersionType, Error> {
+    pub async fn remember(self, client: &Client, schema: &Schema, wanted: VersionType) -> Result<VersionType, Error> {
         let sql = schema.sql(include_str!("version_remember.sql"));
-        read(client.query_one(&sql, &[&self.table_oid, &self.path, &told.to_string()]).await?.get(0))
+        read(client.query_one(&sql, &[&self.table_oid, &self.path, &wanted.to_string()]).await?.get(0))
     }
 
     /// Makes this the type by which they are compared from now on.
@@ -83,7 +83,7 @@ impl Versions<'_> {
             if run.lost {
                 lock_idle(&transaction, schema, run.load_id).await?;
                 let why = format!("the type of its versions was changed to {wanted}");
-                settle_locked(&transaction, schema, run.load_id, &why).await?;
+                close_locked_run(&transaction, schema, run.load_id, &why).await?;
             }
         }
         let others = VersionType::all().filter(|other| *other != wanted);

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::limits::DROP_LOCK_WAIT;
-use crate::load::{lock_openings, settle, terminate_backends};
+use crate::load::{consolidate_lanes, lock_openings, terminate_backends};
 use crate::schema::Schema;
 use crate::unlogged::any_row;
 use tokio_postgres::{Client, Transaction};
@@ -36,7 +36,7 @@ pub async fn discard_unread(client: &mut Client, schema: &Schema, load_id: i64) 
     let transaction = client.transaction().await?;
     // An orphaned backend of the load commits before this, or never.
     terminate_backends(&transaction, schema, load_id).await?;
-    settle(&transaction, schema, load_id).await?;
+    consolidate_lanes(&transaction, schema, load_id).await?;
     let discarded = delete_unread(&transaction, schema, load_id).await?;
     if discarded {
         transaction.commit().await?;

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn every_case_is_dealt_once() {
+    fn sharing_deals_every_case_once() {
         assert_eq!([share(0..5, 0, 2), share(0..5, 1, 2)], [vec![0, 2, 4], vec![1, 3]]);
         assert_eq!(share(0..3, 1, 1), [0, 1, 2]);
     }

@@ -86,7 +86,7 @@ async fn a_proxy_loses_the_answer_to_a_commit() {
 }
 
 #[tokio::test]
-async fn a_proxy_counts_what_waits_for_an_answer() {
+async fn a_proxy_counts_round_trips() {
     let database = millstream_testkit::database().await;
     let proxy = Proxy::start(format!("127.0.0.1:{}", database.server.port())).await;
     let client = millstream_testkit::connect(&database.server.url_at(&proxy.address.to_string(), &database.name)).await;

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_holds_together() {
+    fn the_command_line_definition_is_consistent() {
         Args::command().debug_assert();
     }
 

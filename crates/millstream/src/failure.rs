@@ -64,7 +64,7 @@ impl Failure {
     }
 
     /// A failure from an error of ours, which knows its kind and its hint.
-    pub fn judged(error: &(dyn Error + 'static), kind: ErrorKind, hint: Option<String>) -> Self {
+    pub fn classified(error: &(dyn Error + 'static), kind: ErrorKind, hint: Option<String>) -> Self {
         let mut failure = Self::of(error);
         failure.hint = hint;
         if kind == ErrorKind::Bug {
@@ -167,13 +167,13 @@ impl std::fmt::Display for Failure {
 
 impl From<millstream_pg::Error> for Failure {
     fn from(error: millstream_pg::Error) -> Self {
-        Self::judged(&error, error.kind(), error.hint())
+        Self::classified(&error, error.kind(), error.hint())
     }
 }
 
 impl From<millstream_store::Error> for Failure {
     fn from(error: millstream_store::Error) -> Self {
-        let mut failure = Self::judged(&error, error.kind(), error.hint());
+        let mut failure = Self::classified(&error, error.kind(), error.hint());
         failure.load_id = error.load_id();
         failure
     }
@@ -181,7 +181,7 @@ impl From<millstream_store::Error> for Failure {
 
 impl From<millstream_publish::Error> for Failure {
     fn from(error: millstream_publish::Error) -> Self {
-        let mut failure = Self::judged(&error, error.kind(), error.hint());
+        let mut failure = Self::classified(&error, error.kind(), error.hint());
         failure.load_id = error.load_id();
         failure
     }
@@ -189,7 +189,7 @@ impl From<millstream_publish::Error> for Failure {
 
 impl From<millstream_engine::Error> for Failure {
     fn from(error: millstream_engine::Error) -> Self {
-        let mut failure = Self::judged(&error, error.kind(), error.hint());
+        let mut failure = Self::classified(&error, error.kind(), error.hint());
         failure.load_id = error.load_id();
         match error {
             millstream_engine::Error::Stopped(StopReason::Terminated) => failure.end = End::Shown(Exit::Terminated),
@@ -203,7 +203,7 @@ impl From<millstream_engine::Error> for Failure {
 
 impl From<millstream_local::Error> for Failure {
     fn from(error: millstream_local::Error) -> Self {
-        Self::judged(&error, ErrorKind::Config, error.hint())
+        Self::classified(&error, ErrorKind::Config, error.hint())
     }
 }
 
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_reads_from_the_sentence_to_the_way_out() {
+    fn a_failure_prints_message_cause_place_and_hint() {
         let failure = Failure::user("cannot connect to postgres://u:s3@h/db")
             .because(&std::io::Error::other("connection refused"))
             .at("events.ndjson:17")
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_one_object_for_programs() {
+    fn a_failure_is_one_json_object() {
         let failure = Failure::user("cannot connect to postgres://u:s3@h/db")
             .because(&std::io::Error::other("connection refused"))
             .hint("millstream db start")
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_that_repeats_the_line_above_is_left_out() {
+    fn a_cause_that_repeats_the_message_is_left_out() {
         let failure = Failure::user("cannot read x: gone").because(&std::io::Error::other("gone"));
         assert_eq!(failure.to_string(), "error: cannot read x: gone\n");
     }
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_has_gone_is_no_error() {
+    fn a_closed_pipe_is_not_an_error() {
         let failure = Failure::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
         assert_eq!(failure.exit(), Exit::Done);
         let failure = Failure::from(std::io::Error::from(std::io::ErrorKind::StorageFull));
@@ -321,7 +321,7 @@ mod tests {
 
     /// Run by the test below in a process of its own, because the hook ends the process.
     #[test]
-    fn panics_when_told_to() {
+    fn panics_if_the_variable_is_set() {
         if std::env::var_os("MILLSTREAM_TEST_PANIC").is_some() {
             report_panics();
             panic!("lost a row of postgres://u:s3@h/db");
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn a_panic_is_a_bug_report_and_exit_70() {
         let output = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "failure::tests::panics_when_told_to", "--nocapture"])
+            .args(["--exact", "failure::tests::panics_if_the_variable_is_set", "--nocapture"])
             .env("MILLSTREAM_TEST_PANIC", "1")
             .output()
             .unwrap();

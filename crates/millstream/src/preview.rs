@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_cut_and_harmless() {
+    fn previews_are_short_and_hide_control_characters() {
         assert_eq!(shown("{\u{1b}[2J}"), "{\u{fffd}[2J}");
         assert!(shown(&"é".repeat(100)).len() <= SHOWN_BYTES + 2);
     }

@@ -140,7 +140,7 @@ struct Printer {
 
 impl Observer for Printer {
     fn event(&self, event: Event) {
-        for line in told(event) {
+        for line in lines(event) {
             match &self.bar {
                 Some(bar) => bar.suspend(|| note(&line)),
                 None => note(&line),
@@ -150,7 +150,7 @@ impl Observer for Printer {
 }
 
 /// An event in words.
-fn told(event: Event) -> Vec<String> {
+fn lines(event: Event) -> Vec<String> {
     match event {
         Event::Key(columns) => columns.into_iter().map(|column| format!("key: {column}")).collect(),
         Event::Version(text) => vec![format!("version: {text}")],
@@ -252,11 +252,11 @@ mod tests {
     }
 
     #[test]
-    fn a_long_row_of_retries_is_told_in_a_few_lines() {
+    fn many_retries_print_few_lines() {
         let retry = |attempt| Event::Retry { lane: 0, attempt, after: Duration::ZERO, error: "gone".to_owned() };
-        let told: Vec<String> = (1..=100).flat_map(|attempt| told(retry(attempt))).collect();
-        assert_eq!(told.len(), 7, "{told:?}");
-        assert_eq!(told[0], "retry 1 of lane 0 in 0.0 s: gone");
+        let lines: Vec<String> = (1..=100).flat_map(|attempt| lines(retry(attempt))).collect();
+        assert_eq!(lines.len(), 7, "{lines:?}");
+        assert_eq!(lines[0], "retry 1 of lane 0 in 0.0 s: gone");
     }
 
     #[test]

@@ -129,10 +129,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_age_is_told_in_the_unit_that_fits() {
+    fn ages_print_in_a_fitting_unit() {
         let ages = [(-1.0, "0s"), (0.4, "0s"), (119.9, "119s"), (120.0, "2m"), (7_300.0, "2h"), (1e9, "1653w")];
-        for (seconds, told) in ages {
-            assert_eq!(age(seconds), told);
+        for (seconds, text) in ages {
+            assert_eq!(age(seconds), text);
         }
     }
 

@@ -272,7 +272,7 @@ fn options(text: &str) -> String {
 }
 
 #[test]
-fn the_reference_is_as_generated() {
+fn the_reference_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference.md");
     let page = page();
     if std::env::var_os("MILLSTREAM_UPDATE_SNAPSHOTS").is_some() {

@@ -74,11 +74,11 @@ fn word_passwords(text: &str) -> Vec<(usize, usize)> {
 
 /// Length up to and including the closing quote. A backslash escapes the next character.
 fn quoted_len(text: &str) -> usize {
-    let mut guarded = false;
+    let mut escaped = false;
     for (at, c) in text.char_indices() {
         match c {
-            _ if guarded => guarded = false,
-            '\\' => guarded = true,
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
             '\'' => return at + 1,
             _ => {}
         }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_are_masked_wherever_they_stand() {
+    fn passwords_are_masked_anywhere_in_the_text() {
         for (text, shown) in [
             ("plain text: no secret", "plain text: no secret"),
             ("postgres://u@h/db", "postgres://u@h/db"),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_text_is_no_trouble() {
+    fn masking_accepts_any_text() {
         for text in ["://", "password=", "password='", "é://ü:ß@", "password='\\"] {
             let _ = masked(text);
         }

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_rows_is_its_heading() {
+    fn a_table_without_rows_prints_its_heading() {
         let table = Table::new(&[("name", Align::Left), ("size", Align::Right)]);
         assert_eq!(table.text(None), "NAME  SIZE\n");
     }

@@ -56,7 +56,7 @@ impl Client {
         self.input.as_ref().expect("it reads a stream").open.store(to, Ordering::Release);
     }
 
-    /// Whether there is a run and it goes on; one that failed is told.
+    /// Whether there is a run that still runs. Panics if it failed.
     pub fn runs(&mut self) -> bool {
         let Some(child) = &mut self.child else { return false };
         if child.try_wait().unwrap().is_none() {
@@ -67,7 +67,7 @@ impl Client {
         false
     }
 
-    /// Kills the run, if there is one; the output tells whether it had ended before.
+    /// Kills the run, if there is one; the output says whether it had ended before.
     pub async fn kill(&mut self) -> Option<Output> {
         self.child.as_mut()?.kill().unwrap();
         self.end().await

@@ -88,7 +88,7 @@ fn receipt(output: &Output) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_costs_what_the_promise_says_and_the_same_command_ends_right() {
+async fn a_crash_loses_only_what_the_durability_allows() {
     for build in builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, forgetful()).await;
@@ -167,7 +167,7 @@ async fn crashed_twice(server: &Server, crash: StopMode, promise: &str, round: u
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_whose_documents_a_crash_took_stops_and_says_how_many() {
+async fn an_unlogged_stream_stops_after_a_crash_and_counts_lost_documents() {
     for build in builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, forgetful()).await;
@@ -183,12 +183,12 @@ async fn a_stream_whose_documents_a_crash_took_stops_and_says_how_many() {
             server.restart(crash).await;
             client.feed(text.len());
             let output = client.end().await.unwrap();
-            let told = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(2), "{told}");
-            let (_, missing) = told.split_once("a crash of the server has emptied the collection, ").expect(&told);
-            let missing: i64 = missing.split(' ').next().unwrap().parse().expect(&told);
-            assert!((committed..=DOCUMENTS / 2 + 1).contains(&missing), "{missing} of {committed} committed: {told}");
-            assert!(told.contains("load everything again from its start"), "{told}");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{stderr}");
+            let (_, missing) = stderr.split_once("a crash of the server has emptied the collection, ").expect(&stderr);
+            let missing: i64 = missing.split(' ').next().unwrap().parse().expect(&stderr);
+            assert!((committed..=DOCUMENTS / 2 + 1).contains(&missing), "{missing} of {committed} committed: {stderr}");
+            assert!(stderr.contains("load everything again from its start"), "{stderr}");
             assert!(output.stdout.is_empty(), "there is no receipt of what is gone");
             holds(&url, &table, 0).await;
 

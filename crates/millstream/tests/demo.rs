@@ -40,7 +40,7 @@ fn is_empty(dir: &Path) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_demo_shows_loads_questions_and_the_way_on() {
+async fn the_demo_shows_loads_questions_and_next_steps() {
     let demo = Demo::new().await;
     let run = demo.run(&["--docs", "20000"]).ends(0);
     for said in [
@@ -91,7 +91,7 @@ async fn a_second_demo_replaces_the_first_and_speaks_json() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_table_that_no_demo_made_stays() {
+async fn the_demo_does_not_replace_tables_of_others() {
     let demo = Demo::new().await;
     let client = demo.database.client().await;
     client.batch_execute("create table demo_telemetry (a int); insert into demo_telemetry values (7)").await.unwrap();
@@ -112,7 +112,7 @@ async fn a_temporary_directory_that_cannot_be_used_is_a_clear_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_demo_leaves_no_files_and_can_be_begun_again() {
+async fn an_interrupted_demo_leaves_no_files_and_can_be_repeated() {
     let demo = Demo::new().await;
     let mut child = demo.command(&["--docs", "500000"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_for_second_load(&demo, &mut child).await;

@@ -10,7 +10,7 @@ const DOCUMENTS: &str = r#"{"device":"a","n":1,"day":"2026-01-01"}
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn columns_of_a_key_are_walked_in_its_order() {
+async fn distinct_needs_the_columns_of_a_key_in_order() {
     each_build(async |db| {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a.ndjson");
@@ -55,7 +55,7 @@ async fn columns_of_a_key_are_walked_in_its_order() {
         assert_eq!(counts, serde_json::json!([{"key": ["a"], "count": 3}]));
         let (_, many) = run(&["get", "pings", "a,b,c,d", "--count"], 2);
         assert!(many.contains("hint: give the values as device,n,day, or the first of them"), "{many}");
-        for (args, told) in [
+        for (args, expected) in [
             (&["pings", "doc"][..], "hint: choose device, or n, day with the values of the columns before it"),
             (&["pings", "n"], "hint: give them as --prefix device, or choose device"),
             (&["pings", "device", "--prefix", "a"], "hint: leave out --prefix"),
@@ -64,7 +64,7 @@ async fn columns_of_a_key_are_walked_in_its_order() {
             (&["others", "n"], "there is no collection others"),
         ] {
             let (_, stderr) = run(&[&["distinct"], args].concat(), 2);
-            assert!(stderr.contains(told), "{args:?}: {stderr}");
+            assert!(stderr.contains(expected), "{args:?}: {stderr}");
         }
         client.batch_execute("drop table public.pings").await.unwrap();
         let (_, gone) = run(&["distinct", "pings", "device"], 2);
@@ -74,7 +74,7 @@ async fn columns_of_a_key_are_walked_in_its_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_cannot_steer_the_terminal() {
+async fn distinct_escapes_control_characters() {
     let db = millstream_testkit::database().await;
     let (url, client) = (db.url(), db.client().await);
     millstream(&["load", "-", "--into", "public.odd", "--key", "id:text", "--db", &url]).ends(0);

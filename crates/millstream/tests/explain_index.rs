@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::process::Command;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missed_index_is_told_and_the_printed_command_makes_it() {
+async fn explain_index_names_a_missed_index_and_prints_a_working_fix() {
     each_build(async |db| {
         let dir = tempfile::tempdir().unwrap();
         let (url, file) = (db.url(), dir.path().join("a.ndjson"));
@@ -23,7 +23,7 @@ async fn a_missed_index_is_told_and_the_printed_command_makes_it() {
         run(&[&publish[..], &index].concat(), 0);
         let explain = |query: &str, code: i32| run(&["explain-index", "seen", query], code);
 
-        for (query, told) in [
+        for (query, expected) in [
             ("select * from seen where price > 1990", "seen: uses index (price)\n"),
             ("select * from seen where price = $1", "seen: uses index (price)\n"),
             ("select * from seen where id = 3", "seen: uses the key\n"),
@@ -33,16 +33,16 @@ async fn a_missed_index_is_told_and_the_printed_command_makes_it() {
             ),
         ] {
             let (stdout, _) = explain(query, 0);
-            assert!(stdout.starts_with(told), "{query}: {stdout}");
+            assert!(stdout.starts_with(expected), "{query}: {stdout}");
         }
-        for (query, told) in [
+        for (query, expected) in [
             ("select * from seen", "nothing that an index could look up"),
             ("select * from seen a join seen b using (id) where b.doc ? 'x'", "no index covers it"),
         ] {
             let (stdout, _) = explain(query, 1);
-            assert!(stdout.contains(told), "{query}: {stdout}");
+            assert!(stdout.contains(expected), "{query}: {stdout}");
         }
-        for (query, told) in [
+        for (query, expected) in [
             ("select 1", "the plan of this query reads no row of seen"),
             ("select 1; drop table offers", "this is more than one statement"),
             ("delete from seen", "begins with \"delete\""),
@@ -53,7 +53,7 @@ async fn a_missed_index_is_told_and_the_printed_command_makes_it() {
             ("select $1 from seen where id = 3 and $2 is null", "could not determine data type of parameter $2"),
         ] {
             let (_, stderr) = explain(query, 2);
-            assert!(stderr.contains(told) && stderr.contains("error: "), "{query}: {stderr}");
+            assert!(stderr.contains(expected) && stderr.contains("error: "), "{query}: {stderr}");
         }
         let client = db.client().await;
         let part = "select format('millstream.model_%s_%s', model_id, serving) from millstream.model";
@@ -94,7 +94,7 @@ async fn a_missed_index_is_told_and_the_printed_command_makes_it() {
         client.batch_execute(create).await.unwrap();
         run(&["explain-index", "offers", "select * from offers where doc->>'mac' = 'A7'"], 0);
 
-        // Where no copy can be made, repairs are told untried.
+        // Where no copy can be made, fixes are printed untried.
         client
             .batch_execute(&format!("alter database {} set default_transaction_read_only = on", db.name))
             .await

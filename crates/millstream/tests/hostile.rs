@@ -122,7 +122,7 @@ async fn keys_too_long_for_the_index_are_rejects() {
 }
 
 #[tokio::test]
-async fn csv_lines_with_the_wrong_number_of_fields_and_damage_have_their_place() {
+async fn csv_rejects_and_damage_have_line_numbers() {
     each_build(async |db| {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.csv");

@@ -68,7 +68,7 @@ impl Laboratory {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_killed_run_left_is_removed_and_what_a_living_one_holds_stays() {
+async fn only_schemas_of_dead_runs_are_removed() {
     let lab = Laboratory::new().await;
     let client = lab.database.client().await;
     let schemas = "create schema millstream_lab_0000000a; create schema millstream_lab_0000000a_store;
@@ -126,7 +126,7 @@ async fn a_quick_run_is_verified_recorded_and_reported_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_experiment_runs_small_and_says_something_of_every_goal() {
+async fn every_experiment_runs_small_and_every_goal_gets_a_verdict() {
     let builds = builds().await;
     for build in dealt(builds, 0, builds.len()) {
         let lab = Laboratory::on(database_on(build).await).await;
@@ -204,7 +204,7 @@ async fn every_experiment_runs_small_and_says_something_of_every_goal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn experiments_that_there_are_not_are_refused_before_anything_is_measured() {
+async fn impossible_experiments_are_refused_before_measuring() {
     let lab = Laboratory::new().await;
     for (experiments, args, said) in [
         ("hot", &["--without", "hot"][..], "no experiment is left to run"),
@@ -219,7 +219,7 @@ async fn experiments_that_there_are_not_are_refused_before_anything_is_measured(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subject_that_loses_a_document_is_an_error_and_no_number() {
+async fn a_subject_that_loses_a_document_is_reported_as_an_error() {
     let lab = Laboratory::new().await;
     let forger = lab.dir.path().join("forger");
     let script = format!(
@@ -240,7 +240,7 @@ async fn a_subject_that_loses_a_document_is_an_error_and_no_number() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn producers_that_were_not_built_are_said_to_be_absent() {
+async fn missing_producers_are_reported_as_not_measured() {
     let lab = Laboratory::new().await;
     let other = lab.dir.path().join("other");
     script(&other, &format!("#!/bin/sh\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_millstream")));
@@ -251,7 +251,7 @@ async fn producers_that_were_not_built_are_said_to_be_absent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_given_up_leaves_the_rounds_it_finished_and_nothing_else() {
+async fn an_interrupted_run_keeps_only_its_finished_rounds() {
     let lab = Laboratory::new().await;
     let args = ["--docs", "2000", "--rounds", "1000", "--sizes", "150", "--keys", "random"];
     let mut running = lab.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -318,7 +318,7 @@ async fn rivals_are_verified_and_compared_with_each_durability() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rival_that_does_nothing_is_an_error_and_not_fast() {
+async fn a_rival_that_does_nothing_is_reported_as_an_error() {
     let lab = Laboratory::new().await;
     let psql = lab.dir.path().join("psql");
     script(&psql, "#!/bin/sh\n[ \"$1\" != --version ] || echo 'psql (PostgreSQL) 0'\n");
@@ -331,7 +331,7 @@ async fn a_rival_that_does_nothing_is_an_error_and_not_fast() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rival_that_cannot_run_stops_the_run_before_it_begins() {
+async fn a_rival_that_cannot_run_is_refused_before_measuring() {
     let lab = Laboratory::new().await;
     let python = lab.dir.path().join("python");
     script(&python, "#!/bin/sh\necho \"ModuleNotFoundError: No module named 'psycopg'\" >&2; exit 1\n");
@@ -351,7 +351,7 @@ async fn a_rival_that_cannot_run_stops_the_run_before_it_begins() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mongodb_that_cannot_be_measured_is_said_to_be_absent() {
+async fn an_unusable_mongodb_is_reported_as_not_measured() {
     let lab = Laboratory::new().await;
     let python = lab.dir.path().join("python");
     script(&python, "#!/bin/sh\necho \"ModuleNotFoundError: No module named 'pymongo'\" >&2; exit 1\n");

@@ -42,7 +42,7 @@ impl Drop for Home {
 }
 
 #[test]
-fn a_server_that_was_never_made_is_told_and_not_made() {
+fn commands_report_a_missing_local_server_and_do_not_create_it() {
     let home = Home::new();
     let run = home.run(&["db", "status"]).ends(1);
     assert!(run.stdout.starts_with("not created yet\n"), "{run:?}");
@@ -88,7 +88,7 @@ async fn the_server_starts_serves_and_stops() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn psql_is_told_how_to_connect() {
+async fn db_psql_connects_to_the_local_server() {
     let features = [millstream_testkit::Feature::Psql];
     let Some(build) = millstream_testkit::build_with(&features).await else { return };
     let home = Home::new();
@@ -105,11 +105,11 @@ fn kill_server(home: &Home) {
 }
 
 /// The first line of a command's stderr that begins so, or a panic at its end.
-fn wait_for(told: &mut impl BufRead, beginning: &str) -> String {
+fn wait_for(stderr: &mut impl BufRead, beginning: &str) -> String {
     let mut all = String::new();
     loop {
         let mut line = String::new();
-        assert!(told.read_line(&mut line).unwrap() > 0, "no line {beginning} in {all}");
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "no line {beginning} in {all}");
         if line.starts_with(beginning) {
             return line;
         }
@@ -118,7 +118,7 @@ fn wait_for(told: &mut impl BufRead, beginning: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_local_server_that_dies_under_a_load_is_started_again_and_one_that_was_stopped_is_not() {
+async fn a_load_restarts_a_dead_local_server_but_not_a_stopped_one() {
     let home = Home::new();
     let bin = millstream_testkit::default_build().await.installation.bin.to_str().unwrap();
     home.run(&["db", "start", "--postgres-bin", bin]).ends(0);
@@ -127,19 +127,19 @@ async fn a_local_server_that_dies_under_a_load_is_started_again_and_one_that_was
     let loading = loading.env("MILLSTREAM_HOME", home.path());
     let mut loading = loading.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut documents = loading.stdin.take().unwrap();
-    let mut told = BufReader::new(loading.stderr.take().unwrap());
+    let mut stderr = BufReader::new(loading.stderr.take().unwrap());
     documents.write_all(b"{\"id\":1}\n").unwrap();
-    wait_for(&mut told, "load ");
+    wait_for(&mut stderr, "load ");
     let client = millstream_testkit::connect(home.run(&["db", "url"]).ends(0).stdout.trim()).await;
     while client.query_one("select count(*) from public.kept", &[]).await.unwrap().get::<_, i64>(0) == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     kill_server(&home);
-    wait_for(&mut told, "warning: the local server had died and was started again (1 of 3)");
+    wait_for(&mut stderr, "warning: the local server had died and was started again (1 of 3)");
     documents.write_all(b"{\"id\":2}\n").unwrap();
     drop(documents);
     let mut rest = String::new();
-    told.read_to_string(&mut rest).unwrap();
+    stderr.read_to_string(&mut rest).unwrap();
     let output = loading.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{rest}");
     let receipt: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -148,18 +148,18 @@ async fn a_local_server_that_dies_under_a_load_is_started_again_and_one_that_was
     let mut loading = command(&["load", "-", "--into", "kept", "--key", "id:bigint", "--format", "ndjson"]);
     let loading = loading.env("MILLSTREAM_HOME", home.path());
     let mut loading = loading.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut told = BufReader::new(loading.stderr.take().unwrap());
+    let mut stderr = BufReader::new(loading.stderr.take().unwrap());
     loading.stdin.as_mut().unwrap().write_all(b"{\"id\":3}\n").unwrap();
-    wait_for(&mut told, "load ");
+    wait_for(&mut stderr, "load ");
     home.run(&["db", "stop"]).ends(0);
-    wait_for(&mut told, "the local server was stopped; start it with: millstream db start");
+    wait_for(&mut stderr, "the local server was stopped; start it with: millstream db start");
     assert_eq!(home.json(&["db", "status"], 1)["state"], "stopped");
     loading.kill().unwrap();
     loading.wait().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn verify_and_refresh_begin_again_where_the_local_server_dies() {
+async fn verify_and_refresh_restart_when_the_local_server_dies() {
     let home = Home::new();
     let bin = millstream_testkit::default_build().await.installation.bin.to_str().unwrap();
     home.run(&["db", "start", "--postgres-bin", bin]).ends(0);
@@ -186,15 +186,15 @@ async fn verify_and_refresh_begin_again_where_the_local_server_dies() {
         }
         std::fs::remove_file(&held).unwrap();
         let output = running.wait_with_output().unwrap();
-        let (shown, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-        assert_eq!(output.status.code(), Some(0), "{told}");
+        let (shown, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert_eq!(output.status.code(), Some(0), "{stderr}");
         // It may be done before the server that it starts has answered the keeper.
-        assert!(shown.contains(printed) && told.contains("starting PostgreSQL"), "{shown}{told}");
+        assert!(shown.contains(printed) && stderr.contains("starting PostgreSQL"), "{shown}{stderr}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_else_may_hold_the_lock_of_the_local_server() {
+async fn the_lock_file_of_the_local_server_is_private() {
     let home = Home::new();
     let bin = millstream_testkit::default_build().await.installation.bin.to_str().unwrap();
     std::fs::create_dir(home.path()).unwrap();

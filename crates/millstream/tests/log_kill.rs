@@ -105,7 +105,7 @@ fn killed(mut command: Command, failpoint: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_load_killed_at_any_point_of_a_segment_goes_on_and_ends_right() {
+async fn a_load_killed_at_any_point_of_a_segment_resumes_correctly() {
     let mut rng = Rng::new();
     let builds = builds().await;
     for (n, build) in builds.iter().enumerate() {
@@ -127,7 +127,7 @@ async fn a_load_killed_at_any_point_of_a_segment_goes_on_and_ends_right() {
 
 /// A lane whose first parts are empty opens its segment for a later one, which a stream gives only once.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_streamed_segment_that_breaks_off_as_it_opens_loses_nothing() {
+async fn a_streamed_segment_that_fails_to_open_loses_nothing() {
     let mut rng = Rng::new();
     for build in builds().await {
         println!("on {}", build.installation);
@@ -153,7 +153,7 @@ async fn a_streamed_segment_that_breaks_off_as_it_opens_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_compaction_killed_at_any_point_is_gone_on_with() {
+async fn a_compaction_killed_at_any_point_is_completed_by_the_next() {
     let mut rng = Rng::new();
     let builds = builds().await;
     for (n, build) in builds.iter().enumerate() {
@@ -179,7 +179,7 @@ async fn a_compaction_killed_at_any_point_is_gone_on_with() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_load_that_began_before_commits_beside_a_compaction_is_not_merged_over_later_documents() {
+async fn an_older_load_during_a_compaction_overwrites_no_later_documents() {
     let mut rng = Rng::new();
     for build in builds().await {
         println!("on {}", build.installation);
@@ -210,7 +210,7 @@ async fn what_a_load_that_began_before_commits_beside_a_compaction_is_not_merged
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn loads_and_compactions_killed_at_any_moment_end_right() {
+async fn loads_and_compactions_survive_kills_at_any_moment() {
     for build in builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
@@ -243,14 +243,14 @@ async fn loads_and_compactions_killed_at_any_moment_end_right() {
                         kills += 1;
                         continue;
                     }
-                    let (code, told) = (output.status.code(), String::from_utf8_lossy(&output.stderr));
+                    let (code, stderr) = (output.status.code(), String::from_utf8_lossy(&output.stderr));
                     match name {
                         Some(name) => {
-                            assert_eq!(code, Some(0), "{told}");
+                            assert_eq!(code, Some(0), "{stderr}");
                             open.retain(|other| *other != name);
                         }
                         // Segments may wait for a load that began before.
-                        None => assert!(matches!(code, Some(0 | 1)), "{code:?} {told}"),
+                        None => assert!(matches!(code, Some(0 | 1)), "{code:?} {stderr}"),
                     }
                 }
             }
@@ -260,7 +260,7 @@ async fn loads_and_compactions_killed_at_any_moment_end_right() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_of_the_server_at_any_point_costs_a_load_what_was_not_committed_and_a_compaction_a_range() {
+async fn loads_and_compactions_survive_a_server_crash_at_any_point() {
     let mut rng = Rng::new();
     for build in builds().await {
         println!("on {}", build.installation);
@@ -273,10 +273,10 @@ async fn a_crash_of_the_server_at_any_point_costs_a_load_what_was_not_committed_
                 let mut scene = Scene::new(&server, &mut rng).await;
                 scene.write(&mut rng, "key", "a");
                 let output = crashed(&server, *mode, scene.load("a", 2, false), loading, 4).await;
-                let told = String::from_utf8_lossy(&output.stderr);
-                assert_eq!(output.status.code(), Some(0), "{loading}: {told}");
-                assert!(told.contains("the load broke off and resumes"), "{loading}: {told}");
-                assert_eq!(told.contains("no WAL is written"), *level == "minimal", "{told}");
+                let stderr = String::from_utf8_lossy(&output.stderr);
+                assert_eq!(output.status.code(), Some(0), "{loading}: {stderr}");
+                assert!(stderr.contains("the load broke off and resumes"), "{loading}: {stderr}");
+                assert_eq!(stderr.contains("no WAL is written"), *level == "minimal", "{stderr}");
                 let receipt: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
                 assert_eq!(receipt["read"], DOCUMENTS, "{loading}: {receipt}");
                 let output = crashed(&server, *mode, scene.compact(), compacting, 1).await;

@@ -5,7 +5,7 @@ use millstream_testkit::database;
 use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rejects_are_exported_mended_and_loaded() {
+async fn rejects_are_exported_repaired_and_loaded() {
     let database = database().await;
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
@@ -30,7 +30,7 @@ async fn rejects_are_exported_mended_and_loaded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rerun_writes_its_rejects_over_those_of_the_first() {
+async fn a_rerun_overwrites_the_rejects_of_the_first_run() {
     let database = database().await;
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
@@ -47,7 +47,7 @@ async fn a_rerun_writes_its_rejects_over_those_of_the_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_receipt_of_what_was_added_up_is_printed_again_and_nothing_is_wrong() {
+async fn repeating_a_sum_prints_its_receipt_again() {
     let database = database().await;
     let dir = tempfile::tempdir().unwrap();
     let input = dir.path().join("in.ndjson");
@@ -79,7 +79,7 @@ async fn rejects_are_printed_alone_on_stdout() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_holds_something_else_is_not_overwritten_with_rejects() {
+async fn rejects_do_not_overwrite_a_file_of_something_else() {
     let database = database().await;
     let dir = tempfile::tempdir().unwrap();
     let input = dir.path().join("in.ndjson");

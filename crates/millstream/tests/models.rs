@@ -55,7 +55,7 @@ async fn a_model_is_published_refreshed_listed_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn models_tell_their_kind_and_what_waits() {
+async fn models_lists_kinds_and_pending_changes() {
     each_build(async |db| {
         let dir = tempfile::tempdir().unwrap();
         let (url, file) = (db.url(), dir.path().join("a.ndjson"));
@@ -111,7 +111,7 @@ async fn models_tell_their_kind_and_what_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_load_refreshes_the_models_it_is_told_to() {
+async fn a_load_refreshes_the_models_it_names() {
     each_build(async |db| {
         let dir = tempfile::tempdir().unwrap();
         let (url, file) = (db.url(), dir.path().join("a.ndjson"));
@@ -152,9 +152,9 @@ async fn a_load_refreshes_the_models_it_is_told_to() {
         }
 
         let both = ["--publish", "offers_read", "--publish", "offers_too"];
-        let told = load("{\"id\":2}\n", &both, 0).stdout;
-        assert!(told.find("1 inserted").unwrap_or(0) < told.find("offers_read: ").unwrap(), "{told}");
-        assert!(told.contains("offers_too: "), "{told}");
+        let printed = load("{\"id\":2}\n", &both, 0).stdout;
+        assert!(printed.find("1 inserted").unwrap_or(0) < printed.find("offers_read: ").unwrap(), "{printed}");
+        assert!(printed.contains("offers_too: "), "{printed}");
         assert_eq!((rows("public.offers_read").await, rows("public.offers_too").await), (2, 2));
 
         // A document that is a reject keeps its code; the receipt is the first value, the refresh the second.
@@ -184,7 +184,7 @@ fn interrupt(running: &mut Child) -> Option<i32> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_process_keeps_a_model_up_until_it_is_stopped() {
+async fn one_process_at_a_time_keeps_refreshing_a_model() {
     each_build(async |db| {
         let dir = tempfile::tempdir().unwrap();
         let (url, file) = (db.url(), dir.path().join("a.ndjson"));
@@ -242,15 +242,15 @@ async fn a_runner_ends_when_its_model_is_unpublished() {
         millstream(&["unpublish", "offers_read", "--db", &url]).ends(0);
         std::io::copy(&mut lines, &mut std::io::sink()).unwrap();
         let ended = runner.wait_with_output().unwrap();
-        let told = String::from_utf8(ended.stderr).unwrap();
-        assert_eq!(ended.status.code(), Some(2), "{told}");
-        assert!(told.contains("error: offers_read is not a model"), "{told}");
+        let printed = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{printed}");
+        assert!(printed.contains("error: offers_read is not a model"), "{printed}");
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_what_is_wrong_with_a_value_makes_its_column_null() {
+async fn only_an_invalid_value_makes_its_column_null() {
     each_build(async |db| {
         let dir = tempfile::tempdir().unwrap();
         let (url, file) = (db.url(), dir.path().join("a.ndjson"));
@@ -263,8 +263,8 @@ async fn only_what_is_wrong_with_a_value_makes_its_column_null() {
             let model = column.split(':').next().unwrap();
             millstream(&["publish", "offers", "--as", model, "--column", column, "--db", &url]).ends(code)
         };
-        let told = publish("few:public.positive=n", 0).stdout;
-        assert!(told.contains("few: null for 2 documents"), "{told}");
+        let printed = publish("few:public.positive=n", 0).stdout;
+        assert!(printed.contains("few: null for 2 documents"), "{printed}");
         let failed = publish("none:public.greedy=n", 2).stderr;
         assert!(failed.contains("no memory for this"), "{failed}");
     })

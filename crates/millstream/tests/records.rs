@@ -44,7 +44,7 @@ impl Fixture {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_without_our_schema_has_no_collections_and_gets_none() {
+async fn a_database_without_our_schema_reads_as_empty_and_stays_unchanged() {
     let fixture = Fixture::empty().await;
     for (args, said) in [(&["collections"][..], "no collections yet"), (&["loads"], "no loads yet")] {
         let run = fixture.run(args).ends(0);
@@ -64,7 +64,7 @@ async fn a_database_without_our_schema_has_no_collections_and_gets_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn collections_are_listed_with_what_is_known() {
+async fn collections_are_listed_with_their_figures() {
     let fixture = Fixture::new().await;
     let run = fixture.run(&["collections"]).ends(0);
     assert!(run.stderr.starts_with("target: postgres://"), "{run:?}");
@@ -112,7 +112,7 @@ async fn documents_are_found_by_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_load_is_running_only_while_a_process_holds_it() {
+async fn a_load_is_running_only_while_a_session_holds_its_lock() {
     let fixture = Fixture::new().await;
     let states = |list: Value| -> Vec<String> {
         list.as_array().unwrap().iter().map(|load| load["state"].as_str().unwrap().into()).collect()
@@ -142,7 +142,7 @@ async fn a_load_is_running_only_while_a_process_holds_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pruning_spares_the_unfinished_and_the_sums() {
+async fn pruning_keeps_unfinished_loads_and_sums() {
     let fixture = Fixture::new().await;
     let pruned = fixture.json(&["loads", "prune", "--older-than", "1d"]);
     assert_eq!(pruned, json!({"forgotten": [1]}));
@@ -150,7 +150,7 @@ async fn pruning_spares_the_unfinished_and_the_sums() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dropping_asks_and_takes_the_records_along() {
+async fn drop_needs_yes_and_deletes_the_records() {
     let fixture = Fixture::new().await;
     let run = fixture.run(&["drop", "events"]).ends(2);
     assert!(run.stderr.contains("hint: millstream drop events --yes"), "{run:?}");
@@ -166,7 +166,7 @@ async fn dropping_asks_and_takes_the_records_along() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn freezing_tells_what_it_writes_and_asks() {
+async fn freeze_prints_an_estimate_and_needs_yes() {
     let fixture = Fixture::new().await;
     let run = fixture.run(&["freeze", "events"]).ends(2);
     assert!(run.stderr.contains("freezing events needs a confirmation"), "{run:?}");
@@ -224,7 +224,7 @@ async fn rejects_are_summed_up_listed_and_cleared() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn exported_rejects_are_whole_and_only_they_are_cleared() {
+async fn export_writes_whole_rejects_and_clears_only_those() {
     let fixture = Fixture::new().await;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("mend.rejects");
@@ -243,7 +243,7 @@ async fn exported_rejects_are_whole_and_only_they_are_cleared() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_newer_version_and_missing_rights_are_told() {
+async fn a_newer_schema_and_missing_rights_are_reported() {
     let fixture = Fixture::new().await;
     fixture.client.batch_execute("create role guest login password 'hunter2'").await.unwrap();
     let guest = fixture.url.replace("postgres://", "").split_once('@').unwrap().1.to_owned();
@@ -272,7 +272,7 @@ async fn the_schema_may_have_another_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_leaves_in_the_middle_is_no_error() {
+async fn a_closed_output_pipe_is_not_an_error() {
     let fixture = Fixture::new().await;
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

@@ -126,7 +126,7 @@ pub(crate) async fn end(child: Child) -> Output {
     child.wait_with_output().await.unwrap()
 }
 
-pub(crate) fn told(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr))
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn nth(point: &str) -> u32 {
     if point == "range-built" { 2 } else { 1 }
 }
 
-/// A collection whose rows tell which wave wrote them last, with two models of it.
+/// A collection whose rows say which wave wrote them last, with two models of it.
 fn scene(url: &str) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("a.ndjson");
@@ -164,7 +164,7 @@ async fn is_widened(url: &str) -> bool {
     true
 }
 
-/// One transaction that stamps every row and gives one up for a new one: the stamp tells the keys.
+/// One transaction that stamps every row and gives one up for a new one: the stamp gives the keys.
 async fn wave(client: &Client, stamp: i64) {
     let (old, new) = (stamp - 1, stamp - 1 + ROWS);
     let swap = match stamp % 2 {
@@ -247,7 +247,7 @@ async fn equals(url: &str, case: Case) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refresh_killed_at_any_point_leaves_one_moment_and_the_next_is_right() {
+async fn a_refresh_killed_at_any_point_leaves_consistent_models() {
     let builds = builds().await;
     for (n, build) in builds.iter().enumerate() {
         println!("on {}", build.installation);
@@ -268,7 +268,7 @@ async fn a_refresh_killed_at_any_point_leaves_one_moment_and_the_next_is_right()
         }
         for case in CASES {
             let output = end(start(&url, &case.args(), "")).await;
-            assert!(output.status.success(), "{}", told(&output));
+            assert!(output.status.success(), "{}", stderr(&output));
             equals(&url, case).await;
         }
     }
@@ -291,8 +291,8 @@ async fn kill_at(url: &str, point: &str, case: Case, written: &AtomicI64) {
     until("there is something new", async || Some(written.load(SeqCst)) > before).await;
     let floor = written.load(SeqCst);
     let output = end(start(url, &case.args(), &format!("{point}=kill@{}", nth(point)))).await;
-    assert_eq!(is_killed(output.status), case.passes(point), "{point} {case:?}: {}", told(&output));
-    assert!(is_killed(output.status) || output.status.success(), "{point} {case:?}: {}", told(&output));
+    assert_eq!(is_killed(output.status), case.passes(point), "{point} {case:?}: {}", stderr(&output));
+    assert!(is_killed(output.status) || output.status.success(), "{point} {case:?}: {}", stderr(&output));
     let after = shown(url, case).await;
     if is_killed(output.status) && !is_shown_at(point) {
         assert_eq!(after, before, "{point} {case:?}");
@@ -306,19 +306,19 @@ async fn kill_at(url: &str, point: &str, case: Case, written: &AtomicI64) {
     if matches!(point, "stale-unseen" | "stale-locked") && case == Case::Swap {
         // Now there is something left, to be emptied before the build.
         let output = end(start(url, &case.args(), &format!("{point}=kill"))).await;
-        assert!(is_killed(output.status), "{point} {case:?}: {}", told(&output));
+        assert!(is_killed(output.status), "{point} {case:?}: {}", stderr(&output));
         assert_eq!(shown(url, case).await, after, "{point} {case:?}");
     }
     let floor = written.load(SeqCst);
     let output = end(start(url, &case.args(), "")).await;
-    assert!(output.status.success(), "{point} {case:?}: {}", told(&output));
+    assert!(output.status.success(), "{point} {case:?}: {}", stderr(&output));
     assert!(shown(url, case).await >= Some(floor), "{point} {case:?}");
     assert!(case != Case::Widen || is_widened(url).await, "{point}");
     case.undo(url);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_killed_under_a_refresh_serves_one_moment_and_the_next_is_right() {
+async fn a_server_killed_during_a_refresh_leaves_consistent_models() {
     let builds = builds().await;
     for (hand, build) in builds.iter().enumerate() {
         println!("on {}", build.installation);
@@ -356,7 +356,7 @@ async fn crash_at(server: &Server, point: &str, case: Case, crash: StopMode, sta
     server.restart(crash).await;
     std::fs::remove_file(&held).unwrap();
     let output = end(child).await;
-    assert!(matches!(output.status.code(), Some(0 | 2)), "{point} {case:?} {crash:?}: {}", told(&output));
+    assert!(matches!(output.status.code(), Some(0 | 2)), "{point} {case:?} {crash:?}: {}", stderr(&output));
     let after = shown(&url, case).await;
     let expected = if is_shown_at(point) || output.status.success() { Some(*stamp) } else { before };
     assert_eq!(after, expected, "{point} {case:?} {crash:?}");
@@ -364,7 +364,7 @@ async fn crash_at(server: &Server, point: &str, case: Case, crash: StopMode, sta
     *stamp += 1;
     wave(&connect(&url).await, *stamp).await;
     let output = end(start(&url, &case.args(), "")).await;
-    assert!(output.status.success(), "{point} {case:?} {crash:?}: {}", told(&output));
+    assert!(output.status.success(), "{point} {case:?} {crash:?}: {}", stderr(&output));
     assert_eq!(shown(&url, case).await, Some(*stamp), "{point} {case:?} {crash:?}");
     equals(&url, case).await;
     assert!(case != Case::Widen || is_widened(&url).await, "{point}");
@@ -372,7 +372,7 @@ async fn crash_at(server: &Server, point: &str, case: Case, crash: StopMode, sta
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collection_is_worked_on_while_its_models_are_built() {
+async fn rows_change_while_models_are_built_and_the_table_does_not() {
     for build in builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings::default()).await;
@@ -397,12 +397,12 @@ async fn a_collection_is_worked_on_while_its_models_are_built() {
         let others = others.map(|args| start(&url, args, ""));
         for other in others {
             let output = end(other).await;
-            let told = told(&output);
-            assert!(output.status.code() == Some(2) && told.contains("hint: "), "{told}");
+            let stderr = stderr(&output);
+            assert!(output.status.code() == Some(2) && stderr.contains("hint: "), "{stderr}");
         }
         std::fs::remove_file(&held).unwrap();
         let output = end(child).await;
-        assert!(output.status.success(), "{}", told(&output));
+        assert!(output.status.success(), "{}", stderr(&output));
         assert_eq!(shown(&url, Case::Swap).await, Some(1), "the moment at which it began");
 
         // What has a new column and another name is the same collection.
@@ -411,12 +411,12 @@ async fn a_collection_is_worked_on_while_its_models_are_built() {
             .await
             .unwrap();
         let output = end(start(&url, &Case::Incremental.args(), "")).await;
-        assert!(output.status.success(), "{}", told(&output));
+        assert!(output.status.success(), "{}", stderr(&output));
         assert_eq!(shown(&url, Case::Swap).await, Some(2));
         client.batch_execute("alter table public.moved rename to waves").await.unwrap();
         wave(&client, 3).await;
         let output = end(start(&url, &Case::Swap.args(), "")).await;
-        assert!(output.status.success(), "{}", told(&output));
+        assert!(output.status.success(), "{}", stderr(&output));
         assert_eq!(shown(&url, Case::Swap).await, Some(3));
         let mine = client.query_one("select count(*), min(stamp), max(stamp) from public.mine", &[]).await.unwrap();
         assert_eq!((mine.get::<_, i64>(0), mine.get::<_, i64>(1), mine.get::<_, i64>(2)), (ROWS, 3, 3));

@@ -2,7 +2,7 @@
 
 use crate::kill::until;
 use crate::process::millstream;
-use crate::refresh_kill::{end, nth, start, told};
+use crate::refresh_kill::{end, nth, start, stderr};
 use millstream_failpoint::REFRESH;
 use millstream_testkit::{Server, Settings, StopMode, builds, connect, each_build};
 use serde_json::Value;
@@ -59,7 +59,7 @@ async fn read_until(url: String, done: Arc<AtomicBool>) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn models_of_two_collections_are_refreshed_to_one_moment() {
+async fn models_of_two_collections_show_one_snapshot() {
     each_build(async |db| {
         let url = db.url();
         stamped(&url, "public.left", "durable");
@@ -86,7 +86,7 @@ async fn models_of_two_collections_are_refreshed_to_one_moment() {
             let way = ["incremental", "swap"][n % 2];
             let output =
                 end(start(&url, &["refresh", "public.left_read", "public.right_read", "--way", way], "")).await;
-            assert!(output.status.success(), "{way}: {}", told(&output));
+            assert!(output.status.success(), "{way}: {}", stderr(&output));
         }
         done.store(true, SeqCst);
         let newest: i64 = writer.await.unwrap();
@@ -99,7 +99,7 @@ async fn models_of_two_collections_are_refreshed_to_one_moment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_that_empties_a_collection_in_any_phase_of_a_refresh_is_noticed() {
+async fn a_refresh_notices_a_crash_that_empties_the_collection() {
     for build in builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
@@ -146,20 +146,20 @@ async fn empty_at(server: &Server, point: &str, way: &str, n: i64) {
     );
     client.batch_execute("insert into public.fleeting values (-1, '{\"stamp\": -1}')").await.unwrap();
     let output = end(start(&url, &["refresh", "public.fleeting_read"], "")).await;
-    assert!(output.status.success(), "{point}: {}", told(&output));
+    assert!(output.status.success(), "{point}: {}", stderr(&output));
     let shown = "select count(*), min(id), min(stamp) from public.fleeting_read";
     let row = client.query_one(shown, &[]).await.unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, i64>(2)), (1, -1, -1), "{point}");
     // And what changes from now on is known again.
     client.batch_execute(&change).await.unwrap();
     let output = end(start(&url, &["refresh", "public.fleeting_read", "--way", "incremental"], "")).await;
-    assert!(String::from_utf8_lossy(&output.stdout).contains("by incremental in "), "{point}: {}", told(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("by incremental in "), "{point}: {}", stderr(&output));
     assert_eq!(rows("fleeting_read").await, ROWS + 1, "{point}");
     client.batch_execute("delete from public.fleeting where id = -1").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refresh_that_is_stopped_removes_what_it_was_building() {
+async fn a_stopped_refresh_removes_its_unfinished_tables() {
     each_build(async |db| {
         let (url, dir) = (db.url(), tempfile::tempdir().unwrap());
         stamped(&url, "public.left", "durable");
@@ -186,7 +186,7 @@ async fn a_refresh_that_is_stopped_removes_what_it_was_building() {
             let pid = child.id().unwrap().to_string();
             assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
             let output = end(child).await;
-            assert_eq!(output.status.code(), Some(130), "{}", told(&output));
+            assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
             assert_eq!(generations().await, 1, "{args:?}");
             std::fs::remove_file(&held).unwrap();
         }

@@ -34,7 +34,7 @@ async fn plans(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_build_changes_no_plan() {
+async fn a_build_does_not_change_query_plans() {
     each_build(async |db| {
         let (url, dir) = (db.url(), tempfile::tempdir().unwrap());
         let (file, held) = (dir.path().join("a.ndjson"), dir.path().join("held"));

@@ -7,7 +7,7 @@ use std::process::Stdio;
 const NOBODY: &str = "postgres://me:hunter2@127.0.0.1:1/shop?connect_timeout=5";
 
 #[test]
-fn a_wrong_command_line_is_exit_2_with_the_way_to_help() {
+fn a_wrong_command_line_exits_2_and_points_to_help() {
     for args in [
         &["colections"][..],
         &["collections", "--colour"],
@@ -28,7 +28,7 @@ fn a_wrong_command_line_is_exit_2_with_the_way_to_help() {
 }
 
 #[test]
-fn help_is_a_command_too() {
+fn help_works_as_a_command() {
     for command in [&["load"][..], &["db", "start"], &[]] {
         let asked = millstream(&[&["help"], command].concat()).ends(0);
         assert_eq!(asked.stdout, millstream(&[command, &["--help"]].concat()).ends(0).stdout);
@@ -44,7 +44,7 @@ fn json_error(run: &crate::process::Run) -> serde_json::Value {
 }
 
 #[test]
-fn with_json_an_error_is_an_object_too() {
+fn errors_are_json_objects_with_output_json() {
     for args in [
         &["colections", "--output", "json"][..],
         &["--output=json", "get", "events"],
@@ -87,7 +87,7 @@ fn help_and_version_go_to_stdout() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_exit_2_and_says_where() {
+fn an_unreachable_server_exits_2_and_names_its_address() {
     for args in [
         &["collections", "--db", NOBODY][..],
         &["loads", "--db", NOBODY],
@@ -106,7 +106,7 @@ fn a_server_that_does_not_answer_is_exit_2_and_says_where() {
 }
 
 #[test]
-fn the_database_may_come_from_variables_and_the_flag_wins() {
+fn the_database_comes_from_variables_unless_the_flag_names_it() {
     let here = |name: &str, value: &str, args: &[&str]| run(command(args).env(name, value)).ends(2);
     for name in ["MILLSTREAM_DB", "DATABASE_URL"] {
         let run = here(name, NOBODY, &["collections"]);
@@ -150,7 +150,7 @@ fn a_password_in_the_wrong_place_is_not_repeated() {
 }
 
 #[test]
-fn a_reader_that_has_gone_ends_the_command_quietly() {
+fn a_closed_pipe_ends_the_command_quietly() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut help = command(&["--help"]);

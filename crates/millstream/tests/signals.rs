@@ -30,7 +30,7 @@ fn begin(loading: &mut Child) -> (ChildStdin, BufReader<ChildStderr>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn signals_end_a_walk_of_distinct_values_and_its_session() {
+async fn signals_end_distinct_and_its_session() {
     let db = database().await;
     let url = db.url();
     millstream(&["load", "-", "--into", "public.pings", "--key", "device:text", "--db", &url]).ends(0);
@@ -70,7 +70,7 @@ fn signals_end_a_waiting_command_with_their_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_load_whose_terminal_is_closed_ends_in_good_order_but_not_under_nohup() {
+async fn closing_the_terminal_stops_a_load_unless_it_runs_under_nohup() {
     let db = database().await;
     let url = db.url();
     for (nohup, code) in [(false, 129), (true, 0)] {
@@ -100,7 +100,7 @@ async fn a_load_whose_terminal_is_closed_ends_in_good_order_but_not_under_nohup(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_was_stopped_is_promised_only_what_it_can_have() {
+async fn a_stopped_stream_is_offered_resume_only_with_a_source_name() {
     let db = database().await;
     let url = db.url();
     for (more, promised) in [

@@ -77,7 +77,7 @@ async fn a_load_is_not_resumed_with_another_delimiter() {
 }
 
 #[tokio::test]
-async fn documents_in_an_envelope_load_and_a_wrong_path_leaves_nothing() {
+async fn root_loads_documents_in_an_envelope_and_refuses_a_wrong_path() {
     each_build(async |db| {
         let dir = tempfile::tempdir().unwrap();
         let items: Vec<String> = (0..5000).map(|n| format!("{{\"id\":{n},\"x\":\"{}\"}}", "y".repeat(200))).collect();
@@ -96,7 +96,7 @@ async fn documents_in_an_envelope_load_and_a_wrong_path_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn patterns_mean_the_files_that_match_and_a_literal_name_wins() {
+async fn patterns_expand_to_files_and_a_literal_name_wins() {
     each_build(async |db| {
         let dir = tempfile::tempdir().unwrap();
         for n in [2, 1, 3] {
@@ -118,7 +118,7 @@ async fn patterns_mean_the_files_that_match_and_a_literal_name_wins() {
 }
 
 #[tokio::test]
-async fn a_file_whose_name_is_not_utf8_loads_and_is_known_again() {
+async fn a_file_whose_name_is_not_utf8_loads_and_resumes() {
     each_build(async |db| {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(OsStr::from_bytes(b"caf\xe9.ndjson"));
@@ -139,7 +139,7 @@ async fn a_file_whose_name_is_not_utf8_loads_and_is_known_again() {
 }
 
 #[test]
-fn options_that_contradict_each_other_are_refused_before_anything() {
+fn contradictory_options_are_refused_before_connecting() {
     for (args, part) in [
         (&["--format", "json", "--delimiter", ";"][..], "--format json"),
         (&["--format", "csv", "--root", "a"], "--root"),

@@ -14,7 +14,7 @@ const KEYS: u64 = 100_000;
 const MEMORY_KIB_MAX: u64 = 256 << 10;
 
 #[tokio::test]
-async fn a_large_stream_loads_in_bounded_memory_and_the_last_of_a_key_wins() {
+async fn a_large_stream_loads_in_bounded_memory() {
     let db = database().await;
     let mut child =
         command(&["load", "-", "--into", "stream", "--key", "id:text", "--output", "json", "--db", &db.url()])

@@ -27,7 +27,7 @@ fn load(db: &TestDatabase, file: &str, more: &[&str]) -> Run {
 }
 
 #[tokio::test]
-async fn with_no_rejects_allowed_everything_committed_is_before_the_first_bad_document() {
+async fn max_rejects_0_commits_only_documents_before_the_first_bad_one() {
     each_build(async |db| {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a.ndjson");
@@ -56,7 +56,7 @@ async fn with_no_rejects_allowed_everything_committed_is_before_the_first_bad_do
 }
 
 #[tokio::test]
-async fn with_no_rejects_allowed_a_document_that_the_server_refuses_ends_the_load_before_it() {
+async fn max_rejects_0_stops_before_a_document_the_server_refuses() {
     each_build(async |db| {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a.ndjson");
@@ -74,7 +74,7 @@ async fn with_no_rejects_allowed_a_document_that_the_server_refuses_ends_the_loa
 }
 
 #[tokio::test]
-async fn a_strict_load_writes_nothing_where_one_document_is_bad() {
+async fn a_strict_load_writes_nothing_if_one_document_is_bad() {
     each_build(async |db| {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a.ndjson");

@@ -33,9 +33,9 @@ async fn differences_are_listed_and_counted() {
         let args = ["verify", &first, &second, "--into", "t", "--key", "d,n", "--db", &database.url()];
         run(command(&args).args(more).env("TMPDIR", directory.path()))
     };
-    let told = verify(&["--exact"]).ends(0);
-    assert_eq!(told.stdout, "t: 3 keys in 5 documents: 3 equal, 0 missing, 0 different, 0 extra\n");
-    assert!(told.stderr.contains("1 document that a load rejects were not compared"), "{told:?}");
+    let ended = verify(&["--exact"]).ends(0);
+    assert_eq!(ended.stdout, "t: 3 keys in 5 documents: 3 equal, 0 missing, 0 different, 0 extra\n");
+    assert!(ended.stderr.contains("1 document that a load rejects were not compared"), "{ended:?}");
 
     client
         .batch_execute(
@@ -44,16 +44,16 @@ async fn differences_are_listed_and_counted() {
         )
         .await
         .unwrap();
-    let told = verify(&["--exact"]).ends(1);
+    let ended = verify(&["--exact"]).ends(1);
     assert_eq!(
-        told.stdout,
+        ended.stdout,
         format!(
             "different: c,2 ({second}:1)\nmissing: d,3 ({second}:2)\nextra: x,9\nextra: null,9\n\
              t: 3 keys in 5 documents: 1 equal, 1 missing, 1 different, 2 extra\n"
         )
     );
-    let told = verify(&["--limit", "1"]).ends(1);
-    assert!(told.stdout.ends_with("1 equal, 1 missing, 1 different\n1 difference not listed\n"), "{told:?}");
+    let ended = verify(&["--limit", "1"]).ends(1);
+    assert!(ended.stdout.ends_with("1 equal, 1 missing, 1 different\n1 difference not listed\n"), "{ended:?}");
     let found = verify(&["--mode", "keep", "--output", "json"]).ends(1).json();
     for (name, value) in [
         ("collection", json!("t")),
@@ -70,11 +70,11 @@ async fn differences_are_listed_and_counted() {
     }
     let listed = json!({"difference": "different", "key": ["c", "2"], "source": first, "line": 2});
     assert_eq!(found["findings"][0], listed);
-    let told = run(command(&["verify", &first, "--into", "t", "--key", "d,n", "--db", &database.url()])
+    let ended = run(command(&["verify", &first, "--into", "t", "--key", "d,n", "--db", &database.url()])
         .env("TMPDIR", "/nowhere/at/all"))
     .ends(2);
-    assert!(told.stderr.contains("error: cannot keep sorted documents in /nowhere/at/all\ncaused by: "), "{told:?}");
-    assert!(told.stderr.contains("hint: ") && told.stderr.contains("TMPDIR"), "{told:?}");
+    assert!(ended.stderr.contains("error: cannot keep sorted documents in /nowhere/at/all\ncaused by: "), "{ended:?}");
+    assert!(ended.stderr.contains("hint: ") && ended.stderr.contains("TMPDIR"), "{ended:?}");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2, "nothing is left behind");
 }
 
@@ -122,7 +122,7 @@ async fn one_changed_byte_is_found_among_all_rows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_is_looked_for_in_the_schema_that_is_named() {
+async fn verify_reads_segments_from_the_named_schema() {
     let (database, directory) = (database().await, tempfile::tempdir().unwrap());
     let file = directory.path().join("a").display().to_string();
     std::fs::write(&file, "{\"id\":\"a\"}\n").unwrap();

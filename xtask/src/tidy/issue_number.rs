@@ -56,7 +56,7 @@ mod tests {
     use super::points_to_issue;
 
     #[test]
-    fn numbers_alone_are_no_pointers() {
+    fn numbers_alone_do_not_point_to_issues() {
         for comment in ["// 1 of 2", "// # Errors", "// page #top", "// tissue 4", "// r#2"] {
             assert!(!points_to_issue(comment), "{comment}");
         }

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_in_paths_groups_and_from_below() {
+    fn rooms_are_found_in_paths_groups_and_super_paths() {
         let text = "use crate::{a::{b, c}, d};\nfn f() { crate::e::g(); \"crate::no\"; }\n// crate::no\nuse super::super::h;\n\
                     use super::no;\n#[cfg(test)]\nmod tests { use crate::no; }\n";
         let found: Vec<(usize, String)> = used(text, 2).into_iter().map(|used| (used.line, used.name)).collect();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_root_exports_belongs_to_its_room() {
+    fn exported_names_belong_to_their_room() {
         let found = exported("pub use error::{Error, Kind as K};\npub(crate) use crate::a::b;\nuse c::no;\n");
         let expected = [("Error", "error"), ("K", "error"), ("b", "a")];
         assert_eq!(found, expected.map(|(name, room)| (name.to_owned(), room.to_owned())).into());

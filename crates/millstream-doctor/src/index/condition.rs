@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_speak_of_one_table_only() {
+    fn only_conditions_on_the_scanned_table_are_kept() {
         let columns: Vec<String> = ["mac", "id", "generation"].map(str::to_owned).to_vec();
         let all = [scan("m_1", &["m_1", "m_2"]), scan("m_2", &["m_1", "m_2"]), scan("t", &["t"])];
         let mut scope = Scope::new(&columns, Some("generation"), &all[0], &all);

@@ -31,7 +31,7 @@ pub(super) struct Key {
 
 impl Key {
     /// Its expression as the report shows it.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         self.expression.tidy().text().to_owned()
     }
 }
@@ -81,7 +81,7 @@ impl Definition {
                 (true, false) => " nulls last",
                 _ => "",
             };
-            format!("{}{direction}{nulls}", key.told())
+            format!("{}{direction}{nulls}", key.shown())
         };
         self.keys.iter().take(keys).map(one).collect::<Vec<_>>().join(", ")
     }

@@ -7,7 +7,7 @@ use super::mismatch::{KINDS, Pair, Suspicion, new_indexes};
 use super::plan::Scan;
 use super::probe::{Answer, Probe, Question};
 use super::sql::Sql;
-use super::{Facts, Subject};
+use super::{ExaminedTable, Facts};
 use crate::limits::EXPLAINED_CONDITIONS_MAX;
 use millstream_pg::Error;
 
@@ -24,14 +24,14 @@ pub(super) struct Examination<'a> {
 
 impl<'a> Examination<'a> {
     pub(super) fn new(
-        subject: &'a Subject,
+        examined: &'a ExaminedTable,
         facts: &'a Facts,
         probe: Option<&'a Probe<'a>>,
         scan: &'a Scan,
         all: &'a [Scan],
         alone: bool,
     ) -> Self {
-        let scope = Scope::new(&facts.columns, subject.hidden_column.as_deref(), scan, all);
+        let scope = Scope::new(&facts.columns, examined.hidden_column.as_deref(), scan, all);
         Self { facts, probe, scope, scan, alone }
     }
 

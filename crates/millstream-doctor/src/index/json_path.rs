@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_value_has_many_spellings() {
+    fn every_spelling_of_a_json_path_is_recognised() {
         for (text, is_text) in [
             ("((doc -> 'offer'::text) ->> 'price'::text)", true),
             ("(doc #>> '{offer,price}'::text[])", true),

@@ -174,7 +174,7 @@ fn leading(pair: &Pair<'_>) -> Option<Suspicion> {
     let first = pair.first_key().filter(|_| later && pair.index.is_ordered())?;
     let left = operand(&first.expression, first.expression.text());
     Some(Suspicion {
-        reason: format!("the index is ordered by {} first, which the query does not compare", first.told()),
+        reason: format!("the index is ordered by {} first, which the query does not compare", first.shown()),
         rewrites: vec![format!("{left} = {} and {}", pair.missing_value, pair.condition.sql.bare().text())],
         caution: Some("finds only the rows with that value"),
         ..Suspicion::default()
@@ -203,7 +203,7 @@ fn path(pair: &Pair<'_>) -> Option<Suspicion> {
         return None;
     }
     Some(Suspicion {
-        reason: format!("the query reads {}, the index holds the same value spelled {}", pair.asked(), key.told()),
+        reason: format!("the query reads {}, the index holds the same value spelled {}", pair.asked(), key.shown()),
         rewrites: pair.same_value(key),
         caution: (asked.is_text != held.is_text).then_some(NUMBER_AND_TEXT),
         ..Suspicion::default()
@@ -258,7 +258,7 @@ fn wrapped(pair: &Pair<'_>) -> Option<Suspicion> {
     }
     rewrites.extend(pair.same_value(key));
     Some(Suspicion {
-        reason: format!("the query compares {}, the index holds {}", pair.asked(), key.told()),
+        reason: format!("the query compares {}, the index holds {}", pair.asked(), key.shown()),
         rewrites,
         caution: Some("finds every row where the index's expression is the same"),
         ..Suspicion::default()
@@ -276,7 +276,7 @@ fn unwrapped(pair: &Pair<'_>) -> Option<Suspicion> {
         return None;
     }
     Some(Suspicion {
-        reason: format!("the query compares {}, the index holds {} itself", pair.asked(), key.told()),
+        reason: format!("the query compares {}, the index holds {} itself", pair.asked(), key.shown()),
         rewrites: pair.same_value(key),
         caution: Some("finds only the values that are stored as they are written here"),
         ..Suspicion::default()
@@ -336,7 +336,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_kind_has_a_name_of_its_own() {
+    fn kind_names_are_unique() {
         let names: BTreeSet<&str> = KINDS.iter().map(|kind| kind.name).collect();
         assert_eq!(names.len(), KINDS.len());
     }

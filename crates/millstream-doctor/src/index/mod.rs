@@ -27,7 +27,7 @@ use tokio_postgres::Client;
 
 /// The table whose indexes are examined.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
+pub struct ExaminedTable {
     /// Its schema.
     pub schema: String,
     /// Its name.
@@ -63,19 +63,19 @@ struct Plans {
 ///
 /// # Errors
 /// [`Error::Query`] if the text is not a single query, or changes rows; the server's if it refuses the query.
-pub async fn explain(client: &mut Client, subject: &Subject, query: &str) -> Result<Explanation, Error> {
+pub async fn explain(client: &mut Client, examined: &ExaminedTable, query: &str) -> Result<Explanation, Error> {
     let statement = Statement { sql: query };
     statement.check()?;
     let plans = plans(client, &statement).await?;
     let scans = plans.actual.scans();
     let own: Vec<&Scan> =
-        scans.iter().filter(|scan| scan.schema == subject.schema && scan.relation == subject.table).collect();
-    let facts = facts(client, subject).await?;
+        scans.iter().filter(|scan| scan.schema == examined.schema && scan.relation == examined.table).collect();
+    let facts = facts(client, examined).await?;
     let verdicts: Vec<Verdict> = own.iter().map(|scan| verdict(scan, &plans, &facts)).collect();
     let mut readings = Vec::new();
     let mut untried = None;
     let probe = match verdicts.contains(&Verdict::Unusable) {
-        true => match Probe::open(client, &subject.schema, &subject.table).await? {
+        true => match Probe::open(client, &examined.schema, &examined.table).await? {
             Ok(probe) => Some(probe),
             Err(message) => {
                 untried = Some(message);
@@ -88,7 +88,7 @@ pub async fn explain(client: &mut Client, subject: &Subject, query: &str) -> Res
         let missed = match verdict {
             Verdict::Unusable => {
                 let alone = own.len() == 1;
-                Examination::new(subject, &facts, probe.as_ref(), scan, &scans, alone).missed().await?
+                Examination::new(examined, &facts, probe.as_ref(), scan, &scans, alone).missed().await?
             }
             Verdict::Used | Verdict::Usable => Vec::new(),
         };
@@ -116,8 +116,8 @@ async fn plans(client: &mut Client, statement: &Statement<'_>) -> Result<Plans, 
     Ok(Plans { actual, usable })
 }
 
-async fn facts(client: &Client, subject: &Subject) -> Result<Facts, Error> {
-    let row = client.query_one(include_str!("facts.sql"), &[&subject.schema, &subject.table]).await?;
+async fn facts(client: &Client, examined: &ExaminedTable) -> Result<Facts, Error> {
+    let row = client.query_one(include_str!("facts.sql"), &[&examined.schema, &examined.table]).await?;
     let indexes = Definition::list(client, row.try_get("oid")?).await?;
     Ok(Facts {
         rows: row.try_get("rows")?,

@@ -175,7 +175,7 @@ mod tests {
             {"Node Type": "Seq Scan", "Schema": "s", "Relation Name": "g_2", "Alias": "g_2"}]}]}}]"#;
 
     #[test]
-    fn scans_are_found_with_their_indexes_and_what_is_above_them() {
+    fn scans_are_found_with_their_indexes_and_sorts() {
         let plan = Node::read(PLAN).unwrap();
         assert!(plan.any("BitmapOr") && !plan.any("ModifyTable"));
         assert_eq!(plan.sorts(), 1);

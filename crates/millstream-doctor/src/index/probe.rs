@@ -43,7 +43,7 @@ impl<'a> Probe<'a> {
     pub(super) async fn open(client: &'a mut Client, schema: &str, table: &str) -> Result<Result<Self, String>, Error> {
         let transaction = client.transaction().await?;
         let like = format!("create temporary table millstream_copy (like {})", quote_qualified(schema, table));
-        match told(transaction.execute(&like, &[]).await)? {
+        match or_refusal(transaction.execute(&like, &[]).await)? {
             Ok(_) => {}
             Err(message) => return Ok(Err(message)),
         }
@@ -63,7 +63,7 @@ impl<'a> Probe<'a> {
 
     async fn answer(&self, clause: &str, question: Question<'_>) -> Result<Answer, Error> {
         let create = format!("create index millstream_probe on {COPY} {clause}");
-        if let Err(message) = told(self.transaction.execute(&create, &[]).await)? {
+        if let Err(message) = or_refusal(self.transaction.execute(&create, &[]).await)? {
             return Ok(Answer::Refused(message));
         }
         let (sql, is_order) = match question {
@@ -113,7 +113,7 @@ fn numbered(sql: &str) -> String {
 }
 
 /// Makes the server's refusal an answer. A lost connection stays an error.
-fn told<T>(result: Result<T, tokio_postgres::Error>) -> Result<Result<T, String>, Error> {
+fn or_refusal<T>(result: Result<T, tokio_postgres::Error>) -> Result<Result<T, String>, Error> {
     match result.map_err(Error::from) {
         Ok(value) => Ok(Ok(value)),
         Err(Error::Server { message, .. }) => Ok(Err(message)),
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_numbered_from_one_on() {
+    fn parameters_are_renumbered_from_one() {
         assert_eq!(
             numbered("a = $1003 and b = $7 and c = $1003 and d = '$9'"),
             "a = $1 and b = $2 and c = $1 and d = '$9'"

@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_split_where_no_bracket_or_quote_holds_them() {
+    fn conditions_are_split_outside_brackets_and_quotes() {
         let sql = Sql::new("((a = 'x AND y'::text) AND (\"AND\" = 1) AND ((b = 1) OR (c = 2)))");
         assert_eq!(texts(&sql.split("AND")), ["a = 'x AND y'::text", "\"AND\" = 1", "(b = 1) OR (c = 2)"]);
         assert_eq!(texts(&Sql::new("(a)").split("AND")), ["a"]);
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn casts_are_left_out_with_their_types() {
+    fn casts_are_removed_with_their_types() {
         for (text, bare) in [
             ("('x'::text = a)", "('x' = a)"),
             ("a::double precision > '3'::numeric(10,2)", "a > '3'"),
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_it_is_given_is_too_odd() {
+    fn odd_text_does_not_panic() {
         for text in
             ["", "'", "\"", "E'\\", "/* /*", "--", "$", "$x", "(", ")", "((", "a::", "é'é", "::", "a.", "1.", "e"]
         {

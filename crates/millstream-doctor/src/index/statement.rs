@@ -98,13 +98,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_query_is_taken() {
+    fn only_a_single_query_is_accepted() {
         for sql in
             ["select 1", " /* a; b */ SELECT ';' ; ", "(select 1) union (select 2);;", "with a as (select 1) table a"]
         {
             assert!(Statement { sql }.check().is_ok(), "{sql}");
         }
-        for (sql, told) in [
+        for (sql, message) in [
             ("", "empty"),
             ("-- nothing", "empty"),
             ("delete from t", "begins with \"delete\""),
@@ -113,7 +113,7 @@ mod tests {
             ("select 1;; -- x\n commit", "more than one"),
         ] {
             let error = Statement { sql }.check().unwrap_err();
-            assert!(error.to_string().contains(told) && error.hint().is_some(), "{sql}: {error}");
+            assert!(error.to_string().contains(message) && error.hint().is_some(), "{sql}: {error}");
         }
     }
 }

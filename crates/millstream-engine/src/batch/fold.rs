@@ -146,8 +146,8 @@ impl Batch {
     pub(crate) fn written(&self, groups: &[Group], mode: &Mode) -> Written {
         let documents = groups.iter().map(|g| g.len() as u64).sum();
         let mut written = Written { documents, keys: groups.len() as u64, ..Written::default() };
-        for group in groups.iter().filter(|g| g.len() > 1 && mode.sets_aside()) {
-            let (stale, kept) = mode.aside(&self.list(group));
+        for group in groups.iter().filter(|g| g.len() > 1 && mode.may_skip()) {
+            let (stale, kept) = mode.count_skipped(&self.list(group));
             written.stale += stale;
             written.kept += kept;
         }
@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_are_in_the_order_of_the_bytes() {
+    fn prefixes_sort_like_their_bytes() {
         let sorted: [&[u8]; 8] = [b"", b"\0", b"a", b"a\0", b"aaaaaaa", b"aaaaaaaa", b"aaaaaaab", b"b"];
         assert!(sorted.is_sorted());
         assert!(sorted.iter().map(|bytes| prefix(bytes)).is_sorted());
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_key_only_what_may_be_sent_counts() {
+    fn only_documents_that_may_be_sent_count() {
         let batch = Batch::new(vec![part(&["a1", "b12", "a123", "a12", "c"])]);
         for (mode, all, last) in [("replace", 4 + 3 + 1, 1), ("merge", 9 + 3 + 1, 1)] {
             let mode: Mode = mode.parse().unwrap();

@@ -62,19 +62,19 @@ impl Splitter {
             let document = chunk.document(frame);
             self.key.clear();
             self.version.clear();
-            let judged = match &frame.broken {
-                Some(broken) => Err(broken.fault.clone()),
-                None => self.decoder.judge(document, &mut self.key, &mut self.version),
+            let decoded = match &frame.unreadable {
+                Some(unreadable) => Err(unreadable.fault.clone()),
+                None => self.decoder.decode_versioned(document, &mut self.key, &mut self.version),
             };
             let position = Position { source: chunk.source, offset: frame.offset };
-            let slot = if judged.is_err() { Slot::of_position(position) } else { Slot::of_key(&self.key) };
+            let slot = if decoded.is_err() { Slot::of_position(position) } else { Slot::of_key(&self.key) };
             if self.resumed && position < self.floors[slot.index()] {
                 skipped.documents += 1;
                 continue;
             }
             let part = &mut parts[usize::from(self.lane_of_slot[slot.index()])];
             part.bytes_read += frame.whole_bytes();
-            match judged {
+            match decoded {
                 Ok(tombstone) => push_row(part, frame, &self.key, &self.version, tombstone),
                 Err(fault) => part.rejects.push(reject(chunk, frame, position, fault)),
             }

@@ -100,9 +100,9 @@ pub(super) async fn enforce(
     }
     for check in checks(&control.client, table_oid).await?.iter().filter(|check| asked.contains(&check.expression)) {
         if !check.validated
-            && let Some(told) = validate(&control.client, name, check).await?
+            && let Some(warning) = validate(&control.client, name, check).await?
         {
-            observer.event(Event::Warning(told));
+            observer.event(Event::Warning(warning));
         }
     }
     Ok(())
@@ -143,8 +143,8 @@ async fn validate(client: &Client, name: &CollectionName, check: &Check) -> Resu
     if error.broken_check().is_none() {
         return Ok(Some(format!("stored documents were not tried against {check}: {error}; later: {sql}")));
     }
-    let broken = format!("from {table} where not ({expression})");
-    let counted = client.query_one(&format!("select pg_catalog.count(*) {broken}"), &[]).await;
+    let violating = format!("from {table} where not ({expression})");
+    let counted = client.query_one(&format!("select pg_catalog.count(*) {violating}"), &[]).await;
     let count = match counted {
         Ok(row) => row.get::<_, i64>(0).to_string(),
         Err(error) if client.is_closed() => return Err(error.into()),
@@ -152,7 +152,7 @@ async fn validate(client: &Client, name: &CollectionName, check: &Check) -> Resu
         Err(error) => format!("number unknown ({})", Error::from(error)),
     };
     Ok(Some(format!(
-        "stored documents that break {check}: {count}; they stay, see them with: select * {broken}; \
+        "stored documents that break {check}: {count}; they stay, see them with: select * {violating}; \
          once mended: {sql}"
     )))
 }

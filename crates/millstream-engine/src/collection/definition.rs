@@ -52,7 +52,7 @@ mod tests {
     use millstream_model::KeyType;
 
     #[test]
-    fn names_are_quoted_and_text_is_in_byte_order() {
+    fn names_are_quoted_and_text_keys_use_collation_c() {
         let column = |name: &str, key_type| KeyColumn { name: name.into(), path: vec![name.into()], key_type };
         let key = KeySpec { columns: vec![column("De vice", KeyType::Text), column("ts", KeyType::Timestamptz)] };
         let name = CollectionName { schema: "public".into(), table: "Events".into() };

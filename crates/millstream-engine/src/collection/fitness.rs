@@ -68,7 +68,7 @@ fn no_deletes(table: &Table) -> Option<(String, String)> {
 
 /// Whether an update may find the table's rows by a join with staged keys. The keys must compare as staged ones do.
 /// There must be no trigger, because it could drop a row, or be planned under the settings that keep the join in order.
-pub(super) fn joins(table: &Table) -> bool {
+pub(super) fn can_join(table: &Table) -> bool {
     let key = conflict_key(table);
     let mut collations = table.columns.iter().filter(|c| key.contains(&c.name)).filter_map(|c| c.collation.as_ref());
     table.triggers.is_empty() && collations.all(|(_, name)| name == "C")
@@ -76,7 +76,7 @@ pub(super) fn joins(table: &Table) -> bool {
 
 /// Whether the table has anything that may refuse a document or store it differently, depending on what the document
 /// holds.
-pub(super) fn judges(table: &Table) -> bool {
+pub(super) fn may_refuse(table: &Table) -> bool {
     let generated = table.columns.iter().any(|c| c.generated);
     let keyed = table.unique_indexes.len() > 1 || !table.other_unique.is_empty() || table.other_indexes > 0;
     let key = conflict_key(table);

@@ -22,7 +22,7 @@ use tokio_postgres::{Client, GenericClient};
 
 /// A collection ready to be loaded into.
 #[derive(Debug, Clone)]
-pub struct Collection {
+pub struct PreparedCollection {
     /// The table.
     pub table_oid: u32,
     /// Its key.
@@ -32,25 +32,25 @@ pub struct Collection {
     /// The file that held its rows then; `None` for a partitioned table.
     pub file: Option<u32>,
     /// Whether rows can be updated by a join with the staged keys.
-    pub joins: bool,
+    pub can_join: bool,
     /// Whether constraints, triggers or anything else may refuse a document or store it differently.
-    pub judges: bool,
+    pub may_refuse: bool,
     /// Whether rows go into partitions.
     pub partitioned: bool,
     /// Its CHECK constraints.
     pub checks: Vec<Check>,
     /// Whether writes must be checked against tombstones.
-    pub guarded: bool,
+    pub checks_tombstones: bool,
     /// The mode that was asked for, with the type of its version.
     pub mode: Mode,
 }
 
-impl Collection {
+impl PreparedCollection {
     /// Whether the documents of a key may be folded into one row. If the mode combines documents and the table may
     /// refuse one, the server must check each of them: an upsert checks a document before it is merged into a stored
     /// one.
     pub(crate) fn folds(&self) -> bool {
-        self.mode.stores_documents() || !self.judges
+        self.mode.stores_documents() || !self.may_refuse
     }
 }
 
@@ -69,8 +69,8 @@ pub struct Plan {
     pub checks: Vec<String>,
     /// The type of the version that the mode compares, and why.
     pub version: Option<String>,
-    pub(crate) joins: bool,
-    pub(crate) judges: bool,
+    pub(crate) can_join: bool,
+    pub(crate) may_refuse: bool,
     pub(crate) partitioned: bool,
     pub(crate) mode: Mode,
 }
@@ -85,8 +85,8 @@ pub(crate) async fn plan(
     let name = &request.collection;
     match catalog::table(&control.client, &name.schema, &name.table).await? {
         Some(mut table) => {
-            let Settled { mode, version, warning } =
-                settle(&control.client, schema, request, Some(table.oid), feed).await?;
+            let TypedMode { mode, version, warning } =
+                decide_version_type(&control.client, schema, request, Some(table.oid), feed).await?;
             // The triggers of a change record change nothing and refuse nothing.
             table.triggers.retain(|trigger| !trigger.name.starts_with(TRIGGER_PREFIX));
             let known = millstream_store::known_collection(&control.client, schema, table.oid).await?;
@@ -94,23 +94,35 @@ pub(crate) async fn plan(
             warnings.extend(warning);
             let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
             let checks = table_checks(control, request, &table, &mut warnings).await?;
-            let (joins, judges) = (fitness::joins(&table), fitness::judges(&table) || !checks.is_empty());
-            if let Some((problem, hint)) = (request.layout.misfit)(&table, joins && !judges) {
+            let (can_join, may_refuse) = (fitness::can_join(&table), fitness::may_refuse(&table) || !checks.is_empty());
+            if let Some((problem, hint)) = (request.layout.misfit)(&table, can_join && !may_refuse) {
                 let (problem, hint) = (problem.into(), hint.into());
                 return Err(Error::Collection { collection: name.clone(), problem, hint });
             }
             let partitioned = table.is_partitioned();
-            Ok(Plan { key, reasons, ddl: None, warnings, checks, version, joins, judges, partitioned, mode })
+            Ok(Plan { key, reasons, ddl: None, warnings, checks, version, can_join, may_refuse, partitioned, mode })
         }
         None => {
-            let Settled { mode, version, warning } = settle(&control.client, schema, request, None, feed).await?;
+            let TypedMode { mode, version, warning } =
+                decide_version_type(&control.client, schema, request, None, feed).await?;
             let (key, reasons, mut warnings) = infer(request, feed).await?;
             warnings.extend(warning);
             let columns = format!("{}, doc jsonb not null", key_columns(&key).join(", "));
             let checks = check::spell(&control.client, name, &columns, &request.checks).await?;
             let ddl = definition(name, &key, request.durability, control.server.lz4, &checks);
-            let (joins, judges, partitioned) = (true, !checks.is_empty(), false);
-            Ok(Plan { key, reasons, ddl: Some(ddl), warnings, checks, version, joins, judges, partitioned, mode })
+            let (can_join, may_refuse, partitioned) = (true, !checks.is_empty(), false);
+            Ok(Plan {
+                key,
+                reasons,
+                ddl: Some(ddl),
+                warnings,
+                checks,
+                version,
+                can_join,
+                may_refuse,
+                partitioned,
+                mode,
+            })
         }
     }
 }
@@ -153,7 +165,7 @@ pub(crate) async fn prepare(
     feed: &mut Feed,
     observer: &dyn Observer,
     made_table: &mut Option<u32>,
-) -> Result<Collection, Error> {
+) -> Result<PreparedCollection, Error> {
     let mut plan = plan(control, schema, request, feed).await?;
     let name = &request.collection;
     if let Some(ddl) = &plan.ddl {
@@ -178,7 +190,7 @@ pub(crate) async fn prepare(
     }
     let table = made(&control.client, name).await?;
     millstream_store::remember_collection(&control.client, schema, table, name, &plan.key, true).await?;
-    (request.layout.settle)(&mut control.client, schema, table).await?;
+    (request.layout.close_lost_runs)(&mut control.client, schema, table).await?;
     if !plan.checks.is_empty() {
         // Before a check is added to the table: if segments wait, this load is refused in any case.
         millstream_store::refuse_appended(&control.client, schema, table, &name.to_string()).await?;
@@ -190,20 +202,20 @@ pub(crate) async fn prepare(
     let file = control.client.query_one(file, &[&table]).await?.get(0);
     let quoted = quote_qualified(&name.schema, &name.table);
     let filled = millstream_store::any_row(&control.client, &quoted).await?;
-    if !filled && let Some(told) = millstream_store::start_over(&mut control.client, schema, table, &quoted).await? {
-        observer.event(Event::Warning(told));
+    if !filled && let Some(warning) = millstream_store::start_over(&mut control.client, schema, table, &quoted).await? {
+        observer.event(Event::Warning(warning));
     }
     let mode = agreed(control, schema, table, request, plan.mode).await?;
-    let guarded = guarded(control, schema, table, &mode).await?;
-    Ok(Collection {
+    let checks_tombstones = checks_tombstones(control, schema, table, &mode).await?;
+    Ok(PreparedCollection {
         table_oid: table,
-        guarded,
+        checks_tombstones,
         key: plan.key,
         checks,
         empty: !filled,
         file,
-        joins: plan.joins,
-        judges: plan.judges,
+        can_join: plan.can_join,
+        may_refuse: plan.may_refuse,
         partitioned: plan.partitioned,
         mode,
     })
@@ -254,8 +266,9 @@ async fn infer(request: &LoadRequest, feed: &mut Feed) -> Result<(KeySpec, Vec<S
         return Ok((KeySpec { columns }, reasons, Vec::new()));
     }
     let sample = feed.sample().await?;
-    let documents =
-        sample.iter().flat_map(|chunk| chunk.frames.iter().filter(|f| f.broken.is_none()).map(|f| chunk.document(f)));
+    let documents = sample
+        .iter()
+        .flat_map(|chunk| chunk.frames.iter().filter(|f| f.unreadable.is_none()).map(|f| chunk.document(f)));
     let inferred = decode::infer(documents, &request.key)?;
     let reasons = inferred.spec.columns.iter().zip(&inferred.reasons).map(|(c, why)| describe(c, why)).collect();
     Ok((inferred.spec, reasons, inferred.warnings))
@@ -286,7 +299,7 @@ async fn agreed(
 }
 
 /// Whether writes must be checked against tombstones.
-async fn guarded(control: &Connection, schema: &Schema, table: u32, mode: &Mode) -> Result<bool, Error> {
+async fn checks_tombstones(control: &Connection, schema: &Schema, table: u32, mode: &Mode) -> Result<bool, Error> {
     if mode.version().is_none() {
         return Ok(false);
     }
@@ -296,7 +309,7 @@ async fn guarded(control: &Connection, schema: &Schema, table: u32, mode: &Mode)
 }
 
 /// The mode with the type of its version.
-pub(crate) struct Settled {
+pub(crate) struct TypedMode {
     pub(crate) mode: Mode,
     /// The type and why, if the mode compares versions.
     version: Option<String>,
@@ -305,15 +318,15 @@ pub(crate) struct Settled {
 
 /// Decides the type of the mode's version. If the request leaves it open, it is the collection's own type, else it is
 /// inferred from the documents.
-pub(crate) async fn settle(
+pub(crate) async fn decide_version_type(
     client: &Client,
     schema: &Schema,
     request: &LoadRequest,
     table_oid: Option<u32>,
     feed: &mut Feed,
-) -> Result<Settled, Error> {
+) -> Result<TypedMode, Error> {
     let mode = request.mode.clone();
-    let Some(wanted) = mode.version().cloned() else { return Ok(Settled { mode, version: None, warning: None }) };
+    let Some(wanted) = mode.version().cloned() else { return Ok(TypedMode { mode, version: None, warning: None }) };
     let path = wanted.path_text();
     let known = match table_oid {
         Some(table_oid) => {
@@ -332,12 +345,12 @@ pub(crate) async fn settle(
             }
             None => {
                 let version = Some(format!("{path} (there is no document)"));
-                return Ok(Settled { mode, version, warning });
+                return Ok(TypedMode { mode, version, warning });
             }
         },
     };
     let version = Some(format!("{version_type} from {path} ({why})"));
-    Ok(Settled { mode: mode.with_version_type(version_type), version, warning })
+    Ok(TypedMode { mode: mode.with_version_type(version_type), version, warning })
 }
 
 fn compared_as_text(path: &str) -> String {
@@ -364,7 +377,7 @@ async fn infer_version(
         return Ok(None);
     }
     let frames = sample.iter().flat_map(|chunk| chunk.frames.iter().map(move |frame| (chunk, frame)));
-    let documents = frames.filter(|(_, f)| f.broken.is_none()).map(|(chunk, f)| chunk.document(f));
+    let documents = frames.filter(|(_, f)| f.unreadable.is_none()).map(|(chunk, f)| chunk.document(f));
     Ok(Some(decode::infer_version(documents, wanted)?))
 }
 

@@ -152,7 +152,7 @@ mod tests {
     use millstream_model::KeyType;
 
     #[test]
-    fn keys_are_no_templates() {
+    fn placeholders_in_keys_are_not_replaced() {
         let merge = Merge {
             schema: Schema::new("millstream"),
             collection: "t".parse().unwrap(),

@@ -13,9 +13,9 @@ use millstream_pg::Poll;
 use millstream_pg::{ConnInfo, SessionSettings};
 use millstream_store::collections::Collection;
 use millstream_store::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT, LOAD_LOCK_POLL, LOST_RUN_WAIT};
-use millstream_store::runs::{Run, runs};
+use millstream_store::runs::{UnfinishedRun, runs};
 use millstream_store::segments::{self, Segment};
-use millstream_store::{Schema, models, settle_lost};
+use millstream_store::{Schema, close_lost_run, models};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -145,14 +145,18 @@ async fn group(
 
 /// The oldest run that the segments of later runs wait for. A run that has lost its sessions has some time to come
 /// back. After that, its record is closed and nothing waits for it.
-async fn first_to_wait_for(client: &mut Client, schema: &Schema, table_oid: u32) -> Result<Option<Run>, Error> {
+async fn first_to_wait_for(
+    client: &mut Client,
+    schema: &Schema,
+    table_oid: u32,
+) -> Result<Option<UnfinishedRun>, Error> {
     let poll = Poll::new(LOAD_LOCK_POLL, LOST_RUN_WAIT);
     loop {
         match runs(client, schema, table_oid).await?.into_iter().find(|run| run.at_work || run.lost) {
             Some(run) if run.lost && run.followed => {
                 if !poll.again().await {
                     let why = "a compaction merged documents of a later load";
-                    settle_lost(client, schema, run.load_id, why).await?;
+                    close_lost_run(client, schema, run.load_id, why).await?;
                 }
             }
             // Also a lost run that no segment waited for: a later run may have committed one since.

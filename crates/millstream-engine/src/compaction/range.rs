@@ -73,7 +73,7 @@ mod tests {
     use millstream_model::KeyType;
 
     #[test]
-    fn ranges_meet_every_key_once() {
+    fn ranges_cover_every_key_once() {
         let column = |name: &str, key_type| KeyColumn { name: name.into(), path: vec![name.into()], key_type };
         let key = [column("id", KeyType::Text), column("n", KeyType::Bigint)];
         assert_eq!((count(&key, &[]), condition("", &key, &[], 0)), (1, "true".to_owned()));

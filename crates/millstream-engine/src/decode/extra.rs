@@ -1,7 +1,7 @@
 //! What a merge mode needs from a document besides its key: its version, and whether it deletes.
 
+use super::path_scan::Found;
 use super::value::{self, Unfit};
-use super::walk::Found;
 use crate::limits::VERSION_BYTES_MAX;
 use crate::merge::Mode;
 use millstream_model::key_bytes::put_text;
@@ -28,7 +28,7 @@ impl Extra {
         Self { mode: mode.clone(), version_type, deleting, text: Vec::new() }
     }
 
-    /// The paths, in the order in which [`Self::judge`] expects their values.
+    /// The paths, in the order in which [`Self::read`] expects their values.
     pub(super) fn paths(&self) -> impl Iterator<Item = &[String]> {
         let version = self.mode.version().map(|version| version.path.as_slice());
         version.into_iter().chain(self.mode.tombstone().map(|tombstone| tombstone.path()))
@@ -36,7 +36,7 @@ impl Extra {
 
     /// Appends the version's canonical bytes. Returns whether the document deletes.
     #[inline]
-    pub(super) fn judge(
+    pub(super) fn read(
         &mut self,
         document: &[u8],
         found: &[Found],
@@ -46,7 +46,7 @@ impl Extra {
         let mut found = found.iter();
         if let Some(wanted) = self.mode.version() {
             let found = found.next().unwrap_or(&Found::Missing);
-            judge_version(wanted, self.version_type, document, found, scratch, version)?;
+            read_version(wanted, self.version_type, document, found, scratch, version)?;
         }
         let deletes = match (&self.deleting, found.next()) {
             (Some(deleting), Some(found)) => {
@@ -63,7 +63,7 @@ impl Extra {
     }
 }
 
-fn judge_version(
+fn read_version(
     wanted: &KeyRequest,
     version_type: VersionType,
     document: &[u8],

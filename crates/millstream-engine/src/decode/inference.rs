@@ -1,8 +1,8 @@
 //! Chooses the types of key columns, and of a version, from the first documents.
 
 use super::path::Columns;
+use super::path_scan::{Found, PathScan};
 use super::tally::{Kind, Tally};
-use super::walk::{Found, Walk};
 use super::{DecodeLimits, check, near};
 use crate::limits::INFERENCE_DOCUMENTS;
 use millstream_model::{Fault, KeyRequest, KeySpec, VersionType};
@@ -158,13 +158,13 @@ impl<'d> Look<'d> {
         let mut look = Self { tallies, usable: Vec::new(), documents: 0, first_fault: None };
         for document in documents.take(INFERENCE_DOCUMENTS) {
             look.documents += 1;
-            let mut walk = Walk::new(document, &columns);
-            if let Err(fault) = check(document, DecodeLimits::default(), &mut walk) {
+            let mut scan = PathScan::new(document, &columns);
+            if let Err(fault) = check(document, DecodeLimits::default(), &mut scan) {
                 look.first_fault.get_or_insert(fault);
                 continue;
             }
             look.usable.push(document);
-            for (tally, found) in look.tallies.iter_mut().zip(&walk.found) {
+            for (tally, found) in look.tallies.iter_mut().zip(&scan.found) {
                 tally.count(kind_of(document, found));
             }
         }
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_numbers_also_in_strings_and_never_a_mixture() {
+    fn version_types_are_inferred_and_mixtures_are_refused() {
         let version = |documents: &[&str]| {
             let wanted = &KeyRequest::parse_paths("v").unwrap()[0];
             infer_version(documents.iter().map(|d| d.as_bytes()), wanted).map_err(|error| error.to_string())
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_nowhere_names_its_neighbours() {
+    fn a_missing_path_suggests_the_nearest_members() {
         for (key, documents, error) in [
             ("a", &[][..], "there is no document to infer the type of key column \"a\" from: write a:TYPE"),
             (

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_come_out_as_jsonb_prints_them() {
+    fn documents_print_like_jsonb() {
         for (document, text) in [
             ("{}", "{}"),
             (" { } ", "{}"),

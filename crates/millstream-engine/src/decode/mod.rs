@@ -11,11 +11,11 @@ mod jsonb_text;
 mod near;
 mod number;
 mod path;
+mod path_scan;
 mod scan;
 mod tally;
 mod text;
 mod value;
-mod walk;
 
 pub use inference::{Inference, InferenceError, infer, infer_version};
 pub use jsonb_text::JsonbText;
@@ -26,7 +26,7 @@ use millstream_model::key_bytes::index_tuple_bytes;
 use millstream_model::limits::{DOCUMENT_BYTES_MAX, INDEX_TUPLE_BYTES_MAX, KEY_COLUMNS_MAX};
 use millstream_model::{Fault, KeyColumn, KeySpec, KeyType, Reason};
 use path::Columns;
-use walk::Walk;
+use path_scan::PathScan;
 
 /// Limits of a decoder that are not those of jsonb.
 #[derive(Debug, Clone, Copy)]
@@ -90,7 +90,7 @@ impl Decoder {
     /// Why the document cannot be stored; `key` is then unchanged.
     #[inline]
     pub fn decode(&mut self, document: &[u8], key: &mut Vec<u8>) -> Result<(), Fault> {
-        self.judge(document, key, &mut Vec::new()).map(drop)
+        self.decode_versioned(document, key, &mut Vec::new()).map(drop)
     }
 
     /// As `decode`, and appends the canonical bytes of the document's version to `version`, if the mode compares
@@ -99,11 +99,16 @@ impl Decoder {
     /// # Errors
     /// Why the document cannot be stored; `key` and `version` are then unchanged.
     #[inline]
-    pub fn judge(&mut self, document: &[u8], key: &mut Vec<u8>, version: &mut Vec<u8>) -> Result<bool, Fault> {
-        let mut walk = Walk::new(document, &self.columns);
-        check(document, self.limits, &mut walk)?;
+    pub fn decode_versioned(
+        &mut self,
+        document: &[u8],
+        key: &mut Vec<u8>,
+        version: &mut Vec<u8>,
+    ) -> Result<bool, Fault> {
+        let mut scan = PathScan::new(document, &self.columns);
+        check(document, self.limits, &mut scan)?;
         let start = key.len();
-        for (column, found) in self.key.iter().zip(&walk.found) {
+        for (column, found) in self.key.iter().zip(&scan.found) {
             if let Err(fault) = value::put(column, document, found, &mut self.scratch, key) {
                 key.truncate(start);
                 return Err(fault);
@@ -116,14 +121,14 @@ impl Decoder {
                 return Err(too_long(bytes));
             }
         }
-        let found = &walk.found[self.key.len()..];
-        self.extra.judge(document, found, &mut self.scratch, version).inspect_err(|_| key.truncate(start))
+        let found = &scan.found[self.key.len()..];
+        self.extra.read(document, found, &mut self.scratch, version).inspect_err(|_| key.truncate(start))
     }
 }
 
 /// Checks everything that does not depend on the types of the key.
 #[inline]
-fn check(document: &[u8], limits: DecodeLimits, walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
+fn check(document: &[u8], limits: DecodeLimits, scan: &mut PathScan<'_, '_>) -> Result<(), Fault> {
     if document.len() > limits.document_bytes_max {
         return Err(too_large(document.len(), limits.document_bytes_max));
     }
@@ -133,10 +138,10 @@ fn check(document: &[u8], limits: DecodeLimits, walk: &mut Walk<'_, '_>) -> Resu
         let at = error.valid_up_to();
         return Err(Fault::new(Reason::InvalidUtf8, format!("not UTF-8 at byte {at}")));
     }
-    match walk.document() {
+    match scan.document() {
         Ok(true) => Ok(()),
         Ok(false) => Err(Fault::new(Reason::NotObject, "expected an object, found another value")),
-        Err(_) => Err(walk.scanner.fault()),
+        Err(_) => Err(scan.scanner.fault()),
     }
 }
 
@@ -219,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_says_where_and_what_was_expected() {
+    fn json_errors_say_where_and_what_was_expected() {
         for (document, detail) in [
             (&b""[..], "the document ends at byte 0 where an object was expected"),
             (b"  ", "the document ends at byte 2 where an object was expected"),
@@ -260,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_jsonb_refuses_has_its_reason() {
+    fn documents_that_jsonb_refuses_get_a_reason() {
         use Reason::{InvalidUtf8, LoneSurrogate, NotObject, NulCharacter, NumberOutOfRange};
         for (document, reason) in [
             (&b"[{\"a\":1}]"[..], NotObject),
@@ -296,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_ends_at_its_limit() {
+    fn nesting_is_limited() {
         let nested = |depth: usize| {
             let (open, close) = ("[".repeat(depth - 1), "]".repeat(depth - 1));
             format!("{{\"a\":\"x\",\"n\":{open}{close}}}")
@@ -370,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_end_at_their_limits() {
+    fn key_and_document_sizes_are_limited() {
         let keyed = |bytes: usize| format!("{{\"a\":\"{}\"}}", "k".repeat(bytes));
         assert!(decoded("a:text", keyed(2692).as_bytes()).is_ok());
         assert_eq!(reject("a:text", keyed(2693)).0, Reason::KeyTooLong);

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spellings_are_jsonbs() {
+    fn numbers_print_like_jsonb() {
         for (token, spelling) in [
             ("0", "0"),
             ("-0", "0"),
@@ -150,10 +150,10 @@ mod tests {
     }
 
     #[test]
-    fn numbers_end_where_numeric_or_reason_ends() {
+    fn numbers_beyond_numeric_or_our_limit_are_refused() {
         let nines = |digits: usize| "9".repeat(digits);
         let zeros = |digits: usize| "0".repeat(digits);
-        for (token, judged) in [
+        for (token, expected) in [
             (nines(131_072), Ok(0)),
             (nines(131_073), Err(Flaw::NumberTooLong)),
             (format!("0.{}", nines(16_383)), Ok(0)),
@@ -171,7 +171,7 @@ mod tests {
             ("0e1073741823".to_owned(), Err(Flaw::NumberTooLong)),
             ("0e-99999999999999999999".to_owned(), Err(Flaw::NumberTooLong)),
         ] {
-            assert_eq!(expansion(token.as_bytes()), judged, "{}", &token[..token.len().min(20)]);
+            assert_eq!(expansion(token.as_bytes()), expected, "{}", &token[..token.len().min(20)]);
         }
     }
 }

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn masks_hold_columns() {
+    fn masks_iterate_and_filter_columns() {
         let mask = Mask(0b1010_0001);
         assert_eq!(mask.columns().collect::<Vec<_>>(), [0, 5, 7]);
         assert_eq!(mask.filter(|column| column > 4), Mask(0b1010_0000));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_indexes_when_strtol_says_so() {
+    fn array_indexes_are_read_like_strtol() {
         for (segment, index) in [
             ("0", Some(0)),
             ("-1", Some(-1)),

@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_mark_the_first_special_byte_whatever_follows() {
+    fn the_first_special_byte_of_a_word_is_found() {
         for first in 0..=255_u8 {
             for second in 0..=255_u8 {
                 let bytes = [b'a', first, second, b'a', 0xff, 0x80, b'~', b' '];
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_end_where_a_byte_by_byte_reading_ends_them() {
+    fn strings_end_at_the_closing_quote() {
         for length in 0..120 {
             for special in [&b"\""[..], b"\\\"\"", b"\n", b""] {
                 for after in [0, 3, 40] {

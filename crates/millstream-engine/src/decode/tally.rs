@@ -1,6 +1,6 @@
 //! Counts the kinds of values that were seen at a path, and chooses a type from them.
 
-use super::walk::Found;
+use super::path_scan::Found;
 use super::{text, value};
 use millstream_model::{KeyType, LiteralError, VersionType, is_decimal, put_literal};
 

@@ -1,6 +1,6 @@
 //! Turns the value at a path into the bytes of its key column.
 
-use super::walk::Found;
+use super::path_scan::Found;
 use super::{number, text};
 use millstream_model::key_bytes::{put_bool, put_text};
 use millstream_model::{Fault, KeyColumn, KeyType, LiteralError, Reason, put_literal};

@@ -16,7 +16,7 @@ pub(crate) static LOG: Layout = Layout {
     refuses,
     misfit,
     examine: |control, durability| Box::pin(writes_no_wal(control, durability)),
-    settle: |_, _, _| Box::pin(async { Ok(()) }),
+    close_lost_runs: |_, _, _| Box::pin(async { Ok(()) }),
     refuse_waiting: |_, _, _, _| Box::pin(async { Ok(()) }),
 };
 

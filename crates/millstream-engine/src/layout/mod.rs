@@ -38,7 +38,7 @@ pub struct Layout {
     /// Refuses a server or a role that cannot do what the lanes do. Returns whether they write no WAL there.
     pub(crate) examine: for<'a> fn(&'a Connection, &'a Durability) -> Answer<'a, bool>,
     /// Closes runs without a session that would be in the way of this load, by the table's OID.
-    pub(crate) settle: for<'a> fn(&'a mut Client, &'a Schema, u32) -> Answer<'a, ()>,
+    pub(crate) close_lost_runs: for<'a> fn(&'a mut Client, &'a Schema, u32) -> Answer<'a, ()>,
     /// Refuses to load while documents of the collection (its table's OID, its name) wait elsewhere and would be merged
     /// later, over those of this load. Call it under the lock that every load takes when it begins.
     pub(crate) refuse_waiting: for<'a> fn(&'a Client, &'a Schema, u32, &'a str) -> Answer<'a, ()>,

@@ -3,7 +3,7 @@
 use super::Layout;
 use crate::error::Error;
 use millstream_pg::Connection;
-use millstream_store::{refuse_appended, settle_appending};
+use millstream_store::{close_lost_appenders, refuse_appended};
 
 pub(crate) static TABLE: Layout = Layout {
     name: "table",
@@ -13,7 +13,9 @@ pub(crate) static TABLE: Layout = Layout {
     refuses: |_| None,
     misfit: |_, _| None,
     examine: |control, _| Box::pin(async { require_staging(control).await.map(|()| false) }),
-    settle: |client, schema, table_oid| Box::pin(async move { Ok(settle_appending(client, schema, table_oid).await?) }),
+    close_lost_runs: |client, schema, table_oid| {
+        Box::pin(async move { Ok(close_lost_appenders(client, schema, table_oid).await?) })
+    },
     refuse_waiting: |client, schema, table_oid, collection| {
         Box::pin(async move { Ok(refuse_appended(client, schema, table_oid, collection).await?) })
     },

@@ -57,8 +57,8 @@ pub(super) fn fold<'d>(mode: &Mode, kind: &Kind, members: &[Member<'d>]) -> Fold
     Folded { effect: Effect::Reset, document, version: first.version }
 }
 
-/// See [`Mode::aside`].
-pub(super) fn aside(kind: &Kind, members: &[Member<'_>]) -> (u64, u64) {
+/// See [`Mode::count_skipped`].
+pub(super) fn count_skipped(kind: &Kind, members: &[Member<'_>]) -> (u64, u64) {
     if kind.versioned {
         let mut newest: &[u8] = &[];
         let stale = members.iter().filter(|member| {

@@ -7,6 +7,6 @@ pub(super) static KIND: Kind = Kind {
     about: "the new document is dropped if there is a stored one, so the first document of a key stays",
     fold: |_, members| (members[0].document.into(), 0),
     first_stays: true,
-    left: Some(|counters| &mut counters.kept),
+    kept_counter: Some(|counters| &mut counters.kept),
     ..Kind::PLAIN
 };

@@ -99,7 +99,7 @@ mod tests {
     use millstream_model::limits::NESTING_MAX;
 
     #[test]
-    fn members_are_found_whatever_surrounds_them() {
+    fn members_are_found_in_any_object() {
         let deep = format!("{{\"n\":{}{},\"a\":7}}", "[".repeat(NESTING_MAX - 1), "]".repeat(NESTING_MAX - 1));
         for (object, value) in [
             (r#"{"a":1}"#, Some("1")),

@@ -46,7 +46,7 @@ pub struct Kind {
     /// The condition under which it is replaced, as SQL; `None` if there is none.
     condition: Option<fn(&Mode, &str, &str) -> String>,
     /// The counter of documents that are dropped because the stored one stays.
-    left: Option<fn(&mut Counters) -> &mut u64>,
+    kept_counter: Option<fn(&mut Counters) -> &mut u64>,
     /// Whether the first of several documents of a new key stays.
     first_stays: bool,
     /// Whether versions are compared.
@@ -70,7 +70,7 @@ impl Kind {
         may_cut: false,
         set: None,
         condition: None,
-        left: None,
+        kept_counter: None,
         first_stays: false,
         versioned: false,
         stores_documents: true,
@@ -140,15 +140,15 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_and_every_count_adds_up() {
+    fn names_are_unique_and_counts_add_up() {
         let mut names: Vec<_> = MODES.iter().map(|m| m.name).collect();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), MODES.len());
         for kind in MODES {
-            assert!(kind.set.is_some() || kind.left.is_some(), "{}: it does nothing", kind.name);
+            assert!(kind.set.is_some() || kind.kept_counter.is_some(), "{}: it does nothing", kind.name);
             let mode = Mode::new(kind, Vec::new());
-            let left = u64::from(mode.leaves());
+            let left = u64::from(mode.may_keep_stored());
             let written = Written {
                 documents: 20,
                 keys: 10 + left,
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tombstone_cuts_the_fold() {
+    fn a_tombstone_resets_the_fold() {
         let member = |document: &'static str| Member {
             document: document.as_bytes(),
             version: &[],
@@ -184,7 +184,7 @@ mod tests {
                 let mode: Mode = mode.parse().unwrap();
                 let folded = mode.fold(&members);
                 assert_eq!((folded.effect, &*folded.document), (effect, stored.as_bytes()));
-                assert_eq!(mode.aside(&members), (0, kept));
+                assert_eq!(mode.count_skipped(&members), (0, kept));
             }
         }
     }

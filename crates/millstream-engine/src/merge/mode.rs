@@ -9,7 +9,7 @@ pub struct Mode {
     kind: &'static Kind,
     /// Paths of the version or of the numbers to add.
     paths: Vec<KeyRequest>,
-    /// The type by which versions are compared, if the mode compares them and the type is settled.
+    /// The type by which versions are compared, if the mode compares them and the type is known.
     version_type: Option<VersionType>,
     tombstone: Option<Tombstone>,
 }
@@ -56,12 +56,12 @@ impl Mode {
         if self.kind.versioned { self.paths.first() } else { None }
     }
 
-    /// The type by which versions are compared; `None` while it is not settled.
+    /// The type by which versions are compared; `None` while it is not known.
     pub(crate) fn version_type(&self) -> Option<VersionType> {
         self.version_type
     }
 
-    /// The same mode with the type of its version settled.
+    /// The same mode with this type of its version.
     #[must_use]
     pub(crate) fn with_version_type(mut self, version_type: VersionType) -> Self {
         if self.kind.versioned {
@@ -96,12 +96,12 @@ impl Mode {
 
     /// Counts the members of a key that came too late: those older than one before them (stale), and those after one
     /// that stays (kept).
-    pub(crate) fn aside(&self, members: &[Member<'_>]) -> (u64, u64) {
-        fold::aside(self.kind, members)
+    pub(crate) fn count_skipped(&self, members: &[Member<'_>]) -> (u64, u64) {
+        fold::count_skipped(self.kind, members)
     }
 
-    /// Whether `aside` can count any.
-    pub(crate) fn sets_aside(&self) -> bool {
+    /// Whether `count_skipped` can count any.
+    pub(crate) fn may_skip(&self) -> bool {
         self.kind.versioned || self.kind.first_stays
     }
 
@@ -158,8 +158,8 @@ impl Mode {
     }
 
     /// Whether the mode may keep a key's stored document.
-    pub(crate) fn leaves(&self) -> bool {
-        self.kind.left.is_some()
+    pub(crate) fn may_keep_stored(&self) -> bool {
+        self.kind.kept_counter.is_some()
     }
 
     /// The counters of a write.
@@ -167,8 +167,8 @@ impl Mode {
         let Written { documents, keys, inserted, updated, unchanged, deleted, stale, kept } = written;
         let mut counters = Counters { inserted, updated, unchanged, deleted, stale, kept, ..Counters::default() };
         counters.superseded = documents - keys - stale - kept;
-        if let Some(left) = self.kind.left {
-            *left(&mut counters) += keys - written.done();
+        if let Some(counter) = self.kind.kept_counter {
+            *counter(&mut counters) += keys - written.done();
         }
         counters
     }
@@ -238,7 +238,7 @@ mod tests {
     use millstream_store::recorded_mode;
 
     #[test]
-    fn modes_are_read_and_written() {
+    fn modes_round_trip() {
         for text in [
             "replace",
             "keep",
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_store_reads_a_recorded_mode_as_the_mode_is() {
+    fn the_store_reads_recorded_modes_correctly() {
         for text in ["replace", "keep", "merge", "merge:deep", "newest:sum", "newest:v:bigint", "sum:n", "sum:newest"] {
             let mode: Mode = text.parse().unwrap();
             for (mode, deletes) in [(mode.clone(), false), (mode.with_tombstone(Some("op=d".parse().unwrap())), true)] {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mode_says_what_is() {
+    fn mode_errors_list_the_valid_modes() {
         for (text, part) in [
             ("", "\"\" is not a mode: expected replace, keep"),
             ("newer:v", "newest:PATH[:TYPE]"),

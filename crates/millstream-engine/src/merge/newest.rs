@@ -16,7 +16,7 @@ pub(super) static KIND: Kind = Kind {
     },
     set: Some(|_, new, _| new.to_owned()),
     condition: Some(condition),
-    left: Some(|counters| &mut counters.stale),
+    kept_counter: Some(|counters| &mut counters.stale),
     versioned: true,
     ..Kind::PLAIN
 };
@@ -71,7 +71,7 @@ mod tests {
     use crate::merge::{Effect, Member};
 
     #[test]
-    fn the_last_of_the_greatest_version_wins_and_older_ones_are_stale() {
+    fn the_last_document_of_the_greatest_version_wins() {
         let mode: Mode = "newest:v".parse().unwrap();
         let member = |document: &'static str, version: &'static str, tombstone| Member {
             document: document.as_bytes(),
@@ -94,7 +94,7 @@ mod tests {
         ] {
             let folded = mode.fold(&members[..count]);
             assert_eq!((&*folded.document, folded.effect), (document.as_bytes(), effect));
-            assert_eq!(mode.aside(&members[..count]), (stale, 0));
+            assert_eq!(mode.count_skipped(&members[..count]), (stale, 0));
         }
     }
 }

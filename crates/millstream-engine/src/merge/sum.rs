@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_hold_a_sum_is_refused() {
+    fn documents_that_cannot_hold_a_sum_are_refused() {
         let mode: Mode = "sum:a.n".parse().unwrap();
         for (document, taken) in [
             (r#"{"a":{"n":1}}"#, true),

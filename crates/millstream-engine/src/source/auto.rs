@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 /// The format of the source. Takes nothing from the window.
 ///
 /// An array is `json`, and so are objects that span several lines or share a line. Lines that begin with an object are
-/// `ndjson`, even if the first of them is broken. A header of several names is `csv`; it is `tsv` if tabs separate the
+/// `ndjson`, even if the first of them is invalid. A header of several names is `csv`; it is `tsv` if tabs separate the
 /// names or the file's name says so. A rejects file is never recognised: the user must ask for its format.
 ///
 /// # Errors
@@ -60,7 +60,7 @@ fn objects(window: &mut Window, start: usize) -> Result<&'static Format, SourceE
         return if is_reject_line(first_line) { Err(rejects(window)) } else { Ok(&ndjson::FORMAT) };
     }
     let mut extent = Extent::new(b'{');
-    let (mut at, mut judged) = (start, false);
+    let (mut at, mut looked) = (start, false);
     let end = loop {
         match extent.feed(&window.bytes()[at..]) {
             Piece::End(n) => break Some(at + n),
@@ -68,8 +68,8 @@ fn objects(window: &mut Window, start: usize) -> Result<&'static Format, SourceE
             Piece::More => at = window.bytes().len(),
         }
         // The first line is no object. If the second is one, the format is `ndjson`.
-        let second = next_line(window, line_end).filter(|_| !judged);
-        judged |= second.is_some();
+        let second = next_line(window, line_end).filter(|_| !looked);
+        looked |= second.is_some();
         if second.is_some_and(is_object) || !more(window)? {
             break None;
         }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_asked_for_is_named() {
+    fn formats_that_need_an_option_are_refused_with_a_hint() {
         let reject = "{\"load_id\":1,\"byte_offset\":0,\"reason\":\"\",\"truncated\":false,\"document\":\"\"}\n";
         for (text, found, hint) in [
             (reject, "--rejects", "--format rejects"),

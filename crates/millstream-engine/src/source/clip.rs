@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_head_and_tail_whatever_the_pieces() {
+    fn clips_keep_head_and_tail_for_any_chunking() {
         let end = REJECT_END_BYTES;
         for len in [0, 1, end, end + 1, 2 * end, 2 * end + 1, 5 * end + 7] {
             let whole: Vec<u8> = (0..=250).cycle().take(len).collect();

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_tells_what_differs_from_the_format() {
+    fn a_label_lists_what_differs_from_the_format() {
         assert_eq!(Dialect::default().label("csv"), "csv");
         let plain = Dialect { delimiter: Some(b','), quote: Some(Quote::Byte(b'"')), ..Dialect::default() };
         assert_eq!(plain.label("auto"), "auto");
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_refused() {
+    fn contradictory_options_are_refused() {
         let table = Dialect { trim: true, ..Dialect::default() };
         let root = Dialect { root: vec!["a".into()], ..Dialect::default() };
         let with = |delimiter: u8, quote| Dialect { delimiter: Some(delimiter), quote, ..Dialect::default() };

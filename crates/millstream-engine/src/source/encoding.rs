@@ -134,13 +134,13 @@ impl Transcoder {
 mod tests {
     use super::super::Input;
     use super::super::dialect::Dialect;
-    use super::super::transcript::{Pieces, Told, bad, good, gzip, sizes, transcribe};
+    use super::super::transcript::{Pieces, ReadFrame, bad, good, gzip, sizes, transcribe};
     use super::*;
     use fastrand::Rng;
     use millstream_model::Reason::DamagedSource;
     use millstream_testkit::Cases;
 
-    fn read(encoding: &str, content: &[u8], plain: &[u8], rng: &mut Rng) -> Vec<Told> {
+    fn read(encoding: &str, content: &[u8], plain: &[u8], rng: &mut Rng) -> Vec<ReadFrame> {
         let largest = *rng.choice(&[1, 7, 5000]).unwrap();
         let input = Input::from_reader(Box::new(Pieces::new(content, largest, rng)), "test", None).unwrap();
         let mut options = sizes(*rng.choice(&[1, 16, 1000]).unwrap(), 100);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_read_as_utf8_whatever_the_pieces_and_offsets_count_its_bytes() {
+    fn encodings_become_utf8_and_offsets_count_its_bytes() {
         let text = "{\"a\":\"é€\"}\n{\"b\":1}\n";
         let latin = b"{\"a\":\"\xe9\x80\"}\n{\"b\":1}\n";
         let expected = [good(0, 1, "{\"a\":\"é€\"}"), good(14, 2, "{\"b\":1}")];
@@ -176,17 +176,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_costs_its_document_and_damage_is_told() {
+    fn malformed_text_rejects_one_document_and_damage_is_reported() {
         let mut content = utf16("{\"a\":\"", u16::to_le_bytes);
         content.extend(0xd800u16.to_le_bytes());
         content.extend(utf16("\"}\n{}\n", u16::to_le_bytes));
         let plain = b"{\"a\":\"\xff\"}\n{}\n";
         for mut rng in Cases::new(20) {
-            let told = read("utf-16le", &content, plain, &mut rng);
-            assert_eq!((told[0].bytes.as_slice(), &told[1]), (&plain[..9], &good(10, 2, "{}")));
+            let got = read("utf-16le", &content, plain, &mut rng);
+            assert_eq!((got[0].bytes.as_slice(), &got[1]), (&plain[..9], &good(10, 2, "{}")));
         }
         let whole = gzip(&utf16("{}\n{}", u16::to_le_bytes));
-        let told = read("utf-16le", &whole[..whole.len() - 1], b"{}\n{}", &mut Rng::new());
-        assert_eq!(told, [good(0, 1, "{}"), bad(3, 2, "{}", DamagedSource)]);
+        let got = read("utf-16le", &whole[..whole.len() - 1], b"{}\n{}", &mut Rng::new());
+        assert_eq!(got, [good(0, 1, "{}"), bad(3, 2, "{}", DamagedSource)]);
     }
 }

@@ -166,13 +166,13 @@ fn wrong(first: u8, last: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::dialect::Dialect;
-    use super::super::transcript::{Pieces, Told, bad, good, sizes, transcribe};
+    use super::super::transcript::{Pieces, ReadFrame, bad, good, sizes, transcribe};
     use super::super::{Input, SourceError};
     use fastrand::Rng;
     use millstream_model::Reason::DamagedSource;
     use millstream_testkit::Cases;
 
-    fn read(root: &str, text: &str, rng: &mut Rng) -> Result<Vec<Told>, SourceError> {
+    fn read(root: &str, text: &str, rng: &mut Rng) -> Result<Vec<ReadFrame>, SourceError> {
         let largest = *rng.choice(&[1, 7, 5000]).unwrap();
         let input = Input::from_reader(Box::new(Pieces::new(text.as_bytes(), largest, rng)), "test", None)?;
         let mut options = sizes(*rng.choice(&[1, 3, 16, 1000]).unwrap(), 100);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_of_an_envelope_are_read_whatever_stands_around_them() {
+    fn documents_of_an_envelope_are_read_for_any_chunking() {
         for (root, text, expected) in [
             ("a", "", vec![]),
             ("a", "{\"a\":[]}", vec![]),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn an_envelope_without_the_array_is_an_error_and_damage_is_told() {
+    fn a_missing_array_is_an_error_and_damage_is_reported() {
         for (root, text, part) in [
             ("a", "{}", "is not there"),
             ("a.b", "{\"a\":{\"c\":1},\"b\":[]}", "is not there"),

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn values_end_where_they_end() {
+    fn the_end_of_a_value_is_found() {
         for (text, expected) in [
             (r#"{} {}"#, Piece::End(2)),
             (r#"{"a":"}]\"{"},"#, Piece::End(13)),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_costs_neither_stack_nor_memory() {
+    fn deep_nesting_uses_no_stack() {
         let mut extent = Extent::new(b'[');
         let deep = vec![b'['; 1 << 20];
         assert_eq!(extent.feed(&deep), Piece::More);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_do_not_matter() {
+    fn extents_are_the_same_for_any_chunking() {
         for mut rng in Cases::new(2000) {
             let mut text = vec![*rng.choice(b"{[\"1").unwrap()];
             text.extend((0..rng.usize(0..40)).map(|_| *rng.choice(b"{}[]\"\\, 1").unwrap()));

@@ -169,7 +169,7 @@ impl Input {
 
 #[cfg(test)]
 mod tests {
-    use super::super::transcript::{self, COMPRESS, Told, bad, drain, good, gzip, zstd};
+    use super::super::transcript::{self, COMPRESS, ReadFrame, bad, drain, good, gzip, zstd};
     use super::*;
     use crate::source::{SourceOptions, open};
     use fastrand::Rng;
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_data_of_several_parts_is_read_whatever_the_pieces() {
+    fn compressed_data_of_several_parts_is_read() {
         let mut rng = Rng::new();
         let plain = lines(30_000, &mut rng);
         for compress in COMPRESS {
@@ -191,8 +191,8 @@ mod tests {
             content.extend(compress(b""));
             content.extend(compress(&plain[100..]));
             for (into, largest) in [(1 << 20, 1 << 20), (7, 1000), (4096, 3)] {
-                let (told, end) = drain(&content, into, largest).unwrap();
-                assert!(told == plain, "{into} {largest}");
+                let (got, end) = drain(&content, into, largest).unwrap();
+                assert!(got == plain, "{into} {largest}");
                 assert_eq!(end, Got::End);
             }
         }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn not_a_byte_before_damage_is_lost() {
+    fn the_bytes_before_damage_are_the_same_for_any_chunking() {
         for mut rng in Cases::new(100) {
             let plain = lines(1000, &mut rng);
             // Small parts make it likely that a header is hit.
@@ -220,14 +220,14 @@ mod tests {
                     _ => content.extend_from_slice(b"something else"),
                 }
                 let pieces = [(1, 1000), (1 << 20, 1 << 20), (1000, 1), (1 << 20, rng.usize(1..5000))];
-                let told = pieces.map(|(into, largest)| drain(&content, into, largest).map_err(|e| e.to_string()));
-                assert!(told.iter().all(|t| *t == told[0]), "{:?}", told.map(|t| t.map(|(p, end)| (p.len(), end))));
+                let got = pieces.map(|(into, largest)| drain(&content, into, largest).map_err(|e| e.to_string()));
+                assert!(got.iter().all(|t| *t == got[0]), "{:?}", got.map(|t| t.map(|(p, end)| (p.len(), end))));
             }
         }
     }
 
     #[test]
-    fn damage_is_not_an_end() {
+    fn damage_is_not_taken_for_the_end() {
         let plain = lines(100, &mut Rng::new());
         for compress in COMPRESS {
             let content = compress(&plain);
@@ -238,42 +238,42 @@ mod tests {
                 let (_, end) = drain(damaged, 1000, 1000).unwrap();
                 assert!(matches!(end, Got::Damaged(_)), "{end:?}");
             }
-            let (told, end) = drain(&more, 1000, 1000).unwrap();
-            assert!(told == plain);
+            let (got, end) = drain(&more, 1000, 1000).unwrap();
+            assert!(got == plain);
             assert!(matches!(&end, Got::Damaged(why) if why.contains("something else")), "{end:?}");
         }
     }
 
     #[test]
-    fn zeros_behind_gzip_are_padding_and_nothing_may_follow_them() {
+    fn zeros_after_gzip_are_padding_and_anything_after_them_is_damage() {
         let plain = lines(100, &mut Rng::new());
         for (into, largest) in [(1 << 20, 1 << 20), (1000, 1), (7, 600)] {
             let mut content = gzip(&plain);
             content.resize(content.len() + 1500, 0);
             assert_eq!(drain(&content, into, largest).unwrap(), (plain.clone(), Got::End));
             content.push(b'x');
-            let (told, end) = drain(&content, into, largest).unwrap();
-            assert!(told == plain && matches!(&end, Got::Damaged(why) if why.contains("something else")), "{end:?}");
+            let (got, end) = drain(&content, into, largest).unwrap();
+            assert!(got == plain && matches!(&end, Got::Damaged(why) if why.contains("something else")), "{end:?}");
         }
     }
 
     #[test]
-    fn a_partial_last_line_before_damage_is_no_document() {
+    fn a_partial_line_before_damage_is_a_reject() {
         let plain = lines(2000, &mut Rng::new());
         for compress in COMPRESS {
             let content = compress(&plain);
             for cut in [10, content.len() / 2, content.len() - 1] {
                 let (decoded, _) = drain(&content[..cut], 1000, 1000).unwrap();
-                let expected: Vec<Told> = {
+                let expected: Vec<ReadFrame> = {
                     let whole = decoded.iter().rposition(|&b| b == b'\n').map_or(0, |n| n + 1);
-                    let mut told = transcript::read("ndjson", &decoded[..whole]).unwrap();
+                    let mut got = transcript::read("ndjson", &decoded[..whole]).unwrap();
                     let rest = std::str::from_utf8(&decoded[whole..]).unwrap();
-                    told.push(bad(whole as u64, told.len() as u64 + 1, rest, DamagedSource));
-                    told
+                    got.push(bad(whole as u64, got.len() as u64 + 1, rest, DamagedSource));
+                    got
                 };
                 for mut rng in Cases::new(5) {
-                    let told = transcript::read_oddly("ndjson", &content[..cut], &decoded, 1 << 20, &mut rng);
-                    assert!(told.unwrap() == expected);
+                    let got = transcript::read_oddly("ndjson", &content[..cut], &decoded, 1 << 20, &mut rng);
+                    assert!(got.unwrap() == expected);
                 }
             }
         }
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_is_named() {
+    fn open_errors_explain_directories_and_missing_files() {
         let options = SourceOptions::default();
         let error = open(Path::new("/"), 0, "ndjson", &options).err().unwrap();
         assert!(matches!(error, SourceError::Directory { .. }), "{error}");
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_becomes_shorter_while_it_is_read_does_not_end_well() {
+    fn a_file_truncated_while_it_is_read_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("rotated");
         for (left, whole) in [(500_000, 600_000), (0, 600_000)] {
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn files_tell_their_progress() {
+    fn files_report_their_progress() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let content = gzip(b"{}\n{}");
         file.write_all(&content).unwrap();
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_source_is_handed_on_as_it_comes() {
+    fn documents_of_a_live_source_are_passed_on_at_once() {
         let (reader, mut writer) = std::io::pipe().unwrap();
         writer.write_all(b"{}\n{\"a\"").unwrap();
         let input = Input::from_reader(Box::new(reader), "pipe", None).unwrap();
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_reader_is_an_error_after_what_it_gave() {
+    fn a_read_error_says_how_many_bytes_were_read() {
         struct Failing(Option<&'static [u8]>);
         impl Read for Failing {
             fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {

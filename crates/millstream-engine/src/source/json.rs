@@ -216,7 +216,7 @@ impl Json {
             len: index(value.len()),
             offset: base + value.start as u64,
             line: 0,
-            broken: None,
+            unreadable: None,
         };
         let end = values.last().map_or(0, |last| last.end);
         let mut frames: Vec<Frame> = values.into_iter().map(frame).collect();
@@ -370,7 +370,7 @@ fn shown(byte: u8) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::transcript::{Told, bad, good, read, read_oddly};
+    use super::super::transcript::{ReadFrame, bad, good, read, read_oddly};
     use fastrand::Rng;
     use millstream_model::Reason::{DamagedSource, TooLarge};
     use millstream_testkit::Cases;
@@ -407,14 +407,14 @@ mod tests {
         ] {
             assert_eq!(read("json", text.as_bytes()).unwrap(), expected, "{text}");
             for mut rng in Cases::new(10) {
-                let told = read_oddly("json", text.as_bytes(), text.as_bytes(), 100, &mut rng);
-                assert_eq!(told.unwrap(), expected, "{text}");
+                let got = read_oddly("json", text.as_bytes(), text.as_bytes(), 100, &mut rng);
+                assert_eq!(got.unwrap(), expected, "{text}");
             }
         }
     }
 
     #[test]
-    fn an_element_that_is_too_long_costs_only_itself() {
+    fn an_element_too_long_is_the_only_reject() {
         let text = b"[{}, {\"a\":12},\n{\"b\":1}, 123456789 ,{\"a\":  }]";
         let expected = [
             good(1, 1, "{}"),
@@ -424,9 +424,9 @@ mod tests {
             good(35, 2, "{\"a\":  }"),
         ];
         for mut rng in Cases::new(100) {
-            let told = read_oddly("json", text, text, 7, &mut rng).unwrap();
-            assert_eq!(told[..4], expected[..4]);
-            assert_eq!(told[4].broken, Some((TooLarge, None)));
+            let got = read_oddly("json", text, text, 7, &mut rng).unwrap();
+            assert_eq!(got[..4], expected[..4]);
+            assert_eq!(got[4].unreadable, Some((TooLarge, None)));
             assert_eq!(read_oddly("json", text, text, 8, &mut rng).unwrap()[4], expected[4]);
         }
     }
@@ -436,11 +436,11 @@ mod tests {
         let mut text = b"[{},\"".to_vec();
         text.resize((5 << 20) + 4, b'\n');
         text.extend_from_slice(b"END\",\n{}]");
-        let told = read_oddly("json", &text, &text, 1 << 20, &mut Rng::new()).unwrap();
-        assert_eq!(told.len(), 3);
-        assert_eq!(told[1].broken, Some((TooLarge, Some((5 << 20) + 4))));
-        assert!(told[1].bytes.len() == 1 << 20 && told[1].bytes.ends_with(b"\nEND\""));
-        assert_eq!(told[2], good((5 << 20) + 10, (5 << 20) + 1, "{}"));
+        let got = read_oddly("json", &text, &text, 1 << 20, &mut Rng::new()).unwrap();
+        assert_eq!(got.len(), 3);
+        assert_eq!(got[1].unreadable, Some((TooLarge, Some((5 << 20) + 4))));
+        assert!(got[1].bytes.len() == 1 << 20 && got[1].bytes.ends_with(b"\nEND\""));
+        assert_eq!(got[2], good((5 << 20) + 10, (5 << 20) + 1, "{}"));
     }
 
     fn put_space(text: &mut String, rng: &mut Rng) {
@@ -466,10 +466,10 @@ mod tests {
         }
     }
 
-    /// A source of random values, and what must be told of it.
-    fn source(rng: &mut Rng) -> (String, Vec<Told>) {
+    /// A source of random values, and the frames to expect.
+    fn source(rng: &mut Rng) -> (String, Vec<ReadFrame>) {
         let array = rng.bool();
-        let (mut text, mut told) = (String::new(), Vec::new());
+        let (mut text, mut got) = (String::new(), Vec::new());
         put_space(&mut text, rng);
         text.push_str(if array { "[" } else { "" });
         for n in 0..rng.usize(0..8) {
@@ -481,24 +481,24 @@ mod tests {
             put_value(&mut text, 4, rng);
             text.push_str(if array { "" } else { "}" });
             let line = text[..start].matches('\n').count() as u64 + 1;
-            told.push(good(start as u64, line, &text[start..]));
+            got.push(good(start as u64, line, &text[start..]));
         }
         put_space(&mut text, rng);
         text.push_str(if array { "]" } else { "" });
-        (text, told)
+        (text, got)
     }
 
     #[test]
-    fn every_value_is_found_whatever_the_pieces() {
+    fn every_value_is_found_for_any_chunking() {
         for mut rng in Cases::new(1000) {
             let (text, expected) = source(&mut rng);
-            let told = read_oddly("json", text.as_bytes(), text.as_bytes(), 1 << 20, &mut rng);
-            assert_eq!(told.unwrap(), expected, "{text}");
+            let got = read_oddly("json", text.as_bytes(), text.as_bytes(), 1 << 20, &mut rng);
+            assert_eq!(got.unwrap(), expected, "{text}");
         }
     }
 
     #[test]
-    fn hostile_bytes_are_told_the_same_whatever_the_pieces() {
+    fn hostile_bytes_read_the_same_for_any_chunking() {
         for mut rng in Cases::new(2000) {
             let mut text = source(&mut rng).0.into_bytes();
             for _ in 0..rng.usize(1..4) {

@@ -4,7 +4,7 @@
 //! per format finds the documents; a new format is one file and two lines here. All of this blocks, so it runs on a
 //! thread of its own.
 //!
-//! Damage in the content is data, not an error: the last chunk holds one broken frame with `ends_source`, and
+//! Damage in the content is data, not an error: the last chunk holds one unreadable frame with `ends_source`, and
 //! everything before it is delivered. A [`SourceError`] is a problem that the user must solve.
 
 mod auto;
@@ -175,7 +175,7 @@ mod tests {
     use millstream_testkit::Cases;
 
     #[test]
-    fn formats_have_names_of_their_own_and_say_what_they_are() {
+    fn formats_have_unique_names_and_descriptions() {
         let mut names: Vec<_> = SOURCES.iter().map(|f| f.name).chain([AUTO]).collect();
         assert_eq!(names, ["ndjson", "json", "csv", "tsv", "rejects", AUTO]);
         names.sort_unstable();
@@ -187,11 +187,11 @@ mod tests {
     }
 
     #[test]
-    fn every_format_reads_what_it_is_made_for() {
+    fn every_format_reads_its_own_text() {
         let texts = ["{\"a\":\"1\"}\n", "[{\"a\":\"1\"}]", "a,b\n1,2\n", "a\tb\n1\t2\n", "{\"document\":\"{}\"}\n"];
         for (format, text) in SOURCES.iter().zip(texts) {
-            let told = read(format.name, text.as_bytes()).unwrap();
-            assert!(told.len() == 1 && told[0].broken.is_none(), "{told:?}");
+            let got = read(format.name, text.as_bytes()).unwrap();
+            assert!(got.len() == 1 && got[0].unreadable.is_none(), "{got:?}");
         }
         assert_eq!(recognise(b"{}").unwrap(), "ndjson");
         let error = read("xml", b"").unwrap_err();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_bytes_are_told_the_same_in_every_format_whatever_the_pieces() {
+    fn every_format_reads_hostile_bytes_the_same_for_any_chunking() {
         let texts = [
             "{\"a\":\"1\"}\n\n{\"b\":[2,\"\\\"\"]}\r\n{}",
             " [{\"a\":\"1\"},\n[1], \"x\" ,{}]\n",
@@ -226,8 +226,8 @@ mod tests {
             // A mutation may ask for a window that we refuse; there is then nothing to compare.
             let Ok((plain, _)) = drain(&content, 1000, 1000) else { continue };
             for format in SOURCES.iter().map(|f| f.name).chain([AUTO]) {
-                let mut told = || read_oddly(format, &content, &plain, 100, &mut rng).map_err(|e| e.to_string());
-                assert_eq!(told(), told(), "{format} {plain:?}");
+                let mut got = || read_oddly(format, &content, &plain, 100, &mut rng).map_err(|e| e.to_string());
+                assert_eq!(got(), got(), "{format} {plain:?}");
             }
         }
     }

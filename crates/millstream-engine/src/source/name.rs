@@ -54,7 +54,7 @@ mod tests {
     use std::ffi::OsStr;
 
     #[test]
-    fn every_path_comes_back_and_no_two_share_a_spelling() {
+    fn paths_round_trip_and_spellings_are_unique() {
         let names: [&[u8]; 7] =
             [b"/a/b", b"/a/\xff", b"/a/\\xff", b"/a/\xff\\xfe\\", b"bytes:/a/\\xff", b"-", b"\xe9t\xe9 \x80.csv"];
         let mut spelled = Vec::new();

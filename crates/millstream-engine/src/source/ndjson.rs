@@ -148,7 +148,7 @@ pub(crate) fn frame_lines(bytes: &[u8], offset: u64, mut line: u64, document_byt
                 len: index(len),
                 offset: offset + from as u64,
                 line,
-                broken: None,
+                unreadable: None,
             });
         }
         line += 1;
@@ -172,7 +172,7 @@ fn trimmed_len(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::transcript::{Told, bad, good, read, read_oddly};
+    use super::super::transcript::{ReadFrame, bad, good, read, read_oddly};
     use fastrand::Rng;
     use millstream_model::Reason;
     use millstream_testkit::Cases;
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_costs_only_itself() {
+    fn a_line_too_long_is_the_only_reject() {
         let text = b"{}\n  123456789\r\n12345678\r\n{}";
         let expected =
             [good(0, 1, "{}"), bad(5, 2, "123456789", Reason::TooLarge), good(16, 3, "12345678"), good(26, 4, "{}")];
@@ -203,18 +203,18 @@ mod tests {
         let mut text = b"{}\n".to_vec();
         text.resize((5 << 20) + 3, b'x');
         text.extend_from_slice(b"END\r\n{}");
-        let told = read_oddly("ndjson", &text, &text, 1 << 20, &mut Rng::new()).unwrap();
-        assert_eq!(told.len(), 3);
-        assert_eq!(told[1].broken, Some((Reason::TooLarge, Some((5 << 20) + 3))));
-        assert_eq!(told[1].bytes.len(), 1 << 20);
-        assert!(told[1].bytes.ends_with(b"xEND"));
-        assert_eq!(told[2], good((5 << 20) + 8, 3, "{}"));
+        let got = read_oddly("ndjson", &text, &text, 1 << 20, &mut Rng::new()).unwrap();
+        assert_eq!(got.len(), 3);
+        assert_eq!(got[1].unreadable, Some((Reason::TooLarge, Some((5 << 20) + 3))));
+        assert_eq!(got[1].bytes.len(), 1 << 20);
+        assert!(got[1].bytes.ends_with(b"xEND"));
+        assert_eq!(got[2], good((5 << 20) + 8, 3, "{}"));
     }
 
     /// What the format promises, said the short way.
-    fn oracle(text: &[u8], document_bytes_max: usize) -> Vec<Told> {
+    fn oracle(text: &[u8], document_bytes_max: usize) -> Vec<ReadFrame> {
         let blank = |b: &u8| matches!(b, b' ' | b'\t' | b'\r');
-        let mut told = Vec::new();
+        let mut got = Vec::new();
         let mut offset = 0;
         for (n, line) in text.split(|&b| b == b'\n').enumerate() {
             let from = line.iter().take_while(|b| blank(b)).count();
@@ -223,23 +223,23 @@ mod tests {
             let place = ((offset + from) as u64, n as u64 + 1);
             if text.len() > document_bytes_max {
                 let text = std::str::from_utf8(text).unwrap();
-                told.push(bad(place.0, place.1, text, Reason::TooLarge));
+                got.push(bad(place.0, place.1, text, Reason::TooLarge));
             } else if len > 0 {
-                told.push(good(place.0, place.1, std::str::from_utf8(&text[..len]).unwrap()));
+                got.push(good(place.0, place.1, std::str::from_utf8(&text[..len]).unwrap()));
             }
             offset += line.len() + 1;
         }
-        told
+        got
     }
 
     #[test]
-    fn framing_is_the_same_whatever_the_pieces() {
+    fn framing_is_the_same_for_any_chunking() {
         for mut rng in Cases::new(2000) {
             let len = rng.usize(0..200);
             let text: Vec<u8> = (0..len).map(|_| *rng.choice(b"{}\"a1 \t\r\n\n").unwrap()).collect();
             let document_bytes_max = rng.usize(1..30);
-            let told = read_oddly("ndjson", &text, &text, document_bytes_max, &mut rng).unwrap();
-            assert_eq!(told, oracle(&text, document_bytes_max), "{:?}", String::from_utf8(text));
+            let got = read_oddly("ndjson", &text, &text, document_bytes_max, &mut rng).unwrap();
+            assert_eq!(got, oracle(&text, document_bytes_max), "{:?}", String::from_utf8(text));
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::ndjson::Ndjson;
 use super::window::{Window, index, too_large};
 use super::{Format, Source, SourceError};
-use crate::chunk::{BrokenFrame, Chunk, Frame};
+use crate::chunk::{Chunk, Frame, UnreadableFrame};
 use crate::limits::REJECT_LINE_BYTES_MAX;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -82,16 +82,17 @@ impl Source for Rejects {
         for frame in &chunk.frames {
             let line = chunk.document(frame);
             let start = bytes.len();
-            let mut broken = frame.broken.clone();
-            if broken.is_none() {
+            let mut unreadable = frame.unreadable.clone();
+            if unreadable.is_none() {
                 let fault = self.put(line, &mut bytes).err();
-                broken = fault.map(|fault| Box::new(BrokenFrame { fault, truncated_from: None, ends_source: false }));
+                unreadable =
+                    fault.map(|fault| Box::new(UnreadableFrame { fault, truncated_from: None, ends_source: false }));
             }
-            if broken.is_some() {
+            if unreadable.is_some() {
                 bytes.truncate(start);
                 bytes.extend_from_slice(line);
             }
-            frames.push(Frame { start: index(start), len: index(bytes.len() - start), broken, ..*frame });
+            frames.push(Frame { start: index(start), len: index(bytes.len() - start), unreadable, ..*frame });
         }
         Ok(Some(Chunk { bytes: bytes.into(), frames, ..chunk }))
     }
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn reject_lines_round_trip() {
         for mut rng in Cases::new(100) {
             let documents: Vec<Vec<u8>> = (0..rng.usize(0..6))
                 .map(|_| (0..rng.usize(0..20)).map(|_| if rng.bool() { rng.u8(..) } else { b'"' }).collect())
@@ -132,14 +133,14 @@ mod tests {
                 serde_json::to_writer(&mut file, &line(document)).unwrap();
                 file.push(b'\n');
             }
-            let told = read_oddly("rejects", &file, &file, 1 << 20, &mut rng).unwrap();
-            assert!(told.iter().all(|t| t.broken.is_none()));
-            assert!(told.into_iter().map(|t| t.bytes).eq(documents));
+            let got = read_oddly("rejects", &file, &file, 1 << 20, &mut rng).unwrap();
+            assert!(got.iter().all(|t| t.unreadable.is_none()));
+            assert!(got.into_iter().map(|t| t.bytes).eq(documents));
         }
     }
 
     #[test]
-    fn mended_lines_need_nothing_but_the_document() {
+    fn repaired_lines_need_only_the_document() {
         let text = concat!(
             r#"{"document":"{\"a\":\"\\u00e9\"}"}"#,
             "\n",
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_without_a_document_are_rejects_again() {
+    fn lines_without_a_document_are_rejected() {
         let mut truncated = line(b"{");
         truncated.truncated = true;
         let truncated = serde_json::to_string(&truncated).unwrap();
@@ -167,14 +168,14 @@ mod tests {
             assert_eq!(read("rejects", text.as_bytes()).unwrap(), [bad(0, 1, text, reason)]);
         }
         let text = br#"{"document":"{\"a\":12}"}"#;
-        let told = read_oddly("rejects", text, text, 7, &mut fastrand::Rng::new()).unwrap();
-        assert_eq!(told[0].broken, Some((TooLarge, None)));
+        let got = read_oddly("rejects", text, text, 7, &mut fastrand::Rng::new()).unwrap();
+        assert_eq!(got[0].unreadable, Some((TooLarge, None)));
     }
 
     #[test]
-    fn damage_goes_through() {
+    fn damage_is_passed_on() {
         let content = [0x1f, 0x8b, 0, 0];
-        let told = read_oddly("rejects", &content, b"", 100, &mut fastrand::Rng::new()).unwrap();
-        assert_eq!(told, [bad(0, 1, "", DamagedSource)]);
+        let got = read_oddly("rejects", &content, b"", 100, &mut fastrand::Rng::new()).unwrap();
+        assert_eq!(got, [bad(0, 1, "", DamagedSource)]);
     }
 }

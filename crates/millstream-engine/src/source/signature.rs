@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_read_is_named_in_every_format_and_also_when_it_is_compressed() {
+    fn unsupported_files_are_named_even_if_compressed() {
         for signature in SIGNATURES {
             let mut content = Vec::new();
             for (at, magic) in signature.marks {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn utf16_is_named_with_and_without_its_mark() {
+    fn utf16_is_recognised_with_and_without_a_byte_order_mark() {
         let le: Vec<u8> = "{\"a\":1}".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let be: Vec<u8> = "id,name".encode_utf16().flat_map(u16::to_be_bytes).collect();
         for content in [&le[..], &be, b"\xff\xfe", b"\xfe\xff\0{"] {

@@ -9,29 +9,29 @@ use xxhash_rust::xxh3::xxh3_128;
 
 /// One frame.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct ReadFrame {
     pub(super) offset: u64,
     pub(super) line: u64,
     pub(super) bytes: Vec<u8>,
-    pub(super) broken: Option<(Reason, Option<u64>)>,
+    pub(super) unreadable: Option<(Reason, Option<u64>)>,
 }
 
-impl std::fmt::Debug for Told {
+impl std::fmt::Debug for ReadFrame {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shown = &self.bytes[..self.bytes.len().min(200)];
         write!(f, "{}:{} {:?}", self.offset, self.line, String::from_utf8_lossy(shown))?;
-        self.broken.iter().try_for_each(|broken| write!(f, " {broken:?}"))
+        self.unreadable.iter().try_for_each(|unreadable| write!(f, " {unreadable:?}"))
     }
 }
 
 /// Short form of a good frame.
-pub(super) fn good(offset: u64, line: u64, text: &str) -> Told {
-    Told { offset, line, bytes: text.into(), broken: None }
+pub(super) fn good(offset: u64, line: u64, text: &str) -> ReadFrame {
+    ReadFrame { offset, line, bytes: text.into(), unreadable: None }
 }
 
-/// Short form of a broken frame that was kept whole.
-pub(super) fn bad(offset: u64, line: u64, text: &str, reason: Reason) -> Told {
-    Told { offset, line, bytes: text.into(), broken: Some((reason, None)) }
+/// Short form of an unreadable frame that was kept whole.
+pub(super) fn bad(offset: u64, line: u64, text: &str, reason: Reason) -> ReadFrame {
+    ReadFrame { offset, line, bytes: text.into(), unreadable: Some((reason, None)) }
 }
 
 /// Options with small sizes.
@@ -40,7 +40,7 @@ pub(super) fn sizes(chunk_bytes: usize, document_bytes_max: usize) -> SourceOpti
 }
 
 /// Reads all of an uncompressed source.
-pub(super) fn read(format: &str, text: &[u8]) -> Result<Vec<Told>, SourceError> {
+pub(super) fn read(format: &str, text: &[u8]) -> Result<Vec<ReadFrame>, SourceError> {
     let input = Input::from_reader(Box::new(Cursor::new(text.to_vec())), "test", Some(0))?;
     transcribe(input, format, text, &SourceOptions::default())
 }
@@ -51,9 +51,9 @@ pub(super) fn transcribe(
     format: &str,
     plain: &[u8],
     options: &SourceOptions,
-) -> Result<Vec<Told>, SourceError> {
+) -> Result<Vec<ReadFrame>, SourceError> {
     let mut opened = open_input(input, 7, format, options)?;
-    let (mut told, mut end, mut ended): (Vec<Told>, u64, bool) = (Vec::new(), 0, false);
+    let (mut got, mut end, mut ended): (Vec<ReadFrame>, u64, bool) = (Vec::new(), 0, false);
     while let Some(chunk) = opened.source.next_chunk()? {
         assert!(!ended, "a chunk after the end of the source");
         assert_eq!(chunk.source, 7);
@@ -61,23 +61,23 @@ pub(super) fn transcribe(
         let here = usize::try_from(chunk.end).unwrap();
         assert_eq!(chunk.prefix_hash, xxh3_128(&plain[..here]), "hash of the first {here} bytes");
         for frame in &chunk.frames {
-            let broken = frame.broken.as_deref();
-            ended = broken.is_some_and(|b| b.ends_source);
+            let unreadable = frame.unreadable.as_deref();
+            ended = unreadable.is_some_and(|b| b.ends_source);
             assert!(frame.offset >= end, "frame at {} after {end}", frame.offset);
             assert!(if ended { frame.offset == chunk.end } else { frame.offset < chunk.end });
-            assert!(told.last().is_none_or(|t| t.offset < frame.offset && t.line <= frame.line));
-            assert_eq!(ended, broken.is_some_and(|b| b.fault.reason == Reason::DamagedSource));
-            told.push(Told {
+            assert!(got.last().is_none_or(|t| t.offset < frame.offset && t.line <= frame.line));
+            assert_eq!(ended, unreadable.is_some_and(|b| b.fault.reason == Reason::DamagedSource));
+            got.push(ReadFrame {
                 offset: frame.offset,
                 line: frame.line,
                 bytes: chunk.document(frame).to_vec(),
-                broken: broken.map(|b| (b.fault.reason, b.truncated_from)),
+                unreadable: unreadable.map(|b| (b.fault.reason, b.truncated_from)),
             });
         }
         end = chunk.end;
     }
     assert!(opened.source.next_chunk()?.is_none(), "the end is final");
-    Ok(told)
+    Ok(got)
 }
 
 /// Reads the content with random chunk sizes in pieces of random sizes.
@@ -87,7 +87,7 @@ pub(super) fn read_oddly(
     plain: &[u8],
     document_bytes_max: usize,
     rng: &mut Rng,
-) -> Result<Vec<Told>, SourceError> {
+) -> Result<Vec<ReadFrame>, SourceError> {
     let largest = *rng.choice(&[1, 7, 64, 5000]).expect("not empty");
     let pieces = Pieces::new(content, largest, rng);
     let total = rng.bool().then_some(content.len() as u64);

@@ -5,7 +5,7 @@ use super::got::Got;
 use super::input::Input;
 use super::signature;
 use super::{SourceError, SourceOptions, beginning};
-use crate::chunk::{BrokenFrame, Chunk, Frame};
+use crate::chunk::{Chunk, Frame, UnreadableFrame};
 use crate::limits::LIVE_READ_BYTES;
 use bytes::{Bytes, BytesMut};
 use millstream_model::Prefix;
@@ -193,12 +193,12 @@ impl Window {
     /// As [`Window::admit`].
     pub(super) fn too_large(&self, begin: Place, clip: Clipped, bytes_max: usize) -> Result<Chunk, SourceError> {
         self.admit(begin.offset, clip.whole_len)?;
-        let broken = BrokenFrame {
+        let unreadable = UnreadableFrame {
             fault: too_large(clip.whole_len, bytes_max),
             truncated_from: clip.truncated_from(),
             ends_source: false,
         };
-        let frame = begin.frame(clip.bytes.len(), broken);
+        let frame = begin.frame(clip.bytes.len(), unreadable);
         Ok(self.place().chunk(clip.bytes, vec![frame]))
     }
 
@@ -252,17 +252,23 @@ impl Place {
     /// a later run over the mended source continues there.
     pub(super) fn damaged(self, clip: Clipped, why: &str) -> Chunk {
         let detail = format!("{why}; everything from byte {} on is not read", self.offset);
-        let broken = BrokenFrame {
+        let unreadable = UnreadableFrame {
             fault: Fault::new(Reason::DamagedSource, detail),
             truncated_from: clip.truncated_from(),
             ends_source: true,
         };
-        let frame = self.frame(clip.bytes.len(), broken);
+        let frame = self.frame(clip.bytes.len(), unreadable);
         self.chunk(clip.bytes, vec![frame])
     }
 
-    fn frame(self, len: usize, broken: BrokenFrame) -> Frame {
-        Frame { start: 0, len: index(len), offset: self.offset, line: self.line, broken: Some(Box::new(broken)) }
+    fn frame(self, len: usize, unreadable: UnreadableFrame) -> Frame {
+        Frame {
+            start: 0,
+            len: index(len),
+            offset: self.offset,
+            line: self.line,
+            unreadable: Some(Box::new(unreadable)),
+        }
     }
 }
 
@@ -289,7 +295,7 @@ mod tests {
     use xxhash_rust::xxh3::xxh3_128;
 
     #[test]
-    fn prefixes_are_verified() {
+    fn changed_prefixes_are_refused() {
         let text = b"\xef\xbb\xbf{\"a\":1}\n{\"b\":2}\n{\"c\":3}";
         for mut rng in Cases::new(200) {
             let prefix = |length: usize| Prefix { length: length as u64, hash: xxh3_128(&text[..length]) };
@@ -316,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_goes_on_behind_a_prefix_is_refused() {
+    fn a_document_that_continues_after_a_prefix_is_refused() {
         let long = "1".repeat(60);
         for (format, before, more, refused) in [
             ("ndjson", r#"{"a":1}"#, "\n{}", false),

@@ -92,7 +92,7 @@ mod tests {
         buffer.push(header, key.as_bytes(), b"v", document);
     }
 
-    fn told(record: &[u8]) -> String {
+    fn described(record: &[u8]) -> String {
         let (header, rest) = record.split_first_chunk().unwrap();
         let header = Header::from_bytes(*header);
         let (key, rest) = rest.split_at(header.key_bytes as usize);
@@ -106,14 +106,14 @@ mod tests {
         for (line, key) in [(1, "b"), (2, "abcdefgh2"), (3, "abcdefgh1"), (4, "b"), (5, ""), (6, "b"), (7, "b\0")] {
             push(&mut buffer, key, line, b"x");
         }
-        let sorted: Vec<String> = buffer.sorted().map(told).collect();
+        let sorted: Vec<String> = buffer.sorted().map(described).collect();
         assert_eq!(sorted, ["@5", "abcdefgh1@3", "abcdefgh2@2", "b@1", "b@4", "b@6", "b\\x00@7"]);
         buffer.clear();
         assert_eq!(buffer.sorted().count(), 0);
     }
 
     #[test]
-    fn a_full_buffer_says_so_and_an_empty_one_takes_any_document() {
+    fn only_an_empty_buffer_takes_a_document_beyond_its_size() {
         let header = |bytes| Header::new(b"k", b"v", &vec![b'x'; bytes], false, Place::default());
         let mut buffer = Buffer::new(110);
         assert!(buffer.has_room(header(1000)));

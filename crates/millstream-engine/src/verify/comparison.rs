@@ -59,12 +59,12 @@ pub(super) struct Terms {
 /// Compares every document with the rows of its key.
 pub(super) async fn compare(folding: Folding, stored: Stored, terms: &Terms) -> Result<Comparison, Error> {
     let folded = Batches::start(folding, terms.directory.clone());
-    let mut walk = Walk { folded, stored, terms, found: Comparison::default(), text: Vec::new() };
-    walk.go_through().await?;
-    Ok(walk.found)
+    let mut comparer = Comparer { folded, stored, terms, found: Comparison::default(), text: Vec::new() };
+    comparer.run().await?;
+    Ok(comparer.found)
 }
 
-struct Walk<'t> {
+struct Comparer<'t> {
     folded: Batches,
     stored: Stored,
     terms: &'t Terms,
@@ -73,16 +73,17 @@ struct Walk<'t> {
     text: Vec<u8>,
 }
 
-impl Walk<'_> {
-    async fn go_through(&mut self) -> Result<(), Error> {
+impl Comparer<'_> {
+    /// Reads both sides in key order, as a merge join does.
+    async fn run(&mut self) -> Result<(), Error> {
         let mut jsonb = JsonbText::default();
         let mut row = self.stored.next().await?;
         while let Some(folded) = self.folded.next().await? {
             self.found.keys += 1;
-            row = self.pass_lesser(&folded.key, row).await?;
+            row = self.skip_lesser(&folded.key, row).await?;
             self.text.clear();
             jsonb.put(&folded.document, &mut self.text);
-            row = self.meet(&folded, row).await?;
+            row = self.compare_key(&folded, row).await?;
         }
         // Unless surplus rows are differences, nothing is left to find, and the rest of the table is not read.
         while let Some(extra) = row.filter(|_| self.terms.exact) {
@@ -93,7 +94,7 @@ impl Walk<'_> {
     }
 
     /// Skips the rows before a key. No document has their keys, so they count as extra.
-    async fn pass_lesser(&mut self, key: &[u8], mut row: Option<StoredRow>) -> Result<Option<StoredRow>, Error> {
+    async fn skip_lesser(&mut self, key: &[u8], mut row: Option<StoredRow>) -> Result<Option<StoredRow>, Error> {
         while let Some(lesser) = row.as_ref().filter(|row| row.key.as_deref().is_none_or(|own| own < key)) {
             self.extra(lesser)?;
             row = self.stored.next().await?;
@@ -103,14 +104,14 @@ impl Walk<'_> {
 
     /// Compares a document with the rows of its key. A table without a unique key may have several. One that is equal
     /// is right; every further equal one counts as extra.
-    async fn meet(&mut self, folded: &Expected, mut row: Option<StoredRow>) -> Result<Option<StoredRow>, Error> {
+    async fn compare_key(&mut self, folded: &Expected, mut row: Option<StoredRow>) -> Result<Option<StoredRow>, Error> {
         let (mut rows, mut right) = (0, 0);
-        while let Some(met) = row.as_ref().filter(|row| row.key.as_ref() == Some(&folded.key)) {
+        while let Some(candidate) = row.as_ref().filter(|row| row.key.as_ref() == Some(&folded.key)) {
             rows += 1;
-            if met.document()?.is_some_and(|document| equal(&self.text, document)) {
+            if candidate.document()?.is_some_and(|document| equal(&self.text, document)) {
                 right += 1;
                 if right > 1 {
-                    self.extra(met)?;
+                    self.extra(candidate)?;
                 }
             } else {
                 self.found.different += 1;

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_zeros_at_the_end_of_a_fraction_do_not_count() {
+    fn only_trailing_zeros_of_a_fraction_are_ignored() {
         for (one, other, same) in [
             ("{}", "{}", true),
             (r#"{"a": 1}"#, r#"{"a": 1.00}"#, true),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_does_no_harm() {
+    fn text_that_is_no_json_does_not_panic() {
         for text in ["", "\"", "\"\\", "\"a\\\"", ".", "-", "0.", "\0"] {
             assert!(equal(text.as_bytes(), text.as_bytes()));
             assert!(!equal(text.as_bytes(), b"x"));

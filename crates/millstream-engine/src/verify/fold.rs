@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_tells_what_stays_and_where_it_stood() {
+    fn folding_keeps_the_place_of_the_document_that_wins() {
         let records =
             [record(2, 1, "{\"a\":1}", 3, false), record(1, 2, "{}", 0, false), record(2, 3, "{\"a\":3}", 2, false)];
         for (mode, line) in [("replace", 3), ("keep", 1), ("newest:v", 1)] {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_folded_some_at_a_time_leave_what_one_after_the_other_would() {
+    fn folding_in_groups_equals_folding_one_by_one() {
         for mut rng in Cases::new(20) {
             for kind in MODES {
                 let arguments = if kind.arguments.is_empty() { "" } else { ":n" };

@@ -145,9 +145,9 @@ pub async fn verify(request: &VerifyRequest, db: &ConnInfo, tally: Arc<Tally>) -
     let connection = connect(db).await?;
     let (reading, warnings) = table(&connection, &request.load).await?;
     let (schema, oid) = (Schema::new(&request.load.schema), Some(reading.table_oid));
-    let settled = collection::settle(&connection.client, &schema, &request.load, oid, &mut feed).await?;
+    let typed = collection::decide_version_type(&connection.client, &schema, &request.load, oid, &mut feed).await?;
     connection.close().await;
-    let (counts, folding) = sort(request, settled.mode, &reading, feed, &tally).await?;
+    let (counts, folding) = sort(request, typed.mode, &reading, feed, &tally).await?;
     let terms = Terms {
         types: reading.key.types(),
         directory: request.directory.clone(),
@@ -223,11 +223,11 @@ async fn sort(
             key.clear();
             version.clear();
             let document = chunk.document(frame);
-            let judged = match &frame.broken {
-                None => decoder.judge(document, &mut key, &mut version).ok(),
+            let decoded = match &frame.unreadable {
+                None => decoder.decode_versioned(document, &mut key, &mut version).ok(),
                 Some(_) => None,
             };
-            let Some(tombstone) = judged else {
+            let Some(tombstone) = decoded else {
                 counters.rejected += 1;
                 continue;
             };
@@ -254,13 +254,13 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 
 /// Refuses a damaged source: what follows the damage was not read and cannot be compared.
 fn require_whole(chunk: &Chunk, load: &LoadRequest) -> Result<(), Error> {
-    let damage = chunk.frames.iter().find_map(|f| f.broken.as_ref().filter(|b| b.ends_source).map(|b| (f, b)));
-    let Some((frame, broken)) = damage else { return Ok(()) };
+    let damage = chunk.frames.iter().find_map(|f| f.unreadable.as_ref().filter(|b| b.ends_source).map(|b| (f, b)));
+    let Some((frame, unreadable)) = damage else { return Ok(()) };
     Err(Error::Damaged {
         name: source_name(load, chunk.source),
         line: frame.line,
         offset: frame.offset,
-        detail: broken.fault.detail.to_string(),
+        detail: unreadable.fault.detail.to_string(),
     })
 }
 

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_comes_back() {
+    fn headers_round_trip() {
         let place = Place { source: 7, line: u64::MAX - 3 };
         for tombstone in [false, true] {
             let header = Header { key_bytes: 1 << 20, version_bytes: 300, document_bytes: u32::MAX, tombstone, place };

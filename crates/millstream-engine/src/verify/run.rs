@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// A run that is complete.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct SortedRun {
     file: File,
     records: u64,
 }
@@ -33,10 +33,10 @@ impl RunWriter {
         parts.iter().try_for_each(|part| self.file.write_all(part))
     }
 
-    pub(super) fn finish(self) -> io::Result<Run> {
+    pub(super) fn finish(self) -> io::Result<SortedRun> {
         let mut file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.rewind()?;
-        Ok(Run { file, records: self.records })
+        Ok(SortedRun { file, records: self.records })
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) struct RunReader {
 
 impl RunReader {
     /// Opens a run at its first record; `None` when it has none.
-    pub(super) fn open(run: Run) -> io::Result<Option<Self>> {
+    pub(super) fn open(run: SortedRun) -> io::Result<Option<Self>> {
         let header = Header::new(&[], &[], &[], false, Place::default());
         let file = BufReader::with_capacity(RUN_BUFFER_BYTES, run.file);
         let mut reader = Self { file, records_left: run.records, header, key: Vec::new() };

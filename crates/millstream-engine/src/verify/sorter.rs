@@ -2,7 +2,7 @@
 
 use super::buffer::Buffer;
 use super::record::{Header, Record};
-use super::run::{Run, RunReader, RunWriter};
+use super::run::{RunReader, RunWriter, SortedRun};
 use crate::limits::{MERGE_RUNS_MAX, RUN_BUFFER_BYTES};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -24,7 +24,7 @@ pub(super) struct Sorter {
 /// A run and how often its documents were merged. Levels never rise towards the newer runs.
 #[derive(Debug)]
 struct Leveled {
-    run: Run,
+    run: SortedRun,
     level: u32,
 }
 
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_runs_comes_back_in_order() {
+    fn runs_are_merged_in_order() {
         let directory = tempfile::tempdir().unwrap();
         for mut rng in Cases::new(60) {
             let mut sorter = Sorter::new(directory.path(), rng.usize(1..4000));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn open_runs_stay_few() {
+    fn the_number_of_open_runs_is_limited() {
         let directory = tempfile::tempdir().unwrap();
         let mut sorter = Sorter::new(directory.path(), 1);
         for line in 0..100 {

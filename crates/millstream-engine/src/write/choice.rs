@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lane_that_every_second_batch_surprises_comes_to_replay_all_of_them() {
+    fn a_lane_with_refusals_in_every_second_batch_replays_all() {
         let mut caution = Caution::default();
         let mut surprises = 0;
         for n in 0..1_000 {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_is_taken_after_a_batch_of_its_kind() {
+    fn the_last_batch_chooses_the_writer() {
         assert_eq!(Choice::new(true, true, SkipUnchanged::Off).writer(false).name, "copy");
         for (merges, any) in [(true, "staged"), (false, "upsert")] {
             for (inserted, next) in [(5, "copy"), (4, any), (0, any)] {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_batch_says_nothing_of_keys() {
+    fn an_empty_batch_does_not_change_the_choice() {
         let mut choice = Choice::new(false, true, SkipUnchanged::Off);
         assert_eq!(choice.rows_max(), FIRST_BATCH_ROWS);
         choice.wrote(false, Written::default());
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn small_batches_go_as_arrays_and_tell_what_they_meet() {
+    fn small_batches_go_as_arrays_and_inform_the_choice() {
         let mut choice = Choice::new(true, true, SkipUnchanged::Auto);
         assert_eq!((choice.writer(true).name, choice.writer(false).name), ("arrays", "copy"));
         choice.wrote(true, written(5, 4));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn each_miss_keeps_the_writer_away_for_longer_up_to_the_limit() {
+    fn each_miss_doubles_the_penalty_up_to_the_limit() {
         for (inserted, name) in [(5, "copy"), (4, "staged")] {
             let mut choice = Choice::new(false, true, SkipUnchanged::Off);
             choice.wrote(false, written(5, inserted));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_another_session_inserts_are_upserted_for_a_while() {
+    fn concurrent_inserts_make_the_lane_upsert_for_a_while() {
         let mut choice = Choice::new(true, true, SkipUnchanged::Off);
         choice.missed();
         assert_eq!(choice.writer(false).name, "staged");

@@ -8,7 +8,7 @@
 use super::copy_stream::{Destination, copy_groups};
 use super::{Session, Writer, Writing, counts};
 use crate::batch::{Batch, Group};
-use crate::collection::Collection;
+use crate::collection::PreparedCollection;
 use crate::error::Error;
 use crate::merge::Written;
 use futures_util::FutureExt;
@@ -58,7 +58,7 @@ impl Sql {
     /// and an action on stored ones. The first of the two actions merges with a stored document, the second replaces
     /// it. `run` is the condition of the staged rows to be written. `skips` says that unchanged documents are skipped.
     pub(super) fn new(
-        collection: &Collection,
+        collection: &PreparedCollection,
         schema: &Schema,
         fill: impl Fn(&str) -> String,
         upsert: impl Fn(&str, &str) -> String,

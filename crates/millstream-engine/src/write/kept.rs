@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_without_documents_fill_it_too() {
+    fn parts_without_documents_count_towards_the_limit() {
         let mut kept = Kept::default();
         for _ in 0..1_000 {
             assert!(!kept.is_full(2 * 1_000 * PART_BYTES / HELD_BATCHES_MAX));
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_the_end_of_what_is_kept() {
+    fn lost_batches_are_the_last_ones_kept() {
         let mut kept = Kept::default();
         for _ in 0..3 {
             kept.push(Vec::new());

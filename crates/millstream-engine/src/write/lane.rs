@@ -365,7 +365,7 @@ impl Lane {
 
 /// How every batch's transaction begins. The second is for one whose commit waits for the disk.
 fn openings(setup: &LaneSetup) -> [String; 2] {
-    let turn = if setup.target.guarded { lane::TURN } else { "" };
+    let turn = if setup.target.checks_tombstones { lane::TURN } else { "" };
     let turn = setup.target.schema.sql(turn);
     let turn = turn.replace("{load}", &setup.load_id.to_string()).replace("{lane}", &setup.lane.to_string());
     [OPENING, include_str!("flushing.sql")].map(|opening| format!("{opening};\n{turn}"))

@@ -125,7 +125,7 @@ impl<'a> Session<'a> {
     /// them.
     pub(crate) fn writer(&self, meant: &'static Writer, batch: &Batch) -> &'static Writer {
         let skips = self.target.skip_unchanged != SkipUnchanged::Off;
-        if self.target.guarded || batch.has_tombstones() {
+        if self.target.checks_tombstones || batch.has_tombstones() {
             &deleting::WRITER
         } else if skips && batch.has_large() && meant.sends_all {
             &comparison::WRITER
@@ -144,7 +144,7 @@ impl<'a> Session<'a> {
         let Some(written) = (writer.write)(self, batch, groups).await? else { return Ok(None) };
         let done = written.done();
         assert!(done <= written.keys && written.keys <= written.documents, "no row is stored twice: {written:?}");
-        if done < written.keys && !self.target.mode.leaves() {
+        if done < written.keys && !self.target.mode.may_keep_stored() {
             return Err(Error::RowsDropped { rows: written.keys - done });
         }
         Ok(Some(written))

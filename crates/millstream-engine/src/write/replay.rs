@@ -8,7 +8,7 @@ use super::copy_stream::{Destination, copy_groups};
 use super::refused::{Refused, reject};
 use super::{Session, Target};
 use crate::batch::{Batch, Group};
-use crate::collection::{Collection, key_columns};
+use crate::collection::{PreparedCollection, key_columns};
 use crate::error::{Error, REFUSALS};
 use crate::limits::{
     KEY_TURNS_MAX, REFUSAL_BYTES_MAX, REPLAY_CODES_MAX, REPLAY_PAGES_MAX, REPLAY_PAGES_ONE_BY_ONE, REPLAY_REFUSED_MAX,
@@ -61,7 +61,7 @@ pub(super) struct Tries<'a> {
 }
 
 impl Sql {
-    pub(super) fn new(collection: &Collection, tries: &Tries<'_>) -> Self {
+    pub(super) fn new(collection: &PreparedCollection, tries: &Tries<'_>) -> Self {
         let Tries { table, keys, stage: (columns, names), lock, compares, pages, one } = tries;
         let key = keys.join(", ");
         let values: Vec<String> = keys.iter().map(|key| format!("r.{key}")).collect();
@@ -209,7 +209,7 @@ async fn write(
             }
         }
         let written = batch.written(&stored, &session.target.mode);
-        outcome.written += counted(written, &counts, session.target.mode.leaves());
+        outcome.written += counted(written, &counts, session.target.mode.may_keep_stored());
         rows = again.iter().flat_map(|group| singles(batch, group)).collect();
         (singly, opening) = (true, "");
     }
@@ -246,9 +246,9 @@ async fn run(
     let refused_max = i64::try_from(rejects_max).unwrap_or(i64::MAX);
     let Sql { screens, compares, .. } = target.replay();
     let replayed = async {
-        let leaves = target.mode.leaves();
+        let may_keep_stored = target.mode.may_keep_stored();
         let values: &[&(dyn ToSql + Sync)] =
-            &[&replayer.refusing, &refused_max, &leaves, &batch.has_tombstones(), screens, compares, &singly];
+            &[&replayer.refusing, &refused_max, &may_keep_stored, &batch.has_tombstones(), screens, compares, &singly];
         // Read the answer row by row: it may hold as many refusals as there are documents, and a row takes more memory
         // than its text.
         let answer = client.query_raw(&replayer.replay, values.iter().copied()).await?;
@@ -278,10 +278,10 @@ fn refusal(row: &Row) -> Error {
 }
 
 /// Adds the server's counts.
-fn counted(written: Written, counts: &Row, leaves: bool) -> Written {
+fn counted(written: Written, counts: &Row, may_keep_stored: bool) -> Written {
     let count = |name| u64::try_from(counts.get::<_, i64>(name)).expect("a count is not negative");
     let (inserted, updated) = (count("inserted"), count("updated"));
     let written = Written { inserted, updated, deleted: count("deleted"), unchanged: count("unchanged"), ..written };
-    assert!(written.done() == written.keys || leaves && written.done() < written.keys, "each row counts once");
+    assert!(written.done() == written.keys || may_keep_stored && written.done() < written.keys, "each row counts once");
     written
 }

@@ -77,7 +77,7 @@ begin
                     all_held := all_held + held;
                     turn := turn + 1;
                 end loop;
-                if not leaves and all_added + all_changed + all_gone + all_held < tried then
+                if not may_keep and all_added + all_changed + all_gone + all_held < tried then
                     raise sqlstate '{dropped}';
                 end if;
                 inserted := inserted + all_added;
@@ -108,7 +108,7 @@ begin
                 gone := 0;
                 held := 0;
                 {write_one}
-                if not leaves and added + changed + gone + held < 1 then
+                if not may_keep and added + changed + gone + held < 1 then
                     raise sqlstate '{dropped}';
                 end if;
                 inserted := inserted + added;

@@ -5,7 +5,7 @@ create temporary table millstream_replay (
     millstream_turn integer not null
 ) on commit delete rows;
 create function pg_temp.millstream_replay(
-    refusing text[], refused_max bigint, leaves boolean, tombstones boolean, screening boolean, comparing boolean,
+    refusing text[], refused_max bigint, may_keep boolean, tombstones boolean, screening boolean, comparing boolean,
     singly boolean
 )
 returns table (

@@ -2,7 +2,7 @@
 
 use super::portion::PortionLimits;
 use crate::batch::Part;
-use crate::collection::{Collection, key_columns};
+use crate::collection::{PreparedCollection, key_columns};
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::limits::{HELD_SEGMENT_BATCHES, SEGMENT_REJECTS_MAX};
@@ -33,7 +33,7 @@ impl SegmentPlan {
     /// they must stay in memory until it is committed.
     pub(crate) fn new(
         request: &LoadRequest,
-        collection: &Collection,
+        collection: &PreparedCollection,
         schema: Schema,
         lz4: bool,
         held: Option<usize>,

@@ -1,7 +1,7 @@
 //! The statements of a collection under a mode, as text and prepared on a connection.
 
 use super::{comparison, deleting, replay, staged};
-use crate::collection::{Collection, key_columns};
+use crate::collection::{PreparedCollection, key_columns};
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::limits::{SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
@@ -21,7 +21,7 @@ pub(crate) struct Target {
     /// The collection's CHECK constraints, as they were known when the load began.
     pub(crate) checks: Vec<Check>,
     /// Whether every document must be checked against the tombstones of its key.
-    pub(crate) guarded: bool,
+    pub(crate) checks_tombstones: bool,
     pub(crate) durability: &'static Durability,
     pub(crate) key_types: Vec<KeyType>,
     /// What was asked for; `Off` if documents cannot be compared.
@@ -73,7 +73,7 @@ pub(crate) struct Prepared {
 }
 
 impl Target {
-    pub(crate) fn new(request: &LoadRequest, collection: &Collection, schema: Schema) -> Self {
+    pub(crate) fn new(request: &LoadRequest, collection: &PreparedCollection, schema: Schema) -> Self {
         let (name, mode) = (&request.collection, &collection.mode);
         let (table, key) = (quote_qualified(&name.schema, &name.table), &collection.key);
         let keys: Vec<String> = key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
@@ -103,7 +103,7 @@ impl Target {
             format!("when matched{condition} then\n    update set doc = {set}")
         });
         // An upsert also checks a new document that does not become the stored one; a merge checks only what is stored.
-        let merges = collection.joins && (mode.replaces() || !collection.judges);
+        let merges = collection.can_join && (mode.replaces() || !collection.may_refuse);
         let merge = merges.then(|| {
             fill(include_str!("merge.sql")).replace("{values}", &values.join(", ")).replace("{matched}", &matched)
         });
@@ -111,9 +111,9 @@ impl Target {
             fill(include_str!("upsert.sql")).replace("{filter}", filter).replace("{action}", action)
         };
         // If every key must be checked against tombstones, one writer writes every batch.
-        let comparable = mode.replaces() && collection.joins && !collection.guarded;
+        let comparable = mode.replaces() && collection.can_join && !collection.checks_tombstones;
         let skips = request.skip_unchanged != SkipUnchanged::Off && comparable;
-        let deletes = collection.guarded || mode.tombstone().is_some();
+        let deletes = collection.checks_tombstones || mode.tombstone().is_some();
         let deleting_of = |run: &str| {
             deletes.then(|| {
                 let actions = [&*action, &*update("excluded.doc")];
@@ -152,7 +152,7 @@ impl Target {
             mode: mode.clone(),
             folds: collection.folds(),
             checks: collection.checks.clone(),
-            guarded: collection.guarded,
+            checks_tombstones: collection.checks_tombstones,
             durability: request.durability,
             key_types: key.columns.iter().map(|c| c.key_type).collect(),
             schema,
@@ -237,14 +237,14 @@ impl Target {
 }
 
 /// Parameters for arrays of the key's columns, and of documents.
-fn arrays(collection: &Collection, documents: bool) -> String {
+fn arrays(collection: &PreparedCollection, documents: bool) -> String {
     let types = collection.key.columns.iter().map(|c| c.key_type.sql_name());
     let types = types.chain(documents.then_some("jsonb"));
     (1..).zip(types).map(|(n, name)| format!("${n}::{name}[]")).collect::<Vec<_>>().join(", ")
 }
 
 /// The query for fingerprints of stored documents.
-fn compare(table: &str, keys: &[String], collection: &Collection) -> String {
+fn compare(table: &str, keys: &[String], collection: &PreparedCollection) -> String {
     if let [key] = keys {
         let sql = include_str!("compare_one.sql");
         let key_type = collection.key.columns[0].key_type.sql_name();

@@ -13,7 +13,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
 #[test]
-fn a_documents_slot_never_changes() {
+fn slots_of_documents_never_change() {
     let request = KeyRequest::parse_list("device:text,ts:timestamptz,n:bigint").unwrap();
     let spec = KeySpec::from_requests(&request).unwrap();
     let document = br#"{"device":"d\u00e9-7","ts":"2024-02-29T12:00:00.5+01:00","n":1e2}"#;
@@ -24,7 +24,7 @@ fn a_documents_slot_never_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bytes_have_the_order_and_equality_of_columns() {
+async fn key_bytes_sort_and_compare_like_columns() {
     each_build(async |database| {
         let client = database.client().await;
         for mut rng in Cases::new(20) {
@@ -47,7 +47,7 @@ async fn bytes_have_the_order_and_equality_of_columns() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn texts_of_keys_find_their_rows() {
+async fn key_texts_find_their_rows() {
     each_build(async |database| {
         let client = database.client().await;
         client.batch_execute("set timezone = 'Asia/Kathmandu'").await.unwrap();
@@ -74,7 +74,7 @@ async fn texts_of_keys_find_their_rows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_are_too_long_when_the_index_says_so() {
+async fn key_length_limits_match_the_index() {
     each_build(async |database| {
         let client = database.client().await;
         for mut rng in Cases::new(25) {

@@ -12,7 +12,7 @@ use millstream_testkit::{Cases, each_build};
 use std::collections::BTreeMap;
 use tokio_postgres::Client;
 
-/// Documents judged by the server at once.
+/// Documents that the server checks at once.
 const BATCH: usize = 250;
 
 /// Paths through names and indexes that the documents often have.
@@ -43,7 +43,7 @@ const PATHS: &[&[&str]] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn documents_and_keys_are_judged_as_postgresql_does() {
+async fn documents_and_keys_are_accepted_as_by_postgresql() {
     each_build(async |database| {
         let client = database.client().await;
         let setting = "set timezone = 'UTC'; set datestyle = 'ISO'";
@@ -53,7 +53,7 @@ async fn documents_and_keys_are_judged_as_postgresql_does() {
         for mut rng in Cases::new(20) {
             let key = random_key(&mut rng);
             let documents: Vec<_> = (0..BATCH).map(|_| documents::document(&mut rng)).collect();
-            for (document, verdict) in documents.iter().zip(judge(&client, &documents, &key).await) {
+            for (document, verdict) in documents.iter().zip(verdicts(&client, &documents, &key).await) {
                 let ours = decode(&key, document);
                 let outcome = ours.as_ref().map_or_else(|fault| fault.reason.code(), |_| "taken");
                 *seen.entry(outcome).or_insert(0) += 1;
@@ -69,7 +69,7 @@ async fn documents_and_keys_are_judged_as_postgresql_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn taken_documents_are_spelled_as_jsonb_prints_them() {
+async fn accepted_documents_print_like_jsonb() {
     each_build(async |database| {
         let client = database.client().await;
         let sql =
@@ -95,7 +95,7 @@ async fn taken_documents_are_spelled_as_jsonb_prints_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn literals_are_what_postgresql_casts_them_to() {
+async fn key_literals_equal_postgresqls_casts() {
     each_build(async |database| {
         let client = database.client().await;
         client.batch_execute("set timezone = 'UTC'; set datestyle = 'ISO'").await.unwrap();
@@ -115,7 +115,7 @@ async fn literals_are_what_postgresql_casts_them_to() {
                 let key = KeySpec { columns: vec![column(name, &[name], key_type)] };
                 let document = |rng: &mut Rng| format!("{{\"{name}\":\"{}\"}}", literal(rng, key_type)).into_bytes();
                 let documents: Vec<_> = (0..BATCH).map(|_| document(&mut rng)).collect();
-                for (document, verdict) in documents.iter().zip(judge(&client, &documents, &key).await) {
+                for (document, verdict) in documents.iter().zip(verdicts(&client, &documents, &key).await) {
                     let ours = decode(&key, document);
                     if let Err(difference) = compare(&key, &ours, &verdict) {
                         panic!("{difference}\n{ours:?}\n{verdict:?}\n{}", document.escape_ascii());
@@ -128,7 +128,7 @@ async fn literals_are_what_postgresql_casts_them_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_deepest_and_longest_documents_are_no_trouble_to_the_server() {
+async fn the_server_accepts_the_deepest_and_longest_documents() {
     each_build(async |database| {
         let client = database.client().await;
         client.batch_execute(include_str!("judge.sql")).await.unwrap();
@@ -147,7 +147,7 @@ async fn the_deepest_and_longest_documents_are_no_trouble_to_the_server() {
         .into();
         for document in &documents {
             assert!(decode(&key, document).is_ok());
-            let verdict = judge(&client, std::slice::from_ref(document), &key).await;
+            let verdict = verdicts(&client, std::slice::from_ref(document), &key).await;
             assert_eq!(verdict[0].error, None);
         }
     })
@@ -155,9 +155,9 @@ async fn the_deepest_and_longest_documents_are_no_trouble_to_the_server() {
 }
 
 #[test]
-fn grammar_is_judged_as_serde_json_does() {
+fn the_grammar_matches_serde_json() {
     let key = KeySpec { columns: vec![column("a", &["a"], KeyType::Text)] };
-    let mut judged = [0; 2];
+    let mut counts = [0; 2];
     for mut rng in Cases::new(100) {
         for _ in 0..BATCH {
             let document = documents::document(&mut rng);
@@ -175,10 +175,10 @@ fn grammar_is_judged_as_serde_json_does() {
                 },
             };
             assert_eq!(ours, theirs, "{}", document.escape_ascii());
-            judged[usize::from(ours)] += 1;
+            counts[usize::from(ours)] += 1;
         }
     }
-    assert!(judged[0] > 0 && judged[1] > 0, "the documents are all alike: {judged:?}");
+    assert!(counts[0] > 0 && counts[1] > 0, "the documents are all alike: {counts:?}");
 }
 
 /// A text that is a literal of the type, or nearly.
@@ -210,7 +210,7 @@ struct Verdict {
     wires: Vec<Option<String>>,
 }
 
-async fn judge(client: &Client, documents: &[Vec<u8>], key: &KeySpec) -> Vec<Verdict> {
+async fn verdicts(client: &Client, documents: &[Vec<u8>], key: &KeySpec) -> Vec<Verdict> {
     let quoted = |segment: &String| format!("\"{}\"", segment.replace('\\', "\\\\").replace('"', "\\\""));
     let path = |column: &KeyColumn| format!("{{{}}}", column.path.iter().map(quoted).collect::<Vec<_>>().join(","));
     let paths: Vec<_> = key.columns.iter().map(path).collect();

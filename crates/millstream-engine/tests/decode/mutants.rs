@@ -10,7 +10,7 @@ use millstream_testkit::{Cases, each_build};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Lines that the server judges in one statement, and that are loaded together.
+/// Lines that the server checks in one statement, and that are loaded together.
 const LINES: usize = 2_000;
 /// Real documents that are mutated.
 const DOCUMENTS: usize = 5_000;
@@ -187,7 +187,7 @@ fn is_our_limit(fault: &Fault) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mutated_lines_are_taken_and_stored_as_postgresql_does() {
+async fn mutated_lines_are_accepted_and_stored_as_by_postgresql() {
     let documents = real_documents();
     each_build(async |database| {
         let client = database.client().await;

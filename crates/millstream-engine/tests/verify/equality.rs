@@ -55,7 +55,7 @@ fn value(rng: &mut fastrand::Rng, depth: usize) -> (String, String) {
 }
 
 #[tokio::test]
-async fn documents_are_equal_when_jsonb_says_so() {
+async fn document_equality_matches_jsonb() {
     let documents = cases(4_000);
     for mut rng in Cases::new(1) {
         each_build(async |db| {

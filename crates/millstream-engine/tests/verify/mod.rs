@@ -49,7 +49,7 @@ async fn execute(db: &TestDatabase, sql: &str) {
 }
 
 #[tokio::test]
-async fn one_changed_byte_and_every_other_difference_is_found_in_many_runs() {
+async fn verify_finds_every_difference_in_many_runs() {
     each_build(async |db| {
         let files = Files::new();
         let stream = Stream::random(&mut fastrand::Rng::with_seed(5), 60_000, 40_000);
@@ -130,7 +130,7 @@ fn text_of(key_type: KeyType, value: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_key_type_is_compared_in_its_order_and_told_as_text() {
+async fn every_key_type_is_compared_in_order_and_printed_as_text() {
     each_build(async |db| {
         let client = db.client().await;
         let files = Files::new();
@@ -154,17 +154,17 @@ async fn every_key_type_is_compared_in_its_order_and_told_as_text() {
             }
             client.execute(&format!("update {name} set doc = '{{}}'"), &[]).await.unwrap();
             let found = verified(&db.url(), &wanted).await;
-            let mut told = keys(&found, Difference::Different);
+            let mut listed = keys(&found, Difference::Different);
             // As the column spells them.
             let texts: Vec<String> = values.iter().map(|value| text_of(*key_type, value)).collect();
-            told.sort_by_key(|key| texts.iter().position(|v| key.starts_with(&format!("{v},"))));
+            listed.sort_by_key(|key| texts.iter().position(|v| key.starts_with(&format!("{v},"))));
             let expected = texts.iter().rev().enumerate().map(|(n, value)| format!("{value},{}", n % 2 == 0));
             let mut expected: Vec<String> = expected.collect();
             expected.reverse();
-            assert_eq!(told, expected, "{name}");
-            let mut told = keys(&found, Difference::Extra);
-            told.sort_by_key(|key| key.starts_with('-'));
-            assert_eq!(told, beyond.iter().map(|value| format!("{value},true")).collect::<Vec<_>>());
+            assert_eq!(listed, expected, "{name}");
+            let mut listed = keys(&found, Difference::Extra);
+            listed.sort_by_key(|key| key.starts_with('-'));
+            assert_eq!(listed, beyond.iter().map(|value| format!("{value},true")).collect::<Vec<_>>());
         }
     })
     .await;
@@ -283,7 +283,7 @@ async fn rejected_documents_are_counted_and_not_compared() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_verified_says_why_and_what_to_do() {
+async fn what_cannot_be_verified_is_refused_with_a_hint() {
     let db = database().await;
     execute(
         &db,
@@ -298,8 +298,8 @@ async fn what_cannot_be_verified_says_why_and_what_to_do() {
     let damaged = files.write("b", "[{\"id\":1},{\"id\":2} {\"id\":3}]");
     let refused = async |url: &str, wanted: &VerifyRequest, words: &str| {
         let error = result(url, wanted).await.expect_err(words);
-        let told = format!("{error} {:?}", std::error::Error::source(&error));
-        assert!(told.contains(words), "{words}: {told}");
+        let message = format!("{error} {:?}", std::error::Error::source(&error));
+        assert!(message.contains(words), "{words}: {message}");
         assert!(error.hint().is_some(), "{words}");
     };
     for (table, key, words) in [
@@ -327,7 +327,7 @@ async fn what_cannot_be_verified_says_why_and_what_to_do() {
 }
 
 #[tokio::test]
-async fn every_mode_leaves_what_it_is_verified_against() {
+async fn verify_agrees_with_every_mode() {
     each_build(async |db| {
         let files = Files::new();
         let mut rng = fastrand::Rng::with_seed(8);

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn subjects_must_be_known_to_somebody_and_leave_somebody_to_measure() {
+    fn subjects_must_exist_and_leave_something_to_measure() {
         let check = |experiments: &[&str], subjects: &[&str]| {
             let strings = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
             let experiments = Experiment::named(&strings(experiments), &[]).unwrap();

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn large_documents_are_few_also_where_there_are_no_others() {
+    fn large_documents_stay_few_without_smaller_ones() {
         for sizes in [vec![16 << 20], vec![150, 16 << 20]] {
             let sets = Plan { sizes, ..plan() }.data_sets(Experiment::by_name("memory").unwrap());
             let largest = sets.last().unwrap();

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_as_many_as_the_reports_say() {
+    fn there_are_eight_indexes_as_the_report_says() {
         assert_eq!(INDEXES.len(), 8);
         assert!(SUBJECT.about.contains("8 indexes"));
     }

@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receipt_that_tells_something_else_is_an_error() {
+    fn a_receipt_with_other_counts_is_an_error() {
         let check = |phase: &Phase, receipt| check_receipt(Some(&receipt), phase, 10, 0);
         assert!(check(&Phase::CHANGED, json!({"read": 10, "updated": 10, "rejected": 0})).is_ok());
         let wrong = check(&Phase::CHANGED, json!({"read": 10, "updated": 9, "rejected": 0})).unwrap_err();
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_about_a_writer_is_wrong_when_another_one_wrote() {
+    fn a_phase_of_a_writer_fails_if_another_wrote_more() {
         let check = |writers| {
             let receipt = json!({"read": 10, "inserted": 10, "rejected": 0, "writers": writers});
             check_receipt(Some(&receipt), &Phase::FRESH.by("staged"), 10, 0).is_ok()

@@ -94,7 +94,7 @@ mod tests {
     use crate::stream::{Ledger, Stream};
 
     #[test]
-    fn documents_keep_all_but_the_name_of_their_key() {
+    fn conversion_only_renames_the_key() {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (dir.path().join("from"), dir.path().join("to"));
         let set = DataSet::new("x", Keys::Random, 150, 100, 150, 1);

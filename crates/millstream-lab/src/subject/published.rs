@@ -86,7 +86,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_way_of_a_refresh_is_found() {
+    fn the_way_is_read_from_the_refresh_output() {
         assert_eq!(way(&json!([{"way": "swap"}])), Some("swap"));
         assert_eq!(way(&json!({"way": "incremental"})), Some("incremental"));
         assert_eq!(way(&json!([])), None);

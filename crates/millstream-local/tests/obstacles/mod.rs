@@ -48,7 +48,7 @@ async fn a_killed_server_recovers_on_the_next_start() {
 }
 
 #[tokio::test]
-async fn a_stale_pid_file_names_a_living_stranger() {
+async fn a_stale_pid_file_does_not_stop_another_process() {
     let home = LocalHome::new();
     let options = options(&home).await;
     let running = start(&options).await.unwrap();
@@ -82,7 +82,7 @@ async fn occupied(port: u16) -> TcpListener {
 }
 
 #[tokio::test]
-async fn a_busy_port_makes_the_server_move_and_stay_there() {
+async fn a_busy_port_moves_the_server_for_good() {
     let home = LocalHome::new();
     let options = options(&home).await;
     let first = start(&options).await.unwrap().port;
@@ -96,7 +96,7 @@ async fn a_busy_port_makes_the_server_move_and_stay_there() {
 }
 
 #[tokio::test]
-async fn starts_at_once_make_one_server() {
+async fn concurrent_starts_make_one_server() {
     let home = LocalHome::new();
     let options = options(&home).await;
     let (one, two, three) = tokio::join!(start(&options), start(&options), start(&options));
@@ -106,7 +106,7 @@ async fn starts_at_once_make_one_server() {
 }
 
 #[tokio::test]
-async fn an_interrupted_first_start_leaves_nothing_in_the_way() {
+async fn an_interrupted_first_start_does_not_block_the_next() {
     let home = LocalHome::new();
     let options = options(&home).await;
     let half = home.dir.join(".new-0123");
@@ -131,7 +131,7 @@ async fn an_interrupted_first_start_leaves_nothing_in_the_way() {
 }
 
 #[tokio::test]
-async fn data_of_another_version_is_named_and_left_alone() {
+async fn data_of_another_version_is_refused_and_unchanged() {
     let home = LocalHome::new();
     let data = home.dir.join("data");
     fs::create_dir(&data).unwrap();
@@ -150,7 +150,7 @@ async fn data_of_another_version_is_named_and_left_alone() {
 }
 
 #[tokio::test]
-async fn something_else_in_the_place_of_the_data_is_left_alone() {
+async fn a_directory_with_other_content_is_refused_and_unchanged() {
     let home = LocalHome::new();
     let data = home.dir.join("data");
     fs::create_dir(&data).unwrap();
@@ -166,7 +166,7 @@ async fn something_else_in_the_place_of_the_data_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_place_that_cannot_be_written_is_named() {
+async fn an_unwritable_home_is_named() {
     // Nobody makes directories here, not even root.
     let options = LocalOptions { home: Some("/sys/millstream".into()), ..LocalOptions::default() };
     let error = start(&options).await.unwrap_err();

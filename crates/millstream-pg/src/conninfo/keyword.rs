@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_the_keyword_and_its_variable() {
+    fn refused_keywords_are_named() {
         for keyword in KEYWORDS {
             let refusal = check(&Said::from([(keyword.name, "require".to_owned())]));
             let expected = matches!(keyword.usage, Use::Refused { .. });

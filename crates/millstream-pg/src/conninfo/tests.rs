@@ -27,7 +27,7 @@ fn password(info: &ConnInfo, host: usize) -> Option<&str> {
 }
 
 #[test]
-fn nothing_said_means_the_defaults() {
+fn an_empty_string_means_the_defaults() {
     let info = parse("");
     assert_eq!((info.user.as_str(), info.dbname.as_str()), ("me", "me"));
     assert_eq!(shown(&info), ["localhost:5432"]);
@@ -45,7 +45,7 @@ fn a_bare_word_is_a_database() {
 }
 
 #[test]
-fn a_url_is_taken_apart_and_decoded() {
+fn a_url_is_split_and_decoded() {
     let info =
         parse("postgresql://al%69ce:p%40ss%2Fw%3Ard@db.example:6543/sh%20op?sslmode=require&application_name=a%26b");
     assert_eq!(info.user, "alice");
@@ -99,7 +99,7 @@ fn several_hosts_take_one_port_or_as_many() {
 }
 
 #[test]
-fn addresses_and_sockets_are_told_apart() {
+fn addresses_and_sockets_are_distinguished() {
     let info = parse("host=db.example hostaddr=10.0.0.7");
     assert_eq!(info.hosts[0].address, Address::Ip("10.0.0.7".parse().expect("an address")));
     assert_eq!(info.hosts[0].name.as_deref(), Some("db.example"));
@@ -114,7 +114,7 @@ fn addresses_and_sockets_are_told_apart() {
 }
 
 #[test]
-fn without_a_host_the_servers_socket_is_found() {
+fn an_existing_socket_is_used_if_no_host_is_given() {
     let dir = tempfile::tempdir().expect("a directory");
     let (empty, used) = (dir.path().join("empty"), dir.path().join("used"));
     fs::create_dir(&empty).expect("made");
@@ -138,7 +138,7 @@ fn pairs_may_be_quoted_and_escaped() {
 }
 
 #[test]
-fn a_password_that_is_not_written_as_a_url_needs_it_is_never_repeated() {
+fn errors_never_repeat_a_misquoted_password() {
     for text in [
         "me:hunter2@db/shop",
         "me:hunter2@db:5432/shop?sslmode=require",
@@ -214,7 +214,7 @@ fn no_error_repeats_a_password() {
 }
 
 #[test]
-fn what_is_harmless_is_accepted_without_effect() {
+fn harmless_settings_are_accepted_and_ignored() {
     let info =
         parse("client_encoding=LATIN1 krbsrvname=x gsslib=y sslcompression=1 gssencmode=prefer replication=false");
     assert_eq!(info.user, "me");
@@ -222,7 +222,7 @@ fn what_is_harmless_is_accepted_without_effect() {
 }
 
 #[test]
-fn variables_fill_in_what_the_text_leaves_open() {
+fn variables_fill_in_missing_settings() {
     let env = Environment::from_variables([
         ("PGHOST", "envhost"),
         ("PGPORT", "7777"),
@@ -293,7 +293,7 @@ fn a_password_file_others_can_read_is_ignored_with_a_warning() {
 }
 
 #[test]
-fn a_service_stands_between_text_and_variables() {
+fn a_service_ranks_between_text_and_variables() {
     let home = tempfile::tempdir().expect("a directory");
     let file = home.path().join(".pg_service.conf");
     write(&file, "[shop]\nhost=svc\nport=6\nuser=svcuser\n", 0o600);
@@ -323,7 +323,7 @@ fn certificates_come_from_the_home_directory_unless_named() {
 }
 
 #[test]
-fn the_description_leads_back_to_the_same_place() {
+fn a_description_parses_to_the_same_hosts() {
     for text in [
         "postgres://u:p@a:1,[::1]:2/d%20b",
         "host=/run/pg port=7 user=u dbname=d",

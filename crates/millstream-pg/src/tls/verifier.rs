@@ -34,7 +34,10 @@ impl Verifier {
 
     /// If we need not verify the certificate, webpki may be unable to read it (version 1). Then its signature proves no
     /// more than the certificate does, and passes. A signature that is readable and wrong stays an error.
-    fn judge(&self, result: Result<HandshakeSignatureValid, Error>) -> Result<HandshakeSignatureValid, Error> {
+    fn tolerate_unreadable(
+        &self,
+        result: Result<HandshakeSignatureValid, Error>,
+    ) -> Result<HandshakeSignatureValid, Error> {
         match result {
             Err(Error::InvalidCertificate(CertificateError::BadSignature)) => result,
             Err(Error::InvalidCertificate(_)) if self.trust.is_none() => Ok(HandshakeSignatureValid::assertion()),
@@ -74,7 +77,7 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.judge(verify_tls12_signature(message, certificate, signature, &self.algorithms))
+        self.tolerate_unreadable(verify_tls12_signature(message, certificate, signature, &self.algorithms))
     }
 
     fn verify_tls13_signature(
@@ -83,7 +86,7 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.judge(verify_tls13_signature(message, certificate, signature, &self.algorithms))
+        self.tolerate_unreadable(verify_tls13_signature(message, certificate, signature, &self.algorithms))
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

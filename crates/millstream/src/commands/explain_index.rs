@@ -7,7 +7,7 @@ use crate::output::{Output, note};
 use crate::quantity::count;
 use crate::table::visible;
 use crate::target::{Database, Purpose, resolve};
-use millstream_doctor::index::{self, Explanation, Mismatch, Missed, NewIndex, Reading, Subject, Verdict};
+use millstream_doctor::index::{self, ExaminedTable, Explanation, Mismatch, Missed, NewIndex, Reading, Verdict};
 use millstream_model::{CollectionName, KeyRequest};
 use millstream_pg::quote_qualified;
 use millstream_publish::{IndexedTable, THE_KEY};
@@ -52,7 +52,7 @@ pub async fn run(args: &ExplainIndexArgs, output: Output) -> Result<Exit, Failur
     let indexed = IndexedTable::find(client, schema, &args.name).await?;
     let IndexedTable { schema, table, hidden_column, .. } = indexed.clone();
     let mut explanation =
-        Box::pin(index::explain(client, &Subject { schema, table, hidden_column }, &args.query)).await?;
+        Box::pin(index::explain(client, &ExaminedTable { schema, table, hidden_column }, &args.query)).await?;
     explanation.rename_indexes(|index| indexed.clause(index));
     let Some(worst) = explanation.readings.iter().map(|reading| reading.verdict).max() else {
         return Err(Failure::user(format!("the plan of this query reads no row of {}", args.name))
@@ -185,14 +185,14 @@ mod tests {
     use super::listed;
 
     #[test]
-    fn a_list_is_told_without_its_brackets() {
-        for (clause, told) in [
+    fn a_column_list_prints_without_its_brackets() {
+        for (clause, expected) in [
             ("(mac)", "mac"),
             ("((doc ->> 'a'))", "(doc ->> 'a')"),
             ("(a) where (b)", "(a) where (b)"),
             ("using gin (doc)", "using gin (doc)"),
         ] {
-            assert_eq!(listed(clause), told);
+            assert_eq!(listed(clause), expected);
         }
     }
 }

@@ -204,9 +204,9 @@ async fn run_experiments(args: &RunArgs, output: Output, signals: Signals) -> Re
     let plan = plan(args);
     plan.check().map_err(failure)?;
     let bench = Bench::new(ground(args).await?).map_err(failure)?;
-    let mut told = |line: &str| note(line);
+    let mut progress = |line: &str| note(line);
     let result = tokio::select! {
-        result = Experiment::run(&experiments, &plan, &bench, &mut told) => result.map_err(failure),
+        result = Experiment::run(&experiments, &plan, &bench, &mut progress) => result.map_err(failure),
         exit = signals.stop_asked() => {
             note("stopping: tables and files of the run are being removed; finished rounds are recorded");
             bench.clear().await.map_err(failure)?;
@@ -283,7 +283,7 @@ async fn ground(args: &RunArgs) -> Result<Ground, Failure> {
 fn failure(error: Error) -> Failure {
     match error {
         Error::Database(error) => error.into(),
-        error => Failure::judged(&error, ErrorKind::Config, error.hint()),
+        error => Failure::classified(&error, ErrorKind::Config, error.hint()),
     }
 }
 
@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recorded_command_names_no_place_and_no_password() {
+    fn a_recorded_command_holds_no_directory_and_no_password() {
         let args = ["/opt/x/millstream", "lab", "--db", "postgres://u:secret@h/d", "--out=/home/u/r", "--out", "a/b"];
         let shown = argv(args.map(str::to_owned).into_iter());
         assert_eq!(shown, ["millstream", "lab", "--db", "postgres://u:***@h/d", "--out=r", "--out", "a/b"]);

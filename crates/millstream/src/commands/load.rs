@@ -263,7 +263,7 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
         return show_dry_run(&dry, &request, output);
     }
     if args.strict {
-        judge(&request, &db).await?;
+        check_everything(&request, &db).await?;
     }
     let _keeper = Keeper::watch(&args.target);
     let rejects_file = args.rejects.as_deref().map(export::create).transpose()?;
@@ -401,7 +401,7 @@ pub(super) async fn run_load(
 }
 
 /// Reads and checks all sources before a load with `--strict`.
-async fn judge(request: &LoadRequest, db: &ConnInfo) -> Result<(), Failure> {
+async fn check_everything(request: &LoadRequest, db: &ConnInfo) -> Result<(), Failure> {
     if !request.is_repeatable() {
         return Err(Failure::user("--strict reads everything twice, and a stream can be read only once")
             .hint("write it to a file first, or use --max-rejects 0: it stops before the first bad document"));
@@ -454,12 +454,12 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
         }
         (Some(StopReason::Failed), Some(error @ millstream_engine::Error::Rejected { position, line, .. })) => {
             let name = request.sources.get(position.source as usize).map_or("-", String::as_str);
-            Err(Failure::judged(error, error.kind(), None)
+            Err(Failure::classified(error, error.kind(), None)
                 .at(format!("{name}:{line} (byte {})", position.offset))
                 .hint("everything committed is before it; mend it and run the same command again, or leave out --strict and --max-rejects 0 to have it rejected"))
         }
         (Some(StopReason::Failed), Some(error)) => {
-            let failure = Failure::judged(error, error.kind(), error.hint());
+            let failure = Failure::classified(error, error.kind(), error.hint());
             if outcome.receipt.counters.read > 0 {
                 note(&format!("what the receipt counts is committed; {}", again(request)));
             }

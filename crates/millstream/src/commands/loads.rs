@@ -141,14 +141,14 @@ async fn forget(load_id: i64, target: &TargetArgs, output: Output) -> Result<Exi
         return Ok(Exit::Done);
     }
     output.line(&format!("forgot load {load_id} into {}", load.collection))?;
-    let told = match load.is_finished() {
+    let message = match load.is_finished() {
         true => "its documents stay; the same load command loads its sources again",
         false => {
             "the documents it committed stay; it cannot be resumed: the same load command begins \
              at the start of its sources"
         }
     };
-    note(&format!("{told}{}", if adds_up(&load.mode) { ", and adds their values again" } else { "" }));
+    note(&format!("{message}{}", if adds_up(&load.mode) { ", and adds their values again" } else { "" }));
     Ok(Exit::Done)
 }
 

@@ -164,21 +164,21 @@ async fn take_out(
         false => None,
     };
     run("commit").await?;
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     if let (Some(n), Some(path)) = (exported, &args.export) {
         let to = if is_stdout { "stdout".to_owned() } else { visible(&path.display().to_string()) };
-        told.push(format!("exported {} to {to}", quantity::things(n, "reject")));
+        lines.push(format!("exported {} to {to}", quantity::things(n, "reject")));
     }
     if let Some(n) = cleared {
-        told.push(format!("cleared {}", quantity::things(n, "reject")));
+        lines.push(format!("cleared {}", quantity::things(n, "reject")));
     }
     if is_stdout {
         // Stdout holds the rejects and nothing else.
-        told.iter().for_each(|line| note(line));
+        lines.iter().for_each(|line| note(line));
     } else if output.is_json() {
         output.json(&json!({ "exported": exported, "cleared": cleared }))?;
     } else {
-        output.line(&told.join("\n"))?;
+        output.line(&lines.join("\n"))?;
     }
     Ok(Exit::Done)
 }

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_told_as_get_takes_them_and_harmless() {
+    fn keys_print_as_get_accepts_them_without_control_characters() {
         let finding = |key: &[Option<&str>]| Finding {
             difference: Difference::Different,
             key: key.iter().map(|value| value.map(str::to_owned)).collect(),

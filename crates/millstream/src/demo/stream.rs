@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_their_digits() {
+    fn numbers_print_all_their_digits() {
         let mut out = Vec::new();
         push_number(&mut out, 0);
         push_number(&mut out, 1_990);

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stream_is_the_same_for_ever() {
+    fn the_generated_stream_never_changes() {
         let mut out = Vec::new();
         Telemetry::new(2).write(Wave::First, &mut out).unwrap();
         assert_eq!(
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_is_what_a_map_ends_in() {
+    fn expected_answers_match_a_map_of_the_documents() {
         for documents in [1, 9, 10, 1_000, 30_000] {
             let telemetry = Telemetry::new(documents);
             let expected = telemetry.expected();

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::process::{Child, Stdio};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sums_are_not_added_again_by_a_run_that_waited_for_the_first() {
+async fn a_second_run_that_waited_adds_no_sums_again() {
     for build in builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings::default()).await;

@@ -40,7 +40,7 @@ struct Input {
 }
 
 impl Input {
-    /// Writes a file of so many documents, some of them broken.
+    /// Writes a file of so many documents, some of them malformed.
     fn write(path: &Path, rng: &mut Rng, documents: u64) -> Self {
         let mut input = Self { last: BTreeMap::new(), sums: BTreeMap::new(), documents, bad: 0 };
         let keys = rng.u64(documents / 4..documents * 2);
@@ -135,8 +135,8 @@ impl Victim {
         for _ in 0..LOOKS_MAX {
             if child.try_wait().unwrap().is_some() {
                 let output = child.wait_with_output().unwrap();
-                let told = String::from_utf8_lossy(&output.stderr).into_owned();
-                assert!(is_killed(output.status) || output.status.code() == Some(self.code()), "{told}");
+                let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+                assert!(is_killed(output.status) || output.status.code() == Some(self.code()), "{stderr}");
                 return output.status;
             }
             tokio::time::sleep(LOOK_EVERY).await;

@@ -28,7 +28,7 @@ struct Tally {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_load_killed_at_any_moment_goes_on_and_ends_right() {
+async fn a_load_killed_at_any_moment_resumes_correctly() {
     for build in builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;

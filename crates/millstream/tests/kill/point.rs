@@ -8,7 +8,7 @@ use millstream_testkit::{Server, Settings, builds, dealt};
 const DOCUMENTS: u64 = 6_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_load_killed_at_any_point_goes_on_and_ends_right() {
+async fn a_load_killed_at_any_point_resumes_correctly() {
     let mut rng = fastrand::Rng::new();
     let builds = builds().await;
     for (n, build) in builds.iter().enumerate() {

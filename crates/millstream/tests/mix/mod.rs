@@ -51,7 +51,7 @@ impl Course {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_loads_through_every_blow_end_equal_to_the_oracle() {
+async fn two_loads_through_faults_end_equal_to_the_oracle() {
     for build in builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;

@@ -7,7 +7,7 @@ use millstream_testkit::each_build;
 use std::process::{Child, Stdio};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_older_document_does_not_slip_past_a_tombstone_of_the_same_moment() {
+async fn an_uncommitted_older_document_does_not_escape_a_tombstone() {
     each_build(async |db| {
         let (dir, url, client) = (tempfile::tempdir().unwrap(), db.url(), db.client().await);
         let load = |name: &str, document: &str, failpoints: &str| -> Child {

@@ -10,7 +10,7 @@ use super::clip::Clip;
 use super::dialect::Quote;
 use super::window::{End, Window, index, too_large};
 use super::{Format, Source, SourceError};
-use crate::chunk::{BrokenFrame, Chunk, Frame};
+use crate::chunk::{Chunk, Frame, UnreadableFrame};
 use millstream_model::{Fault, Reason};
 use record::{QUOTE, Record, Seen, Separators};
 use value::{Values, put_string, quoted};
@@ -56,7 +56,7 @@ impl Csv {
         Ok(Self { document_bytes_max, window, record, header, separators, values, done: false })
     }
 
-    /// Appends the record's document to the chunk, or a broken frame if something is wrong with the record.
+    /// Appends the record's document to the chunk, or an unreadable frame if something is wrong with the record.
     fn put(&self, seen: &Seen, chunk: &mut Pending) {
         let raw = self.record.raw(self.window.bytes(), seen);
         let offset = self.window.offset() + self.record.start as u64;
@@ -72,7 +72,8 @@ impl Csv {
             len: index(chunk.bytes.len() - start),
             offset,
             line: 0,
-            broken: fault.map(|fault| Box::new(BrokenFrame { fault, truncated_from: None, ends_source: false })),
+            unreadable: fault
+                .map(|fault| Box::new(UnreadableFrame { fault, truncated_from: None, ends_source: false })),
         });
     }
 
@@ -137,7 +138,7 @@ impl Csv {
         self.chunk(pending).map(Some)
     }
 
-    /// Ends the source with a broken frame: nobody knows where the open quote closes, so the next record cannot be
+    /// Ends the source with an unreadable frame: nobody knows where the open quote closes, so the next record cannot be
     /// found.
     fn open_quote(&mut self) -> Result<Chunk, SourceError> {
         self.done = true;
@@ -226,14 +227,14 @@ impl Source for Csv {
 #[cfg(test)]
 mod tests {
     use super::super::dialect::{Dialect, Quote};
-    use super::super::transcript::{Pieces, Told, bad, good, read, read_oddly, sizes, transcribe};
+    use super::super::transcript::{Pieces, ReadFrame, bad, good, read, read_oddly, sizes, transcribe};
     use super::super::{Input, SourceError};
     use fastrand::Rng;
     use millstream_model::Reason::{CsvFields, DamagedSource, InvalidUtf8, TooLarge};
     use millstream_testkit::Cases;
 
     #[test]
-    fn a_byte_order_mark_behind_the_first_byte_is_text() {
+    fn a_byte_order_mark_after_the_first_byte_is_text() {
         let name = |offset, line, value: &str| good(offset, line, &format!("{{\"\u{feff}a\":\"{value}\"}}"));
         assert_eq!(read_both_ways("\n\u{feff}a\n1\n".as_bytes()), [name(6, 3, "1")]);
         assert_eq!(read_both_ways("\u{feff}\u{feff}a\n\u{feff}1\n".as_bytes()), [name(8, 2, "\u{feff}1")]);
@@ -246,12 +247,12 @@ mod tests {
         }
     }
 
-    fn read_both_ways(text: &[u8]) -> Vec<Told> {
-        let told = read("csv", text).unwrap();
+    fn read_both_ways(text: &[u8]) -> Vec<ReadFrame> {
+        let got = read("csv", text).unwrap();
         for mut rng in Cases::new(20) {
-            assert_eq!(read_oddly("csv", text, text, 100, &mut rng).unwrap(), told);
+            assert_eq!(read_oddly("csv", text, text, 100, &mut rng).unwrap(), got);
         }
-        told
+        got
     }
 
     #[test]
@@ -269,35 +270,35 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_record_costs_only_itself() {
+    fn a_bad_record_is_the_only_reject() {
         let text = b"a,b\n1\n1,2,3,\r\n\xff,2\n1,2\n";
-        let mut told = read_both_ways(text);
-        assert_eq!(told.remove(2).broken, Some((InvalidUtf8, None)));
+        let mut got = read_both_ways(text);
+        assert_eq!(got.remove(2).unreadable, Some((InvalidUtf8, None)));
         let expected = [bad(4, 2, "1", CsvFields), bad(6, 3, "1,2,3,", CsvFields), good(18, 5, r#"{"a":"1","b":"2"}"#)];
-        assert_eq!(told, expected);
+        assert_eq!(got, expected);
         let many = [b"a,b\n".to_vec(), vec![b','; 100_000]].concat();
-        assert_eq!(read("csv", &many).unwrap()[0].broken, Some((CsvFields, None)));
+        assert_eq!(read("csv", &many).unwrap()[0].unreadable, Some((CsvFields, None)));
     }
 
     #[test]
-    fn an_open_quote_ends_the_source_where_its_record_begins() {
+    fn an_open_quote_ends_the_source_at_its_record() {
         let expected = [good(4, 2, r#"{"a":"1","b":"2"}"#), bad(8, 3, "3,\"4\n5,6\n", DamagedSource)];
         assert_eq!(read_both_ways(b"a,b\n1,2\n3,\"4\n5,6\n"), expected);
         let mut endless = b"a,b\n1,2\n3,\"".to_vec();
         endless.resize(1000, b'\n');
         for mut rng in Cases::new(20) {
-            let told = read_oddly("csv", &endless, &endless, 100, &mut rng).unwrap();
-            assert_eq!(told[0], expected[0]);
-            assert_eq!((told[1].offset, told[1].bytes.len()), (8, 101));
-            assert_eq!(told[1].broken, Some((DamagedSource, None)));
+            let got = read_oddly("csv", &endless, &endless, 100, &mut rng).unwrap();
+            assert_eq!(got[0], expected[0]);
+            assert_eq!((got[1].offset, got[1].bytes.len()), (8, 101));
+            assert_eq!(got[1].unreadable, Some((DamagedSource, None)));
         }
     }
 
     #[test]
-    fn a_record_that_is_too_long_costs_only_itself() {
+    fn a_record_too_long_is_the_only_reject() {
         let text = b"a\n1234567890\n12345678901\n\"1\"\n123456789012345\r\n1\n12345678901";
         for mut rng in Cases::new(50) {
-            let told = read_oddly("csv", text, text, 10, &mut rng).unwrap();
+            let got = read_oddly("csv", text, text, 10, &mut rng).unwrap();
             // The first record fits, but not the document made of it.
             let expected = [
                 bad(2, 2, "1234567890", TooLarge),
@@ -307,12 +308,12 @@ mod tests {
                 good(46, 6, r#"{"a":"1"}"#),
                 bad(48, 7, "12345678901", TooLarge),
             ];
-            assert_eq!(told, expected);
+            assert_eq!(got, expected);
         }
     }
 
     #[test]
-    fn headers_that_make_no_documents_are_refused() {
+    fn unusable_headers_are_refused() {
         for (text, part) in [
             (&b""[..], "missing"),
             (b"\n\r\n", "missing"),
@@ -332,20 +333,20 @@ mod tests {
     }
 
     fn read_as(dialect: &Dialect, format: &str, text: &str) -> Result<Vec<String>, SourceError> {
-        let mut told = Vec::new();
+        let mut got = Vec::new();
         for mut rng in Cases::new(10) {
             let input = Input::from_reader(Box::new(Pieces::new(text.as_bytes(), 7, &mut rng)), "test", None)?;
             let mut options = sizes(*rng.choice(&[1, 16, 1000]).unwrap(), 100);
             options.dialect = dialect.clone();
             let frames = transcribe(input, format, text.as_bytes(), &options)?;
-            assert!(frames.iter().all(|frame| frame.broken.is_none()), "{frames:?}");
-            told = frames.into_iter().map(|frame| String::from_utf8(frame.bytes).unwrap()).collect();
+            assert!(frames.iter().all(|frame| frame.unreadable.is_none()), "{frames:?}");
+            got = frames.into_iter().map(|frame| String::from_utf8(frame.bytes).unwrap()).collect();
         }
-        Ok(told)
+        Ok(got)
     }
 
     #[test]
-    fn dialects_are_read_as_they_are_named() {
+    fn dialects_are_read_as_configured() {
         let plain = Dialect::default;
         let names = |names: &[&str]| Some(names.iter().map(|&n| n.to_owned()).collect());
         let null = |text: &str| Some(text.to_owned());
@@ -387,9 +388,9 @@ mod tests {
         }
     }
 
-    /// A source of random records, and what must be told of it.
-    fn source(rng: &mut Rng) -> (Vec<u8>, Vec<Told>) {
-        let (mut text, mut told) = (b"k,v\n".to_vec(), Vec::new());
+    /// A source of random records, and the frames to expect.
+    fn source(rng: &mut Rng) -> (Vec<u8>, Vec<ReadFrame>) {
+        let (mut text, mut got) = (b"k,v\n".to_vec(), Vec::new());
         for _ in 0..rng.usize(0..8) {
             let start = text.len();
             let line = text.iter().filter(|&&b| b == b'\n').count() as u64 + 1;
@@ -402,23 +403,23 @@ mod tests {
                 put_field(&mut text, &field, rng);
                 members.insert(name.into(), field.into());
             }
-            told.push(good(start as u64, line, &serde_json::to_string(&members).unwrap()));
+            got.push(good(start as u64, line, &serde_json::to_string(&members).unwrap()));
             text.extend_from_slice(rng.choice([&b"\n"[..], b"\r\n", b"\n\n"]).unwrap());
         }
-        (text, told)
+        (text, got)
     }
 
     #[test]
-    fn every_record_is_found_whatever_the_pieces() {
+    fn every_record_is_found_for_any_chunking() {
         for mut rng in Cases::new(1000) {
             let (text, expected) = source(&mut rng);
-            let told = read_oddly("csv", &text, &text, 1 << 20, &mut rng);
-            assert_eq!(told.unwrap(), expected, "{}", String::from_utf8_lossy(&text));
+            let got = read_oddly("csv", &text, &text, 1 << 20, &mut rng);
+            assert_eq!(got.unwrap(), expected, "{}", String::from_utf8_lossy(&text));
         }
     }
 
     #[test]
-    fn hostile_bytes_are_told_the_same_whatever_the_pieces() {
+    fn hostile_bytes_read_the_same_for_any_chunking() {
         for mut rng in Cases::new(2000) {
             let mut text = source(&mut rng).0;
             for _ in 0..rng.usize(1..4) {

@@ -100,7 +100,7 @@ mod tests {
     use millstream_testkit::Cases;
 
     #[test]
-    fn numbers_and_booleans_are_told_from_text() {
+    fn numbers_and_booleans_are_recognised() {
         for text in ["0", "-1", "12.50", "1e5", "-0.1E-10", "true", "false"] {
             assert!(is_literal(text) && serde_json::from_str::<serde_json::Value>(text).is_ok(), "{text}");
         }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_of_a_record_is_told_as_the_reader_splits_it() {
+    fn quoted_flags_match_the_fields_of_the_reader() {
         let separators = Separators { delimiter: b',', quote: Some(b'"') };
         for mut rng in Cases::new(2000) {
             let len = rng.usize(0..12);
@@ -121,9 +121,9 @@ mod tests {
             if !whole || text.is_empty() {
                 continue;
             }
-            let told: Vec<bool> = quoted(text.as_bytes(), separators).collect();
-            assert_eq!(told.len(), record.count, "{text}");
-            let starts_quoted = |n: usize, field: &[u8]| !told[n] && field.first() == Some(&b'"');
+            let flags: Vec<bool> = quoted(text.as_bytes(), separators).collect();
+            assert_eq!(flags.len(), record.count, "{text}");
+            let starts_quoted = |n: usize, field: &[u8]| !flags[n] && field.first() == Some(&b'"');
             assert!(!record.fields().enumerate().any(|(n, field)| starts_quoted(n, field)), "{text}");
         }
     }

@@ -26,7 +26,7 @@ pub(super) enum Found {
 
 /// The scan of a document. Its depth is the number of containers around a value, which is also the number of path
 /// segments that lead there.
-pub(super) struct Walk<'d, 'c> {
+pub(super) struct PathScan<'d, 'c> {
     pub(super) scanner: Scanner<'d>,
     columns: &'c Columns,
     pub(super) found: [Found; PATHS_MAX],
@@ -34,7 +34,7 @@ pub(super) struct Walk<'d, 'c> {
     elements: usize,
 }
 
-impl<'d, 'c> Walk<'d, 'c> {
+impl<'d, 'c> PathScan<'d, 'c> {
     pub(super) fn new(document: &'d [u8], columns: &'c Columns) -> Self {
         Self { scanner: Scanner::new(document), columns, found: [const { Found::Missing }; PATHS_MAX], elements: 0 }
     }

@@ -4,8 +4,8 @@ use crate::definition::Derivation;
 use crate::error::Error;
 use crate::limits::INCREMENTAL_SHARE_MAX;
 use crate::model::find;
-use crate::origin::{derivation, is_unlogged, listened};
-use crate::record::{Listened, Pending};
+use crate::origin::{change_record, derivation, is_unlogged};
+use crate::record::{ChangeRecord, Pending};
 use crate::republish::indexed;
 use crate::row_wise::plan;
 use crate::storage::Storage;
@@ -23,7 +23,7 @@ pub(crate) static WAYS: &[&Way] = &[&incremental::WAY, &materialized::WAY, &swap
 
 /// A model with all that its refresh needs.
 #[derive(Debug)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct RefreshTarget<'a> {
     pub(crate) model: Model,
     pub(crate) collection: Collection,
     pub(crate) schema: &'a Schema,
@@ -31,13 +31,13 @@ pub(crate) struct Subject<'a> {
     version_num: i32,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> RefreshTarget<'a> {
     pub(crate) fn storage(&self) -> Storage<'a> {
         Storage { schema: self.schema, model_id: self.model.model_id, unlogged: self.unlogged }
     }
 
-    pub(crate) fn listened(&self) -> Listened<'_> {
-        listened(self.schema, &self.collection, self.unlogged)
+    pub(crate) fn change_record(&self) -> ChangeRecord<'_> {
+        change_record(self.schema, &self.collection, self.unlogged)
     }
 
     pub(crate) fn derivation(&self, storage: &Storage<'_>) -> Derivation {
@@ -65,7 +65,7 @@ impl<'a> Subject<'a> {
     pub(crate) async fn pending(&self, client: &Client) -> Result<Pending, Error> {
         match self.model.definition.materialized {
             true => Ok(Pending { keys: 0, everything: true, newest_age: None }),
-            false => self.listened().pending(client, &self.model).await,
+            false => self.change_record().pending(client, &self.model).await,
         }
     }
 
@@ -116,7 +116,7 @@ impl<'a> Subject<'a> {
 
     /// Why the changed keys are not known.
     async fn why_anew(&self, client: &Client) -> Result<String, Error> {
-        Ok(match self.listened().unheard(client).await? {
+        Ok(match self.change_record().unrecorded_cause(client).await? {
             Some(cause) => format!("some changes are not recorded: {cause}"),
             None => "everything may have changed".to_owned(),
         })
@@ -135,13 +135,13 @@ fn way(name: &str) -> Result<&'static Way, Error> {
 ///
 /// # Errors
 /// [`Error::Model`] for a name that is no model, or for a model whose collection is gone.
-pub(crate) async fn subjects<'a>(
+pub(crate) async fn targets<'a>(
     client: &Client,
     schema: &'a Schema,
     names: &[CollectionName],
     version_num: i32,
-) -> Result<Vec<Subject<'a>>, Error> {
-    let mut subjects = Vec::new();
+) -> Result<Vec<RefreshTarget<'a>>, Error> {
+    let mut targets = Vec::new();
     for name in names {
         let model = find(client, schema, name).await?;
         let all = collections::by_oid(client, schema, model.table_oid).await?;
@@ -151,19 +151,19 @@ pub(crate) async fn subjects<'a>(
             hint: format!("remove it: millstream unpublish {name}"),
         })?;
         let unlogged = is_unlogged(client, model.table_oid).await?;
-        subjects.push(Subject { model, collection, schema, unlogged, version_num });
+        targets.push(RefreshTarget { model, collection, schema, unlogged, version_num });
     }
-    subjects.sort_by_key(|subject| subject.model.model_id);
-    subjects.dedup_by_key(|subject| subject.model.model_id);
-    Ok(subjects)
+    targets.sort_by_key(|target| target.model.model_id);
+    targets.dedup_by_key(|target| target.model.model_id);
+    Ok(targets)
 }
 
 /// Requires that the collections have the columns that their models use.
 ///
 /// # Errors
 /// [`Error::Model`] names the first that was renamed or dropped.
-pub(crate) async fn require_columns(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
-    for Subject { model, collection, .. } in subjects {
+pub(crate) async fn require_columns(client: &Client, targets: &[RefreshTarget<'_>]) -> Result<(), Error> {
+    for RefreshTarget { model, collection, .. } in targets {
         let columns: Vec<&str> = collection.key.iter().map(|column| column.name.as_str()).chain(["doc"]).collect();
         if let Some(gone) = client.query_opt(include_str!("columns_gone.sql"), &[&model.table_oid, &columns]).await? {
             return Err(Error::Model {
@@ -183,14 +183,14 @@ pub(crate) async fn require_columns(client: &Client, subjects: &[Subject<'_>]) -
 /// Locks the collections' tables until the transaction ends, so that nobody rewrites or empties them, and checks that
 /// they still have their names. The lock takes no snapshot; the first query does. So a session that rewrites or empties
 /// a table comes before the snapshot, or waits for our transaction.
-pub(crate) async fn lock_collections(client: &Client, subjects: &[Subject<'_>]) -> Result<(), Error> {
-    let tables: Vec<String> = subjects.iter().map(Subject::table).collect();
+pub(crate) async fn lock_collections(client: &Client, targets: &[RefreshTarget<'_>]) -> Result<(), Error> {
+    let tables: Vec<String> = targets.iter().map(RefreshTarget::table).collect();
     client.batch_execute(&format!("lock table {} in access share mode", tables.join(", "))).await?;
     let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
-    for (subject, table) in subjects.iter().zip(&tables) {
-        if client.query_one(oid, &[table]).await?.get::<_, u32>(0) != subject.model.table_oid {
+    for (target, table) in targets.iter().zip(&tables) {
+        if client.query_one(oid, &[table]).await?.get::<_, u32>(0) != target.model.table_oid {
             return Err(Error::Model {
-                model: subject.model.name.clone(),
+                model: target.model.name.clone(),
                 problem: "has a collection that was just renamed".into(),
                 hint: "refresh again".into(),
             });
