@@ -1,4 +1,4 @@
-//! What is reported about a query and the indexes of a table, against real planners.
+//! What the doctor reports about a query and the indexes of a table, against real planners.
 
 use millstream_doctor::index::{ExaminedTable, Explanation, Missed, NewIndex, Verdict, explain};
 use millstream_testkit as testkit;

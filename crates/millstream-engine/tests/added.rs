@@ -1,4 +1,4 @@
-//! Sums of a finished load: they are added again neither by the same command nor by one that shares its sources.
+//! Sums of a finished load are not added again, neither by the same command nor by another load of its sources.
 
 use crate::resume::pipe;
 use crate::scene::{Files, request, run, schema, surroundings};
@@ -15,7 +15,7 @@ fn sums(table: &str, sources: &[&String]) -> LoadRequest {
     wanted
 }
 
-/// The words of a refusal, and the way out.
+/// Runs a load that must be refused. Returns the error.
 async fn refused(db: &TestDatabase, wanted: &LoadRequest) -> String {
     let error = Box::pin(load(wanted, &surroundings(&db.url()).0)).await.expect_err("it would count twice");
     assert!(matches!(error, Error::Store(StoreError::AddedUp { .. })), "{error}");
@@ -123,7 +123,7 @@ async fn sum_refuses_sources_of_an_abandoned_load() {
             let error = refused(&db, &wanted).await;
             assert!(error.contains("would count twice"), "{error}");
         }
-        // It had not come to this one, and its record is the only one left of it.
+        // The abandoned load did not reach this source, and no other load of the source is recorded.
         let mut client = db.client().await;
         assert!(loads::forget(&mut client, &schema(), of_others).await.unwrap());
         run(&db.url(), &sums("public.given_up", &[&b])).await;
@@ -205,7 +205,7 @@ async fn sum_reads_and_compares_a_named_stream() {
     assert_eq!(stored(&db, "public.piped").await, "a=2 b=4");
 }
 
-/// Interrupts a load by its first reject.
+/// Interrupts a load at its first reject.
 async fn interrupt(db: &TestDatabase, wanted: &LoadRequest) {
     let wanted = LoadRequest { rejects_max: 1, ..wanted.clone() };
     let outcome = run(&db.url(), &wanted).await;
@@ -225,7 +225,7 @@ async fn sum_refuses_appended_sources_on_resume() {
         assert!(error.contains("/b in another list of sources"), "{error}");
         assert_eq!(stored(&db, "public.appended").await, "a=1 b=2");
 
-        // A load of something else hides nothing.
+        // A later load of other sources does not hide the earlier ones.
         let replaced = request("public.appended", "id:text", &[files.write("d", "{\"id\":\"d\",\"n\":5}\n")]);
         run(&db.url(), &replaced).await;
         interrupt(&db, &small(&[&c])).await;

@@ -1,4 +1,4 @@
-//! Loads that bring checks along: what they refuse, what the table keeps of them, what gets past them.
+//! Loads with `--check`: which documents they reject, which constraints the table keeps, and which documents pass.
 
 use crate::scene::{Events, Files, request, run, surroundings};
 use fastrand::Rng;
@@ -50,7 +50,7 @@ async fn a_table_made_with_checks_keeps_them() {
         let checks = ["id ~ '^[0-9a-f]{4}$' -- hexadecimal", "(doc ->> 'n')::integer > 0", "id ~  '^[0-9a-f]{4}$'"];
         let wanted = checking("public.kept", file.clone(), &checks);
         let receipt = run(&db.url(), &wanted).await.receipt;
-        // What is null passes: the last document has no n.
+        // A null result passes: the last document has no n.
         assert_eq!((receipt.counters.inserted, receipt.counters.rejected), (2, 2), "{receipt:?}");
         let made = constraints(&client, "public.kept").await;
         let of = |name: &str, expression: &str| (name.to_owned(), expression.to_owned(), true);
@@ -62,7 +62,7 @@ async fn a_table_made_with_checks_keeps_them() {
         ];
         assert_eq!(rejects(&client, receipt.load_id).await, expected);
 
-        // Whether it says so or not, the next load is checked the same, and nothing is added.
+        // The next load is checked in the same way, with or without `--check`, and no constraint is added.
         for checks in [&checks[..1], &[]] {
             let receipt = run(&db.url(), &checking("public.kept", file.clone(), checks)).await.receipt;
             assert_eq!(receipt.counters.rejected, 2, "{receipt:?}");
@@ -126,7 +126,7 @@ async fn a_warning_says_if_stored_documents_could_not_be_checked() {
 async fn stored_documents_with_two_faults_do_not_block_a_load() {
     each_build(async |db| {
         let files = Files::new();
-        // The first of them breaks the check, the second cannot be tried: so it is met in the midst of counting.
+        // The first breaks the check. The expression fails for the second, so counting meets the error.
         let first = files.write("first", "{\"id\":\"a\",\"n\":0}\n{\"id\":\"b\",\"n\":\"x\"}\n");
         let mut stored = checking("public.both", first, &[]);
         stored.lanes = Some(1);
@@ -143,7 +143,7 @@ async fn stored_documents_with_two_faults_do_not_block_a_load() {
     .await;
 }
 
-/// What is no check, with a part of what is said.
+/// Texts that are not a check, with a part of the error.
 const WRONG: &[(&str, &str)] = &[
     ("", "syntax error"),
     ("id ~", "syntax error"),
@@ -155,7 +155,7 @@ const WRONG: &[(&str, &str)] = &[
     ("count(*) > 1", "aggregate functions are not allowed"),
     ("id = $1", "there is no parameter $1"),
     ("id", "must be type boolean"),
-    // Everything that is more than one expression.
+    // Texts that are more than one expression.
     ("true, false", "syntax error"),
     ("true) as a, (true", "more than one expression"),
     ("true); drop table victim; --", "syntax error"),
@@ -225,7 +225,7 @@ async fn a_check_keeps_its_meaning_with_odd_column_names() {
     .await;
 }
 
-/// Documents of few keys, and what single upserts make of them.
+/// Documents of few keys, and the result of upserting them one by one.
 #[tokio::test]
 async fn loads_refuse_what_single_upserts_refuse() {
     each_build(async |db| {
@@ -239,7 +239,7 @@ async fn loads_refuse_what_single_upserts_refuse() {
     .await;
 }
 
-/// Modes, and what becomes of a stored document.
+/// Modes, each with the SQL for what becomes of a stored document.
 const MODES: &[(&str, &str)] = &[
     ("replace", "excluded.doc"),
     ("merge", "stored.doc || excluded.doc"),
@@ -249,7 +249,7 @@ const MODES: &[(&str, &str)] = &[
 async fn as_single_upserts(db: &TestDatabase, client: &Client, rng: &mut Rng, mode: &str, merged: &str) {
     let n = rng.u32(..);
     let (loaded, single) = (format!("public.loaded_{n}"), format!("public.single_{n}"));
-    // The second checks what a document does to a stored one, the third what is no part of a patch.
+    // The second checks what a document does to a stored one. The third checks something that is not in the patch.
     let checks = ["doc ->> 'bad' is distinct from '1'", "(doc -> 'n')::integer < 9", "doc ? 'kind'"];
     let list: Vec<String> = checks.iter().map(|check| format!("check ({check})")).collect();
     let made = format!("create table {single} (id text primary key, doc jsonb not null, {})", list.join(", "));
@@ -280,7 +280,7 @@ async fn as_single_upserts(db: &TestDatabase, client: &Client, rng: &mut Rng, mo
         let rejects = rejects(client, receipt.load_id).await;
         assert!(rejects.iter().all(|reject| reject.1 == "breaks_check"), "{rejects:?}");
         let lines: Vec<i64> = rejects.iter().map(|reject| reject.0).collect();
-        // What a later document of its batch replaces is not checked in mode replace.
+        // In mode replace, a document is not checked if a later one of its batch replaces it.
         match mode {
             "replace" => assert!(lines.iter().all(|line| bad.contains(line)), "{mode} {lines:?} {bad:?}"),
             _ => assert_eq!(lines, bad, "{mode} {receipt:?}\n{text}"),
@@ -308,7 +308,7 @@ async fn unchanged_documents_are_skipped_beside_refused_ones() {
         run(&db.url(), &wanted).await;
         let versions = "select sum(xmin::text::bigint)::bigint from public.alone where id < '2000'";
         let before: i64 = client.query_one(versions, &[]).await.unwrap().get(0);
-        // Some are refused, some come several times, some are changed, some new.
+        // Some documents are refused, some come several times, some change stored ones, some are new.
         text.push_str(&text.clone().replace("\"n\":1", "\"n\":1.00"));
         for n in (0..3_500).step_by(7) {
             let value = if n < 2_000 { "0" } else { "2" };

@@ -1,4 +1,4 @@
-//! Loads that delete, against others that write the same rows: they may deadlock, which costs only time.
+//! Loads that delete, beside others that write the same rows: a deadlock costs only time.
 
 use crate::scene::{Files, request, run, stored};
 use fastrand::Rng;
@@ -19,7 +19,7 @@ fn deleting(table: &str, mode: &str, file: String) -> LoadRequest {
     wanted
 }
 
-/// One load's documents, and what the keys that only it writes come to.
+/// One load's documents, and the result for the keys that only this load writes.
 #[derive(Default)]
 struct Mixed {
     text: String,
@@ -29,8 +29,8 @@ struct Mixed {
 }
 
 impl Mixed {
-    /// Every document of a shared key comes with two of keys of this load, each put or deleted. In `replace` half of
-    /// the shared keys are deleted first, in each load others, so that the two write them by different statements.
+    /// Every document of a shared key comes with two of this load's own keys, each put or deleted. In mode replace,
+    /// each load first deletes its half of the shared keys, so that the two loads write them by different statements.
     fn new(rng: &mut Rng, name: &str, mode: &str, keys: impl Iterator<Item = usize>) -> Self {
         let (mut mixed, sums) = (Self::default(), mode != "replace");
         for n in keys {
@@ -80,7 +80,7 @@ async fn loads_that_delete_in_opposite_orders_lose_and_repeat_nothing() {
 
 async fn opposite(db: &TestDatabase, rng: &mut Rng, mode: &str) {
     let (table, files) = (format!("public.opposite{}", rng.u32(..)), Files::new());
-    // The table is there, so that both begin at once.
+    // The table exists already, so that both begin at once.
     run(&db.url(), &deleting(&table, mode, files.write("none", "{\"id\":\"none\",\"value\":0}\n"))).await;
     let up: Vec<usize> = (0..4 * SHARED).map(|n| n % SHARED).collect();
     let loads = [Mixed::new(rng, "a", mode, up.iter().copied()), Mixed::new(rng, "b", mode, up.iter().rev().copied())];
@@ -113,7 +113,8 @@ async fn a_deleting_batch_ended_by_a_deadlock_counts_once() {
             let (table, files) = (format!("public.cycle{}", fastrand::u32(..)), Files::new());
             let first = "{\"id\":\"5\",\"value\":2}\n{\"id\":\"9\",\"value\":3}\n";
             run(&db.url(), &deleting(&table, mode, files.write("first", first))).await;
-            // It has a key that the batch inserts, and asks for one that the batch has locked; it is not the one who notices.
+            // This session holds a key that the batch inserts, and waits for one that the batch has locked. The batch
+            // detects the deadlock.
             let begin = format!(
                 "set deadlock_timeout = '1h'; begin; insert into {table} (id, doc) values ('3', '{{\"value\": 1}}')"
             );

@@ -1,4 +1,4 @@
-//! What a load's promise is worth when the server crashes.
+//! What each durability guarantees when the server crashes.
 
 use crate::scene::{Events, Files, Stream, request, run, schema, surroundings};
 use millstream_engine::{DURABILITIES, Durability, Error, Event, LoadRequest, Outcome, Surroundings, dry_run, load};
@@ -14,8 +14,7 @@ const CRASHES: [StopMode; 2] = [StopMode::Immediate, StopMode::Kill];
 /// Crashes to try until one takes a batch.
 const CRASHES_MAX: usize = 20;
 
-/// A server on which what is not flushed when it crashes is lost: its WAL writer sleeps, and nothing else
-/// flushes for it.
+/// A server that loses everything that is not flushed when it crashes: its WAL writer sleeps, and nothing else flushes.
 fn forgetful() -> Settings {
     let conf =
         ["wal_writer_delay = 10s", "wal_writer_flush_after = 1GB", "bgwriter_lru_maxpages = 0", "autovacuum = off"];
@@ -61,8 +60,8 @@ async fn durable_and_async_loads_are_complete_after_a_crash() {
     for build in builds().await {
         let mut lost_in_all = 0;
         for (n, crash) in (0..).zip(CRASHES.into_iter().cycle()).take(CRASHES_MAX) {
-            // Each crash is tried; PostgreSQL 15 wakes its WAL writer at every commit, so that one may find
-            // nothing to take.
+            // Every kind of crash is tried. PostgreSQL 15 wakes its WAL writer at every commit, so one crash may lose
+            // nothing.
             if n >= CRASHES.len() as u64 && lost_in_all > 0 {
                 break;
             }
@@ -310,7 +309,7 @@ async fn a_stream_into_an_emptied_collection_stops_and_counts_losses() {
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let writing = std::thread::spawn({
             let (pipe, text) = (pipe.clone(), stream.text.clone());
-            // Whether all of it was read is up to the load.
+            // The load may or may not have read all of it.
             move || drop(std::fs::write(pipe, text))
         });
         wanted.sources = vec![pipe];

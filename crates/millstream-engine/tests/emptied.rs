@@ -1,4 +1,4 @@
-//! Tables that somebody empties, renames or replaces while their loads are unfinished or running.
+//! Tables that someone empties, renames or replaces while their loads are unfinished or running.
 
 use crate::scene::{Files, Stream, request, run, stored, surroundings};
 use millstream_engine::{Error, Event, LoadRequest, Outcome, StopReason, load};
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Documents of an interrupted load: many chunks.
 const DOCUMENTS: usize = 30_000;
 
-/// What keeps every row, and what removes them.
+/// Statements that keep every row, and statements that remove them.
 const REWRITES: [&str; 4] = [
     "vacuum full public.t",
     "cluster public.t using t_pkey",
@@ -18,7 +18,7 @@ const REWRITES: [&str; 4] = [
 ];
 const EMPTYINGS: [&str; 2] = ["truncate public.t", "delete from public.t"];
 
-/// A load of documents of which every tenth is malformed, and what the others leave.
+/// A load of documents, every tenth of them broken, and the rows that the others leave.
 fn interrupted(files: &Files, mode: &str) -> (LoadRequest, BTreeMap<String, i64>) {
     let (mut text, mut last) = (String::new(), BTreeMap::new());
     for n in 0..DOCUMENTS {
@@ -40,7 +40,7 @@ async fn execute(db: &TestDatabase, sql: &str) {
     }
 }
 
-/// Runs a load; also what it said.
+/// Runs a load. Returns also its warnings.
 async fn run_and_listen(db: &TestDatabase, wanted: &LoadRequest) -> (Outcome, String) {
     let (around, events) = surroundings(&db.url());
     let outcome = Box::pin(load(wanted, &around)).await.expect("the load begins");
@@ -229,7 +229,7 @@ async fn a_load_whose_table_is_replaced_fails_and_spares_the_new_one() {
             let other: i64 = db.client().await.query_one("select count(*) from public.t", &[]).await.unwrap().get(0);
             assert_eq!(other, 0, "nothing went into the table that has the name now");
 
-            // The way out that the error names.
+            // What the hint of the error says.
             let back = "begin; drop table public.t; alter table public.t_old rename to t; commit";
             db.client().await.batch_execute(back).await.unwrap();
             let whole = documents(0..1_000);

@@ -32,7 +32,7 @@ async fn cut_connections_lose_and_repeat_nothing() {
             }
             for _ in 0..5 {
                 tokio::time::sleep(Duration::from_millis(rng.u64(50..400))).await;
-                // Held answers make the cut fall between a COMMIT and its answer.
+                // Answers are held back, so that the cut falls between a COMMIT and its answer.
                 proxy.set(|traffic| traffic.answers_held = true);
                 tokio::time::sleep(Duration::from_millis(rng.u64(1..60))).await;
                 proxy.cut();
@@ -131,7 +131,7 @@ async fn a_closed_run_commits_nothing_when_it_reconnects() {
             let files = Files::new();
             let (pipe, more) = files.pipe("older");
             let mut older = appending(name, &[pipe], 1);
-            // Else it reads on to see of which type it is.
+            // Otherwise the load would read more documents to infer the type.
             older.key = KeyRequest::parse_list("id:text").expect("a key");
             (older.source_name, older.lanes) = (Some("older".into()), Some(1));
             let mut newer = appending(name, &[files.write("newer", "{\"id\":\"a\",\"value\":2}\n")], 1);
@@ -155,7 +155,7 @@ async fn a_closed_run_commits_nothing_when_it_reconnects() {
                 while client.query_one(sessions, &[]).await.unwrap().get(0) {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
-                // What it has appended is its own, and no reason to close it.
+                // Its own segments are not a reason to close it.
                 assert_eq!(compacted(&db, name, 1).await.unwrap().segments, 1);
                 let older = async || {
                     let all = loads::list(&client, &schema()).await.unwrap();
@@ -170,7 +170,7 @@ async fn a_closed_run_commits_nothing_when_it_reconnects() {
                 let (state, why) = older().await;
                 assert_eq!(state, "stopped");
                 assert!(why.unwrap().starts_with("its sessions were lost, and a "));
-                // The pipe is quiet: nothing is to be committed by which it would find out.
+                // The pipe is quiet: there is no commit by which the load would notice.
                 proxy.set(|traffic| traffic.closed = false);
             };
             let begun = async { Box::pin(load(&older, &around)).await.expect("the load begins") };
@@ -283,7 +283,7 @@ async fn a_role_without_temporary_tables_is_refused_first() {
     assert!(!made);
 }
 
-/// A table whose trigger refuses what is bad, and holds the document `last` as long as somebody has lock 1.
+/// A table whose trigger refuses bad documents, and holds the document `last` while someone has lock 1.
 const HOLDING: &str = "create table public.held (id text collate \"C\" primary key, doc jsonb not null);
      create function public.judge() returns trigger language plpgsql as
          $$begin
@@ -325,7 +325,7 @@ async fn refusals_of_a_batch_whose_answer_was_lost_are_counted() {
         let client = connect(&url).await;
         client.batch_execute(HOLDING).await.unwrap();
         let files = Files::new();
-        // The first batch creates all that a replay needs, so that the second one has nothing to commit but itself.
+        // The first batch creates what writing row by row needs, so that the second one commits nothing but itself.
         let wanted = held(files.write("a", "{\"id\":\"first\",\"bad\":1}\n{\"id\":\"last\",\"bad\":1}\n"));
         let (around, events) = surroundings(&url);
         let losing = async {
@@ -348,7 +348,7 @@ async fn refusals_of_a_batch_whose_answer_was_lost_are_counted() {
     }
 }
 
-/// Makes every commit wait, once on disk, for a standby that never comes. The task that is returned commits all the time.
+/// Makes every commit that is on disk wait for a standby that never comes. The returned task commits all the time.
 async fn hold_commits(client: &Client, url: &str) -> tokio::task::JoinHandle<()> {
     client
         .batch_execute("create table public.probe (n int); insert into public.probe values (0)")
@@ -407,7 +407,8 @@ async fn a_background_process_does_not_count_as_a_lane() {
         client.batch_execute("select pg_advisory_unlock(1)").await.unwrap();
         Box::pin(load(&held(files.write("a", "{\"id\":\"last\"}\n")), &around)).await.expect("it loads");
         let role = format!("{}_forgetting", db.name);
-        // As after a restart: what was a lane's number is the checkpointer's, of which an ordinary role sees no start.
+        // As after a restart: the checkpointer has the process id that a lane had, and an ordinary role cannot see when
+        // it started.
         let restarted = format!(
             "create role {role}; grant usage on schema millstream to {role};
              grant all on all tables in schema millstream to {role};

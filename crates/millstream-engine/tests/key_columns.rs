@@ -1,4 +1,4 @@
-//! Keys of types that tables bring along, and of types that say how documents spell them.
+//! Keys of types that adopted tables have, and of types that say how documents spell them.
 
 use crate::scene::{Files, adopting, collection, equal, execute, request, run, schema, surroundings};
 use millstream_engine::load;
@@ -56,7 +56,7 @@ async fn adopted_tables_keep_their_types() {
             assert_eq!((again.inserted, again.rejected), (0, refused.len() as u64), "{column}: {again:?}");
             let order: Vec<i32> = rows(&db, &table).await.into_iter().map(|(_, n)| n).collect();
             assert_eq!(order, (0..).take(values.len()).collect::<Vec<_>>(), "{column}");
-            // A verification knows of no domain's checks, and finds what they refuse missing.
+            // A verification does not know a domain's checks, so it reports the refused documents as missing.
             if !column.contains("public.") {
                 assert_eq!(equal(&db, &wanted).await, values.len() as u64, "{column}");
             }

@@ -1,4 +1,4 @@
-//! Loads into a server that behaves.
+//! Loads into a server without faults.
 
 use crate::scene::{Files, Stream, request, run, stored, surroundings};
 use millstream_engine::{Error, Event, LoadRequest, StopReason, load};
@@ -367,7 +367,7 @@ async fn a_load_stops_at_its_limit_of_reject_bytes_and_resumes() {
     wanted.reject_bytes_max = 10_000;
     let outcome = run(&db.url(), &wanted).await;
     assert_eq!(outcome.stopped, Some(StopReason::Rejects));
-    // It is looked at after each chunk.
+    // The load checks it after each chunk.
     assert!((34..5_000).contains(&outcome.receipt.counters.rejected), "{outcome:?}");
     wanted.reject_bytes_max = 10_000_000;
     let receipt = run(&db.url(), &wanted).await.receipt;
@@ -515,7 +515,7 @@ async fn a_running_load_refuses_a_second_run() {
     let mut wanted = request("busy", "id", &[files.write("none", "{\"id\":\"key-000000\"}\n")]);
     let url = db.url();
     run(&url, &wanted).await;
-    // Nobody can write, so that the first run is still there when the second gives up waiting for it.
+    // Nobody can write, so the first run still works when the second stops waiting for it.
     let other = db.client().await;
     other.batch_execute("begin; lock table public.busy in share mode").await.unwrap();
     wanted.sources = vec![files.write("a", &stream.text)];

@@ -12,7 +12,7 @@ use millstream_testkit::{Cases, TestDatabase, connect, database, each_build};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A stream of documents of which some delete, folded into what came before.
+/// A stream of documents, some of which delete, applied to the rows that were there before.
 fn wave(rng: &mut fastrand::Rng, from: i64, expected: &mut BTreeMap<String, i64>) -> Stream {
     let mut stream = Stream::default();
     // Every so often one key has most documents of a wave.
@@ -32,7 +32,7 @@ fn wave(rng: &mut fastrand::Rng, from: i64, expected: &mut BTreeMap<String, i64>
     stream
 }
 
-/// What a reader by key and a verification find is what the loads said.
+/// A reader by key and a verification find what the loads brought.
 async fn reads_as(db: &TestDatabase, name: &str, expected: &BTreeMap<String, i64>, rng: &mut fastrand::Rng) {
     let mut client = db.client().await;
     let found = collection(&client, name).await;
@@ -178,7 +178,7 @@ async fn a_cut_lane_restarts_from_the_last_commit() {
         let files = Files::new();
         let stream = Stream::random(&mut rng, 150_000, 60_000);
         let file = files.write("a", &stream.text);
-        // What comes through a pipe comes once, so that its segments are held in memory.
+        // A pipe cannot be read again, so segments are held in memory.
         let pipe = format!("{file}.pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         for (table, source, rows_max) in [("cut", &file, 2_000), ("held", &pipe, 40_000)] {
@@ -190,7 +190,7 @@ async fn a_cut_lane_restarts_from_the_last_commit() {
                     let mut pipe = std::fs::File::options().write(true).open(into).unwrap();
                     for piece in text.as_bytes().chunks(text.len() / 100) {
                         std::io::Write::write_all(&mut pipe, piece).unwrap();
-                        // There is to be time to cut the lanes off, however fast the machine is.
+                        // Leaves time to cut the lanes off, however fast the machine is.
                         std::thread::sleep(std::time::Duration::from_millis(10));
                     }
                 }
@@ -225,7 +225,7 @@ async fn segments_wait_for_an_older_running_load() {
     let older = files.write("a", "{\"id\":\"a\",\"value\":1}\n");
     run(&db.url(), &appending("turns", &[older], 10)).await;
     let client = db.client().await;
-    // The older run is at work again, as its lock says.
+    // The older run works again, as its lock shows.
     let sql = "update millstream.load set state = 'running' returning load_id";
     let load_id: i64 = client.query_one(sql, &[]).await.unwrap().get(0);
     let (class, id) = load_lock_keys(&schema(), load_id);
@@ -273,7 +273,7 @@ async fn keys_of_every_type_are_divided_into_ranges() {
         ];
         assert_eq!(types.len(), millstream_model::KEY_TYPES.len(), "every type is tried");
         for (n, first) in types.iter().enumerate() {
-            // A type by itself, where its values are of one document each, and before all others.
+            // Each type once as the first of the key, with others after it.
             let rest: Vec<&str> = types.iter().copied().filter(|other| other != first).take(6).collect();
             let mut wanted = request(&format!("typed_{n}"), &[&[*first], &rest[..]].concat().join(","), std::slice::from_ref(&file));
             wanted.layout = Layout::by_name("log").expect("a layout");
@@ -342,7 +342,7 @@ async fn any_number_of_segments_is_merged_in_groups() {
         let mut expected = BTreeMap::from([("a".to_owned(), 1)]);
         expected.extend((2..=i64::try_from(segments).expect("few")).map(|n| (format!("key-{}", n % 7), n)));
         let client = db.client().await;
-        // Each transaction that drops segments deletes the lines of a group by one statement.
+        // Each transaction that drops segments deletes the rows of a group with one statement.
         let sql = "create table public.dropped (segments bigint);
                    create function public.counts() returns trigger language plpgsql as
                    $$ begin insert into public.dropped select count(*) from gone; return null; end $$;

@@ -24,7 +24,7 @@ const MODES: &[&str] = &[
     "sum:n",
     "sum:n,a.n,a.m",
 ];
-/// Thousandths of versions that are compared as numbers: as texts they have another order.
+/// Thousandths of versions that are compared as numbers. As texts they sort in another order.
 const FRACTIONS: &[i64] = &[-10_500, -9_500, -9_050, -500, 0, 9_050, 9_500, 9_501, 10_000, 10_500, 100_000];
 const KEYS: &[&str] = &["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p"];
 
@@ -45,11 +45,11 @@ async fn every_mode_equals_single_documents_in_order() {
     .await;
 }
 
-/// A table, perhaps with rows and a constraint, made here or by the first load, and loads into it that may be stopped and run again.
-/// Returns their receipts.
+/// Loads into a table, each of which may be stopped and run again. The table may have rows and a constraint; it is
+/// created here or by the first load. Returns the receipts.
 async fn case(db: &TestDatabase, rng: &mut Rng, mode: &str) -> Vec<Receipt> {
     let mut receipts = Vec::new();
-    // Qualified: the role of the tests has the name of our own schema.
+    // Qualified, because the test role has the name of our own schema.
     let table = format!("public.modes{}", rng.u32(..));
     let (refuses, adopts, deletes) = (rng.u8(..4) == 0, rng.bool(), rng.bool());
     let mut oracle = Oracle::default();
@@ -73,13 +73,13 @@ async fn case(db: &TestDatabase, rng: &mut Rng, mode: &str) -> Vec<Receipt> {
         wanted.mode = wanted.mode.with_tombstone(deletes.then(|| "op=d".parse().expect("a path and a value")));
         wanted.adopt = refuses && adopts;
         wanted.checks.extend((refuses && !adopts).then(|| CHECKED.to_owned()));
-        // A chunk of a few documents, so that a lane writes many batches.
+        // Chunks of a few documents, so that a lane writes many batches.
         wanted.chunk_bytes = rng.usize(1..1_000);
         wanted.batch_rows = rng.usize(1..20);
         wanted.arrays_rows_max = [0, 10, 500][rng.usize(..3)];
         wanted.lanes = Some(rng.u16(1..5));
         let ended = if rng.u8(..3) == 0 { stopped(&db.url(), &wanted, documents, rng).await } else { None };
-        // What is gone on with need not have as many.
+        // A resumed load may have another number of lanes.
         wanted.lanes = Some(rng.u16(1..5));
         let outcome = match ended {
             Some(outcome) => outcome,
@@ -103,7 +103,7 @@ async fn case(db: &TestDatabase, rng: &mut Rng, mode: &str) -> Vec<Receipt> {
     receipts
 }
 
-/// What the server said of documents that it refused.
+/// The server's reasons for refused documents.
 async fn refusals(db: &TestDatabase) -> Vec<String> {
     let sql = "select distinct detail from millstream.reject where reason in ('breaks_check', 'refused_by_server')";
     let rows = db.client().await.query(sql, &[]).await.expect("it answers");
@@ -125,7 +125,7 @@ async fn expect_rows(db: &TestDatabase, table: &str, mode: &str, oracle: &Oracle
     }
 }
 
-/// A document with a key, and most of the time with what the mode looks at.
+/// A document with a key and usually with the members that the mode reads.
 fn document(rng: &mut Rng, mode: &str, hot: bool, deletes: bool) -> Object {
     let mut document = Object::new();
     let key = if hot { rng.usize(..2) } else { rng.usize(..KEYS.len()) };

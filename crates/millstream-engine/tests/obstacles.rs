@@ -1,4 +1,4 @@
-//! Loads from which the server takes something away: room on its disk, rights, writing, time.
+//! Loads that lose something on the server: disk space, rights, write access, time.
 
 use crate::scene::{Files, Stream, request, surroundings};
 use millstream_engine::{Event, LoadRequest, Outcome, StopReason, Surroundings, load};
@@ -30,7 +30,7 @@ async fn under_way(around: &Surroundings) {
     }
 }
 
-/// The table holds what the receipt counts, and nothing half: each value is one of its key's.
+/// The table holds as many rows as the receipt counts, all under keys of the stream.
 async fn assert_whole(client: &Client, table: &str, stream: &Stream, outcome: &Outcome) {
     let counters = outcome.receipt.counters;
     assert_eq!(counters.read, counters.accounted());
@@ -47,7 +47,7 @@ async fn values(client: &Client, table: &str) -> BTreeMap<String, i64> {
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// The same load again, which ends.
+/// Runs the same load again, to its end.
 async fn ends_right(url: &str, wanted: &LoadRequest, stream: &Stream, client: &Client) {
     let outcome = run_in(&surroundings(url).0, wanted).await;
     assert!(outcome.receipt.finished && outcome.receipt.resumed_from.is_some(), "{outcome:?}");

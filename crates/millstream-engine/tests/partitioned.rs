@@ -1,4 +1,4 @@
-//! Collections in partitioned tables: what a plain table takes and becomes, in every mode and by every writer.
+//! Collections in partitioned tables give the same result as plain tables, in every mode and by every writer.
 
 use crate::scene::{Files, request, run, schema, surroundings};
 use fastrand::Rng;
@@ -9,7 +9,7 @@ use millstream_testkit::{Cases, TestDatabase, each_build};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Partitioned tables with the key (id, at), named for how; all have place for an `at` from 0 to 99 alone.
+/// Partitioned tables with the key (id, at), named after how they are partitioned. They take only an `at` from 0 to 99.
 const SHAPES: &[(&str, &str)] = &[
     (
         "by_hash",
@@ -42,7 +42,7 @@ const SHAPES: &[(&str, &str)] = &[
 
 const MODES: &[&str] = &["replace", "keep", "merge", "merge:deep", "newest:v:bigint", "sum:n"];
 
-/// What tells the rows that no partition takes.
+/// What marks the rows that no partition takes.
 const OUTSIDE: i64 = 100;
 
 fn wave(rng: &mut Rng, documents: usize, outside: bool, deletes: bool) -> String {
@@ -76,7 +76,7 @@ fn wanted(table: &str, file: &str, mode: &str, deletes: bool) -> LoadRequest {
     wanted
 }
 
-/// What must be the same of both tables: how many rows each statement wrote the batch cuts decide.
+/// The counts that must be the same for both tables. Other counts depend on where batches are cut.
 fn counted(counters: &Counters) -> (u64, u64, i128) {
     let Counters { read, rejected, inserted, deleted, .. } = *counters;
     (read, rejected, i128::from(inserted) - i128::from(deleted))
@@ -86,7 +86,7 @@ fn counted(counters: &Counters) -> (u64, u64, i128) {
 async fn a_partitioned_table_ends_equal_to_a_plain_one() {
     each_build(async |db| {
         let client = db.client().await;
-        // The role of the tests has the name of our own schema, which would come first.
+        // The test role has the name of our own schema, which would come first in the search path.
         client.batch_execute("set search_path = public").await.expect("the server answers");
         let (files, mut writers) = (Files::new(), BTreeSet::new());
         for (n, mut rng) in Cases::new(3).enumerate() {
@@ -120,10 +120,10 @@ async fn a_partitioned_table_ends_equal_to_a_plain_one() {
     .await;
 }
 
-/// The same documents again change nothing, are equal to the table, and their rejects say why.
+/// Loading the same documents again changes nothing, verifying them finds no difference, and the rejects say why.
 async fn unchanged(db: &TestDatabase, shape: &str, file: &str) {
     let client = db.client().await;
-    // What no partition takes is the same the second time.
+    // The same rows fit no partition the second time.
     let again = LoadRequest { skip_unchanged: SkipUnchanged::On, ..wanted(shape, file, "replace", false) };
     let receipt = run(&db.url(), &again).await.receipt;
     let Counters { inserted, unchanged, read, rejected, superseded, .. } = receipt.counters;

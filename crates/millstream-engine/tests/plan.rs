@@ -6,7 +6,7 @@ use millstream_testkit::{TestDatabase, each_build};
 use std::time::Duration;
 use tokio_postgres::Client;
 
-/// Rows of each table; one sequential scan reads as many.
+/// Rows of each table, which is what one sequential scan reads.
 const ROWS: i64 = 20_000;
 /// Rows that a load may read by sequential scans: looking whether a table is empty is such a scan.
 const SCANNED_MAX: i64 = 100;
@@ -17,7 +17,7 @@ const TABLES: &[&str] =
 #[derive(Debug, Clone, Copy)]
 enum Statistics {
     Never,
-    /// From when the tables held one load of a few documents.
+    /// Statistics from when the tables held one load of a few documents.
     Outdated,
     Fresh,
 }
@@ -150,7 +150,8 @@ async fn plans_use_the_key_index() {
     .await;
 }
 
-/// Plans a statement for its values and for any values; both plans must hold the words, in that order, and scan nothing.
+/// Plans a statement for its values and for any values. Both plans must hold these words in this order, and no
+/// sequential scan.
 async fn expect_plan(client: &Client, sql: &str, values: &str, words: &[&str], table: &str) {
     let values = if values.is_empty() { String::new() } else { format!("({values})") };
     for mode in ["force_custom_plan", "force_generic_plan"] {
@@ -184,7 +185,7 @@ async fn large(db: &TestDatabase, statistics: Statistics) -> Client {
             .await
             .expect("the server answers");
     }
-    // Refused by the server only, so that the batch that holds it is replayed.
+    // Only the server refuses it, so its batch is replayed.
     client
         .batch_execute("alter table big add constraint named check (id <> 'refused')")
         .await
@@ -210,14 +211,14 @@ async fn large(db: &TestDatabase, statistics: Statistics) -> Client {
     client
 }
 
-/// What a lane's session is set to, so that nothing is left but the key's index.
+/// The settings of a lane's session, which leave only the key's index.
 const NO_OTHER_JOIN: &str = "set enable_hashjoin = off; set enable_mergejoin = off; set enable_seqscan = off";
 
 const LANE_OF_EVERY_LOAD: &str = "
     insert into millstream.lane (load_id, lane, run, epoch, slot_first, slot_end)
     select load_id, 0, 1, 1, 0, 256 from millstream.load on conflict do nothing";
 
-/// No large table was scanned by the load that has ended since `before` was taken.
+/// Asserts that the load that ended since `before` scanned no large table.
 async fn expect_no_scan(client: &Client, before: Vec<i64>, statistics: Statistics) {
     ended(client).await;
     for ((table, before), after) in TABLES.iter().zip(before).zip(scanned(client).await) {
@@ -237,7 +238,7 @@ async fn scanned(client: &Client) -> Vec<i64> {
     read
 }
 
-/// Waits until the sessions of the load have gone, and so have reported what they read.
+/// Waits until the sessions of the load are gone, because they then have reported what they read.
 async fn ended(client: &Client) {
     let sql = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
     while client.query_one(sql, &[]).await.expect("the server answers").get::<_, i64>(0) > 0 {

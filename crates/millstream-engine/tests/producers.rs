@@ -22,7 +22,7 @@ async fn open(url: &str, request: &LoadRequest) -> (Stream, Surroundings, Arc<Ev
     (stream, around, events)
 }
 
-/// Closes a stream; its account must add up.
+/// Closes a stream. Its receipt must account for every document.
 async fn close(stream: Stream) -> Outcome {
     let outcome = Box::pin(stream.close()).await.expect("there is a receipt");
     let counters = outcome.receipt.counters;
@@ -34,7 +34,7 @@ fn document(id: &str, value: i64) -> String {
     format!("{{\"id\":\"{id}\",\"value\":{value}}}\n")
 }
 
-/// What one producer sends: lots of documents over the shared keys and, one in each lot, over its own.
+/// The documents of one producer, in lots: most are of shared keys, and one in each lot is of a key of its own.
 async fn produce(producer: Producer, number: i64, keys: usize, lots: i64, seed: u64) -> u64 {
     let mut rng = fastrand::Rng::with_seed(seed ^ number.unsigned_abs());
     let (mut commits, mut documents) = (Vec::new(), 0);
@@ -82,8 +82,7 @@ async fn eight_producers_keep_their_order_per_key() {
     .await;
 }
 
-/// What ends in the table is what a file of the same documents in the order of their positions would
-/// leave behind.
+/// The table ends as it would after a file of the same documents in the order of their positions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn documents_of_producers_take_effect_in_position_order() {
     let db = database().await;
@@ -127,7 +126,7 @@ async fn an_awaited_commit_is_visible_to_other_sessions() {
         let client = db.client().await;
         let producer = stream.producer();
         for value in 1..4i64 {
-            // Nothing follows the one document: only time can cut its batch.
+            // Nothing follows the document, so only time can end its batch.
             let commit = producer.send(document("a", value).trim_end().to_owned()).await.unwrap();
             let committed = commit.committed().await.unwrap();
             assert_eq!((committed.documents, committed.rejected), (1, 0));
@@ -255,7 +254,7 @@ async fn a_failed_or_dropped_producer_does_not_block_others() {
     let fast = tokio::spawn(produce(stream.producer(), 1, 500, 100, 1));
     let panicking = stream.producer();
     let failed = tokio::spawn(async move {
-        // Their commits are dropped, which does not take the documents back.
+        // The futures of their commits are dropped, which does not take the documents back.
         panicking.send(document("left", 1)).await.unwrap();
         let dropped = panicking.send(document("dropped", 1));
         drop(dropped);
@@ -292,7 +291,7 @@ async fn memory_bounds_what_is_in_flight() {
     wanted.memory_bytes = MEMORY_BYTES_MIN;
     let (stream, ..) = open(&url, &wanted).await;
     let client = millstream_testkit::connect(&url).await;
-    // Nothing is committed while the table is locked, and so no memory comes free.
+    // Nothing is committed while the table is locked, so no memory is released.
     client.batch_execute("begin; lock table public.bounded in exclusive mode").await.unwrap();
     let text: String = (0..10_000).map(|n| document(&format!("{n:05}-{}", "x".repeat(100)), n)).collect();
     let producer = stream.producer();
@@ -325,7 +324,7 @@ async fn closing_does_not_wait_for_unpolled_sends() {
     let (stream, ..) = open(&db.url(), &wanted).await;
     let producer = stream.producer();
     let text: String = (0..1_000).map(|n| document(&n.to_string(), n)).collect();
-    // Each is begun, and then left where it waits. However fast the server is, they come faster.
+    // Each is started and left waiting. They come faster than any server commits.
     let (mut waiting, mut taken) = (Vec::new(), 0);
     while waiting.len() < 10 {
         assert!(taken < 100_000, "some wait");
@@ -451,7 +450,7 @@ async fn a_stream_needs_key_types_only_for_a_new_table() {
         let commit = stream.producer().send(document("a", 1)).await.unwrap();
         commit.committed().await.unwrap();
         if load_ids.is_empty() {
-            // Abandoned: nobody can go on with it, and it stands in nobody's way.
+            // Abandoned: nobody can resume it, and it blocks nobody.
             drop(stream);
             load_ids.push(0);
             continue;

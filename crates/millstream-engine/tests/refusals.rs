@@ -267,7 +267,7 @@ async fn a_failed_lane_ends_a_load_from_a_silent_source() {
         move || {
             let mut pipe = std::fs::OpenOptions::new().write(true).open(pipe).unwrap();
             pipe.write_all(b"{\"id\":\"a\"}\n").unwrap();
-            // Open and silent until the load is over.
+            // The pipe stays open and silent until the load is over.
             let _ = wait_until_over.recv();
         }
     });

@@ -1,4 +1,4 @@
-//! Loads of which the server refuses a tenth, whatever refuses it, against plain Rust and single inserts.
+//! Loads of which the server refuses a tenth of the documents, for any reason, against plain Rust and single inserts.
 
 use crate::scene::{Files, request, run, stopped, surroundings};
 use fastrand::Rng;
@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use tokio_postgres::Client;
 
-/// What refuses documents whose `bad` is not 0: SQL after the table is made as `{t}`.
+/// SQL that makes the table `{t}` refuse documents whose `bad` is not 0.
 const OBSTACLES: &[&str] = &[
     "alter table {t} add check (doc ->> 'bad' is not distinct from '0')",
     "alter table {t} add constraint b check (doc ->> 'bad' <> '1'), add constraint a check ((doc -> 'bad') not in ('2', '1')),
          add constraint c check (id <> 'x' and doc ->> 'bad' <= '0')",
-    // An expression that fails where it is not true, and one over a column that no document has.
+    // An expression that fails if it is not true, and one over a column that no document has.
     "alter table {t} add check (1 / (1 - (doc ->> 'bad')::integer) = 1)",
     "alter table {t} add \"at\" integer default 5, add constraint a check (\"at\" > 0 and doc ->> 'bad' < '2'),
          add constraint b check (doc ->> 'bad' < '1')",
@@ -33,12 +33,12 @@ const OBSTACLES: &[&str] = &[
      alter table {t} add kind text generated always as (doc ->> 'bad') stored references kind_{n}",
 ];
 
-/// Documents, and what they leave behind when the good ones take effect one after the other.
+/// Documents, and the rows that they leave when the good ones take effect one after the other.
 #[derive(Default)]
 struct Mixed {
     text: String,
     rows: BTreeMap<String, i64>,
-    /// What the good ones of a key add up to.
+    /// The sum of the good documents of a key.
     sums: BTreeMap<String, i64>,
     /// Lines of bad documents.
     bad: BTreeSet<i64>,
@@ -65,7 +65,7 @@ impl Mixed {
 
 async fn table(client: &Client, obstacle: &str) -> String {
     let n = fastrand::u32(..);
-    // Qualified: the role of the tests has the name of our own schema.
+    // Qualified, because the test role has the name of our own schema.
     let name = format!("public.refusing_{n}");
     let made = format!("create table {name} (id text collate \"C\" primary key, doc jsonb not null); {obstacle}");
     client
@@ -82,13 +82,13 @@ fn adopting(table: &str, file: String) -> LoadRequest {
     wanted
 }
 
-/// The same in batches of a few documents, of some hundreds, or one of all.
+/// The same in batches of a few documents, of some hundreds, or of all documents.
 fn in_batches(wanted: LoadRequest, rng: &mut Rng) -> LoadRequest {
     let (batch_rows, chunk_bytes) = [(7, 200), (300, 4_000), (100_000, 1 << 20)][rng.usize(..3)];
     LoadRequest { lanes: Some(rng.u16(1..4)), batch_rows, chunk_bytes, ..wanted }
 }
 
-/// Lines, documents and what was said of them.
+/// Lines, documents and details of the rejects.
 async fn rejects(client: &Client, load_id: i64) -> Vec<(i64, String, String)> {
     let sql = "select line, document, detail from millstream.reject where load_id = $1 order by 1";
     let rows = client.query(sql, &[&load_id]).await.expect("the rejects can be read");
@@ -179,7 +179,7 @@ async fn an_earlier_document_stays_if_a_later_one_is_refused() {
                     (receipt.counters.read, receipt.counters.inserted),
                     (mixed.documents as u64, mixed.rows.len() as u64)
                 );
-                // A document that a later one of its batch replaces is not checked.
+                // A document is not checked if a later one of its batch replaces it.
                 let rejects = rejects(&client, receipt.load_id).await;
                 assert!(rejects.iter().all(|reject| mixed.bad.contains(&reject.0)), "{obstacle}");
                 assert_eq!(rejects.len() as u64, receipt.counters.rejected);
@@ -220,7 +220,7 @@ async fn documents_of_a_hot_key_are_checked_one_by_one() {
                         rejects(&client, receipt.load_id).await.iter().map(|reject| reject.0).collect();
                     assert_eq!(rejects.len() as u64, receipt.counters.rejected);
                     assert!(rejects.is_subset(&mixed.bad) && (!adds_up || rejects == mixed.bad), "{mode}: {obstacle}");
-                    // Written as one batch, the hottest key would leave over a thousand versions.
+                    // In one batch, the hottest key would leave over a thousand row versions.
                     assert!(receipt.writers["replay"] > 1, "{mode}: {receipt:?}");
                 }
             }
@@ -254,7 +254,7 @@ async fn a_role_without_plpgsql_fails_on_the_first_refused_document() {
         let url = format!("postgres://{role}:x@127.0.0.1:{}/{}", db.server.port(), db.name);
         let (table, files) = (table(&client, OBSTACLES[0]).await, Files::new());
         client.batch_execute(&format!("grant select, insert, update on {table} to {role}")).await.unwrap();
-        // Making our own tables takes a right that is revoked then.
+        // Creating our own tables takes a right that is revoked below.
         let good = |n: u32| format!("{{\"id\":\"{n}\",\"value\":{n},\"bad\":0}}\n");
         run(&url, &adopting(&table, files.write("first", good(0)))).await;
         client.batch_execute("revoke usage on language plpgsql from public").await.unwrap();

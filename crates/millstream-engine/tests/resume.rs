@@ -1,4 +1,4 @@
-//! What a load may be gone on with: the same sources, longer ones, and nothing else.
+//! Which loads resume: those of the same sources or longer ones, and no others.
 
 use crate::scene::{Files, Stream, request, run, schema, stored, surroundings};
 use millstream_engine::{Error, Event, LoadRequest, Outcome, StopReason, load};
@@ -13,7 +13,7 @@ const DOCUMENTS: usize = 60_000;
 /// Rejects that interrupt it.
 const REJECTS: u64 = 100;
 
-/// Lines of which every tenth is malformed, and what the others say.
+/// Lines, every tenth of them broken, and the values of the others.
 fn broken_stream(rng: &mut fastrand::Rng) -> (String, BTreeMap<String, i64>) {
     let (mut text, mut last) = (String::new(), BTreeMap::new());
     for n in 0..DOCUMENTS {
@@ -27,7 +27,7 @@ fn broken_stream(rng: &mut fastrand::Rng) -> (String, BTreeMap<String, i64>) {
     (text, last)
 }
 
-/// Interrupts a load; the request then has the limit that lets it end.
+/// Interrupts a load. The request then has a limit with which it can end.
 async fn interrupt(db: &TestDatabase, wanted: &mut LoadRequest) -> Outcome {
     wanted.rejects_max = REJECTS;
     let outcome = run(&db.url(), wanted).await;
@@ -41,7 +41,7 @@ async fn refused(db: &TestDatabase, wanted: &LoadRequest) -> Error {
     Box::pin(load(wanted, &surroundings(&db.url()).0)).await.expect_err("another load is unfinished")
 }
 
-/// A trigger that ends the lane that meets a key; the other lanes go on with what they have.
+/// A trigger that ends the lane that meets a key. The other lanes commit what they have.
 async fn trap(db: &TestDatabase, table: &str, id: &str) {
     let sql = format!(
         "create table public.{table} (id text collate \"C\" primary key, doc jsonb not null);
@@ -70,7 +70,7 @@ async fn a_changed_file_commits_nothing_and_the_unchanged_one_resumes() {
         db.client().await.batch_execute("drop trigger trap on changed").await.unwrap();
         let before = stored(&db, "changed").await;
 
-        // The lane that failed has committed nothing of what follows, and others have.
+        // The failed lane has committed nothing after that, the others have.
         files.write("a", stream.text.replace("\"value\":4", "\"value\":9"));
         let outcome = run(&db.url(), &wanted).await;
         assert!(matches!(outcome.error, Some(Error::Source(_))), "{outcome:?}");
@@ -144,7 +144,7 @@ async fn a_file_that_grew_inside_its_last_document_is_refused() {
                 wanted
             };
             let name = async || client.query_one(&names, &[]).await.unwrap().get::<_, Option<String>>(0);
-            // A line end and more documents are behind the half one.
+            // A line end and more documents follow the half one.
             let (wanted, more) =
                 (interrupt().await, format!("{head}{half}\n{}{}\n", half.replace('7', "8"), rest.trim_end()));
             files.write(format, more);
@@ -163,7 +163,7 @@ async fn a_file_that_grew_inside_its_last_document_is_refused() {
             let outcome = run(&db.url(), &wanted).await;
             let changed = outcome.error.as_ref().map(ToString::to_string).unwrap_or_default();
             assert!(changed.contains("have changed since the load read them"), "{outcome:?}");
-            // Both ways out.
+            // Both ways that the hint names.
             files.write(format, format!("{head}{half}"));
             assert!(run(&db.url(), &wanted).await.receipt.finished);
             files.write(format, format!("{head}{half}{rest}"));
@@ -236,7 +236,7 @@ async fn resume_off_abandons_an_unfinished_load() {
     let again = run(&db.url(), &wanted).await.receipt;
     assert_eq!((again.resumed_from, again.counters.read), (None, DOCUMENTS as u64));
 
-    // The first one stays given up.
+    // The first one stays abandoned.
     let mut client = db.client().await;
     for load_id in [new, again.load_id] {
         assert!(loads::forget(&mut client, &schema(), load_id).await.unwrap());
@@ -254,7 +254,7 @@ async fn loads_recorded_in_different_schemas_are_independent() {
         };
         let mut wanted = request("public.elsewhere", "id:text", &[files.write("a", "{\"id\":\"a\"}\n")]);
         wanted.schema = "elsewhere".into();
-        // Load 1 of the usual schema is at work.
+        // Load 1 of the default schema runs.
         lock(load_lock_keys(&schema(), 1)).await;
         let receipt = run(&db.url(), &wanted).await.receipt;
         assert_eq!((receipt.load_id, receipt.counters.inserted), (1, 1));

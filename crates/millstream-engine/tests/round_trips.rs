@@ -1,4 +1,4 @@
-//! What a batch costs in turns between client and server, counted on a slow line.
+//! How many round trips a batch takes, counted on a slow line.
 
 use crate::scene::{Files, request, run};
 use futures_util::future::join_all;
@@ -7,19 +7,19 @@ use millstream_testkit::{Proxy, TestDatabase, database};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// Time by which everything is late in each direction: what is sent together is sent before an answer comes.
+/// Delay in each direction. Everything that is sent without waiting is sent before the first answer comes.
 const DELAY: Duration = Duration::from_millis(5);
-/// Batches of the two loads whose turns are compared; all else that a load does is the same for both.
+/// Batches of the two loads whose round trips are compared. Everything else is the same for both.
 const BATCHES: [u64; 2] = [3, 7];
 
 /// Batches of one writer.
 struct Case {
     writer: &'static str,
-    /// What every turn of a batch is for.
+    /// What each round trip of a batch is for.
     turns: &'static [&'static str],
     /// Documents of a batch.
     rows: &'static [usize],
-    /// The stored value of a document, whose new one is 1.
+    /// The stored value of a document. The new one is 1.
     stored: fn(usize) -> Option<usize>,
     change: fn(&mut LoadRequest),
     /// What follows each document.
@@ -36,7 +36,7 @@ const STAGE: &str = "the documents, the end of the COPY and the statements that 
 const ASK: &str = "begin, and the question for fingerprints";
 const END: &str = "rejects, which need the batch written, watermark and counters, which need its counts, and commit";
 
-/// Sends all batches, however small, the way of large ones.
+/// Makes small batches go the way of large ones.
 const AS_LARGE: fn(&mut LoadRequest) = |wanted| wanted.arrays_rows_max = 0;
 
 const CASES: &[Case] = &[
@@ -64,7 +64,7 @@ const CASES: &[Case] = &[
         change: AS_LARGE,
         more: "{no document\n",
     },
-    // This includes the sample that decides whether to compare.
+    // The sample that shows whether comparing pays is sent along.
     Case {
         writer: "staged",
         turns: &[OPEN, STAGE, END],
@@ -108,7 +108,7 @@ const CASES: &[Case] = &[
         },
         more: "{\"id\":\"gone\",\"value\":2,\"op\":\"d\"}\n",
     },
-    // As many documents of one key, each of which the table must check; a file of them fits one chunk.
+    // As many documents of one key, each of which the table must check. A file of them fits one chunk.
     Case {
         writer: "replay",
         turns: &[OPEN, STAGE, END],
@@ -132,7 +132,7 @@ const CASES: &[Case] = &[
 
 #[tokio::test]
 async fn a_batch_of_any_size_takes_few_round_trips() {
-    // One thread: what a lane sends without waiting leaves it before the proxy passes any of it on.
+    // One thread: everything that a lane sends without waiting has left it before the proxy forwards any of it.
     let db = &database().await;
     run(&db.url(), &request("public.first", "id:text", &[Files::new().write("a", "")])).await;
     let all = CASES.iter().enumerate().map(|(n, case)| async move {
@@ -153,7 +153,7 @@ async fn a_batch_of_any_size_takes_few_round_trips() {
     join_all(all).await;
 }
 
-/// The turns of a load of so many batches, in each of which one writer writes so many documents.
+/// The round trips of a load of this many batches, each of this many documents for one writer.
 async fn turns_of(db: &TestDatabase, table: &str, case: &Case, rows: usize, batches: u64) -> u64 {
     let files = Files::new();
     let key = |batch: u64, n: usize| format!("{batch:03}-{n:06}");
@@ -179,7 +179,7 @@ async fn turns_of(db: &TestDatabase, table: &str, case: &Case, rows: usize, batc
     let url = db.server.url_at(&proxy.address.to_string(), &db.name);
     let Outcome { receipt, stopped, .. } = run(&url, &wanted).await;
     assert!(stopped.is_none() && receipt.counters.rejected == rejects(case, rows, batches), "{receipt:?}");
-    // The first batch of a load into rows may have to find out which writer is wanted.
+    // The first batch of a load into a table with rows may take more: it finds out which writer is needed.
     let others: u64 = receipt.writers.iter().filter(|(name, _)| *name != case.writer).map(|(_, n)| n).sum();
     assert!(receipt.writers[case.writer] + others == batches && others <= 1, "{}: {receipt:?}", case.writer);
     proxy.turns()

@@ -33,7 +33,7 @@ impl Files {
         path.display().to_string()
     }
 
-    /// A pipe, and what is to come out of it as long as the sender lives.
+    /// A pipe, and the sender of what comes out of it. The pipe ends when the sender is dropped.
     pub(crate) fn pipe(&self, name: &str) -> (String, mpsc::Sender<String>) {
         let path = self.write(name, "") + ".pipe";
         assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo runs").success());
@@ -58,7 +58,7 @@ pub(crate) fn request(into: &str, key: &str, sources: &[String]) -> LoadRequest 
     LoadRequest::new(into.parse().expect("a name"), key, sources.to_vec())
 }
 
-/// Records the events of a load.
+/// Remembers the events of a load.
 #[derive(Default)]
 pub(crate) struct Events(pub(crate) Mutex<Vec<Event>>);
 
@@ -75,7 +75,7 @@ pub(crate) fn surroundings(url: &str) -> (Surroundings, Arc<Events>) {
     (Surroundings { db, stop: Stop::default(), observer, tally: Arc::new(Tally::default()) }, events)
 }
 
-/// Runs a load that is expected to begin; its receipt must add up.
+/// Runs a load that must begin. Its receipt must account for every document.
 pub(crate) async fn run(url: &str, request: &LoadRequest) -> Outcome {
     // Boxed, because the future of a whole load is too large to lie in the futures of the tests.
     let outcome = Box::pin(load(request, &surroundings(url).0)).await.expect("the load begins");
@@ -84,8 +84,8 @@ pub(crate) async fn run(url: &str, request: &LoadRequest) -> Outcome {
     outcome
 }
 
-/// Runs a load of so many documents that is stopped somewhere, or dropped as if its process were killed. What came of
-/// it where it ended first all the same.
+/// Runs a load of this many documents that is stopped somewhere, or dropped as if its process were killed. Returns the
+/// outcome if the load ended before that.
 pub(crate) async fn stopped(
     url: &str,
     wanted: &LoadRequest,
@@ -103,7 +103,7 @@ pub(crate) async fn stopped(
     let ended = tokio::select! {
         ended = &mut loading => ended,
         () = far_enough => {
-            // Once all are committed the load may be on record as finished.
+            // Once all are committed, the load may be recorded as finished.
             if drops && around.tally.documents() < documents {
                 return None;
             }
@@ -111,7 +111,7 @@ pub(crate) async fn stopped(
             loading.await
         }
     };
-    // Stopped before it began it has no outcome.
+    // A load that was stopped before it began has no outcome.
     ended.ok().filter(|outcome| outcome.stopped.is_none())
 }
 
@@ -122,7 +122,7 @@ pub(crate) async fn stored(database: &TestDatabase, table: &str) -> BTreeMap<Str
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// A stream of small documents and what it leaves behind when the last of a key wins.
+/// A stream of small documents, and the rows that it leaves when the last document of a key wins.
 #[derive(Default)]
 pub(crate) struct Stream {
     pub(crate) text: String,
@@ -149,7 +149,7 @@ impl Stream {
     }
 }
 
-/// A load in the log layout, in segments of so many documents.
+/// A load in the log layout, in segments of this many documents.
 pub(crate) fn appending(into: &str, sources: &[String], rows: usize) -> LoadRequest {
     let mut wanted = request(into, "id", sources);
     wanted.layout = Layout::by_name("log").expect("a layout");

@@ -1,4 +1,4 @@
-//! Segments that wait: beside readers, under roles with few rights, without their table, and in a stream.
+//! Segments that wait: with concurrent readers, for roles with few rights, without their table, and in a stream.
 
 use crate::scene::{Files, appending, collection, compacted, request, run, schema, stored, surroundings, waiting};
 use millstream_engine::limits::{FRAME_BYTES, MEMORY_BYTES_MIN};
@@ -45,7 +45,7 @@ async fn value(client: &mut Client, table: &str, key: &str) -> Result<Option<i64
     Ok(document.map(|document| document["value"].as_i64().expect("a number")))
 }
 
-/// While a reader looks for the segments, another is committed, and both are merged and not yet dropped.
+/// While a reader looks for the segments, another one is committed, and both are merged but not yet dropped.
 #[tokio::test]
 async fn segments_and_table_are_read_in_one_snapshot() {
     each_build(async |db| {
@@ -81,7 +81,7 @@ async fn segments_and_table_are_read_in_one_snapshot() {
     .await;
 }
 
-/// Rows that are written anew are none for a snapshot that was taken before.
+/// A snapshot from before does not see rows that were rewritten.
 #[tokio::test]
 async fn a_table_rewritten_before_a_read_is_read_whole() {
     each_build(async |db| {
@@ -158,14 +158,14 @@ async fn readers_of_the_table_may_read_its_segments() {
         assert!(refused.to_string().contains("permission denied for table segment_"), "{refused}");
         assert!(hint.contains("millstream compact shared") && hint.contains("grant select"), "{hint}");
         compacted(&db, "shared", 1).await.unwrap();
-        // The same session: an error leaves no transaction behind.
+        // In the same session: an error leaves no transaction open.
         assert_eq!(value(&mut client, "shared", "a").await.unwrap(), Some(1));
         let file = files.write("b", "{\"id\":\"a\",\"value\":2}\n");
         run(&db.url(), &appending("shared", std::slice::from_ref(&file), 10)).await;
         assert_eq!(value(&mut client, "shared", "a").await.unwrap(), Some(2), "{reader}");
         let found = verified(&url, request("shared", "id", std::slice::from_ref(&file))).await;
         assert_eq!((found.equal, found.differences(), found.warnings.len()), (1, 0, 0), "{found:?}");
-        // A role that may not see whether segments wait gets a warning that says so.
+        // A role that may not even see whether documents wait for this table gets a warning.
         let (url, _) = role(&db, "stranger", "grant select on public.shared to {role}").await;
         let found = verified(&url, request("shared", "id", &[file])).await;
         assert_eq!((found.equal, found.different), (0, 1), "{found:?}");
@@ -174,7 +174,8 @@ async fn readers_of_the_table_may_read_its_segments() {
     .await;
 }
 
-/// A policy decides by rows of the table, so that what waits for a table with one is shown to nobody whom it is for.
+/// A policy applies to rows of the table, so documents that wait for such a table are not shown to roles under the
+/// policy.
 #[tokio::test]
 async fn row_security_hides_documents_in_segments_too() {
     each_build(async |db| {
@@ -262,7 +263,7 @@ async fn the_next_load_drops_segments_of_a_dropped_table() {
     .await;
 }
 
-/// What a load warned of, joined.
+/// The warnings of a load, joined.
 async fn warned(url: &str, wanted: &LoadRequest) -> String {
     let (around, events) = surroundings(url);
     let outcome = Box::pin(load(wanted, &around)).await.expect("the load begins");
@@ -379,7 +380,7 @@ async fn a_drop_locks_the_table_before_its_segments() {
     assert_eq!(segment_tables(&reader).await, Vec::<String>::new());
 }
 
-/// One who locks all tables, as pg_dump does, need not do so in the order of a compaction.
+/// A session that locks all tables, as pg_dump does, may lock them in another order than a compaction.
 #[tokio::test]
 async fn a_deadlocked_compaction_leaves_its_segments_to_the_next() {
     let db = database().await;
@@ -390,7 +391,7 @@ async fn a_deadlocked_compaction_leaves_its_segments_to_the_next() {
     let other = db.client().await;
     let tables = segment_tables(&other).await;
     let (first, last) = (&tables[0], &tables[tables.len() - 1]);
-    // It is not the one who notices.
+    // The compaction detects the deadlock, not this session.
     let begin = format!("set deadlock_timeout = '1h'; begin; lock table {last} in access share mode");
     other.batch_execute(&begin).await.unwrap();
     let dumping = async {
@@ -414,7 +415,7 @@ async fn a_retried_segment_counts_once() {
     let (around, _) = surroundings(&db.url());
     let stream = Box::pin(Stream::open(&wanted, &around)).await.expect("it opens");
     let other = db.client().await;
-    // Its line is written, its watermark is not.
+    // Its row is written, its watermark is not.
     other.batch_execute("begin; select from millstream.lane for update").await.unwrap();
     let commit = stream.producer().send("{\"id\":\"a\"}").await.expect("it is open");
     let cut = "select pid, pg_terminate_backend(pid) from pg_stat_activity
@@ -460,7 +461,7 @@ async fn tiny_documents_fill_a_segment_before_they_fill_memory() {
         (wanted.memory_bytes, wanted.lanes) = (MEMORY_BYTES_MIN, Some(lanes));
         let stream = Box::pin(Stream::open(&wanted, &surroundings(&db.url()).0)).await.expect("it opens");
         let producer = stream.producer();
-        // The memory holds fewer than that.
+        // Fewer than that fit into the memory.
         let (lot, documents) = (1_000, MEMORY_BYTES_MIN / FRAME_BYTES + 50_000);
         for from in (0..documents).step_by(lot) {
             let lines: String = (from..from + lot).map(|n| format!("{{\"id\":{n}}}\n")).collect();

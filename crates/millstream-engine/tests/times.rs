@@ -1,4 +1,4 @@
-//! Times that are finer than what PostgreSQL keeps of them, as keys and as versions.
+//! Times that are finer than PostgreSQL stores, as keys and as versions.
 
 use crate::scene::{Files, request, run, surroundings};
 use millstream_engine::{Event, load};
@@ -9,7 +9,7 @@ async fn count(db: &TestDatabase, sql: &str) -> i64 {
     db.client().await.query_one(sql, &[]).await.expect("it can be counted").get(0)
 }
 
-/// Reasons and details of what the loads into a table refused, in their order.
+/// Reasons and details of the rejects of a table's loads, in order.
 async fn refused(db: &TestDatabase, table: &str) -> Vec<(String, String)> {
     let sql = "select r.reason, r.detail from millstream.reject r join millstream.load l using (load_id)
                where l.collection like '%' || $1 order by load_id, r.source, r.byte_offset";
@@ -54,7 +54,7 @@ async fn a_typed_key_refuses_times_that_postgresql_would_change() {
     .await;
 }
 
-/// Versions in ascending order; those of one line are the same moment.
+/// Versions in ascending order. Those on one line are the same moment.
 const ASCENDING: &[&[&str]] = &[
     &["2016-12-31T23:59:59.999999Z"],
     &["2016-12-31T23:59:59.9999994Z"],

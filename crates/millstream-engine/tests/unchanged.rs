@@ -1,11 +1,11 @@
-//! Documents that equal the stored ones are left alone.
+//! Documents that equal the stored ones are skipped.
 
 use crate::scene::{Files, Stream, request, run, stored};
 use millstream_engine::SkipUnchanged;
 use millstream_testkit::{Cases, Server, Settings, TestDatabase, builds, connect, each_build};
 use std::collections::BTreeMap;
 
-/// What writing or locking a row would change: where it lies, who wrote it, who locked it.
+/// What writing or locking a row would change: its place, its writer and its locker.
 async fn traces(db: &TestDatabase, table: &str) -> Vec<String> {
     let sql = format!("select concat_ws(' ', ctid, xmin, xmax, doc) from {table} order by ctid");
     let rows = db.client().await.query(&sql, &[]).await.expect("the table can be read");
@@ -55,13 +55,13 @@ async fn equal_documents_write_only_bookkeeping_wal() {
         let mut wanted = request("equal", "id:text", &[files.write("a", &stream.text)]);
         (wanted.skip_unchanged, wanted.batch_rows) = (SkipUnchanged::On, 2_000);
         let new = run(&url, &wanted).await.receipt;
-        // No page has a hint bit to come, and none is written whole for the first time since a checkpoint.
+        // Every hint bit is set, and every page was written in full since the last checkpoint.
         let client = connect(&url).await;
         client.batch_execute("vacuum (freeze) equal").await.expect("it is vacuumed");
         let receipt = run(&url, &wanted).await.receipt;
         assert_eq!(receipt.counters.unchanged, 20_000, "{receipt:?}");
         let batches = receipt.writers.values().sum::<u64>();
-        // The temporary tables of the lanes are in it, which are on record in the server's catalogs.
+        // This includes the catalog rows of the lanes' temporary tables.
         assert!(receipt.wal_bytes < 16_384 * (batches + 10), "{} bytes in {batches} batches", receipt.wal_bytes);
         assert!(receipt.wal_bytes * 20 < new.wal_bytes, "{} beside {} of new ones", receipt.wal_bytes, new.wal_bytes);
     }
@@ -107,7 +107,7 @@ async fn changed_documents_are_written_and_counted_exactly() {
                 expected.iter().filter(|(key, document)| new.get(key) != Some(document)).take(3).collect();
             assert!(new == expected, "{keys}: {} rows instead of {}; not stored: {wrong:?}", new.len(), expected.len());
             assert_eq!(counters.inserted, (new.len() - old.len()) as u64);
-            // A key that changes and changes back within the load makes more updates than differences.
+            // A key that changes and changes back within the load causes more updates than differences.
             let changed = old.iter().filter(|(key, document)| new[*key] != **document).count() as u64;
             assert!(counters.updated >= changed, "{counters:?}");
             assert_eq!(counters.read, lines.len() as u64);
@@ -226,7 +226,7 @@ async fn equal_documents_are_skipped_in_a_deleting_load() {
             let before = traces(&db, &table).await;
             let left_alone: Vec<&String> =
                 before.iter().filter(|t| !t.contains("\"000007\"") && !t.contains("\"000009\"")).collect();
-            // Another session has begun to change a row that is equal: that is not waited for.
+            // Another session has begun to change an equal row. The load does not wait for it.
             let other = db.client().await;
             let change = format!("update {table} set doc = '{{\"value\": -1}}' where id = '000100'");
             other.batch_execute(&format!("begin; {change}")).await.unwrap();

@@ -1,4 +1,4 @@
-//! Loads that end before they have read a document leave nothing behind, and none is in another's way.
+//! Loads that end before they have read a document leave nothing behind, and do not block each other.
 
 use crate::scene::{Events, Files, request, run, schema, surroundings};
 use millstream_engine::{Error, Event, LoadRequest, Outcome, StopReason, load};
@@ -14,8 +14,8 @@ async fn begun(events: &Arc<Events>) {
     }
 }
 
-/// Runs a load that waits for its first document, until it has begun; `ends` says whether it is then
-/// stopped, or dropped as if it were killed.
+/// Runs a load until it waits for its first document. `ends` says whether it is then stopped, or dropped as if it were
+/// killed.
 async fn silent(db: &TestDatabase, wanted: &LoadRequest, ends: bool) -> Option<Outcome> {
     let (around, events) = surroundings(&db.url());
     let mut loading = Box::pin(load(wanted, &around));
@@ -71,7 +71,7 @@ async fn a_stopped_load_without_documents_leaves_only_existing_tables() {
         assert_eq!((outcome.receipt.counters.read, outcome.stopped), (0, Some(StopReason::Interrupted)));
         assert!(!has_table(&db, "quiet").await && recorded(&db).await.is_empty());
 
-        // An empty file is a load of its own; the table that it made is not this run's.
+        // The load of an empty file created the table, so this run did not.
         let first = run(&db.url(), &request("quiet", "id:bigint", &[files.write("empty", "")])).await;
         let (pipe, _more) = files.pipe("b");
         silent(&db, &request("quiet", "id:bigint", &[pipe]), true).await.unwrap();

@@ -1,4 +1,4 @@
-//! Versions in mode `newest`: by which type they are compared, from the first load on.
+//! The type by which versions in mode `newest` are compared, from the first load on.
 
 use crate::scene::{Files, request, run, schema, surroundings};
 use millstream_engine::{Error, Event, LoadRequest, Mode, Stream, VerifyRequest, load, verify};
@@ -20,7 +20,7 @@ async fn counted(db: &TestDatabase, wanted: &LoadRequest) -> Counters {
     run(&db.url(), wanted).await.receipt.counters
 }
 
-/// What a load said of its version.
+/// What a load reported about its versions.
 async fn reported(db: &TestDatabase, wanted: &LoadRequest) -> String {
     let (around, events) = surroundings(&db.url());
     Box::pin(load(wanted, &around)).await.expect("the load begins");
@@ -65,7 +65,7 @@ async fn versions_compared_as_text_raise_a_warning() {
         assert_eq!(stale, 1);
         assert!(warned.contains("1.9.0 is newer than 1.10.0") && warned.contains("newest:v:TYPE"), "{warned}");
         assert_eq!(loaded("public.said", "newest:v:text", ["1.9.0", "1.10.0"]).await, (1, String::new()));
-        // One moment, in which the later document wins, and an older one.
+        // Two documents of one moment, of which the later wins, and an older one.
         let noon = "2026-01-01T12:00:00Z";
         assert_eq!(loaded("public.zoned", "newest:v", [noon, "2026-01-01T14:00:00+02:00"]).await, (0, String::new()));
         assert_eq!(loaded("public.zoned", "newest:v", [noon, "2026-01-01T13:00:00+02:00"]).await, (1, String::new()));
@@ -87,7 +87,7 @@ async fn the_first_load_decides_the_version_type() {
         let first = load("newest:v", "{\"id\":\"a\",\"v\":10,\"op\":\"d\"}\n{\"id\":\"b\",\"v\":9}\n");
         assert_eq!(reported(&db, &first).await, "bigint from v (2 whole numbers)");
 
-        // As texts 9 would come after 10, and the tombstone not be found.
+        // As texts, 9 would sort after 10, and the tombstone would not be found.
         let mixed = load("newest:v", "{\"id\":\"a\",\"v\":9}\n{\"id\":\"b\",\"v\":10}\n{\"id\":\"c\",\"v\":\"x\"}\n");
         let counters = counted(&db, &mixed).await;
         assert_eq!((counters.stale, counters.updated, counters.rejected), (1, 1, 1), "{counters:?}");
@@ -110,7 +110,7 @@ async fn the_first_load_decides_the_version_type() {
         let error = Box::pin(run_error(&db, &load("newest:v:numeric", "{\"id\":\"a\",\"v\":8.5}\n"))).await;
         assert!(error.to_string().ends_with("into it runs"), "{error}");
         client.execute("select pg_advisory_unlock($1, $2)", &[&class, &id]).await.unwrap();
-        // Nothing is remembered, so that nothing can be lost.
+        // No tombstone is stored, so none can be lost.
         assert_eq!(
             reported(&db, &load("newest:v:numeric", "{\"id\":\"a\",\"v\":8.5}\n")).await,
             "numeric from v (as given)"
@@ -188,7 +188,7 @@ async fn an_upgrade_takes_the_version_type_from_tombstones() {
 async fn the_first_deleting_load_is_refused_beside_a_running_one() {
     each_build(async |db| {
         let files = Files::new();
-        // A load without deletions that is at work, and holds an older document of a key.
+        // A running load without deletions that holds an older document of a key.
         let (path, more) = files.pipe("pipe");
         let mut running = request("public.mixed", "id:text", &[path]);
         running.mode = "newest:v:bigint".parse().unwrap();
@@ -208,7 +208,7 @@ async fn the_first_deleting_load_is_refused_beside_a_running_one() {
         loading.await.unwrap().expect("it ends");
         counted(&db, &deleting).await;
 
-        // From now on they may run together: the other heeds what is deleted.
+        // From now on they may run together, because the other load checks for tombstones.
         let (path, more) = files.pipe("again");
         let mut running = request("public.mixed", "id:text", &[path]);
         running.mode = "newest:v:bigint".parse().unwrap();

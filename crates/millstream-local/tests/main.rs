@@ -77,7 +77,7 @@ async fn every_build_accepts_the_generated_settings() {
     }
 }
 
-/// The role and the schema of our own tables have one name, which "$user" would find. A cluster made
+/// The role and the schema of our own tables have the same name, so "$user" would find that schema. A cluster made
 /// before the setting was generated gets it at its next start.
 #[tokio::test]
 async fn tables_made_by_hand_stay_out_of_the_schema_named_like_the_role() {

@@ -1,4 +1,4 @@
-//! What the server's refusals mean, and what never gets out of them.
+//! The kinds of the server's errors, and what their messages never reveal.
 
 use millstream_pg::{Error, ErrorKind};
 use millstream_testkit as testkit;

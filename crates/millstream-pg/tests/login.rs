@@ -1,4 +1,4 @@
-//! Being let in or not: passwords, databases, addresses where nobody answers.
+//! Logins that succeed or fail: passwords, databases, addresses where nobody answers.
 
 use millstream_pg::{ConnInfo, ErrorKind, SessionSettings};
 use millstream_testkit as testkit;

@@ -10,7 +10,7 @@ mod tls;
 
 use millstream_pg::{ConnInfo, Connection, Environment, Error, SessionSettings};
 
-/// Surroundings that say nothing.
+/// An environment without variables.
 fn nowhere() -> Environment {
     Environment::default().with_user("nobody")
 }

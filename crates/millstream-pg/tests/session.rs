@@ -1,4 +1,4 @@
-//! What a session is set to, and what it knows about its server.
+//! The settings of a session, and what it knows about its server.
 
 use millstream_pg::{ConnInfo, ErrorKind, SessionSettings};
 use millstream_testkit as testkit;
@@ -137,7 +137,7 @@ async fn hosts_are_chosen_by_target_session_attrs() {
     standby.write("standby.signal", "").await;
     standby.start_again().await;
     let own = format!("127.0.0.1:{}", standby.port());
-    // Each server has its own password, and a URL has one for all hosts: the password file tells them apart.
+    // Each server has its own password, but a URL has one for all hosts. So the passwords come from the password file.
     let home = tempfile::tempdir().expect("a directory");
     let lines = [&primary, &standby].map(|s| format!("127.0.0.1:{}:*:millstream:{}", s.port(), s.password()));
     let file = home.path().join(".pgpass");

@@ -1,4 +1,4 @@
-//! What reaches a model: every writer, mode, key type and name, late commits, and transactions in any order.
+//! Every change reaches a model: by every writer, in every mode, with every key type and name, in any order of commits.
 
 use crate::publish::{asked, publish_on, refresh_on, wanted};
 use crate::scene::{Files, Stream, request, run, schema, surroundings};
@@ -17,12 +17,12 @@ use tokio_postgres::Client;
 
 /// Rows of a collection before its writer is tried.
 const ROWS: i64 = 600;
-/// Sessions whose transactions go on beside each other.
+/// Sessions whose transactions run at the same time.
 const SESSIONS: usize = 4;
 /// Steps of one case: statements, ends of transactions, refreshes.
 const STEPS: usize = 60;
 
-/// Makes a collection of `ROWS` documents, key `k` and a number, with a model of it that shows them.
+/// Creates a collection of `ROWS` documents, whose keys are `k` and a number, and a model that shows them.
 async fn published(db: &TestDatabase, collection: &str, model: &str) {
     let files = Files::new();
     let seed: String = (0..ROWS).fold(String::new(), |mut text, n| {
@@ -57,13 +57,13 @@ struct Case {
     writer: &'static str,
     /// Where the keys begin; stored ones end at `ROWS`.
     first: i64,
-    /// The value of a document; what is stored is whether its number is odd.
+    /// The value of a document. The stored value is whether its number is odd.
     value: fn(i64) -> i64,
     change: fn(&mut LoadRequest),
     more: &'static str,
 }
 
-/// Sends all batches, however small, the way of large ones.
+/// Makes small batches go the way of large ones.
 const AS_LARGE: fn(&mut LoadRequest) = |wanted| wanted.arrays_rows_max = 0;
 const COMPARED: fn(&mut LoadRequest) =
     |wanted| (wanted.arrays_rows_max, wanted.skip_unchanged) = (0, SkipUnchanged::On);
@@ -228,7 +228,7 @@ const MERGE: &str = "
     when matched then update set doc = '{\"value\": 30}'
     when not matched then insert (id, doc) values (new.id, '{\"value\": 40}')";
 
-/// Puts a lower number into the triggers' own functions: nothing else knows the limit.
+/// Lowers a limit in the trigger functions, which are the only place that has it.
 async fn lower(client: &Client, limit: u64, to: u64) {
     let limit = limit.to_string();
     let functions = "select pg_get_functiondef(oid) from pg_proc where prosrc like '%' || $1 || '%'";
@@ -246,7 +246,7 @@ async fn past_its_limits_the_record_marks_everything_as_changed() {
         let client = db.client().await;
         for (n, (limit, to, some, many)) in [
             (CHANGE_KEYS_MAX, 20, "< 'k00020'", "< 'k00021'"),
-            // The record takes more than that from the first change on.
+            // The record is larger than that from the first change on.
             (CHANGE_BYTES_MAX, 1, "", "= 'k00001'"),
         ]
         .into_iter()
@@ -262,7 +262,7 @@ async fn past_its_limits_the_record_marks_everything_as_changed() {
             assert_eq!(change("< 'k00030'").await, Some(30), "{limit}");
             lower(&client, limit, to).await;
             if !some.is_empty() {
-                // In lines of their own.
+                // The keys then take rows of their own.
                 lower(&client, CHANGE_ROW_KEYS, to / 2).await;
                 assert_eq!(change(some).await, Some(50), "{limit}");
             }
@@ -323,7 +323,7 @@ async fn a_refresh_vacuums_a_model_only_when_it_is_bloated() {
             assert_eq!(vacuums().await, before + cleaned, "{keys}");
             assert_eq!(done[0].bloat_bytes == 0, cleaned > 0, "{keys}: {done:?}");
         }
-        // A row that comes out as it was is left alone.
+        // A row that does not change is skipped.
         client.batch_execute("update public.things set doc = doc where id < 'k00005'").await.unwrap();
         assert_eq!(estimated(&db, "model").await.changed_keys, Some(5));
         assert_eq!(refresh_on(&db, &["model"], Some("incremental")).await.unwrap()[0].rows, 0);
@@ -465,10 +465,10 @@ async fn a_model_equals_its_collection_after_transactions_in_any_order() {
     .await;
 }
 
-/// The next step of a session: its transaction's begin or end, a savepoint, or a change of rows that are its
-/// own, so that no session waits for another. The depth is that of the transaction, 1 without savepoints.
+/// The next step of a session: begin or end of its transaction, a savepoint, or a change of its own rows, so that no
+/// session waits for another. The depth of a transaction is 1 without savepoints.
 fn statement(rng: &mut Rng, collection: &str, session: usize, depth: &mut usize) -> String {
-    // The last digit of a key is the session's.
+    // The last digit of a key is the number of the session.
     let mine = |rng: &mut Rng| format!("k{:05}", rng.usize(..40) * 10 + session);
     let value = rng.u8(..10);
     match (rng.u8(..10), *depth) {

@@ -1,4 +1,4 @@
-//! Publishing and refreshing beside others that publish, change the collections or read the models at the same time.
+//! Publishing and refreshing while others publish, change the collections or read the models.
 
 use crate::publish::{asked, publish_on, refresh_on, wanted};
 use crate::republish::{number, things};
@@ -11,10 +11,11 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-/// Advisory lock under which models are made and removed.
+/// The advisory lock under which models are created and removed.
 const PUBLISHING: i64 = 0x6d73_6c70_7562_6c73;
 
-/// The collections `things` and `others` of one number `a`, each with a model of those that are less than 100.
+/// The collections `things` and `others`, whose documents have a number `a`, each with a model of the rows in which it
+/// is below 100.
 async fn two_models(db: &TestDatabase) -> Client {
     let client = things(db).await;
     let files = Files::new();
@@ -37,7 +38,7 @@ fn small(collection: &str, model: &str) -> PublishRequest {
     wanted(collection, model, &["a:int=a"], &["a"], Some("a < 100"))
 }
 
-/// The model `things_read` of other rows, whose build waits while somebody has lock 7.
+/// The model `things_read` with other rows. Its build waits while someone holds lock 7.
 fn held() -> PublishRequest {
     wanted("things", "things_read", &["a:int=a"], &["a"], Some("a >= 100 and public.held()"))
 }
@@ -50,7 +51,7 @@ fn refreshing(db: &TestDatabase, request: RefreshRequest) -> JoinHandle<Result<V
     })
 }
 
-/// Waits for what makes a count more than nothing, while a task is at work.
+/// Waits until a count is above zero, while a task runs.
 async fn until<T>(client: &Client, task: &JoinHandle<T>, what: &str) {
     while number(client, &format!("select count(*) from {what}")).await == 0 {
         assert!(!task.is_finished(), "it waits: {what}");
@@ -70,7 +71,7 @@ async fn a_publish_sees_the_refresh_it_waited_for() {
         client.batch_execute(&hold).await.unwrap();
         let conninfo = surroundings(&db.url()).0.db;
         let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.unwrap();
-        // What is shown now, and not any more when its turn comes.
+        // The definition that is shown now. When this publish gets its turn, the model shows another one.
         let publishing =
             tokio::spawn(async move { publish(&mut connection, &schema(), &small("things", "things_read")).await });
         let tries = |lock: &str| {
@@ -102,7 +103,7 @@ async fn a_refresh_lets_a_waiting_table_change_go_first() {
         client.batch_execute("select pg_advisory_lock(7)").await.unwrap();
         let refreshed = refreshing(&db, asked(&["things_read", "others_read"], Some("swap")));
         until(&client, &refreshed, BUILD_HELD).await;
-        // It waits for the refresh, whose second build would wait for it.
+        // This session waits for the refresh, and the refresh's second build would wait for this session.
         let changer = db.client().await;
         let changing = tokio::spawn(async move {
             changer.batch_execute("set lock_timeout = '30s'; alter table public.others add column more int").await
@@ -121,7 +122,7 @@ async fn a_refresh_lets_a_waiting_table_change_go_first() {
 async fn a_refresh_chooses_again_if_everything_has_changed_since() {
     each_build(async |db| {
         let client = two_models(&db).await;
-        // Stops it between the choice and its snapshot, once.
+        // Stops the refresh once, between its choice and its snapshot.
         let stop = "create function public.stop() returns event_trigger language plpgsql as $$ begin
                         if exists (select from pg_catalog.pg_event_trigger_ddl_commands()
                                    where object_identity like 'millstream.model_1\\_%') then
@@ -153,7 +154,7 @@ async fn a_swap_that_readers_block_fails_and_changes_nothing() {
         let hasty = || RefreshRequest { way: Some("swap".into()), ..hasty() };
         let reader = db.client().await;
         reader.batch_execute("begin; select from public.things_read").await.unwrap();
-        // What was built is not shown; then not even what is to be removed before the next build is let go of.
+        // The first swap cannot show what it built. The next ones cannot even remove what must go before a build.
         let message = refreshing(&db, hasty()).await.unwrap().expect_err("the reader does not let go").to_string();
         assert!(message.contains("things_read is in use all the time"), "{message}");
         assert_eq!(number(&client, "select count(*) from public.things_read").await, 100, "it is what it was");
@@ -163,7 +164,7 @@ async fn a_swap_that_readers_block_fails_and_changes_nothing() {
         let generations = "select count(*) from pg_class where relname ~ '^model_[0-9]+_[12]$'";
         assert_eq!(number(&client, generations).await, 2, "nothing is left");
 
-        // What is to be replaced may be seen by an old snapshot, which is no reader of any of them.
+        // An old snapshot may still see the replaced rows, although its transaction reads no model.
         reader.batch_execute("begin isolation level repeatable read; select from public.others").await.unwrap();
         let done = refresh_on(&db, &["others_read"], Some("swap")).await.unwrap();
         assert!(done[0].bloat_bytes > 0, "{done:?}");

@@ -1,4 +1,4 @@
-//! Distinct values of a key's column: those of `select distinct`, found by a skip scan of the index.
+//! Distinct values of a key column: the skip scan finds the same values as `select distinct`.
 
 use crate::scene::{Files, request, run, schema};
 use futures_util::TryStreamExt;
@@ -7,7 +7,7 @@ use millstream_store::collections;
 use millstream_testkit::{TestDatabase, each_build};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-/// A table of each key type in front, with names that need quotes.
+/// Tables with keys of many types, some with names that need quotes.
 const TABLES: &str = r#"
     create table public."Odd ""name" ("Device 'x" text collate "C", at timestamptz, n bigint, doc jsonb,
         primary key ("Device 'x", at, n));
@@ -28,7 +28,7 @@ const TABLES: &str = r#"
     create table public.keyless (n integer);
 "#;
 
-/// A table, the columns of its key up to the one to scan, and the values given for those before it.
+/// A table, the columns of its key up to the one that is scanned, and the values given for those before it.
 const WALKS: &[(&str, &[&str], &[&str])] = &[
     (r#"public."Odd ""name""#, &["Device 'x"], &[]),
     (r#"public."Odd ""name""#, &["Device 'x", "at"], &["it's"]),
@@ -41,7 +41,7 @@ const WALKS: &[(&str, &[&str], &[&str])] = &[
     ("public.other", &["name"], &[]),
     ("public.other", &["name", "kind", "bits"], &["n1", "k"]),
     ("public.coloured", &["id"], &[]),
-    // Named like the skip scan's own columns.
+    // With the names that the skip scan uses itself.
     ("public.walk", &["value"], &[]),
     ("public.walk", &["value", "rows"], &["1"]),
     ("public.walk", &["value", "rows", "walk"], &["1", "2"]),
@@ -63,7 +63,7 @@ async fn made(db: &TestDatabase) -> Client {
 async fn distinct_values_equals_select_distinct() {
     each_build(async |db| {
         let client = made(&db).await;
-        // Another's operators, to be found first where a name is not qualified.
+        // Operators of another schema, which are found first if a name is not qualified.
         client
             .batch_execute(
                 "create schema trap; create function trap.never(text, text) returns boolean language sql return false;
@@ -169,7 +169,7 @@ async fn a_skip_scan_descends_once_per_value_on_demand() {
             ] {
                 let scan = "select millstream.distinct_walk($1::text::regclass, $2, $3)";
                 let scan = &texts(&client, scan, &[&table, &column, &prefix]).await[0];
-                // The last of all visits finds that there is nothing more.
+                // The last visit finds that there are no more values.
                 for (limit, expected) in [("all", values + 1.0), ("1", 1.0), ("2", 2.0)] {
                     let sql = format!("explain (analyze, format json) select value from ({scan}) w limit {limit}");
                     let plan = explained(&client, &sql).await;

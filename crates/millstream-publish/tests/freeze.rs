@@ -1,4 +1,4 @@
-//! An unlogged collection that is frozen survives crashes, with what is on record of it.
+//! A frozen collection survives crashes together with its records.
 
 use crate::scene::{Files, request, run, schema, surroundings};
 use millstream_engine::Error as EngineError;
@@ -15,14 +15,14 @@ use std::fmt::Write;
 use std::time::Duration;
 use tokio_postgres::Client;
 
-/// How a server may crash and what it writes ahead: what is on disk is all there is without WAL.
+/// How the server crashes, with its wal_level. With `minimal`, what is on disk is all there is.
 const CRASHES: [(StopMode, &str); 2] = [(StopMode::Kill, "replica"), (StopMode::Immediate, "minimal")];
 
 fn promising(name: &str) -> &'static Durability {
     Durability::by_name(name).expect("a promise")
 }
 
-/// Documents to be summed, and the sums.
+/// Documents to sum, and the sums.
 fn documents(count: usize) -> (String, BTreeMap<String, i64>) {
     let mut rng = fastrand::Rng::with_seed(8);
     let (mut text, mut sums) = (String::new(), BTreeMap::new());
@@ -128,7 +128,7 @@ async fn a_frozen_collection_survives_a_crash_and_its_sum_resumes() {
             let client = connect(&url).await;
             assert_eq!(number(&client, UNLOGGED).await, 0);
             assert_eq!(freeze_at(&url).await.unwrap(), Frozen { tables: 0, loads: 0, lost: 0 });
-            // What is on record knows that only this has changed.
+            // The change record knows that only this row has changed.
             client.batch_execute("insert into public.sums values ('z', '{\"n\": 7}')").await.unwrap();
             let refreshed = refresh_at(&url).await;
             assert_eq!((refreshed[0].way, refreshed[0].rows), ("incremental", 1));
@@ -195,7 +195,8 @@ async fn a_reloaded_sum_is_not_added_again_after_freeze() {
 
 #[tokio::test]
 async fn sums_stay_correct_if_the_tables_persistence_is_changed_by_hand() {
-    // Made logged its rows survive the crash and the line of its load does not; made unlogged they do not.
+    // A table that was made logged keeps its rows in the crash, and the marker row of its load is lost. A table that
+    // was made unlogged loses its rows.
     const WAYS: [(&str, &str, bool); 2] = [("unlogged", "logged", true), ("durable", "unlogged", false)];
     for build in builds().await {
         for ((promise, by_hand, stays), finished) in WAYS.iter().flat_map(|way| [(way, false), (way, true)]) {
@@ -309,7 +310,7 @@ async fn a_load_planned_before_the_freeze_does_not_begin_after_it() {
         assert!(matches!(error, EngineError::Store(StoreError::Frozen { .. })), "{error}");
         assert!(error.hint().is_some_and(|hint| hint.contains("--durability unlogged")), "{error}");
         assert_eq!(number(&client, "select count(*) from millstream.load").await, 1, "nothing is on record of it");
-        // What is left of it then is frozen as well.
+        // The load before it is then frozen as well.
         assert_eq!(freeze_at(&url).await.unwrap(), Frozen { tables: 0, loads: 1, lost: 0 });
     })
     .await;

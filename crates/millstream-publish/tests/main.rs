@@ -11,7 +11,7 @@ mod republish;
 mod restore;
 mod rights;
 mod row_wise;
-// The scene of a load is the engine's; not all of it is needed here.
+// The module is the engine's. Not all of it is used here.
 #[allow(dead_code, reason = "each test binary uses a part of it")]
 #[path = "../../millstream-engine/tests/scene.rs"]
 mod scene;

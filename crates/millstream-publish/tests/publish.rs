@@ -1,4 +1,4 @@
-//! Read models: equal to what they are derived from, at every moment a whole refresh.
+//! Read models: they equal what they are derived from, and always show one whole refresh.
 
 use crate::scene::{Files, Stream, request, run, schema, surroundings};
 use millstream_pg::SessionSettings;
@@ -99,7 +99,7 @@ async fn a_model_equals_its_definition_after_every_refresh() {
         assert_eq!((second[0].way, second[0].lag_seconds), ("incremental", None));
         assert_eq!(differences(&client).await, 0);
 
-        // Anything else: rows changed, deleted, renamed, emptied.
+        // Changes by other SQL: rows updated, deleted, renamed keys, truncate.
         for statement in [
             "update public.things set doc = doc || '{\"value\": 7}' where id < 'key-000100'",
             "delete from public.things where id like 'key-0001%'",
@@ -141,8 +141,8 @@ async fn a_model_equals_its_definition_after_every_refresh() {
     .await;
 }
 
-/// Reads both models again and again as a short statement and as a longer transaction; every look must see
-/// one stamp, and no error.
+/// Reads both models again and again, in short statements and in longer transactions. Every read must see one stamp and
+/// no error.
 async fn read_until(url: String, done: Arc<AtomicBool>) -> u64 {
     let client = connect(&url).await;
     client.batch_execute("set lock_timeout = '100ms'").await.expect("the server answers");
@@ -263,7 +263,7 @@ async fn wrong_definitions_are_refused_before_anything_is_built() {
         let left = "select count(*) from pg_class where relname ~ '^(model_|change_)[0-9]'";
         assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 0);
 
-        // A value that is none of its column's type is null there, and reported.
+        // A value that does not fit its column's type is null there, and the refresh reports it.
         publish_on(&db, &wanted("things", "m", &["value:int=value"], &["value"], None)).await.unwrap();
         let built = refresh_on(&db, &["m"], None).await.unwrap();
         assert_eq!((built[0].uncast[0].documents, built[0].uncast[0].keys.clone()), (1, vec!["a".to_owned()]));
@@ -342,7 +342,7 @@ async fn a_definition_cannot_smuggle_in_other_statements() {
         client.batch_execute("insert into public.things values ('c', '{\"n\": 1}')").await.unwrap();
         assert_eq!(refresh_on(&db, &["m"], Some("incremental")).await.unwrap()[0].rows, 1);
         assert_eq!(rows(&client, "public.m").await, 2);
-        // Of a model that is shown, too.
+        // The same for a model that was built.
         for text in &indexes {
             publish_on(&db, &wanted("things", "m", &["n:int=n"], &[text], None)).await.expect_err(text);
             let mut same = commented.clone();
@@ -428,7 +428,7 @@ async fn a_collection_with_a_model_is_not_dropped() {
     .await;
 }
 
-/// Two collections, each with the model that is named like it.
+/// Two collections, each with a model named after it.
 async fn two_models(db: &TestDatabase) {
     let files = Files::new();
     for name in ["things", "others"] {
@@ -526,7 +526,7 @@ async fn a_lock_on_new_rows_delays_the_swap_and_no_reader() {
             "pg_class where relname ~ '^model_[0-9]+_[12]$' and reloptions::text like '%autovacuum_enabled=off%'";
         assert_eq!(rows(&client, kept).await, 2, "autovacuum keeps away from what is built");
         let other = db.client().await;
-        // As a vacuum by hand has it.
+        // The lock that a manual vacuum holds.
         other.batch_execute("begin; lock table millstream.model_1_1 in share update exclusive mode").await.unwrap();
         client.batch_execute("select pg_advisory_unlock(7)").await.unwrap();
         until(
@@ -554,7 +554,7 @@ async fn locked_replaced_rows_are_removed_by_the_next_refresh() {
     each_build(async |db| {
         two_models(&db).await;
         let other = db.client().await;
-        // As a vacuum by hand has it.
+        // The lock that a manual vacuum holds.
         other.batch_execute("begin; lock table millstream.model_1_2 in share update exclusive mode").await.unwrap();
         let done = refresh_on(&db, &["things_read"], Some("swap")).await.unwrap();
         assert!(done[0].warnings.is_empty() && done[0].bloat_bytes > 0, "{done:?}");
@@ -625,7 +625,7 @@ async fn a_table_rewritten_before_a_refresh_is_shown_whole() {
     each_build(async |db| {
         two_models(&db).await;
         let (client, gate, writer) = (db.client().await, db.client().await, db.client().await);
-        // Stops the refresh of both where it has made the second table that it will fill: before its transaction.
+        // Stops the refresh of both after it created the second table to fill, before its transaction begins.
         client
             .batch_execute(
                 "create function public.stop() returns event_trigger language plpgsql as $$ begin

@@ -1,4 +1,4 @@
-//! Damaged change records: the next refresh is a swap and says why; the one after it is not.
+//! Change records that became unreliable: the next refresh is a swap and says why, the one after that is not.
 
 use crate::publish::{asked, publish_on, refresh_on, wanted};
 use crate::republish::{number, things};
@@ -7,7 +7,7 @@ use millstream_publish::estimate;
 use millstream_testkit::{TestDatabase, each_build};
 use tokio_postgres::Client;
 
-/// What is done to the record of `things`, and the cause that is reported.
+/// What damages the record of `things`, and the cause that a refresh reports.
 const DAMAGES: &[(&str, &str)] = &[
     ("drop trigger {trigger}delete on public.things", "a trigger of the collection was dropped"),
     ("drop function {record}_key() cascade", "a trigger of the collection was dropped"),
@@ -38,7 +38,7 @@ async fn two_models(db: &TestDatabase) -> Client {
     client
 }
 
-/// The table of the record of `things`, and what the names of its triggers begin with.
+/// The table of the record of `things`, and the prefix of its triggers' names.
 async fn names(client: &Client) -> (String, String) {
     let names = "select 'millstream.change_' || 'public.things'::regclass::oid,
                         'millstream_changed_' || 'millstream'::regnamespace::oid || '_'";
@@ -76,7 +76,7 @@ async fn a_damaged_record_is_made_again_with_one_swap() {
             let warning = format!("some changes were not recorded, because {cause}; the record was created again");
             let done = refresh_on(&db, &["first"], None).await.unwrap();
             assert_eq!((done[0].way, &done[0].warnings), ("swap", &vec![warning]), "{damage}");
-            // The other one has missed the changes too.
+            // The other model has missed the changes too.
             assert_eq!(why(&db, "second").await, "everything may have changed", "{damage}");
             let done = refresh_on(&db, &["second"], Some("incremental")).await.unwrap();
             let warnings = ["incremental was asked for, but everything may have changed: it was built anew"];
@@ -146,7 +146,7 @@ async fn a_record_that_cannot_be_made_again_is_a_warning_each_time() {
 async fn no_model_misses_changes_that_a_crash_removed_from_the_record() {
     each_build(async |db| {
         let client = two_models(&db).await;
-        // What a crash leaves of a record that is unlogged, of a collection that was not when it was shown.
+        // Empties the record and keeps the collection, as a crash does if only the record is unlogged.
         client.batch_execute("update public.things set doc = '{\"a\": 77}' where id = 'k10'").await.unwrap();
         client.batch_execute(&format!("delete from {}", names(&client).await.0)).await.unwrap();
         for model in ["first", "second"] {
@@ -187,7 +187,7 @@ async fn changes_through_a_child_table_are_not_missed() {
             assert_eq!(differences(&client).await, 0);
             client.batch_execute("insert into public.kid values ('other', '{\"a\": 2}')").await.unwrap();
         }
-        // Its rows go with it, and no trigger of the collection hears of it.
+        // Its rows are dropped with it, and no trigger of the collection fires.
         client.batch_execute("drop table public.kid").await.unwrap();
         for model in ["first", "second"] {
             assert_eq!(refresh_on(&db, &[model], None).await.unwrap()[0].way, "swap", "{model}");
@@ -202,7 +202,7 @@ async fn a_changed_key_column_blocks_no_writer_and_is_not_cast() {
     each_build(async |db| {
         let client = two_models(&db).await;
         let (record, trigger) = names(&client).await;
-        // A cast of the owner's own, which the record's functions would call with the publisher's rights.
+        // The owner makes a cast that the record's functions would call with the publisher's rights.
         client.batch_execute("alter table public.things rename id to name").await.unwrap();
         let error = refresh_on(&db, &["first"], None).await.expect_err("its key is gone");
         assert!(error.to_string().contains("needs the column id, which things does not have any more"), "{error}");

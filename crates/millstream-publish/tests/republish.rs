@@ -1,4 +1,4 @@
-//! Models that are published again as something else, materialized ones, and what several schemas make of them.
+//! Models that are published again with another definition, materialized models, and models in several schemas.
 
 use crate::publish::{asked, publish_on, refresh_on, wanted};
 use crate::scene::{Files, request, run, schema, surroundings};
@@ -63,10 +63,10 @@ async fn republish_changes_a_model_and_keeps_its_view() {
         };
         let before = about().await;
 
-        // The same rows: at once, whatever the order of the columns.
+        // The same rows: changed at once, whatever the order of the columns.
         let same = publish_on(&db, &wanted("things", "model", &["a:int=a"], &[], None)).await.unwrap();
         assert_eq!(same, Published::Reindexed { made: 0, dropped: 1, in_use: 0 });
-        // Another condition and one column more: by the next refresh, whatever way is asked for.
+        // Another condition and one more column: changed by the next refresh, whatever way is asked for.
         let other = wanted("things", "model", &["b:text=b", "a:int=a"], &["b"], Some("a >= 100"));
         assert_eq!(publish_on(&db, &other).await.unwrap(), Published::Redefined);
         assert_eq!(number(&client, "select count(*) from public.model").await, DOCUMENTS, "it is what it was");
@@ -76,7 +76,7 @@ async fn republish_changes_a_model_and_keeps_its_view() {
         let reader = db.client().await;
         reader.batch_execute("begin isolation level repeatable read").await.unwrap();
         assert_eq!(number(&reader, "select 1::bigint").await, 1, "it has its snapshot");
-        // A refresh that is broken off leaves what it was, and the next one makes what was asked for.
+        // A refresh that fails leaves the model as it was, and the next one builds what was asked for.
         let hasty = "create function public.no() returns event_trigger language plpgsql as
                          'begin if tg_tag = ''CREATE VIEW'' then raise exception ''no''; end if; end';
                      create event trigger no on ddl_command_end execute function public.no()";
@@ -93,7 +93,7 @@ async fn republish_changes_a_model_and_keeps_its_view() {
             assert!(!done.is_finished(), "it has the column at its end");
             tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         }
-        // The definition is new, the snapshot is not: the rows of then, which have no such column.
+        // The view is new, the snapshot is old: the reader sees the old rows, in which the new column is null.
         let then = "select count(*) + count(b) from public.model";
         assert_eq!(number(&reader, then).await, DOCUMENTS, "a transaction sees one refresh");
         reader.batch_execute("commit").await.unwrap();
@@ -111,7 +111,7 @@ async fn republish_changes_a_model_and_keeps_its_view() {
         assert_eq!((changed[0].way, changed[0].rows), ("incremental", 1));
         assert_eq!(number(&client, "select count(*) from public.model where b = 'x' and a = 200").await, 1);
 
-        // What would break those who read it is refused, and nothing is left of the try.
+        // A change that would break readers is refused, and leaves nothing behind.
         client.batch_execute("create domain public.small as int check (value < 1000000)").await.unwrap();
         for (columns, message) in [
             (&["a:text=a", "b:text=b"][..], "keeps its column a of type integer: it cannot become text"),
@@ -146,7 +146,7 @@ async fn an_unbuilt_model_keeps_its_definition_unless_given_another() {
         let indexes = "select count(*) from pg_index where indrelid = 'millstream.model_1_2'::regclass";
         assert_eq!(number(&client, indexes).await, 2, "the key's and its own");
 
-        // What is asked for otherwise is made of that.
+        // A model that was never built is built by its newest definition.
         publish_on(&db, &wanted("things", "other", &["a:int=a"], &[], None)).await.unwrap();
         let text = wanted("things", "other", &["a:text=a"], &[], None);
         assert_eq!(publish_on(&db, &text).await.unwrap(), Published::Made);
@@ -261,7 +261,7 @@ async fn only_built_models_and_models_in_build_keep_changes() {
         refresh_on(&db, &["built"], None).await.unwrap();
         let oid = number(&client, "select 'public.things'::regclass::oid::bigint").await;
         let kept = format!("select coalesce(sum(keys), 0)::bigint from millstream.change_{oid}");
-        // As a refresh does that builds it: first this lock, then its snapshot.
+        // As a refresh that builds the model: first this lock, then its snapshot.
         let builder = db.client().await;
         let class = 0x6d73_6c6d;
         let lock = format!(
@@ -351,7 +351,7 @@ async fn figures_count_pending_changes_and_bloat() {
         let changed = number(&client, "select count(*) from public.things where id like 'k1%'").await;
         assert_eq!(figures().await.waiting_changes, u64::try_from(changed).ok());
         assert!(figures().await.lag_seconds.is_some_and(|age| age >= 0.0));
-        // A reader that does not let go of what is replaced.
+        // A reader that keeps the replaced rows in use.
         let reader = db.client().await;
         reader.batch_execute("begin isolation level repeatable read; select 1").await.unwrap();
         let swapped = refresh_on(&db, &["model"], Some("swap")).await.unwrap();
@@ -381,7 +381,7 @@ async fn a_model_that_is_renamed_while_its_refresh_waits_is_refreshed() {
         publish_on(&db, &wanted("things", "model", &[], &[], None)).await.unwrap();
         refresh_on(&db, &["model"], None).await.unwrap();
         client.batch_execute("delete from public.things where id = 'k1'").await.unwrap();
-        // As another refresh has it.
+        // The lock that another refresh holds.
         let lock = "select pg_advisory_lock(1836280941, hashoid(tableoid) # model_id) from millstream.model";
         client.batch_execute(lock).await.unwrap();
         let conninfo = session(&db).await.0;

@@ -1,4 +1,4 @@
-//! After a dump and a restore every record belongs to the table of its name, and to no other.
+//! After a dump and a restore, every record belongs to the table of its name and to no other.
 
 use crate::publish::{publish_on, refresh_on, wanted};
 use crate::scene::{Files, appending, compacted, request, run, schema, stored, surroundings, waiting};
@@ -61,7 +61,7 @@ fn kind(n: i64) -> Kind {
     [Kind::Log, Kind::Newest, Kind::Unfinished][usize::try_from(n % 3).expect("few collections")]
 }
 
-/// The unfinished load of a collection, with a malformed line in the middle.
+/// The unfinished load of a collection. Its file has a broken line in the middle.
 fn unfinished(files: &Files, n: i64) -> LoadRequest {
     let (first, _) = content(n, 0, DOCUMENTS / 2);
     let (second, _) = content(n, DOCUMENTS / 2, DOCUMENTS);
@@ -81,7 +81,7 @@ fn newest(files: &Files, n: i64, text: &str) -> LoadRequest {
 
 /// Makes the collections, and a read model of every fourth.
 async fn fill(db: &TestDatabase, files: &Files, collections: i64) {
-    // In an order that no dump has.
+    // In another order than a dump has.
     for n in (0..collections).rev() {
         let (text, _) = content(n, 0, DOCUMENTS / 2);
         match kind(n) {
@@ -122,7 +122,7 @@ fn succeed(mut command: Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Dumps a database into a place of `files`.
+/// Dumps a database into `files`.
 fn dump(build: &Build, url: &str, files: &Files, way: &str, options: &[&str]) -> String {
     let place = files.write(way, "") + ".dump";
     let mut command = programme(build, "pg_dump", options);
@@ -131,18 +131,18 @@ fn dump(build: &Build, url: &str, files: &Files, way: &str, options: &[&str]) ->
     place
 }
 
-/// The database of a server of its own, whose OIDs begin at the same number as those of every other such server.
+/// The database of a new server. Its OIDs begin at the same number as those of every other such server.
 async fn fresh(build: &'static Build) -> TestDatabase {
     let server = Box::leak(Box::new(Server::start(build, Settings::default()).await));
     TestDatabase { name: "postgres".into(), server }
 }
 
-/// Binds the tables of a database, as every command does that finds them.
+/// Binds the tables of a database, as every command does.
 async fn bind(url: &str) -> Result<Option<Bound>, Error> {
     Ok(schema().bind(&mut connect(url).await).await?)
 }
 
-/// Whether a collection holds what it is to hold, and goes on where it was.
+/// Asserts that a collection holds the right documents, and that its loads, segments or model continue where they were.
 async fn resumes(db: &TestDatabase, files: &Files, n: i64) {
     let (_, whole) = content(n, 0, DOCUMENTS);
     match kind(n) {
@@ -200,17 +200,17 @@ async fn a_restored_database_resumes_where_it_was_dumped() {
             let place = dump(build, &from.url(), &files, &way.replace(' ', "_"), options);
             let db = fresh(build).await;
             if restores.len() > 1 {
-                // A part of a dump brings no schema.
+                // A partial restore does not create the schema.
                 connect(&db.url()).await.batch_execute("create schema millstream").await.expect("a schema");
             }
             for (n, (program, options)) in restores.iter().enumerate() {
                 let mut command = programme(build, program, options);
                 command.arg(&place).args(["--dbname", &db.url()]);
-                // Of a part of a dump, what refers to the other parts is refused.
+                // In a partial restore, whatever refers to the other part fails.
                 let output = command.output().expect("the program runs");
                 assert!(output.status.success() || restores.len() > 1, "{}", String::from_utf8_lossy(&output.stderr));
                 if n + 1 < restores.len() {
-                    // Whoever looks in the midst binds what is there.
+                    // A command between the two parts binds what exists then.
                     let _ = bind(&db.url()).await;
                 }
             }
@@ -237,7 +237,7 @@ async fn a_database_copy_is_bound_and_a_renamed_schema_is_refused() {
         let files = Files::new();
         fill(&db, &files, 5).await;
         let copy = TestDatabase { name: format!("{}_copy", db.name), server: db.server };
-        // Nobody may be connected to a database that is copied.
+        // A database can be copied only while nobody is connected to it.
         let admin = connect(&db.server.url("postgres")).await;
         let end = format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{}'", db.name);
         admin.execute(&end, &[]).await.unwrap();
@@ -270,7 +270,8 @@ async fn a_collection_without_its_table_is_not_bound_to_another() {
         let files = Files::new();
         fill(&db, &files, 3).await;
         let client = db.client().await;
-        // As a restore leaves it that has brought our tables and one of theirs, and others of these OIDs.
+        // The state after a restore that brought our tables and only one of the collections, while other tables have
+        // the OIDs of the rest.
         client
             .batch_execute(
                 "update millstream.meta set home = 'another server';
@@ -288,20 +289,20 @@ async fn a_collection_without_its_table_is_not_bound_to_another() {
         let listed = collections::list(&client, &schema()).await.unwrap();
         assert!(listed.iter().all(|one| one.present == (one.name.table == "c2")), "{listed:?}");
 
-        // Documents that wait for a table which is not there keep its name.
+        // While documents wait for a missing table, no load can use its name.
         let (around, _) = surroundings(&db.url());
         let new = request("public.c0", "id", &[files.write("new", "{\"id\":\"new\",\"value\":1}\n")]);
         let refused = load(&new, &around);
         let error = Box::pin(refused).await.expect_err("documents wait");
         assert!(error.to_string().contains("not restored"), "{error}");
 
-        // The table comes: its documents are there.
+        // The table is restored, and its documents are there.
         client.batch_execute("alter table public.lost0 rename to c0").await.unwrap();
         assert_eq!(bind(&db.url()).await.unwrap().map(|bound| bound.tables), Some(1));
         resumes(&db, &files, 0).await;
         resumes(&db, &files, 2).await;
 
-        // A load that makes the table anew begins anew.
+        // A load that creates the table starts over.
         client.batch_execute("drop table public.c1").await.unwrap();
         let older = newest(&files, 1, "{\"id\":\"key-0000\",\"v\":999,\"value\":1}\n");
         let counters = run(&db.url(), &older).await.receipt.counters;

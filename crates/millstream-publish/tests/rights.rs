@@ -1,4 +1,4 @@
-//! Whose a model is, with whose rights it is built, and what its readers need.
+//! Who owns a model, with whose rights it is built, and which rights its readers need.
 
 use crate::publish::{asked, wanted};
 use crate::republish::{materialized, number, things};
@@ -8,7 +8,7 @@ use millstream_publish::{Error, PublishRequest, Published, Refreshed, estimate, 
 use millstream_testkit::{TestDatabase, each_build};
 use tokio_postgres::Client;
 
-/// Roles of a test and the collection `things`, which is one's own.
+/// The roles of a test, and the collection `things`, which one of them owns.
 struct Roles {
     client: Client,
     superuser: String,
@@ -39,7 +39,7 @@ impl Roles {
         Self { client, superuser, reader, owner, owned }
     }
 
-    /// Roles are the server's, and outlive the test's database.
+    /// Roles belong to the server and outlive the test's database.
     async fn end(self) {
         let Self { client, reader, owner, .. } = self;
         let drop = format!("drop owned by {reader}, {owner} cascade; drop role {reader}, {owner}");
@@ -167,7 +167,7 @@ async fn publish_is_refused_without_rights_on_the_change_record() {
         assert_eq!((done[0].way, done[0].warnings.len()), ("incremental", 0), "{done:?}");
         assert_eq!(number(client, "select count(*) from public.second where a = -5").await, 1);
         assert_eq!(unpublish_as(superuser, "first").await.unwrap(), None);
-        // The last one goes, and the record, which is not its own, stays.
+        // The last model is removed, but the record stays, because another role owns it.
         let name = client.query_one("select current_user::text", &[]).await.unwrap().get::<_, String>(0);
         assert_eq!(unpublish_as(owned, "second").await.unwrap(), Some(name));
         assert_eq!(number(client, "select count(*) from millstream.model").await, 0);
@@ -203,7 +203,7 @@ async fn model_code_runs_only_with_its_owners_rights() {
     each_build(async |db| {
         let roles = Roles::new(&db).await;
         let Roles { client, superuser, owner, owned, .. } = &roles;
-        // Takes what it can get, where it gets it: also from behind a role that was set.
+        // Takes superuser rights where it can, even if `set role` hides them.
         let grab = format!(
             "create function public.take() returns void language plpgsql as $$
              begin
@@ -229,13 +229,13 @@ async fn model_code_runs_only_with_its_owners_rights() {
             assert!(error.to_string().contains(&format!("belongs to {owner}")), "{error}");
             assert_eq!(error.hint(), Some(format!("connect as {owner}")));
         };
-        // To set the owner's role is not to connect as the owner, also where that role may see its session.
+        // Setting the owner's role is not enough, even if that role may see its session: one must connect as the owner.
         client.batch_execute(&format!("grant pg_read_all_stats to {owner}")).await.unwrap();
         let set = format!("{superuser}?options=-crole%3D{owner}");
         for request in [&plain, &kept] {
             let model = &request.model.table;
             publish_as(owned, request).await.unwrap();
-            // Before it was ever built, and after; as it is and as something else.
+            // Before and after the first build; with the same definition and with another one.
             for built in [false, true] {
                 for behind in [superuser, &set] {
                     let dry = estimate(&surroundings(behind).0.db, &schema(), &asked(&[model], None)).await;
@@ -258,7 +258,7 @@ async fn model_code_runs_only_with_its_owners_rights() {
             refresh_as(owned, model, Some(way)).await.unwrap();
             assert_eq!(number(client, &format!("select count(*) from public.{model} where a = -1")).await, 1);
         }
-        // A materialized view that was dropped by hand is still somebody's.
+        // A materialized view that was dropped by hand still has an owner.
         client.batch_execute("drop materialized view public.kept").await.unwrap();
         refused(refresh_as(superuser, "kept", None).await.expect_err("a superuser"));
         refresh_as(owned, "kept", None).await.unwrap();

@@ -32,11 +32,11 @@ async fn row_wise_models_refuse_expressions_over_several_rows() {
         assert_eq!(publish_on(&db, &selecting(own, false)).await.unwrap(), Published::Made);
         refresh_on(&db, &["model"], None).await.unwrap();
         assert_eq!(number(&client, "select count(*) from public.model where last = 'id' and keys = 3").await, 300);
-        // A model that is there is not made so either.
+        // An existing model cannot be changed to this either.
         let again = publish_on(&db, &selecting("doc, rank() over (order by id) as n", false)).await;
         assert!(again.expect_err("a window function").to_string().contains("a window function"));
 
-        // It is right where all rows are derived by one statement.
+        // It is allowed if one statement derives all rows.
         let mut kept = selecting("doc, row_number() over (order by id) as n", true);
         kept.model.table = "kept".into();
         assert_eq!(publish_on(&db, &kept).await.unwrap(), Published::Made);

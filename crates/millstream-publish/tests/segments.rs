@@ -115,7 +115,7 @@ async fn groups_of_a_published_collection_fit_the_change_record() {
             let wanted = PublishRequest { collection, model, definition: Definition::default() };
             publish(&mut connection, &schema(), &wanted).await.unwrap();
         }
-        // Each transaction that drops segments deletes the lines of a group by one statement.
+        // Each transaction that drops segments deletes the rows of a group with one statement.
         let sql = format!(
             "update millstream.segment set documents = {COMPACTION_RECORDED_DOCUMENTS};
              drop table if exists public.dropped; create table public.dropped (segments bigint);

@@ -1,4 +1,4 @@
-//! A load as a process that is killed and run again, fed at the pace of the test where it reads a stream.
+//! A load as a process that is killed and run again. If it reads a stream, the test decides how fast.
 
 use crate::kill::until;
 use crate::process::command;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Time between two looks of the feeding thread whether there is more.
+/// Time after which the feeding thread checks again for more to send.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// One command and its run.
@@ -18,7 +18,7 @@ pub struct Client {
     input: Option<Arc<Input>>,
 }
 
-/// What comes on standard input, anew in every run.
+/// What comes on standard input, from its beginning in every run.
 struct Input {
     text: Vec<u8>,
     /// How much of it may be sent.
@@ -26,7 +26,7 @@ struct Input {
 }
 
 impl Client {
-    /// A load in small batches with these sources and options, and what standard input is to be.
+    /// A load in small batches with these sources and options, and with this standard input.
     pub fn new(table: &str, url: &str, more: &[&str], input: Option<Vec<u8>>) -> Self {
         let args =
             ["load", "--into", table, "--key", "id:bigint", "--db", url, "--batch-rows", "300", "--format", "ndjson"];
@@ -36,7 +36,7 @@ impl Client {
         Self { args, child: None, input }
     }
 
-    /// Starts a run of the command, which is the same each time but for the number of lanes.
+    /// Starts a run of the command. Only the number of lanes differs from run to run.
     pub fn start(&mut self, lanes: u16, failpoints: &str) {
         let lanes = lanes.to_string();
         let mut args: Vec<&str> = self.args.iter().map(String::as_str).collect();
@@ -51,12 +51,12 @@ impl Client {
         self.child = Some(child);
     }
 
-    /// Lets the stream be read up to there.
+    /// Allows the stream to be read up to this point.
     pub fn feed(&self, to: usize) {
         self.input.as_ref().expect("it reads a stream").open.store(to, Ordering::Release);
     }
 
-    /// Whether there is a run that still runs. Panics if it failed.
+    /// Whether a run is active. Panics if a run failed.
     pub fn runs(&mut self) -> bool {
         let Some(child) = &mut self.child else { return false };
         if child.try_wait().unwrap().is_none() {
@@ -67,7 +67,7 @@ impl Client {
         false
     }
 
-    /// Kills the run, if there is one; the output says whether it had ended before.
+    /// Kills the run, if there is one. The output shows whether it had ended before.
     pub async fn kill(&mut self) -> Option<Output> {
         self.child.as_mut()?.kill().unwrap();
         self.end().await
@@ -82,7 +82,7 @@ impl Client {
 }
 
 impl Drop for Client {
-    /// No run outlives a test that failed.
+    /// Ends the run even if the test fails.
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -96,7 +96,7 @@ impl Input {
         let mut sent = 0;
         while sent < self.text.len() {
             let open = self.open.load(Ordering::Acquire);
-            // A reader that was killed reads no more.
+            // A killed reader does not read on.
             if pipe.write_all(&self.text[sent..open.max(sent)]).is_err() {
                 return;
             }

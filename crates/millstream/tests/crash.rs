@@ -1,4 +1,4 @@
-//! The server killed under a running load and between two runs of it: what each promise is worth.
+//! The server is killed during a load and between two runs of it: what each durability guarantees.
 
 use crate::client::Client;
 use crate::kill::{is_killed, until};
@@ -13,15 +13,13 @@ const CRASHES: [StopMode; 2] = [StopMode::Immediate, StopMode::Kill];
 const DOCUMENTS: i64 = 40_000;
 /// Documents to be committed before the first crash.
 const SOME: i64 = 4_000;
-/// The batch that is held before its commit, the load so far unfinished, to be met by the second crash.
+/// The batch that is held before its commit, so that the second crash comes while the load is unfinished.
 const HELD_AT: u32 = 35;
-/// PostgreSQL 15 wakes its WAL writer at every commit, to write what the operating system then keeps: often it
-/// is a matter of milliseconds whether a crash finds something to take.
+/// PostgreSQL 15 wakes its WAL writer at every commit. So milliseconds often decide whether a crash loses anything.
 const ROUNDS_MAX: u32 = 10;
 
-/// Every document is of a key of its own, in order, so that what one lane has committed is a beginning of
-/// the input: half a batch would show as a gap or a ragged end. `half` is added up, so that a batch that is written
-/// twice shows too.
+/// Every document has a key of its own, in order, so that one lane always has committed a beginning of the input: half
+/// a batch would show as a gap or a ragged end. `half` is summed, so that a batch that is written twice shows too.
 fn documents() -> String {
     let (mut text, note) = (String::new(), "x".repeat(280));
     for id in 0..DOCUMENTS {
@@ -30,7 +28,7 @@ fn documents() -> String {
     text
 }
 
-/// What is not flushed when it crashes is lost: its WAL writer sleeps, and nothing else flushes for it.
+/// A server that loses everything that is not flushed when it crashes: its WAL writer sleeps, and nothing else flushes.
 fn forgetful() -> Settings {
     let conf =
         ["wal_writer_delay = 10s", "wal_writer_flush_after = 1GB", "bgwriter_lru_maxpages = 0", "autovacuum = off"];
@@ -38,12 +36,12 @@ fn forgetful() -> Settings {
     Settings { durable: true, conf, ..Settings::default() }
 }
 
-/// What a look at a load finds.
+/// The state of a load at one moment.
 struct Look {
     committed: i64,
-    /// Where the log ended after that was committed.
+    /// Where the WAL ended after that was committed.
     written: PgLsn,
-    /// Where the disk's part of it ends.
+    /// Where the part of it that is on disk ends.
     flushed: PgLsn,
 }
 
@@ -59,7 +57,7 @@ async fn look(url: &str, table: &str) -> Look {
     Look { committed, written: log.get(0), flushed: log.get(1) }
 }
 
-/// Looks until enough is seen; gives back all looks.
+/// Reads the state until it satisfies a condition. Returns all states.
 async fn watched(client: &mut Client, url: &str, table: &str, enough: impl Fn(&Look) -> bool) -> Vec<Look> {
     let mut seen = Vec::new();
     until("the load goes on", async || {
@@ -73,7 +71,7 @@ async fn watched(client: &mut Client, url: &str, table: &str, enough: impl Fn(&L
     seen
 }
 
-/// The table holds so many documents: the first ones.
+/// The table holds this many documents: the first ones.
 async fn holds(url: &str, table: &str, count: i64) {
     let sql = format!(
         "select count(*), count(*) filter (where id < $1 and doc - 'note' = jsonb_build_object('id', id, 'half', id / 2)) from {table}"
@@ -128,8 +126,8 @@ async fn crashed_twice(server: &Server, crash: StopMode, promise: &str, round: u
     server.restart(crash).await;
     let seen = watched(&mut client, &url, &table, |_| held.exists()).await;
     let last = look(&url, &table).await;
-    // A backend whose client is gone flushes what it has committed when it drops its staging table, so what
-    // an async load can lose is lost when both die at once.
+    // A backend whose client is gone flushes its commits when it drops its staging table. So an async load loses
+    // commits only if the client and the server die at once.
     let together = crash == StopMode::Immediate || promise == "async";
     if together {
         server.stop(crash).await;
@@ -140,7 +138,7 @@ async fn crashed_twice(server: &Server, crash: StopMode, promise: &str, round: u
         let orphans = "select from pg_stat_activity where application_name like 'millstream lane%'";
         let watch = connect(&url).await;
         until("nothing is on its way", async || watch.query(orphans, &[]).await.unwrap().is_empty()).await;
-        // A load may be held before it has met the first crash, which has emptied an unlogged table.
+        // A load may be held before it notices the first crash, which has emptied an unlogged table.
         if promise == "durable" {
             holds(&url, &table, look(&url, &table).await.committed).await;
         }

@@ -1,4 +1,4 @@
-//! The demo: what it prints, what it leaves, what it refuses to touch.
+//! The demo: what it prints, what it leaves behind, what it refuses to touch.
 
 use crate::process::{Run, command, run};
 use millstream_testkit::{TestDatabase, database};

@@ -1,4 +1,4 @@
-//! Distinct values by the command.
+//! The command `distinct`.
 
 use crate::process::millstream;
 use millstream_testkit::each_build;
@@ -21,7 +21,7 @@ async fn distinct_needs_the_columns_of_a_key_in_order() {
             (run.stdout, run.stderr)
         };
         let client = db.client().await;
-        // A table that something else has made.
+        // A table that Millstream has not made.
         client
             .batch_execute("create table public.pings (device text, n bigint, day date, doc jsonb not null, primary key (device, n, day))")
             .await

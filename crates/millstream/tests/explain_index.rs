@@ -1,4 +1,4 @@
-//! Which indexes of a model a query uses, by the command.
+//! The command `explain-index`: which indexes of a model a query uses.
 
 use crate::process::millstream;
 use millstream_testkit::each_build;
@@ -78,7 +78,7 @@ async fn explain_index_names_a_missed_index_and_prints_a_working_fix() {
         let changed = line("change the query: ");
         assert_eq!(changed, "lower(doc ->> 'mac') = lower('A7')");
         explain(&format!("select * from seen where {changed}"), 0);
-        // The command is typed as it is printed, and keeps what the model is.
+        // The printed command can be run as it is, and keeps the rest of the model.
         let again = format!("\"$0\" {} --db '{url}'", line("millstream "));
         let binary = env!("CARGO_BIN_EXE_millstream");
         assert!(Command::new("sh").args(["-c", &again, binary]).output().unwrap().status.success(), "{again}");
@@ -94,7 +94,7 @@ async fn explain_index_names_a_missed_index_and_prints_a_working_fix() {
         client.batch_execute(create).await.unwrap();
         run(&["explain-index", "offers", "select * from offers where doc->>'mac' = 'A7'"], 0);
 
-        // Where no copy can be made, fixes are printed untried.
+        // If no copy can be made, repairs are printed but not tried.
         client
             .batch_execute(&format!("alter database {} set default_transaction_read_only = on", db.name))
             .await

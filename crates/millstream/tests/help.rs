@@ -1,6 +1,6 @@
 //! The help of every command, against the texts in `snapshots/`.
 //!
-//! `MILLSTREAM_UPDATE_SNAPSHOTS=1 cargo test -p millstream` writes them anew.
+//! `MILLSTREAM_UPDATE_SNAPSHOTS=1 cargo test -p millstream` writes them again.
 
 use crate::process::millstream;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! A file of everything that cannot be stored, mixed with what can.
+//! A file of all kinds of documents that cannot be stored, mixed with good ones.
 
 use crate::process::{Run, millstream};
 use millstream_testkit::each_build;

@@ -1,4 +1,4 @@
-//! The lab, small: that it works and tells the truth; what it measures here means nothing.
+//! Small runs of the lab: it works and reports the truth. The numbers that it measures here mean nothing.
 
 use crate::process::{Run, command, run};
 use millstream_lab::{Durability, FILE_NAME, Outcome, Record, Report};
@@ -257,7 +257,7 @@ async fn an_interrupted_run_keeps_only_its_finished_rounds() {
     let mut running = lab.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(running.stderr.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("round 2 of 1000")), "it ended before its second round");
-    // Only to the lab, which has to end its child itself.
+    // The signal goes only to the lab, which must end its child itself.
     let kill = Command::new("kill").args(["-s", "INT", &running.id().to_string()]).status();
     assert!(kill.unwrap().success());
     let said: Vec<String> = lines.collect();

@@ -1,4 +1,4 @@
-//! The local server by way of the binary.
+//! The local server, started and stopped by the binary.
 
 use crate::process::{Run, command, run};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // Nothing runs where the test has stopped it already.
+        // Does nothing if the test has stopped it already.
         let _ = command(&["db", "stop"]).env("MILLSTREAM_HOME", self.path()).output();
     }
 }
@@ -104,7 +104,7 @@ fn kill_server(home: &Home) {
     assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
 }
 
-/// The first line of a command's stderr that begins so, or a panic at its end.
+/// The first line of a command's stderr with this beginning. Panics if there is none.
 fn wait_for(stderr: &mut impl BufRead, beginning: &str) -> String {
     let mut all = String::new();
     loop {
@@ -188,7 +188,7 @@ async fn verify_and_refresh_restart_when_the_local_server_dies() {
         let output = running.wait_with_output().unwrap();
         let (shown, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
         assert_eq!(output.status.code(), Some(0), "{stderr}");
-        // It may be done before the server that it starts has answered the keeper.
+        // The command may end before the new server has answered the keeper.
         assert!(shown.contains(printed) && stderr.contains("starting PostgreSQL"), "{shown}{stderr}");
     }
 }
@@ -198,7 +198,7 @@ async fn the_lock_file_of_the_local_server_is_private() {
     let home = Home::new();
     let bin = millstream_testkit::default_build().await.installation.bin.to_str().unwrap();
     std::fs::create_dir(home.path()).unwrap();
-    // Made by an earlier version.
+    // As an earlier version made it.
     std::fs::write(home.path().join("lock"), "").unwrap();
     std::fs::set_permissions(home.path().join("lock"), PermissionsExt::from_mode(0o644)).unwrap();
     std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o755)).unwrap();

@@ -1,4 +1,5 @@
-//! The log layout killed at every point and at random moments, and the server under it: load and compaction go on.
+//! The log layout, with the command or the server killed at every point and at random moments: load and compaction
+//! resume.
 
 use crate::kill::{is_killed, until};
 use crate::process::command;
@@ -12,16 +13,16 @@ use std::time::Duration;
 
 /// Documents of one load: several segments for each lane.
 const DOCUMENTS: i64 = 6_000;
-/// Documents of one key at the beginning of a stream: several chunks of them, however the first are cut.
+/// Documents of one key at the beginning of a stream: enough for several chunks, wherever they are cut.
 const HOT_FIRST: i64 = 8_000;
-/// Latest moment of a random kill; most runs have ended by then.
+/// Latest moment of a random kill. Most runs have ended by then.
 const LATEST: Duration = Duration::from_millis(400);
 /// Random kills on every build.
 const KILLS: usize = 20;
 /// Loads that run at once, each into keys of its own.
 const LOADS: i64 = 3;
 
-/// Loads into a collection that is compacted meanwhile, and what they leave.
+/// Loads into a collection that is compacted meanwhile, and the rows that they leave.
 struct Scene {
     dir: tempfile::TempDir,
     url: String,
@@ -36,7 +37,7 @@ impl Scene {
         Self { dir, url: server.url("postgres"), table, expected: BTreeMap::new() }
     }
 
-    /// Writes the documents of a load, a file, into keys that begin with a word: one hot, some deleted again.
+    /// Writes the file of a load. Its keys begin with a word; one key is hot, some are deleted again.
     fn write(&mut self, rng: &mut Rng, word: &str, name: &str) {
         let (mut text, padding) = (String::new(), "x".repeat(200));
         for value in 0..DOCUMENTS {
@@ -52,7 +53,7 @@ impl Scene {
         std::fs::write(self.dir.path().join(name), text).unwrap();
     }
 
-    /// The load of what was written under a name, always by the same command but for the number of lanes.
+    /// The load of the file with this name. Only the number of lanes differs from run to run.
     fn load(&self, name: &str, lanes: u16, streamed: bool) -> Command {
         let file = self.dir.path().join(name);
         let source = if streamed { "-" } else { file.to_str().unwrap() };
@@ -93,12 +94,12 @@ impl Scene {
     }
 }
 
-/// Runs a command to its end, which is good.
+/// Runs a command, which must succeed.
 fn ends(command: &mut Command) -> serde_json::Value {
     crate::process::run(command).ends(0).json()
 }
 
-/// Runs a command that is killed at a point.
+/// Runs a command that is killed at a failpoint.
 fn killed(mut command: Command, failpoint: &str) {
     let output: Output = command.env("MILLSTREAM_FAILPOINTS", failpoint).output().unwrap();
     assert!(is_killed(output.status), "{failpoint} is passed: {}", String::from_utf8_lossy(&output.stderr));
@@ -125,7 +126,7 @@ async fn a_load_killed_at_any_point_of_a_segment_resumes_correctly() {
     }
 }
 
-/// A lane whose first parts are empty opens its segment for a later one, which a stream gives only once.
+/// A lane whose first parts are empty opens its segment for a later part, which a stream delivers only once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_streamed_segment_that_fails_to_open_loses_nothing() {
     let mut rng = Rng::new();
@@ -161,7 +162,7 @@ async fn a_compaction_killed_at_any_point_is_completed_by_the_next() {
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         for point in dealt(COMPACTION, n, builds.len()) {
             let mut scene = Scene::new(&server, &mut rng).await;
-            // Each wave changes and deletes what the one before left, the second meets a table with rows.
+            // Each wave changes and deletes rows of the one before. The second one finds a table with rows.
             for wave in ["first", "second"] {
                 scene.write(&mut rng, "key", wave);
                 ends(&mut scene.load(wave, 2, false));
@@ -185,7 +186,7 @@ async fn an_older_load_during_a_compaction_overwrites_no_later_documents() {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings::default()).await;
         let mut scene = Scene::new(&server, &mut rng).await;
-        // Both write the same keys, and what the second one says counts.
+        // Both write the same keys, and the second one wins.
         scene.write(&mut rng, "key", "first");
         scene.write(&mut rng, "key", "second");
         let spawned = |mut command: Command, point: &str| {
@@ -267,7 +268,7 @@ async fn loads_and_compactions_survive_a_server_crash_at_any_point() {
         for (way, (mode, level)) in [(StopMode::Kill, "replica"), (StopMode::Immediate, "minimal")].iter().enumerate() {
             let conf = vec![format!("wal_level = {level}"), "max_wal_senders = 0".to_owned()];
             let server = Server::start(build, Settings { durable: true, conf, ..Settings::default() }).await;
-            // Each way takes every other point of a compaction, and both together every point of a segment.
+            // Each way takes every other point of a compaction. Together they take every point of a segment.
             let points = SEGMENT.iter().cycle().zip(COMPACTION);
             for (loading, compacting) in points.skip(way).step_by(2) {
                 let mut scene = Scene::new(&server, &mut rng).await;
@@ -280,7 +281,7 @@ async fn loads_and_compactions_survive_a_server_crash_at_any_point() {
                 let receipt: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
                 assert_eq!(receipt["read"], DOCUMENTS, "{loading}: {receipt}");
                 let output = crashed(&server, *mode, scene.compact(), compacting, 1).await;
-                // It has lost its own connection beside those of its workers, and the next call goes on.
+                // The compaction has lost its own connection and those of its workers. The next call resumes.
                 assert_eq!(output.status.code(), Some(2), "{compacting}: {}", String::from_utf8_lossy(&output.stderr));
                 scene.check().await;
             }
@@ -288,7 +289,7 @@ async fn loads_and_compactions_survive_a_server_crash_at_any_point() {
     }
 }
 
-/// Crashes the server while a command is at a point for the nth time, and lets the command go on to its end.
+/// Crashes the server when a command is at a failpoint for the nth time, and lets the command run to its end.
 async fn crashed(server: &Server, mode: StopMode, mut command: Command, point: &str, nth: u32) -> Output {
     let dir = tempfile::tempdir().unwrap();
     let held = dir.path().join("held");

@@ -1,4 +1,4 @@
-//! From a load with rejects to the mended documents in the table.
+//! Mending rejects: from a load with rejects to the mended documents in the table.
 
 use crate::process::{Run, command, run};
 use millstream_testkit::database;

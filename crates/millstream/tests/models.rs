@@ -1,4 +1,4 @@
-//! Read models by the command.
+//! Read models, by their commands.
 
 use crate::process::{command, millstream};
 use millstream_testkit::each_build;
@@ -70,7 +70,7 @@ async fn models_lists_kinds_and_pending_changes() {
         let publish = ["publish", "offers", "--as", "kept", "--materialized", "--index", "doc->>'price'"];
         let built = run(&publish, 0).stdout;
         assert!(built.starts_with("kept: 3 rows by materialized in "), "{built}");
-        // The line of a model, word by word, and as JSON.
+        // The line of a model as text, and as JSON.
         let line = |model: &str| {
             let table = run(&["models"], 0).stdout;
             let line = table.lines().find(|line| line.starts_with(model)).unwrap_or_else(|| panic!("{table}"));
@@ -157,7 +157,7 @@ async fn a_load_refreshes_the_models_it_names() {
         assert!(printed.contains("offers_too: "), "{printed}");
         assert_eq!((rows("public.offers_read").await, rows("public.offers_too").await), (2, 2));
 
-        // A document that is a reject keeps its code; the receipt is the first value, the refresh the second.
+        // A reject still gives exit code 1. The receipt is the first JSON value, the refresh the second.
         let found = load("{\"id\":3}\n{\"no\":1}\n", &[&both[..2], &["--output", "json"]].concat(), 1);
         let values: Vec<Value> =
             serde_json::Deserializer::from_str(&found.stdout).into_iter().collect::<Result<_, _>>().unwrap();
@@ -165,7 +165,7 @@ async fn a_load_refreshes_the_models_it_names() {
         assert_eq!((&values[0]["inserted"], &values[1][0]["model"]["table"]), (&1.into(), &"offers_read".into()));
         assert_eq!(rows("public.offers_read").await, 3);
 
-        // A refresh that fails leaves the load, its receipt and what the model shows.
+        // If the refresh fails, the load, its receipt and the rows shown stay.
         let publish = ["publish", "offers", "--as", "fragile", "--index", "1 / (id - 4)", "--db", &url];
         millstream(&publish).ends(0);
         let failed = load("{\"id\":4}\n", &["--publish", "fragile"], 2);

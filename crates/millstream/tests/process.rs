@@ -1,11 +1,11 @@
-//! Runs the binary in surroundings of its own.
+//! Runs the binary in a clean environment.
 
 use std::process::{Command, Output, Stdio};
 
 /// Variables of the caller that would reach the binary; `PG*` go too.
 const VARIABLES: &[&str] = &["DATABASE_URL", "MILLSTREAM_DB", "MILLSTREAM_HOME", "MILLSTREAM_SCHEMA"];
 
-/// What a run left.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Run {
     pub code: i32,
@@ -27,7 +27,7 @@ impl Run {
     }
 }
 
-/// The binary with these arguments: no terminal, 80 columns, nobody's settings.
+/// The binary with these arguments: without a terminal, in 80 columns, without the caller's settings.
 pub fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"));
     command.args(args).env("COLUMNS", "80").stdin(Stdio::null());
@@ -39,7 +39,7 @@ pub fn command(args: &[&str]) -> Command {
     command
 }
 
-/// The same, ended by SIGHUP as in a terminal, also where the tests run under `nohup`.
+/// The same, but SIGHUP ends it as in a terminal, even if the tests run under `nohup`.
 pub fn command_in_terminal(args: &[&str]) -> Command {
     let plain = command(args);
     let mut command = Command::new("env");

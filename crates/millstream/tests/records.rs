@@ -1,4 +1,4 @@
-//! Commands that read and remove what is on record, against a real server.
+//! Commands that read and remove records, against a real server.
 
 use crate::process::{Run, command, millstream, run};
 use millstream_store::{Schema, load_lock_keys};
@@ -285,7 +285,7 @@ fn run_json(fixture: &Fixture, args: &[&str], code: i32) -> Value {
     run(command(args).args(["--db", &fixture.url, "--output", "json"])).ends(code).json()
 }
 
-/// Holds a load as its control connection does.
+/// Holds a load's lock, as its control connection does.
 async fn hold(client: &Client, load_id: i64) {
     let (class, id) = load_lock_keys(&Schema::new("millstream"), load_id);
     let row = client.query_one("select pg_try_advisory_lock($1, $2)", &[&class, &id]).await.unwrap();

@@ -1,4 +1,4 @@
-//! A refresh killed at every point, and the server under it: models show one moment, whole, and then the next.
+//! A refresh, with the command or the server killed at every point: models show one whole moment, and then the next.
 
 use crate::kill::{is_killed, until};
 use crate::process::{command, millstream};
@@ -17,21 +17,21 @@ use tokio_postgres::Client;
 const ROWS: i64 = 400;
 /// Time between two waves of the writer that runs beside the refreshes.
 const WAVE_EVERY: Duration = Duration::from_millis(20);
-/// Time between two looks of a reader.
+/// Time between two reads of a reader.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 const READERS: usize = 2;
 const CRASHES: [StopMode; 2] = [StopMode::Kill, StopMode::Immediate];
 
-/// What is killed; the same command again is how it goes on.
+/// What is killed. Running the same command again resumes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Case {
-    /// A model published and built for the first time.
+    /// A model that is published and built for the first time.
     First,
-    /// Two models built anew.
+    /// Two models that are rebuilt.
     Swap,
-    /// Two models brought up to date by their changes.
+    /// Two models that are refreshed incrementally.
     Incremental,
-    /// A model published again with one more column and another condition, and built anew.
+    /// A model that is published again with one more column and another condition, and rebuilt.
     Widen,
     /// A materialized view.
     Materialized,
@@ -60,21 +60,21 @@ impl Case {
         }
     }
 
-    /// What is there before it begins.
+    /// Prepares what exists before the command runs.
     fn prepare(self, url: &str) {
         if self == Self::Widen {
             millstream(&[&publish_args(self.models()[0])[..], &["--db", url]].concat()).ends(0);
         }
     }
 
-    /// Removes what it has made, so that it can begin again.
+    /// Removes what the command has made, so that the case can begin again.
     fn undo(self, url: &str) {
         if matches!(self, Self::First | Self::Widen) {
             millstream(&["unpublish", self.models()[0], "--db", url]).ends(0);
         }
     }
 
-    /// Whether it comes to this point.
+    /// Whether the command reaches this point.
     fn passes(self, point: &str) -> bool {
         match point {
             "model-made" | "model-published" => self == Self::First,
@@ -87,7 +87,7 @@ impl Case {
     }
 }
 
-/// The same rows by another condition, and one more column.
+/// The same rows under another condition, with one more column.
 const WIDENED: [&str; 12] = [
     "publish",
     "public.waves",
@@ -103,8 +103,8 @@ const WIDENED: [&str; 12] = [
     "again",
 ];
 
-/// Whether models show the new rows when a refresh ends at this point. What is removed is what was replaced, after
-/// the commit, unless an earlier refresh was killed.
+/// Whether models show the new rows if a refresh ends at this point. Replaced rows are removed after the commit, unless
+/// an earlier refresh was killed.
 fn is_shown_at(point: &str) -> bool {
     let of = |name: &str| REFRESH.iter().position(|known| *known == name);
     point.starts_with("stale-") || of(point) >= of("refresh-committed")
@@ -115,7 +115,7 @@ fn publish_args(model: &'static str) -> Vec<&'static str> {
     [&["publish", "public.waves", "--as", model][..], &made_of].concat()
 }
 
-/// Runs a command until a point; the process goes with the test.
+/// Runs a command up to a point. The process ends with the test.
 pub(crate) fn start(url: &str, args: &[&str], failpoint: &str) -> Child {
     let mut command = Command::from(command(&[args, &["--db", url]].concat()));
     command.env("MILLSTREAM_FAILPOINTS", failpoint).kill_on_drop(true);
@@ -130,12 +130,13 @@ pub(crate) fn stderr(output: &Output) -> String {
     format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr))
 }
 
-/// The second half of a build is what is killed, so that some of it is committed.
+/// How often a command reaches the point before it is killed. A build is killed at its second range, so that the first
+/// one is committed.
 pub(crate) fn nth(point: &str) -> u32 {
     if point == "range-built" { 2 } else { 1 }
 }
 
-/// A collection whose rows say which wave wrote them last, with two models of it.
+/// A collection whose rows record which wave wrote them last, with two models of it.
 fn scene(url: &str) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("a.ndjson");
@@ -151,7 +152,7 @@ fn scene(url: &str) {
     millstream(&[&publish_args(kept)[..], &["--materialized", "--db", url]].concat()).ends(0);
 }
 
-/// A model that is made of more shows it with the rows that have it, and not before.
+/// A model with a new column shows the column together with the rows that have it, and not before.
 async fn is_widened(url: &str) -> bool {
     let client = connect(url).await;
     let sql =
@@ -164,7 +165,7 @@ async fn is_widened(url: &str) -> bool {
     true
 }
 
-/// One transaction that stamps every row and gives one up for a new one: the stamp gives the keys.
+/// One transaction that stamps every row and replaces one row by a new one, so that the stamp determines the keys.
 async fn wave(client: &Client, stamp: i64) {
     let (old, new) = (stamp - 1, stamp - 1 + ROWS);
     let swap = match stamp % 2 {
@@ -177,7 +178,7 @@ async fn wave(client: &Client, stamp: i64) {
     client.batch_execute(&format!("begin; {swap}; update public.waves set doc = {doc}; commit")).await.unwrap();
 }
 
-/// The wave that all models of a case show, whole; none while they were never built.
+/// The wave that all models of a case show, whole. `None` if they were never built.
 async fn shown(url: &str, case: Case) -> Option<i64> {
     look(&connect(url).await, case).await
 }
@@ -212,8 +213,8 @@ async fn stamp(client: &Client, model: &str) -> i64 {
     stamp
 }
 
-/// Looks at two models again and again, by statements and by transactions; none may wait long, and what is
-/// shown never becomes older.
+/// Reads two models again and again, in statements and in transactions. No read may wait long, and the wave shown never
+/// becomes older.
 async fn read_until(url: String, done: Arc<AtomicBool>) -> u64 {
     let client = connect(&url).await;
     client.batch_execute("set lock_timeout = '100ms'").await.unwrap();
@@ -233,7 +234,7 @@ async fn read_until(url: String, done: Arc<AtomicBool>) -> u64 {
     looks
 }
 
-/// Every model of a case is what its definition says of the collection as it is.
+/// Every model of a case equals its definition applied to the collection.
 async fn equals(url: &str, case: Case) {
     let client = connect(url).await;
     for model in case.models() {
@@ -274,7 +275,7 @@ async fn a_refresh_killed_at_any_point_leaves_consistent_models() {
     }
 }
 
-/// Wave after wave, beside the refreshes.
+/// Writes wave after wave while the refreshes run.
 async fn write_until(url: String, written: Arc<AtomicI64>, done: Arc<AtomicBool>) {
     let client = connect(&url).await;
     while !done.load(SeqCst) {
@@ -304,7 +305,7 @@ async fn kill_at(url: &str, point: &str, case: Case, written: &AtomicI64) {
         assert_eq!(is_widened(url).await, shown, "{point}");
     }
     if matches!(point, "stale-unseen" | "stale-locked") && case == Case::Swap {
-        // Now there is something left, to be emptied before the build.
+        // Now rows are left that must be removed before the build.
         let output = end(start(url, &case.args(), &format!("{point}=kill"))).await;
         assert!(is_killed(output.status), "{point} {case:?}: {}", stderr(&output));
         assert_eq!(shown(url, case).await, after, "{point} {case:?}");
@@ -332,7 +333,7 @@ async fn a_server_killed_during_a_refresh_leaves_consistent_models() {
                 .filter(|case| case.passes(point))
                 .flat_map(|case| CRASHES.map(|crash| (case, crash)))
                 .collect();
-            // All of them with a large budget; the usual one takes them in turns over the points.
+            // A large budget tries all of them at each point. The usual one spreads them over the points.
             for (case, crash) in all.iter().cycle().skip(n).take(cases(1).min(all.len())) {
                 crash_at(&server, point, *case, *crash, &mut stamp).await;
             }
@@ -386,7 +387,7 @@ async fn rows_change_while_models_are_built_and_the_table_does_not() {
         let child = start(&url, &Case::Swap.args(), &format!("range-built=wait:{}@2", held.display()));
         until("the build is held", async || held.exists()).await;
 
-        // Rows may change meanwhile, the table and the model may not.
+        // Rows may change meanwhile, but not the table or the model.
         wave(&client, 2).await;
         for statement in ["alter table public.waves add column more int", "truncate public.waves"] {
             let error = client.batch_execute(statement).await.expect_err(statement);
@@ -405,7 +406,7 @@ async fn rows_change_while_models_are_built_and_the_table_does_not() {
         assert!(output.status.success(), "{}", stderr(&output));
         assert_eq!(shown(&url, Case::Swap).await, Some(1), "the moment at which it began");
 
-        // What has a new column and another name is the same collection.
+        // A table with a new column and another name is the same collection.
         client
             .batch_execute("alter table public.waves add column more int; alter table public.waves rename to moved")
             .await

@@ -1,4 +1,5 @@
-//! Models of several collections show one moment; those of a collection that a crash emptied, and a refresh that is stopped.
+//! Models of several collections show one moment, also after a crash emptied a collection and after a refresh was
+//! stopped.
 
 use crate::kill::until;
 use crate::process::millstream;
@@ -15,7 +16,7 @@ use tokio_postgres::Client;
 
 /// Rows of each collection.
 const ROWS: i64 = 300;
-/// Refreshes beside the readers, each way as often.
+/// Refreshes while readers read, equally often by each way.
 const REFRESHES: usize = 8;
 const READERS: usize = 2;
 
@@ -41,7 +42,7 @@ async fn stamp(client: &Client, model: &str) -> i64 {
     least
 }
 
-/// Looks at both models in one transaction after another, until `done`; returns the last stamp seen.
+/// Reads both models in one transaction after another, until `done`. Returns the last stamp seen.
 async fn read_until(url: String, done: Arc<AtomicBool>) -> i64 {
     let client = connect(&url).await;
     client.batch_execute("set lock_timeout = '100ms'").await.unwrap();
@@ -150,7 +151,7 @@ async fn empty_at(server: &Server, point: &str, way: &str, n: i64) {
     let shown = "select count(*), min(id), min(stamp) from public.fleeting_read";
     let row = client.query_one(shown, &[]).await.unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, i64>(2)), (1, -1, -1), "{point}");
-    // And what changes from now on is known again.
+    // Changes from now on are recorded again.
     client.batch_execute(&change).await.unwrap();
     let output = end(start(&url, &["refresh", "public.fleeting_read", "--way", "incremental"], "")).await;
     assert!(String::from_utf8_lossy(&output.stdout).contains("by incremental in "), "{point}: {}", stderr(&output));

@@ -1,4 +1,4 @@
-//! What is planned while a model is built anew: what was planned before.
+//! Plans of queries stay the same while a model is rebuilt.
 
 use crate::kill::until;
 use crate::process::{command, millstream};
@@ -7,17 +7,17 @@ use std::process::Stdio;
 use tokio::process::Command;
 use tokio_postgres::Client;
 
-/// Rows of the model, enough for its indexes to be worth it.
+/// Rows of the model, enough for the planner to use its indexes.
 const ROWS: i64 = 20_000;
 
-/// Statements whose plans suffer most from a part without an index: by one value, in order, and for each of some rows.
+/// Statements whose plans suffer most if one partition has no index: by one value, in order, and for each of some rows.
 const QUERIES: &[&str] = &[
     "select doc from public.offers_read where price = 7",
     "select price from public.offers_read order by price limit 10",
     "select few.id, offers_read.price from public.few join public.offers_read using (id)",
 ];
 
-/// The plans of all of them, made for this once and made for every value.
+/// The plans of all of them, custom and generic.
 async fn plans(client: &Client) -> Vec<String> {
     let mut plans = Vec::new();
     for query in QUERIES {
@@ -51,7 +51,7 @@ async fn a_build_does_not_change_query_plans() {
         client.batch_execute(&fill).await.unwrap();
         let publish = ["publish", "offers", "--as", "offers_read", "--column", "price:int=price", "--index", "price"];
         millstream(&[&publish[..], &["--db", &url]].concat()).ends(0);
-        // At the last range all rows are there but one range's; then all are, without their statistics.
+        // At the last range, all rows but those of one range exist. Then all exist, without statistics.
         for point in ["range-built", "rows-built", "indexes-built"] {
             let before = plans(&client).await;
             for (plan, what) in before.iter().zip(QUERIES.iter().flat_map(|query| [query, query])) {

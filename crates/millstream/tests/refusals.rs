@@ -1,4 +1,4 @@
-//! Wrong command lines, servers that are not there, readers that leave.
+//! Wrong command lines, missing servers, readers that close their end.
 
 use crate::process::{command, millstream, run};
 use std::process::Stdio;

@@ -16,7 +16,7 @@ fn send(signal: &str, child: &Child) {
     assert!(kill.unwrap().success());
 }
 
-/// Gives a load from standard input its first document and waits until the load has begun.
+/// Sends a load its first document on standard input, and waits until the load has begun.
 fn begin(loading: &mut Child) -> (ChildStdin, BufReader<ChildStderr>) {
     let mut documents = loading.stdin.take().unwrap();
     documents.write_all(b"{\"id\":1}\n").unwrap();

@@ -1,4 +1,4 @@
-//! Files as people have them: delimited in many ways, in envelopes, under odd names.
+//! Files as users have them: delimited in many ways, in envelopes, under odd names.
 
 use crate::process::{Run, command, millstream, run};
 use millstream_testkit::each_build;

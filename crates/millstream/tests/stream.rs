@@ -1,4 +1,4 @@
-//! A stream of 200 MB on standard input, in bounded memory, against an independent reading of it.
+//! A stream of 200 MB on standard input loads in bounded memory, against an independent reading of it.
 
 use crate::process::command;
 use millstream_testkit::database;

@@ -1,13 +1,13 @@
-//! Loads that may reject nothing.
+//! Loads with `--strict` and `--max-rejects 0`.
 
 use crate::process::{Run, millstream};
 use millstream_testkit::{TestDatabase, each_build};
 use std::fmt::Write;
 
-/// So many documents in a file that they are more than one chunk and several batches.
+/// Documents in a file: more than one chunk, and several batches.
 const DOCUMENTS: usize = 40_000;
 
-/// Documents with rising numbers; those named are bad.
+/// Documents with rising numbers, `bad` of them broken.
 fn documents(bad: &[usize]) -> String {
     let mut text = String::new();
     for n in 0..DOCUMENTS {
@@ -47,7 +47,7 @@ async fn max_rejects_0_commits_only_documents_before_the_first_bad_one() {
         assert!(stored > 0 && stored <= 31_000, "{stored}");
         assert_eq!(number(&db, "select count(*) from millstream.reject").await, 0);
 
-        // Mended, it resumes.
+        // After the file is mended, the load resumes.
         std::fs::write(&file, documents(&[]).replace("}\n{\"id\":31000", "} \n{\"id\":31000")).unwrap();
         let receipt = load(&db, path, &["--max-rejects", "0"]).ends(0).json();
         assert_eq!((&receipt["read"], &receipt["resumed_from"]), (&DOCUMENTS.into(), &stored.into()));

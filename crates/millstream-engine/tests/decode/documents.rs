@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-/// Member names; few and mostly the first, so that keys are found, and duplicates, escaped twins and
+/// Member names. They are few and mostly the first, so that keys are found, and so that duplicates, escaped twins and
 /// array indexes are common.
 const NAMES: &[&str] = &[
     "a",

@@ -1,4 +1,4 @@
-//! Decoding against PostgreSQL: what it takes, what it makes of keys, how it orders them.
+//! Decoding against PostgreSQL: which documents it accepts, how it reads keys, how it orders them.
 
 mod documents;
 mod keys;
@@ -12,7 +12,7 @@ use millstream_testkit::{Cases, each_build};
 use std::collections::BTreeMap;
 use tokio_postgres::Client;
 
-/// Documents that the server checks at once.
+/// Documents that the server parses in one statement.
 const BATCH: usize = 250;
 
 /// Paths through names and indexes that the documents often have.
@@ -162,7 +162,7 @@ fn the_grammar_matches_serde_json() {
         for _ in 0..BATCH {
             let document = documents::document(&mut rng);
             let text = std::str::from_utf8(&document);
-            // Numbers and surrogates that only jsonb refuses are no part of the grammar.
+            // The grammar allows numbers and surrogates that only jsonb refuses.
             let theirs = text.is_ok_and(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok());
             let ours = match decode(&key, &document) {
                 Ok(_) => true,
@@ -201,7 +201,7 @@ fn literal(rng: &mut Rng, key_type: KeyType) -> String {
     }
 }
 
-/// What the server makes of a document.
+/// How the server reads a document.
 #[derive(Debug)]
 struct Verdict {
     error: Option<String>,
@@ -241,7 +241,7 @@ fn cast(key_type: KeyType) -> String {
         )
     };
     match key_type {
-        // A column refuses what an explicit cast cuts off.
+        // A column refuses a value that an explicit cast would cut.
         KeyType::Varchar(Some(n)) => format!("case when length(text) <= {n} then text::varchar({n}) end"),
         KeyType::Bigint | KeyType::Integer | KeyType::Smallint => {
             format!("case when kind = 'number' then regexp_replace(text, '[.]0+$', '') else text end::{key_type}")
@@ -259,7 +259,7 @@ fn decode(key: &KeySpec, document: &[u8]) -> Result<Vec<u8>, Fault> {
     Ok(bytes)
 }
 
-/// Says how our verdict differs from the server's where it may not.
+/// Describes a difference between our verdict and the server's that is not allowed.
 fn compare(key: &KeySpec, ours: &Result<Vec<u8>, Fault>, theirs: &Verdict) -> Result<(), String> {
     let agree = |agreed: bool, what: &str| if agreed { Ok(()) } else { Err(format!("not as the server: {what}")) };
     let refused = theirs.error.is_some();
@@ -287,7 +287,7 @@ fn compare(key: &KeySpec, ours: &Result<Vec<u8>, Fault>, theirs: &Verdict) -> Re
     }
 }
 
-/// Whether a value that PostgreSQL would cast is one that strict literals leave out.
+/// Whether strict literals leave out this value, which PostgreSQL would cast.
 fn is_beyond_strict(key_type: KeyType, kind: Option<&str>, text: Option<&str>) -> bool {
     let (kind, text) = (kind.unwrap_or_default(), text.unwrap_or_default());
     let digits_only = |text: &str| text.chars().all(|c| c.is_ascii_digit());
@@ -332,7 +332,7 @@ fn is_beyond_strict(key_type: KeyType, kind: Option<&str>, text: Option<&str>) -
             let strict = clock.to_uppercase().replace('T', " ") == "0000-00-00 00:00:00"
                 && matches!(zone, "Z" | "z" | "+00:00" | "-00:00")
                 && digits <= 15;
-            // Left out though they look right: 24:00, second 60, finer than microseconds, years outside 1 to 9999.
+            // Left out although they look right: 24:00, second 60, finer than microseconds, years outside 1 to 9999.
             let edge = text.starts_with("0001-01-01") || text.starts_with("9999-12-31");
             let finer = text
                 .get(26..)

@@ -1,4 +1,4 @@
-//! Real documents with damage done to them: our decoder, a whole load and PostgreSQL's parser take the same ones.
+//! Damaged copies of real documents: our decoder, a whole load and PostgreSQL's parser accept the same ones.
 
 use crate::scene::{Files, request, run};
 use fastrand::Rng;
@@ -10,7 +10,7 @@ use millstream_testkit::{Cases, each_build};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Lines that the server checks in one statement, and that are loaded together.
+/// Lines that the server parses in one statement, and that are loaded together.
 const LINES: usize = 2_000;
 /// Real documents that are mutated.
 const DOCUMENTS: usize = 5_000;
@@ -181,7 +181,7 @@ fn real_documents() -> Vec<Vec<u8>> {
     documents
 }
 
-/// Whether a limit of ours refuses what the server takes.
+/// Whether a limit of ours refuses what the server accepts.
 fn is_our_limit(fault: &Fault) -> bool {
     fault.reason == Reason::TooDeep || fault.reason == Reason::NumberOutOfRange && fault.detail.contains("spelled out")
 }
@@ -196,7 +196,7 @@ async fn mutated_lines_are_accepted_and_stored_as_by_postgresql() {
         let mut decoder = Decoder::new(&KeySpec { columns: Vec::new() }, DecodeLimits::default());
         let (mut jsonb, mut seen) = (JsonbText::default(), BTreeMap::new());
         for (round, mut rng) in Cases::new(1).enumerate() {
-            // Nothing at the front of the file may look like a byte order mark or compressed data.
+            // The file must not begin like a byte order mark or compressed data.
             let mut lines = vec![documents[0].clone()];
             lines.extend((1..LINES).map(|_| mutant(&documents, &mut rng)));
             let sql = "select m.text from unnest($1::bytea[]) with ordinality as l (line, n), mutant(line) as m order by n";

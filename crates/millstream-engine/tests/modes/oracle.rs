@@ -3,7 +3,7 @@
 use super::value::{Json, Object};
 use std::collections::BTreeMap;
 
-/// The table, and what a mode remembers beside it.
+/// The table, and what a mode remembers besides it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Oracle {
     pub(crate) rows: BTreeMap<&'static str, Object>,
@@ -59,14 +59,14 @@ fn refused(document: &Object) -> bool {
     document.get("bad") == Some(&Json::Text("bad"))
 }
 
-/// What a table checks that refuses documents.
+/// The constraint of a table that refuses documents.
 pub(crate) const CHECKED: &str = "doc ->> 'bad' is distinct from 'bad'";
 
 /// A version that is a number in a string, and its thousandths.
 pub(crate) const DECIMAL: (&str, i64) = ("09.750", 9_750);
 
-/// A version as a text whose order is that of the type. Where they are not compared as decimals numbers have one
-/// digit, so that texts and numbers have one order.
+/// A version as a text that sorts as the type does. Numbers that are not compared as decimals have one digit, so that
+/// texts and numbers sort alike.
 fn version(document: &Object, path: &str) -> Option<String> {
     let decimal = |milli: i64| format!("{:09}", milli + 1_000_000);
     match (document.get("v"), path) {

@@ -1,4 +1,4 @@
-//! Verifying: what differs between files and tables is found, whoever loaded them.
+//! Verifying finds every difference between files and tables, whatever program loaded them.
 
 mod equality;
 
@@ -210,7 +210,7 @@ async fn a_role_that_may_only_select_verifies_a_table_of_somebody_else() {
             .unwrap()
             .get(0);
         assert_eq!(schemas, 0);
-        // A second row of a key is one too many, whether it is right or wrong.
+        // A second row of a key is extra, whether it is right or wrong.
         execute(&db, "insert into \"Their own\".\"T\" select * from \"Their own\".\"T\" where part in (1, 3)").await;
         let found = verified(&url, &wanted).await;
         assert_eq!((found.equal, found.missing, found.different, found.extra), (4, 0, 2, Some(7)), "{found:?}");

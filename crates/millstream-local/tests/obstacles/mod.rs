@@ -1,4 +1,4 @@
-//! What may be in the way of a start.
+//! What may prevent a start of the local server.
 
 use crate::{options, start, stop, value};
 use millstream_local::{Error, LocalOptions, PostgresBin, processes, server_account};
@@ -14,7 +14,7 @@ fn signal(name: &str, pid: u32) {
     assert!(status.is_ok_and(|status| status.success()), "kill -s {name} {pid}");
 }
 
-/// Everything in a directory with its content, to see that nothing was touched.
+/// All files of a directory with their contents, to show that nothing was touched.
 fn content(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let mut list: Vec<(String, Vec<u8>)> = fs::read_dir(dir)
         .expect("a directory")
@@ -70,7 +70,7 @@ async fn a_stale_pid_file_does_not_stop_another_process() {
     assert_eq!(stranger.ended(), None, "the stranger lives");
 }
 
-/// Listens on a port, which may be that of somebody's connection for a moment.
+/// Listens on a port. For a moment it may be the local port of another connection.
 async fn occupied(port: u16) -> TcpListener {
     for _ in 0..100 {
         if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
@@ -112,7 +112,7 @@ async fn an_interrupted_first_start_does_not_block_the_next() {
     let half = home.dir.join(".new-0123");
     fs::create_dir(&half).unwrap();
     fs::write(half.join("PG_VERSION"), "18\n").unwrap();
-    // Given up as soon as the new cluster is being made.
+    // Stopped as soon as the new cluster is being made.
     let (begun, making) = tokio::sync::oneshot::channel();
     let mut begun = Some(begun);
     let mut progress = |_: &str| {

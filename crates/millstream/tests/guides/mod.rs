@@ -47,12 +47,12 @@ fn shell_lines_are_found_with_their_notes() {
     assert_eq!(lines("a.md", page), expected);
 }
 
-/// `millstream db` is about the local server, which `local` tests.
+/// Lines that begin with `millstream db` are skipped: `local` tests the local server.
 fn runs(line: &Line) -> bool {
     line.runs && !line.text.starts_with("millstream db ")
 }
 
-/// Runs the lines of a page in a directory of their own. What failed, with the line and all that was printed.
+/// Runs the lines of a page in a directory of their own. Returns what failed, with the line and all output.
 fn run_page(lines: &[Line], url: &str) -> Option<String> {
     let dir = tempfile::tempdir().unwrap();
     let mut script = String::from("exec 2>&1\nset -o pipefail\n");

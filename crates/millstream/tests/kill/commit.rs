@@ -1,4 +1,4 @@
-//! The load killed exactly between sending COMMIT and reading its answer, its backend held there.
+//! A load killed between sending COMMIT and reading its answer, while its backend is held there.
 
 use super::{Victim, is_killed, until};
 use millstream_testkit::{Server, Settings, builds, cases, connect};
@@ -7,9 +7,9 @@ use tokio_postgres::Client;
 
 /// Kills on every build.
 const KILLS: usize = 5;
-/// Documents of a load: some batches for each lane.
+/// Documents of a load: several batches for each lane.
 const DOCUMENTS: u64 = 6_000;
-/// Backends of lanes that are in a COMMIT which is on disk and does not end.
+/// Backends of lanes in a COMMIT that is on disk and does not return.
 const IN_COMMIT: &str = "select pid from pg_stat_activity
     where application_name like 'millstream lane%' and wait_event = 'SyncRep'";
 
@@ -39,7 +39,7 @@ async fn kill_in_commit(server: &Server, watch: &Client) {
     child.kill().unwrap();
     assert!(is_killed(victim.end(child).await));
 
-    // The orphans stay where they are while commits of others work again.
+    // The orphaned backends stay in COMMIT while the commits of others work again.
     let orphans: Vec<i32> = watch.query(IN_COMMIT, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
     orphans.iter().for_each(|pid| signal("-STOP", *pid));
     watch.batch_execute("alter system reset synchronous_standby_names").await.unwrap();
@@ -54,8 +54,8 @@ async fn kill_in_commit(server: &Server, watch: &Client) {
     victim.finish(&mut rng).await;
 }
 
-/// Makes every commit wait, once on disk, for a standby that never comes. What comes back is a task
-/// whose own commits show it.
+/// Makes every commit that is on disk wait for a standby that never comes. Returns a task whose own commits show that
+/// they wait.
 async fn hold_commits(server: &Server, watch: &Client) -> tokio::task::JoinHandle<()> {
     watch.batch_execute("alter system set synchronous_standby_names = 'nobody'").await.unwrap();
     watch.batch_execute("select pg_reload_conf()").await.unwrap();

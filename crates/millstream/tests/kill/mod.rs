@@ -17,11 +17,11 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::time::Duration;
 use tokio_postgres::Client;
 
-/// Time between two looks at a process, a file or a session.
+/// Time between two checks of a process, a file or a session.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-/// Looks after which something that was to happen has not.
+/// Checks after which a wait fails.
 const LOOKS_MAX: u32 = 30_000;
-/// Most runs of one load; every one that is not killed ends it.
+/// Most runs of one load. A run that is not killed finishes the load.
 const RUNS_MAX: u32 = 200;
 
 /// Modes in which loads are killed. A batch that is applied twice leaves no trace in the first, and a wrong sum in
@@ -29,7 +29,7 @@ const RUNS_MAX: u32 = 200;
 const MODES: [&str; 2] = ["replace", SUM];
 const SUM: &str = "sum:value";
 
-/// What the input says.
+/// The rows that the input must leave.
 struct Input {
     /// Values of the last document of a key.
     last: BTreeMap<String, i64>,
@@ -40,7 +40,7 @@ struct Input {
 }
 
 impl Input {
-    /// Writes a file of so many documents, some of them malformed.
+    /// Writes a file of this many documents, some of them malformed.
     fn write(path: &Path, rng: &mut Rng, documents: u64) -> Self {
         let mut input = Self { last: BTreeMap::new(), sums: BTreeMap::new(), documents, bad: 0 };
         let keys = rng.u64(documents / 4..documents * 2);
@@ -78,7 +78,7 @@ struct Victim {
 }
 
 impl Victim {
-    /// A load of a new file into a new table, in one of the modes; half of them into one with rows.
+    /// A load of a new file, in one of the modes. Half of these loads go into a table with rows, the others create it.
     async fn new(server: &Server, rng: &mut Rng, documents: u64) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let input = Input::write(&dir.path().join("a.ndjson"), rng, documents);
@@ -94,7 +94,7 @@ impl Victim {
         victim
     }
 
-    /// Makes the table by hand, with rows for some of the keys and for some that never come.
+    /// Creates the table by hand, with rows for some of the keys.
     async fn fill(&mut self, rng: &mut Rng) {
         let create = format!("create table {} (id text collate \"C\" primary key, doc jsonb not null)", self.table);
         self.client.batch_execute(&create).await.unwrap();
@@ -110,7 +110,7 @@ impl Victim {
         self.dir.path().join(name)
     }
 
-    /// Starts the load, always by the same command but for the number of lanes.
+    /// Starts the load. Only the number of lanes differs from run to run.
     fn start(&self, lanes: u16, failpoints: &str) -> Child {
         let file = self.path("a.ndjson");
         let source = if self.streamed { "-" } else { file.to_str().unwrap() };
@@ -124,13 +124,13 @@ impl Victim {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Runs the load to its end, which may be its death.
+    /// Runs the load until it ends or is killed.
     async fn run(&self, lanes: u16, failpoints: &str) -> ExitStatus {
         let child = self.start(lanes, failpoints);
         self.end(child).await
     }
 
-    /// Waits for the end of a run; one that was not killed must have done everything.
+    /// Waits for the end of a run. A run that was not killed must have finished the load.
     async fn end(&self, mut child: Child) -> ExitStatus {
         for _ in 0..LOOKS_MAX {
             if child.try_wait().unwrap().is_some() {
@@ -144,7 +144,7 @@ impl Victim {
         panic!("the load does not end");
     }
 
-    /// What the table is to hold.
+    /// The rows that the table must hold.
     fn expected(&self) -> BTreeMap<String, i64> {
         if self.mode != SUM {
             return self.input.last.clone();
@@ -173,26 +173,26 @@ impl Victim {
         u64::try_from(row.get::<_, i64>(0)).unwrap()
     }
 
-    /// The loads on record, for a failure's message.
+    /// The recorded loads, for the message of a failure.
     async fn loads(&self) -> String {
         let sql = "select coalesce(string_agg(load_id || ' ' || state || ' ' || runs || ' runs', ', '), '')
                    from millstream.load where table_oid = to_regclass($1)";
         self.client.query_one(sql, &[&self.table]).await.unwrap().get(0)
     }
 
-    /// Whether there is a place for records at all.
+    /// Whether our tables exist.
     async fn recorded(&self) -> bool {
         let sql = "select to_regclass('millstream.reject') is not null";
         self.client.query_one(sql, &[]).await.unwrap().get(0)
     }
 
-    /// Waits until the server has noticed that nobody runs the load any more.
+    /// Waits until the server has noticed that the load's process is gone.
     async fn left_alone(&self) {
         let sql = "select not exists (select from pg_stat_activity where application_name like '%millstream control%')";
         until("the killed session ends", async || self.client.query_one(sql, &[]).await.unwrap().get(0)).await;
     }
 
-    /// The receipt on record, once the load has ended.
+    /// The recorded receipt of a load that has ended.
     async fn receipt(&self) -> Option<Value> {
         if !self.recorded().await {
             return None;
@@ -215,7 +215,7 @@ impl Victim {
         panic!("the load does not end in {RUNS_MAX} runs");
     }
 
-    /// The table is what the input says, and the receipt that of a run without interruption.
+    /// The table holds what the input says, and the receipt is that of a run without interruption.
     async fn check(&self, receipt: &Value) {
         let sql = format!("select id, (doc ->> 'value')::bigint from {}", self.table);
         let rows = self.client.query(&sql, &[]).await.unwrap();

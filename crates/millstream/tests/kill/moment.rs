@@ -12,12 +12,12 @@ use std::time::Duration;
 const KILLS: usize = 25;
 /// Documents of a load: many batches for each lane.
 const DOCUMENTS: u64 = 30_000;
-/// Latest moment of a kill; most loads have ended by then.
+/// Latest moment of a kill. Most loads have ended by then.
 const LATEST: Duration = Duration::from_millis(500);
-/// Where kills are added up over many runs, if anywhere: a JSON file.
+/// The JSON file that sums the kills of many runs, if there is one.
 const RECORD: &str = "MILLSTREAM_TEST_KILL_RECORD";
 
-/// What came of the kills of one load.
+/// The effect of the kills of one load.
 #[derive(Debug)]
 struct Tally {
     mode: &'static str,
@@ -46,7 +46,7 @@ async fn a_load_killed_at_any_moment_resumes_correctly() {
     }
 }
 
-/// Kills a load again and again, until it is done or was killed often enough.
+/// Kills a load again and again, until it finishes or was killed often enough.
 async fn kill_one_load(server: &Server, seed: u64, most: u64) -> Tally {
     let mut rng = Rng::with_seed(seed);
     let victim = Victim::new(server, &mut rng, DOCUMENTS).await;
@@ -55,7 +55,7 @@ async fn kill_one_load(server: &Server, seed: u64, most: u64) -> Tally {
     while tally.kills < most {
         let mut child = victim.start(rng.u16(1..5), "");
         tokio::time::sleep(LATEST.mul_f64(rng.f64())).await;
-        // It may have ended, which is the end of this load.
+        // If the run has ended, this load is finished.
         child.kill().unwrap();
         if !is_killed(victim.end(child).await) {
             break;
@@ -63,7 +63,7 @@ async fn kill_one_load(server: &Server, seed: u64, most: u64) -> Tally {
         tally.tries += 1;
         let committed = victim.committed().await;
         if committed == victim.input.documents {
-            // The server may still be about to finish the load, which then would begin anew.
+            // The server may still be finishing the load; a new run would then start over.
             victim.left_alone().await;
         }
         if victim.receipt().await.is_some() {
@@ -79,8 +79,8 @@ async fn kill_one_load(server: &Server, seed: u64, most: u64) -> Tally {
     tally
 }
 
-/// Adds to the counts of a server's version and a mode in a file, so that thousands of kills can be made in many runs,
-/// also in several at once.
+/// Adds to the counts of a server version and a mode in a file, so that thousands of kills can be spread over many
+/// runs, even concurrent ones.
 fn add_to_record(path: &Path, major: u32, tally: &Tally) -> std::io::Result<()> {
     let turn = File::create(path.with_extension("lock"))?;
     turn.lock()?;

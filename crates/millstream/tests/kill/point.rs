@@ -4,7 +4,7 @@ use super::{Victim, is_killed, until};
 use millstream_failpoint::LOAD;
 use millstream_testkit::{Server, Settings, builds, dealt};
 
-/// Documents of a load: some chunks for each lane.
+/// Documents of a load: several chunks for each lane.
 const DOCUMENTS: u64 = 6_000;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -44,8 +44,8 @@ async fn kill_while_reattaching(victim: &Victim) {
     assert!(is_killed(victim.end(child).await), "lane-reattached is passed");
 }
 
-/// A batch is replayed only when the server refuses something in it. The constraint goes before
-/// the load is done, so that nothing was refused for good.
+/// A batch is replayed only when the server refuses something in it. The constraint is dropped before the load is done,
+/// so that every document is stored in the end.
 async fn kill_while_replaying(victim: &mut Victim) {
     if victim.more.is_empty() {
         victim.fill(&mut fastrand::Rng::new()).await;

@@ -1,4 +1,4 @@
-//! A hostile mix: two loads at once into one collection, and everything around them breaks.
+//! A hostile mix: two loads run at once into one collection, while servers crash and clients die.
 
 mod traffic;
 mod turns;
@@ -14,7 +14,7 @@ use traffic::{Stream, Traffic};
 
 /// Mixes on every build.
 const MIXES: usize = 2;
-/// The version of a document decides, also over one that deletes.
+/// The version of a document decides, also against documents that delete.
 const MODE: &[&str] = &["--mode", "newest:v:bigint", "--delete-when", "op=d"];
 
 /// What happens while both loads run.
@@ -34,7 +34,7 @@ const BLOWS: [Blow; 5] = [
     Blow::Kill(1),
 ];
 
-/// What is promised by the loads, and the order of the blows.
+/// The durability of the loads, and the order of the faults.
 #[derive(Debug)]
 struct Course {
     durabilities: [&'static str; 2],
@@ -95,7 +95,7 @@ async fn mix(server: &Server, table: &str, course: Course, rng: &mut Rng) {
                 if !committed(&watch, table, n).await.1 {
                     let ended = runs(&watch, table, n).await;
                     clients[n].start(rng.u16(1..4), "");
-                    // Until then backends of the killed run may commit, which is not going on.
+                    // Until then, backends of the killed run may commit, which is not progress of the new run.
                     until("the next run begins", async || {
                         clients[n].runs();
                         runs(&watch, table, n).await > ended
@@ -152,7 +152,7 @@ async fn committed(watch: &tokio_postgres::Client, table: &str, load: usize) -> 
     rows.first().map_or((0, false), |row| (row.get(0), row.get(1)))
 }
 
-/// The table is what the versions say, and each receipt that of a run without interruption.
+/// The table is what the versions decide, and each receipt is that of a run without interruption.
 async fn check(url: &str, table: &str, traffic: &Traffic) {
     let client = connect(url).await;
     let rows = client.query(&format!("select id, doc::text from {table}"), &[]).await.unwrap();
@@ -171,8 +171,8 @@ async fn check(url: &str, table: &str, traffic: &Traffic) {
     assert_eq!(grown, i64::try_from(found.len()).unwrap());
 }
 
-/// Every line of a stream is in one column of its receipt, every bad one among the rejects. Returns by how
-/// many rows the load made the table grow.
+/// Every line of a stream is in one column of its receipt, and every bad one is among the rejects. Returns by how many
+/// rows the load made the table grow.
 async fn account(client: &tokio_postgres::Client, table: &str, load: usize, stream: &Stream) -> i64 {
     let sql = "select load_id, receipt::text from millstream.load
                where table_oid = to_regclass($1) and (sources = '{the stream}') = $2 and state = 'finished'";

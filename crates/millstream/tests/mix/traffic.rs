@@ -1,4 +1,4 @@
-//! Two streams for one collection, and what must come of them in whatever order they meet.
+//! Two streams for one collection, and the rows that they must leave in whatever order they meet.
 
 use crate::hostile::hostile_lines;
 use fastrand::Rng;
@@ -10,12 +10,12 @@ const DOCUMENTS: usize = 40_000;
 /// Keys of both streams; a good document in five goes to one of the hot ones.
 const KEYS: i64 = 9_000;
 const HOT_KEYS: i64 = 3;
-/// Documents between which a stream visits its keys in order.
+/// Documents of a wave. Within a wave, a stream visits its keys in order.
 const WAVE: usize = 2_000;
 /// Longest bad line; the longer ones are slow, and tested on their own.
 const BAD_BYTES_MAX: usize = 1 << 16;
 
-/// Lines whose key is good and whose version is not.
+/// Lines with a good key and a bad version.
 const VERSIONLESS: &[(&str, &str)] = &[
     ("{\"id\":4}", "version_missing"),
     ("{\"id\":0,\"op\":\"d\"}", "version_missing"),
@@ -25,7 +25,7 @@ const VERSIONLESS: &[(&str, &str)] = &[
     ("{\"id\":1,\"v\":9223372036854775808}", "version_type"),
 ];
 
-/// Lines and the account they must get.
+/// Lines, and the counts that they must get.
 #[derive(Default)]
 pub struct Stream {
     pub text: Vec<u8>,
@@ -43,7 +43,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// No two documents have the same version, so that it alone decides who wins.
+    /// No two documents have the same version, so that the version alone decides which wins.
     pub fn random(rng: &mut Rng) -> Self {
         let mut versions: Vec<usize> = (0..2 * DOCUMENTS).collect();
         rng.shuffle(&mut versions);
@@ -95,7 +95,7 @@ impl Stream {
         self.read += 1;
     }
 
-    /// The text cut into so many pieces of about the same size, at the ends of lines.
+    /// The text cut at line ends into this many pieces of about the same size.
     pub fn pieces(&self, count: usize) -> Vec<usize> {
         let end = |at: usize| self.text[at..].iter().position(|byte| *byte == b'\n').map_or(at, |more| at + more + 1);
         (1..=count).map(|n| if n == count { self.text.len() } else { end(self.text.len() * n / count) }).collect()

@@ -14,7 +14,7 @@ async fn an_uncommitted_older_document_does_not_escape_a_tombstone() {
             let file = dir.path().join(name);
             std::fs::write(&file, document).unwrap();
             let args = ["load", file.to_str().unwrap(), "--into", "public.turns", "--key", "id:bigint", "--db", &url];
-            // One lane: it is the document's that is held.
+            // One lane, so the lane that is held is the one of the document.
             let mut command = command(&[&args, MODE, &["--lanes", "1"]].concat());
             command.env("MILLSTREAM_FAILPOINTS", failpoints).stdout(Stdio::null()).stderr(Stdio::null());
             command.spawn().unwrap()
