@@ -201,7 +201,7 @@ impl ChangeRecord<'_> {
         Ok(client.batch_execute(&sql).await?)
     }
 
-    /// Deletes the changes that every model of the collection shows. A model that was never built keeps none back,
+    /// Deletes the changes that every model of the collection shows. A model that was never built needs none of them,
     /// unless it is being built: its snapshot may be older than what the others show.
     pub(crate) async fn forget(&self, client: &Client) -> Result<(), Error> {
         client.batch_execute("begin").await?;
