@@ -1,7 +1,8 @@
-"""Upserts a file of JSON documents, one a line, into MongoDB by bulk writes; tells and drops what it holds.
+"""Upserts a file of JSON documents, one a line, into MongoDB by bulk writes; prints and drops what it holds.
 
 usage: mongo_upsert.py bulkwrite DATABASE COLLECTION durable|async FILE    (the server: MONGO_URI)
        mongo_upsert.py state DATABASE COLLECTION
+       mongo_upsert.py server DATABASE COLLECTION
        mongo_upsert.py drop DATABASE
 
 The key of a document is its _id, so that there is one index, as in PostgreSQL's table.
@@ -18,6 +19,19 @@ import pymongo
 
 PROCESSES = 8
 BATCH_ROWS = 1000
+
+# What is read of the answers. The rest may hold addresses and paths, and values that are no JSON.
+READ = {
+    "buildInfo": ["version"],
+    "getCmdLineOpts": ["parsed.storage.journal.enabled"],
+    "serverStatus": [
+        "storageEngine.name",
+        "wiredTiger.cache.maximum bytes configured",
+        "extra_info.user_time_us",
+        "extra_info.system_time_us",
+    ],
+    "collStats": ["storageSize", "totalIndexSize"],
+}
 
 
 def client():
@@ -70,6 +84,36 @@ def state(database, collection):
     print(json.dumps({"rows": rows, "sum": str(int(number))}))
 
 
+def server(database, collection):
+    """Prints what the server says of itself and of a collection; an answer that it refuses is null.
+
+    In between it makes a checkpoint: only then are all of the collection's bytes on disk.
+    """
+    answers = {}
+    with client() as mongo:
+
+        def ask(name, where, command, value=1):
+            try:
+                answer = mongo[where].command(command, value)
+                answers[name] = {path: pick(answer, path) for path in READ.get(command, [])}
+            except pymongo.errors.OperationFailure:
+                answers[name] = None
+
+        ask("buildInfo", "admin", "buildInfo")
+        ask("getCmdLineOpts", "admin", "getCmdLineOpts")
+        ask("serverStatus", "admin", "serverStatus")
+        ask("fsync", "admin", "fsync")
+        ask("collStats", database, "collStats", collection)
+        ask("serverStatus after fsync", "admin", "serverStatus")
+    print(json.dumps(answers))
+
+
+def pick(answer, path):
+    for name in path.split("."):
+        answer = answer.get(name) if isinstance(answer, dict) else None
+    return answer
+
+
 def drop(database):
     with client() as server:
         server.drop_database(database)
@@ -77,7 +121,7 @@ def drop(database):
 
 if __name__ == "__main__":
     try:
-        {"bulkwrite": bulkwrite, "state": state, "drop": drop}[sys.argv[1]](*sys.argv[2:])
+        {"bulkwrite": bulkwrite, "state": state, "server": server, "drop": drop}[sys.argv[1]](*sys.argv[2:])
     except pymongo.errors.PyMongoError as error:
         # Without the settings and the documents that the driver adds.
         sys.exit("error: " + str(error).split(" (configured")[0].split(", full error")[0])

@@ -31,5 +31,5 @@ pub use command::{Command, Ended};
 pub use error::Error;
 pub use facts::{disk_free_bytes, facts};
 pub use measured::Measured;
-pub use process::{hangup_is_ignored, is_living_in, living_in, own_cpu_seconds, signal};
+pub use process::{cpu_seconds_of, hangup_is_ignored, is_living_in, living_in, own_cpu_seconds, signal};
 pub use wait::wait_until;

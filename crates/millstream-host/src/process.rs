@@ -41,6 +41,11 @@ pub fn own_cpu_seconds() -> Option<f64> {
     cpu_seconds("/proc/self/stat")
 }
 
+/// Processor time of another process so far, in seconds; `None` if there is no process of that number and name.
+pub fn cpu_seconds_of(pid: u32, name: &str) -> Option<f64> {
+    has_name(pid, name).then(|| cpu_seconds(&format!("/proc/{pid}/stat")))?
+}
+
 /// Whether this process began with SIGHUP ignored, as under `nohup`. Linux shows the ignored signals as bits, the first
 /// one lowest.
 pub fn hangup_is_ignored() -> bool {

@@ -67,9 +67,23 @@ pub enum Error {
         /// Bytes that are free.
         free_bytes: u64,
     },
+    /// The recorder beside a run failed.
+    #[error("the recorder failed: {0}")]
+    Recorder(String),
     /// A name of an experiment or a subject is unknown, or the experiments cannot be measured as requested.
     #[error("{0}")]
     Asked(String),
+    /// The local server could not be made or started.
+    #[error(transparent)]
+    Local(#[from] millstream_local::Error),
+    /// The file of an experiment is wrong.
+    #[error("experiment {name}: {why}")]
+    Experiment {
+        /// Name of the experiment.
+        name: String,
+        /// What is wrong, with the line.
+        why: String,
+    },
     /// A file is not a record, or a later version wrote it.
     #[error("{} is no record that this version can read: {why}", path.display())]
     Record {
@@ -108,12 +122,14 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Database(error) => error.hint(),
+            Self::Local(error) => error.hint(),
+            Self::Experiment { .. } => Some("docs/lab.md describes the words of an experiment".to_owned()),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some(LARGER_DISK.to_owned()),
             Self::Full { .. } => Some(LARGER_DISK.to_owned()),
             Self::Record { .. } => Some("millstream lab report PATH/record.json".to_owned()),
             Self::Missing { hint, .. } => Some(hint.clone()),
             Self::Subject { .. } => Some("--millstream-bin names another binary to measure".to_owned()),
-            Self::Io { .. } | Self::Range { .. } | Self::Asked(_) | Self::Wrong(_) => None,
+            Self::Io { .. } | Self::Range { .. } | Self::Recorder(_) | Self::Asked(_) | Self::Wrong(_) => None,
         }
     }
 }

@@ -4,55 +4,21 @@
 //! compares it with what PostgreSQL itself can do, in one run, on the same server and data. `lab/README.md` describes
 //! its method and its biases.
 
-mod bench;
-mod build;
-mod column;
-mod data_set;
-mod debris;
-mod document;
-mod doubt;
-mod durability;
+pub mod core;
 mod error;
-mod experiment;
-mod found;
-mod goal;
-mod libpq;
+pub mod generator;
+mod ingest;
 pub mod limits;
-mod line;
-mod machine;
 #[cfg(test)]
 mod measured;
-mod network;
-mod phase;
-mod python;
-mod record;
-mod report;
-mod sample;
-mod sent;
-mod server;
-mod spread;
-mod standing;
-mod stream;
-mod subject;
-mod text;
-mod tool;
-mod wal;
+pub mod pgbench;
 
-pub use bench::{Bench, Ground};
-pub use build::Build;
-pub use data_set::{DataSet, KEYS, Keys};
-pub use doubt::{DOUBTS, Doubt, doubts};
-pub use durability::Durability;
+pub use crate::core::{
+    Better, Build, DataSet, Difference, Disk, Environment, FILE_NAME, FORMAT, Factors, IngestConditions, KEYS, Keys,
+    METRICS, Machine, Measures, Metric, Outcome, Record, Run, Series, Server, Spread, difference, recorder,
+};
 pub use error::Error;
-pub use experiment::{ALL, EXPERIMENTS, Experiment, Finished, Plan, Scale, Told};
-pub use goal::{Reached, Target};
-pub use line::Line;
-pub use machine::{Disk, Machine};
-pub use phase::Phase;
-pub use record::{FILE_NAME, FORMAT, Record};
-pub use report::{Report, Section};
-pub use sample::{Measures, Outcome, Sample, TableSize, Timing};
-pub use server::Server;
-pub use spread::Spread;
-pub use stream::{Expected, Stream};
-pub use subject::{SUBJECTS, Subject};
+pub use ingest::{
+    ALL, Bench, DOUBTS, Doubt, Durability, EXPERIMENTS, Expected, Experiment, Finished, Ground, Line, Phase, Plan,
+    Progress, Reached, Report, SCALES, SUBJECTS, Scale, Section, Stream, Subject, Target, doubts,
+};

@@ -49,7 +49,7 @@ pub(crate) const COPY_MESSAGE_BYTES: usize = 64 << 10;
 pub(crate) const SAMPLE_DOCUMENTS: u64 = 1_000;
 
 /// Documents of a wave for subjects that are too slow for all of them.
-pub(crate) const DOCUMENTS_FEW_MAX: u64 = 20_000;
+pub(crate) const DOCUMENTS_SLOW_MAX: u64 = 20_000;
 
 /// Flushes that the disk probe makes.
 pub(crate) const FLUSHES: usize = 100;
@@ -73,15 +73,248 @@ pub(crate) const ANSWERS: usize = 5;
 /// Most bytes of a record's text, compressed or not. The largest so far has less than half a megabyte.
 pub(crate) const RECORD_BYTES_MAX: u64 = 256 << 20;
 
+/// Most effects on the first screen of a report.
+pub(crate) const REPORT_EFFECTS_MAX: usize = 8;
+
+/// Most comparisons below it.
+pub(crate) const REPORT_COMPARISONS_MAX: usize = 300;
+
+/// Most notes on it.
+pub(crate) const REPORT_NOTES_MAX: usize = 40;
+
+/// Most characters of a text that is not ours, such as a statement or the reason of a failure.
+pub(crate) const REPORT_TEXT_MAX: usize = 2_000;
+
+/// Most statements in a report.
+pub(crate) const REPORT_STATEMENTS_MAX: usize = 400;
+
+/// Most runs in a report's table.
+pub(crate) const REPORT_RUNS_MAX: usize = 1_000;
+
+/// Most arms whose series are drawn.
+pub(crate) const REPORT_PANELS_MAX: usize = 40;
+
+/// Most blocks whose series are drawn of an arm.
+pub(crate) const REPORT_LINES_MAX: usize = 20;
+
+/// Most points of a drawn series.
+pub(crate) const REPORT_POINTS_MAX: usize = 2_000;
+
+/// Fewest points to which a series is reduced.
+pub(crate) const REPORT_POINTS_MIN: usize = 60;
+
+/// About the most points of all drawn series. A point takes about seven bytes.
+pub(crate) const REPORT_POINTS_ALL_MAX: usize = 60_000;
+
 /// Most names that are tried for a record's directory.
 pub(crate) const NAME_TRIES_MAX: u32 = 1_000;
 
+/// Most bytes of an experiment's file or of a script beside it.
+pub(crate) const EXPERIMENT_BYTES_MAX: u64 = 1 << 20;
+
+/// Most arms of an experiment, with those that sweeps make.
+pub const ARMS_MAX: usize = 200;
+
+/// Most blocks that two arms are compared over. The exact test of so many takes less than a second.
+pub const BLOCKS_MAX: u32 = 200;
+
+/// Most runs a side when two records are compared. The exact test of so many takes less than a second.
+pub const RECORD_RUNS_MAX: u32 = 50;
+
+/// Most steps by which the end of a warm-up is sought. A series with more changes is not steady.
+pub(crate) const CHANGES_MAX: u32 = 100;
+
+/// Longest run, in seconds.
+pub const RUN_SECONDS_MAX: u32 = 24 * 3_600;
+
+/// Most sessions of a run.
+pub(crate) const CLIENTS_MAX: u32 = 10_000;
+
+/// Longest delay that a proxy adds to a round trip, in seconds.
+pub(crate) const PAUSE_SECONDS_MAX: f64 = 10.0;
+
+/// Significant digits of percentiles.
+pub(crate) const LATENCY_DIGITS: u8 = 3;
+
+/// Longest time to make the data of an experiment.
+pub(crate) const INIT_TIME_MAX: Duration = Duration::from_secs(6 * 3_600);
+
+/// Time that a run may take beyond its own length: to connect, and to finish its last transactions.
+pub(crate) const RUN_SLACK: Duration = Duration::from_secs(600);
+
+/// Most log files of a run, one of each thread of pgbench.
+pub(crate) const LOG_FILES_MAX: usize = 10_000;
+
+/// How often we look whether the server has done what it was asked.
+pub(crate) const POLL: Duration = Duration::from_millis(20);
+
+/// Longest time in which a server takes new settings.
+pub(crate) const RELOAD_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// A run is void if the hypervisor took more of the processors' time, in percent.
+pub(crate) const STEAL_PERCENT_MAX: f64 = 2.0;
+
+/// A run is void if the threads of pgbench were busy for more than this share of the time: then it measures pgbench.
+pub(crate) const BUSY_SHARE_MAX: f64 = 0.9;
+
+/// A run with a rate is void if less than this share of the scheduled transactions was begun.
+pub(crate) const RATE_SHARE_MIN: f64 = 0.95;
+
+/// Seconds of a run in a quick experiment.
+pub(crate) const QUICK_SECONDS: u32 = 1;
+
+/// Seconds of the runs that measure what pgbench's log takes.
+pub(crate) const LOG_COST_SECONDS: u32 = 5;
+
+/// Seconds between two runs, about: vacuum, checkpoint, start of pgbench.
+pub(crate) const RUN_PAUSE_SECONDS: f64 = 1.0;
+
 const _: () = assert!(DOCUMENT_BYTES_MIN < DOCUMENT_BYTES_MAX);
+const _: () = assert!(RECORD_RUNS_MAX <= BLOCKS_MAX);
 const _: () = assert!(DOCUMENTS_MAX < u32::MAX as u64);
 const _: () = assert!(GROWN_ROWS_MIN >= VALUES && ANSWERS % 2 == 1);
-const _: () = assert!(DOCUMENTS_FEWEST < DOCUMENTS_MIN && DOCUMENTS_MIN < DOCUMENTS_FEW_MAX);
+const _: () = assert!(DOCUMENTS_FEWEST < DOCUMENTS_MIN && DOCUMENTS_MIN < DOCUMENTS_SLOW_MAX);
 const _: () = assert!(GROWN_ROWS_MIN * 2 < DOCUMENTS_MAX);
 const _: () = assert!(DOCUMENTS_MIN < SAMPLE_DOCUMENTS && SAMPLE_DOCUMENTS < DOCUMENTS_MAX);
 
 /// Bytes of the unit in which memory is shown.
 pub(crate) const MEBIBYTE: f64 = 1_048_576.0;
+
+/// Most bytes of a workload file.
+pub(crate) const WORKLOAD_BYTES_MAX: usize = 1 << 20;
+
+/// Most classes of a workload.
+pub(crate) const CLASSES_MAX: usize = 32;
+
+/// Most statements of a class.
+pub(crate) const STATEMENTS_MAX: usize = 32;
+
+/// Most values of a class.
+pub(crate) const VALUES_MAX: usize = 32;
+
+/// Most steps of a class's rate.
+pub(crate) const STEPS_MAX: usize = 1_000;
+
+/// Most sessions of a workload.
+pub(crate) const CONNECTIONS_MAX: u32 = 5_000;
+
+/// Longest schedule of a workload: a day.
+pub(crate) const RUN_LENGTH_SECONDS: u32 = 24 * 60 * 60;
+
+/// Highest rate of a class, in requests per second. One thread cannot send as many.
+pub(crate) const RATE_MAX: f64 = 1e6;
+
+/// Highest percentile that can be asked for.
+pub(crate) const PERCENTILE_MAX: f64 = 99.999;
+
+/// Requests that may wait for a free session if the file does not say how many.
+pub(crate) const BACKLOG_DEFAULT: u32 = 10_000;
+
+/// Most requests that may wait for a free session.
+pub(crate) const BACKLOG_MAX: u32 = 1_000_000;
+
+/// Most requests that are handed to the sessions before these get a turn.
+pub(crate) const DUE_MAX: usize = 256;
+
+/// Time to finish for requests that wait or run at the end of the schedule, if the file does not say how long.
+pub(crate) const FINISH_DEFAULT_SECONDS: u32 = 5;
+
+/// Longest time to finish.
+pub(crate) const FINISH_SECONDS: u32 = 60 * 60;
+
+/// Wait before another try to open a session again.
+pub(crate) const RECONNECT_MS: u64 = 200;
+
+/// Most different SQLSTATEs that are counted apart for a class.
+pub(crate) const FAILURE_CODES_MAX: usize = 64;
+
+/// Longest latency that a histogram tells apart: an hour.
+pub(crate) const LATENCY_MICROSECONDS_MAX: u64 = 3_600_000_000;
+
+/// Own lateness from which on a run is limited by the client.
+pub(crate) const LATENESS_MS: f64 = 2.0;
+
+/// Most steps of a search for the highest rate.
+pub(crate) const SEARCH_STEPS_MAX: u32 = 12;
+
+/// Length of one step of a search, if the rates do not change with time.
+pub(crate) const SEARCH_STEP_SECONDS: u32 = 5;
+
+const _: () = assert!(BACKLOG_DEFAULT <= BACKLOG_MAX && SEARCH_STEP_SECONDS <= RUN_LENGTH_SECONDS);
+const _: () = assert!(FINISH_DEFAULT_SECONDS <= FINISH_SECONDS);
+
+/// Most bytes that are read of one of the kernel's text files. A machine with thousands of containers has long lists.
+pub(crate) const KERNEL_FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// Most levels of composed devices, such as encryption on a volume on a RAID on a partition.
+pub(crate) const DEVICE_DEPTH_MAX: usize = 8;
+
+/// Most levels of control groups that are read, from the group upwards.
+pub(crate) const CGROUP_DEPTH_MAX: usize = 16;
+
+/// Most bytes of a fact of an environment. The longest is PostgreSQL's list of build flags.
+pub(crate) const FACT_BYTES_MAX: usize = 4_000;
+
+/// Time between two lines of the recorder.
+pub(crate) const RECORDER_STEP_MS: u64 = 1_000;
+
+/// Time between two samples of what sessions wait for. Ten in a second cost the server well below 1 % of a core.
+pub(crate) const WAIT_SAMPLE_MS: u64 = 100;
+
+/// Longest time for an answer of the server to the recorder. Later it would delay the next second's values.
+pub(crate) const RECORDER_QUERY_MS: u64 = 500;
+
+/// Longest time until the recorder has its first values, with the session at the server.
+pub(crate) const RECORDER_START_MS: u64 = 10_000;
+
+/// Time between two tries to open a lost session again.
+pub(crate) const RECORDER_RECONNECT_MS: u64 = 2_000;
+
+/// Longest recording. A run lasts minutes.
+pub(crate) const RECORDER_LINES_MAX: u32 = 6 * 3_600;
+
+/// Largest file of a recording: about 3 kB each second.
+pub(crate) const RECORDER_FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Most values of a second. There are about 150; wait events vary.
+pub(crate) const RECORDER_VALUES_MAX: usize = 1_000;
+
+/// Most wait events of a recording by name; others are counted together. PostgreSQL has about 250, a run meets 20.
+pub(crate) const WAIT_EVENTS_MAX: usize = 200;
+
+/// Most notes of a recording.
+pub(crate) const RECORDER_NOTES_MAX: usize = 20;
+
+const _: () = assert!(RECORDER_STEP_MS.is_multiple_of(WAIT_SAMPLE_MS) && RECORDER_QUERY_MS < RECORDER_STEP_MS);
+const _: () = assert!(WAIT_EVENTS_MAX < RECORDER_VALUES_MAX);
+
+/// Busy share of the machine's processors, in percent, from which they may be the limit. Below it there is time left,
+/// though perhaps not on the right processor.
+pub(crate) const PROCESSOR_BUSY_PERCENT: f64 = 90.0;
+
+/// Busy share, in percent, below which the processors cannot be the limit. Between this and the other threshold the
+/// share decides nothing.
+pub(crate) const PROCESSOR_FREE_PERCENT: f64 = 80.0;
+
+/// Share of the time, in percent, in which some task waited (PSI "some"), from which waiting is more than chance.
+pub(crate) const PRESSURE_PERCENT: f64 = 20.0;
+
+/// Share of the samples of active sessions, in percent, from which a kind of wait dominates: most of them.
+pub(crate) const WAITS_DOMINATE_PERCENT: f64 = 50.0;
+
+/// Mean time of a flush, in ms, from which the disk is slow: one with protection against power loss takes a tenth.
+pub(crate) const FLUSH_SLOW_MS: f64 = 1.0;
+
+/// Utilisation of a disk or a network link, in percent, from which queues form.
+pub(crate) const UTILISATION_HIGH_PERCENT: f64 = 80.0;
+
+/// Share of the time of its threads, in percent, that the client used, from which it is saturated.
+pub(crate) const CLIENT_BUSY_PERCENT: f64 = 90.0;
+
+/// Share of the time, in percent, in which a cgroup's quota stopped tasks, from which the quota is felt.
+pub(crate) const THROTTLED_PERCENT: f64 = 5.0;
+
+/// Mean number of active sessions below which a run was idle: wait samples then say nothing.
+pub(crate) const SESSIONS_ACTIVE_MIN: f64 = 0.1;
+
+const _: () = assert!(PROCESSOR_FREE_PERCENT < PROCESSOR_BUSY_PERCENT);

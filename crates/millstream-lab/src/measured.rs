@@ -23,11 +23,9 @@
 //! In the text of a section, every number must be in one of the section's tables, or in a comment
 //! `<!-- by hand: 1.8 (why, or under which conditions) -->`.
 
-use crate::column::rate;
+use crate::core::{DataSet, Record, Run, Spread, number};
+use crate::ingest::column::rate;
 use crate::limits::MEBIBYTE;
-use crate::record::Record;
-use crate::sample::{Sample, number};
-use crate::spread::Spread;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -44,25 +42,26 @@ const DOCUMENTS: &[(&str, bool)] = &[("README.md", false), ("docs/measured.md", 
 /// Values of a sample; the last word says how one is shown.
 const VALUES: &[(&str, Value, Show)] = &[
     ("rate", |one, _| one.rows_per_second(), rate),
-    ("seconds", |one, _| Some(one.measures()?.timing.wall_seconds), short),
-    ("milliseconds", |one, _| Some(one.measures()?.timing.wall_seconds * 1e3), short),
-    ("first-milliseconds", |one, _| Some(one.measures()?.timing.first_seconds? * 1e3), short),
-    ("cpu-per-million", |one, _| Some(one.measures()?.timing.client_cpu_seconds? / number(one.rows) * 1e6), short),
-    ("cpu-seconds", |one, _| one.measures()?.timing.client_cpu_seconds, short),
-    ("peak-mib", |one, _| Some(number(one.measures()?.timing.client_peak_bytes?) / MEBIBYTE), whole),
-    ("wal-per-document", |one, _| Some(number(one.measures()?.wal_bytes?) / number(one.rows)), whole),
-    ("wal-per-byte", |one, bytes| Some(number(one.measures()?.wal_bytes?) / number(one.rows) / bytes), short),
-    ("bytes-per-row", |one, _| Some(number(one.measures()?.size?.total_bytes()) / number(one.stored())), whole),
+    ("seconds", |one, _| one.wall_seconds(), short),
+    ("milliseconds", |one, _| Some(one.wall_seconds()? * 1e3), short),
+    ("first-milliseconds", |one, _| Some(one.first_seconds()? * 1e3), short),
+    ("cpu-per-million", |one, _| Some(one.per_row("client_cpu_seconds")? * 1e6), short),
+    ("server-cpu-per-million", |one, _| Some(one.per_row("server_cpu_seconds")? * 1e6), short),
+    ("cpu-seconds", |one, _| one.value("client_cpu_seconds"), short),
+    ("peak-mib", |one, _| Some(one.value("client_peak_bytes")? / MEBIBYTE), whole),
+    ("wal-per-document", |one, _| one.per_row("wal_bytes"), whole),
+    ("wal-per-byte", |one, bytes| Some(one.per_row("wal_bytes")? / bytes), short),
+    ("bytes-per-row", |one, _| one.stored_bytes_per_row(), whole),
 ];
 
-type Value = fn(&Sample, f64) -> Option<f64>;
+type Value = fn(&Run, f64) -> Option<f64>;
 type Fact = fn(&Record) -> String;
 type Show = fn(f64) -> String;
 type Words = BTreeMap<String, String>;
 
 /// Facts of a record, which are the same for all of its samples.
 const FACTS: &[(&str, Fact)] = &[
-    ("rounds", |record| record.rounds.to_string()),
+    ("rounds", |record| rounds(record).to_string()),
     ("postgresql", |record| record.server.version.split(' ').nth(1).unwrap_or("?").to_owned()),
     ("fdatasync", |record| record.machine.disk.flush_us.map_or_else(|| "?".to_owned(), |us| format!("{us:.0} us"))),
     ("load", |record| record.machine.load_average.map_or_else(|| "?".to_owned(), |load| format!("{load:.1}"))),
@@ -71,6 +70,10 @@ const FACTS: &[(&str, Fact)] = &[
         record.build.commit.as_ref().map_or_else(|| "?".to_owned(), |commit| format!("{}{changes}", &commit[..12]))
     }),
 ];
+
+fn rounds(record: &Record) -> u32 {
+    record.ingest.as_ref().map_or(0, |ingest| ingest.rounds)
+}
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -82,7 +85,7 @@ fn whole(number: f64) -> String {
 
 /// As in the report, but small numbers keep two digits.
 fn short(number: f64) -> String {
-    if number > 0.0 && number < 0.0995 { format!("{number:.3}") } else { crate::column::short(number) }
+    if number > 0.0 && number < 0.0995 { format!("{number:.3}") } else { crate::ingest::column::short(number) }
 }
 
 /// Records, each read once.
@@ -166,20 +169,20 @@ fn cell(words: &Words, records: &mut Records) -> Result<String, String> {
         return Ok(fact(record));
     }
     let (_, value, show) = VALUES.iter().find(|(name, ..)| *name == wanted).ok_or("there is no such value")?;
-    let bytes = |one: &Sample| {
-        let own = |set: &&crate::data_set::DataSet| (&set.experiment, &set.name) == (&one.experiment, &one.data_set);
-        record.data_sets.iter().find(own).map_or(0.0, |set| number(set.document_bytes as u64))
+    let bytes = |one: &Run| {
+        let own = |set: &&DataSet| (&*set.experiment, &*set.name) == (&*one.experiment, one.data_set());
+        record.data_sets().iter().find(own).map_or(0.0, |set| number(set.document_bytes as u64))
     };
     let divided = words.keys().any(|name| name.starts_with('/'));
     let mut divisor = words.clone();
     divisor.extend(words.iter().filter_map(|(name, value)| Some((name.strip_prefix('/')?.to_owned(), value.clone()))));
-    let own = record.samples.iter().filter(|one| is(one, words));
+    let own = record.runs.iter().filter(|one| is(one, words));
     let spread = Spread::of(own.filter_map(|one| {
         let own = value(one, bytes(one))?;
         if !divided {
             return Some(own);
         }
-        let base = record.samples.iter().find(|base| base.round == one.round && is(base, &divisor))?;
+        let base = record.runs.iter().find(|base| base.block == one.block && is(base, &divisor))?;
         Some(own / value(base, bytes(base))?)
     }));
     let show = if divided { short } else { *show };
@@ -187,7 +190,7 @@ fn cell(words: &Words, records: &mut Records) -> Result<String, String> {
         Some(Spread { median, min, max }) if divided || word("range") == Some("yes") => {
             // One round has no spread.
             let range = format!(" ({}-{})", show(min), show(max));
-            Ok(show(median) + if record.rounds > 1 { &range } else { "" })
+            Ok(show(median) + if rounds(record) > 1 { &range } else { "" })
         }
         Some(spread) => Ok(show(spread.median)),
         None if word("optional") == Some("yes") => Ok(String::new()),
@@ -196,17 +199,17 @@ fn cell(words: &Words, records: &mut Records) -> Result<String, String> {
 }
 
 /// Whether a sample is the one that the words name. Where they say nothing, commits are durable and nothing is delayed.
-fn is(one: &Sample, words: &Words) -> bool {
+fn is(one: &Run, words: &Words) -> bool {
     let word = |name: &str| words.get(name).map(String::as_str);
-    let delay = one.round_trip_ms.map(|ms| ms.to_string());
+    let delay = one.round_trip_ms().map(|ms| ms.to_string());
     let own = [
         ("experiment", one.experiment.as_str()),
-        ("set", one.data_set.as_str()),
-        ("subject", one.subject.as_str()),
-        ("phase", one.phase.as_str()),
+        ("set", one.data_set()),
+        ("subject", one.arm.as_str()),
+        ("phase", one.phase()),
     ];
     own.iter().all(|(name, value)| word(name) == Some(*value))
-        && word("durability").unwrap_or("durable") == one.durability.name()
+        && word("durability").unwrap_or("durable") == one.durability().name()
         && word("delay") == delay.as_deref()
 }
 
@@ -309,7 +312,7 @@ fn every_kept_record_is_quoted() {
 
 #[test]
 fn a_table_of_missing_samples_is_an_error() {
-    let records = || Records([("a".to_owned(), crate::record::tests::fixture())].into());
+    let records = || Records([("a".to_owned(), crate::core::record::tests::fixture())].into());
     let asked = |words: &str| {
         format!(
             "all :: record=a experiment=ingest set=random-150 phase=fresh {words}\ncolumns\nc :: value=rate\nrows r\nl :: \n"

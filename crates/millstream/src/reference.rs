@@ -51,9 +51,9 @@ fn page() -> String {
     page
 }
 
-/// The commands with their subcommands behind them, in the order of the help.
+/// The commands with their subcommands behind them, in the order of the help, without those that it hides.
 fn collect<'a>(command: &'a Command, found: &mut Vec<&'a Command>) {
-    for sub in command.get_subcommands() {
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
         found.push(sub);
         collect(sub, found);
     }
@@ -80,8 +80,8 @@ fn section(page: &mut String, command: &Command) {
         paragraphs(page, "", more);
         page.push('\n');
     }
-    let subcommands: Vec<String> =
-        command.get_subcommands().map(|sub| format!("[`{}`](#{})", name(sub), anchor(sub))).collect();
+    let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+    let subcommands: Vec<String> = shown.map(|sub| format!("[`{}`](#{})", name(sub), anchor(sub))).collect();
     if !subcommands.is_empty() {
         paragraphs(page, "", &format!("Its commands: {}.", subcommands.join(", ")));
         page.push('\n');

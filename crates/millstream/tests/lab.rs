@@ -1,7 +1,7 @@
 //! Small runs of the lab: it works and reports the truth. The numbers that it measures here mean nothing.
 
 use crate::process::{Run, command, run};
-use millstream_lab::{Durability, FILE_NAME, Outcome, Record, Report};
+use millstream_lab::{Durability, FILE_NAME, Metric, Outcome, Record, Report};
 use millstream_testkit::{Feature, TestDatabase, build_with, builds, database, database_on, dealt};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -88,22 +88,23 @@ async fn a_quick_run_is_verified_recorded_and_reported_again() {
     let lab = Laboratory::new().await;
     let run = lab.run(&["--quick", "--lanes", "2"]).ends(0);
     let record = lab.record();
-    let names: Vec<&str> = record.data_sets.iter().map(|one| one.name.as_str()).collect();
+    let names: Vec<&str> = record.data_sets().iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["random-150", "sequential-150", "random-2048", "random-20480"]);
-    assert_eq!(record.samples.len(), 4 * 8);
-    for sample in &record.samples {
-        let Outcome::Measured(measures) = &sample.outcome else { panic!("{sample:?}") };
-        assert!(measures.wal_bytes > Some(0) && measures.size.unwrap().total_bytes() > 0, "{sample:?}");
-        assert_eq!(measures.timing.receipt.is_some(), sample.subject == "millstream");
+    assert_eq!(record.runs.len(), 4 * 8);
+    for one in &record.runs {
+        let Outcome::Measured(measures) = &one.outcome else { panic!("{one:?}") };
+        assert!(one.value("wal_bytes") > Some(0.0) && one.stored_bytes() > Some(0.0), "{one:?}");
+        assert!(one.value("server_cpu_seconds") >= Some(0.0), "the server's processes can be seen here: {one:?}");
+        assert_eq!(measures.receipt.is_some(), one.arm == "millstream");
     }
+    assert!(run.stdout.contains(" SERVER "), "{run:?}");
     let report = Report::of(&record);
     for section in &report.sections {
         let rate = |subject: &str, phase: &str| {
-            let sample = record.samples.iter().find(|one| {
-                (one.data_set.as_str(), one.subject.as_str(), one.phase.as_str())
-                    == (section.data_set.as_str(), subject, phase)
+            let run = record.runs.iter().find(|one| {
+                (one.data_set(), one.arm.as_str(), one.phase()) == (section.data_set.as_str(), subject, phase)
             });
-            sample.unwrap().rows_per_second().unwrap()
+            run.unwrap().rows_per_second().unwrap()
         };
         assert_eq!(section.lines.len(), 8);
         for line in &section.lines {
@@ -149,23 +150,26 @@ async fn every_experiment_runs_small_and_every_goal_gets_a_verdict() {
             "distinct",
         ];
         assert_eq!(record.experiments, names);
-        for sample in &record.samples {
-            let Outcome::Measured(measures) = &sample.outcome else { panic!("{sample:?}") };
-            let receipt = |name: &str| measures.timing.receipt.as_ref().map(|receipt| receipt[name].clone());
-            if sample.subject == "millstream" {
-                assert_eq!(receipt("durability"), Some(sample.durability.name().into()), "{sample:?}");
+        for one in &record.runs {
+            let Outcome::Measured(measures) = &one.outcome else { panic!("{one:?}") };
+            let receipt = |name: &str| measures.receipt.as_ref().map(|receipt| receipt[name].clone());
+            if one.arm == "millstream" {
+                assert_eq!(receipt("durability"), Some(one.durability().name().into()), "{one:?}");
             }
-            let is_delayed = sample.experiment == "latency";
-            assert_eq!(sample.round_trip_ms.is_some(), is_delayed, "{sample:?}");
-            let looked = sample.experiment == "wal";
-            assert_eq!(measures.page_image_bytes.is_some(), looked, "{sample:?}");
-            let ends_with_checkpoint = sample.phase.starts_with("small,") || sample.phase.starts_with("large,");
-            assert_eq!(measures.checkpoint_seconds.is_some(), ends_with_checkpoint, "{sample:?}");
-            let answers = sample.experiment == "distinct";
-            assert_eq!(measures.timing.first_seconds.is_some(), answers, "{sample:?}");
+            let is_delayed = one.experiment == "latency";
+            assert_eq!(one.round_trip_ms().is_some(), is_delayed, "{one:?}");
+            let looked = one.experiment == "wal";
+            assert_eq!(one.value("page_image_bytes").is_some(), looked, "{one:?}");
+            let ends_with_checkpoint = one.phase().starts_with("small,") || one.phase().starts_with("large,");
+            assert_eq!(one.value("checkpoint_seconds").is_some(), ends_with_checkpoint, "{one:?}");
+            let answers = one.experiment == "distinct";
+            assert_eq!(one.first_seconds().is_some(), answers, "{one:?}");
+            for name in measures.values.keys() {
+                assert!(Metric::by_name(name).is_some(), "{name} is not described");
+            }
         }
         let report = Report::of(&record);
-        let reached: Vec<&str> = report.goals.iter().map(|goal| goal.goal).collect();
+        let reached: Vec<&str> = report.goals.iter().map(|goal| goal.goal.as_str()).collect();
         for goal in [
             "third wave / COPY",
             "size of 5 waves / compact",
@@ -246,7 +250,7 @@ async fn missing_producers_are_reported_as_not_measured() {
     script(&other, &format!("#!/bin/sh\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_millstream")));
     let run = run(&mut lab.command_of("hot", &["--quick", "--millstream-bin", other.to_str().unwrap()])).ends(0);
     assert!(run.stdout.contains("not measured: producers: cannot measure what needs producers"), "{run:?}");
-    assert!(lab.record().samples.iter().all(|one| one.subject == "millstream"));
+    assert!(lab.record().runs.iter().all(|one| one.arm == "millstream"));
     lab.assert_clean().await;
 }
 
@@ -263,7 +267,7 @@ async fn an_interrupted_run_keeps_only_its_finished_rounds() {
     let said: Vec<String> = lines.collect();
     assert_eq!(running.wait().unwrap().code(), Some(130), "{said:?}");
     let record = lab.record();
-    assert!(record.samples.len() >= 8 && record.samples.len() % 8 == 0, "whole rounds");
+    assert!(record.runs.len() >= 8 && record.runs.len() % 8 == 0, "whole rounds");
     assert!(Report::of(&record).doubts.iter().any(|doubt| doubt.contains("stopped before its end")));
     lab.assert_clean().await;
 }
@@ -288,11 +292,11 @@ async fn rivals_are_verified_and_compared_with_each_durability() {
     let run = rivals(&lab, &build.installation.program("psql"), &args).ends(0);
     let record = lab.record();
     assert!(record.tools["psql"].contains("PostgreSQL"), "{:?}", record.tools);
-    assert_eq!(record.samples.len(), 2 * (1 + 2 + 2));
-    for sample in &record.samples {
-        let Outcome::Measured(measures) = &sample.outcome else { panic!("{sample:?}") };
-        let receipt = measures.timing.receipt.as_ref().map(|receipt| receipt["durability"].clone());
-        assert_eq!(receipt, (sample.subject == "millstream").then(|| sample.durability.name().into()), "{sample:?}");
+    assert_eq!(record.runs.len(), 2 * (1 + 2 + 2));
+    for one in &record.runs {
+        let Outcome::Measured(measures) = &one.outcome else { panic!("{one:?}") };
+        let receipt = measures.receipt.as_ref().map(|receipt| receipt["durability"].clone());
+        assert_eq!(receipt, (one.arm == "millstream").then(|| one.durability().name().into()), "{one:?}");
     }
     let report = Report::of(&record);
     let lines: Vec<String> = run.stdout.lines().filter_map(|line| Some(line.split_once("  ")?.0.to_owned())).collect();
@@ -302,11 +306,10 @@ async fn rivals_are_verified_and_compared_with_each_durability() {
     assert_eq!(lines.iter().skip_while(|line| *line != "SUBJECT").skip(1).take(10).collect::<Vec<_>>(), expected);
     for line in &report.sections[0].lines {
         let rate = |subject: &str| {
-            let alike = |one: &&millstream_lab::Sample| {
-                (one.subject.as_str(), one.phase.as_str(), one.durability)
-                    == (subject, line.phase.as_str(), line.durability)
+            let alike = |one: &&millstream_lab::Run| {
+                (one.arm.as_str(), one.phase(), one.durability()) == (subject, line.phase.as_str(), line.durability)
             };
-            record.samples.iter().find(alike).unwrap().rows_per_second().unwrap()
+            record.runs.iter().find(alike).unwrap().rows_per_second().unwrap()
         };
         let expected = rate("millstream") / rate(&line.subject);
         assert!((line.ratio.unwrap().median / expected - 1.0).abs() < 1e-9, "{line:?}");
@@ -362,8 +365,8 @@ async fn an_unusable_mongodb_is_reported_as_not_measured() {
     let words = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(line), "{run:?}");
     let record = lab.record();
-    assert!(record.samples.iter().all(|one| one.subject == "millstream"), "{record:?}");
-    assert_eq!(record.samples.iter().filter(|one| one.durability == Durability::Async).count(), 2);
+    assert!(record.runs.iter().all(|one| one.arm == "millstream"), "{record:?}");
+    assert_eq!(record.runs.iter().filter(|one| one.durability() == Durability::Async).count(), 2);
     let text = std::fs::read_to_string(lab.out().join(FILE_NAME)).unwrap();
     assert!(!text.contains("geheim") && !run.stderr.contains("geheim"), "the password is shown");
     lab.assert_clean().await;

@@ -5,7 +5,7 @@ use crate::tree::{File, Tree};
 
 pub(super) const RULE: Rule = Rule {
     name: "dead_file",
-    says: "every Rust file is a module of the file or folder above it, every .sql file is included",
+    says: "every Rust file is a module of the file or folder above it, every .sql file is included, or named beside it",
     check,
 };
 
@@ -21,8 +21,11 @@ fn check(tree: &Tree, report: &mut Report) {
         }
     }
     for file in tree.with_extension("sql") {
-        let included = tree.with_extension("rs").any(|rust| rust.text.contains(&format!("{}\"", file.name())));
-        if !included {
+        let names = |other: &File| other.text.contains(&format!("{}\"", file.name()));
+        let included = tree.with_extension("rs").any(names);
+        // An experiment is a file that names its scripts.
+        let beside = tree.with_extension("toml").any(|toml| toml.folder() == file.folder() && names(toml));
+        if !included && !beside {
             let says = "no Rust file includes it, use it with `include_str!` or remove it";
             report.broken(&file.path, 1, says);
         }

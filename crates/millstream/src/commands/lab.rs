@@ -1,6 +1,8 @@
 //! `lab`: runs experiments and reports what they measured.
 
+use super::lab_pgbench::{self, Asked, Format};
 use crate::args::TargetArgs;
+use crate::commands::lab_drive::{self, DriveArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
@@ -8,7 +10,11 @@ use crate::secret::masked;
 use crate::signal::Signals;
 use crate::table::{Align, Table};
 use crate::target::{self, Purpose};
-use millstream_lab::{ALL, Bench, EXPERIMENTS, Error, Experiment, Finished, Ground, KEYS, Keys, Plan, Record, Report};
+use millstream_lab::pgbench::Request;
+use millstream_lab::recorder::{self, Options};
+use millstream_lab::{
+    ALL, Bench, EXPERIMENTS, Error, Experiment, Finished, Ground, KEYS, Keys, Plan, Record, Report, Scale,
+};
 use millstream_pg::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +25,10 @@ Examples:
   millstream lab run ingest --sizes 150 --keys random --lanes 4
   millstream lab run rivals --sizes 150 --subjects millstream,recipe,merge
   millstream lab run durability hot wal memory latency
+  millstream lab run ladder --quick
+  millstream lab run ladder --postgres 15 --out records/ladder
+  millstream lab run my-own.toml
+  millstream lab run --a 'gzip -k -f file' --b 'zstd -k -f file'
   millstream lab run all --without growth --python ~/venv/bin/python
 
 The lab uses the local server unless you give --db. It ignores MILLSTREAM_DB and
@@ -29,10 +39,33 @@ const LIST_EXAMPLES: &str = "\
 Example:
   millstream lab list";
 
+const COMPARE_EXAMPLES: &str = "\
+Example:
+  millstream lab compare lab/records/before lab/records/after --fail-above 5%";
+
 const REPORT_EXAMPLES: &str = "\
 Examples:
   millstream lab report lab/records/2026-01-31-2x-example
-  millstream lab report record.json --output json";
+  millstream lab report record.json --output json
+  millstream lab report lab/records/2026-01-31-ladder --html ladder.html";
+
+/// Documents of a run.
+const DOCUMENTS: u64 = 1_000_000;
+
+/// Rows of a read model.
+const READ_ROWS: u64 = 5_000_000;
+
+/// Rows of the table whose distinct values are queried.
+const DISTINCT_ROWS: u64 = 10_000_000;
+
+/// Rows to which a table grows.
+const GROWN_ROWS: u64 = 20_000_000;
+
+/// Samples of each subject.
+const ROUNDS: u32 = 3;
+const RECORDER_EXAMPLES: &str = "\
+Example:
+  millstream lab recorder --out recording.ndjson";
 
 /// Documents of a quick run: enough to run every part, too few to measure.
 const QUICK_DOCUMENTS: u64 = 20_000;
@@ -55,6 +88,9 @@ enum LabCommand {
     List(ListArgs),
     Run(Box<RunArgs>),
     Report(ReportArgs),
+    Compare(CompareArgs),
+    Drive(DriveArgs),
+    Recorder(RecorderArgs),
 }
 
 /// List the experiments
@@ -70,33 +106,35 @@ struct ListArgs {}
 #[derive(Debug, clap::Args)]
 #[command(after_help = RUN_EXAMPLES)]
 struct RunArgs {
-    /// Experiments to run; one record holds all of them
-    #[arg(value_name = "EXPERIMENT", required = true, value_parser = experiments(true))]
+    /// Experiments to run, as `lab list` names them, or the file of your own, which ends in .toml
+    #[arg(value_name = "EXPERIMENT", required_unless_present = "a", value_parser = experiment)]
     experiments: Vec<String>,
 
     /// Experiments to leave out; growth and distinct take minutes, refresh and rivals tens of minutes
-    #[arg(long, value_name = "EXPERIMENT", value_delimiter = ',', value_parser = experiments(false), hide_possible_values = true)]
+    #[arg(long, value_name = "EXPERIMENT", value_delimiter = ',', value_parser = experiments(), hide_possible_values = true)]
     without: Vec<String>,
 
     /// Number of 150-byte documents; larger sizes get fewer documents, with about the same bytes in all
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, conflicts_with = "quick")]
-    docs: u64,
+    /// [default: 1000000]
+    #[arg(long, value_name = "N", conflicts_with = "quick")]
+    docs: Option<u64>,
 
-    /// Experiment growth: rows of the large table
-    #[arg(long, value_name = "N", default_value_t = 20_000_000, conflicts_with = "quick")]
-    grow_to: u64,
+    /// Experiment growth: rows of the large table [default: 20000000]
+    #[arg(long, value_name = "N", conflicts_with = "quick")]
+    grow_to: Option<u64>,
 
-    /// Experiment refresh: rows of each read model
-    #[arg(long, value_name = "N", default_value_t = 5_000_000, conflicts_with = "quick")]
-    read_rows: u64,
+    /// Experiment refresh: rows of each read model [default: 5000000]
+    #[arg(long, value_name = "N", conflicts_with = "quick")]
+    read_rows: Option<u64>,
 
-    /// Experiment distinct: rows of the large table
-    #[arg(long, value_name = "N", default_value_t = 10_000_000, conflicts_with = "quick")]
-    distinct_rows: u64,
+    /// Experiment distinct: rows of the large table [default: 10000000]
+    #[arg(long, value_name = "N", conflicts_with = "quick")]
+    distinct_rows: Option<u64>,
 
     /// Samples of each subject; published takes three times as many, to show differences of a few percent
-    #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "quick")]
-    rounds: u32,
+    /// [default: 3]
+    #[arg(long, value_name = "N", conflicts_with = "quick")]
+    rounds: Option<u32>,
 
     /// Sizes of documents in bytes [default: depends on the experiment]
     #[arg(long, value_name = "BYTES", value_delimiter = ',')]
@@ -125,11 +163,37 @@ struct RunArgs {
     #[arg(long, value_name = "URI")]
     mongo_uri: Option<String>,
 
+    /// Experiments with pgbench: blocks, in each of which every arm has its turn [default: the experiment's]
+    #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    blocks: Option<u32>,
+
+    /// Experiments with pgbench: seconds of each run [default: the experiment's]
+    #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    seconds: Option<u32>,
+
+    /// Experiments with pgbench: PostgreSQL for arms that name none, as a major version or the directory of its
+    /// programs [default: the newest installed]
+    #[arg(long, value_name = "VERSION", conflicts_with = "db")]
+    postgres: Option<String>,
+
+    /// Compare two command lines, without an experiment: the first
+    #[arg(long, value_name = "COMMAND", requires = "b", conflicts_with = "experiments")]
+    a: Option<String>,
+
+    /// Compare two command lines: the second
+    #[arg(long, value_name = "COMMAND", requires = "a")]
+    b: Option<String>,
+
+    /// Let an experiment with pgbench change settings of the server that --db names
+    #[arg(long, requires = "db")]
+    i_own_this_server: bool,
+
     /// Seed for the data and its order
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Use 20,000 documents and one round; this shows that everything works, and measures nothing
+    /// Show only that everything works, in short runs that are no evidence: 20,000 documents and one round, or one
+    /// block of runs of a second
     #[arg(long)]
     quick: bool,
 
@@ -154,6 +218,51 @@ struct ReportArgs {
     /// Record of a run: its directory, or the file record.json or record.json.zst in it
     #[arg(value_name = "RECORD")]
     record: PathBuf,
+
+    /// Form of the report of an experiment with pgbench
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+
+    /// Write the report of an experiment with pgbench to this file instead, as a page that needs no network
+    #[arg(long, value_name = "FILE", conflicts_with = "format")]
+    html: Option<PathBuf>,
+}
+
+/// Compare two records of the same experiment, arm by arm
+///
+/// The runs of two records are not paired: whatever changed between them counts as the difference. For kernels or
+/// machines, run each several times. Exits with 1 if --fail-above is exceeded.
+#[derive(Debug, clap::Args)]
+#[command(after_help = COMPARE_EXAMPLES)]
+struct CompareArgs {
+    /// The earlier record
+    #[arg(value_name = "RECORD")]
+    before: PathBuf,
+
+    /// The later record
+    #[arg(value_name = "RECORD")]
+    after: PathBuf,
+
+    /// Fail if an arm of the later record is certainly worse by more than this, such as 5%
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    fail_above: Option<f64>,
+}
+
+/// Record machine and server until stdin closes; the lab runs this beside its measurements
+#[derive(Debug, clap::Args)]
+#[command(hide = true, after_help = RECORDER_EXAMPLES)]
+struct RecorderArgs {
+    /// File to write: a line of JSON each second
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+
+    /// The server's data directory, whose disk is watched
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// The directory of the WAL, if it is not in the data directory
+    #[arg(long, value_name = "DIR")]
+    wal: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -166,40 +275,91 @@ enum KeysChoice {
     Both,
 }
 
-fn experiments(with_all: bool) -> clap::builder::PossibleValuesParser {
+fn experiments() -> clap::builder::PossibleValuesParser {
     let value = |name, about| clap::builder::PossibleValue::new(name).help(about);
-    let all = with_all.then(|| value(ALL, "all of these, and so every number that the project has a goal for"));
-    EXPERIMENTS.iter().map(|one| value(one.name, one.about)).chain(all).collect::<Vec<_>>().into()
+    EXPERIMENTS.iter().map(|one| value(one.name, one.about)).collect::<Vec<_>>().into()
+}
+
+/// A number of percent, with or without its sign.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim().parse::<f64>();
+    number.ok().filter(|percent| (0.0..1e6).contains(percent)).ok_or_else(|| "give a number such as 5%".to_owned())
+}
+
+/// The name of an experiment, or the path of a file.
+fn experiment(name: &str) -> Result<String, String> {
+    let known = name == ALL || Experiment::by_name(name).is_some() || lab_pgbench::is_experiment(name);
+    match known {
+        true => Ok(name.to_owned()),
+        false => Err("there is no such experiment; `millstream lab list` lists them".to_owned()),
+    }
 }
 
 /// Runs the command.
 pub async fn run(args: &LabArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     match &args.command {
         LabCommand::List(ListArgs {}) => list(output),
+        LabCommand::Compare(args) => lab_pgbench::compare(&args.before, &args.after, args.fail_above, output),
         LabCommand::Run(args) => run_experiments(args, output, signals).await,
         LabCommand::Report(args) => {
+            let exit = match &args.html {
+                Some(file) => lab_pgbench::report_page(&args.record, file)?,
+                None => lab_pgbench::report(&args.record, args.format, output)?,
+            };
+            if let Some(exit) = exit {
+                return Ok(exit);
+            }
+            if args.html.is_some() {
+                return Err(Failure::user("this record has no HTML report: it is not of an experiment with pgbench"));
+            }
             let record = Record::read(&args.record).map_err(failure)?;
             show(&Report::of(&record), output)
+        }
+        LabCommand::Drive(args) => lab_drive::run(args, output, signals).await,
+        LabCommand::Recorder(RecorderArgs { out, data, wal }) => {
+            let options = Options { out: out.clone(), data: data.clone(), wal: wal.clone() };
+            recorder::run(&options).await.map_err(failure)?;
+            Ok(Exit::Done)
         }
     }
 }
 
 fn list(output: Output) -> Result<Exit, Failure> {
     if output.is_json() {
-        let list: Vec<_> =
-            EXPERIMENTS.iter().map(|one| serde_json::json!({ "name": one.name, "about": one.about })).collect();
+        let about = |one: &Experiment| serde_json::json!({ "name": one.name, "about": one.about });
+        let list: Vec<_> = EXPERIMENTS.iter().map(about).chain(lab_pgbench::described()?).collect();
         output.json(&list)?;
         return Ok(Exit::Done);
     }
-    let mut table = Table::new(&[("experiment", Align::Left), ("asks", Align::Wrap)]);
+    let headings =
+        [("experiment", Align::Left), ("minutes", Align::Right), ("MB", Align::Right), ("asks", Align::Wrap)];
+    let mut table = Table::new(&headings);
     for one in EXPERIMENTS {
-        table.row([one.name.to_owned(), one.about.to_owned()]);
+        table.row([one.name.to_owned(), "-".to_owned(), "-".to_owned(), one.about.to_owned()]);
+    }
+    for row in lab_pgbench::rows()? {
+        table.row(row);
     }
     output.table(&table)?;
     Ok(Exit::Done)
 }
 
 async fn run_experiments(args: &RunArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
+    let (with_pgbench, of_loads): (Vec<&String>, Vec<&String>) =
+        args.experiments.iter().partition(|name| lab_pgbench::is_experiment(name));
+    if let (Some(one), Some(other)) = (with_pgbench.first(), of_loads.first()) {
+        return Err(Failure::user(format!("{one} runs pgbench and {other} loads documents"))
+            .hint("run them in two commands: each kind has a record of its own"));
+    }
+    if !with_pgbench.is_empty() || args.a.is_some() {
+        return run_with_pgbench(args, output, &signals).await;
+    }
+    if let Some(option) = args.of_pgbench() {
+        return Err(Failure::user(format!(
+            "{option} is for experiments with pgbench, and {} loads documents",
+            args.experiments[0]
+        )));
+    }
     let experiments = Experiment::named(&args.experiments, &args.without).map_err(failure)?;
     let plan = plan(args);
     plan.check().map_err(failure)?;
@@ -221,6 +381,62 @@ async fn run_experiments(args: &RunArgs, output: Output, signals: Signals) -> Re
     Ok(exit)
 }
 
+async fn run_with_pgbench(args: &RunArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
+    if let Some(option) = args.of_loads() {
+        return Err(Failure::user(format!("{option} is for experiments that load documents, and this is none")));
+    }
+    let db = match &args.db {
+        None => None,
+        Some(_) => Some(target::resolve(&TargetArgs { db: args.db.clone(), schema: None }, Purpose::Show).await?),
+    };
+    let request = Request {
+        blocks: args.blocks,
+        seconds: args.seconds,
+        quick: args.quick,
+        seed: args.seed,
+        db,
+        may_change: args.i_own_this_server,
+        postgres: args.postgres.clone(),
+    };
+    let commands = args.a.as_deref().zip(args.b.as_deref());
+    let (experiments, out) = (&args.experiments, args.out.as_deref());
+    let asked = Asked { experiments, commands, request, out, argv: argv(std::env::args()) };
+    lab_pgbench::run(asked, output, signals).await
+}
+
+impl RunArgs {
+    /// An option that was given and means something only for experiments that load documents.
+    fn of_loads(&self) -> Option<&'static str> {
+        let given = [
+            (!self.without.is_empty(), "--without"),
+            (self.docs.is_some(), "--docs"),
+            (self.grow_to.is_some(), "--grow-to"),
+            (self.read_rows.is_some(), "--read-rows"),
+            (self.distinct_rows.is_some(), "--distinct-rows"),
+            (self.rounds.is_some(), "--rounds"),
+            (!self.sizes.is_empty(), "--sizes"),
+            (self.keys.is_some(), "--keys"),
+            (self.lanes.is_some(), "--lanes"),
+            (!self.subjects.is_empty(), "--subjects"),
+            (self.python.is_some(), "--python"),
+            (self.mongo_uri.is_some(), "--mongo-uri"),
+            (self.millstream_bin.is_some(), "--millstream-bin"),
+        ];
+        given.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
+    }
+
+    /// An option that was given and means something only for experiments with pgbench.
+    fn of_pgbench(&self) -> Option<&'static str> {
+        let given = [
+            (self.blocks.is_some(), "--blocks"),
+            (self.seconds.is_some(), "--seconds"),
+            (self.i_own_this_server, "--i-own-this-server"),
+            (self.postgres.is_some(), "--postgres"),
+        ];
+        given.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
+    }
+}
+
 fn show(report: &Report, output: Output) -> Result<Exit, Failure> {
     if output.is_json() {
         output.json(report)?;
@@ -233,12 +449,16 @@ fn show(report: &Report, output: Output) -> Result<Exit, Failure> {
 fn plan(args: &RunArgs) -> Plan {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let lanes = u16::try_from(cores).unwrap_or(LANES_DEFAULT_MAX).min(LANES_DEFAULT_MAX);
+    let rows = |given: Option<u64>, quick, usual| if args.quick { quick } else { given.unwrap_or(usual) };
     Plan {
-        documents: if args.quick { QUICK_DOCUMENTS } else { args.docs },
-        read_rows: if args.quick { QUICK_ROWS } else { args.read_rows },
-        walked_rows: if args.quick { QUICK_ROWS } else { args.distinct_rows },
-        grown_rows: if args.quick { QUICK_ROWS } else { args.grow_to },
-        rounds: if args.quick { 1 } else { args.rounds },
+        rows: [
+            (Scale::Documents, rows(args.docs, QUICK_DOCUMENTS, DOCUMENTS)),
+            (Scale::ReadModel, rows(args.read_rows, QUICK_ROWS, READ_ROWS)),
+            (Scale::Distinct, rows(args.distinct_rows, QUICK_ROWS, DISTINCT_ROWS)),
+            (Scale::Growth, rows(args.grow_to, QUICK_ROWS, GROWN_ROWS)),
+        ]
+        .into(),
+        rounds: if args.quick { 1 } else { args.rounds.unwrap_or(ROUNDS) },
         sizes: args.sizes.clone(),
         keys: match args.keys {
             None => Vec::new(),
@@ -280,7 +500,8 @@ async fn ground(args: &RunArgs) -> Result<Ground, Failure> {
     Ok(Ground { db, url: args.db.clone(), binary, debug, python, mongo_uri })
 }
 
-fn failure(error: Error) -> Failure {
+/// Converts an error of the lab.
+pub(super) fn failure(error: Error) -> Failure {
     match error {
         Error::Database(error) => error.into(),
         error => Failure::classified(&error, ErrorKind::Config, error.hint()),

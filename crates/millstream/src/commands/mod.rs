@@ -10,6 +10,8 @@ mod explain_index;
 mod freeze;
 mod get;
 mod lab;
+mod lab_drive;
+mod lab_pgbench;
 mod load;
 mod loads;
 mod models;

@@ -1,0 +1,72 @@
+//! Environment variables that lead programs built on libpq to the server.
+
+use millstream_pg::{Address, ConnInfo, Host, TlsRoot};
+use std::path::Path;
+
+/// Variables with which libpq reaches the same server, for commits that do not wait for the disk if they are
+/// asynchronous. Passwords go here, because other users can read arguments.
+pub(crate) fn variables(db: &ConnInfo, asynchronous: bool) -> Vec<(&'static str, String)> {
+    let each = |of: fn(&Host) -> String| db.hosts.iter().map(of).collect::<Vec<_>>().join(",");
+    let mut variables = vec![
+        ("PGHOST", each(place)),
+        ("PGPORT", each(|host| host.port.to_string())),
+        ("PGUSER", db.user.clone()),
+        ("PGDATABASE", db.dbname.clone()),
+        ("PGSSLMODE", db.tls.mode.to_string()),
+    ];
+    if let Some(password) = db.hosts.iter().find_map(|host| host.password.as_ref()) {
+        variables.push(("PGPASSWORD", password.reveal().to_owned()));
+    }
+    let path = |path: &Path| path.display().to_string();
+    match &db.tls.root {
+        TlsRoot::File(file) => variables.push(("PGSSLROOTCERT", path(file))),
+        TlsRoot::System => variables.push(("PGSSLROOTCERT", "system".to_owned())),
+        TlsRoot::None => {}
+    }
+    // Pass only files that were named, because those must exist. libpq looks for the usual ones itself.
+    if let Some(client) = db.tls.client.as_ref().filter(|client| client.named) {
+        variables.extend([("PGSSLCERT", path(&client.certificate)), ("PGSSLKEY", path(&client.key))]);
+    }
+    let asynchronous = asynchronous.then_some("-c synchronous_commit=off");
+    let options: Vec<&str> = db.options.as_deref().into_iter().chain(asynchronous).collect();
+    if !options.is_empty() {
+        variables.push(("PGOPTIONS", options.join(" ")));
+    }
+    variables
+}
+
+fn place(host: &Host) -> String {
+    match (&host.name, &host.address) {
+        (Some(name), _) | (None, Address::Name(name)) => name.clone(),
+        (None, Address::Ip(ip)) => ip.to_string(),
+        (None, Address::Socket(dir)) => dir.display().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_pg::Environment;
+
+    fn said(url: &str, asynchronous: bool) -> Vec<String> {
+        let db = ConnInfo::parse(url, &Environment::from_variables([])).unwrap();
+        variables(&db, asynchronous).into_iter().map(|(name, value)| format!("{name}={value}")).collect()
+    }
+
+    #[test]
+    fn every_part_of_a_url_becomes_a_variable() {
+        let url = "postgres://u:p%20w@127.0.0.1:5433/d?sslmode=require";
+        let durable = ["PGHOST=127.0.0.1", "PGPORT=5433", "PGUSER=u", "PGDATABASE=d", "PGSSLMODE=require"];
+        let durable = [&durable[..], &["PGPASSWORD=p w"]].concat();
+        assert_eq!(said(url, false), durable);
+        let asynchronous = [&durable[..], &["PGOPTIONS=-c synchronous_commit=off"]].concat();
+        assert_eq!(said(url, true), asynchronous);
+    }
+
+    #[test]
+    fn options_of_the_user_stay_and_sockets_are_hosts() {
+        let said = said("host=/run/pg port=5432 user=u dbname=d options='-c work_mem=1MB'", true);
+        assert!(said.contains(&"PGHOST=/run/pg".to_owned()), "{said:?}");
+        assert!(said.contains(&"PGOPTIONS=-c work_mem=1MB -c synchronous_commit=off".to_owned()), "{said:?}");
+    }
+}

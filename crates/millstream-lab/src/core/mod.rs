@@ -1,0 +1,47 @@
+//! What every experiment has: factors, metrics, runs and their order; conditions, and the files of records.
+
+mod block_device;
+mod build;
+mod cgroup;
+mod count;
+mod data_set;
+mod environment;
+mod format;
+mod kernel_file;
+pub(crate) mod libpq;
+mod limiter;
+mod machine;
+mod metric;
+mod mount;
+mod network;
+mod order;
+pub(crate) mod record;
+pub(crate) mod record_file;
+pub mod recorder;
+mod run;
+mod series;
+mod server;
+mod server_cpu;
+mod spread;
+pub mod statistics;
+mod tool;
+
+pub use build::Build;
+pub(crate) use count::{count, number};
+pub use data_set::{DataSet, KEYS, Keys};
+pub use environment::{Difference, Environment, difference};
+pub use format::FORMAT;
+pub use limiter::{Limited, Limiter, Observed};
+pub use machine::{Disk, Machine};
+pub use metric::{Better, METRICS, Metric};
+pub(crate) use network::Proxy;
+pub(crate) use order::blocks;
+pub use record::{IngestConditions, Record};
+pub use record_file::FILE_NAME;
+pub use run::{Factors, Measures, Outcome, Run};
+pub use series::Series;
+pub use server::Server;
+pub(crate) use server::data_directory;
+pub(crate) use server_cpu::ServerCpu;
+pub use spread::Spread;
+pub(crate) use tool::Found;

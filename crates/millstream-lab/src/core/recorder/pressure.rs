@@ -1,0 +1,54 @@
+//! Source `pressure`: the share of the time in which tasks waited for processor, disk or memory (PSI).
+//!
+//! "some": at least one task waited; "full": all tasks that are not idle did. The kernel's
+//! `Documentation/accounting/psi.rst` describes them. The totals are used, because the averages lag behind.
+
+use super::reading::{Delta, Reading, Values, add};
+use super::{Read, Source};
+use crate::core::kernel_file;
+
+pub(super) const SOURCE: Source = Source {
+    name: "pressure",
+    read: Read::Kernel(|_| {
+        let mut counters = Values::new();
+        for resource in RESOURCES {
+            let text = kernel_file::text(format!("/proc/pressure/{resource}")).unwrap_or_default();
+            counters.extend(totals(&text).map(|(kind, total)| (format!("{resource}_{kind}"), total)));
+        }
+        Reading::counters(counters)
+    }),
+    values,
+};
+
+const RESOURCES: &[&str] = &["cpu", "io", "memory"];
+
+/// The totals in microseconds of lines such as `some avg10=0.00 avg60=0.00 avg300=0.00 total=12`.
+fn totals(text: &str) -> impl Iterator<Item = (&str, f64)> {
+    text.lines().filter_map(|line| {
+        let (kind, rest) = line.split_once(' ')?;
+        Some((kind, rest.split_once("total=")?.1.trim().parse().ok()?))
+    })
+}
+
+fn values(delta: &Delta<'_>, values: &mut Values) {
+    for name in delta.after.keys() {
+        let percent = delta.rate(name).map(|micros| (micros / 1e4).min(100.0));
+        add(values, [(format!("pressure.{name}_percent").as_str(), percent)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_become_shares_of_the_time() {
+        let text = "some avg10=33.50 avg60=20.63 avg300=17.45 total=1000\nfull avg10=0.00 total=7\nbroken\n";
+        assert_eq!(totals(text).collect::<Vec<_>>(), [("some", 1000.0), ("full", 7.0)]);
+        let before = super::super::reading::values(&[("io_some", 1e6)]);
+        let after = super::super::reading::values(&[("io_some", 1.5e6)]);
+        let mut found = Values::new();
+        values(&Delta { before: &before, after: &after, seconds: 2.0 }, &mut found);
+        assert_eq!(found["pressure.io_some_percent"], 25.0);
+    }
+}

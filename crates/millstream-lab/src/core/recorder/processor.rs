@@ -1,0 +1,74 @@
+//! Source `processor`: what the machine's processors did, from `/proc/stat`.
+
+use super::reading::{Delta, Reading, Values, add};
+use super::{Read, Source};
+use crate::core::kernel_file;
+
+pub(super) const SOURCE: Source = Source {
+    name: "processor",
+    read: Read::Kernel(|_| Reading::counters(counters(&kernel_file::text("/proc/stat").unwrap_or_default()))),
+    values,
+};
+
+/// Fields of the line `cpu`, in clock ticks; proc(5). Guests' time is contained in `user` and `nice`.
+const FIELDS: &[&str] = &["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
+
+fn counters(text: &str) -> Values {
+    let mut values = Values::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        match words.next() {
+            Some("cpu") => {
+                let ticks: Vec<f64> = words.map_while(|word| word.parse().ok()).collect();
+                values.extend(FIELDS.iter().zip(&ticks).map(|(name, ticks)| ((*name).to_owned(), *ticks)));
+                values.insert("all".to_owned(), ticks.iter().take(FIELDS.len()).sum());
+            }
+            Some("ctxt") => add(&mut values, [("switches", words.next().and_then(|word| word.parse().ok()))]),
+            _ => {}
+        }
+    }
+    values
+}
+
+fn values(delta: &Delta<'_>, values: &mut Values) {
+    let share = |names: &[&str]| {
+        let ticks: Option<f64> = names.iter().map(|name| delta.growth(name)).sum();
+        let all = delta.growth("all").filter(|all| *all > 0.0)?;
+        Some(100.0 * ticks? / all)
+    };
+    let (user, system) = (&["user", "nice"][..], &["system", "irq", "softirq"][..]);
+    let found = [
+        ("processor.user_percent", share(user)),
+        ("processor.system_percent", share(system)),
+        ("processor.busy_percent", share(&[user, system].concat())),
+        ("processor.iowait_percent", share(&["iowait"])),
+        ("processor.steal_percent", share(&["steal"])),
+        ("processor.switches_per_second", delta.rate("switches")),
+    ];
+    add(values, found);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_become_shares_of_all_processors() {
+        let before = counters("cpu  100 10 50 800 20 1 4 15 7 0\ncpu0 1 1 1 1\nctxt 500\n");
+        let after = counters("cpu  130 20 60 830 30 2 7 21 9 0\ncpu0 1 1 1 1\nctxt 700\n");
+        assert_eq!(before["all"], 1000.0);
+        let mut found = Values::new();
+        values(&Delta { before: &before, after: &after, seconds: 0.5 }, &mut found);
+        let of = |name: &str| found[&format!("processor.{name}")];
+        assert_eq!((of("user_percent"), of("system_percent"), of("busy_percent")), (40.0, 14.0, 54.0));
+        assert_eq!((of("iowait_percent"), of("steal_percent"), of("switches_per_second")), (10.0, 6.0, 400.0));
+    }
+
+    #[test]
+    fn no_time_between_two_readings_gives_no_shares() {
+        let same = counters("cpu  100 10 50 800 20 1 4 15 7 0\n");
+        let mut found = Values::new();
+        values(&Delta { before: &same, after: &same, seconds: 0.0 }, &mut found);
+        assert!(found.is_empty(), "{found:?}");
+    }
+}

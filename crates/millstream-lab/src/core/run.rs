@@ -1,0 +1,89 @@
+//! A run: one measurement of one arm, the unit of all statistics.
+
+use super::series::Series;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a run varies, by name: for example `protocol` is `prepared`.
+pub type Factors = BTreeMap<String, String>;
+
+/// One measurement of one arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Name of the arm.
+    pub arm: String,
+    /// What distinguishes this run from others of the experiment.
+    #[serde(default, skip_serializing_if = "Factors::is_empty")]
+    pub factors: Factors,
+    /// The block, from 1. In a block every arm has its turn.
+    pub block: u32,
+    /// Position in the block, from 1.
+    pub turn: u32,
+    /// What was measured.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// Numbers, or why there are none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The result was verified.
+    Measured(Measures),
+    /// It was measured under conditions that make the numbers worthless: the reason.
+    Void(String),
+    /// The arm cannot be run here: the reason.
+    Skipped(String),
+    /// It failed, or its result was wrong.
+    Error(String),
+}
+
+/// The numbers of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measures {
+    /// Values of metrics, by name.
+    pub values: BTreeMap<String, f64>,
+    /// Values over time, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub series: BTreeMap<String, Series>,
+    /// What to know when reading these numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// The account that the subject printed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<serde_json::Value>,
+}
+
+impl Measures {
+    /// Sets the value of a metric; what was not measured has none.
+    pub fn set(&mut self, metric: &str, value: Option<f64>) {
+        self.values.extend(value.map(|value| (metric.to_owned(), value)));
+    }
+}
+
+impl Run {
+    /// The numbers, if the run is good.
+    pub fn measures(&self) -> Option<&Measures> {
+        match &self.outcome {
+            Outcome::Measured(measures) => Some(measures),
+            Outcome::Void(_) | Outcome::Skipped(_) | Outcome::Error(_) => None,
+        }
+    }
+
+    /// What a factor of the run is; `None` if the run does not have it.
+    pub fn factor(&self, name: &str) -> Option<&str> {
+        self.factors.get(name).map(String::as_str)
+    }
+
+    /// The value of a metric, if the run is good and has it.
+    pub fn value(&self, metric: &str) -> Option<f64> {
+        self.measures()?.values.get(metric).copied()
+    }
+
+    /// A number of the account that the subject printed, if the run is good and the account has it.
+    pub fn receipt_number(&self, name: &str) -> Option<f64> {
+        self.measures()?.receipt.as_ref()?.get(name)?.as_f64()
+    }
+}

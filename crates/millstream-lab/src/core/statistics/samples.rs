@@ -1,0 +1,69 @@
+//! How many samples a comparison has.
+
+use super::{rank_sum, signed_rank};
+use crate::limits::{BLOCKS_MAX, RECORD_RUNS_MAX};
+use serde::Serialize;
+use std::fmt;
+
+/// How many samples a comparison has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Samples {
+    /// Blocks, each with a run of either arm.
+    Blocks(u32),
+    /// Runs of two records: of A, then of B.
+    Runs(u32, u32),
+}
+
+impl Samples {
+    /// The number of blocks, or of the runs of the smaller side.
+    pub(super) fn count(self) -> u32 {
+        match self {
+            Self::Blocks(count) => count,
+            Self::Runs(a, b) => a.min(b),
+        }
+    }
+
+    /// As many blocks, or runs on each side.
+    pub(super) fn of_count(self, count: u32) -> Self {
+        match self {
+            Self::Blocks(_) => Self::Blocks(count),
+            Self::Runs(..) => Self::Runs(count, count),
+        }
+    }
+
+    /// The most that are compared.
+    pub(super) fn most(self) -> Self {
+        match self {
+            Self::Blocks(_) => self.of_count(BLOCKS_MAX),
+            Self::Runs(..) => self.of_count(RECORD_RUNS_MAX),
+        }
+    }
+
+    /// The smallest p-value that the test of so many can have.
+    pub(super) fn least_p(self) -> f64 {
+        match self {
+            Self::Blocks(count) => signed_rank::least_p(count),
+            Self::Runs(a, b) => rank_sum::least_p(a, b),
+        }
+    }
+
+    /// What is counted by `count`, in the singular or the plural.
+    pub(super) fn unit(self) -> &'static str {
+        match self {
+            Self::Blocks(1) => "block",
+            Self::Blocks(_) => "blocks",
+            Self::Runs(..) if self.count() == 1 => "run a side",
+            Self::Runs(..) => "runs a side",
+        }
+    }
+}
+
+impl fmt::Display for Samples {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Blocks(count) => write!(f, "{count} {}", self.unit()),
+            Self::Runs(a, b) => write!(f, "{a} and {b} runs"),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A comparison in one plain sentence.
+
+use super::comparison::Comparison;
+use super::interval::Interval;
+use super::samples::Samples;
+use super::verdict::Verdict;
+use crate::core::{Better, Metric};
+use std::fmt;
+
+/// What a sentence calls the arms and what was measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Arms<'a> {
+    /// The name of A, the base.
+    pub a: &'a str,
+    /// The name of B.
+    pub b: &'a str,
+    /// What was measured.
+    pub metric: &'a Metric,
+}
+
+/// A comparison as a sentence. Its subject is B and its base is A: every percentage is B / A - 1.
+#[derive(Debug, Clone, Copy)]
+pub struct Sentence<'a> {
+    comparison: &'a Comparison,
+    arms: Arms<'a>,
+}
+
+impl Comparison {
+    /// The verdict in one sentence, for example "prepared is faster than simple by 28 % (21-35 %; p 0.002, 10 blocks)".
+    pub fn sentence<'a>(&'a self, arms: Arms<'a>) -> Sentence<'a> {
+        Sentence { comparison: self, arms }
+    }
+}
+
+impl fmt::Display for Sentence<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Comparison { samples, interval, criteria, .. } = *self.comparison;
+        match (self.comparison.verdict, interval) {
+            (Verdict::Identical, _) => write!(f, "no difference (identical samples)"),
+            (Verdict::Differs { negligible }, Some(interval)) => {
+                self.difference(f, interval)?;
+                if negligible {
+                    write!(f, ", less than the {} that matters", percent_of(criteria.matters))?;
+                }
+                Ok(())
+            }
+            (Verdict::NoDifference, Some(Interval { low, high })) => {
+                let (low, high) = (percent(low), percent(high));
+                let digits = decimals(low.abs().max(high.abs()));
+                let beyond = percent_of(criteria.matters);
+                write!(f, "no difference beyond {beyond} ({low:+.digits$} % to {high:+.digits$} %; {samples})")
+            }
+            (Verdict::CannotTell { more: Some(more) }, _) => {
+                write!(f, "cannot tell: about {more} more {}", samples.of_count(more).unit())
+            }
+            // The other verdicts have an interval.
+            _ => {
+                let most = samples.most();
+                write!(f, "cannot tell: more than {} {} would be needed", most.count(), most.unit())
+            }
+        }
+    }
+}
+
+impl Sentence<'_> {
+    fn difference(&self, f: &mut fmt::Formatter<'_>, interval: Interval) -> fmt::Result {
+        let Comparison { samples, ratio, p, .. } = *self.comparison;
+        let Arms { a, b, metric } = self.arms;
+        if matches!(samples, Samples::Runs(..)) {
+            write!(f, "these records differ: ")?;
+        }
+        let higher = ratio > 1.0;
+        if metric.better == Better::Higher && metric.unit.ends_with("/s") {
+            write!(f, "{b} is {} than {a}", if higher { "faster" } else { "slower" })?;
+        } else {
+            write!(f, "{b} has {} {} than {a}", if higher { "higher" } else { "lower" }, metric.name)?;
+        }
+        let by = percent(ratio).abs();
+        let ends = [percent(interval.low).abs(), percent(interval.high).abs()];
+        let (least, most) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+        let digits = decimals(least);
+        write!(f, " by {by:.digits$} % ({least:.digits$}-{most:.digits$} %; {}, {samples})", Probability(p))
+    }
+}
+
+/// A p-value.
+struct Probability(f64);
+
+impl fmt::Display for Probability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            p if p < 0.000_1 => write!(f, "p < 0.0001"),
+            p if p < 0.001 => write!(f, "p {p:.4}"),
+            p => write!(f, "p {p:.3}"),
+        }
+    }
+}
+
+fn percent(ratio: f64) -> f64 {
+    (ratio - 1.0) * 100.0
+}
+
+/// A share as a percentage, without needless zeros.
+fn percent_of(share: f64) -> String {
+    format!("{} %", (share * 10_000.0).round() / 100.0)
+}
+
+/// How many decimals show two digits of a percentage, but at most 4.
+fn decimals(percent: f64) -> usize {
+    (0..4).find(|digits| [10.0, 1.0, 0.1, 0.01][*digits] <= percent).unwrap_or(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::criteria::Criteria;
+    use super::*;
+
+    const TEN: Samples = Samples::Blocks(10);
+
+    fn compared(samples: Samples, verdict: Verdict, ratio: f64, ends: (f64, f64), p: f64) -> Comparison {
+        let interval = Some(Interval { low: ends.0, high: ends.1 });
+        Comparison { samples, ratio, interval, p, criteria: Criteria::default(), verdict }
+    }
+
+    fn text(comparison: &Comparison, metric: &str) -> String {
+        let metric = Metric::by_name(metric).unwrap();
+        comparison.sentence(Arms { a: "simple", b: "prepared", metric }).to_string()
+    }
+
+    #[test]
+    fn a_difference_names_subject_base_interval_and_evidence() {
+        let large = Verdict::Differs { negligible: false };
+        let faster = compared(TEN, large, 1.28, (1.21, 1.35), 2.0 / 1_024.0);
+        assert_eq!(text(&faster, "tps"), "prepared is faster than simple by 28 % (21-35 %; p 0.002, 10 blocks)");
+        assert_eq!(
+            text(&faster, "latency_ms"),
+            "prepared has higher latency_ms than simple by 28 % (21-35 %; p 0.002, 10 blocks)"
+        );
+        let slower = compared(TEN, large, 0.78, (0.65, 0.85), 2.0 / 1_024.0);
+        assert_eq!(text(&slower, "tps"), "prepared is slower than simple by 22 % (15-35 %; p 0.002, 10 blocks)");
+        assert_eq!(
+            text(&slower, "latency_ms"),
+            "prepared has lower latency_ms than simple by 22 % (15-35 %; p 0.002, 10 blocks)"
+        );
+        let records = compared(Samples::Runs(5, 6), large, 0.88, (0.85, 0.91), 0.000_31);
+        assert_eq!(
+            text(&records, "tps"),
+            "these records differ: prepared is slower than simple by 12.0 % (9.0-15.0 %; p 0.0003, 5 and 6 runs)"
+        );
+    }
+
+    #[test]
+    fn a_small_difference_is_said_not_to_matter() {
+        let small = compared(TEN, Verdict::Differs { negligible: true }, 1.012, (1.008, 1.016), 0.000_01);
+        assert_eq!(
+            text(&small, "tps"),
+            "prepared is faster than simple by 1.20 % (0.80-1.60 %; p < 0.0001, 10 blocks), \
+             less than the 5 % that matters"
+        );
+    }
+
+    #[test]
+    fn no_difference_says_beyond_what_and_cannot_tell_says_what_to_do() {
+        let none = compared(TEN, Verdict::NoDifference, 0.999, (0.988, 1.008), 0.4);
+        assert_eq!(text(&none, "tps"), "no difference beyond 5 % (-1.2 % to +0.8 %; 10 blocks)");
+        let verdict = |samples, verdict| text(&compared(samples, verdict, 1.0, (0.8, 1.2), 0.4), "tps");
+        assert_eq!(verdict(TEN, Verdict::Identical), "no difference (identical samples)");
+        let more = |more| Verdict::CannotTell { more };
+        assert_eq!(verdict(TEN, more(Some(14))), "cannot tell: about 14 more blocks");
+        assert_eq!(verdict(TEN, more(Some(1))), "cannot tell: about 1 more block");
+        assert_eq!(verdict(TEN, more(None)), "cannot tell: more than 200 blocks would be needed");
+        assert_eq!(verdict(Samples::Runs(5, 5), more(Some(4))), "cannot tell: about 4 more runs a side");
+    }
+}

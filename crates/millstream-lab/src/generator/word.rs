@@ -1,0 +1,34 @@
+//! Words: which known word is nearest to one that is not known.
+
+/// The known word that is nearest to another, if one is near enough to be meant.
+///
+/// Near is a Damerau-Levenshtein similarity of more than a half: a slip of the finger in a short word counts.
+pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = known.into_iter().map(|one| (strsim::normalized_damerau_levenshtein(word, one), one));
+    scored.filter(|(score, _)| *score > 0.5).max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, one)| one)
+}
+
+/// Says that a word is unknown, with the nearest one, or with all that are known.
+pub(super) fn unknown(what: &str, word: &str, known: &[&str]) -> String {
+    match nearest(word, known.iter().copied()) {
+        Some(nearest) => format!("unknown {what} \"{word}\": did you mean \"{nearest}\"?"),
+        None if known.is_empty() => format!("unknown {what} \"{word}\": there is none"),
+        None => format!("unknown {what} \"{word}\": expected one of {}", known.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_named() {
+        let known = ["rate", "name", "statements"];
+        assert_eq!(nearest("raet", known), Some("rate"));
+        assert_eq!(nearest("statement", known), Some("statements"));
+        assert_eq!(nearest("xyz", known), None);
+        assert_eq!(unknown("key", "nmae", &known), "unknown key \"nmae\": did you mean \"name\"?");
+        assert_eq!(unknown("key", "q", &known), "unknown key \"q\": expected one of rate, name, statements");
+        assert_eq!(unknown("value", "q", &[]), "unknown value \"q\": there is none");
+    }
+}

@@ -1,0 +1,215 @@
+//! What a record says: each arm with its spread, each comparison with its verdict.
+
+use super::course::{AGAIN, Conditions};
+use super::experiment::{Arm, Experiment};
+use super::record::Record;
+use crate::core::statistics::{Arms, Comparison, Criteria, Multiplicity};
+use crate::core::{METRICS, Outcome, Run, Spread};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a record says.
+#[derive(Debug, Serialize)]
+pub struct Analysis {
+    /// Name of the experiment.
+    pub experiment: String,
+    /// The question.
+    pub question: String,
+    /// The metric that decides, and its unit.
+    pub metric: (&'static str, &'static str),
+    /// One block of short runs, no evidence.
+    pub quick: bool,
+    /// Finished blocks, and planned ones.
+    pub blocks: (u32, u32),
+    /// The arms, in the order of the experiment, with the one that repeats the first.
+    pub arms: Vec<Measured>,
+    /// What was compared, in the order of the arms.
+    pub comparisons: Vec<Compared>,
+    /// The first arm compared with itself: what noise alone does.
+    pub noise: Option<Compared>,
+    /// Times that are differences of two arms, in milliseconds.
+    pub splits: Vec<(String, Spread)>,
+    /// Number of comparisons, and how many false verdicts to expect of them.
+    pub multiplicity: Multiplicity,
+    /// What to know when reading the numbers.
+    pub notes: Vec<String>,
+}
+
+/// An arm.
+#[derive(Debug, Serialize)]
+pub struct Measured {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub about: String,
+    /// Its group.
+    pub group: String,
+    /// Good runs.
+    pub runs: usize,
+    /// Median, smallest and largest value of each metric, by name.
+    pub values: BTreeMap<&'static str, Spread>,
+    /// How many times the first measured arm of its group it is; median of the blocks.
+    pub of_first: Option<f64>,
+    /// It promises less than the others after a crash: how.
+    pub promise: Option<String>,
+    /// Why there are no numbers.
+    pub missing: Option<String>,
+}
+
+/// A comparison of two arms.
+#[derive(Debug, Serialize)]
+pub struct Compared {
+    /// The arm that is compared.
+    pub arm: String,
+    /// The arm it is compared with.
+    pub with: String,
+    /// The numbers, unless the arms cannot be compared.
+    pub comparison: Option<Comparison>,
+    /// The verdict, as a sentence.
+    pub sentence: String,
+}
+
+impl Analysis {
+    /// Analyses a record.
+    pub fn of(record: &Record) -> Self {
+        let Conditions { experiment, blocks, quick, .. } = &record.conditions;
+        let metric = experiment.metric.metric();
+        let criteria = Criteria { matters: experiment.matters_percent / 100.0, ..Criteria::default() };
+        let values = |arm: &str| block_values(&record.runs, arm, metric.name);
+        let compare = |with: &str, arm: &str| {
+            let (a, b): (Vec<f64>, Vec<f64>) = pairs(&values(with), &values(arm)).into_iter().unzip();
+            let comparison = Comparison::paired(&a, &b, criteria);
+            let sentence = match &comparison {
+                Ok(one) => one.sentence(Arms { a: with, b: arm, metric }).to_string(),
+                Err(why) => why.to_string(),
+            };
+            Compared { arm: arm.to_owned(), with: with.to_owned(), comparison: comparison.ok(), sentence }
+        };
+        let measured = |arm: &&Arm| !values(&arm.name).is_empty();
+        let mut comparisons = Vec::new();
+        for arm in experiment.arms.iter().filter(measured) {
+            let others = experiment.against(arm);
+            comparisons.extend(
+                others.iter().copied().filter(|arm| measured(arm)).map(|other| compare(&other.name, &arm.name)),
+            );
+        }
+        let noise = Some(compare(&experiment.twice().name, AGAIN)).filter(|one| one.comparison.is_some());
+        let multiplicity =
+            Multiplicity::of(comparisons.iter().filter_map(|one| Some(&one.comparison.as_ref()?.criteria)));
+        let finished = record.runs.iter().map(|run| run.block).max().unwrap_or(0);
+        let mut arms: Vec<Measured> = experiment.arms.iter().map(|arm| Measured::of(arm, record)).collect();
+        let twice = experiment.twice();
+        let about = format!("{} again, to see the noise", twice.name);
+        let at = experiment.arms.iter().rposition(|arm| arm.group == twice.group).map_or(arms.len(), |at| at + 1);
+        arms.insert(at, Measured::of(&Arm { name: AGAIN.to_owned(), about, ..twice.clone() }, record));
+        Self {
+            experiment: experiment.name.clone(),
+            question: experiment.question.clone(),
+            metric: (metric.name, metric.unit),
+            quick: *quick,
+            blocks: (finished, *blocks),
+            arms,
+            comparisons,
+            noise,
+            splits: splits(experiment, &record.runs),
+            multiplicity,
+            notes: notes(record),
+        }
+    }
+}
+
+impl Measured {
+    fn of(arm: &Arm, record: &Record) -> Self {
+        let experiment = &record.conditions.experiment;
+        let own = || record.runs.iter().filter(|run| run.arm == arm.name);
+        let spread = |name: &'static str| Some((name, Spread::of(own().filter_map(|run| run.value(name)))?));
+        let metric = experiment.metric.as_str();
+        let has_values = |one: &&Arm| !block_values(&record.runs, &one.name, metric).is_empty();
+        let first = experiment.arms.iter().filter(|one| one.group == arm.group).find(has_values);
+        let ratios = first.map(|first| {
+            let pairs =
+                pairs(&block_values(&record.runs, &first.name, metric), &block_values(&record.runs, &arm.name, metric));
+            Spread::of(pairs.into_iter().filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a))
+        });
+        let missing = own().find_map(|run| match &run.outcome {
+            Outcome::Measured(_) => None,
+            Outcome::Void(why) => Some(format!("void: {why}")),
+            Outcome::Skipped(why) => Some(format!("skipped: {why}")),
+            Outcome::Error(why) => Some(format!("failed: {why}")),
+        });
+        Self {
+            name: arm.name.clone(),
+            about: arm.about.clone(),
+            group: arm.group.clone(),
+            runs: own().filter(|run| run.measures().is_some()).count(),
+            values: METRICS.iter().filter_map(|one| spread(one.name)).collect(),
+            of_first: ratios.flatten().map(|spread| spread.median),
+            promise: experiment.setup(arm).promise(),
+            missing,
+        }
+    }
+}
+
+impl super::experiment::Setup {
+    /// How this setup keeps less than durable commits after a crash, if it does.
+    pub(crate) fn promise(&self) -> Option<String> {
+        let off = |name: &str| self.settings.get(name).is_some_and(|value| value == "off");
+        let weaker = [
+            (self.unlogged == Some(true), "a crash of the server empties its tables"),
+            (off("fsync"), "a crash of the machine destroys its data"),
+            (off("full_page_writes"), "a crash of the machine may destroy pages"),
+            (off("synchronous_commit"), "a crash of the server loses its last commits"),
+        ];
+        let said: Vec<&str> = weaker.iter().filter(|(is, _)| *is).map(|(_, said)| *said).collect();
+        (!said.is_empty()).then(|| said.join("; "))
+    }
+}
+
+/// The value of an arm in each block in which it was measured.
+fn block_values(runs: &[Run], arm: &str, metric: &str) -> BTreeMap<u32, f64> {
+    let own = runs.iter().filter(|run| run.arm == arm);
+    own.filter_map(|run| Some((run.block, run.value(metric)?))).collect()
+}
+
+/// The values of two arms in the blocks in which both were measured.
+fn pairs(a: &BTreeMap<u32, f64>, b: &BTreeMap<u32, f64>) -> Vec<(f64, f64)> {
+    a.iter().filter_map(|(block, a)| Some((*a, *b.get(block)?))).collect()
+}
+
+/// Mean latencies that only one of two arms has, block by block.
+fn splits(experiment: &Experiment, runs: &[Run]) -> Vec<(String, Spread)> {
+    // A run with a session per transaction counts the time to connect apart.
+    let latency = |arm: &str| {
+        let rate = block_values(runs, arm, "tps");
+        rate.into_iter().map(|(block, tps)| (block, 1e3 / tps)).collect::<BTreeMap<u32, f64>>()
+    };
+    let split = |split: &super::experiment::Split| {
+        let of = latency(&split.of);
+        let spread = match &split.without {
+            None => Spread::of(of.into_values()),
+            Some(without) => Spread::of(pairs(&of, &latency(without)).into_iter().map(|(of, without)| of - without)),
+        };
+        Some((split.name.clone(), spread?))
+    };
+    experiment.splits.iter().filter_map(split).collect()
+}
+
+fn notes(record: &Record) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let mut notes = Vec::new();
+    for run in &record.runs {
+        for note in run.measures().map(|measures| &measures.notes).into_iter().flatten() {
+            if seen.insert(run.arm.clone()) {
+                notes.push(format!("{}: {note}", run.arm));
+            }
+        }
+    }
+    let Conditions { voids, log_cost_percent, .. } = &record.conditions;
+    if *voids > 0 {
+        notes.push(format!("{voids} runs were made again because the machine was disturbed"));
+    }
+    if let Some(percent) = log_cost_percent {
+        notes.push(format!("the log of pgbench, which every run writes, takes about {percent:.1} % of the rate"));
+    }
+    notes
+}

@@ -1,0 +1,274 @@
+//! Servers of the lab: clusters of its own, which it may restart, or a server that the user names.
+
+use super::experiment::Via;
+use crate::error::Error;
+use crate::limits::{POLL, RELOAD_TIME_MAX};
+use millstream_local::{Home, LocalOptions, PostgresBin, Running, installed, server_account};
+use millstream_pg::{ConnInfo, Connection, Environment, Poll, SessionSettings, quote_identifier, quote_literal};
+use rcgen::{CertificateParams, KeyPair};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// Name of the directory of a server that is not installed.
+const DOWNLOADED: &str = "downloaded";
+
+/// A server for runs.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    kind: Kind,
+    /// Settings that differ from the cluster's own.
+    applied: BTreeMap<String, String>,
+    /// For files of shell commands, as long as the experiment runs.
+    files: TempDir,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// A cluster of the lab.
+    Own { options: LocalOptions, running: Running },
+    /// A server of the user's. Its settings may be changed only if the user says so.
+    Foreign { db: Box<ConnInfo>, may_change: bool },
+}
+
+/// Why an arm cannot be run here, or what failed.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The arm cannot be run on this server or machine: the reason.
+    Unfit(String),
+    /// Anything else.
+    Error(Error),
+}
+
+impl<E: Into<Error>> From<E> for Trouble {
+    fn from(error: E) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+impl Cluster {
+    /// Starts the lab's own cluster of a PostgreSQL: a major version, a directory of programs, or the newest. Makes it
+    /// first if there is none.
+    pub(crate) async fn own(postgres: Option<&str>, progress: &mut (dyn FnMut(&str) + Send)) -> Result<Self, Trouble> {
+        let newest = installed(&server_account()?).first().map(|one| one.major.to_string());
+        let postgres = postgres.map(str::to_owned).or(newest);
+        let name = postgres.as_deref().map_or_else(|| DOWNLOADED.to_owned(), directory_name);
+        let home = Home::choose(None)?.dir.join("lab").join(name);
+        fs::create_dir_all(&home).map_err(Error::io("create", &home))?;
+        let postgres_bin = match postgres {
+            None => PostgresBin::Auto,
+            Some(text) => PostgresBin::Dir(programs(&text)?),
+        };
+        // The server runs as another account if we are root.
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(&home, mode).map_err(Error::io("open up", &home))?;
+        let options = LocalOptions { home: Some(home), postgres_bin };
+        let running = millstream_local::start(&options, progress).await?;
+        let mut cluster = Self { kind: Kind::Own { options, running }, applied: BTreeMap::new(), files: files()? };
+        // A run that was killed may have left its settings.
+        let left: i64 = cluster.control().await?.client.query_one(LEFT, &[]).await?.get(0);
+        if left > 0 {
+            cluster.control().await?.client.batch_execute("alter system reset all").await?;
+            cluster.restart(progress).await?;
+        }
+        Ok(cluster)
+    }
+
+    /// A server of the user's.
+    pub(crate) fn foreign(db: ConnInfo, may_change: bool) -> Result<Self, Error> {
+        Ok(Self { kind: Kind::Foreign { db: Box::new(db), may_change }, applied: BTreeMap::new(), files: files()? })
+    }
+
+    /// A directory for files of shell commands.
+    pub(crate) fn files(&self) -> &Path {
+        self.files.path()
+    }
+
+    /// The directory of the server's programs, if it is known.
+    pub(crate) fn programs(&self) -> Option<&Path> {
+        match &self.kind {
+            Kind::Own { running, .. } => Some(&running.bin),
+            Kind::Foreign { .. } => None,
+        }
+    }
+
+    /// How to reach a database of the server.
+    pub(crate) fn db(&self, via: Via, name: &str) -> Result<ConnInfo, Error> {
+        let environment = Environment::from_variables([]);
+        let mut db = match &self.kind {
+            Kind::Foreign { db, .. } => (**db).clone(),
+            Kind::Own { running, .. } => {
+                let url = match (via, running.socket_url()) {
+                    (Via::Socket, Some(url)) => url,
+                    _ => running.url(),
+                };
+                let mode = if via == Via::Ssl { "require" } else { "disable" };
+                let sign = if url.contains('?') { '&' } else { '?' };
+                ConnInfo::parse(&format!("{url}{sign}sslmode={mode}"), &environment)?
+            }
+        };
+        name.clone_into(&mut db.dbname);
+        Ok(db)
+    }
+
+    /// A session in a database of the server.
+    pub(crate) async fn session(&self, name: &str) -> Result<Connection, Error> {
+        let db = self.db(Via::Socket, name)?;
+        Ok(millstream_pg::connect(&db, &SessionSettings::named("millstream lab")).await?)
+    }
+
+    /// A session in the database that always exists.
+    pub(crate) async fn control(&self) -> Result<Connection, Error> {
+        let name = match &self.kind {
+            Kind::Own { .. } => "millstream",
+            Kind::Foreign { db, .. } => &db.dbname,
+        };
+        self.session(name).await
+    }
+
+    /// Whether the server can encrypt connections. Makes a certificate for the lab's own.
+    pub(crate) async fn allow_ssl(&mut self) -> Result<(), Trouble> {
+        let control = self.control().await?;
+        let on: bool = control.client.query_one("select current_setting('ssl') = 'on'", &[]).await?.get(0);
+        if on {
+            return Ok(());
+        }
+        let Kind::Own { running, .. } = &self.kind else {
+            return Err(Trouble::Unfit("the server has ssl off".to_owned()));
+        };
+        let (certificate, key) = certificate(&running.data).await?;
+        let set = format!(
+            "alter system set ssl_cert_file = {}; alter system set ssl_key_file = {}; alter system set ssl = on;",
+            quote_literal(&certificate),
+            quote_literal(&key)
+        );
+        for statement in set.split_inclusive(';') {
+            if let Err(error) = control.client.batch_execute(statement).await {
+                return Err(Trouble::Unfit(format!("this server cannot encrypt: {}", Error::from(error).chain())));
+            }
+        }
+        control.client.batch_execute("select pg_reload_conf()").await?;
+        let poll = Poll::new(POLL, RELOAD_TIME_MAX);
+        loop {
+            let on: bool = control.client.query_one("select current_setting('ssl') = 'on'", &[]).await?.get(0);
+            if on {
+                return Ok(());
+            }
+            if !poll.again().await {
+                return Err(Trouble::Unfit("the server has not switched ssl on; its log says why".to_owned()));
+            }
+        }
+    }
+
+    /// Gives the server these settings besides its own, and restarts it if they need that.
+    pub(crate) async fn set(
+        &mut self,
+        wanted: &BTreeMap<String, String>,
+        progress: &mut (dyn FnMut(&str) + Send),
+    ) -> Result<(), Trouble> {
+        if self.applied == *wanted {
+            return Ok(());
+        }
+        if let Kind::Foreign { may_change: false, .. } = &self.kind {
+            let why = "it changes settings of a server that is not the lab's; --i-own-this-server allows that";
+            return Err(Trouble::Unfit(why.to_owned()));
+        }
+        let changed: BTreeSet<&String> = self.applied.keys().chain(wanted.keys()).collect();
+        let changed = changed.into_iter().filter(|name| self.applied.get(*name) != wanted.get(*name));
+        let changed: Vec<String> = changed.cloned().collect();
+        let control = self.control().await?;
+        let restart: i64 = control.client.query_one(NEEDS_RESTART, &[&changed]).await?.get(0);
+        for name in &changed {
+            let name_quoted = quote_identifier(name);
+            let statement = match wanted.get(name) {
+                Some(value) => format!("alter system set {name_quoted} = {}", quote_literal(value)),
+                None => format!("alter system reset {name_quoted}"),
+            };
+            if let Err(error) = control.client.batch_execute(&statement).await {
+                control.client.batch_execute("alter system reset all").await?;
+                self.applied.clear();
+                self.restart(progress).await?;
+                return Err(Trouble::Unfit(format!("{name}: {}", Error::from(error).chain())));
+            }
+        }
+        control.client.batch_execute("select pg_reload_conf()").await?;
+        control.close().await;
+        if restart > 0 {
+            self.restart(progress).await?;
+        }
+        self.applied.clone_from(wanted);
+        Ok(())
+    }
+
+    /// Brings back the cluster's own settings.
+    pub(crate) async fn reset(&mut self, progress: &mut (dyn FnMut(&str) + Send)) -> Result<(), Trouble> {
+        self.set(&BTreeMap::new(), progress).await
+    }
+
+    async fn restart(&mut self, progress: &mut (dyn FnMut(&str) + Send)) -> Result<(), Trouble> {
+        let Kind::Own { options, running } = &mut self.kind else {
+            return Err(Trouble::Unfit("it needs a restart of a server that is not the lab's".to_owned()));
+        };
+        millstream_local::stop(options, progress).await?;
+        *running = millstream_local::start(options, progress).await?;
+        Ok(())
+    }
+}
+
+/// A directory that the server can read too.
+fn files() -> Result<TempDir, Error> {
+    let home = std::env::temp_dir();
+    let mut dir = tempfile::Builder::new();
+    dir.prefix("millstream-lab-").permissions(fs::Permissions::from_mode(0o755));
+    dir.tempdir_in(&home).map_err(Error::io("make a directory in", &home))
+}
+
+/// How many settings `alter system` has changed.
+const LEFT: &str =
+    "select count(*) from pg_settings where sourcefile like '%postgresql.auto.conf' and name not like 'ssl%'";
+
+/// How many of these settings take effect only at a restart.
+const NEEDS_RESTART: &str = "select count(*) from pg_settings where context = 'postmaster' and name = any($1)";
+
+/// The directory of a PostgreSQL's programs: the given one, or that of a major version.
+fn programs(postgres: &str) -> Result<PathBuf, Trouble> {
+    let Ok(major) = postgres.parse::<u32>() else {
+        return Ok(PathBuf::from(postgres));
+    };
+    let found = installed(&server_account()?);
+    let one = found.into_iter().find(|one| one.major == major);
+    one.map(|one| one.bin).ok_or_else(|| Trouble::Unfit(format!("PostgreSQL {major} is not installed")))
+}
+
+/// A name for a directory, unlike those of other PostgreSQLs.
+fn directory_name(postgres: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    postgres.trim_matches('/').chars().map(plain).collect()
+}
+
+/// Writes a certificate for the loopback address and its key, which only the server's account can read.
+async fn certificate(data: &Path) -> Result<(String, String), Error> {
+    let io = |what| Error::io(what, data);
+    let made = || {
+        let key = KeyPair::generate()?;
+        let params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()])?;
+        Ok::<_, rcgen::Error>((params.self_signed(&key)?.pem(), key.serialize_pem()))
+    };
+    let (certificate, key) = made().map_err(|error| Error::Wrong(format!("no certificate can be made: {error}")))?;
+    let home = data.parent().unwrap_or(data);
+    let account = server_account()?;
+    let mut paths = Vec::new();
+    for (name, text, mode) in [("lab.crt", certificate, 0o644), ("lab.key", key, 0o600)] {
+        let path = home.join(name);
+        let new = home.join(format!("{name}.new"));
+        fs::write(&new, text).map_err(io("write beside"))?;
+        fs::set_permissions(&new, fs::Permissions::from_mode(mode)).map_err(io("write beside"))?;
+        account.own(&new).map_err(io("give away"))?;
+        fs::rename(&new, &path).map_err(io("write beside"))?;
+        paths.push(path.display().to_string());
+    }
+    let key = paths.pop().unwrap_or_default();
+    Ok((paths.pop().unwrap_or_default(), key))
+}

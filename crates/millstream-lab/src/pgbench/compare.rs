@@ -1,0 +1,83 @@
+//! Compares two records of the same experiment, arm by arm.
+
+use super::experiment::Experiment;
+use super::record::Record;
+use crate::core::statistics::{Arms, Comparison, Criteria, Verdict};
+use crate::error::Error;
+use serde::Serialize;
+
+/// What two records say of an arm.
+#[derive(Debug, Serialize)]
+pub struct Difference {
+    /// Name of the arm.
+    pub arm: String,
+    /// The numbers, unless they cannot be compared.
+    pub comparison: Option<Comparison>,
+    /// The second record is worse by at least this many percent with certainty; negative if it may be better.
+    pub worse_percent: Option<f64>,
+    /// The verdict, as a sentence.
+    pub sentence: String,
+}
+
+/// Compares the deciding metric of each arm that both records have. Runs of two records are not paired, because the
+/// machine may have changed between them.
+///
+/// # Errors
+/// [`Error::Asked`] if the records are not comparable, with the reason.
+pub fn compare(a: &Record, b: &Record) -> Result<Vec<Difference>, Error> {
+    let (one, other) = (&a.conditions, &b.conditions);
+    let same = [
+        (one.experiment.name == other.experiment.name, "they answer different questions"),
+        (one.experiment.metric == other.experiment.metric, "they decide by different metrics"),
+        (one.experiment.data == other.experiment.data, "they use different data"),
+        (one.files == other.files, "their scripts differ"),
+        (one.seconds == other.seconds, "their runs have different lengths"),
+        (one.quick == other.quick, "one of them is quick, and no evidence"),
+    ];
+    if let Some((_, why)) = same.iter().find(|(same, _)| !same) {
+        return Err(Error::Asked(format!("these records are not comparable: {why}")));
+    }
+    let experiment: &Experiment = &one.experiment;
+    let metric = experiment.metric.metric();
+    let criteria = Criteria { matters: experiment.matters_percent / 100.0, ..Criteria::default() };
+    let mut differences = Vec::new();
+    for arm in &experiment.arms {
+        let Some(twin) = other.experiment.arm(&arm.name) else { continue };
+        if experiment.setup(arm) != other.experiment.setup(twin) {
+            return Err(Error::Asked(format!("these records are not comparable: arm {} is run differently", arm.name)));
+        }
+        let values = |record: &Record| -> Vec<f64> {
+            let own = record.runs.iter().filter(|run| run.arm == arm.name);
+            own.filter_map(|run| run.value(metric.name)).collect()
+        };
+        let (first, second) = (values(a), values(b));
+        if first.is_empty() && second.is_empty() {
+            continue;
+        }
+        let compared = Comparison::unpaired(&first, &second, criteria);
+        let sentence = match &compared {
+            Ok(found) => found.sentence(Arms { a: "the first", b: "the second", metric }).to_string(),
+            Err(why) => why.to_string(),
+        };
+        let comparison = compared.ok();
+        let worse_percent = comparison.as_ref().and_then(|found| worse(found, metric.better));
+        differences.push(Difference { arm: arm.name.clone(), comparison, worse_percent, sentence });
+    }
+    match differences.is_empty() {
+        true => Err(Error::Asked("these records have no arm in common".to_owned())),
+        false => Ok(differences),
+    }
+}
+
+/// How many percent worse the second record is at least: the end of the interval that is nearer to no difference.
+fn worse(found: &Comparison, better: crate::core::Better) -> Option<f64> {
+    if !matches!(found.verdict, Verdict::Differs { .. }) {
+        return None;
+    }
+    let interval = found.interval?;
+    match better {
+        crate::core::Better::Higher => Some(100.0 * (1.0 - interval.high)),
+        crate::core::Better::Lower => Some(100.0 * (interval.low - 1.0)),
+        crate::core::Better::Neither => None,
+    }
+}

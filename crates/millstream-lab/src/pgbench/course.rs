@@ -1,0 +1,541 @@
+//! The course of an experiment: its arms take turns in random order, block by block.
+
+use super::cluster::{Cluster, Trouble};
+use super::data::Data;
+use super::experiment::{Arm, Experiment, Setup, Via, WarmUp, WarmUpWord};
+use super::files::Source;
+use super::program::{Length, Program};
+use super::quiet::Quiet;
+use crate::core::{Factors, Measures, Outcome, Proxy, Run, blocks};
+use crate::error::Error;
+use crate::limits::{BUSY_SHARE_MAX, LOG_COST_SECONDS, QUICK_SECONDS, RATE_SHARE_MIN, RUN_PAUSE_SECONDS};
+use millstream_pg::ConnInfo;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Name of the second turn of an arm: both are the same, so their difference is noise.
+pub const AGAIN: &str = "again";
+
+/// How an experiment is to be run.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Blocks, if not as many as the experiment plans.
+    pub blocks: Option<u32>,
+    /// Seconds of a run, if not as many as the experiment plans.
+    pub seconds: Option<u32>,
+    /// One block of short runs. It shows that everything works, and is no evidence.
+    pub quick: bool,
+    /// Seed of the order and of the random numbers.
+    pub seed: u64,
+    /// A server of the user's instead of the lab's own.
+    pub db: Option<ConnInfo>,
+    /// Settings of that server may be changed.
+    pub may_change: bool,
+    /// The PostgreSQL for arms that name none: a major version, or the directory of its programs.
+    pub postgres: Option<String>,
+}
+
+/// What was asked, and how it was run: with the runs, all that a report needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Conditions {
+    /// The experiment.
+    pub experiment: Experiment,
+    /// Scripts and SQL files, by name.
+    pub files: BTreeMap<String, String>,
+    /// Blocks that were planned.
+    pub blocks: u32,
+    /// Seconds of each run.
+    pub seconds: u32,
+    /// One block of short runs, no evidence.
+    pub quick: bool,
+    /// Seed of the order and of the random numbers.
+    pub seed: u64,
+    /// The servers: version of each, by the name that arms give it.
+    pub servers: BTreeMap<String, String>,
+    /// The version of pgbench; empty if no arm runs it.
+    pub pgbench: String,
+    /// What commands print of their version, by arm.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub versions: BTreeMap<String, String>,
+    /// How many percent of the transactions per second pgbench's log takes, measured once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_cost_percent: Option<f64>,
+    /// Mean milliseconds of each statement, by arm, from runs of their own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub statements: BTreeMap<String, BTreeMap<String, f64>>,
+    /// Runs that were made again because the machine disturbed them.
+    #[serde(default)]
+    pub voids: u32,
+}
+
+impl Conditions {
+    /// The conditions before the first run.
+    pub fn planned(source: &Source, request: &Request) -> Self {
+        let experiment = &source.experiment;
+        let (blocks, seconds) = match request.quick {
+            true => (1, QUICK_SECONDS),
+            false => (request.blocks.unwrap_or(experiment.blocks), request.seconds.unwrap_or(experiment.seconds)),
+        };
+        Self {
+            experiment: experiment.clone(),
+            files: source.files.clone(),
+            blocks,
+            seconds,
+            quick: request.quick,
+            seed: request.seed,
+            servers: BTreeMap::new(),
+            pgbench: String::new(),
+            versions: BTreeMap::new(),
+            log_cost_percent: None,
+            statements: BTreeMap::new(),
+            voids: 0,
+        }
+    }
+}
+
+/// Where results go, and what an earlier run has left.
+pub trait Results: Send {
+    /// Called after every run, so that nothing is lost.
+    ///
+    /// # Errors
+    /// Errors of the disk.
+    fn keep(&mut self, conditions: &Conditions, runs: &[Run]) -> Result<(), Error>;
+
+    /// A line for the user.
+    fn say(&mut self, line: &str);
+}
+
+/// How an experiment ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended<S> {
+    /// All planned runs are there.
+    Finished,
+    /// It was asked to stop, in this way. Finished runs are kept.
+    Stopped(S),
+}
+
+/// Runs an experiment until it is finished or `stop` resolves. `runs` holds those of an earlier, interrupted run, which
+/// are not repeated. In both cases the servers of the lab get back their own settings.
+///
+/// # Errors
+/// Whatever prevents the lab itself from working. What fails in an arm is in its runs.
+pub async fn run<S>(
+    source: &Source,
+    request: &Request,
+    runs: &mut Vec<Run>,
+    results: &mut dyn Results,
+    stop: impl Future<Output = S>,
+) -> Result<Ended<S>, Error> {
+    let mut course = Course::new(source, request);
+    let result = tokio::select! {
+        result = course.all(runs, results) => result.map(|()| Ended::Finished),
+        stopped = stop => Ok(Ended::Stopped(stopped)),
+    };
+    let put_back = course.put_back(results).await;
+    result.and_then(|ended| put_back.map(|()| ended))
+}
+
+struct Course<'a> {
+    source: &'a Source,
+    request: &'a Request,
+    conditions: Conditions,
+    /// Servers, by the name that arms give them.
+    clusters: BTreeMap<String, (Cluster, Program)>,
+    /// Databases that were made or found complete, with their server.
+    ready: Vec<(String, Data)>,
+    /// Arms that cannot be run here, or whose result is wrong.
+    out: BTreeMap<String, Outcome>,
+    begun: Instant,
+}
+
+impl<'a> Course<'a> {
+    fn new(source: &'a Source, request: &'a Request) -> Self {
+        let conditions = Conditions::planned(source, request);
+        let (clusters, ready, out) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+        Self { source, request, conditions, clusters, ready, out, begun: Instant::now() }
+    }
+
+    async fn all(&mut self, runs: &mut Vec<Run>, results: &mut dyn Results) -> Result<(), Error> {
+        let experiment = &self.source.experiment;
+        for run in runs.iter().filter(|run| run.measures().is_none()) {
+            self.out.insert(run.arm.clone(), run.outcome.clone());
+        }
+        self.compare_results(results).await?;
+        let mut arms: Vec<(String, &Arm)> = experiment.arms.iter().map(|arm| (arm.name.clone(), arm)).collect();
+        // The noise floor: the same arm twice in each block.
+        arms.push((AGAIN.to_owned(), experiment.twice()));
+        let order = blocks(arms.len(), self.conditions.blocks, self.conditions.seed);
+        let left = |runs: &[Run]| arms.len() * order.len() - runs.len().min(arms.len() * order.len());
+        let mut again = arms.len() * order.len();
+        self.begun = Instant::now();
+        for (block, turns) in (1_u32..).zip(&order) {
+            for (turn, arm) in (1_u32..).zip(turns) {
+                let (name, arm) = &arms[*arm];
+                if runs.iter().any(|run| (run.block, &run.arm) == (block, name)) {
+                    continue;
+                }
+                let outcome = loop {
+                    match self.one(name, arm, block, turn, results).await? {
+                        Outcome::Void(why) if again > 0 => {
+                            again -= 1;
+                            self.conditions.voids += 1;
+                            results.say(&format!("{name}: void, run again: {why}"));
+                        }
+                        Outcome::Void(why) => {
+                            return Err(Error::Wrong(format!("the machine is too noisy to measure: {why}")));
+                        }
+                        outcome => break outcome,
+                    }
+                };
+                let factors: Factors = experiment.factors(arm);
+                let run = Run { experiment: experiment.name.clone(), arm: name.clone(), factors, block, turn, outcome };
+                let line = self.progress(&run, left(runs).saturating_sub(1));
+                runs.push(run);
+                results.say(&line);
+                results.keep(&self.conditions, runs)?;
+            }
+        }
+        self.log_cost(results).await?;
+        self.statements(results).await?;
+        self.clean(results).await?;
+        results.keep(&self.conditions, runs)
+    }
+
+    /// Checks that all arms of a group leave the same tables after the same transactions.
+    async fn compare_results(&mut self, results: &mut dyn Results) -> Result<(), Error> {
+        let experiment = &self.source.experiment;
+        let Some(equal) = &experiment.equal else { return Ok(()) };
+        results.say("checking that the arms do the same");
+        let mut first: BTreeMap<&str, (&str, String)> = BTreeMap::new();
+        for arm in &experiment.arms {
+            if self.out.contains_key(&arm.name) {
+                continue;
+            }
+            let setup = experiment.setup(arm);
+            let answer = match self.ready(&setup, results).await {
+                Err(trouble) => Err(trouble),
+                Ok((server, data)) => self.result_of(&server, &data, &setup, equal).await,
+            };
+            match answer {
+                Ok(answer) => {
+                    let (other, expected) = first.entry(&arm.group).or_insert((&arm.name, answer.clone()));
+                    if *expected != answer {
+                        let why = format!("its result differs from that of {other}: {answer} instead of {expected}");
+                        self.out.insert(arm.name.clone(), Outcome::Error(why));
+                    }
+                }
+                Err(Trouble::Unfit(why)) => {
+                    results.say(&format!("{}: skipped: {why}", arm.name));
+                    self.out.insert(arm.name.clone(), Outcome::Skipped(why));
+                }
+                Err(Trouble::Error(error)) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    async fn result_of(
+        &self,
+        server: &str,
+        data: &Data,
+        setup: &Setup,
+        equal: &super::experiment::Equal,
+    ) -> Result<String, Trouble> {
+        let (cluster, program) = self.cluster(server)?;
+        data.execute(cluster, &equal.start).await?;
+        let db = cluster.db(setup.via.unwrap_or_default(), &data.name)?;
+        program.transactions(self.source, setup, &db, equal.transactions).await?;
+        let session = cluster.session(&data.name).await?;
+        let rows = session.client.simple_query(&equal.query).await.map_err(Error::from)?;
+        let answer = rows.iter().find_map(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        });
+        Ok(answer.unwrap_or_else(|| "no row".to_owned()))
+    }
+
+    /// One run of an arm.
+    async fn one(
+        &mut self,
+        name: &str,
+        arm: &Arm,
+        block: u32,
+        turn: u32,
+        results: &mut dyn Results,
+    ) -> Result<Outcome, Error> {
+        if let Some(outcome) = self.out.get(&arm.name) {
+            return Ok(outcome.clone());
+        }
+        let setup = self.source.experiment.setup(arm);
+        self.version(arm, &setup).await;
+        let length = Length { seed: self.conditions.seed ^ u64::from(block), ..self.length() };
+        let measured = if self.source.experiment.server {
+            match self.ready(&setup, results).await {
+                Err(trouble) => Err(trouble),
+                Ok((server, data)) => self.measure(&server, &data, &setup, length).await,
+            }
+        } else {
+            alone(&setup, self.conditions.quick).await
+        };
+        match measured {
+            Ok(outcome) => Ok(outcome),
+            Err(Trouble::Unfit(why)) => {
+                let outcome = Outcome::Skipped(why);
+                self.out.insert(arm.name.clone(), outcome.clone());
+                Ok(outcome)
+            }
+            // A failed run is a result of the arm; the others go on.
+            Err(Trouble::Error(error @ (Error::Subject { .. } | Error::Wrong(_)))) => {
+                results.say(&format!("{name}, turn {turn} of block {block}: {}", error.chain()));
+                Ok(Outcome::Error(error.chain()))
+            }
+            Err(Trouble::Error(error)) => Err(error),
+        }
+    }
+
+    /// Asks a command for its version, once.
+    async fn version(&mut self, arm: &Arm, setup: &Setup) {
+        let Some(ask) = &setup.version else { return };
+        if self.conditions.versions.contains_key(&arm.name) {
+            return;
+        }
+        let printed = super::program::shell(ask, None).await.ok();
+        let line = printed.and_then(|measured| measured.ended.stdout.lines().next().map(str::to_owned));
+        self.conditions.versions.insert(arm.name.clone(), line.unwrap_or_else(|| "unknown".to_owned()));
+    }
+
+    async fn measure(&self, server: &str, data: &Data, setup: &Setup, length: Length) -> Result<Outcome, Trouble> {
+        let (cluster, program) = self.cluster(server)?;
+        data.reset(cluster, &[&self.source.experiment.reset, &setup.before]).await?;
+        let direct = cluster.db(setup.via.unwrap_or_default(), &data.name)?;
+        let proxy = setup.delay_ms.map(|ms| Proxy::start(&direct, Duration::from_secs_f64(ms / 1e3))).transpose()?;
+        let db = proxy.as_ref().map_or(&direct, |proxy| &proxy.db);
+        let session = cluster.session(&data.name).await?;
+        let before = counters(&session).await?;
+        let quiet = Quiet::look();
+        let mut measures = match &setup.command {
+            None => program.measure(self.source, setup, db, length).await?,
+            Some(command) => command_measures(command, setup, Some((cluster, db))).await?,
+        };
+        let disturbance = quiet.disturbance(&Quiet::look());
+        for (name, after) in counters(&session).await? {
+            let earlier = before.get(&name).copied().unwrap_or(0.0);
+            measures.values.insert(name, after - earlier);
+        }
+        session.close().await;
+        let why = disturbance.or_else(|| client_limit(&measures)).or_else(|| behind(&measures, setup));
+        // A quick run is no evidence, so that nothing can make it void.
+        let why = why.filter(|_| !self.conditions.quick);
+        Ok(why.map_or(Outcome::Measured(measures), Outcome::Void))
+    }
+
+    /// The server and the database of a setup, ready for a run.
+    async fn ready(&mut self, setup: &Setup, results: &mut dyn Results) -> Result<(String, Data), Trouble> {
+        let postgres = setup.postgres.as_ref().or(self.request.postgres.as_ref());
+        let server = postgres.cloned().unwrap_or_default();
+        let mut say = |line: &str| results.say(line);
+        if !self.clusters.contains_key(&server) {
+            let cluster = match &self.request.db {
+                Some(_) if postgres.is_some() => {
+                    return Err(Trouble::Unfit("it needs a server of its own, and --db names one".to_owned()));
+                }
+                Some(db) => Cluster::foreign(db.clone(), self.request.may_change)?,
+                None => Cluster::own(postgres.map(String::as_str), &mut say).await?,
+            };
+            let program = Program::find(&cluster).await?;
+            let version: String = cluster.control().await?.client.query_one("select version()", &[]).await?.get(0);
+            self.conditions.servers.insert(server.clone(), version);
+            self.conditions.pgbench.clone_from(&program.version);
+            self.clusters.insert(server.clone(), (cluster, program));
+        }
+        let data = Data::of(self.source, setup);
+        let Some((cluster, program)) = self.clusters.get_mut(&server) else {
+            return Err(Trouble::Unfit("its server is gone".to_owned()));
+        };
+        if setup.via == Some(Via::Ssl) {
+            cluster.allow_ssl().await?;
+        }
+        cluster.set(&setup.settings, &mut say).await?;
+        let key = (server.clone(), data.clone());
+        if !self.ready.contains(&key) {
+            data.make(cluster, program, self.source, &mut say).await?;
+            self.ready.push(key);
+        }
+        Ok((server, data))
+    }
+
+    fn cluster(&self, server: &str) -> Result<&(Cluster, Program), Trouble> {
+        self.clusters.get(server).ok_or_else(|| Trouble::Unfit("its server is gone".to_owned()))
+    }
+
+    fn length(&self) -> Length {
+        let seconds = self.conditions.seconds;
+        let warm_up = match self.source.experiment.warm_up {
+            WarmUp::Seconds(warm_up) => Some(if self.conditions.quick { 0.0 } else { warm_up }),
+            WarmUp::Word(WarmUpWord::NeverSteady) => Some(0.0),
+            WarmUp::Word(WarmUpWord::Detect) => None,
+        };
+        Length { seconds, warm_up, seed: self.conditions.seed }
+    }
+
+    /// Measures once how much pgbench's log takes.
+    async fn log_cost(&mut self, results: &mut dyn Results) -> Result<(), Error> {
+        let arm = self.source.experiment.twice();
+        let setup = self.source.experiment.setup(arm);
+        let seconds = LOG_COST_SECONDS;
+        if self.conditions.quick || setup.scripts.is_none() || self.out.contains_key(&arm.name) {
+            return Ok(());
+        }
+        results.say("measuring what the log of pgbench takes");
+        let Ok((server, data)) = self.ready(&setup, results).await else { return Ok(()) };
+        let Ok((cluster, program)) = self.cluster(&server) else { return Ok(()) };
+        let db = cluster.db(setup.via.unwrap_or_default(), &data.name)?;
+        let mut rates = Vec::new();
+        for with_log in [false, true, true, false] {
+            match program.count(self.source, &setup, &db, seconds, with_log).await {
+                Ok(Some(tps)) => rates.push(tps),
+                Ok(None) | Err(_) => return Ok(()),
+            }
+        }
+        let without = f64::midpoint(rates[0], rates[3]);
+        self.conditions.log_cost_percent = Some(100.0 * (1.0 - f64::midpoint(rates[1], rates[2]) / without));
+        Ok(())
+    }
+
+    /// Measures the mean time of each statement, in runs of their own, because `-r` itself takes time.
+    async fn statements(&mut self, results: &mut dyn Results) -> Result<(), Error> {
+        if !self.source.experiment.statements {
+            return Ok(());
+        }
+        for arm in &self.source.experiment.arms {
+            let setup = self.source.experiment.setup(arm);
+            if self.out.contains_key(&arm.name) || setup.scripts.is_none() {
+                continue;
+            }
+            results.say(&format!("{}: measuring its statements", arm.name));
+            let Ok((server, data)) = self.ready(&setup, results).await else { continue };
+            let Ok((cluster, program)) = self.cluster(&server) else { continue };
+            let db = cluster.db(setup.via.unwrap_or_default(), &data.name)?;
+            if let Ok(summary) = program.statements(self.source, &setup, &db, self.conditions.seconds).await {
+                self.conditions.statements.insert(arm.name.clone(), summary.statements);
+            }
+        }
+        Ok(())
+    }
+
+    async fn clean(&mut self, results: &mut dyn Results) -> Result<(), Error> {
+        for (server, data) in &self.ready {
+            let Some((cluster, _)) = self.clusters.get(server) else { continue };
+            if let Err(Trouble::Error(error)) = data.execute(cluster, &self.source.experiment.cleanup).await {
+                results.say(&format!("cleanup: {}", error.chain()));
+            }
+        }
+        Ok(())
+    }
+
+    async fn put_back(&mut self, results: &mut dyn Results) -> Result<(), Error> {
+        for (cluster, _) in self.clusters.values_mut() {
+            match cluster.reset(&mut |line| results.say(line)).await {
+                Err(Trouble::Error(error)) => return Err(error),
+                Err(Trouble::Unfit(_)) | Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn progress(&self, run: &Run, left: usize) -> String {
+        let metric = self.source.experiment.metric.metric();
+        let result = match (&run.outcome, run.value(metric.name)) {
+            (Outcome::Error(why), _) => format!("failed: {why}"),
+            (Outcome::Skipped(why), _) => format!("skipped: {why}"),
+            (Outcome::Void(why), _) => format!("void: {why}"),
+            (Outcome::Measured(_), Some(value)) => format!("{value:.1} {}", metric.unit),
+            (Outcome::Measured(_), None) => format!("no {}", metric.name),
+        };
+        let each = RUN_PAUSE_SECONDS + f64::from(self.conditions.seconds);
+        let seconds = each * f64::from(u32::try_from(left).unwrap_or(u32::MAX));
+        let left = match left {
+            0 => String::new(),
+            _ if seconds < 90.0 => format!("; {seconds:.0} s left"),
+            _ => format!("; {:.0} min left", seconds / 60.0),
+        };
+        format!("block {} of {}: {}: {result}{left}", run.block, self.conditions.blocks, run.arm)
+    }
+}
+
+impl Experiment {
+    /// Minutes that the whole experiment takes, and bytes of its data.
+    pub fn cost(&self) -> (f64, u64) {
+        let runs = f64::from(self.blocks) * f64::from(u32::try_from(self.arms.len() + 1).unwrap_or(u32::MAX));
+        let minutes = runs * (f64::from(self.seconds) + RUN_PAUSE_SECONDS) / 60.0;
+        let mut data: Vec<Data> = Vec::new();
+        let source = Source { experiment: self.clone(), files: BTreeMap::new() };
+        for arm in &self.arms {
+            let one = Data::of(&source, &self.setup(arm));
+            if !data.contains(&one) {
+                data.push(one);
+            }
+        }
+        // A pgbench database takes about 15 MB for each unit of scale.
+        (minutes, data.len() as u64 * u64::from(self.data.scale) * 15_000_000)
+    }
+}
+
+/// What the server counts, to take differences of.
+async fn counters(session: &millstream_pg::Connection) -> Result<BTreeMap<String, f64>, Trouble> {
+    let table = match session.server.version_num {
+        170_000.. => "num_timed + num_requested from pg_stat_checkpointer",
+        _ => "checkpoints_timed + checkpoints_req from pg_stat_bgwriter",
+    };
+    let sql = format!(
+        "select (pg_current_wal_lsn() - '0/0')::float8, (select {table})::float8, \
+         (select coalesce(sum(autovacuum_count), 0) from pg_stat_user_tables)::float8"
+    );
+    let row = session.client.query_one(&sql, &[]).await.map_err(Error::from)?;
+    let names = ["wal_bytes", "checkpoints", "autovacuums"];
+    Ok(names.iter().enumerate().map(|(n, name)| ((*name).to_owned(), row.get(n))).collect())
+}
+
+/// Measures another command than pgbench.
+async fn command_measures(
+    command: &str,
+    setup: &Setup,
+    server: Option<(&Cluster, &ConnInfo)>,
+) -> Result<Measures, Trouble> {
+    let measured = super::program::shell(command, server).await?;
+    let mut measures = Measures::default();
+    let mut put = |name: &str, value: f64| measures.values.insert(name.to_owned(), value);
+    put("wall_seconds", measured.wall_seconds);
+    if let Some(cpu) = measured.cpu_seconds {
+        put("client_cpu_seconds", cpu);
+    }
+    if let Some(rows) = setup.rows {
+        put("rows_per_second", rows / measured.wall_seconds);
+    }
+    Ok(measures)
+}
+
+/// A run of a command that needs no server.
+async fn alone(setup: &Setup, quick: bool) -> Result<Outcome, Trouble> {
+    let quiet = Quiet::look();
+    let measures = command_measures(setup.command.as_deref().unwrap_or_default(), setup, None).await?;
+    let why = quiet.disturbance(&Quiet::look()).filter(|_| !quick);
+    Ok(why.map_or(Outcome::Measured(measures), Outcome::Void))
+}
+
+/// Why the client limits a run, if it does: a pgbench whose threads have no time left measures itself.
+fn client_limit(measures: &Measures) -> Option<String> {
+    let share = measures.values.get("client_share").filter(|share| **share > BUSY_SHARE_MAX)?;
+    Some(format!("pgbench was busy for {:.0} % of the time; give it more threads", 100.0 * share))
+}
+
+/// Why a run with a rate is void, if it is: the transactions that came too late were not even begun.
+fn behind(measures: &Measures, setup: &Setup) -> Option<String> {
+    let rate = setup.rate()?;
+    let value = |name: &str| measures.values.get(name).copied().unwrap_or(0.0);
+    let skipped = value("skipped_percent").min(99.9) / 100.0;
+    let begun = value("tps") / (1.0 - skipped);
+    (begun < RATE_SHARE_MIN * rate)
+        .then(|| format!("{begun:.0} of {rate:.0} scheduled transactions a second were begun"))
+}

@@ -1,0 +1,118 @@
+//! The databases in which runs work: made once for each scale and kind of tables, and kept.
+
+use super::cluster::{Cluster, Trouble};
+use super::experiment::{Setup, Via};
+use super::files::Source;
+use super::program::Program;
+use crate::error::Error;
+use millstream_pg::{quote_identifier, quote_literal};
+
+/// Vacuums the tables of pgbench and empties the one that grows, so that every run starts alike.
+const TIDY: &[&str] =
+    &["truncate pgbench_history", "vacuum pgbench_branches", "vacuum pgbench_tellers", "vacuum pgbench_accounts"];
+
+/// A database for runs of one scale and kind of tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Data {
+    /// Its name.
+    pub(crate) name: String,
+    scale: u32,
+    unlogged: bool,
+    fillfactor: Option<u8>,
+}
+
+impl Data {
+    /// The database that a run needs.
+    pub(crate) fn of(source: &Source, setup: &Setup) -> Self {
+        let scale = source.experiment.data.scale;
+        let (unlogged, fillfactor) = (setup.unlogged.unwrap_or(false), setup.fillfactor);
+        let kind = if unlogged { "_unlogged" } else { "" };
+        let fill = fillfactor.map(|percent| format!("_f{percent}")).unwrap_or_default();
+        let name = match scale {
+            0 => format!("lab_{}", source.experiment.name.replace(|c: char| !c.is_ascii_alphanumeric(), "_")),
+            _ => format!("lab_s{scale}{fill}{kind}"),
+        };
+        Self { name, scale, unlogged, fillfactor }
+    }
+
+    /// Makes the database unless it is there, and runs the experiment's SQL files and its `setup`.
+    pub(crate) async fn make(
+        &self,
+        cluster: &Cluster,
+        program: &Program,
+        source: &Source,
+        progress: &mut (dyn FnMut(&str) + Send),
+    ) -> Result<(), Trouble> {
+        let control = cluster.control().await?;
+        let sql = "select shobj_description(oid, 'pg_database') from pg_database where datname = $1";
+        let found = control.client.query_opt(sql, &[&self.name]).await?;
+        if found.and_then(|row| row.get::<_, Option<String>>(0)).as_deref() != Some(COMPLETE) {
+            progress(&format!("making the database {} of scale {}", self.name, self.scale));
+            let name = quote_identifier(&self.name);
+            control.client.batch_execute(&format!("drop database if exists {name}")).await?;
+            control.client.batch_execute(&format!("create database {name}")).await?;
+            if self.scale > 0 {
+                let mut command = program.command(&cluster.db(Via::Socket, &self.name)?);
+                command.args(["-i", "-q", "-s", &self.scale.to_string()]);
+                if let Some(percent) = self.fillfactor {
+                    command.args(["-F", &percent.to_string()]);
+                }
+                if self.unlogged {
+                    command.arg("--unlogged-tables");
+                }
+                program.run(&mut command).await?;
+            }
+            let complete = format!("comment on database {name} is {}", quote_literal(COMPLETE));
+            control.client.batch_execute(&complete).await?;
+        }
+        let session = cluster.session(&self.name).await?;
+        for file in &source.experiment.data.files {
+            let text = source.files.get(file).map_or("", String::as_str);
+            session.client.batch_execute(text).await?;
+        }
+        self.execute(cluster, &source.experiment.setup).await
+    }
+
+    /// Brings the tables to the point from which every run starts: vacuumed, reset, and behind a checkpoint.
+    pub(crate) async fn reset(&self, cluster: &Cluster, more: &[&[String]]) -> Result<(), Trouble> {
+        if self.scale > 0 {
+            let session = cluster.session(&self.name).await?;
+            for statement in TIDY {
+                session.client.batch_execute(statement).await?;
+            }
+            session.close().await;
+        }
+        for statements in more {
+            self.execute(cluster, statements).await?;
+        }
+        let session = cluster.session(&self.name).await?;
+        // A role without the right to do so measures without it; the record says how many checkpoints began.
+        let _ = session.client.batch_execute("checkpoint").await;
+        session.close().await;
+        Ok(())
+    }
+
+    /// Runs SQL statements, and shell commands that begin with `!`.
+    pub(crate) async fn execute(&self, cluster: &Cluster, lines: &[String]) -> Result<(), Trouble> {
+        for line in lines {
+            match line.strip_prefix('!') {
+                Some(shell) => {
+                    let db = cluster.db(Via::Socket, &self.name)?;
+                    super::program::shell(shell, Some((cluster, &db))).await?;
+                }
+                None => {
+                    let session = cluster.session(&self.name).await?;
+                    session.client.batch_execute(line).await.map_err(|error| {
+                        let error = Error::from(error);
+                        Error::Wrong(format!("{line}: {}", error.chain()))
+                    })?;
+                    session.close().await;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Comment of a database whose tables are complete.
+const COMPLETE: &str = "millstream lab: complete";

@@ -1,0 +1,698 @@
+//! An experiment as a file: its question, its arms, and how each is run.
+
+use super::words::explain;
+use crate::core::{Factors, Metric};
+use crate::error::Error;
+use crate::limits::{ARMS_MAX, BLOCKS_MAX, CLIENTS_MAX, PAUSE_SECONDS_MAX, RUN_SECONDS_MAX};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// A question, and how it is answered. Field names are the words of the file; `docs/lab.md` describes them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Its name: that of its file.
+    #[serde(default)]
+    pub name: String,
+    /// What is asked, as a sentence.
+    pub question: String,
+    /// What the author expects, and why.
+    pub expected: String,
+    /// How to read the result.
+    pub read: String,
+    /// The metric that decides.
+    #[serde(default = "tps")]
+    pub metric: MetricName,
+    /// The smallest difference that matters, in percent.
+    #[serde(default = "five")]
+    pub matters_percent: f64,
+    /// Planned blocks. In a block every arm runs once.
+    #[serde(default = "ten")]
+    pub blocks: u32,
+    /// Seconds of a run, with its warm-up.
+    pub seconds: u32,
+    /// The first seconds of a run that do not count.
+    #[serde(default)]
+    pub warm_up: WarmUp,
+    /// The arm that has a second turn in each block, to see the noise. Absent: the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
+    /// Whether the runs need a PostgreSQL. Commands may not.
+    #[serde(default = "yes")]
+    pub server: bool,
+    /// The data that pgbench makes.
+    #[serde(default)]
+    pub data: Data,
+    /// SQL statements before every run, after the tables are vacuumed. A line that begins with `!` is a shell command.
+    #[serde(default)]
+    pub reset: Vec<String>,
+    /// As `reset`, once before the first run, in each database.
+    #[serde(default)]
+    pub setup: Vec<String>,
+    /// As `reset`, once after the last run.
+    #[serde(default)]
+    pub cleanup: Vec<String>,
+    /// A query that every arm of a group must answer alike after the same transactions from the same start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equal: Option<Equal>,
+    /// Also measure the mean time of each statement, in runs of their own.
+    #[serde(default)]
+    pub statements: bool,
+    /// How every arm is run, unless it says otherwise.
+    #[serde(default)]
+    pub run: Setup,
+    /// What is compared.
+    #[serde(rename = "arm")]
+    pub arms: Vec<Arm>,
+    /// Times that are differences of two arms.
+    #[serde(default, rename = "split", skip_serializing_if = "Vec::is_empty")]
+    pub splits: Vec<Split>,
+}
+
+/// One of the things that are compared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arm {
+    /// Its name.
+    pub name: String,
+    /// What it is, as a phrase.
+    pub about: String,
+    /// Arms of a group do the same work.
+    #[serde(default)]
+    pub group: String,
+    /// Arms that it is compared with. If none is named: the first of its group.
+    #[serde(default)]
+    pub against: Vec<String>,
+    /// How it differs from the experiment's `run`.
+    #[serde(default)]
+    pub run: Setup,
+    /// Values that replace `{NAME}` in the arm's name and in the texts of its run: one arm for each.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sweep: BTreeMap<String, Vec<String>>,
+}
+
+/// How a run is made. What is absent is as in the experiment's `run`, and there as in pgbench.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setup {
+    /// Scripts: files beside the experiment or `builtin:NAME`, each with `@WEIGHT` if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scripts: Option<Vec<String>>,
+    /// Sessions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clients: Option<Number>,
+    /// Threads of pgbench.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<Number>,
+    /// How statements are sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<Protocol>,
+    /// A new session for each transaction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connect: Option<bool>,
+    /// The way to the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<Via>,
+    /// Milliseconds that a proxy adds to each round trip.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<f64>,
+    /// Scheduled transactions per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Number>,
+    /// Transactions that take longer are late; with a rate, those that cannot be in time are skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_limit_ms: Option<f64>,
+    /// Variables of the scripts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, Number>,
+    /// Rows that a transaction writes; then the metric `rows_per_second` is measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<f64>,
+    /// Tables without WAL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unlogged: Option<bool>,
+    /// Fillfactor of the tables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fillfactor: Option<u8>,
+    /// The server: a major version, or the directory of its programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub postgres: Option<String>,
+    /// Settings of the server.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
+    /// SQL statements before each run of this arm, after `reset`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<String>,
+    /// A command line to measure instead of pgbench. It finds the server in libpq's variables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// A shell command that prints the version of what `command` runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// The data that `pgbench -i` makes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    /// Scale factor: 100,000 accounts each. 0: no tables of pgbench.
+    #[serde(default)]
+    pub scale: u32,
+    /// SQL files beside the experiment that are run after the tables are made, before the first run.
+    #[serde(default)]
+    pub files: Vec<String>,
+}
+
+/// Proof that the arms of a group do the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Equal {
+    /// Transactions that each arm runs, with one client and the same seed.
+    pub transactions: u32,
+    /// SQL statements that bring the tables to the same start.
+    pub start: Vec<String>,
+    /// The query. Its first column is compared as text.
+    pub query: String,
+}
+
+/// A time that is the difference between the mean latencies of two arms, block by block.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Split {
+    /// What takes this time.
+    pub name: String,
+    /// The arm whose latency includes it.
+    pub of: String,
+    /// The arm whose latency does not. Absent: the whole latency.
+    #[serde(default)]
+    pub without: Option<String>,
+}
+
+/// How statements are sent: `-M` of pgbench.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// As text.
+    #[default]
+    Simple,
+    /// With parameters, parsed each time.
+    Extended,
+    /// With parameters, parsed once per session.
+    Prepared,
+}
+
+/// The way to the server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Via {
+    /// The unix socket.
+    #[default]
+    Socket,
+    /// The loopback address, unencrypted.
+    Tcp,
+    /// The loopback address, encrypted.
+    Ssl,
+}
+
+/// The first seconds of a run, which do not count.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum WarmUp {
+    /// This many.
+    Seconds(f64),
+    /// As a word.
+    Word(WarmUpWord),
+}
+
+/// How the end of the warm-up is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WarmUpWord {
+    /// Where the transactions per second change most.
+    Detect,
+    /// The run is never steady: all of it counts.
+    NeverSteady,
+}
+
+/// The name of a metric that is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct MetricName(String);
+
+/// A number, or a text in which a sweep puts one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Number {
+    /// The number.
+    Plain(f64),
+    /// A text such as `{clients}`.
+    Text(String),
+}
+
+impl Experiment {
+    /// Parses and checks the text of a file.
+    ///
+    /// # Errors
+    /// [`Error::Experiment`] with the line, and the nearest known word for an unknown one.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
+        let wrong = |why: String| Error::Experiment { name: name.to_owned(), why };
+        let mut parsed: Self = toml::from_str(text).map_err(|error| wrong(explain(&error, text)))?;
+        name.clone_into(&mut parsed.name);
+        parsed.arms = parsed.arms.iter().flat_map(Arm::swept).collect();
+        parsed.check().map_err(wrong)?;
+        Ok(parsed)
+    }
+
+    /// How an arm is run.
+    pub fn setup(&self, arm: &Arm) -> Setup {
+        arm.run.over(&self.run)
+    }
+
+    /// What distinguishes an arm from a plain run.
+    pub fn factors(&self, arm: &Arm) -> Factors {
+        self.setup(arm).factors()
+    }
+
+    /// The arms that an arm is compared with.
+    pub fn against(&self, arm: &Arm) -> Vec<&Arm> {
+        let first = || self.arms.iter().find(|one| one.group == arm.group && one.name != arm.name);
+        match arm.against.is_empty() {
+            true => first().filter(|first| self.position(first) < self.position(arm)).into_iter().collect(),
+            false => arm.against.iter().filter_map(|name| self.arm(name)).collect(),
+        }
+    }
+
+    /// The arm of that name.
+    pub fn arm(&self, name: &str) -> Option<&Arm> {
+        self.arms.iter().find(|one| one.name == name)
+    }
+
+    /// Names of the script files that arms use.
+    pub(crate) fn script_files(&self) -> BTreeSet<String> {
+        let setups = self.arms.iter().map(|arm| self.setup(arm));
+        let scripts = setups.flat_map(|setup| setup.scripts.unwrap_or_default());
+        let files = scripts.filter(|script| !script.starts_with(BUILTIN));
+        files.map(|script| script.split('@').next().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// The arm that has two turns in each block.
+    pub fn twice(&self) -> &Arm {
+        let named = self.again.as_ref().and_then(|name| self.arm(name));
+        named.unwrap_or(&self.arms[0])
+    }
+
+    /// Two command lines, to be compared by the time they take.
+    ///
+    /// # Errors
+    /// [`Error::Experiment`] if a number is out of its range.
+    pub fn of_commands(a: &str, b: &str) -> Result<Self, Error> {
+        let arm = |name: &str, command: &str| Arm {
+            name: name.to_owned(),
+            about: command.to_owned(),
+            group: String::new(),
+            against: Vec::new(),
+            run: Setup { command: Some(command.to_owned()), ..Setup::default() },
+            sweep: BTreeMap::new(),
+        };
+        let one = Self {
+            name: "commands".to_owned(),
+            question: "Which of two commands takes less time?".to_owned(),
+            expected: "nothing".to_owned(),
+            read: "A run is one process, from its start to its exit; the shell's start is in it.".to_owned(),
+            metric: MetricName("wall_seconds".to_owned()),
+            matters_percent: five(),
+            blocks: ten(),
+            seconds: 1,
+            warm_up: WarmUp::default(),
+            again: None,
+            server: false,
+            data: Data::default(),
+            reset: Vec::new(),
+            setup: Vec::new(),
+            cleanup: Vec::new(),
+            equal: None,
+            statements: false,
+            run: Setup::default(),
+            arms: vec![arm("a", a), arm("b", b)],
+            splits: Vec::new(),
+        };
+        one.check().map_err(|why| Error::Experiment { name: one.name.clone(), why })?;
+        Ok(one)
+    }
+
+    fn position(&self, arm: &Arm) -> usize {
+        self.arms.iter().position(|one| one.name == arm.name).unwrap_or(usize::MAX)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let range = |what: &str, given: u32, min: u32, max: u32| match (min..=max).contains(&given) {
+            true => Ok(()),
+            false => Err(format!("{what} must be from {min} to {max}, not {given}")),
+        };
+        range("blocks", self.blocks, 1, BLOCKS_MAX)?;
+        range("seconds", self.seconds, 1, RUN_SECONDS_MAX)?;
+        if let WarmUp::Seconds(seconds) = self.warm_up
+            && !(0.0..f64::from(self.seconds)).contains(&seconds)
+        {
+            return Err(format!("warm_up must be shorter than the {} seconds of a run", self.seconds));
+        }
+        if !(0.1..=100.0).contains(&self.matters_percent) {
+            return Err("matters_percent must be from 0.1 to 100".to_owned());
+        }
+        if self.arms.is_empty() || self.arms.len() > ARMS_MAX {
+            return Err(format!("there must be from 1 to {ARMS_MAX} arms, not {}", self.arms.len()));
+        }
+        let mut names = BTreeSet::new();
+        for arm in &self.arms {
+            let of = |why: String| format!("arm {}: {why}", arm.name);
+            if arm.name.is_empty() || !names.insert(&arm.name) {
+                return Err(format!("two arms are named {:?}, or one has no name", arm.name));
+            }
+            self.known(&arm.against).map_err(of)?;
+            self.setup(arm).check(&self.metric).map_err(of)?;
+        }
+        self.known(self.again.as_slice()).map_err(|why| format!("again: {why}"))?;
+        if !self.server && self.arms.iter().any(|arm| self.setup(arm).command.is_none()) {
+            return Err("pgbench needs a server; every arm without one needs a command".to_owned());
+        }
+        for split in &self.splits {
+            let arms = [Some(&split.of), split.without.as_ref()];
+            let arms: Vec<String> = arms.into_iter().flatten().cloned().collect();
+            self.known(&arms).map_err(|why| format!("split {}: {why}", split.name))?;
+        }
+        Ok(())
+    }
+
+    fn known(&self, names: &[String]) -> Result<(), String> {
+        match names.iter().find(|name| self.arm(name).is_none()) {
+            None => Ok(()),
+            Some(other) => {
+                let known: Vec<&str> = self.arms.iter().map(|arm| arm.name.as_str()).collect();
+                Err(format!("there is no arm {other}{}", super::words::nearest(other, &known)))
+            }
+        }
+    }
+}
+
+impl Arm {
+    /// One arm for each combination of the sweep's values.
+    fn swept(&self) -> Vec<Self> {
+        let mut arms = vec![Self { sweep: BTreeMap::new(), ..self.clone() }];
+        for (name, values) in &self.sweep {
+            let each = |value: &String| arms.iter().map(|arm| arm.with(name, value)).collect::<Vec<_>>();
+            arms = values.iter().flat_map(each).collect();
+        }
+        arms
+    }
+
+    fn with(&self, name: &str, value: &str) -> Self {
+        let mark = format!("{{{name}}}");
+        let put = |text: &String| text.replace(&mark, value);
+        let put_number = |number: &Option<Number>| number.as_ref().map(|number| number.with(&mark, value));
+        let run = &self.run;
+        Self {
+            name: put(&self.name),
+            about: put(&self.about),
+            run: Setup {
+                clients: put_number(&run.clients),
+                threads: put_number(&run.threads),
+                rate: put_number(&run.rate),
+                variables: run.variables.iter().map(|(key, one)| (key.clone(), one.with(&mark, value))).collect(),
+                settings: run.settings.iter().map(|(key, text)| (key.clone(), put(text))).collect(),
+                before: run.before.iter().map(put).collect(),
+                postgres: run.postgres.as_ref().map(put),
+                command: run.command.as_ref().map(put),
+                scripts: run.scripts.as_ref().map(|scripts| scripts.iter().map(put).collect()),
+                ..run.clone()
+            },
+            against: self.against.iter().map(put).collect(),
+            group: put(&self.group),
+            sweep: self.sweep.clone(),
+        }
+    }
+}
+
+/// How a script of pgbench itself is named.
+pub(crate) const BUILTIN: &str = "builtin:";
+
+impl Setup {
+    /// These words, and for those that are absent the ones of `base`.
+    pub(crate) fn over(&self, base: &Self) -> Self {
+        let own = self.clone();
+        let mut variables = base.variables.clone();
+        variables.extend(own.variables);
+        let mut settings = base.settings.clone();
+        settings.extend(own.settings);
+        Self {
+            scripts: own.scripts.or_else(|| base.scripts.clone().filter(|_| own.command.is_none())),
+            clients: own.clients.or_else(|| base.clients.clone()),
+            threads: own.threads.or_else(|| base.threads.clone()),
+            protocol: own.protocol.or(base.protocol),
+            connect: own.connect.or(base.connect),
+            via: own.via.or(base.via),
+            delay_ms: own.delay_ms.or(base.delay_ms),
+            rate: own.rate.or_else(|| base.rate.clone()),
+            latency_limit_ms: own.latency_limit_ms.or(base.latency_limit_ms),
+            variables,
+            rows: own.rows.or(base.rows),
+            unlogged: own.unlogged.or(base.unlogged),
+            fillfactor: own.fillfactor.or(base.fillfactor),
+            postgres: own.postgres.or_else(|| base.postgres.clone()),
+            settings,
+            before: [base.before.clone(), own.before].concat(),
+            command: own.command.or_else(|| base.command.clone()),
+            version: own.version.or_else(|| base.version.clone()),
+        }
+    }
+
+    /// Every word that is there, as text.
+    pub(crate) fn factors(&self) -> Factors {
+        let mut factors = Factors::new();
+        let mut add = |name: &str, value: Option<String>| {
+            value.map(|value| factors.insert(name.to_owned(), value));
+        };
+        let word = |value: Option<&dyn fmt::Debug>| value.map(|value| format!("{value:?}").to_lowercase());
+        add("scripts", self.scripts.as_ref().map(|scripts| scripts.join(" ")));
+        add("clients", self.clients.as_ref().map(Number::to_string));
+        add("threads", self.threads.as_ref().map(Number::to_string));
+        add("protocol", word(self.protocol.as_ref().map(|one| one as _)));
+        add("connect", self.connect.map(|connect| connect.to_string()));
+        add("via", word(self.via.as_ref().map(|one| one as _)));
+        add("delay_ms", self.delay_ms.map(|ms| ms.to_string()));
+        add("rate", self.rate.as_ref().map(Number::to_string));
+        add("latency_limit_ms", self.latency_limit_ms.map(|ms| ms.to_string()));
+        add("unlogged", self.unlogged.map(|unlogged| unlogged.to_string()));
+        add("fillfactor", self.fillfactor.map(|percent| percent.to_string()));
+        add("postgres", self.postgres.clone());
+        add("command", self.command.clone());
+        for (name, value) in &self.variables {
+            add(name, Some(value.to_string()));
+        }
+        for (name, value) in &self.settings {
+            add(name, Some(value.clone()));
+        }
+        factors
+    }
+
+    /// Sessions.
+    pub(crate) fn clients(&self) -> u32 {
+        self.clients.as_ref().and_then(Number::whole).unwrap_or(1)
+    }
+
+    /// Threads of pgbench.
+    pub(crate) fn threads(&self) -> u32 {
+        self.threads.as_ref().and_then(Number::whole).unwrap_or(1)
+    }
+
+    /// Scheduled transactions per second.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        self.rate.as_ref().and_then(Number::value)
+    }
+
+    fn check(&self, metric: &MetricName) -> Result<(), String> {
+        for (name, number) in [("clients", &self.clients), ("threads", &self.threads)] {
+            let whole = number.as_ref().map_or(Some(1), Number::whole);
+            if !whole.is_some_and(|whole| (1..=CLIENTS_MAX).contains(&whole)) {
+                return Err(format!("{name} must be a number from 1 to {CLIENTS_MAX}"));
+            }
+        }
+        if self.threads() > self.clients() {
+            return Err(format!("{} threads are more than {} clients", self.threads(), self.clients()));
+        }
+        if self.rate.is_some() && !self.rate().is_some_and(|rate| rate > 0.0) {
+            return Err("rate must be a positive number".to_owned());
+        }
+        if self.scripts.is_none() == self.command.is_none() {
+            return Err("it needs either scripts or a command".to_owned());
+        }
+        if self.fillfactor.is_some_and(|percent| !(10..=100).contains(&percent)) {
+            return Err("fillfactor must be from 10 to 100".to_owned());
+        }
+        if self.delay_ms.is_some_and(|ms| !(0.0..=1e3 * PAUSE_SECONDS_MAX).contains(&ms)) {
+            return Err(format!("delay_ms must be from 0 to {}", 1e3 * PAUSE_SECONDS_MAX));
+        }
+        if self.delay_ms.is_some() && self.via == Some(Via::Socket) {
+            return Err("a delay needs via = \"tcp\"".to_owned());
+        }
+        if metric.as_str() == "rows_per_second" && self.rows.is_none() {
+            return Err("the metric rows_per_second needs rows, the number that a transaction writes".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Number {
+    fn value(&self) -> Option<f64> {
+        match self {
+            Self::Plain(value) => Some(*value),
+            Self::Text(text) => text.parse().ok(),
+        }
+        .filter(|value| value.is_finite())
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked first")]
+    fn whole(&self) -> Option<u32> {
+        let value = self.value()?;
+        (value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&value)).then_some(value as u32)
+    }
+
+    fn with(&self, mark: &str, value: &str) -> Self {
+        match self {
+            Self::Text(text) => Self::Text(text.replace(mark, value)),
+            Self::Plain(_) => self.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain(value) => write!(f, "{value}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl MetricName {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The metric.
+    pub fn metric(&self) -> &'static Metric {
+        Metric::by_name(&self.0).unwrap_or(&crate::core::METRICS[0])
+    }
+}
+
+impl TryFrom<String> for MetricName {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        match Metric::by_name(&name) {
+            Some(_) => Ok(Self(name)),
+            None => {
+                let known: Vec<&str> = crate::core::METRICS.iter().map(|one| one.name).collect();
+                Err(format!("there is no metric {name}{}", super::words::nearest(&name, &known)))
+            }
+        }
+    }
+}
+
+impl From<MetricName> for String {
+    fn from(name: MetricName) -> Self {
+        name.0
+    }
+}
+
+impl Default for WarmUp {
+    fn default() -> Self {
+        Self::Seconds(0.0)
+    }
+}
+
+fn tps() -> MetricName {
+    MetricName("tps".to_owned())
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn five() -> f64 {
+    5.0
+}
+
+fn ten() -> u32 {
+    10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "question = 'q?'\nexpected = 'e'\nread = 'r'\nseconds = 5\nrun = { scripts = ['a.sql'] }\n";
+
+    fn parse(rest: &str) -> Result<Experiment, String> {
+        Experiment::parse("x", &format!("{HEAD}{rest}")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_arm_inherits_what_it_does_not_say() {
+        let text = "[data]\nscale = 3\n[[arm]]\nname = 'a'\nabout = ''\n[[arm]]\nname = 'b'\nabout = ''\n\
+            run = { protocol = 'prepared', via = 'tcp', settings = { work_mem = '1MB' } }\n";
+        let one = parse(text).unwrap();
+        assert_eq!((one.blocks, one.metric.as_str(), one.matters_percent), (10, "tps", 5.0));
+        let setup = one.setup(&one.arms[1]);
+        assert_eq!(setup.scripts.unwrap(), ["a.sql"]);
+        assert_eq!(setup.protocol, Some(Protocol::Prepared));
+        let factors = one.factors(&one.arms[1]);
+        let factors: Vec<String> = factors.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(factors, ["protocol=prepared", "scripts=a.sql", "via=tcp", "work_mem=1MB"]);
+        assert_eq!(one.against(&one.arms[1])[0].name, "a");
+        assert!(one.against(&one.arms[0]).is_empty());
+    }
+
+    #[test]
+    fn a_sweep_makes_one_arm_for_each_combination() {
+        let text = "[[arm]]\nname = 'c{clients}-{mode}'\nabout = '{clients} clients'\n\
+            sweep = { clients = ['1', '4'], mode = ['on', 'off'] }\n\
+            run = { clients = '{clients}', settings = { synchronous_commit = '{mode}' } }\n";
+        let one = parse(text).unwrap();
+        let names: Vec<&str> = one.arms.iter().map(|arm| arm.name.as_str()).collect();
+        assert_eq!(names, ["c1-on", "c4-on", "c1-off", "c4-off"]);
+        let setup = one.setup(&one.arms[3]);
+        assert_eq!((setup.clients(), setup.settings["synchronous_commit"].as_str()), (4, "off"));
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_file_is_named_with_its_line_and_the_nearest_word() {
+        let arm = "[[arm]]\nname = 'a'\nabout = ''\n";
+        for (rest, said) in [
+            ("bloks = 3\n", "line 6: unknown word bloks; did you mean blocks?"),
+            ("metric = 'tsp'\n", "line 6: there is no metric tsp; did you mean tps?"),
+            ("[[arm]]\nname = 'a'\nabout = ''\nrun = { protocol = 'prepare' }\n", "did you mean prepared?"),
+            ("blocks = 0\n", "blocks must be from 1"),
+            ("warm_up = 5\n", "warm_up must be shorter than the 5 seconds of a run"),
+            ("seconds = 5\n", "line 6: duplicate key"),
+        ] {
+            let text = if rest.starts_with('[') { rest.to_owned() } else { format!("{rest}{arm}") };
+            let error = parse(&text).unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+        for (rest, said) in [
+            ("against = ['b']\n", "arm a: there is no arm b"),
+            ("run = { threads = 2 }\n", "arm a: 2 threads are more than 1 clients"),
+            ("run = { clients = 'x' }\n", "clients must be a number from 1 to"),
+            ("run = { rate = 0 }\n", "rate must be a positive number"),
+            ("run = { delay_ms = 1, via = 'socket' }\n", "a delay needs via"),
+            ("run = { command = 'true', scripts = ['b.sql'] }\n", "either scripts or a command"),
+            ("[[arm]]\nname = 'a'\nabout = ''\n", "two arms are named \"a\""),
+        ] {
+            let error = parse(&format!("{arm}{rest}")).unwrap_err();
+            assert!(error.contains(said), "{rest}: {error}");
+        }
+        assert!(parse("").unwrap_err().contains("missing field `arm`"));
+    }
+}

@@ -1,0 +1,237 @@
+//! The log of pgbench, a line for each transaction, as percentiles and values per second.
+
+use crate::core::{Measures, Series};
+use crate::limits::{LATENCY_DIGITS, LATENCY_MICROSECONDS_MAX, RUN_SECONDS_MAX};
+use hdrhistogram::Histogram;
+use std::io::{self, BufRead};
+
+/// What the transactions of a run took.
+///
+/// A line of the log is `client transaction time script epoch microseconds [lag]`; the time is in microseconds, or
+/// `skipped`, `failed` or the kind of the failure. The epoch is that of the end. See pgbench's manual, "Per-Transaction
+/// Logging".
+#[derive(Debug)]
+pub(crate) struct Log {
+    /// Seconds of the warm-up that are cut.
+    warm_up: f64,
+    /// End of each transaction, and its time in microseconds, `None` for one that was skipped or failed.
+    lines: Vec<Line>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Line {
+    /// Seconds since the epoch.
+    end: f64,
+    done: Done,
+    /// Microseconds between the scheduled start and the real one.
+    lag_us: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Done {
+    /// After this many microseconds.
+    After(f64),
+    Skipped,
+    Failed,
+}
+
+impl Log {
+    /// An empty log. Its measures leave out the first seconds.
+    pub(crate) fn new(warm_up: f64) -> Self {
+        Self { warm_up, lines: Vec::new() }
+    }
+
+    /// Cuts these first seconds.
+    pub(crate) fn cut(&mut self, warm_up: f64) {
+        self.warm_up = warm_up;
+    }
+
+    /// Adds a file, one of each thread.
+    ///
+    /// # Errors
+    /// It cannot be read, or a line is not one of a log.
+    pub(crate) fn read(&mut self, file: impl BufRead) -> io::Result<()> {
+        for line in file.lines() {
+            let line = line?;
+            let parsed = parse(&line).ok_or_else(|| {
+                io::Error::new(io::ErrorKind::InvalidData, format!("unexpected line in pgbench's log: {line}"))
+            })?;
+            self.lines.push(parsed);
+        }
+        Ok(())
+    }
+
+    /// Transactions per second, second by second, of all whole seconds, with the warm-up.
+    pub(crate) fn per_second(&self) -> Series {
+        let Some((begin, end)) = self.span() else { return Series::default() };
+        let mut counts = vec![0.0; whole(end - begin)];
+        for line in self.lines.iter().filter(|line| matches!(line.done, Done::After(_))) {
+            if let Some(count) = counts.get_mut(whole(line.end - begin)) {
+                *count += 1.0;
+            }
+        }
+        Series::each_second(counts.into_iter().map(Some))
+    }
+
+    /// Latency that 99 % of the transactions of a second do not exceed, in milliseconds.
+    pub(crate) fn p99_per_second(&self) -> Series {
+        let Some((begin, end)) = self.span() else { return Series::default() };
+        let mut times: Vec<Vec<f64>> = vec![Vec::new(); whole(end - begin)];
+        for line in &self.lines {
+            if let (Done::After(us), Some(times)) = (line.done, times.get_mut(whole(line.end - begin))) {
+                times.push(us / 1e3);
+            }
+        }
+        let p99 = |times: &mut Vec<f64>| {
+            times.sort_by(f64::total_cmp);
+            times.get((times.len() * 99).div_ceil(100).saturating_sub(1)).copied()
+        };
+        Series::each_second(times.iter_mut().map(p99))
+    }
+
+    /// The values of the measured time. `limit_ms` is the latency above which a transaction is late.
+    pub(crate) fn measures(&self, limit_ms: Option<f64>) -> Measures {
+        let mut measures = Measures::default();
+        let Some((begin, end)) = self.span() else { return measures };
+        let from = begin + self.warm_up.min((end - begin) / 2.0);
+        let seconds = end - from;
+        let lines = || self.lines.iter().filter(|line| line.end >= from);
+        let times = || lines().filter_map(|line| if let Done::After(us) = line.done { Some(us) } else { None });
+        let count = |of: &dyn Fn(&Line) -> bool| number(lines().filter(|line| of(line)).count());
+        let (done, scheduled) = (number(times().count()), number(lines().count()));
+        let failed = count(&|line| line.done == Done::Failed);
+        let skipped = count(&|line| line.done == Done::Skipped);
+        let late = limit_ms.map_or(0.0, |ms| number(times().filter(|us| *us > ms * 1e3).count()));
+        let mut put = |name: &str, value: f64| measures.values.insert(name.to_owned(), value);
+        put("transactions", done);
+        put("seconds", seconds);
+        put("tps", done / seconds);
+        put("miss_percent", 100.0 * (late + skipped + failed) / scheduled.max(1.0));
+        put("failed_percent", 100.0 * failed / scheduled.max(1.0));
+        put("skipped_percent", 100.0 * skipped / scheduled.max(1.0));
+        if done > 0.0 {
+            let mean = times().sum::<f64>() / done;
+            let squares: f64 = times().map(|us| (us - mean).powi(2)).sum();
+            put("latency_ms", mean / 1e3);
+            put("latency_sd_ms", (squares / (done - 1.0).max(1.0)).sqrt() / 1e3);
+            let histogram = histogram(times());
+            for (name, percent) in PERCENTILES {
+                put(name, histogram.value_at_quantile(percent / 100.0) as f64 / 1e3);
+            }
+            put("max_ms", times().fold(0.0, f64::max) / 1e3);
+        }
+        let lags: Vec<f64> = lines().filter_map(|line| line.lag_us).collect();
+        if !lags.is_empty() {
+            put("lag_ms", lags.iter().sum::<f64>() / number(lags.len()) / 1e3);
+        }
+        let per_second = self.per_second();
+        let skip = whole(self.warm_up.ceil());
+        let steady = Series::each_second(per_second.values.iter().skip(skip).copied());
+        if let Some(deviation) = steady.deviation() {
+            put("tps_sd", deviation);
+        }
+        if skipped > 0.0 {
+            let part = format!("{:.1} %", 100.0 * skipped / scheduled);
+            measures.notes.push(format!(
+                "{part} of the transactions were skipped: the percentiles hold only those that were not, and look better than the service was"
+            ));
+        }
+        measures.series.insert("tps".to_owned(), per_second);
+        measures.series.insert("p99_ms".to_owned(), self.p99_per_second());
+        measures
+    }
+
+    /// Begin of the first transaction and end of the last.
+    fn span(&self) -> Option<(f64, f64)> {
+        let begin = |line: &Line| if let Done::After(us) = line.done { line.end - us / 1e6 } else { line.end };
+        let first = self.lines.iter().map(begin).reduce(f64::min)?;
+        let last = self.lines.iter().map(|line| line.end).reduce(f64::max)?;
+        (last > first && last - first < 2.0 * f64::from(RUN_SECONDS_MAX)).then_some((first, last))
+    }
+}
+
+/// The percentiles of a report.
+const PERCENTILES: &[(&str, f64)] =
+    &[("p50_ms", 50.0), ("p90_ms", 90.0), ("p95_ms", 95.0), ("p99_ms", 99.0), ("p999_ms", 99.9)];
+
+fn parse(line: &str) -> Option<Line> {
+    let mut words = line.split(' ');
+    let time = words.nth(2)?;
+    let done = match time {
+        "skipped" => Done::Skipped,
+        "failed" | "serialization" | "deadlock" => Done::Failed,
+        us => Done::After(us.parse().ok()?),
+    };
+    let seconds: f64 = words.nth(1)?.parse().ok()?;
+    let micros: f64 = words.next()?.parse().ok()?;
+    let lag_us = words.next().map(str::parse).transpose().ok()?;
+    Some(Line { end: seconds + micros / 1e6, done, lag_us })
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "microseconds of a transaction")]
+fn histogram(times: impl Iterator<Item = f64>) -> Histogram<u64> {
+    let new = Histogram::new_with_bounds(1, LATENCY_MICROSECONDS_MAX, LATENCY_DIGITS);
+    let mut histogram = new.unwrap_or_else(|_| Histogram::new(1).unwrap_or_else(|_| unreachable!("a digit is enough")));
+    for us in times {
+        histogram.saturating_record(us.max(1.0) as u64);
+    }
+    histogram
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds of a run")]
+fn whole(seconds: f64) -> usize {
+    seconds.max(0.0) as usize
+}
+
+#[expect(clippy::cast_precision_loss, reason = "transactions of a run")]
+fn number(count: usize) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten transactions a second for four seconds: 1 ms each, in the first second 9 ms.
+    fn log() -> String {
+        let line = |n: u32| {
+            let us = if n <= 10 { 9_000 } else { 1_000 };
+            format!("0 {n} {us} 0 {} {}\n", 100 + n / 10, n % 10 * 100_000)
+        };
+        (1..=40).map(line).collect()
+    }
+
+    #[test]
+    fn the_warm_up_does_not_count() {
+        let mut log_ = Log::new(0.0);
+        log_.read(log().as_bytes()).unwrap();
+        let all = log_.measures(Some(5.0));
+        assert!((all.values["latency_ms"] - 3.0).abs() < 1e-9 && (all.values["miss_percent"] - 25.0).abs() < 1e-9);
+        assert!((all.values["p50_ms"] - 1.0).abs() < 0.01 && (all.values["p99_ms"] - 9.0).abs() < 0.01, "{all:?}");
+        log_.cut(1.0);
+        let steady = log_.measures(Some(5.0));
+        assert_eq!((steady.values["max_ms"], steady.values["miss_percent"]), (1.0, 0.0));
+        assert!((steady.values["tps"] - 10.0).abs() < 0.8, "{steady:?}");
+        assert_eq!(steady.series["tps"].values.len(), 3);
+    }
+
+    #[test]
+    fn what_was_skipped_or_failed_is_a_miss_and_said() {
+        let text = "0 1 1000 0 100 0 50\n0 2 skipped 0 100 500000 9000\n0 3 deadlock 0 101 0\n0 4 1000 0 102 0 150\n";
+        let mut log = Log::new(0.0);
+        log.read(text.as_bytes()).unwrap();
+        let measures = log.measures(None);
+        assert_eq!(measures.values["miss_percent"], 50.0);
+        assert_eq!(measures.values["transactions"], 2.0);
+        assert!(measures.notes[0].starts_with("25.0 % of the transactions were skipped"), "{measures:?}");
+        assert!((measures.values["lag_ms"] - 3.066_666).abs() < 1e-3, "{measures:?}");
+    }
+
+    #[test]
+    fn a_line_that_is_not_of_a_log_is_refused() {
+        let mut log = Log::new(0.0);
+        let error = log.read("0 1 x 0 100 0\n".as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("0 1 x"), "{error}");
+        assert!(log.measures(None).values.is_empty(), "an empty log has no values");
+    }
+}

@@ -1,0 +1,270 @@
+//! The real pgbench: finds it, and runs it as a process.
+
+use super::cluster::{Cluster, Trouble};
+use super::experiment::{BUILTIN, Protocol, Setup};
+use super::files::Source;
+use super::log::Log;
+use super::output::Summary;
+use super::steady::warm_up;
+use crate::core::{Measures, libpq};
+use crate::error::Error;
+use crate::limits::{INIT_TIME_MAX, LOG_FILES_MAX, RUN_SLACK};
+use millstream_host::{Command, Ended, Measured};
+use millstream_pg::ConnInfo;
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Where logs are written if it is there: a file system in memory, so that the log takes nothing from the disk.
+const MEMORY: &str = "/dev/shm";
+
+/// pgbench beside a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Program {
+    path: PathBuf,
+    /// What it says of its version.
+    pub(crate) version: String,
+}
+
+/// How long a run is, and with which random numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Length {
+    /// Seconds, with the warm-up.
+    pub(crate) seconds: u32,
+    /// Seconds of the warm-up; `None` if its end is to be found.
+    pub(crate) warm_up: Option<f64>,
+    /// Seed of the random numbers.
+    pub(crate) seed: u64,
+}
+
+impl Program {
+    /// pgbench among the programs of the server, else in `PATH`.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] with what to install.
+    pub(crate) async fn find(cluster: &Cluster) -> Result<Self, Error> {
+        let beside = cluster.programs().map(|dir| dir.join("pgbench")).filter(|path| path.exists());
+        let path = beside.unwrap_or_else(|| PathBuf::from("pgbench"));
+        let asked = Command::new(&path).arg("--version").run(RUN_SLACK).await.and_then(Ended::succeeded);
+        let hint = "install PostgreSQL with its contrib programs (Debian and Ubuntu: postgresql-15), or name another \
+                    one in the experiment with postgres = \"DIRECTORY\"; a downloaded PostgreSQL has no pgbench";
+        let ended = asked.map_err(|error| Error::missing("pgbench", error.to_string(), hint.to_owned()))?;
+        Ok(Self { path, version: ended.stdout.trim().to_owned() })
+    }
+
+    /// A command for this database.
+    pub(crate) fn command(&self, db: &ConnInfo) -> Command {
+        let mut command = Command::new(&self.path);
+        reach(&mut command, db);
+        command
+    }
+
+    /// Runs a command that makes data.
+    pub(crate) async fn run(&self, command: &mut Command) -> Result<Ended, Error> {
+        let ended = command.run(INIT_TIME_MAX).await.and_then(Ended::succeeded);
+        ended.map_err(|error| Error::Subject { subject: "pgbench", why: error.to_string() })
+    }
+
+    /// Runs the scripts of a setup for a time and reads the log.
+    pub(crate) async fn measure(
+        &self,
+        source: &Source,
+        setup: &Setup,
+        db: &ConnInfo,
+        length: Length,
+    ) -> Result<Measures, Trouble> {
+        let dir = directory()?;
+        let mut command = self.command(db);
+        self.arguments(&mut command, source, setup, dir.path())?;
+        let seed = u32::try_from(length.seed % u64::from(u32::MAX)).unwrap_or(1);
+        command.args(["-T", &length.seconds.to_string(), "--random-seed", &seed.to_string()]);
+        command.args(["-P", "1", "-l", "--log-prefix"]).arg(dir.path().join("log"));
+        command.arg(&db.dbname);
+        let measured = finished(&mut command, length.seconds).await?;
+        let mut log = Log::new(length.warm_up.unwrap_or(0.0));
+        for path in logs(dir.path())? {
+            let file = File::open(&path).map_err(Error::io("read", &path))?;
+            log.read(BufReader::new(file)).map_err(Error::io("read", &path))?;
+        }
+        let found = length.warm_up.or_else(|| warm_up(&log.per_second()));
+        log.cut(found.unwrap_or(0.0));
+        let mut measures = log.measures(setup.latency_limit_ms);
+        if found.is_none() {
+            measures.notes.push("the run never became steady, so all of it counts".to_owned());
+        }
+        let summary = Summary::parse(&measured.ended.stdout, setup.clients());
+        let mut put = |name: &str, value: Option<f64>| {
+            value.map(|value| measures.values.insert(name.to_owned(), value));
+        };
+        put("connect_ms", summary.connect_ms);
+        put("client_cpu_seconds", measured.cpu_seconds);
+        put("client_share", measured.cpu_seconds.map(|cpu| cpu / measured.wall_seconds / f64::from(setup.threads())));
+        if let Some(rows) = setup.rows {
+            let rate = measures.values.get("tps").map(|tps| tps * rows);
+            rate.map(|rate| measures.values.insert("rows_per_second".to_owned(), rate));
+        }
+        if !measures.values.contains_key("tps") {
+            let why = "pgbench finished no transaction in the measured time".to_owned();
+            return Err(Error::Subject { subject: "pgbench", why }.into());
+        }
+        Ok(measures)
+    }
+
+    /// Transactions per second, as pgbench counts them, with or without its log.
+    pub(crate) async fn count(
+        &self,
+        source: &Source,
+        setup: &Setup,
+        db: &ConnInfo,
+        seconds: u32,
+        with_log: bool,
+    ) -> Result<Option<f64>, Trouble> {
+        let dir = directory()?;
+        let mut command = self.command(db);
+        self.arguments(&mut command, source, setup, dir.path())?;
+        command.args(["-T", &seconds.to_string()]);
+        if with_log {
+            command.args(["-P", "1", "-l", "--log-prefix"]).arg(dir.path().join("log"));
+        }
+        let measured = finished(command.arg(&db.dbname), seconds).await?;
+        Ok(Summary::parse(&measured.ended.stdout, setup.clients()).tps)
+    }
+
+    /// Mean milliseconds of each statement of a setup's scripts.
+    pub(crate) async fn statements(
+        &self,
+        source: &Source,
+        setup: &Setup,
+        db: &ConnInfo,
+        seconds: u32,
+    ) -> Result<Summary, Trouble> {
+        let dir = directory()?;
+        let mut command = self.command(db);
+        self.arguments(&mut command, source, setup, dir.path())?;
+        command.args(["-r", "-T", &seconds.to_string()]).arg(&db.dbname);
+        let measured = finished(&mut command, seconds).await?;
+        Ok(Summary::parse(&measured.ended.stdout, setup.clients()))
+    }
+
+    /// Runs a number of transactions of one client, the same ones for the same seed.
+    pub(crate) async fn transactions(
+        &self,
+        source: &Source,
+        setup: &Setup,
+        db: &ConnInfo,
+        count: u32,
+    ) -> Result<(), Trouble> {
+        let dir = directory()?;
+        let one = Setup { clients: None, threads: None, rate: None, latency_limit_ms: None, ..setup.clone() };
+        let mut command = self.command(db);
+        self.arguments(&mut command, source, &one, dir.path())?;
+        command.args(["-t", &count.to_string(), "--random-seed", "1"]).arg(&db.dbname);
+        finished(&mut command, 0).await?;
+        Ok(())
+    }
+
+    /// The arguments that a setup stands for. Writes its scripts into `dir`.
+    fn arguments(&self, command: &mut Command, source: &Source, setup: &Setup, dir: &Path) -> Result<(), Error> {
+        command.args(["-n", "-c", &setup.clients().to_string(), "-j", &setup.threads().to_string()]);
+        let protocol = match setup.protocol.unwrap_or_default() {
+            Protocol::Simple => "simple",
+            Protocol::Extended => "extended",
+            Protocol::Prepared => "prepared",
+        };
+        command.args(["-M", protocol]);
+        if setup.connect == Some(true) {
+            command.arg("-C");
+        }
+        if let Some(rate) = setup.rate() {
+            command.args(["-R", &rate.to_string()]);
+        }
+        if let Some(ms) = setup.latency_limit_ms {
+            command.args(["-L", &ms.to_string()]);
+        }
+        // pgbench itself sets `scale` only for its own scripts; with another one it would be 1.
+        command.args(["-D", &format!("scale={}", source.experiment.data.scale.max(1))]);
+        for (name, value) in &setup.variables {
+            command.args(["-D", &format!("{name}={value}")]);
+        }
+        for script in setup.scripts.iter().flatten() {
+            if let Some(name) = script.strip_prefix(BUILTIN) {
+                command.args(["-b", name]);
+                continue;
+            }
+            let (file, weight) = script.split_once('@').map_or((script.as_str(), ""), |(file, weight)| (file, weight));
+            let path = dir.join(file);
+            let text = source.files.get(file).map_or("", String::as_str);
+            fs::write(&path, text).map_err(Error::io("write", &path))?;
+            let weight = if weight.is_empty() { String::new() } else { format!("@{weight}") };
+            command.arg("-f").arg(format!("{}{weight}", path.display()));
+        }
+        Ok(())
+    }
+}
+
+/// Runs a shell command. It finds the database in libpq's variables, the server's programs first in `PATH`, a directory
+/// for its files in `LAB_DIR`, and this program in `MILLSTREAM`.
+pub(crate) async fn shell(text: &str, server: Option<(&Cluster, &ConnInfo)>) -> Result<Measured, Trouble> {
+    let mut command = Command::new("/bin/sh");
+    if let Some((cluster, db)) = server {
+        reach(&mut command, db);
+        command.env("LAB_DIR", cluster.files());
+        if let Some(dir) = cluster.programs() {
+            let path = std::env::var("PATH").unwrap_or_default();
+            command.env("PATH", format!("{}:{path}", dir.display()));
+        }
+    }
+    if let Ok(own) = std::env::current_exe() {
+        command.env("MILLSTREAM", own);
+    }
+    command.args(["-c", text]);
+    finished(&mut command, 0).await
+}
+
+/// Leads a program to the database, and only there.
+fn reach(command: &mut Command, db: &ConnInfo) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("PG")) {
+            command.env_remove(name);
+        }
+    }
+    for (name, value) in libpq::variables(db, false) {
+        command.env(name, value);
+    }
+}
+
+/// Runs a command to its end, which must be a good one.
+async fn finished(command: &mut Command, seconds: u32) -> Result<Measured, Trouble> {
+    let program = command.program().display().to_string();
+    let failed = |why: String| Trouble::Error(Error::Subject { subject: "pgbench", why });
+    let limit = Duration::from_secs(seconds.into()) + RUN_SLACK;
+    let measured = command.measure(limit).await.map_err(|error| failed(error.to_string()))?;
+    match measured.ended.status.success() {
+        true => Ok(measured),
+        false => {
+            let said = measured.ended.stderr.lines().filter(|line| !line.starts_with("progress: "));
+            let said: Vec<&str> = said.collect();
+            let said = said[said.len().saturating_sub(5)..].join(" ");
+            Err(failed(format!("{program} ended with {}: {said}", measured.ended.status)))
+        }
+    }
+}
+
+fn directory() -> Result<TempDir, Error> {
+    let home = if Path::new(MEMORY).is_dir() { PathBuf::from(MEMORY) } else { std::env::temp_dir() };
+    tempfile::Builder::new()
+        .prefix("millstream-lab-")
+        .tempdir_in(&home)
+        .map_err(Error::io("make a directory in", &home))
+}
+
+fn logs(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = fs::read_dir(dir).map_err(Error::io("read", dir))?.take(LOG_FILES_MAX).flatten();
+    Ok(entries.map(|entry| entry.path()).filter(|path| path.file_name().is_some_and(is_log)).collect())
+}
+
+fn is_log(name: &std::ffi::OsStr) -> bool {
+    name.to_string_lossy().starts_with("log.")
+}

@@ -1,0 +1,296 @@
+//! A report as one HTML file, which needs no network and no script.
+
+use super::super::analysis::{Analysis, Compared};
+use super::super::record::Record;
+use super::chart::{self, Forest};
+use super::figure::{change, figure, tick};
+use super::{groups, page};
+use crate::core::statistics::Verdict;
+use crate::core::{METRICS, Metric};
+use crate::limits::{REPORT_COMPARISONS_MAX, REPORT_EFFECTS_MAX, REPORT_NOTES_MAX};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+/// The look of the page.
+const STYLE: &str = include_str!("style.css");
+
+/// The report of a record as an HTML page, below 2 MB.
+///
+/// The first screen answers the question. Charts are drawings inside the page. Names and texts of the record are
+/// escaped, so that no record can bring a script into the page.
+pub fn html(record: &Record, analysis: &Analysis) -> String {
+    let metric = Metric::by_name(analysis.metric.0).unwrap_or(&METRICS[0]);
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (analysis.experiment) ": " (analysis.question) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main {
+                    (heading(record, analysis))
+                    (answer(record, analysis, metric))
+                    (results(record, analysis, metric))
+                    (latencies(record, analysis))
+                    (series(record, analysis))
+                    (splits(analysis))
+                    (page::statements(&record.conditions.statements))
+                    (page::conditions(record))
+                    (page::reading(record, analysis))
+                    (page::runs(record, analysis))
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn heading(record: &Record, analysis: &Analysis) -> Markup {
+    let machine = &record.machine;
+    let (finished, planned) = analysis.blocks;
+    html! {
+        header {
+            p class="kind" { "pgbench experiment " b { (analysis.experiment) } }
+            h1 { (analysis.question) }
+            p class="facts" {
+                span { (finished) @if finished == 1 { " block" } @else { " blocks" } ", runs of " (record.conditions.seconds) " s" }
+                span { (machine.cores) " cores" @if let Some(processor) = &machine.processor { ", " (processor) } }
+                @for version in record.conditions.servers.values() { span { (page::brief(version)) } }
+                span { (record.date.get(..10).unwrap_or(&record.date)) }
+            }
+        }
+        @if analysis.quick {
+            p class="banner" {
+                b { "quick: not evidence." }
+                " Runs this short show that everything works. Do not conclude anything from the numbers."
+            }
+        } @else if finished < planned {
+            p class="banner" { b { "Unfinished: " (finished) " of " (planned) " blocks." } " More blocks may change the verdicts." }
+        }
+    }
+}
+
+/// The verdicts, the noise, and what the numbers promise.
+fn answer(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
+    let matters = record.conditions.experiment.matters_percent / 100.0;
+    let all = by_effect(analysis);
+    let forest = Forest::new(all.iter().copied().chain(&analysis.noise), metric, matters);
+    let (first, rest) = all.split_at(all.len().min(REPORT_EFFECTS_MAX));
+    let weaker = |arm: &str| analysis.arms.iter().any(|one| one.name == arm && one.promise.is_some());
+    let say = |one: &Compared| {
+        let differs = one.comparison.is_some_and(|one| matches!(one.verdict, Verdict::Differs { .. }));
+        html! {
+            @if differs { (one.sentence) } @else { b { (one.arm) " / " (one.with) } }
+            @if weaker(&one.arm) != weaker(&one.with) { " " span class="mark" { "not the same promise" } }
+            @if !differs { small { (one.sentence) } }
+        }
+    };
+    html! {
+        section class="answer" {
+            h2 { "Answer" }
+            @if all.is_empty() { p { "No two arms were measured in the same block, so there is nothing to compare." } }
+            @if all.len() > first.len() { p class="caption" { "The " (first.len()) " largest of " (all.len()) " effects, those with a verdict first." } }
+            @if !all.is_empty() { figure { (forest.plot(first.iter().copied(), say)) } }
+            @if !rest.is_empty() {
+                details {
+                    summary { (rest.len()) " more comparisons" }
+                    (forest.plot(rest.iter().copied().take(REPORT_COMPARISONS_MAX), say))
+                }
+            }
+            p class="caption" {
+                "Dot: estimate of the ratio. Line: its interval. Grey band: less than the "
+                (tick(matters * 100.0)) " % that matters. "
+                @if analysis.multiplicity.comparisons > 1 { (analysis.multiplicity) "." }
+            }
+            dl class="checks" {
+                dt { "Noise floor" }
+                dd {
+                    @match &analysis.noise {
+                        Some(noise) => { (noise.with) " compared with itself: " (noise_of(noise)) },
+                        None => "Unknown: the arm that repeats the first one was not measured.",
+                    }
+                }
+                dt { "Durability" }
+                dd { (promises(record, analysis)) }
+                @if !analysis.notes.is_empty() {
+                    dt { "To know" }
+                    dd {
+                        ul { @for note in analysis.notes.iter().take(REPORT_NOTES_MAX) { li { (note) } } }
+                        @if analysis.notes.len() > REPORT_NOTES_MAX { (analysis.notes.len() - REPORT_NOTES_MAX) " more notes are in the record." }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn noise_of(noise: &Compared) -> Markup {
+    html! {
+        @if let Some(comparison) = &noise.comparison { span class="number" { (change(comparison.ratio)) } "; " }
+        (noise.sentence) "."
+    }
+}
+
+fn promises(record: &Record, analysis: &Analysis) -> Markup {
+    let weaker: Vec<_> = analysis.arms.iter().filter_map(|arm| Some((&arm.name, arm.promise.as_ref()?))).collect();
+    let disk = &record.machine.disk;
+    html! {
+        @if weaker.is_empty() { "No arm gives up durability by its own settings. " }
+        @for (arm, promise) in weaker.iter().take(REPORT_EFFECTS_MAX) {
+            div { span class="mark" { "not the same promise" } " " b { (arm) } ": " (promise) "." }
+        }
+        @if weaker.len() > REPORT_EFFECTS_MAX { div { (weaker.len() - REPORT_EFFECTS_MAX) " more arms are marked in the tables." } }
+        @if let Some(us) = disk.flush_us {
+            "A flush of a page takes " span class="number" { (figure(us)) " µs" } " on the disk of the "
+            @if disk.holds_data { "server's data." } @else { "temporary directory." }
+        }
+    }
+}
+
+/// The tables and bars of each group.
+fn results(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
+    let columns = super::columns(analysis);
+    html! {
+        section {
+            h2 { "Results" }
+            @for (group, arms) in groups(analysis) {
+                @if !group.is_empty() { h3 { (group) } }
+                (chart::bars(&arms, &record.runs, metric))
+                (page::arms(&arms, &columns))
+            }
+        }
+    }
+}
+
+fn latencies(record: &Record, analysis: &Analysis) -> Markup {
+    let has = |name: &str| analysis.arms.iter().any(|arm| arm.values.contains_key(name));
+    let metrics: Vec<&Metric> =
+        ["p99_ms", "latency_ms"].into_iter().filter(|name| has(name)).filter_map(Metric::by_name).collect();
+    html! {
+        @if !metrics.is_empty() {
+            section {
+                h2 { "Latency" }
+                (chart::curves(&record.conditions.experiment, &analysis.arms, &metrics))
+                @for (group, arms) in groups(analysis) {
+                    @if !group.is_empty() { h3 { (group) } }
+                    (chart::percentiles(&arms))
+                }
+            }
+        }
+    }
+}
+
+fn series(record: &Record, analysis: &Analysis) -> Markup {
+    let drawn = chart::series(&analysis.arms, &record.runs);
+    html! { @if !drawn.0.is_empty() { section { h2 { "Over time" } (drawn) } } }
+}
+
+fn splits(analysis: &Analysis) -> Markup {
+    html! {
+        @if !analysis.splits.is_empty() {
+            section {
+                h2 { "Where the time goes" }
+                (chart::times(&analysis.splits))
+                p class="caption" {
+                    "Each time is a difference of two arms: the median of the blocks, and the extremes. "
+                    "A difference smaller than the noise can be negative."
+                }
+            }
+        }
+    }
+}
+
+/// The comparisons, those that found a difference first, and of those the largest effect.
+fn by_effect(analysis: &Analysis) -> Vec<&Compared> {
+    let mut all: Vec<&Compared> = analysis.comparisons.iter().collect();
+    let size = |one: &Compared| one.comparison.map_or(-1.0, |one| one.ratio.ln().abs());
+    let found = |one: &Compared| match one.comparison.map(|one| one.verdict) {
+        Some(Verdict::Differs { negligible: false }) => 0,
+        Some(_) => 1,
+        None => 2,
+    };
+    all.sort_by(|a, b| found(a).cmp(&found(b)).then(size(b).total_cmp(&size(a))));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{FIRST, record};
+    use super::*;
+
+    /// Most bytes of a page.
+    const BYTES_MAX: usize = 2_000_000;
+
+    fn page(record: &Record) -> String {
+        html(record, &Analysis::of(record))
+    }
+
+    #[test]
+    fn a_page_needs_no_network_and_no_script() {
+        let text = page(&record(5, 8, 20));
+        for word in ["http://", "https://", "<script", "<link", "<img", "@import", "url(", " onload", "src="] {
+            assert!(!text.contains(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn names_and_texts_of_a_record_are_escaped() {
+        let record = record(5, 8, 20);
+        let text = page(&record);
+        for arm in &record.conditions.experiment.arms {
+            assert!(!text.contains(&arm.name), "{}", arm.name);
+            assert!(text.contains(&html! { (arm.name) }.into_string()), "{}", arm.name);
+        }
+        assert_eq!(record.conditions.experiment.arms[0].name, FIRST);
+        for raw in ["<i>", "<SSL>", "<tags>", "<x>", "<run>", "<9>", "1 < 2", "yes & no"] {
+            assert!(!text.contains(raw), "{raw}");
+            assert!(text.contains(&html! { (raw) }.into_string()), "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_large_record_makes_a_page_below_two_megabytes() {
+        let text = page(&record(40, 20, 60));
+
+        assert!(text.len() < BYTES_MAX, "{}", text.len());
+        assert_eq!(text.matches("<figcaption><b>").count(), 40, "one plot for each arm that was measured");
+    }
+
+    #[test]
+    fn long_runs_and_many_arms_and_blocks_stay_below_two_megabytes() {
+        for (arms, blocks, seconds) in [(3, 2, 20_000), (200, 10, 60), (6, 200, 60)] {
+            let text = page(&record(arms, blocks, seconds));
+
+            assert!(text.len() < BYTES_MAX, "{arms} {blocks} {seconds}: {}", text.len());
+        }
+    }
+
+    #[test]
+    fn the_largest_effects_come_first_and_the_rest_is_below() {
+        let record = record(12, 8, 5);
+        let analysis = Analysis::of(&record);
+        let largest = by_effect(&analysis)[0].sentence.clone();
+        let text = html(&record, &analysis);
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}"));
+        assert!(at(&html! { (largest) }.into_string()) < at("more comparisons"));
+        assert!(at("more comparisons") < at("Noise floor") && at("not the same promise") < at("<h2>Results"));
+    }
+
+    #[test]
+    fn a_quick_record_is_no_evidence() {
+        let mut record = record(3, 1, 1);
+        assert!(!page(&record).contains("not evidence"));
+        record.conditions.quick = true;
+        assert!(page(&record).contains("<b>quick: not evidence.</b>"));
+    }
+
+    #[test]
+    fn a_record_without_runs_makes_a_page() {
+        let mut record = record(3, 1, 1);
+        record.runs.clear();
+        assert!(page(&record).contains("nothing to compare"));
+    }
+}

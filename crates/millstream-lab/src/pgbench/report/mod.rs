@@ -1,0 +1,73 @@
+//! Reports of a record: as text, as Markdown, as CSV and as an HTML page.
+
+mod chart;
+mod csv;
+mod figure;
+#[cfg(test)]
+mod fixture;
+mod html;
+mod markdown;
+mod page;
+mod text;
+
+pub use csv::csv;
+pub use html::html;
+pub use markdown::markdown;
+pub use text::text;
+
+use super::analysis::{Analysis, Measured};
+use crate::core::{Metric, Spread};
+
+/// The metrics that a report shows of each arm, besides the one that decides, if they were measured.
+const SHOWN: &[&str] = &["tps", "latency_ms", "latency_sd_ms", "p99_ms", "miss_percent", "connect_ms", "tps_sd"];
+
+/// The columns of an analysis: the deciding metric, and those that some arm has.
+fn columns(analysis: &Analysis) -> Vec<&'static Metric> {
+    let decides = analysis.metric.0;
+    let shown = SHOWN.iter().copied().filter(|name| *name != decides);
+    let has = |name: &&str| {
+        let values = analysis.arms.iter().filter_map(|arm| arm.values.get(name));
+        values.into_iter().any(|spread| spread.max > 0.0)
+    };
+    let names = std::iter::once(decides).chain(shown.filter(has));
+    names.filter_map(Metric::by_name).collect()
+}
+
+/// The arms of each group, in their order.
+fn groups(analysis: &Analysis) -> Vec<(&str, Vec<&Measured>)> {
+    let mut groups: Vec<(&str, Vec<&Measured>)> = Vec::new();
+    for arm in &analysis.arms {
+        match groups.iter_mut().find(|(name, _)| *name == arm.group) {
+            Some((_, arms)) => arms.push(arm),
+            None => groups.push((&arm.group, vec![arm])),
+        }
+    }
+    groups
+}
+
+/// A number with about three digits.
+fn short(value: f64) -> String {
+    let digits = match value.abs() {
+        v if v >= 100.0 || v == 0.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.digits$}")
+}
+
+/// The median, with the extremes behind it if there are several values.
+fn spread(spread: Spread) -> String {
+    let Spread { median, min, max } = spread;
+    if min == max { short(median) } else { format!("{} ({}-{})", short(median), short(min), short(max)) }
+}
+
+/// How the blocks stand, and whether they are evidence.
+fn standing(analysis: &Analysis) -> String {
+    let (finished, planned) = analysis.blocks;
+    match (analysis.quick, finished < planned) {
+        (true, _) => "quick: not evidence".to_owned(),
+        (false, true) => format!("unfinished: {finished} of {planned} blocks"),
+        (false, false) => format!("{finished} blocks"),
+    }
+}

@@ -1,0 +1,258 @@
+//! Tables and texts of the HTML page: arms, statements, conditions, how to read it, runs.
+
+use super::super::analysis::{Analysis, Measured};
+use super::super::record::Record;
+use super::figure::{figure, name, range, tick};
+use crate::core::{METRICS, Metric, Outcome, Run};
+use crate::limits::{REPORT_RUNS_MAX, REPORT_STATEMENTS_MAX, REPORT_TEXT_MAX};
+use maud::{Markup, html};
+use std::collections::BTreeMap;
+
+/// Metrics of the runs' table, besides those of the arms' tables.
+const OF_RUNS: &[&str] = &["checkpoints", "client_share"];
+
+/// The arms of a group, with the median and the extremes of each metric.
+pub(super) fn arms(arms: &[&Measured], columns: &[&Metric]) -> Markup {
+    html! {
+        div class="scroll" {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { "arm" }
+                        th scope="col" class="n" { "runs" }
+                        @for metric in columns { (column(metric)) }
+                        th scope="col" class="n" title="Median of the blocks." { "of first" small { "×" } }
+                    }
+                }
+                tbody { @for arm in arms { (arm_row(arm, columns)) } }
+            }
+        }
+    }
+}
+
+fn arm_row(arm: &Measured, columns: &[&Metric]) -> Markup {
+    html! {
+        tr {
+            th scope="row" {
+                (arm.name)
+                @if let Some(promise) = &arm.promise { " " abbr class="mark" title=(promise) { "!" } }
+            }
+            @if let (Some(why), 0) = (&arm.missing, arm.runs) {
+                td class="why" colspan=(columns.len() + 2) { (clipped(why)) }
+            } @else {
+                td class="n" { (arm.runs) }
+                @for metric in columns {
+                    td class="n" {
+                        @match arm.values.get(metric.name) {
+                            Some(spread) => { (figure(spread.median)) @if let Some(range) = range(*spread) { small { (range) } } },
+                            None => "–",
+                        }
+                    }
+                }
+                td class="n" { (arm.of_first.map_or_else(|| "–".to_owned(), figure)) }
+            }
+        }
+    }
+}
+
+/// Mean times of statements, by arm. Nothing if none was measured.
+pub(super) fn statements(statements: &BTreeMap<String, BTreeMap<String, f64>>) -> Markup {
+    let all = statements.iter().flat_map(|(arm, own)| own.iter().map(move |(text, ms)| (arm, text, *ms)));
+    let count = all.clone().count();
+    html! {
+        @if count > 0 {
+            section {
+                h2 { "Statements" }
+                p class="caption" { "Mean time of each statement, from runs of their own: measuring it costs time." }
+                details {
+                    summary { (count) " statements of " (statements.len()) " arms" }
+                    div class="scroll" {
+                        table {
+                            thead {
+                                tr {
+                                    th scope="col" { "arm" }
+                                    th scope="col" class="n" { "mean" small { "ms" } }
+                                    th scope="col" { "statement" }
+                                }
+                            }
+                            tbody {
+                                @for (arm, text, ms) in all.take(REPORT_STATEMENTS_MAX) {
+                                    tr { th scope="row" { (arm) } td class="n" { (figure(ms)) } td { code { (clipped(text)) } } }
+                                }
+                            }
+                        }
+                    }
+                    (left_out(count, REPORT_STATEMENTS_MAX, "statements"))
+                }
+            }
+        }
+    }
+}
+
+/// Under which conditions the numbers hold.
+pub(super) fn conditions(record: &Record) -> Markup {
+    let Record { machine, conditions, .. } = record;
+    let disk = &machine.disk;
+    let gib = machine.memory_bytes as f64 / f64::from(1 << 30);
+    html! {
+        section {
+            h2 { "Conditions" }
+            dl class="conditions" {
+                @for (name, version) in &conditions.servers {
+                    dt { "Server" @if !name.is_empty() { " " (name) } }
+                    dd { (version) }
+                }
+                dt { "Client" } dd { (conditions.pgbench) }
+                dt { "Machine" }
+                dd {
+                    (machine.cores) " cores, " (machine.processor.as_deref().unwrap_or("unknown processor")) ", "
+                    (machine.architecture) ", " (figure(gib)) " GiB of memory"
+                }
+                dt { "System" } dd { (machine.kernel) }
+                dt { "Disk" }
+                dd {
+                    (disk.file_system.as_deref().unwrap_or("unknown file system")) ", " @if disk.rotational { "rotating" } @else { "not rotating" }
+                    @if let Some(us) = disk.flush_us { ", a flush takes " (figure(us)) " µs" }
+                    @if !disk.holds_data { " (the temporary directory, not the server's data)" }
+                }
+                @if let Some(load) = machine.load_average { dt { "Load before" } dd { (figure(load)) } }
+                dt { "Data" } dd { "scale " (conditions.experiment.data.scale) }
+                dt { "Runs" }
+                dd {
+                    (conditions.blocks) " blocks planned, " (conditions.seconds) " s a run, seed " (conditions.seed)
+                    @if conditions.voids > 0 { ", " (conditions.voids) " void runs repeated" }
+                }
+                dt { "Began" } dd { (record.date) }
+                dt { "Command" } dd { code { (record.argv.join(" ")) } }
+                dt { "Millstream" } dd { (record.version) }
+            }
+            @for (name, text) in &conditions.files {
+                details { summary { code { (name) } } pre { (clipped(text)) } }
+            }
+        }
+    }
+}
+
+/// What the author expected, how to read the result, and what the words mean.
+pub(super) fn reading(record: &Record, analysis: &Analysis) -> Markup {
+    let experiment = &record.conditions.experiment;
+    let percent = tick(experiment.matters_percent);
+    html! {
+        section {
+            h2 { "How to read it" }
+            p { b { "Expected: " } (experiment.expected) }
+            p { (experiment.read) }
+            ul {
+                li {
+                    "In a block every arm runs once, in random order. A run gives one sample; its seconds are no samples of "
+                    "their own."
+                }
+                li {
+                    "A difference is reported if the interval of the ratio, from the exact signed-rank test at 1 %, "
+                    "excludes 1."
+                }
+                li {
+                    "“No difference beyond " (percent) " %” means that the whole interval lies within what matters. "
+                    "“Cannot tell” means that the blocks are too few or scatter too much."
+                }
+                @if analysis.noise.is_some() {
+                    li {
+                        "The noise floor compares the first arm with itself. Do not trust an effect that is not clearly "
+                        "larger."
+                    }
+                }
+                @if analysis.arms.iter().any(|arm| arm.promise.is_some()) {
+                    li { "An arm marked “not the same promise” may lose data in a crash that the others survive." }
+                }
+            }
+        }
+    }
+}
+
+/// Every run, in chronological order.
+pub(super) fn runs(record: &Record, analysis: &Analysis) -> Markup {
+    let has = |metric: &&Metric| record.runs.iter().any(|run| run.value(metric.name).is_some());
+    let mut columns: Vec<&Metric> = super::columns(analysis);
+    columns.extend(METRICS.iter().filter(|metric| OF_RUNS.contains(&metric.name)).filter(has));
+    html! {
+        section {
+            h2 { "Runs" }
+            details {
+                summary { (record.runs.len()) " runs" }
+                div class="scroll" {
+                    table {
+                        thead {
+                            tr {
+                                th scope="col" { "arm" }
+                                th scope="col" class="n" { "block" }
+                                th scope="col" class="n" { "turn" }
+                                @for metric in &columns { (column(metric)) }
+                            }
+                        }
+                        tbody { @for run in record.runs.iter().take(REPORT_RUNS_MAX) { (run_row(run, &columns)) } }
+                    }
+                }
+                (left_out(record.runs.len(), REPORT_RUNS_MAX, "runs"))
+            }
+        }
+    }
+}
+
+fn run_row(run: &Run, columns: &[&Metric]) -> Markup {
+    let why = match &run.outcome {
+        Outcome::Measured(_) => None,
+        Outcome::Void(why) => Some(("void", why)),
+        Outcome::Skipped(why) => Some(("skipped", why)),
+        Outcome::Error(why) => Some(("failed", why)),
+    };
+    html! {
+        tr {
+            th scope="row" { (run.arm) }
+            td class="n" { (run.block) }
+            td class="n" { (run.turn) }
+            @if let Some((word, why)) = why {
+                td class="why" colspan=(columns.len()) { (word) ": " (clipped(why)) }
+            } @else {
+                @for metric in columns { td class="n" { (run.value(metric.name).map_or_else(|| "–".to_owned(), figure)) } }
+            }
+        }
+    }
+}
+
+/// A server's version without its build.
+pub(super) fn brief(version: &str) -> &str {
+    version.split(" on ").next().unwrap_or(version)
+}
+
+fn column(metric: &Metric) -> Markup {
+    html! { th scope="col" class="n" title=(metric.about) { (name(metric)) @if !metric.unit.is_empty() { small { (metric.unit) } } } }
+}
+
+fn left_out(count: usize, most: usize, what: &str) -> Markup {
+    html! { @if count > most { p class="caption" { "The first " (most) " of " (count) " " (what) "; the record holds all." } } }
+}
+
+/// The beginning of a long text.
+fn clipped(text: &str) -> String {
+    match text.char_indices().nth(REPORT_TEXT_MAX) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(clipped("short"), "short");
+        let long = clipped(&"ü".repeat(REPORT_TEXT_MAX + 1));
+        assert!(long.ends_with("ü…") && long.chars().count() == REPORT_TEXT_MAX + 1);
+    }
+
+    #[test]
+    fn a_version_is_shown_without_its_build() {
+        assert_eq!(brief("PostgreSQL 18.1 on x86_64-pc-linux-gnu, compiled by gcc"), "PostgreSQL 18.1");
+    }
+}

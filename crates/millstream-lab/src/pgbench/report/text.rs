@@ -1,0 +1,157 @@
+//! A report as text for a terminal.
+
+use super::super::analysis::{Analysis, Measured};
+use super::super::record::Record;
+use super::{columns, groups, short, spread, standing};
+use crate::core::Metric;
+
+/// Width of the text in characters.
+const WIDTH: usize = 80;
+
+/// The report of a record, at most 80 characters wide.
+pub fn text(record: &Record, analysis: &Analysis) -> String {
+    let mut text = Text::default();
+    let conditions = &record.conditions;
+    text.line("", &format!("{}: {}", analysis.experiment, analysis.question));
+    text.line("", &format!("{}; runs of {} s, seed {}", standing(analysis), conditions.seconds, conditions.seed));
+    for (name, version) in &conditions.servers {
+        let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
+        text.line("", &format!("{name}{version}"));
+    }
+    let machine = &record.machine;
+    let processor = machine.processor.as_deref().unwrap_or("unknown processor");
+    text.line("", &format!("{}; {} cores ({processor}), {}", conditions.pgbench, machine.cores, machine.kernel));
+    for (group, arms) in groups(analysis) {
+        text.raw("");
+        if !group.is_empty() {
+            text.raw(group);
+        }
+        text.table(&rows(analysis, &arms));
+    }
+    text.section("", analysis.arms.iter().filter_map(|arm| Some(format!("{}: {}", arm.name, arm.missing.as_ref()?))));
+    let promises = analysis.arms.iter().filter_map(|arm| Some(format!("! {}: {}", arm.name, arm.promise.as_ref()?)));
+    text.section("Not the same promise:", promises);
+    if analysis.quick {
+        text.section("", ["No verdicts: a quick run only shows that everything works.".to_owned()]);
+    }
+    let verdicts = if analysis.quick { &[][..] } else { &analysis.comparisons };
+    text.section("Verdicts:", verdicts.iter().map(|one| format!("{} / {}: {}", one.arm, one.with, one.sentence)));
+    let noise = analysis
+        .noise
+        .iter()
+        .filter(|_| !analysis.quick)
+        .map(|one| format!("{} against itself: {}", one.with, one.sentence));
+    text.section("Noise:", noise);
+    let splits = analysis.splits.iter().map(|(name, ms)| format!("{name}: {} ms", spread(*ms)));
+    text.section("Where the time goes:", splits);
+    let chance = &analysis.multiplicity;
+    if chance.comparisons > 1 {
+        let said = format!(
+            "{} comparisons; by chance alone expect {} false verdicts",
+            chance.comparisons,
+            short(chance.false_verdicts)
+        );
+        text.section("", [said]);
+    }
+    text.section("", analysis.notes.iter().map(|note| format!("note: {note}")));
+    text.section(
+        "",
+        [
+            format!("expected: {}", conditions.experiment.expected),
+            format!("how to read it: {}", conditions.experiment.read),
+        ],
+    );
+    text.0
+}
+
+fn rows(analysis: &Analysis, arms: &[&Measured]) -> Vec<Vec<String>> {
+    let columns = columns(analysis);
+    let all = rows_of(&columns, arms);
+    let fits = |count: &usize| width(&rows_of(&columns[..*count], arms)) <= WIDTH;
+    (1..columns.len())
+        .rev()
+        .find(fits)
+        .filter(|_| width(&all) > WIDTH)
+        .map_or(all, |count| rows_of(&columns[..count], arms))
+}
+
+/// Width of a table in characters.
+fn width(rows: &[Vec<String>]) -> usize {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let column =
+        |n: usize| rows.iter().filter_map(|row| row.get(n)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    (0..count).map(|n| column(n) + 2).sum::<usize>().saturating_sub(2)
+}
+
+fn rows_of(shown: &[&Metric], arms: &[&Measured]) -> Vec<Vec<String>> {
+    let heading = |metric: &&Metric| metric.name.replace('_', " ").to_uppercase();
+    let mut rows =
+        vec![[vec!["ARM".to_owned()], shown.iter().map(heading).collect(), vec!["X FIRST".to_owned()]].concat()];
+    for arm in arms {
+        let mark = if arm.promise.is_some() { " !" } else { "" };
+        let mut row = vec![format!("{}{mark}", arm.name)];
+        for (n, metric) in shown.iter().enumerate() {
+            let value = arm.values.get(metric.name);
+            let cell = value.map(|value| if n == 0 { spread(*value) } else { short(value.median) });
+            row.push(cell.unwrap_or_else(|| "-".to_owned()));
+        }
+        row.push(arm.of_first.map_or_else(|| "-".to_owned(), short));
+        rows.push(row);
+    }
+    rows
+}
+
+/// Text that grows line by line.
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn raw(&mut self, line: &str) {
+        self.0.push_str(line.trim_end());
+        self.0.push('\n');
+    }
+
+    /// A line, broken between words; what follows the first is indented.
+    fn line(&mut self, indent: &str, line: &str) {
+        let mut current = indent.to_owned();
+        for word in line.split_whitespace() {
+            if current.chars().count() + 1 + word.chars().count() > WIDTH && !current.trim().is_empty() {
+                self.raw(&current);
+                current = format!("{indent}  ");
+            }
+            if !current.ends_with(' ') && !current.is_empty() {
+                current.push(' ');
+            }
+            current.push_str(word);
+        }
+        self.raw(&current);
+    }
+
+    fn section(&mut self, title: &str, lines: impl IntoIterator<Item = String>) {
+        let lines: Vec<String> = lines.into_iter().collect();
+        if lines.is_empty() {
+            return;
+        }
+        self.raw("");
+        if !title.is_empty() {
+            self.raw(title);
+        }
+        for line in lines {
+            self.line(if title.is_empty() { "" } else { "  " }, &line);
+        }
+    }
+
+    fn table(&mut self, rows: &[Vec<String>]) {
+        let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width =
+            |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+        let widths: Vec<usize> = (0..count).map(|column| width(column).unwrap_or(0)).collect();
+        for row in rows {
+            let cell = |(column, cell): (usize, &String)| match column {
+                0 => format!("{cell:<0$}", widths[0]),
+                _ => format!("  {cell:>0$}", widths[column]),
+            };
+            self.raw(&row.iter().enumerate().map(cell).collect::<String>());
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Small runs of experiments with pgbench: they work and report the truth. The numbers that they measure mean nothing.
+
+use crate::process::{Run, command, run};
+use millstream_lab::pgbench::Record;
+use millstream_testkit::{TestDatabase, builds, database_on};
+use std::path::PathBuf;
+
+/// Two ways to ask for the same number.
+const EXPERIMENT: &str = "\
+question = 'Which is faster?'
+expected = 'nothing'
+read = 'as it is'
+seconds = 1
+run = { scripts = ['one.sql'] }
+setup = ['create table if not exists t (a int)']
+cleanup = ['drop table t']
+[equal]
+transactions = 2
+start = ['truncate t']
+query = 'select count(*) from t'
+[[arm]]
+name = 'simple'
+about = 'as text'
+[[arm]]
+name = 'prepared'
+about = 'parsed once'
+run = { protocol = 'prepared' }
+[[arm]]
+name = 'other'
+about = 'does something else'
+run = { scripts = ['two.sql'] }
+[[arm]]
+name = 'settings'
+about = 'needs another setting'
+run = { settings = { commit_delay = '10' } }
+";
+
+/// A directory with an experiment, and a server for it.
+struct Place {
+    database: TestDatabase,
+    dir: tempfile::TempDir,
+    name: String,
+}
+
+impl Place {
+    async fn on(database: TestDatabase) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let name = format!("own{:08x}", fastrand::u32(..));
+        std::fs::write(dir.path().join(format!("{name}.toml")), EXPERIMENT).unwrap();
+        std::fs::write(dir.path().join("one.sql"), "insert into t values (1);\n").unwrap();
+        std::fs::write(
+            dir.path().join("two.sql"),
+            "begin;\ninsert into t values (1);\ninsert into t values (1);\nend;\n",
+        )
+        .unwrap();
+        Self { database, dir, name }
+    }
+
+    fn experiment(&self) -> PathBuf {
+        self.dir.path().join(format!("{}.toml", self.name))
+    }
+
+    fn out(&self) -> PathBuf {
+        self.dir.path().join("out")
+    }
+
+    fn run(&self) -> Run {
+        let mut command = command(&["lab", "run"]);
+        command.arg(self.experiment()).args(["--quick", "--db", &self.database.url(), "--out"]).arg(self.out());
+        run(&mut command)
+    }
+
+    fn record(&self) -> Record {
+        Record::read(&self.out()).unwrap().unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_experiment_in_a_file_runs_is_reported_and_compared() {
+    for build in builds().await {
+        let place = Place::on(database_on(build).await).await;
+        let run = place.run().ends(1);
+        let record = place.record();
+        let outcome = |arm: &str| {
+            let one = record.runs.iter().find(|run| run.arm == arm).unwrap();
+            one.value("tps").map_or_else(|| format!("{:?}", one.outcome), |tps| (tps > 0.0).to_string())
+        };
+        assert_eq!(["simple", "prepared", "again"].map(outcome), ["true", "true", "true"], "{record:?}");
+        assert!(
+            outcome("other").contains("its result differs from that of simple: 4 instead of 2"),
+            "{}",
+            outcome("other")
+        );
+        assert!(outcome("settings").contains("--i-own-this-server"), "{}", outcome("settings"));
+        assert!(run.stdout.contains("quick: not evidence") && run.stdout.contains("prepared"), "{run:?}");
+        assert!(run.stdout.lines().all(|line| line.chars().count() <= 80), "{run:?}");
+
+        let again = place.run().ends(1);
+        assert!(again.stderr.contains("5 runs are recorded; going on"), "{again:?}");
+        assert_eq!(place.record().runs, record.runs, "nothing is measured twice");
+
+        let out = place.out().display().to_string();
+        let compared = crate::process::millstream(&["lab", "compare", &out, &out, "--fail-above", "5%"]).ends(0);
+        assert_eq!(
+            compared.stdout,
+            "simple: no difference (identical samples)\nprepared: no difference (identical samples)\n"
+        );
+        let csv = crate::process::millstream(&["lab", "report", &out, "--format", "csv"]).ends(1);
+        assert_eq!(csv.stdout.lines().count(), 6, "{csv:?}");
+        let client = place.database.client().await;
+        client.batch_execute(&format!("drop database lab_{}", place.name)).await.unwrap();
+    }
+}
+
+#[test]
+fn a_wrong_word_in_an_experiment_is_named_with_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.toml");
+    std::fs::write(&path, EXPERIMENT.replace("seconds", "secnods")).unwrap();
+    let run = crate::process::millstream(&["lab", "run", path.to_str().unwrap()]).ends(2);
+    assert!(run.stderr.contains("experiment x: line 4: unknown word secnods; did you mean seconds?"), "{run:?}");
+    let run = crate::process::millstream(&["lab", "run", "ladder", "ingest"]).ends(2);
+    assert!(run.stderr.contains("ladder runs pgbench and ingest loads documents"), "{run:?}");
+    let run = crate::process::millstream(&["lab", "run", "ladder", "--docs", "5"]).ends(2);
+    assert!(run.stderr.contains("--docs is for experiments that load documents"), "{run:?}");
+}
+
+#[test]
+fn two_command_lines_are_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let args = ["lab", "run", "--a", "true", "--b", "sleep 0.2", "--quick", "--out", out.to_str().unwrap()];
+    let run = crate::process::millstream(&args).ends(0);
+    assert!(run.stdout.contains("Which of two commands takes less time?"), "{run:?}");
+    let record = Record::read(&out).unwrap().unwrap();
+    let seconds = |arm: &str| record.runs.iter().find(|run| run.arm == arm).unwrap().value("wall_seconds").unwrap();
+    assert!(seconds("b") >= 0.2 && seconds("a") > 0.0, "{record:?}");
+    let other = dir.path().join("other");
+    let args = ["lab", "run", "--a", "true", "--b", "false", "--quick", "--out", other.to_str().unwrap()];
+    let failed = crate::process::millstream(&args).ends(1);
+    assert!(failed.stdout.contains("b: failed"), "{failed:?}");
+}

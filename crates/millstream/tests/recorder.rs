@@ -1,0 +1,155 @@
+//! The lab's recorder as a process of its own: what it records on every version, and how it ends.
+
+use crate::process::{command, run};
+use millstream_lab::Environment;
+use millstream_lab::recorder::{Recorder, Recording, Watched};
+use millstream_pg::{ConnInfo, Environment as Surroundings};
+use millstream_testkit::{TestDatabase, database, each_build};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio_postgres::Client;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_millstream");
+
+fn conninfo(database: &TestDatabase) -> ConnInfo {
+    ConnInfo::parse(&database.url(), &Surroundings::from_variables([])).unwrap()
+}
+
+/// Seconds that the file holds so far.
+fn seconds(file: &Path) -> usize {
+    std::fs::read_to_string(file).unwrap_or_default().matches("\"values\"").count()
+}
+
+/// Waits until what is looked for is there.
+async fn until(mut look: impl AsyncFnMut() -> bool) {
+    for _ in 0..1_000 {
+        if look().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("it never came");
+}
+
+async fn recorder_sessions(client: &Client) -> i64 {
+    // Other tests use the same server, with databases of their own.
+    let sql = "select count(*) from pg_stat_activity
+         where application_name ~ 'millstream lab recorder' and datname = current_database()";
+    client.query_one(sql, &[]).await.unwrap().get(0)
+}
+
+/// Records two seconds in which one session sleeps and another one writes.
+async fn recorded(database: &TestDatabase, out: &Path) -> Recording {
+    let (client, sleeper) = (database.client().await, database.client().await);
+    client.batch_execute("create table t (a int primary key, b text)").await.unwrap();
+    let (data, db) = (database.server.data(), conninfo(database));
+    let watched = Watched { data: Some(&data), wal: None, db: Some(&db) };
+    let recorder = Recorder::start(Path::new(PROGRAM), out, watched).await.unwrap();
+    let sleeping = tokio::spawn(async move { sleeper.batch_execute("select pg_sleep(2.5)").await });
+    client.batch_execute("insert into t select n, repeat('x', 500) from generate_series(1, 20000) n").await.unwrap();
+    client.batch_execute("checkpoint").await.unwrap();
+    until(async || seconds(out) >= 2).await;
+    let recording = recorder.finish().await.unwrap();
+    assert_eq!(recorder_sessions(&client).await, 0, "its session has ended");
+    sleeping.await.unwrap().unwrap();
+    recording
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn machine_and_server_are_recorded_on_every_version() {
+    each_build(async |database| {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("recording.ndjson");
+        let recording = recorded(&database, &out).await;
+        let text = std::fs::read_to_string(&out).unwrap();
+        assert!(!text.contains(database.server.password()), "the password is recorded");
+        let value = |name: &str| *recording.summary.get(name).unwrap_or_else(|| panic!("no {name}: {recording:?}"));
+        for name in [
+            "memory.free_mb",
+            "processor.steal_percent",
+            "network.loopback_mb_per_second",
+            "database.commits_per_second",
+            "wal.mb_per_second",
+            "wal.syncs_per_second",
+            "sessions.active",
+            "checkpoint.running",
+            "autovacuum.workers",
+        ] {
+            let series = &recording.series.get(name).unwrap_or_else(|| panic!("no {name}: {recording:?}")).values;
+            assert!(series.len() >= 2 && series.iter().flatten().count() >= 2, "{name}: {recording:?}");
+            assert!(value(name) >= 0.0);
+        }
+        assert!(value("processor.busy_percent") > 0.0);
+        // Other tests use the server too.
+        assert!(value("checkpoint.requested") >= 1.0);
+        assert!(value("wait.Timeout:PgSleep") > 0.3, "{recording:?}");
+        assert_eq!(recording.series.contains_key("io.checkpointer.writes_per_second"), database.build().major() >= 16);
+        assert!(value("recorder.cpu_seconds") < value("recorder.seconds"));
+        assert!(value("recorder.server_cpu_seconds") <= value("recorder.seconds"));
+        assert!(value("recorder.server_query_seconds") > 0.0);
+        let unexpected = |note: &&String| !note.contains("has no block device");
+        assert_eq!(recording.notes.iter().find(unexpected), None);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_environment_of_every_version_holds_no_place_and_no_secret() {
+    each_build(async |database| {
+        let (client, data) = (database.client().await, database.server.data());
+        let found = Environment::look(Some(&data), None, Some(&client)).await.unwrap();
+        assert!(found.sections["server"]["version"].starts_with("PostgreSQL "), "{found:?}");
+        assert_eq!(found.sections["settings"]["shared_buffers"], "64MB");
+        assert!(!found.sections["settings"].contains_key("work_mem"), "a default: {found:?}");
+        let text = serde_json::to_string(&found).unwrap();
+        for private in [data.to_str().unwrap(), database.server.password(), &database.server.port().to_string()] {
+            assert!(!text.contains(private), "{private} in {text}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_recorder_survives_the_loss_of_its_session() {
+    let database = database().await;
+    let (client, db) = (database.client().await, conninfo(&database));
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("recording.ndjson");
+    let recorder =
+        Recorder::start(Path::new(PROGRAM), &out, Watched { db: Some(&db), ..Watched::default() }).await.unwrap();
+    let kill = "select pg_terminate_backend(pid) from pg_stat_activity
+         where application_name ~ 'millstream lab recorder' and datname = current_database()";
+    client.batch_execute(kill).await.unwrap();
+    until(async || recorder_sessions(&client).await == 0).await;
+    until(async || recorder_sessions(&client).await == 1).await;
+    let before = seconds(&out);
+    until(async || seconds(&out) > before + 1).await;
+    let recording = recorder.finish().await.unwrap();
+    let sampled = &recording.series["sessions.active"].values;
+    assert!(sampled.last().unwrap().is_some(), "{recording:?}");
+    assert_eq!(recording.notes, ["the recorder's session at the server was lost (1)"]);
+    assert_eq!(recording.series["processor.busy_percent"].values.iter().filter(|value| value.is_none()).count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_refuses_is_an_error_before_the_run() {
+    let database = database().await;
+    let db = ConnInfo::parse(&database.server.url("nowhere"), &Surroundings::from_variables([])).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("recording.ndjson");
+    let refused = Recorder::start(Path::new(PROGRAM), &out, Watched { db: Some(&db), ..Watched::default() }).await;
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("database \"nowhere\" does not exist"), "{error}");
+}
+
+#[test]
+fn the_recorder_ends_when_its_input_closes() {
+    let dir = tempfile::tempdir().unwrap();
+    let out: PathBuf = dir.path().join("recording.ndjson");
+    let mut command = command(&["lab", "recorder", "--out", out.to_str().unwrap()]);
+    let ended = run(command.stdin(Stdio::null())).ends(0);
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
+    let text = std::fs::read_to_string(&out).unwrap();
+    assert!(text.starts_with("{\"recorder\":1,") && text.ends_with("]}\n"), "{text}");
+}
