@@ -15,7 +15,8 @@ pub mod pgbench;
 
 pub use crate::core::{
     Better, Build, DataSet, Difference, Disk, Environment, FILE_NAME, FORMAT, Factors, IngestConditions, KEYS, Keys,
-    METRICS, Machine, Measures, Metric, Outcome, Record, Run, Series, Server, Spread, difference, recorder,
+    Latency, METRICS, Machine, Measures, Metric, Outcome, Record, Run, Series, Server, Spread, difference, recorder,
+    write_whole,
 };
 pub use error::Error;
 pub use ingest::{

@@ -133,9 +133,6 @@ pub(crate) const CLIENTS_MAX: u32 = 10_000;
 /// Longest delay that a proxy adds to a round trip, in seconds.
 pub(crate) const PAUSE_SECONDS_MAX: f64 = 10.0;
 
-/// Significant digits of percentiles.
-pub(crate) const LATENCY_DIGITS: u8 = 3;
-
 /// Longest time to make the data of an experiment.
 pub(crate) const INIT_TIME_MAX: Duration = Duration::from_secs(6 * 3_600);
 

@@ -96,7 +96,7 @@ async fn an_experiment_in_a_file_runs_is_reported_and_compared() {
         assert!(run.stdout.lines().all(|line| line.chars().count() <= 80), "{run:?}");
 
         let again = place.run().ends(1);
-        assert!(again.stderr.contains("5 runs are recorded; going on"), "{again:?}");
+        assert!(again.stderr.contains("5 runs are recorded; the others follow"), "{again:?}");
         assert_eq!(place.record().runs, record.runs, "nothing is measured twice");
 
         let out = place.out().display().to_string();
@@ -118,7 +118,7 @@ fn a_wrong_word_in_an_experiment_is_named_with_its_line() {
     let path = dir.path().join("x.toml");
     std::fs::write(&path, EXPERIMENT.replace("seconds", "secnods")).unwrap();
     let run = crate::process::millstream(&["lab", "run", path.to_str().unwrap()]).ends(2);
-    assert!(run.stderr.contains("experiment x: line 4: unknown word secnods; did you mean seconds?"), "{run:?}");
+    assert!(run.stderr.contains("experiment x: line 4: unknown key \"secnods\": did you mean \"seconds\"?"), "{run:?}");
     let run = crate::process::millstream(&["lab", "run", "ladder", "ingest"]).ends(2);
     assert!(run.stderr.contains("ladder runs pgbench and ingest loads documents"), "{run:?}");
     let run = crate::process::millstream(&["lab", "run", "ladder", "--docs", "5"]).ends(2);

@@ -1,7 +1,20 @@
 //! Environment variables that lead programs built on libpq to the server.
 
+use millstream_host::Command;
 use millstream_pg::{Address, ConnInfo, Host, TlsRoot};
 use std::path::Path;
+
+/// Leads a program that is built on libpq to the server, and only there: our own variables for libpq do not reach it.
+pub(crate) fn lead(command: &mut Command, db: &ConnInfo, asynchronous: bool) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("PG")) {
+            command.env_remove(name);
+        }
+    }
+    for (name, value) in variables(db, asynchronous) {
+        command.env(name, value);
+    }
+}
 
 /// Variables with which libpq reaches the same server, for commits that do not wait for the disk if they are
 /// asynchronous. Passwords go here, because other users can read arguments.

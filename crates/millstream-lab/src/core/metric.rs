@@ -37,6 +37,8 @@ pub const METRICS: &[Metric] = &[
     lower("p999_ms", "ms", "Latency that 99.9 % of the transactions do not exceed."),
     lower("max_ms", "ms", "Largest latency."),
     lower("miss_percent", "%", "Transactions that were late, skipped or failed, of all that were scheduled."),
+    lower("failed_percent", "%", "Transactions that failed, of all that were scheduled."),
+    lower("skipped_percent", "%", "Transactions that were not begun because they would have been late."),
     lower("connect_ms", "ms", "Mean time to open a session."),
     lower("tps_sd", "tx/s", "Standard deviation of the transactions per second, from second to second."),
     lower("lag_ms", "ms", "Mean delay between the scheduled start of a transaction and its real start."),

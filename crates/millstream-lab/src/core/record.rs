@@ -41,12 +41,6 @@ pub struct Record {
     /// Conditions of the experiments that load documents, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ingest: Option<IngestConditions>,
-    /// Definitions of the experiments that run pgbench.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pgbench: Vec<Value>,
-    /// Everything else about the machine and the server on which numbers may depend.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub environment: Option<Value>,
     /// Every measurement, in chronological order.
     pub runs: Vec<Run>,
 }
@@ -129,7 +123,7 @@ pub(crate) mod tests {
         let record = read("record-2.json");
         let ingest = record.ingest.as_ref().unwrap();
         assert_eq!((ingest.rounds, ingest.lanes, record.data_sets()[0].documents), (1, 2, 1_000));
-        assert!(ingest.table.starts_with("create table") && record.pgbench.is_empty());
+        assert!(ingest.table.starts_with("create table"));
         let [first, _, third, failed] = &record.runs[..] else { panic!("{record:?}") };
         assert_eq!((first.arm.as_str(), first.block, first.turn), ("copy", 1, 1));
         assert_eq!((first.factor("durability"), first.factor("round_trip_ms")), (Some("durable"), Some("0")));

@@ -4,8 +4,8 @@ use super::goal::{LatencyGoal, is_latency, is_percentile};
 use super::pace::{Pace, Step};
 use super::statement::{Statement, Unusable, is_name};
 use super::value::Draw;
-use super::word::unknown;
 use super::workload::{Class, Fault, Objective, Workload};
+use crate::core::word::{complaint, line_of, unknown};
 use crate::limits::{
     BACKLOG_DEFAULT, BACKLOG_MAX, CLASSES_MAX, CONNECTIONS_MAX, FINISH_DEFAULT_SECONDS, FINISH_SECONDS, RATE_MAX,
     RUN_LENGTH_SECONDS, STATEMENTS_MAX, STEPS_MAX, VALUES_MAX, WORKLOAD_BYTES_MAX,
@@ -253,23 +253,11 @@ impl Place<'_> {
     }
 
     fn line(&self, offset: usize) -> usize {
-        let before = self.text.as_bytes().get(..offset).unwrap_or_default();
-        before.iter().filter(|byte| **byte == b'\n').count() + 1
+        line_of(self.text, offset)
     }
 
-    /// What the parser found wrong. An unknown word gets its nearest one: the parser lists the words that it knows in
-    /// backquotes, after the one that it does not know.
     fn complaint(&self, error: &toml::de::Error) -> Fault {
-        let line = error.span().map(|span| self.line(span.start));
-        let message = error.message();
-        let words: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-        let message = match (message, words.as_slice()) {
-            (text, [word, known @ ..]) if text.starts_with("unknown field") => unknown("key", word, known),
-            (text, [word, known @ ..]) if text.starts_with("unknown variant") => unknown("word", word, known),
-            (text, [key]) if text.starts_with("missing field") => format!("the key \"{key}\" is missing"),
-            _ => message.lines().collect::<Vec<_>>().join(", "),
-        };
-        Fault { line, message }
+        Fault { line: error.span().map(|span| self.line(span.start)), message: complaint(error) }
     }
 }
 

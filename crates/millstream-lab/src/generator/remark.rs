@@ -69,9 +69,9 @@ impl WorkloadResult {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::latency::Durations;
     use super::super::result::{Counts, Second};
     use super::*;
+    use crate::core::latency::Durations;
     use std::collections::BTreeMap;
 
     fn durations(milliseconds: u64, count: u64) -> Durations {

@@ -1,6 +1,6 @@
 //! The result of a run of a workload.
 
-use super::latency::{Durations, Latency};
+use crate::core::latency::{Durations, Latency};
 use crate::core::{Measures, Series};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

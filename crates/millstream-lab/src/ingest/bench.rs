@@ -165,7 +165,7 @@ impl Bench {
         // Not as an argument, because other users can read those.
         match (proxy, &self.ground.url) {
             (Some(proxy), _) => {
-                Self::client_of(&mut command, &proxy.db, Durability::default());
+                libpq::lead(&mut command, &proxy.db, false);
                 command.env("MILLSTREAM_DB", format!("hostaddr=127.0.0.1 port={}", proxy.port()));
             }
             (None, Some(url)) => {
@@ -197,18 +197,7 @@ impl Bench {
 
     /// Tells a client that is built on libpq where the server is and how durable its commits must be.
     pub(crate) fn client(&self, command: &mut Command, durability: Durability) {
-        Self::client_of(command, &self.ground.db, durability);
-    }
-
-    fn client_of(command: &mut Command, db: &ConnInfo, durability: Durability) {
-        for (name, _) in std::env::vars_os() {
-            if name.to_str().is_some_and(|name| name.starts_with("PG")) {
-                command.env_remove(name);
-            }
-        }
-        for (name, value) in libpq::variables(db, durability == Durability::Async) {
-            command.env(name, value);
-        }
+        libpq::lead(command, &self.ground.db, durability == Durability::Async);
     }
 
     /// Writes a subject's script.

@@ -1,7 +1,9 @@
 //! What a record says: each arm with its spread, each comparison with its verdict.
 
-use super::course::{AGAIN, Conditions};
-use super::experiment::{Arm, Experiment};
+use super::arm::Arm;
+use super::conditions::Conditions;
+use super::course::AGAIN;
+use super::experiment::Experiment;
 use super::record::Record;
 use crate::core::statistics::{Arms, Comparison, Criteria, Multiplicity};
 use crate::core::{METRICS, Outcome, Run, Spread};
@@ -150,7 +152,7 @@ impl Measured {
     }
 }
 
-impl super::experiment::Setup {
+impl super::arm::Setup {
     /// How this setup keeps less than durable commits after a crash, if it does.
     pub(crate) fn promise(&self) -> Option<String> {
         let off = |name: &str| self.settings.get(name).is_some_and(|value| value == "off");

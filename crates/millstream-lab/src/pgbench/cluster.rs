@@ -1,6 +1,6 @@
 //! Servers of the lab: clusters of its own, which it may restart, or a server that the user names.
 
-use super::experiment::Via;
+use super::arm::Via;
 use crate::error::Error;
 use crate::limits::{POLL, RELOAD_TIME_MAX};
 use millstream_local::{Home, LocalOptions, PostgresBin, Running, installed, server_account};

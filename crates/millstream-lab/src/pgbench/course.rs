@@ -1,98 +1,22 @@
 //! The course of an experiment: its arms take turns in random order, block by block.
 
+use super::arm::{Arm, Setup, Via};
 use super::cluster::{Cluster, Trouble};
+use super::command;
+use super::conditions::{Conditions, Request};
 use super::data::Data;
-use super::experiment::{Arm, Experiment, Setup, Via, WarmUp, WarmUpWord};
+use super::experiment::{WarmUp, WarmUpWord};
 use super::files::Source;
 use super::program::{Length, Program};
 use super::quiet::Quiet;
 use crate::core::{Factors, Measures, Outcome, Proxy, Run, blocks};
 use crate::error::Error;
-use crate::limits::{BUSY_SHARE_MAX, LOG_COST_SECONDS, QUICK_SECONDS, RATE_SHARE_MIN, RUN_PAUSE_SECONDS};
-use millstream_pg::ConnInfo;
-use serde::{Deserialize, Serialize};
+use crate::limits::{BUSY_SHARE_MAX, LOG_COST_SECONDS, RATE_SHARE_MIN, RUN_PAUSE_SECONDS};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Name of the second turn of an arm: both are the same, so their difference is noise.
 pub const AGAIN: &str = "again";
-
-/// How an experiment is to be run.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// Blocks, if not as many as the experiment plans.
-    pub blocks: Option<u32>,
-    /// Seconds of a run, if not as many as the experiment plans.
-    pub seconds: Option<u32>,
-    /// One block of short runs. It shows that everything works, and is no evidence.
-    pub quick: bool,
-    /// Seed of the order and of the random numbers.
-    pub seed: u64,
-    /// A server of the user's instead of the lab's own.
-    pub db: Option<ConnInfo>,
-    /// Settings of that server may be changed.
-    pub may_change: bool,
-    /// The PostgreSQL for arms that name none: a major version, or the directory of its programs.
-    pub postgres: Option<String>,
-}
-
-/// What was asked, and how it was run: with the runs, all that a report needs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Conditions {
-    /// The experiment.
-    pub experiment: Experiment,
-    /// Scripts and SQL files, by name.
-    pub files: BTreeMap<String, String>,
-    /// Blocks that were planned.
-    pub blocks: u32,
-    /// Seconds of each run.
-    pub seconds: u32,
-    /// One block of short runs, no evidence.
-    pub quick: bool,
-    /// Seed of the order and of the random numbers.
-    pub seed: u64,
-    /// The servers: version of each, by the name that arms give it.
-    pub servers: BTreeMap<String, String>,
-    /// The version of pgbench; empty if no arm runs it.
-    pub pgbench: String,
-    /// What commands print of their version, by arm.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub versions: BTreeMap<String, String>,
-    /// How many percent of the transactions per second pgbench's log takes, measured once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub log_cost_percent: Option<f64>,
-    /// Mean milliseconds of each statement, by arm, from runs of their own.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub statements: BTreeMap<String, BTreeMap<String, f64>>,
-    /// Runs that were made again because the machine disturbed them.
-    #[serde(default)]
-    pub voids: u32,
-}
-
-impl Conditions {
-    /// The conditions before the first run.
-    pub fn planned(source: &Source, request: &Request) -> Self {
-        let experiment = &source.experiment;
-        let (blocks, seconds) = match request.quick {
-            true => (1, QUICK_SECONDS),
-            false => (request.blocks.unwrap_or(experiment.blocks), request.seconds.unwrap_or(experiment.seconds)),
-        };
-        Self {
-            experiment: experiment.clone(),
-            files: source.files.clone(),
-            blocks,
-            seconds,
-            quick: request.quick,
-            seed: request.seed,
-            servers: BTreeMap::new(),
-            pgbench: String::new(),
-            versions: BTreeMap::new(),
-            log_cost_percent: None,
-            statements: BTreeMap::new(),
-            voids: 0,
-        }
-    }
-}
 
 /// Where results go, and what an earlier run has left.
 pub trait Results: Send {
@@ -300,7 +224,7 @@ impl<'a> Course<'a> {
         if self.conditions.versions.contains_key(&arm.name) {
             return;
         }
-        let printed = super::program::shell(ask, None).await.ok();
+        let printed = command::shell(ask, None).await.ok();
         let line = printed.and_then(|measured| measured.ended.stdout.lines().next().map(str::to_owned));
         self.conditions.versions.insert(arm.name.clone(), line.unwrap_or_else(|| "unknown".to_owned()));
     }
@@ -316,7 +240,7 @@ impl<'a> Course<'a> {
         let quiet = Quiet::look();
         let mut measures = match &setup.command {
             None => program.measure(self.source, setup, db, length).await?,
-            Some(command) => command_measures(command, setup, Some((cluster, db))).await?,
+            Some(command) => command::measure(command, setup, Some((cluster, db))).await?,
         };
         let disturbance = quiet.disturbance(&Quiet::look());
         for (name, after) in counters(&session).await? {
@@ -464,24 +388,6 @@ impl<'a> Course<'a> {
     }
 }
 
-impl Experiment {
-    /// Minutes that the whole experiment takes, and bytes of its data.
-    pub fn cost(&self) -> (f64, u64) {
-        let runs = f64::from(self.blocks) * f64::from(u32::try_from(self.arms.len() + 1).unwrap_or(u32::MAX));
-        let minutes = runs * (f64::from(self.seconds) + RUN_PAUSE_SECONDS) / 60.0;
-        let mut data: Vec<Data> = Vec::new();
-        let source = Source { experiment: self.clone(), files: BTreeMap::new() };
-        for arm in &self.arms {
-            let one = Data::of(&source, &self.setup(arm));
-            if !data.contains(&one) {
-                data.push(one);
-            }
-        }
-        // A pgbench database takes about 15 MB for each unit of scale.
-        (minutes, data.len() as u64 * u64::from(self.data.scale) * 15_000_000)
-    }
-}
-
 /// What the server counts, to take differences of.
 async fn counters(session: &millstream_pg::Connection) -> Result<BTreeMap<String, f64>, Trouble> {
     let table = match session.server.version_num {
@@ -497,29 +403,10 @@ async fn counters(session: &millstream_pg::Connection) -> Result<BTreeMap<String
     Ok(names.iter().enumerate().map(|(n, name)| ((*name).to_owned(), row.get(n))).collect())
 }
 
-/// Measures another command than pgbench.
-async fn command_measures(
-    command: &str,
-    setup: &Setup,
-    server: Option<(&Cluster, &ConnInfo)>,
-) -> Result<Measures, Trouble> {
-    let measured = super::program::shell(command, server).await?;
-    let mut measures = Measures::default();
-    let mut put = |name: &str, value: f64| measures.values.insert(name.to_owned(), value);
-    put("wall_seconds", measured.wall_seconds);
-    if let Some(cpu) = measured.cpu_seconds {
-        put("client_cpu_seconds", cpu);
-    }
-    if let Some(rows) = setup.rows {
-        put("rows_per_second", rows / measured.wall_seconds);
-    }
-    Ok(measures)
-}
-
 /// A run of a command that needs no server.
 async fn alone(setup: &Setup, quick: bool) -> Result<Outcome, Trouble> {
     let quiet = Quiet::look();
-    let measures = command_measures(setup.command.as_deref().unwrap_or_default(), setup, None).await?;
+    let measures = command::measure(setup.command.as_deref().unwrap_or_default(), setup, None).await?;
     let why = quiet.disturbance(&Quiet::look()).filter(|_| !quick);
     Ok(why.map_or(Outcome::Measured(measures), Outcome::Void))
 }

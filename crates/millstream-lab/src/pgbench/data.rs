@@ -1,7 +1,7 @@
 //! The databases in which runs work: made once for each scale and kind of tables, and kept.
 
+use super::arm::{Setup, Via};
 use super::cluster::{Cluster, Trouble};
-use super::experiment::{Setup, Via};
 use super::files::Source;
 use super::program::Program;
 use crate::error::Error;
@@ -98,7 +98,7 @@ impl Data {
             match line.strip_prefix('!') {
                 Some(shell) => {
                     let db = cluster.db(Via::Socket, &self.name)?;
-                    super::program::shell(shell, Some((cluster, &db))).await?;
+                    super::command::shell(shell, Some((cluster, &db))).await?;
                 }
                 None => {
                     let session = cluster.session(&self.name).await?;

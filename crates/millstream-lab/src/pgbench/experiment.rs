@@ -1,12 +1,12 @@
 //! An experiment as a file: its question, its arms, and how each is run.
 
-use super::words::explain;
+use super::arm::{Arm, BUILTIN, Setup};
+use crate::core::word::{complaint, line_of, unknown};
 use crate::core::{Factors, Metric};
 use crate::error::Error;
-use crate::limits::{ARMS_MAX, BLOCKS_MAX, CLIENTS_MAX, PAUSE_SECONDS_MAX, RUN_SECONDS_MAX};
+use crate::limits::{ARMS_MAX, BLOCKS_MAX, RUN_SECONDS_MAX};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 /// A question, and how it is answered. Field names are the words of the file; `docs/lab.md` describes them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,88 +70,6 @@ pub struct Experiment {
     pub splits: Vec<Split>,
 }
 
-/// One of the things that are compared.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Arm {
-    /// Its name.
-    pub name: String,
-    /// What it is, as a phrase.
-    pub about: String,
-    /// Arms of a group do the same work.
-    #[serde(default)]
-    pub group: String,
-    /// Arms that it is compared with. If none is named: the first of its group.
-    #[serde(default)]
-    pub against: Vec<String>,
-    /// How it differs from the experiment's `run`.
-    #[serde(default)]
-    pub run: Setup,
-    /// Values that replace `{NAME}` in the arm's name and in the texts of its run: one arm for each.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub sweep: BTreeMap<String, Vec<String>>,
-}
-
-/// How a run is made. What is absent is as in the experiment's `run`, and there as in pgbench.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Setup {
-    /// Scripts: files beside the experiment or `builtin:NAME`, each with `@WEIGHT` if there are several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scripts: Option<Vec<String>>,
-    /// Sessions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clients: Option<Number>,
-    /// Threads of pgbench.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub threads: Option<Number>,
-    /// How statements are sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub protocol: Option<Protocol>,
-    /// A new session for each transaction.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub connect: Option<bool>,
-    /// The way to the server.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub via: Option<Via>,
-    /// Milliseconds that a proxy adds to each round trip.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay_ms: Option<f64>,
-    /// Scheduled transactions per second.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Number>,
-    /// Transactions that take longer are late; with a rate, those that cannot be in time are skipped.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub latency_limit_ms: Option<f64>,
-    /// Variables of the scripts.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub variables: BTreeMap<String, Number>,
-    /// Rows that a transaction writes; then the metric `rows_per_second` is measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rows: Option<f64>,
-    /// Tables without WAL.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unlogged: Option<bool>,
-    /// Fillfactor of the tables.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fillfactor: Option<u8>,
-    /// The server: a major version, or the directory of its programs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub postgres: Option<String>,
-    /// Settings of the server.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub settings: BTreeMap<String, String>,
-    /// SQL statements before each run of this arm, after `reset`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub before: Vec<String>,
-    /// A command line to measure instead of pgbench. It finds the server in libpq's variables.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-    /// A shell command that prints the version of what `command` runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-}
-
 /// The data that `pgbench -i` makes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -189,32 +107,6 @@ pub struct Split {
     pub without: Option<String>,
 }
 
-/// How statements are sent: `-M` of pgbench.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    /// As text.
-    #[default]
-    Simple,
-    /// With parameters, parsed each time.
-    Extended,
-    /// With parameters, parsed once per session.
-    Prepared,
-}
-
-/// The way to the server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Via {
-    /// The unix socket.
-    #[default]
-    Socket,
-    /// The loopback address, unencrypted.
-    Tcp,
-    /// The loopback address, encrypted.
-    Ssl,
-}
-
 /// The first seconds of a run, which do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -240,16 +132,6 @@ pub enum WarmUpWord {
 #[serde(try_from = "String", into = "String")]
 pub struct MetricName(String);
 
-/// A number, or a text in which a sweep puts one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Number {
-    /// The number.
-    Plain(f64),
-    /// A text such as `{clients}`.
-    Text(String),
-}
-
 impl Experiment {
     /// Parses and checks the text of a file.
     ///
@@ -257,7 +139,7 @@ impl Experiment {
     /// [`Error::Experiment`] with the line, and the nearest known word for an unknown one.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
         let wrong = |why: String| Error::Experiment { name: name.to_owned(), why };
-        let mut parsed: Self = toml::from_str(text).map_err(|error| wrong(explain(&error, text)))?;
+        let mut parsed: Self = toml::from_str(text).map_err(|error| wrong(located(&error, text)))?;
         name.clone_into(&mut parsed.name);
         parsed.arms = parsed.arms.iter().flat_map(Arm::swept).collect();
         parsed.check().map_err(wrong)?;
@@ -370,7 +252,7 @@ impl Experiment {
                 return Err(format!("two arms are named {:?}, or one has no name", arm.name));
             }
             self.known(&arm.against).map_err(of)?;
-            self.setup(arm).check(&self.metric).map_err(of)?;
+            self.setup(arm).check(self.metric.as_str()).map_err(of)?;
         }
         self.known(self.again.as_slice()).map_err(|why| format!("again: {why}"))?;
         if !self.server && self.arms.iter().any(|arm| self.setup(arm).command.is_none()) {
@@ -389,187 +271,8 @@ impl Experiment {
             None => Ok(()),
             Some(other) => {
                 let known: Vec<&str> = self.arms.iter().map(|arm| arm.name.as_str()).collect();
-                Err(format!("there is no arm {other}{}", super::words::nearest(other, &known)))
+                Err(unknown("arm", other, &known))
             }
-        }
-    }
-}
-
-impl Arm {
-    /// One arm for each combination of the sweep's values.
-    fn swept(&self) -> Vec<Self> {
-        let mut arms = vec![Self { sweep: BTreeMap::new(), ..self.clone() }];
-        for (name, values) in &self.sweep {
-            let each = |value: &String| arms.iter().map(|arm| arm.with(name, value)).collect::<Vec<_>>();
-            arms = values.iter().flat_map(each).collect();
-        }
-        arms
-    }
-
-    fn with(&self, name: &str, value: &str) -> Self {
-        let mark = format!("{{{name}}}");
-        let put = |text: &String| text.replace(&mark, value);
-        let put_number = |number: &Option<Number>| number.as_ref().map(|number| number.with(&mark, value));
-        let run = &self.run;
-        Self {
-            name: put(&self.name),
-            about: put(&self.about),
-            run: Setup {
-                clients: put_number(&run.clients),
-                threads: put_number(&run.threads),
-                rate: put_number(&run.rate),
-                variables: run.variables.iter().map(|(key, one)| (key.clone(), one.with(&mark, value))).collect(),
-                settings: run.settings.iter().map(|(key, text)| (key.clone(), put(text))).collect(),
-                before: run.before.iter().map(put).collect(),
-                postgres: run.postgres.as_ref().map(put),
-                command: run.command.as_ref().map(put),
-                scripts: run.scripts.as_ref().map(|scripts| scripts.iter().map(put).collect()),
-                ..run.clone()
-            },
-            against: self.against.iter().map(put).collect(),
-            group: put(&self.group),
-            sweep: self.sweep.clone(),
-        }
-    }
-}
-
-/// How a script of pgbench itself is named.
-pub(crate) const BUILTIN: &str = "builtin:";
-
-impl Setup {
-    /// These words, and for those that are absent the ones of `base`.
-    pub(crate) fn over(&self, base: &Self) -> Self {
-        let own = self.clone();
-        let mut variables = base.variables.clone();
-        variables.extend(own.variables);
-        let mut settings = base.settings.clone();
-        settings.extend(own.settings);
-        Self {
-            scripts: own.scripts.or_else(|| base.scripts.clone().filter(|_| own.command.is_none())),
-            clients: own.clients.or_else(|| base.clients.clone()),
-            threads: own.threads.or_else(|| base.threads.clone()),
-            protocol: own.protocol.or(base.protocol),
-            connect: own.connect.or(base.connect),
-            via: own.via.or(base.via),
-            delay_ms: own.delay_ms.or(base.delay_ms),
-            rate: own.rate.or_else(|| base.rate.clone()),
-            latency_limit_ms: own.latency_limit_ms.or(base.latency_limit_ms),
-            variables,
-            rows: own.rows.or(base.rows),
-            unlogged: own.unlogged.or(base.unlogged),
-            fillfactor: own.fillfactor.or(base.fillfactor),
-            postgres: own.postgres.or_else(|| base.postgres.clone()),
-            settings,
-            before: [base.before.clone(), own.before].concat(),
-            command: own.command.or_else(|| base.command.clone()),
-            version: own.version.or_else(|| base.version.clone()),
-        }
-    }
-
-    /// Every word that is there, as text.
-    pub(crate) fn factors(&self) -> Factors {
-        let mut factors = Factors::new();
-        let mut add = |name: &str, value: Option<String>| {
-            value.map(|value| factors.insert(name.to_owned(), value));
-        };
-        let word = |value: Option<&dyn fmt::Debug>| value.map(|value| format!("{value:?}").to_lowercase());
-        add("scripts", self.scripts.as_ref().map(|scripts| scripts.join(" ")));
-        add("clients", self.clients.as_ref().map(Number::to_string));
-        add("threads", self.threads.as_ref().map(Number::to_string));
-        add("protocol", word(self.protocol.as_ref().map(|one| one as _)));
-        add("connect", self.connect.map(|connect| connect.to_string()));
-        add("via", word(self.via.as_ref().map(|one| one as _)));
-        add("delay_ms", self.delay_ms.map(|ms| ms.to_string()));
-        add("rate", self.rate.as_ref().map(Number::to_string));
-        add("latency_limit_ms", self.latency_limit_ms.map(|ms| ms.to_string()));
-        add("unlogged", self.unlogged.map(|unlogged| unlogged.to_string()));
-        add("fillfactor", self.fillfactor.map(|percent| percent.to_string()));
-        add("postgres", self.postgres.clone());
-        add("command", self.command.clone());
-        for (name, value) in &self.variables {
-            add(name, Some(value.to_string()));
-        }
-        for (name, value) in &self.settings {
-            add(name, Some(value.clone()));
-        }
-        factors
-    }
-
-    /// Sessions.
-    pub(crate) fn clients(&self) -> u32 {
-        self.clients.as_ref().and_then(Number::whole).unwrap_or(1)
-    }
-
-    /// Threads of pgbench.
-    pub(crate) fn threads(&self) -> u32 {
-        self.threads.as_ref().and_then(Number::whole).unwrap_or(1)
-    }
-
-    /// Scheduled transactions per second.
-    pub(crate) fn rate(&self) -> Option<f64> {
-        self.rate.as_ref().and_then(Number::value)
-    }
-
-    fn check(&self, metric: &MetricName) -> Result<(), String> {
-        for (name, number) in [("clients", &self.clients), ("threads", &self.threads)] {
-            let whole = number.as_ref().map_or(Some(1), Number::whole);
-            if !whole.is_some_and(|whole| (1..=CLIENTS_MAX).contains(&whole)) {
-                return Err(format!("{name} must be a number from 1 to {CLIENTS_MAX}"));
-            }
-        }
-        if self.threads() > self.clients() {
-            return Err(format!("{} threads are more than {} clients", self.threads(), self.clients()));
-        }
-        if self.rate.is_some() && !self.rate().is_some_and(|rate| rate > 0.0) {
-            return Err("rate must be a positive number".to_owned());
-        }
-        if self.scripts.is_none() == self.command.is_none() {
-            return Err("it needs either scripts or a command".to_owned());
-        }
-        if self.fillfactor.is_some_and(|percent| !(10..=100).contains(&percent)) {
-            return Err("fillfactor must be from 10 to 100".to_owned());
-        }
-        if self.delay_ms.is_some_and(|ms| !(0.0..=1e3 * PAUSE_SECONDS_MAX).contains(&ms)) {
-            return Err(format!("delay_ms must be from 0 to {}", 1e3 * PAUSE_SECONDS_MAX));
-        }
-        if self.delay_ms.is_some() && self.via == Some(Via::Socket) {
-            return Err("a delay needs via = \"tcp\"".to_owned());
-        }
-        if metric.as_str() == "rows_per_second" && self.rows.is_none() {
-            return Err("the metric rows_per_second needs rows, the number that a transaction writes".to_owned());
-        }
-        Ok(())
-    }
-}
-
-impl Number {
-    fn value(&self) -> Option<f64> {
-        match self {
-            Self::Plain(value) => Some(*value),
-            Self::Text(text) => text.parse().ok(),
-        }
-        .filter(|value| value.is_finite())
-    }
-
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked first")]
-    fn whole(&self) -> Option<u32> {
-        let value = self.value()?;
-        (value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&value)).then_some(value as u32)
-    }
-
-    fn with(&self, mark: &str, value: &str) -> Self {
-        match self {
-            Self::Text(text) => Self::Text(text.replace(mark, value)),
-            Self::Plain(_) => self.clone(),
-        }
-    }
-}
-
-impl fmt::Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Plain(value) => write!(f, "{value}"),
-            Self::Text(text) => f.write_str(text),
         }
     }
 }
@@ -594,7 +297,7 @@ impl TryFrom<String> for MetricName {
             Some(_) => Ok(Self(name)),
             None => {
                 let known: Vec<&str> = crate::core::METRICS.iter().map(|one| one.name).collect();
-                Err(format!("there is no metric {name}{}", super::words::nearest(&name, &known)))
+                Err(unknown("metric", &name, &known))
             }
         }
     }
@@ -609,6 +312,14 @@ impl From<MetricName> for String {
 impl Default for WarmUp {
     fn default() -> Self {
         Self::Seconds(0.0)
+    }
+}
+
+/// What is wrong in a file, with its line.
+fn located(error: &toml::de::Error, text: &str) -> String {
+    match error.span() {
+        Some(span) => format!("line {}: {}", line_of(text, span.start), complaint(error)),
+        None => complaint(error),
     }
 }
 
@@ -631,6 +342,7 @@ fn ten() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pgbench::Protocol;
 
     const HEAD: &str = "question = 'q?'\nexpected = 'e'\nread = 'r'\nseconds = 5\nrun = { scripts = ['a.sql'] }\n";
 
@@ -670,9 +382,12 @@ mod tests {
     fn what_is_wrong_in_a_file_is_named_with_its_line_and_the_nearest_word() {
         let arm = "[[arm]]\nname = 'a'\nabout = ''\n";
         for (rest, said) in [
-            ("bloks = 3\n", "line 6: unknown word bloks; did you mean blocks?"),
-            ("metric = 'tsp'\n", "line 6: there is no metric tsp; did you mean tps?"),
-            ("[[arm]]\nname = 'a'\nabout = ''\nrun = { protocol = 'prepare' }\n", "did you mean prepared?"),
+            ("bloks = 3\n", "line 6: unknown key \"bloks\": did you mean \"blocks\"?"),
+            ("metric = 'tsp'\n", "line 6: unknown metric \"tsp\": did you mean \"tps\"?"),
+            (
+                "[[arm]]\nname = 'a'\nabout = ''\nrun = { protocol = 'prepare' }\n",
+                "line 9: unknown word \"prepare\": did you mean \"prepared\"?",
+            ),
             ("blocks = 0\n", "blocks must be from 1"),
             ("warm_up = 5\n", "warm_up must be shorter than the 5 seconds of a run"),
             ("seconds = 5\n", "line 6: duplicate key"),
@@ -682,7 +397,7 @@ mod tests {
             assert!(error.contains(said), "{text}: {error}");
         }
         for (rest, said) in [
-            ("against = ['b']\n", "arm a: there is no arm b"),
+            ("against = ['b']\n", "arm a: unknown arm \"b\": expected one of a"),
             ("run = { threads = 2 }\n", "arm a: 2 threads are more than 1 clients"),
             ("run = { clients = 'x' }\n", "clients must be a number from 1 to"),
             ("run = { rate = 0 }\n", "rate must be a positive number"),
@@ -693,6 +408,6 @@ mod tests {
             let error = parse(&format!("{arm}{rest}")).unwrap_err();
             assert!(error.contains(said), "{rest}: {error}");
         }
-        assert!(parse("").unwrap_err().contains("missing field `arm`"));
+        assert!(parse("").unwrap_err().contains("the key \"arm\" is missing"));
     }
 }

@@ -1,6 +1,7 @@
 //! The experiments that are built in, and those that a user names by path.
 
 use super::experiment::Experiment;
+use crate::core::word::unknown;
 use crate::error::Error;
 use crate::limits::EXPERIMENT_BYTES_MAX;
 use include_dir::{Dir, include_dir};
@@ -57,8 +58,7 @@ impl Source {
         let names: Vec<String> = all.iter().map(|one| one.experiment.name.clone()).collect();
         all.into_iter().find(|one| one.experiment.name == name).ok_or_else(|| {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let near = super::words::nearest(name, &names);
-            Error::Asked(format!("there is no experiment {name}{near}"))
+            Error::Asked(unknown("experiment", name, &names))
         })
     }
 
@@ -108,7 +108,7 @@ mod tests {
             assert!(question.ends_with('?') && expected.len() > 20 && read.len() > 20, "{name}");
         }
         let error = Source::named("lader").unwrap_err().to_string();
-        assert_eq!(error, "there is no experiment lader; did you mean ladder?");
+        assert_eq!(error, "unknown experiment \"lader\": did you mean \"ladder\"?");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The log of pgbench, a line for each transaction, as percentiles and values per second.
 
+use crate::core::latency::Durations;
 use crate::core::{Measures, Series};
-use crate::limits::{LATENCY_DIGITS, LATENCY_MICROSECONDS_MAX, RUN_SECONDS_MAX};
-use hdrhistogram::Histogram;
+use crate::limits::RUN_SECONDS_MAX;
 use std::io::{self, BufRead};
 
 /// What the transactions of a run took.
@@ -114,9 +114,9 @@ impl Log {
             let squares: f64 = times().map(|us| (us - mean).powi(2)).sum();
             put("latency_ms", mean / 1e3);
             put("latency_sd_ms", (squares / (done - 1.0).max(1.0)).sqrt() / 1e3);
-            let histogram = histogram(times());
+            let durations = durations(times());
             for (name, percent) in PERCENTILES {
-                put(name, histogram.value_at_quantile(percent / 100.0) as f64 / 1e3);
+                put(name, durations.percentile_ms(*percent));
             }
             put("max_ms", times().fold(0.0, f64::max) / 1e3);
         }
@@ -169,13 +169,10 @@ fn parse(line: &str) -> Option<Line> {
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "microseconds of a transaction")]
-fn histogram(times: impl Iterator<Item = f64>) -> Histogram<u64> {
-    let new = Histogram::new_with_bounds(1, LATENCY_MICROSECONDS_MAX, LATENCY_DIGITS);
-    let mut histogram = new.unwrap_or_else(|_| Histogram::new(1).unwrap_or_else(|_| unreachable!("a digit is enough")));
-    for us in times {
-        histogram.saturating_record(us.max(1.0) as u64);
-    }
-    histogram
+fn durations(times: impl Iterator<Item = f64>) -> Durations {
+    let mut durations = Durations::new();
+    times.for_each(|us| durations.record_ns((us * 1e3) as u64));
+    durations
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds of a run")]

@@ -1,8 +1,11 @@
 //! Experiments with the real pgbench: each is a file, and its arms take turns on a server of the lab.
 
 mod analysis;
+mod arm;
 mod cluster;
+mod command;
 mod compare;
+mod conditions;
 mod course;
 mod data;
 mod experiment;
@@ -13,14 +16,12 @@ mod program;
 mod quiet;
 mod record;
 pub mod report;
-mod steady;
-mod words;
 
 pub use analysis::{Analysis, Compared, Measured};
+pub use arm::{Arm, Number, Protocol, Setup, Via};
 pub use compare::{Difference, compare};
-pub use course::{AGAIN, Conditions, Ended, Request, Results, run};
-pub use experiment::{
-    Arm, Data, Equal, Experiment, MetricName, Number, Protocol, Setup, Split, Via, WarmUp, WarmUpWord,
-};
+pub use conditions::{Conditions, Request};
+pub use course::{AGAIN, Ended, Results, run};
+pub use experiment::{Data, Equal, Experiment, MetricName, Split, WarmUp, WarmUpWord};
 pub use files::Source;
 pub use record::Record;

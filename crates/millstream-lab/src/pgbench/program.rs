@@ -1,20 +1,20 @@
 //! The real pgbench: finds it, and runs it as a process.
 
+use super::arm::{BUILTIN, Protocol, Setup};
 use super::cluster::{Cluster, Trouble};
-use super::experiment::{BUILTIN, Protocol, Setup};
+use super::command::finished;
 use super::files::Source;
 use super::log::Log;
 use super::output::Summary;
-use super::steady::warm_up;
-use crate::core::{Measures, libpq};
+use crate::core::statistics::WarmUp;
+use crate::core::{Measures, Series, libpq};
 use crate::error::Error;
 use crate::limits::{INIT_TIME_MAX, LOG_FILES_MAX, RUN_SLACK};
-use millstream_host::{Command, Ended, Measured};
+use millstream_host::{Command, Ended};
 use millstream_pg::ConnInfo;
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use tempfile::TempDir;
 
 /// Where logs are written if it is there: a file system in memory, so that the log takes nothing from the disk.
@@ -57,7 +57,7 @@ impl Program {
     /// A command for this database.
     pub(crate) fn command(&self, db: &ConnInfo) -> Command {
         let mut command = Command::new(&self.path);
-        reach(&mut command, db);
+        libpq::lead(&mut command, db, false);
         command
     }
 
@@ -204,51 +204,13 @@ impl Program {
     }
 }
 
-/// Runs a shell command. It finds the database in libpq's variables, the server's programs first in `PATH`, a directory
-/// for its files in `LAB_DIR`, and this program in `MILLSTREAM`.
-pub(crate) async fn shell(text: &str, server: Option<(&Cluster, &ConnInfo)>) -> Result<Measured, Trouble> {
-    let mut command = Command::new("/bin/sh");
-    if let Some((cluster, db)) = server {
-        reach(&mut command, db);
-        command.env("LAB_DIR", cluster.files());
-        if let Some(dir) = cluster.programs() {
-            let path = std::env::var("PATH").unwrap_or_default();
-            command.env("PATH", format!("{}:{path}", dir.display()));
-        }
-    }
-    if let Ok(own) = std::env::current_exe() {
-        command.env("MILLSTREAM", own);
-    }
-    command.args(["-c", text]);
-    finished(&mut command, 0).await
-}
-
-/// Leads a program to the database, and only there.
-fn reach(command: &mut Command, db: &ConnInfo) {
-    for (name, _) in std::env::vars_os() {
-        if name.to_str().is_some_and(|name| name.starts_with("PG")) {
-            command.env_remove(name);
-        }
-    }
-    for (name, value) in libpq::variables(db, false) {
-        command.env(name, value);
-    }
-}
-
-/// Runs a command to its end, which must be a good one.
-async fn finished(command: &mut Command, seconds: u32) -> Result<Measured, Trouble> {
-    let program = command.program().display().to_string();
-    let failed = |why: String| Trouble::Error(Error::Subject { subject: "pgbench", why });
-    let limit = Duration::from_secs(seconds.into()) + RUN_SLACK;
-    let measured = command.measure(limit).await.map_err(|error| failed(error.to_string()))?;
-    match measured.ended.status.success() {
-        true => Ok(measured),
-        false => {
-            let said = measured.ended.stderr.lines().filter(|line| !line.starts_with("progress: "));
-            let said: Vec<&str> = said.collect();
-            let said = said[said.len().saturating_sub(5)..].join(" ");
-            Err(failed(format!("{program} ended with {}: {said}", measured.ended.status)))
-        }
+/// Seconds of the warm-up in a series of transactions per second. A series that is too short to tell has none; `None` if
+/// it never becomes steady.
+fn warm_up(per_second: &Series) -> Option<f64> {
+    match WarmUp::of(per_second) {
+        WarmUp::Ends { seconds, .. } => Some(seconds),
+        WarmUp::TooShort => Some(0.0),
+        WarmUp::NeverSteady => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! A record of an experiment with pgbench: its conditions and every run, as a file.
 
-use super::course::{Conditions, Request};
+use super::conditions::{Conditions, Request};
 use super::files::Source;
 use crate::core::{Machine, Run, record_file};
 use crate::error::Error;

@@ -1,5 +1,6 @@
 //! `lab drive`: sends a workload to a server at the rates of a file, and prints latencies and misses.
 
+use super::lab::failure;
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -7,12 +8,11 @@ use crate::output::{Output, note};
 use crate::signal::Signals;
 use crate::table::{Align, Table};
 use crate::target::{self, Purpose};
-use millstream_lab::Error;
 use millstream_lab::generator::{
-    ClassResult, Latency, LatencyGoal, RunOptions, SearchResult, SearchStep, Workload, WorkloadResult, run_workload,
-    search,
+    ClassResult, LatencyGoal, RunOptions, SearchResult, SearchStep, Workload, WorkloadResult, run_workload, search,
 };
-use millstream_pg::{ConnInfo, ErrorKind};
+use millstream_lab::{Error, Latency};
+use millstream_pg::ConnInfo;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use tokio::sync::watch;
@@ -308,13 +308,6 @@ fn label(sql: &str) -> String {
         return line;
     }
     line.chars().take(LABEL_CHARS).chain("..".chars()).collect()
-}
-
-fn failure(error: Error) -> Failure {
-    match error {
-        Error::Database(error) => error.into(),
-        error => Failure::classified(&error, ErrorKind::Config, error.hint()),
-    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! `lab` with pgbench: runs experiments that are files, and reports and compares their records.
 
+use super::lab::failure;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::signal::Signals;
-use millstream_lab::Error;
 use millstream_lab::pgbench::report::{csv, html, markdown, text};
 use millstream_lab::pgbench::{self, Analysis, Conditions, Difference, Ended, Record, Request, Results, Source};
+use millstream_lab::{Error, write_whole};
 use std::path::{Path, PathBuf};
 
 /// What is asked for a run, besides the experiment.
@@ -97,7 +98,7 @@ async fn one(source: &Source, asked: &Asked<'_>, output: Output, signals: &Signa
     let (dir, record) = opened.map_err(failure)?;
     let mut runs = record.runs.clone();
     if !runs.is_empty() {
-        note(&format!("{} runs are recorded; going on", runs.len()));
+        note(&format!("{} runs are recorded; the others follow", runs.len()));
     }
     let mut results = Recorded { record, dir };
     let stopped = async { signals.stop_asked().await };
@@ -106,7 +107,7 @@ async fn one(source: &Source, asked: &Asked<'_>, output: Output, signals: &Signa
     match ended {
         Ok(Ended::Finished) => {}
         Ok(Ended::Stopped(exit)) => {
-            note(&format!("stopped; go on with the same command and --out {}", results.dir.display()));
+            note(&format!("stopped; to resume, give the same command with --out {}", results.dir.display()));
             return Ok(exit);
         }
         Err(error) => {
@@ -156,18 +157,9 @@ pub fn compare(before: &Path, after: &Path, fail_above: Option<f64>, output: Out
 pub fn report_page(path: &Path, file: &Path) -> Result<Option<Exit>, Failure> {
     let Some(record) = Record::read(path).map_err(failure)? else { return Ok(None) };
     let analysis = Analysis::of(&record);
-    write_whole(file, &html(&record, &analysis))
-        .map_err(|error| Failure::user(format!("cannot write {}", file.display())).because(&error))?;
+    write_whole(file, &html(&record, &analysis)).map_err(failure)?;
     note(&format!("report: {}", file.display()));
     Ok(Some(exit_of(&analysis)))
-}
-
-/// Writes a file. A reader sees the old file or the new one, never a part of one.
-fn write_whole(file: &Path, text: &str) -> std::io::Result<()> {
-    let mut new = file.as_os_str().to_owned();
-    new.push(".new");
-    std::fs::write(&new, text)?;
-    std::fs::rename(&new, file)
 }
 
 fn show(record: &Record, format: Format, output: Output) -> Result<Exit, Failure> {
@@ -210,8 +202,4 @@ impl Results for Recorded {
 
 fn has_extension(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension == "toml")
-}
-
-fn failure(error: Error) -> Failure {
-    super::lab::failure(error)
 }

@@ -177,8 +177,6 @@ async fn begin(plan: &Plan, bench: &Bench, selection: &Selection, control: &Conn
             table: definition(bench, &data_sets[0]).await?,
             data_sets,
         }),
-        pgbench: Vec::new(),
-        environment: None,
         runs: Vec::new(),
     })
 }

@@ -1,7 +1,8 @@
 //! A record made in code, for the tests of reports.
 
 use crate::core::{Disk, Machine, Measures, Outcome, Run, Series};
-use crate::pgbench::course::{AGAIN, Conditions};
+use crate::pgbench::conditions::Conditions;
+use crate::pgbench::course::AGAIN;
 use crate::pgbench::experiment::Experiment;
 use crate::pgbench::record::Record;
 use std::collections::BTreeMap;

@@ -2,7 +2,8 @@
 
 use super::super::analysis::Analysis;
 use super::super::record::Record;
-use super::{columns, groups, short, spread, standing};
+use super::figure::figure;
+use super::{columns, groups, spread, standing};
 use std::fmt::Write;
 
 /// The report of a record as Markdown.
@@ -21,10 +22,10 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
         for arm in arms {
             let cells = columns.iter().enumerate().map(|(n, metric)| {
                 let value = arm.values.get(metric.name);
-                value.map_or_else(|| "-".to_owned(), |value| if n == 0 { spread(*value) } else { short(value.median) })
+                value.map_or_else(|| "-".to_owned(), |value| if n == 0 { spread(*value) } else { figure(value.median) })
             });
             let cells: Vec<String> = cells.collect();
-            let first = arm.of_first.map_or_else(|| "-".to_owned(), short);
+            let first = arm.of_first.map_or_else(|| "-".to_owned(), figure);
             let mark = arm.promise.as_ref().map(|promise| format!(" ({promise})")).unwrap_or_default();
             let _ = writeln!(text, "| {}: {}{mark} | {} | {first} |", arm.name, arm.about, cells.join(" | "));
         }

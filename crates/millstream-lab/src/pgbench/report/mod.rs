@@ -15,6 +15,8 @@ pub use html::html;
 pub use markdown::markdown;
 pub use text::text;
 
+use figure::figure;
+
 use super::analysis::{Analysis, Measured};
 use crate::core::{Metric, Spread};
 
@@ -45,21 +47,10 @@ fn groups(analysis: &Analysis) -> Vec<(&str, Vec<&Measured>)> {
     groups
 }
 
-/// A number with about three digits.
-fn short(value: f64) -> String {
-    let digits = match value.abs() {
-        v if v >= 100.0 || v == 0.0 => 0,
-        v if v >= 10.0 => 1,
-        v if v >= 1.0 => 2,
-        _ => 3,
-    };
-    format!("{value:.digits$}")
-}
-
 /// The median, with the extremes behind it if there are several values.
 fn spread(spread: Spread) -> String {
     let Spread { median, min, max } = spread;
-    if min == max { short(median) } else { format!("{} ({}-{})", short(median), short(min), short(max)) }
+    if min == max { figure(median) } else { format!("{} ({}-{})", figure(median), figure(min), figure(max)) }
 }
 
 /// How the blocks stand, and whether they are evidence.

@@ -2,7 +2,8 @@
 
 use super::super::analysis::{Analysis, Measured};
 use super::super::record::Record;
-use super::{columns, groups, short, spread, standing};
+use super::figure::figure;
+use super::{columns, groups, spread, standing};
 use crate::core::Metric;
 
 /// Width of the text in characters.
@@ -49,7 +50,7 @@ pub fn text(record: &Record, analysis: &Analysis) -> String {
         let said = format!(
             "{} comparisons; by chance alone expect {} false verdicts",
             chance.comparisons,
-            short(chance.false_verdicts)
+            figure(chance.false_verdicts)
         );
         text.section("", [said]);
     }
@@ -92,10 +93,10 @@ fn rows_of(shown: &[&Metric], arms: &[&Measured]) -> Vec<Vec<String>> {
         let mut row = vec![format!("{}{mark}", arm.name)];
         for (n, metric) in shown.iter().enumerate() {
             let value = arm.values.get(metric.name);
-            let cell = value.map(|value| if n == 0 { spread(*value) } else { short(value.median) });
+            let cell = value.map(|value| if n == 0 { spread(*value) } else { figure(value.median) });
             row.push(cell.unwrap_or_else(|| "-".to_owned()));
         }
-        row.push(arm.of_first.map_or_else(|| "-".to_owned(), short));
+        row.push(arm.of_first.map_or_else(|| "-".to_owned(), figure));
         rows.push(row);
     }
     rows

@@ -1,20 +1,39 @@
-//! Words: which known word is nearest to one that is not known.
+//! Unknown words: the nearest known one, and what is wrong in a file of TOML.
 
 /// The known word that is nearest to another, if one is near enough to be meant.
 ///
 /// Near is a Damerau-Levenshtein similarity of more than a half: a slip of the finger in a short word counts.
-pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let scored = known.into_iter().map(|one| (strsim::normalized_damerau_levenshtein(word, one), one));
     scored.filter(|(score, _)| *score > 0.5).max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, one)| one)
 }
 
 /// Says that a word is unknown, with the nearest one, or with all that are known.
-pub(super) fn unknown(what: &str, word: &str, known: &[&str]) -> String {
+pub(crate) fn unknown(what: &str, word: &str, known: &[&str]) -> String {
     match nearest(word, known.iter().copied()) {
         Some(nearest) => format!("unknown {what} \"{word}\": did you mean \"{nearest}\"?"),
         None if known.is_empty() => format!("unknown {what} \"{word}\": there is none"),
         None => format!("unknown {what} \"{word}\": expected one of {}", known.join(", ")),
     }
+}
+
+/// What the parser found wrong in a file. An unknown word gets its nearest one: the parser lists the words that it knows
+/// in backquotes, after the one that it does not know.
+pub(crate) fn complaint(error: &toml::de::Error) -> String {
+    let message = error.message();
+    let words: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    match (message, words.as_slice()) {
+        (text, [word, known @ ..]) if text.starts_with("unknown field") => unknown("key", word, known),
+        (text, [word, known @ ..]) if text.starts_with("unknown variant") => unknown("word", word, known),
+        (text, [key]) if text.starts_with("missing field") => format!("the key \"{key}\" is missing"),
+        _ => message.lines().collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// The line of a byte of a text, from 1.
+pub(crate) fn line_of(text: &str, offset: usize) -> usize {
+    let before = text.as_bytes().get(..offset).unwrap_or_default();
+    before.iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 #[cfg(test)]

@@ -12,43 +12,43 @@ const DIGITS: u8 = 3;
 /// It is an HdrHistogram (Gil Tene): its memory depends on the longest duration, not on how many there are, and two can
 /// be added without loss.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Durations(Histogram<u64>);
+pub(crate) struct Durations(Histogram<u64>);
 
 impl Durations {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // It only refuses more than five digits.
         Self(Histogram::new(DIGITS).expect("three digits are allowed"))
     }
 
     /// Adds a duration. One of more than the limit counts as one of the limit.
-    pub(super) fn record_ns(&mut self, nanoseconds: u64) {
+    pub(crate) fn record_ns(&mut self, nanoseconds: u64) {
         let microseconds = (nanoseconds.saturating_add(500) / 1_000).min(LATENCY_MICROSECONDS_MAX);
         // It grows to the limit, so every duration has its place.
         let _ = self.0.record(microseconds);
     }
 
     /// Adds all durations of another histogram.
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         // It only fails for values beyond the range of a histogram that cannot grow.
         let _ = self.0.add(&other.0);
     }
 
     /// Removes all durations.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0.reset();
     }
 
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.0.len()
     }
 
     /// The duration that this share of the durations does not exceed, in milliseconds.
-    pub(super) fn percentile_ms(&self, percent: f64) -> f64 {
+    pub(crate) fn percentile_ms(&self, percent: f64) -> f64 {
         milliseconds(self.0.value_at_percentile(percent))
     }
 
     /// The summary; `None` without durations.
-    pub(super) fn summary(&self) -> Option<Latency> {
+    pub(crate) fn summary(&self) -> Option<Latency> {
         if self.0.is_empty() {
             return None;
         }
@@ -73,7 +73,7 @@ impl Durations {
     }
 
     /// The histogram of a summary, to be merged with others; `None` if its buckets cannot be read.
-    pub(super) fn of(latency: &Latency) -> Option<Self> {
+    pub(crate) fn of(latency: &Latency) -> Option<Self> {
         let mut durations = Self::new();
         for bucket in latency.buckets.split_whitespace() {
             let (microseconds, count) = bucket.split_once(':')?;

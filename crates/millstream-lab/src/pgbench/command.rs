@@ -1,0 +1,60 @@
+//! Commands: processes of a run that are not pgbench's own business, and how any of them ends.
+
+use super::arm::Setup;
+use super::cluster::{Cluster, Trouble};
+use crate::core::{Measures, libpq};
+use crate::error::Error;
+use crate::limits::RUN_SLACK;
+use millstream_host::{Command, Measured};
+use millstream_pg::ConnInfo;
+use std::time::Duration;
+
+/// Measures a command line from its start to its exit.
+pub(crate) async fn measure(
+    command: &str,
+    setup: &Setup,
+    server: Option<(&Cluster, &ConnInfo)>,
+) -> Result<Measures, Trouble> {
+    let measured = shell(command, server).await?;
+    let mut measures = Measures::default();
+    measures.set("wall_seconds", Some(measured.wall_seconds));
+    measures.set("client_cpu_seconds", measured.cpu_seconds);
+    measures.set("rows_per_second", setup.rows.map(|rows| rows / measured.wall_seconds));
+    Ok(measures)
+}
+
+/// Runs a shell command. It finds the database in libpq's variables, the server's programs first in `PATH`, a directory
+/// for its files in `LAB_DIR`, and this program in `MILLSTREAM`.
+pub(crate) async fn shell(text: &str, server: Option<(&Cluster, &ConnInfo)>) -> Result<Measured, Trouble> {
+    let mut command = Command::new("/bin/sh");
+    if let Some((cluster, db)) = server {
+        libpq::lead(&mut command, db, false);
+        command.env("LAB_DIR", cluster.files());
+        if let Some(dir) = cluster.programs() {
+            let path = std::env::var("PATH").unwrap_or_default();
+            command.env("PATH", format!("{}:{path}", dir.display()));
+        }
+    }
+    if let Ok(own) = std::env::current_exe() {
+        command.env("MILLSTREAM", own);
+    }
+    command.args(["-c", text]);
+    finished(&mut command, 0).await
+}
+
+/// Runs a process to its end, which must be a good one. It may take so many seconds, and some more to start and to end.
+pub(crate) async fn finished(command: &mut Command, seconds: u32) -> Result<Measured, Trouble> {
+    let program = command.program().display().to_string();
+    let failed = |why: String| Trouble::Error(Error::Subject { subject: "pgbench", why });
+    let limit = Duration::from_secs(seconds.into()) + RUN_SLACK;
+    let measured = command.measure(limit).await.map_err(|error| failed(error.to_string()))?;
+    match measured.ended.status.success() {
+        true => Ok(measured),
+        false => {
+            let said = measured.ended.stderr.lines().filter(|line| !line.starts_with("progress: "));
+            let said: Vec<&str> = said.collect();
+            let said = said[said.len().saturating_sub(5)..].join(" ");
+            Err(failed(format!("{program} ended with {}: {said}", measured.ended.status)))
+        }
+    }
+}
