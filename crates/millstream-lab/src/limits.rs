@@ -157,8 +157,11 @@ pub(crate) const BUSY_SHARE_MAX: f64 = 0.9;
 /// A run with a rate is void if less than this share of the scheduled transactions was begun.
 pub(crate) const RATE_SHARE_MIN: f64 = 0.95;
 
-/// Seconds of a run in a quick experiment.
-pub(crate) const QUICK_SECONDS: u32 = 1;
+/// Seconds for all runs of a quick experiment, about.
+pub(crate) const QUICK_SECONDS: f64 = 60.0;
+
+/// Longest run of a quick experiment, in seconds.
+pub(crate) const QUICK_RUN_SECONDS_MAX: f64 = 5.0;
 
 /// Seconds of the runs that measure what pgbench's log takes.
 pub(crate) const LOG_COST_SECONDS: u32 = 5;
@@ -313,5 +316,9 @@ pub(crate) const THROTTLED_PERCENT: f64 = 5.0;
 
 /// Mean number of active sessions below which a run was idle: wait samples then say nothing.
 pub(crate) const SESSIONS_ACTIVE_MIN: f64 = 0.1;
+
+/// Share of the sessions that must be active, in percent, so that what they wait for limits the run. The others wait
+/// for the client or for the way to it.
+pub(crate) const SESSIONS_ACTIVE_PERCENT: f64 = 50.0;
 
 const _: () = assert!(PROCESSOR_FREE_PERCENT < PROCESSOR_BUSY_PERCENT);

@@ -56,6 +56,18 @@ fn place(host: &Host) -> String {
     }
 }
 
+/// A connection string for the same server, with its password.
+pub(crate) fn text(db: &ConnInfo) -> String {
+    let pairs = variables(db, false).into_iter().map(|(variable, value)| {
+        let keyword = match variable {
+            "PGDATABASE" => "dbname".to_owned(),
+            other => other.trim_start_matches("PG").to_lowercase(),
+        };
+        format!("{keyword}='{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
+    });
+    pairs.collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,5 +93,21 @@ mod tests {
         let said = said("host=/run/pg port=5432 user=u dbname=d options='-c work_mem=1MB'", true);
         assert!(said.contains(&"PGHOST=/run/pg".to_owned()), "{said:?}");
         assert!(said.contains(&"PGOPTIONS=-c work_mem=1MB -c synchronous_commit=off".to_owned()), "{said:?}");
+    }
+
+    #[test]
+    fn the_connection_string_leads_to_the_same_server() {
+        let surroundings = Environment::from_variables([]);
+        for url in [
+            "postgres://u:p%27%5C%20w@127.0.0.1:5433/d?sslmode=require",
+            "host=/run/pg port=5432 user=u dbname='a b' options='-c work_mem=1MB'",
+            "postgres://u:p@one:5433,two:5434/d",
+        ] {
+            let db = ConnInfo::parse(url, &surroundings).unwrap();
+            let same = ConnInfo::parse(&text(&db), &surroundings).unwrap();
+            assert_eq!(same.describe(), db.describe());
+            let passwords = |db: &ConnInfo| db.hosts.iter().map(|host| host.password.clone()).collect::<Vec<_>>();
+            assert_eq!((passwords(&same), same.options), (passwords(&db), db.options));
+        }
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::limits::{
     CLIENT_BUSY_PERCENT, FLUSH_SLOW_MS, PRESSURE_PERCENT, PROCESSOR_BUSY_PERCENT, PROCESSOR_FREE_PERCENT,
-    SESSIONS_ACTIVE_MIN, THROTTLED_PERCENT, UTILISATION_HIGH_PERCENT, WAITS_DOMINATE_PERCENT,
+    SESSIONS_ACTIVE_MIN, SESSIONS_ACTIVE_PERCENT, THROTTLED_PERCENT, UTILISATION_HIGH_PERCENT, WAITS_DOMINATE_PERCENT,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,6 +28,20 @@ pub enum Limiter {
     Processor,
     /// No two sources agree.
     Unknown,
+}
+
+impl Limiter {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Lock => "row locks",
+            Self::Disk => "disk",
+            Self::Network => "network",
+            Self::Processor => "processor",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 /// What was observed during the measured time of a run.
@@ -76,7 +90,11 @@ impl Limited {
                 (Some(work), Some(resource)) => return Self { by: *limiter, evidence: vec![work, resource] },
                 // Much is idle or free in any run. That alone says nothing.
                 (Some(work), None) => seen.push(work),
-                (None, Some(resource)) if *limiter == Limiter::Processor => seen.push(resource),
+                (None, Some(resource))
+                    if *limiter == Limiter::Processor || *limiter == Limiter::Client && observed.works() =>
+                {
+                    seen.push(resource);
+                }
                 (None, _) => {}
             }
         }
@@ -93,12 +111,33 @@ impl Observed<'_> {
         self.values.get(name).copied()
     }
 
+    /// Whether any session was active.
+    fn works(&self) -> bool {
+        self.value("sessions.active").is_some_and(|active| active >= SESSIONS_ACTIVE_MIN)
+    }
+
+    /// Share of the sessions, in percent, that waited for the client's next statement. `None` without sessions.
+    fn idle_percent(&self) -> Option<f64> {
+        let states = ["sessions.active", "sessions.idle", "sessions.in_transaction"];
+        let [active, idle, waiting] = states.map(|name| self.value(name).unwrap_or(0.0));
+        let all = active + idle + waiting;
+        // An active session may wait for more of a statement, too.
+        let reading = self.value("wait.Client:ClientRead").unwrap_or(0.0);
+        (all > 0.0).then(|| (idle + waiting + reading) / all * 100.0)
+    }
+
     /// Share of the samples of active sessions, in percent, in which they waited for such an event. `None` if hardly
     /// any session was active.
     fn waits(&self, wanted: impl Fn(&str) -> bool) -> Option<f64> {
-        let active = self.value("sessions.active").filter(|active| *active >= SESSIONS_ACTIVE_MIN)?;
+        let active = self.value("sessions.active").filter(|_| self.works())?;
         let waits = self.values.iter().filter(|(name, _)| name.strip_prefix("wait.").is_some_and(&wanted));
         Some(waits.map(|(_, sessions)| sessions).sum::<f64>() / active * 100.0)
+    }
+
+    /// As `waits`, but `None` if most sessions waited for the client: then what the others wait for does not limit.
+    fn waits_of_most(&self, wanted: impl Fn(&str) -> bool) -> Option<f64> {
+        let active = self.idle_percent()? <= 100.0 - SESSIONS_ACTIVE_PERCENT;
+        self.waits(wanted).filter(|_| active)
     }
 
     /// The largest of a value of the devices of data and WAL.
@@ -120,19 +159,13 @@ fn client_busy(observed: &Observed<'_>) -> Option<String> {
 
 /// Sessions that wait for the next statement.
 fn sessions_idle(observed: &Observed<'_>) -> Option<String> {
-    let states = ["sessions.active", "sessions.idle", "sessions.in_transaction"];
-    let [active, idle, waiting] = states.map(|name| observed.value(name).unwrap_or(0.0));
-    // An active session may wait for more of a statement, too.
-    let reading = observed.value("wait.Client:ClientRead").unwrap_or(0.0);
-    let all = active + idle + waiting;
-    let share = (all > 0.0).then(|| (idle + waiting + reading) / all * 100.0);
-    from(WAITS_DOMINATE_PERCENT, share, |share| {
+    from(WAITS_DOMINATE_PERCENT, observed.idle_percent(), |share| {
         format!("{share:.0} % of the sessions waited for the client's next statement")
     })
 }
 
 fn waits_for_rows(observed: &Observed<'_>) -> Option<String> {
-    let share = observed.waits(|event| matches!(event, "Lock:transactionid" | "Lock:tuple"));
+    let share = observed.waits_of_most(|event| matches!(event, "Lock:transactionid" | "Lock:tuple"));
     from(WAITS_DOMINATE_PERCENT, share, |share| {
         format!("{share:.0} % of the active sessions waited for a lock of a row")
     })
@@ -147,7 +180,7 @@ fn processor_free(observed: &Observed<'_>) -> Option<String> {
 
 /// Events of reading, writing and flushing. `LWLock:WALWrite` is waiting for another session's flush.
 fn waits_for_disk(observed: &Observed<'_>) -> Option<String> {
-    let share = observed.waits(|event| event.starts_with("IO:") || event == "LWLock:WALWrite");
+    let share = observed.waits_of_most(|event| event.starts_with("IO:") || event == "LWLock:WALWrite");
     from(WAITS_DOMINATE_PERCENT, share, |share| {
         format!("{share:.0} % of the active sessions waited for the disk or for a flush of the WAL")
     })
@@ -170,7 +203,7 @@ fn disk_slow(observed: &Observed<'_>) -> Option<String> {
 
 /// The server waits until the client takes its answers, or for what the client sends.
 fn waits_for_client(observed: &Observed<'_>) -> Option<String> {
-    let share = observed.waits(|event| matches!(event, "Client:ClientWrite" | "Client:ClientRead"));
+    let share = observed.waits_of_most(|event| matches!(event, "Client:ClientWrite" | "Client:ClientRead"));
     from(WAITS_DOMINATE_PERCENT, share, |share| {
         format!("{share:.0} % of the active sessions sent to or read from the client")
     })
@@ -249,6 +282,14 @@ mod tests {
             assert_eq!(limiter(None, &[&waits[..], &[BUSY, ("disk.data.flush_ms", 0.05)]].concat()), Limiter::Unknown);
         }
         assert_eq!(limiter(None, &[CALM, ACTIVE, ("disk.data.flush_ms", 8.0)]), Limiter::Unknown, "nobody waits");
+    }
+
+    #[test]
+    fn waits_of_a_few_sessions_do_not_limit_if_the_others_wait_for_the_client() {
+        let waits = [("sessions.active", 0.4), ("sessions.idle", 0.6), ("wait.IO:WALSync", 0.3), CALM];
+        let found = limited(None, &waits);
+        assert_eq!(found.by, Limiter::Unknown);
+        assert_eq!(found.evidence, ["60 % of the sessions waited for the client's next statement"]);
     }
 
     #[test]

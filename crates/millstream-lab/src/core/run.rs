@@ -1,5 +1,6 @@
 //! A run: one measurement of one arm, the unit of all statistics.
 
+use super::limiter::{Limited, Observed};
 use super::series::Series;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -45,6 +46,9 @@ pub enum Outcome {
 pub struct Measures {
     /// Values of metrics, by name.
     pub values: BTreeMap<String, f64>,
+    /// Means of what the recorder wrote beside the run, by its names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub recorded: BTreeMap<String, f64>,
     /// Values over time, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub series: BTreeMap<String, Series>,
@@ -60,6 +64,12 @@ impl Measures {
     /// Sets the value of a metric; what was not measured has none.
     pub fn set(&mut self, metric: &str, value: Option<f64>) {
         self.values.extend(value.map(|value| (metric.to_owned(), value)));
+    }
+
+    /// What limited the run; `None` if nothing was recorded beside it.
+    pub fn limited(&self) -> Option<Limited> {
+        let client_percent = self.values.get("client_share").map(|share| 100.0 * share);
+        (!self.recorded.is_empty()).then(|| Limited::of(&Observed { values: &self.recorded, client_percent }))
     }
 }
 

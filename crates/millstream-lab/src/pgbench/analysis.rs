@@ -6,7 +6,7 @@ use super::course::AGAIN;
 use super::experiment::Experiment;
 use super::record::Record;
 use crate::core::statistics::{Arms, Comparison, Criteria, Multiplicity};
-use crate::core::{METRICS, Outcome, Run, Spread};
+use crate::core::{Limited, Limiter, METRICS, Outcome, Run, Spread};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,10 +52,33 @@ pub struct Measured {
     pub values: BTreeMap<&'static str, Spread>,
     /// How many times the first measured arm of its group it is; median of the blocks.
     pub of_first: Option<f64>,
+    /// What limited its runs.
+    pub limited: Option<LimitedRuns>,
     /// It promises less than the others after a crash: how.
     pub promise: Option<String>,
     /// Why there are no numbers.
     pub missing: Option<String>,
+}
+
+/// What limited the runs of an arm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LimitedRuns {
+    /// The limiter of more than half of the runs, else unknown.
+    pub by: Limiter,
+    /// How many runs it limited, and of how many.
+    pub runs: (usize, usize),
+    /// The reasons in the first of these runs.
+    pub evidence: Vec<String>,
+}
+
+impl LimitedRuns {
+    /// `None` if nothing was recorded beside the runs.
+    fn of(found: &[Limited]) -> Option<Self> {
+        let count = |by: Limiter| found.iter().filter(|one| one.by == by).count();
+        let by = found.iter().map(|one| one.by).find(|by| 2 * count(*by) > found.len()).unwrap_or(Limiter::Unknown);
+        let first = found.iter().find(|one| one.by == by).or(found.first())?;
+        Some(Self { by, runs: (count(by), found.len()), evidence: first.evidence.clone() })
+    }
 }
 
 /// A comparison of two arms.
@@ -146,6 +169,7 @@ impl Measured {
             runs: own().filter(|run| run.measures().is_some()).count(),
             values: METRICS.iter().filter_map(|one| spread(one.name)).collect(),
             of_first: ratios.flatten().map(|spread| spread.median),
+            limited: LimitedRuns::of(&own().filter_map(|run| run.measures()?.limited()).collect::<Vec<_>>()),
             promise: experiment.setup(arm).promise(),
             missing,
         }
@@ -206,7 +230,10 @@ fn notes(record: &Record) -> Vec<String> {
             }
         }
     }
-    let Conditions { voids, log_cost_percent, .. } = &record.conditions;
+    let Conditions { voids, log_cost_percent, build, .. } = &record.conditions;
+    if build.as_ref().is_some_and(|build| build.debug == Some(true)) {
+        notes.push("this program was built without optimisation: its own times are too long".to_owned());
+    }
     if *voids > 0 {
         notes.push(format!("{voids} runs were made again because the machine was disturbed"));
     }
@@ -214,4 +241,23 @@ fn notes(record: &Record) -> Vec<String> {
         notes.push(format!("the log of pgbench, which every run writes, takes about {percent:.1} % of the rate"));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limited(by: Limiter) -> Limited {
+        Limited { by, evidence: vec![format!("evidence of {by:?}")] }
+    }
+
+    #[test]
+    fn the_limiter_of_most_runs_is_that_of_the_arm() {
+        let found = [Limiter::Disk, Limiter::Lock, Limiter::Disk].map(limited);
+        let expected = LimitedRuns { by: Limiter::Disk, runs: (2, 3), evidence: vec!["evidence of Disk".to_owned()] };
+        assert_eq!(LimitedRuns::of(&found), Some(expected));
+        let split = LimitedRuns::of(&[Limiter::Disk, Limiter::Lock].map(limited)).unwrap();
+        assert_eq!((split.by, split.runs), (Limiter::Unknown, (0, 2)));
+        assert_eq!(LimitedRuns::of(&[]), None);
+    }
 }

@@ -80,6 +80,9 @@ pub struct Setup {
     /// SQL statements before each run of this arm, after `reset`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<String>,
+    /// A query that must answer true after each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check: Option<String>,
     /// A command line to measure instead of pgbench. It finds the server in libpq's variables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
@@ -190,6 +193,7 @@ impl Setup {
             postgres: own.postgres.or_else(|| base.postgres.clone()),
             settings,
             before: [base.before.clone(), own.before].concat(),
+            check: own.check.or_else(|| base.check.clone()),
             command: own.command.or_else(|| base.command.clone()),
             version: own.version.or_else(|| base.version.clone()),
         }

@@ -7,7 +7,7 @@ use millstream_local::{Home, LocalOptions, PostgresBin, Running, installed, serv
 use millstream_pg::{ConnInfo, Connection, Environment, Poll, SessionSettings, quote_identifier, quote_literal};
 use rcgen::{CertificateParams, KeyPair};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -21,6 +21,8 @@ pub(crate) struct Cluster {
     kind: Kind,
     /// Settings that differ from the cluster's own.
     applied: BTreeMap<String, String>,
+    /// What `alter system` had set before, of the settings that were changed: it comes back.
+    before: BTreeMap<String, String>,
     /// For files of shell commands, as long as the experiment runs.
     files: TempDir,
 }
@@ -28,7 +30,7 @@ pub(crate) struct Cluster {
 #[derive(Debug)]
 enum Kind {
     /// A cluster of the lab.
-    Own { options: LocalOptions, running: Running },
+    Own { options: LocalOptions, running: Running, _lock: File },
     /// A server of the user's. Its settings may be changed only if the user says so.
     Foreign { db: Box<ConnInfo>, may_change: bool },
 }
@@ -64,26 +66,37 @@ impl Cluster {
         // The server runs as another account if we are root.
         let mode = fs::Permissions::from_mode(0o755);
         fs::set_permissions(&home, mode).map_err(Error::io("open up", &home))?;
-        let options = LocalOptions { home: Some(home), postgres_bin };
-        let running = millstream_local::start(&options, progress).await?;
-        let mut cluster = Self { kind: Kind::Own { options, running }, applied: BTreeMap::new(), files: files()? };
-        // A run that was killed may have left its settings.
-        let left: i64 = cluster.control().await?.client.query_one(LEFT, &[]).await?.get(0);
-        if left > 0 {
-            cluster.control().await?.client.batch_execute("alter system reset all").await?;
-            cluster.restart(progress).await?;
+        let options = LocalOptions { home: Some(home.clone()), postgres_bin };
+        let lock = lock(&home)?;
+        // A run that was killed may have left its settings, with which the server may not even start.
+        if has_settings(&home)? {
+            millstream_local::stop(&options, progress).await?;
+            forget_settings(&home)?;
         }
-        Ok(cluster)
+        let running = millstream_local::start(&options, progress).await?;
+        Ok(Self::new(Kind::Own { options, running, _lock: lock })?)
     }
 
     /// A server of the user's.
     pub(crate) fn foreign(db: ConnInfo, may_change: bool) -> Result<Self, Error> {
-        Ok(Self { kind: Kind::Foreign { db: Box::new(db), may_change }, applied: BTreeMap::new(), files: files()? })
+        Self::new(Kind::Foreign { db: Box::new(db), may_change })
+    }
+
+    fn new(kind: Kind) -> Result<Self, Error> {
+        Ok(Self { kind, applied: BTreeMap::new(), before: BTreeMap::new(), files: files()? })
     }
 
     /// A directory for files of shell commands.
     pub(crate) fn files(&self) -> &Path {
         self.files.path()
+    }
+
+    /// The data directory, if the server is the lab's own.
+    pub(crate) fn data(&self) -> Option<&Path> {
+        match &self.kind {
+            Kind::Own { running, .. } => Some(&running.data),
+            Kind::Foreign { .. } => None,
+        }
     }
 
     /// The directory of the server's programs, if it is known.
@@ -180,16 +193,19 @@ impl Cluster {
         let changed: Vec<String> = changed.cloned().collect();
         let control = self.control().await?;
         let restart: i64 = control.client.query_one(NEEDS_RESTART, &[&changed]).await?.get(0);
-        for name in &changed {
-            let name_quoted = quote_identifier(name);
-            let statement = match wanted.get(name) {
-                Some(value) => format!("alter system set {name_quoted} = {}", quote_literal(value)),
-                None => format!("alter system reset {name_quoted}"),
-            };
+        for row in control.client.query(SET_BEFORE, &[&changed]).await? {
+            let name: String = row.get(0);
+            if !self.applied.contains_key(&name) {
+                self.before.insert(name, row.get(1));
+            }
+        }
+        for (n, name) in changed.iter().enumerate() {
+            let statement = self.statement(name, wanted);
             if let Err(error) = control.client.batch_execute(&statement).await {
-                control.client.batch_execute("alter system reset all").await?;
-                self.applied.clear();
-                self.restart(progress).await?;
+                // Nothing is in effect yet: the settings that were changed so far go back to what they were.
+                for name in &changed[..n] {
+                    control.client.batch_execute(&self.statement(name, &self.applied)).await?;
+                }
                 return Err(Trouble::Unfit(format!("{name}: {}", Error::from(error).chain())));
             }
         }
@@ -202,18 +218,39 @@ impl Cluster {
         Ok(())
     }
 
+    /// The statement that gives a setting its wanted value, or what it was before the first change.
+    fn statement(&self, name: &str, wanted: &BTreeMap<String, String>) -> String {
+        let quoted = quote_identifier(name);
+        match wanted.get(name).or_else(|| self.before.get(name)) {
+            Some(value) => format!("alter system set {quoted} = {}", quote_literal(value)),
+            None => format!("alter system reset {quoted}"),
+        }
+    }
+
     /// Brings back the cluster's own settings.
     pub(crate) async fn reset(&mut self, progress: &mut (dyn FnMut(&str) + Send)) -> Result<(), Trouble> {
         self.set(&BTreeMap::new(), progress).await
     }
 
     async fn restart(&mut self, progress: &mut (dyn FnMut(&str) + Send)) -> Result<(), Trouble> {
-        let Kind::Own { options, running } = &mut self.kind else {
+        let Kind::Own { options, running, .. } = &mut self.kind else {
             return Err(Trouble::Unfit("it needs a restart of a server that is not the lab's".to_owned()));
         };
         millstream_local::stop(options, progress).await?;
+        let error = match millstream_local::start(options, progress).await {
+            Ok(started) => {
+                *running = started;
+                return Ok(());
+            }
+            Err(error) => Error::from(error).chain(),
+        };
+        if let Some(home) = &options.home {
+            forget_settings(home)?;
+        }
+        self.applied.clear();
         *running = millstream_local::start(options, progress).await?;
-        Ok(())
+        let why = error.lines().rev().find_map(|line| line.split_once("FATAL:")).map_or(error.as_str(), |(_, why)| why);
+        Err(Trouble::Unfit(format!("the server does not start with these settings: {}", why.trim())))
     }
 }
 
@@ -225,9 +262,52 @@ fn files() -> Result<TempDir, Error> {
     dir.tempdir_in(&home).map_err(Error::io("make a directory in", &home))
 }
 
-/// How many settings `alter system` has changed.
-const LEFT: &str =
-    "select count(*) from pg_settings where sourcefile like '%postgresql.auto.conf' and name not like 'ssl%'";
+/// Keeps other runs of the lab from a server of its own, as long as the file is open.
+fn lock(home: &Path) -> Result<File, Error> {
+    let path = home.join("lab.lock");
+    let file = File::create(&path).map_err(Error::io("create", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let why = "another run of the lab uses this server; wait for its end, or choose another with --postgres";
+            Err(Error::Asked(format!("{}: {why}", home.display())))
+        }
+        Err(TryLockError::Error(error)) => Err(Error::io("lock", &path)(error)),
+    }
+}
+
+/// Where `alter system` writes.
+fn settings_file(home: &Path) -> PathBuf {
+    home.join("data/postgresql.auto.conf")
+}
+
+/// The lines of settings that experiments have changed. Encryption stays: it changes nothing for those that do not ask
+/// for it.
+fn is_setting(line: &&str) -> bool {
+    !line.starts_with('#') && !line.trim().is_empty() && !line.starts_with("ssl")
+}
+
+/// Whether an experiment has left its settings in a server of the lab.
+fn has_settings(home: &Path) -> Result<bool, Error> {
+    match fs::read_to_string(settings_file(home)) {
+        Ok(text) => Ok(text.lines().any(|line| is_setting(&line))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io("read", &settings_file(home))(error)),
+    }
+}
+
+/// Removes the settings of experiments from a server of the lab that does not run: with them it may not start.
+fn forget_settings(home: &Path) -> Result<(), Error> {
+    let path = settings_file(home);
+    let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+    let kept: Vec<&str> = text.lines().filter(|line| !is_setting(line)).collect();
+    // Written in place, so that it stays the server's own.
+    fs::write(&path, kept.join("\n") + "\n").map_err(Error::io("write", &path))
+}
+
+/// What `alter system` has set of these settings.
+const SET_BEFORE: &str =
+    "select name, setting from pg_file_settings where sourcefile like '%postgresql.auto.conf' and name = any($1)";
 
 /// How many of these settings take effect only at a restart.
 const NEEDS_RESTART: &str = "select count(*) from pg_settings where context = 'postmaster' and name = any($1)";
@@ -271,4 +351,31 @@ async fn certificate(data: &Path) -> Result<(String, String), Error> {
     }
     let key = paths.pop().unwrap_or_default();
     Ok((paths.pop().unwrap_or_default(), key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_experiments_are_found_and_removed() {
+        let home = tempfile::tempdir().unwrap();
+        assert!(!has_settings(home.path()).unwrap());
+        fs::create_dir(home.path().join("data")).unwrap();
+        fs::write(settings_file(home.path()), "# Do not edit\nssl = 'on'\nhuge_pages = 'on'\n").unwrap();
+        assert!(has_settings(home.path()).unwrap());
+        forget_settings(home.path()).unwrap();
+        assert_eq!(fs::read_to_string(settings_file(home.path())).unwrap(), "# Do not edit\nssl = 'on'\n");
+        assert!(!has_settings(home.path()).unwrap());
+    }
+
+    #[test]
+    fn a_server_of_the_lab_is_for_one_run_at_a_time() {
+        let home = tempfile::tempdir().unwrap();
+        let first = lock(home.path()).unwrap();
+        let refused = lock(home.path()).unwrap_err().to_string();
+        assert!(refused.contains("another run of the lab uses this server"), "{refused}");
+        drop(first);
+        lock(home.path()).unwrap();
+    }
 }

@@ -23,13 +23,13 @@ pub(crate) async fn measure(
     Ok(measures)
 }
 
-/// Runs a shell command. It finds the database in libpq's variables, the server's programs first in `PATH`, a directory
+/// Runs a shell command. It finds the database in libpq's variables and in `MILLSTREAM_DB`, the server's programs first in `PATH`, a directory
 /// for its files in `LAB_DIR`, and this program in `MILLSTREAM`.
 pub(crate) async fn shell(text: &str, server: Option<(&Cluster, &ConnInfo)>) -> Result<Measured, Trouble> {
     let mut command = Command::new("/bin/sh");
     if let Some((cluster, db)) = server {
         libpq::lead(&mut command, db, false);
-        command.env("LAB_DIR", cluster.files());
+        command.env("MILLSTREAM_DB", libpq::text(db)).env("LAB_DIR", cluster.files());
         if let Some(dir) = cluster.programs() {
             let path = std::env::var("PATH").unwrap_or_default();
             command.env("PATH", format!("{}:{path}", dir.display()));

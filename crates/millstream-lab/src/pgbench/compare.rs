@@ -2,6 +2,7 @@
 
 use super::experiment::Experiment;
 use super::record::Record;
+use crate::core;
 use crate::core::statistics::{Arms, Comparison, Criteria, Verdict};
 use crate::error::Error;
 use serde::Serialize;
@@ -67,6 +68,18 @@ pub fn compare(a: &Record, b: &Record) -> Result<Vec<Difference>, Error> {
         true => Err(Error::Asked("these records have no arm in common".to_owned())),
         false => Ok(differences),
     }
+}
+
+/// The facts of servers and machines in which two records differ. A fact of a server that arms name begins with its name.
+pub fn surroundings(a: &Record, b: &Record) -> Vec<core::Difference> {
+    let (one, other) = (&a.conditions.environments, &b.conditions.environments);
+    let both = one.iter().filter_map(|(server, a)| Some((server, a, other.get(server)?)));
+    both.flat_map(|(server, a, b)| {
+        let found = core::difference(a, b).into_iter();
+        let named = move |name: String| if server.is_empty() { name } else { format!("{server}: {name}") };
+        found.map(move |one| core::Difference { name: named(one.name), ..one })
+    })
+    .collect()
 }
 
 /// How many percent worse the second record is at least: the end of the interval that is nearer to no difference.

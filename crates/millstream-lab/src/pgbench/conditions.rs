@@ -3,10 +3,12 @@
 use super::data::Data;
 use super::experiment::Experiment;
 use super::files::Source;
-use crate::limits::{QUICK_SECONDS, RUN_PAUSE_SECONDS};
+use crate::core::{Build, Disk, Environment};
+use crate::limits::{QUICK_RUN_SECONDS_MAX, QUICK_SECONDS, RUN_PAUSE_SECONDS};
 use millstream_pg::ConnInfo;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// How an experiment is to be run.
 #[derive(Debug, Clone)]
@@ -19,6 +21,8 @@ pub struct Request {
     pub quick: bool,
     /// Seed of the order and of the random numbers.
     pub seed: u64,
+    /// This program, whose hidden command `lab recorder` records beside each run. `None`: nothing is recorded.
+    pub program: Option<PathBuf>,
     /// A server of the user's instead of the lab's own.
     pub db: Option<ConnInfo>,
     /// Settings of that server may be changed.
@@ -42,6 +46,9 @@ pub struct Conditions {
     pub quick: bool,
     /// Seed of the order and of the random numbers.
     pub seed: u64,
+    /// The build of this program, which may also be what is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
     /// The servers: version of each, by the name that arms give it.
     pub servers: BTreeMap<String, String>,
     /// The version of pgbench; empty if no arm runs it.
@@ -49,6 +56,12 @@ pub struct Conditions {
     /// What commands print of their version, by arm.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub versions: BTreeMap<String, String>,
+    /// Everything else about each server and its machine on which numbers may depend, by the name that arms give it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environments: BTreeMap<String, Environment>,
+    /// The disk that holds the data of the lab's own server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Disk>,
     /// How many percent of the transactions per second pgbench's log takes, measured once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_cost_percent: Option<f64>,
@@ -65,7 +78,7 @@ impl Conditions {
     pub fn planned(source: &Source, request: &Request) -> Self {
         let experiment = &source.experiment;
         let (blocks, seconds) = match request.quick {
-            true => (1, QUICK_SECONDS),
+            true => (1, experiment.quick_seconds()),
             false => (request.blocks.unwrap_or(experiment.blocks), request.seconds.unwrap_or(experiment.seconds)),
         };
         Self {
@@ -75,9 +88,12 @@ impl Conditions {
             seconds,
             quick: request.quick,
             seed: request.seed,
+            build: None,
             servers: BTreeMap::new(),
             pgbench: String::new(),
             versions: BTreeMap::new(),
+            environments: BTreeMap::new(),
+            disk: None,
             log_cost_percent: None,
             statements: BTreeMap::new(),
             voids: 0,
@@ -86,6 +102,13 @@ impl Conditions {
 }
 
 impl Experiment {
+    /// Seconds of a run in a quick experiment: the whole is short, whatever the number of arms.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few seconds")]
+    fn quick_seconds(&self) -> u32 {
+        let runs = f64::from(u32::try_from(self.arms.len() + 1).unwrap_or(u32::MAX));
+        (QUICK_SECONDS / runs - RUN_PAUSE_SECONDS).clamp(1.0, QUICK_RUN_SECONDS_MAX) as u32
+    }
+
     /// Minutes that the whole experiment takes, and bytes of its data.
     pub fn cost(&self) -> (f64, u64) {
         let runs = f64::from(self.blocks) * f64::from(u32::try_from(self.arms.len() + 1).unwrap_or(u32::MAX));

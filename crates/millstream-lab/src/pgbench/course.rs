@@ -8,8 +8,8 @@ use super::data::Data;
 use super::experiment::{WarmUp, WarmUpWord};
 use super::files::Source;
 use super::program::{Length, Program};
-use super::quiet::Quiet;
-use crate::core::{Factors, Measures, Outcome, Proxy, Run, blocks};
+use super::watch::Watch;
+use crate::core::{Build, Environment, Factors, Machine, Measures, Outcome, Proxy, Run, blocks};
 use crate::error::Error;
 use crate::limits::{BUSY_SHARE_MAX, LOG_COST_SECONDS, RATE_SHARE_MIN, RUN_PAUSE_SECONDS};
 use std::collections::BTreeMap;
@@ -84,6 +84,9 @@ impl<'a> Course<'a> {
         let experiment = &self.source.experiment;
         for run in runs.iter().filter(|run| run.measures().is_none()) {
             self.out.insert(run.arm.clone(), run.outcome.clone());
+        }
+        if let Some(program) = &self.request.program {
+            self.conditions.build = Some(Build::ask(program, Some(cfg!(debug_assertions))).await?);
         }
         self.compare_results(results).await?;
         let mut arms: Vec<(String, &Arm)> = experiment.arms.iter().map(|arm| (arm.name.clone(), arm)).collect();
@@ -200,7 +203,7 @@ impl<'a> Course<'a> {
                 Ok((server, data)) => self.measure(&server, &data, &setup, length).await,
             }
         } else {
-            alone(&setup, self.conditions.quick).await
+            self.alone(&setup).await
         };
         match measured {
             Ok(outcome) => Ok(outcome),
@@ -237,21 +240,44 @@ impl<'a> Course<'a> {
         let db = proxy.as_ref().map_or(&direct, |proxy| &proxy.db);
         let session = cluster.session(&data.name).await?;
         let before = counters(&session).await?;
-        let quiet = Quiet::look();
+        let control = cluster.db(Via::Socket, &data.name)?;
+        let watch = Watch::start(self.request.program.as_deref(), Some((cluster, &control))).await;
         let mut measures = match &setup.command {
             None => program.measure(self.source, setup, db, length).await?,
             Some(command) => command::measure(command, setup, Some((cluster, db))).await?,
         };
-        let disturbance = quiet.disturbance(&Quiet::look());
+        let recorded = watch.finish(&self.source.experiment.record).await;
+        let disturbance = recorded.disturbance();
+        recorded.add_to(&mut measures);
+        if let Some(check) = &setup.check {
+            let row = session.client.query_one(check, &[]).await.map_err(Error::from)?;
+            if !row.try_get::<_, bool>(0).map_err(Error::from)? {
+                return Err(Error::Wrong(format!("after the run this is not true: {check}")).into());
+            }
+        }
         for (name, after) in counters(&session).await? {
             let earlier = before.get(&name).copied().unwrap_or(0.0);
             measures.values.insert(name, after - earlier);
         }
         session.close().await;
         let why = disturbance.or_else(|| client_limit(&measures)).or_else(|| behind(&measures, setup));
-        // A quick run is no evidence, so that nothing can make it void.
+        Ok(self.judged(measures, why))
+    }
+
+    /// A run of a command that needs no server.
+    async fn alone(&self, setup: &Setup) -> Result<Outcome, Trouble> {
+        let watch = Watch::start(self.request.program.as_deref(), None).await;
+        let mut measures = command::measure(setup.command.as_deref().unwrap_or_default(), setup, None).await?;
+        let recorded = watch.finish(&self.source.experiment.record).await;
+        let why = recorded.disturbance();
+        recorded.add_to(&mut measures);
+        Ok(self.judged(measures, why))
+    }
+
+    /// A quick run is no evidence, so that nothing can make it void.
+    fn judged(&self, measures: Measures, why: Option<String>) -> Outcome {
         let why = why.filter(|_| !self.conditions.quick);
-        Ok(why.map_or(Outcome::Measured(measures), Outcome::Void))
+        why.map_or(Outcome::Measured(measures), Outcome::Void)
     }
 
     /// The server and the database of a setup, ready for a run.
@@ -268,8 +294,14 @@ impl<'a> Course<'a> {
                 None => Cluster::own(postgres.map(String::as_str), &mut say).await?,
             };
             let program = Program::find(&cluster).await?;
-            let version: String = cluster.control().await?.client.query_one("select version()", &[]).await?.get(0);
+            let control = cluster.control().await?;
+            let version: String = control.client.query_one("select version()", &[]).await?.get(0);
             self.conditions.servers.insert(server.clone(), version);
+            let environment = Environment::look(cluster.data(), None, Some(&control.client)).await?;
+            self.conditions.environments.insert(server.clone(), environment);
+            let data = cluster.data();
+            let disk = data.map(|data| Machine::look(Some(data), &std::env::temp_dir()).disk);
+            self.conditions.disk = self.conditions.disk.take().or(disk);
             self.conditions.pgbench.clone_from(&program.version);
             self.clusters.insert(server.clone(), (cluster, program));
         }
@@ -401,14 +433,6 @@ async fn counters(session: &millstream_pg::Connection) -> Result<BTreeMap<String
     let row = session.client.query_one(&sql, &[]).await.map_err(Error::from)?;
     let names = ["wal_bytes", "checkpoints", "autovacuums"];
     Ok(names.iter().enumerate().map(|(n, name)| ((*name).to_owned(), row.get(n))).collect())
-}
-
-/// A run of a command that needs no server.
-async fn alone(setup: &Setup, quick: bool) -> Result<Outcome, Trouble> {
-    let quiet = Quiet::look();
-    let measures = command::measure(setup.command.as_deref().unwrap_or_default(), setup, None).await?;
-    let why = quiet.disturbance(&Quiet::look()).filter(|_| !quick);
-    Ok(why.map_or(Outcome::Measured(measures), Outcome::Void))
 }
 
 /// Why the client limits a run, if it does: a pgbench whose threads have no time left measures itself.

@@ -46,11 +46,19 @@ impl Data {
         let control = cluster.control().await?;
         let sql = "select shobj_description(oid, 'pg_database') from pg_database where datname = $1";
         let found = control.client.query_opt(sql, &[&self.name]).await?;
-        if found.and_then(|row| row.get::<_, Option<String>>(0)).as_deref() != Some(COMPLETE) {
+        let there = found.is_some();
+        let comment = found.and_then(|row| row.get::<_, Option<String>>(0)).unwrap_or_default();
+        if there && comment != COMPLETE && comment != UNFINISHED {
+            let why = format!("the database {} is not one that the lab made; rename or drop it", self.name);
+            return Err(Trouble::Unfit(why));
+        }
+        if comment != COMPLETE {
             progress(&format!("making the database {} of scale {}", self.name, self.scale));
             let name = quote_identifier(&self.name);
             control.client.batch_execute(&format!("drop database if exists {name}")).await?;
             control.client.batch_execute(&format!("create database {name}")).await?;
+            let unfinished = format!("comment on database {name} is {}", quote_literal(UNFINISHED));
+            control.client.batch_execute(&unfinished).await?;
             if self.scale > 0 {
                 let mut command = program.command(&cluster.db(Via::Socket, &self.name)?);
                 command.args(["-i", "-q", "-s", &self.scale.to_string()]);
@@ -116,3 +124,6 @@ impl Data {
 
 /// Comment of a database whose tables are complete.
 const COMPLETE: &str = "millstream lab: complete";
+
+/// Comment of a database while its tables are made.
+const UNFINISHED: &str = "millstream lab: unfinished";

@@ -59,6 +59,9 @@ pub struct Experiment {
     /// Also measure the mean time of each statement, in runs of their own.
     #[serde(default)]
     pub statements: bool,
+    /// Series of the recorder that the record keeps besides the usual ones, by the beginning of their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub record: Vec<String>,
     /// How every arm is run, unless it says otherwise.
     #[serde(default)]
     pub run: Setup,
@@ -215,6 +218,7 @@ impl Experiment {
             cleanup: Vec::new(),
             equal: None,
             statements: false,
+            record: Vec::new(),
             run: Setup::default(),
             arms: vec![arm("a", a), arm("b", b)],
             splits: Vec::new(),

@@ -13,13 +13,13 @@ mod files;
 mod log;
 mod output;
 mod program;
-mod quiet;
 mod record;
 pub mod report;
+mod watch;
 
-pub use analysis::{Analysis, Compared, Measured};
+pub use analysis::{Analysis, Compared, LimitedRuns, Measured};
 pub use arm::{Arm, Number, Protocol, Setup, Via};
-pub use compare::{Difference, compare};
+pub use compare::{Difference, compare, surroundings};
 pub use conditions::{Conditions, Request};
 pub use course::{AGAIN, Ended, Results, run};
 pub use experiment::{Data, Equal, Experiment, MetricName, Split, WarmUp, WarmUpWord};

@@ -214,7 +214,8 @@ fn warm_up(per_second: &Series) -> Option<f64> {
     }
 }
 
-fn directory() -> Result<TempDir, Error> {
+/// A directory for what is written during a run: in memory, if that is possible.
+pub(crate) fn directory() -> Result<TempDir, Error> {
     let home = if Path::new(MEMORY).is_dir() { PathBuf::from(MEMORY) } else { std::env::temp_dir() };
     tempfile::Builder::new()
         .prefix("millstream-lab-")

@@ -2,7 +2,7 @@
 
 use super::conditions::{Conditions, Request};
 use super::files::Source;
-use crate::core::{Machine, Run, record_file};
+use crate::core::{Disk, Machine, Run, record_file};
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -58,6 +58,11 @@ impl Record {
             return Err(wrong(format!("its format is {format}, this version knows those up to {FORMAT}")));
         }
         serde_json::from_value(value).map(Some).map_err(|error| wrong(error.to_string()))
+    }
+
+    /// The disk that numbers depend on: that of the lab's own server, else that of the temporary directory.
+    pub fn disk(&self) -> &Disk {
+        self.conditions.disk.as_ref().unwrap_or(&self.machine.disk)
     }
 
     /// Writes the record into a directory. A reader sees the old file or the new one, never a part of one.

@@ -397,6 +397,7 @@ async fn run_with_pgbench(args: &RunArgs, output: Output, signals: &Signals) -> 
         db,
         may_change: args.i_own_this_server,
         postgres: args.postgres.clone(),
+        program: std::env::current_exe().ok(),
     };
     let commands = args.a.as_deref().zip(args.b.as_deref());
     let (experiments, out) = (&args.experiments, args.out.as_deref());

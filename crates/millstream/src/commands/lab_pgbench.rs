@@ -8,6 +8,7 @@ use crate::signal::Signals;
 use millstream_lab::pgbench::report::{csv, html, markdown, text};
 use millstream_lab::pgbench::{self, Analysis, Conditions, Difference, Ended, Record, Request, Results, Source};
 use millstream_lab::{Error, write_whole};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// What is asked for a run, besides the experiment.
@@ -128,6 +129,9 @@ pub fn report(path: &Path, format: Format, output: Output) -> Result<Option<Exit
     }
 }
 
+/// Most facts of the surroundings that a comparison prints.
+const SURROUNDINGS_SHOWN: usize = 20;
+
 /// Compares two records.
 pub fn compare(before: &Path, after: &Path, fail_above: Option<f64>, output: Output) -> Result<Exit, Failure> {
     let read = |path: &Path| {
@@ -136,14 +140,24 @@ pub fn compare(before: &Path, after: &Path, fail_above: Option<f64>, output: Out
             Failure::user(format!("{} is a record of loads, and only those of pgbench are compared", path.display()))
         })
     };
-    let differences = pgbench::compare(&read(before)?, &read(after)?).map_err(failure)?;
+    let (before, after) = (read(before)?, read(after)?);
+    let differences = pgbench::compare(&before, &after).map_err(failure)?;
+    let surroundings = pgbench::surroundings(&before, &after);
     let worse = |one: &&Difference| fail_above.is_some_and(|most| one.worse_percent.is_some_and(|worse| worse > most));
     let failed: Vec<&str> = differences.iter().filter(worse).map(|one| one.arm.as_str()).collect();
     if output.is_json() {
-        output.json(&differences)?;
+        output.json(&json!({ "arms": differences, "surroundings": surroundings }))?;
     } else {
         for one in &differences {
             output.line(&format!("{}: {}", one.arm, one.sentence))?;
+        }
+        for one in surroundings.iter().take(SURROUNDINGS_SHOWN) {
+            let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+            output.line(&format!("not the same: {} was {}, is {}", one.name, value(&one.a), value(&one.b)))?;
+        }
+        if surroundings.len() > SURROUNDINGS_SHOWN {
+            output
+                .line(&format!("and {} more facts; --output json has all", surroundings.len() - SURROUNDINGS_SHOWN))?;
         }
     }
     if failed.is_empty() {

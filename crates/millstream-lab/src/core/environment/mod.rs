@@ -31,7 +31,7 @@ pub struct Environment {
 }
 
 /// A fact in which two environments differ.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// Section and name, such as `kernel.release`.
     pub name: String,

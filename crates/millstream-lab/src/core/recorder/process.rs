@@ -54,7 +54,7 @@ impl Recorder {
         }
         command.env_remove(DB_VARIABLE);
         if let Some(db) = watched.db {
-            command.env(DB_VARIABLE, text(db));
+            command.env(DB_VARIABLE, libpq::text(db));
         }
         let mut child = command.start().map_err(|error| Error::Recorder(error.to_string()))?;
         let limit = Duration::from_millis(RECORDER_START_MS);
@@ -82,39 +82,9 @@ impl Recorder {
     }
 }
 
-/// A connection string for the same server.
-fn text(db: &ConnInfo) -> String {
-    let pairs = libpq::variables(db, false).into_iter().map(|(variable, value)| {
-        let keyword = match variable {
-            "PGDATABASE" => "dbname".to_owned(),
-            other => other.trim_start_matches("PG").to_lowercase(),
-        };
-        format!("{keyword}='{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
-    });
-    pairs.collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_pg::Environment;
-
-    #[test]
-    fn the_connection_string_leads_to_the_same_server() {
-        let surroundings = Environment::from_variables([]);
-        for url in [
-            "postgres://u:p%27%5C%20w@127.0.0.1:5433/d?sslmode=require",
-            "host=/run/pg port=5432 user=u dbname='a b' options='-c work_mem=1MB'",
-            "postgres://u:p@one:5433,two:5434/d",
-        ] {
-            let db = ConnInfo::parse(url, &surroundings).unwrap();
-            let same = ConnInfo::parse(&text(&db), &surroundings).unwrap();
-            assert_eq!(same.describe(), db.describe());
-            let passwords = |db: &ConnInfo| db.hosts.iter().map(|host| host.password.clone()).collect::<Vec<_>>();
-            assert_eq!((passwords(&same), same.options), (passwords(&db), db.options));
-        }
-    }
-
     #[tokio::test]
     async fn a_program_that_ends_at_once_is_an_error() {
         let dir = tempfile::tempdir().unwrap();

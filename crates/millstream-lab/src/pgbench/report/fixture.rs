@@ -60,6 +60,9 @@ fn conditions(experiment: Experiment, blocks: u32, seconds: u32) -> Conditions {
         seed: 1,
         servers: BTreeMap::from([(String::new(), "PostgreSQL 18.1 on x86_64".to_owned())]),
         pgbench: "pgbench 18.1".to_owned(),
+        build: None,
+        environments: BTreeMap::new(),
+        disk: None,
         log_cost_percent: Some(1.0),
         statements: experiment.arms.iter().map(|arm| (arm.name.clone(), statement.clone())).collect(),
         voids: 1,
@@ -71,10 +74,14 @@ fn measures(tps: f64, seconds: u32, rng: &mut fastrand::Rng) -> Measures {
     let ms = 1e3 / tps;
     let values = [("tps", tps), ("latency_ms", ms), ("p50_ms", ms), ("p99_ms", ms * 4.0), ("p999_ms", ms * 9.0)];
     let series = Series::each_second((0..seconds).map(|_| Some(tps * (0.9 + 0.2 * rng.f64()))));
-    let checkpoints = Series::each_second((0..seconds).map(|second| Some(f64::from(u8::from(second % 30 == 7)))));
+    let checkpoints =
+        Series::each_second((0..seconds).map(|second| Some(f64::from(u8::from(second % 30 >= 7 && second % 30 < 12)))));
     Measures {
         values: values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-        series: BTreeMap::from([("tps".to_owned(), series), ("checkpoints".to_owned(), checkpoints)]),
+        series: BTreeMap::from([("tps".to_owned(), series), ("checkpoint.running".to_owned(), checkpoints)]),
+        recorded: [("processor.busy_percent", 98.0), ("sessions.active", 2.0), ("wait.CPU", 1.9)]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into(),
         notes: vec!["a note with <tags>".to_owned()],
         receipt: None,
     }

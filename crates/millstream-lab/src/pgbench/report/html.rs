@@ -4,7 +4,7 @@ use super::super::analysis::{Analysis, Compared};
 use super::super::record::Record;
 use super::chart::{self, Forest};
 use super::figure::{change, figure, tick};
-use super::{groups, page};
+use super::{groups, limiters, page};
 use crate::core::statistics::Verdict;
 use crate::core::{METRICS, Metric};
 use crate::limits::{REPORT_COMPARISONS_MAX, REPORT_EFFECTS_MAX, REPORT_NOTES_MAX};
@@ -113,6 +113,8 @@ fn answer(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
                         None => "Unknown: the arm that repeats the first one was not measured.",
                     }
                 }
+                dt { "Limiter" }
+                dd { (limits(analysis)) }
                 dt { "Durability" }
                 dd { (promises(record, analysis)) }
                 @if !analysis.notes.is_empty() {
@@ -134,9 +136,24 @@ fn noise_of(noise: &Compared) -> Markup {
     }
 }
 
+/// What limited the arms, if two signs agree.
+fn limits(analysis: &Analysis) -> Markup {
+    let found = limiters(analysis);
+    html! {
+        @if found.is_empty() { "Unknown: nothing was recorded beside the runs." }
+        @for (by, arms, evidence) in &found {
+            div {
+                b { (by.name()) } ": " (arms[..arms.len().min(REPORT_EFFECTS_MAX)].join(", "))
+                @if arms.len() > REPORT_EFFECTS_MAX { " and " (arms.len() - REPORT_EFFECTS_MAX) " more" }
+                ". " small { (arms[0]) ": " (evidence) }
+            }
+        }
+    }
+}
+
 fn promises(record: &Record, analysis: &Analysis) -> Markup {
     let weaker: Vec<_> = analysis.arms.iter().filter_map(|arm| Some((&arm.name, arm.promise.as_ref()?))).collect();
-    let disk = &record.machine.disk;
+    let disk = record.disk();
     html! {
         @if weaker.is_empty() { "No arm gives up durability by its own settings. " }
         @for (arm, promise) in weaker.iter().take(REPORT_EFFECTS_MAX) {

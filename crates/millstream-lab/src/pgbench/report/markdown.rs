@@ -3,7 +3,7 @@
 use super::super::analysis::Analysis;
 use super::super::record::Record;
 use super::figure::figure;
-use super::{columns, groups, spread, standing};
+use super::{columns, groups, limiters, spread, standing};
 use std::fmt::Write;
 
 /// The report of a record as Markdown.
@@ -36,6 +36,9 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
     }
     if let Some(noise) = &analysis.noise {
         let _ = writeln!(text, "- noise, {} against itself: {}", noise.with, noise.sentence);
+    }
+    for (by, arms, evidence) in limiters(analysis) {
+        let _ = writeln!(text, "- limiter {}: {} ({}: {evidence})", by.name(), arms.join(", "), arms[0]);
     }
     for (name, ms) in &analysis.splits {
         let _ = writeln!(text, "- {name}: {} ms", spread(*ms));

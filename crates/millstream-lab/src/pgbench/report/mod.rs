@@ -18,7 +18,7 @@ pub use text::text;
 use figure::figure;
 
 use super::analysis::{Analysis, Measured};
-use crate::core::{Metric, Spread};
+use crate::core::{Limiter, Metric, Spread};
 
 /// The metrics that a report shows of each arm, besides the one that decides, if they were measured.
 const SHOWN: &[&str] = &["tps", "latency_ms", "latency_sd_ms", "p99_ms", "miss_percent", "connect_ms", "tps_sd"];
@@ -51,6 +51,18 @@ fn groups(analysis: &Analysis) -> Vec<(&str, Vec<&Measured>)> {
 fn spread(spread: Spread) -> String {
     let Spread { median, min, max } = spread;
     if min == max { figure(median) } else { format!("{} ({}-{})", figure(median), figure(min), figure(max)) }
+}
+
+/// What limited the arms: a line for each limiter, with its arms and the evidence of the first one.
+fn limiters(analysis: &Analysis) -> Vec<(Limiter, Vec<&str>, String)> {
+    let mut found: Vec<(Limiter, Vec<&str>, String)> = Vec::new();
+    for (arm, limited) in analysis.arms.iter().filter_map(|arm| Some((arm.name.as_str(), arm.limited.as_ref()?))) {
+        match found.iter_mut().find(|(by, ..)| *by == limited.by) {
+            Some((_, arms, _)) => arms.push(arm),
+            None => found.push((limited.by, vec![arm], limited.evidence.join(", and "))),
+        }
+    }
+    found
 }
 
 /// How the blocks stand, and whether they are evidence.

@@ -21,6 +21,7 @@ pub(super) fn arms(arms: &[&Measured], columns: &[&Metric]) -> Markup {
                         th scope="col" { "arm" }
                         th scope="col" class="n" { "runs" }
                         @for metric in columns { (column(metric)) }
+                        th scope="col" title="What limited most runs." { "limiter" }
                         th scope="col" class="n" title="Median of the blocks." { "of first" small { "×" } }
                     }
                 }
@@ -38,7 +39,7 @@ fn arm_row(arm: &Measured, columns: &[&Metric]) -> Markup {
                 @if let Some(promise) = &arm.promise { " " abbr class="mark" title=(promise) { "!" } }
             }
             @if let (Some(why), 0) = (&arm.missing, arm.runs) {
-                td class="why" colspan=(columns.len() + 2) { (clipped(why)) }
+                td class="why" colspan=(columns.len() + 3) { (clipped(why)) }
             } @else {
                 td class="n" { (arm.runs) }
                 @for metric in columns {
@@ -48,6 +49,10 @@ fn arm_row(arm: &Measured, columns: &[&Metric]) -> Markup {
                             None => "–",
                         }
                     }
+                }
+                @match &arm.limited {
+                    Some(limited) => { td title=(limited.evidence.join(", and ")) { (limited.by.name()) } },
+                    None => { td { "–" } },
                 }
                 td class="n" { (arm.of_first.map_or_else(|| "–".to_owned(), figure)) }
             }
@@ -92,7 +97,7 @@ pub(super) fn statements(statements: &BTreeMap<String, BTreeMap<String, f64>>) -
 /// Under which conditions the numbers hold.
 pub(super) fn conditions(record: &Record) -> Markup {
     let Record { machine, conditions, .. } = record;
-    let disk = &machine.disk;
+    let disk = record.disk();
     let gib = machine.memory_bytes as f64 / f64::from(1 << 30);
     html! {
         section {
@@ -124,7 +129,13 @@ pub(super) fn conditions(record: &Record) -> Markup {
                 }
                 dt { "Began" } dd { (record.date) }
                 dt { "Command" } dd { code { (record.argv.join(" ")) } }
-                dt { "Millstream" } dd { (record.version) }
+                dt { "Millstream" }
+                dd {
+                    (record.version)
+                    @if let Some(commit) = conditions.build.as_ref().and_then(|build| build.commit.as_ref()) {
+                        ", commit " code { (commit.get(..12).unwrap_or(commit)) }
+                    }
+                }
             }
             @for (name, text) in &conditions.files {
                 details { summary { code { (name) } } pre { (clipped(text)) } }

@@ -3,7 +3,7 @@
 use super::super::analysis::{Analysis, Measured};
 use super::super::record::Record;
 use super::figure::figure;
-use super::{columns, groups, spread, standing};
+use super::{columns, groups, limiters, spread, standing};
 use crate::core::Metric;
 
 /// Width of the text in characters.
@@ -30,6 +30,10 @@ pub fn text(record: &Record, analysis: &Analysis) -> String {
         text.table(&rows(analysis, &arms));
     }
     text.section("", analysis.arms.iter().filter_map(|arm| Some(format!("{}: {}", arm.name, arm.missing.as_ref()?))));
+    let limiters = limiters(analysis)
+        .into_iter()
+        .map(|(by, arms, evidence)| format!("{}: {}; {}: {evidence}", by.name(), arms.join(", "), arms[0]));
+    text.section("What limits, by two signs that agree:", limiters);
     let promises = analysis.arms.iter().filter_map(|arm| Some(format!("! {}: {}", arm.name, arm.promise.as_ref()?)));
     text.section("Not the same promise:", promises);
     if analysis.quick {

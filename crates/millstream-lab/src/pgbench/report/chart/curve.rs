@@ -226,6 +226,7 @@ mod tests {
             runs: 1,
             values: BTreeMap::new(),
             of_first: None,
+            limited: None,
             promise: None,
             missing: None,
         };

@@ -16,14 +16,14 @@ pub(in super::super) fn series(arms: &[Measured], runs: &[Run]) -> Markup {
     let seconds = panels.iter().flat_map(|(_, lines)| lines).filter_map(|run| named(run, "tps")).map(length);
     let Some(time) = Scale::linear(seconds) else { return html! {} };
     let all = || panels.iter().flat_map(|(_, lines)| lines);
-    let marked = all().any(|run| named(run, "checkpoints").is_some());
+    let marked = all().any(|run| named(run, "checkpoint.running").is_some());
     let reduced = all().filter_map(|run| named(run, "tps")).any(|one| one.values.len() > most);
     html! {
         div class="panels" {
             @for (arm, lines) in panels.iter().take(REPORT_PANELS_MAX) { (panel(arm, lines, time, most)) }
         }
         p class="caption" {
-            "Transactions per second after the warm-up; a line for each block. Each plot has a scale of its own, from 0."
+            "Transactions per second from the start of the run, with the warm-up; a line for each block. Each plot has a scale of its own, from 0."
             @if marked { " Vertical lines: a checkpoint begins." }
             @if reduced { " Of long runs, the lowest and the highest second of each interval are drawn." }
             @if panels.len() > REPORT_PANELS_MAX {
@@ -75,9 +75,11 @@ fn length(series: &Series) -> f64 {
 
 /// The times at which checkpoints began.
 fn checkpoints(run: &Run) -> Vec<f64> {
-    let Some(series) = named(run, "checkpoints") else { return Vec::new() };
-    let begun = series.values.iter().enumerate().filter(|(_, count)| count.is_some_and(|count| count > 0.0));
-    begun.take(REPORT_POINTS_MIN).map(|(n, _)| n as f64 * series.step_seconds).collect()
+    let Some(series) = named(run, "checkpoint.running") else { return Vec::new() };
+    let runs = |value: Option<f64>| value.is_some_and(|share| share > 0.0);
+    let begins = |n: &usize| runs(series.values[*n]) && (*n == 0 || !runs(series.values[n - 1]));
+    let begun = (0..series.values.len()).filter(begins);
+    begun.take(REPORT_POINTS_MIN).map(|n| n as f64 * series.step_seconds).collect()
 }
 
 /// The points of a line, at most `most`. Of a longer series, the lowest and the highest value of each interval, so that
@@ -103,7 +105,9 @@ fn points(series: &Series, most: usize) -> Vec<Option<(f64, f64)>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::fixture::record;
     use super::*;
+    use crate::core::Outcome;
 
     #[test]
     fn a_long_series_keeps_its_stalls() {
@@ -114,6 +118,15 @@ mod tests {
         assert!(drawn.contains(&Some((777.5, 1.0))));
         let times: Vec<f64> = drawn.iter().flatten().map(|(time, _)| *time).collect();
         assert!(times.is_sorted());
+    }
+
+    #[test]
+    fn a_checkpoint_is_marked_where_it_begins() {
+        let mut run = record(1, 1, 1).runs.remove(0);
+        let running = Series::each_second([0.0, 0.3, 1.0, 0.0, 0.1].map(Some));
+        let Outcome::Measured(measures) = &mut run.outcome else { panic!("{run:?}") };
+        measures.series.insert("checkpoint.running".to_owned(), running);
+        assert_eq!(checkpoints(&run), [1.0, 4.0]);
     }
 
     #[test]

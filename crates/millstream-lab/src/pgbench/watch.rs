@@ -1,0 +1,124 @@
+//! The recorder beside a run, and what its recording says of the run.
+
+use super::cluster::Cluster;
+use crate::core::recorder::{Recorder, Recording, Watched};
+use crate::core::{Measures, Series};
+use crate::error::Error;
+use crate::limits::STEAL_PERCENT_MAX;
+use millstream_pg::ConnInfo;
+use std::collections::BTreeMap;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// Series that every record keeps, by the beginning of their names: a report draws them, or explains others with them.
+const KEPT: &[&str] = &["checkpoint.running", "disk.data.write_mb", "processor.busy", "wal.mb"];
+
+/// A recorder at work.
+#[derive(Debug)]
+pub(crate) struct Watch(Result<(Recorder, TempDir), String>);
+
+impl Watch {
+    /// Starts a recorder. Without one, because it cannot start or there is no `program`, the run is measured all the
+    /// same, and says so.
+    pub(crate) async fn start(program: Option<&Path>, server: Option<(&Cluster, &ConnInfo)>) -> Self {
+        let Some(program) = program else { return Self(Err("nothing was recorded beside the run".to_owned())) };
+        let started = Self::with(program, server).await;
+        Self(started.map_err(|error| format!("nothing was recorded beside the run: {}", error.chain())))
+    }
+
+    async fn with(program: &Path, server: Option<(&Cluster, &ConnInfo)>) -> Result<(Recorder, TempDir), Error> {
+        let dir = super::program::directory()?;
+        let data = server.and_then(|(cluster, _)| cluster.data());
+        let wal = data.and_then(|data| std::fs::read_link(data.join("pg_wal")).ok());
+        let watched = Watched { data, wal: wal.as_deref(), db: server.map(|(_, db)| db) };
+        let recorder = Recorder::start(program, &dir.path().join("recording"), watched).await?;
+        Ok((recorder, dir))
+    }
+
+    /// Ends the recorder. Series whose names begin with a word of `more` are kept besides the usual ones.
+    pub(crate) async fn finish(self, more: &[String]) -> Recorded {
+        let recording = match self.0 {
+            Ok((recorder, _dir)) => recorder.finish().await.map_err(|error| error.chain()),
+            Err(why) => Err(why),
+        };
+        recording.map_or_else(|why| Recorded { notes: vec![why], ..Recorded::default() }, |all| Recorded::of(all, more))
+    }
+}
+
+/// What was recorded beside a run.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Recorded {
+    values: BTreeMap<String, f64>,
+    series: BTreeMap<String, Series>,
+    notes: Vec<String>,
+}
+
+impl Recorded {
+    fn of(recording: Recording, more: &[String]) -> Self {
+        let Recording { series, summary, notes, .. } = recording;
+        let kept = |name: &str| {
+            let wanted = KEPT.iter().copied().chain(more.iter().map(String::as_str));
+            wanted.into_iter().any(|beginning| name.starts_with(beginning))
+        };
+        let series = series.into_iter().filter(|(name, _)| kept(name)).collect();
+        Self { values: summary, series, notes }
+    }
+
+    /// Why the run is void, if it is: others had the processors, or these were too hot. A quota of processor time is a
+    /// property of the server's surroundings, so that it limits a run and does not make it void.
+    pub(crate) fn disturbance(&self) -> Option<String> {
+        let value = |name: &str| self.values.get(name).copied().unwrap_or(0.0);
+        let steal = value("processor.steal_percent");
+        if steal > STEAL_PERCENT_MAX {
+            return Some(format!("the hypervisor took {steal:.1} % of the processor's time"));
+        }
+        (value("throttling.heat_per_second") > 0.0).then(|| "the processor was throttled".to_owned())
+    }
+
+    /// Adds what was recorded to the numbers of the run.
+    pub(crate) fn add_to(self, measures: &mut Measures) {
+        measures.recorded = self.values;
+        measures.series.extend(self.series);
+        measures.notes.extend(self.notes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorded(values: &[(&str, f64)]) -> Recorded {
+        let summary = values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        Recorded::of(Recording { summary, ..Recording::default() }, &[])
+    }
+
+    #[test]
+    fn steal_and_heat_make_a_run_void_and_a_quota_does_not() {
+        assert_eq!(recorded(&[("processor.steal_percent", 1.9)]).disturbance(), None);
+        let stolen = recorded(&[("processor.steal_percent", 10.0)]).disturbance().unwrap();
+        assert_eq!(stolen, "the hypervisor took 10.0 % of the processor's time");
+        let hot = recorded(&[("throttling.heat_per_second", 0.1)]).disturbance();
+        assert_eq!(hot.unwrap(), "the processor was throttled");
+        assert_eq!(recorded(&[("throttling.quota_per_second", 5.0)]).disturbance(), None);
+    }
+
+    #[test]
+    fn a_run_keeps_the_usual_series_and_those_that_are_wanted() {
+        let all = ["checkpoint.running", "disk.data.read_ms", "disk.data.write_mb_per_second", "memory.free_bytes"];
+        let one = Series::each_second([Some(1.0)]);
+        let series = all.iter().map(|name| ((*name).to_owned(), one.clone())).collect();
+        let recording = Recording { series, ..Recording::default() };
+        let mut measures = Measures::default();
+        Recorded::of(recording, &["memory.".to_owned()]).add_to(&mut measures);
+        let kept: Vec<&str> = measures.series.keys().map(String::as_str).collect();
+        assert_eq!(kept, ["checkpoint.running", "disk.data.write_mb_per_second", "memory.free_bytes"]);
+    }
+
+    #[tokio::test]
+    async fn without_a_recorder_a_run_says_so() {
+        let mut measures = Measures::default();
+        let watch = Watch::start(Some(Path::new("false")), None).await;
+        watch.finish(&[]).await.add_to(&mut measures);
+        assert!(measures.notes[0].starts_with("nothing was recorded beside the run: the recorder failed"));
+    }
+}
