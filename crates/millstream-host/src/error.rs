@@ -32,6 +32,22 @@ pub enum Error {
         /// What it printed.
         said: String,
     },
+    /// A setting of the kernel, or the journal of its changes, cannot be read or written.
+    #[error("cannot {what} the setting {}: {source}", setting.display())]
+    Setting {
+        /// What failed, as a verb.
+        what: &'static str,
+        /// The file.
+        setting: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Another process changes settings of the kernel.
+    #[error("another process changes settings of this machine; it has locked {}", journal.display())]
+    Busy {
+        /// The file in which it notes them.
+        journal: PathBuf,
+    },
     /// The program took too long and was killed.
     #[error("{} had not ended after {limit:?} and was killed", program.display())]
     Late {
@@ -43,6 +59,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// Converts the system's error about a setting.
+    pub(crate) fn setting(what: &'static str, setting: &Path) -> impl Fn(io::Error) -> Self + use<> {
+        let setting = setting.to_owned();
+        move |source| Self::Setting { what, setting: setting.clone(), source }
+    }
+
     /// Converts the system's error.
     pub(crate) fn run(program: &Path) -> impl FnOnce(io::Error) -> Self {
         let program = program.to_owned();

@@ -16,20 +16,26 @@
 //! ```
 
 mod account;
+mod change;
 mod child;
 mod command;
 mod error;
 mod facts;
 pub mod limits;
 mod measured;
+mod memory_limit;
+mod namespace;
 mod process;
 mod wait;
 
 pub use account::Account;
+pub use change::{HostChanges, sysctl_file};
 pub use child::Child;
 pub use command::{Command, Ended};
 pub use error::Error;
 pub use facts::{disk_free_bytes, facts};
 pub use measured::Measured;
+pub use memory_limit::MemoryLimit;
+pub use namespace::Namespace;
 pub use process::{cpu_seconds_of, hangup_is_ignored, is_living_in, living_in, own_cpu_seconds, signal};
 pub use wait::wait_until;

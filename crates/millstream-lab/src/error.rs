@@ -47,6 +47,17 @@ pub enum Error {
     /// A subject left other rows in the table than expected.
     #[error("wrong result: {0}")]
     Wrong(String),
+    /// Others use the machine, so that too many runs are void.
+    #[error("this machine is too noisy to measure: {0}")]
+    Noisy(String),
+    /// A record exists and belongs to another run.
+    #[error("{} holds another run: {why}", path.display())]
+    Taken {
+        /// The file.
+        path: PathBuf,
+        /// What differs.
+        why: String,
+    },
     /// A program that a subject needs is missing.
     #[error("cannot measure what needs {tool}: {why}")]
     Missing {
@@ -128,6 +139,9 @@ impl Error {
             Self::Full { .. } => Some(LARGER_DISK.to_owned()),
             Self::Record { .. } => Some("millstream lab report PATH/record.json".to_owned()),
             Self::Missing { hint, .. } => Some(hint.clone()),
+            Self::Noisy(_) => Some("stop what else runs here, or measure on another machine".to_owned()),
+            Self::Taken { .. } => Some("choose another --out; records are never overwritten".to_owned()),
+            Self::Subject { subject: "pgbench" | "beside", .. } => None,
             Self::Subject { .. } => Some("--millstream-bin names another binary to measure".to_owned()),
             Self::Io { .. } | Self::Range { .. } | Self::Recorder(_) | Self::Asked(_) | Self::Wrong(_) => None,
         }

@@ -130,6 +130,9 @@ pub const RUN_SECONDS_MAX: u32 = 24 * 3_600;
 /// Most sessions of a run.
 pub(crate) const CLIENTS_MAX: u32 = 10_000;
 
+/// Least memory that an experiment leaves a server, in megabytes.
+pub(crate) const MEMORY_MB_MIN: u32 = 128;
+
 /// Longest delay that a proxy adds to a round trip, in seconds.
 pub(crate) const PAUSE_SECONDS_MAX: f64 = 10.0;
 
@@ -156,6 +159,12 @@ pub(crate) const BUSY_SHARE_MAX: f64 = 0.9;
 
 /// A run with a rate is void if less than this share of the scheduled transactions was begun.
 pub(crate) const RATE_SHARE_MIN: f64 = 0.95;
+
+/// How often a run is made again that its own arm makes void.
+pub(crate) const TRIES_MAX: u32 = 2;
+
+/// Files of a lab that was killed are removed when they are older.
+pub(crate) const OLD_FILES: Duration = Duration::from_secs(86_400);
 
 /// Seconds for all runs of a quick experiment, about.
 pub(crate) const QUICK_SECONDS: f64 = 60.0;

@@ -1,6 +1,6 @@
 //! The block device below a directory: the disk of a partition, and the disks of a composed device.
 
-use super::mount::Mount;
+use super::mount::{self, Mount};
 use crate::limits::DEVICE_DEPTH_MAX;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,15 @@ impl BlockDevice {
     }
 }
 
+/// The directories of the queues of the disks that hold a directory. None without a block device.
+pub(crate) fn queues_below(dir: &Path) -> Vec<PathBuf> {
+    let mounts = mount::mounts();
+    let device = mount::of(&mounts, dir).and_then(|mount| BlockDevice::of(mount, Path::new("/sys")));
+    let disks = device.map(|device| device.disks).unwrap_or_default();
+    let queues = disks.iter().map(|disk| Path::new("/sys/block").join(disk).join("queue"));
+    queues.filter(|queue| queue.is_dir()).collect()
+}
+
 fn name(dir: &Path) -> Option<String> {
     Some(dir.file_name()?.to_str()?.to_owned())
 }
@@ -63,7 +72,6 @@ fn add_disks(dir: &Path, depth: usize, found: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::mount;
     use std::os::unix::fs::symlink;
 
     /// A `/sys` with disk `sda`, its partition `sda1`, disk `sdb`, and `dm-0` over `sda1` and `sdb`.

@@ -1,7 +1,10 @@
 //! Metrics: what can be measured, each with its unit and the direction that is better.
 
+use serde::Serialize;
+
 /// The direction in which a metric is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Better {
     /// A larger value is better.
     Higher,
@@ -12,7 +15,7 @@ pub enum Better {
 }
 
 /// Something that is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Metric {
     /// Its name in records and reports, with the unit last.
     pub name: &'static str,
@@ -41,6 +44,11 @@ pub const METRICS: &[Metric] = &[
     lower("skipped_percent", "%", "Transactions that were not begun because they would have been late."),
     lower("connect_ms", "ms", "Mean time to open a session."),
     lower("tps_sd", "tx/s", "Standard deviation of the transactions per second, from second to second."),
+    lower("steady_seconds", "s", "Time until the transactions per second are steady; the whole run if they never are."),
+    higher("read_mb_per_second", "MB/s", "Bytes read from the disk that holds the data."),
+    lower("read_mb_sd", "MB/s", "Standard deviation of what is read, from second to second."),
+    neither("write_mb_per_second", "MB/s", "Bytes written to the disk that holds the data."),
+    lower("write_mb_sd", "MB/s", "Standard deviation of what is written, from second to second."),
     lower("lag_ms", "ms", "Mean delay between the scheduled start of a transaction and its real start."),
     lower("service_ms", "ms", "Mean time from sending a request to its answer."),
     lower("service_p99_ms", "ms", "Time from sending to answer that 99 % of the requests do not exceed."),

@@ -28,6 +28,7 @@ pub mod statistics;
 mod tool;
 pub(crate) mod word;
 
+pub(crate) use block_device::queues_below;
 pub use build::Build;
 pub(crate) use count::{count, number};
 pub use data_set::{DataSet, KEYS, Keys};

@@ -83,8 +83,7 @@ pub(crate) fn new_dir(given: Option<&Path>, date: &str, machine: &str) -> Result
     let taken = |dir: &Path| file_of(dir).exists();
     let dir = if let Some(dir) = given {
         if dir.is_dir() && taken(dir) {
-            let why = "it holds another run; records are never overwritten".to_owned();
-            return Err(Error::Record { path: file_of(dir), why });
+            return Err(Error::Taken { path: file_of(dir), why: "a record of an earlier run".to_owned() });
         }
         dir.to_owned()
     } else {

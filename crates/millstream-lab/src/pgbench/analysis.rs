@@ -2,11 +2,10 @@
 
 use super::arm::Arm;
 use super::conditions::Conditions;
-use super::course::AGAIN;
-use super::experiment::Experiment;
+use super::experiment::{AGAIN, Experiment};
 use super::record::Record;
 use crate::core::statistics::{Arms, Comparison, Criteria, Multiplicity};
-use crate::core::{Limited, Limiter, METRICS, Outcome, Run, Spread};
+use crate::core::{Limited, Limiter, METRICS, Metric, Outcome, Run, Spread};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,24 +16,55 @@ pub struct Analysis {
     pub experiment: String,
     /// The question.
     pub question: String,
-    /// The metric that decides, and its unit.
-    pub metric: (&'static str, &'static str),
+    /// The metric that decides.
+    pub metric: &'static Metric,
+    /// Metrics that the experiment wants shown besides the usual ones.
+    pub show: Vec<String>,
     /// One block of short runs, no evidence.
     pub quick: bool,
-    /// Finished blocks, and planned ones.
-    pub blocks: (u32, u32),
+    /// How many blocks there are.
+    pub blocks: Blocks,
     /// The arms, in the order of the experiment, with the one that repeats the first.
     pub arms: Vec<Measured>,
     /// What was compared, in the order of the arms.
     pub comparisons: Vec<Compared>,
-    /// The first arm compared with itself: what noise alone does.
+    /// The arm with two turns compared with itself: what noise alone does.
     pub noise: Option<Compared>,
     /// Times that are differences of two arms, in milliseconds.
-    pub splits: Vec<(String, Spread)>,
+    pub splits: Vec<SplitTime>,
+    /// Which look at the result this is.
+    pub look: Look,
     /// Number of comparisons, and how many false verdicts to expect of them.
     pub multiplicity: Multiplicity,
     /// What to know when reading the numbers.
     pub notes: Vec<String>,
+}
+
+/// Blocks of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Blocks {
+    /// Those in which every arm had its turn.
+    pub finished: u32,
+    /// Those that were asked for.
+    pub planned: u32,
+}
+
+/// A look at a result. Each further one halves the level.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Look {
+    /// Which it is, from 1.
+    pub number: u32,
+    /// The level of its verdicts: 0.01 is 1 %.
+    pub level: f64,
+}
+
+/// A time that is the difference of two arms.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SplitTime {
+    /// What takes the time.
+    pub name: String,
+    /// Milliseconds, block by block.
+    pub milliseconds: Spread,
 }
 
 /// An arm.
@@ -99,7 +129,9 @@ impl Analysis {
     pub fn of(record: &Record) -> Self {
         let Conditions { experiment, blocks, quick, .. } = &record.conditions;
         let metric = experiment.metric.metric();
-        let criteria = Criteria { matters: experiment.matters_percent / 100.0, ..Criteria::default() };
+        let finished = record.finished_blocks();
+        let (matters, look) = (experiment.matters_percent / 100.0, record.conditions.look(finished));
+        let criteria = Criteria { matters, look, ..Criteria::default() };
         let values = |arm: &str| block_values(&record.runs, arm, metric.name);
         let compare = |with: &str, arm: &str| {
             let (a, b): (Vec<f64>, Vec<f64>) = pairs(&values(with), &values(arm)).into_iter().unzip();
@@ -121,7 +153,6 @@ impl Analysis {
         let noise = Some(compare(&experiment.twice().name, AGAIN)).filter(|one| one.comparison.is_some());
         let multiplicity =
             Multiplicity::of(comparisons.iter().filter_map(|one| Some(&one.comparison.as_ref()?.criteria)));
-        let finished = record.runs.iter().map(|run| run.block).max().unwrap_or(0);
         let mut arms: Vec<Measured> = experiment.arms.iter().map(|arm| Measured::of(arm, record)).collect();
         let twice = experiment.twice();
         let about = format!("{} again, to see the noise", twice.name);
@@ -130,13 +161,15 @@ impl Analysis {
         Self {
             experiment: experiment.name.clone(),
             question: experiment.question.clone(),
-            metric: (metric.name, metric.unit),
+            metric,
+            show: experiment.show.iter().map(|one| one.as_str().to_owned()).collect(),
             quick: *quick,
-            blocks: (finished, *blocks),
+            blocks: Blocks { finished, planned: *blocks },
             arms,
             comparisons,
             noise,
             splits: splits(experiment, &record.runs),
+            look: Look { number: look, level: criteria.level_now() },
             multiplicity,
             notes: notes(record),
         }
@@ -170,7 +203,7 @@ impl Measured {
             values: METRICS.iter().filter_map(|one| spread(one.name)).collect(),
             of_first: ratios.flatten().map(|spread| spread.median),
             limited: LimitedRuns::of(&own().filter_map(|run| run.measures()?.limited()).collect::<Vec<_>>()),
-            promise: experiment.setup(arm).promise(),
+            promise: arm.promise.clone().or_else(|| experiment.setup(arm).promise()),
             missing,
         }
     }
@@ -192,22 +225,23 @@ impl super::arm::Setup {
 }
 
 /// The value of an arm in each block in which it was measured.
-fn block_values(runs: &[Run], arm: &str, metric: &str) -> BTreeMap<u32, f64> {
+pub(crate) fn block_values(runs: &[Run], arm: &str, metric: &str) -> BTreeMap<u32, f64> {
     let own = runs.iter().filter(|run| run.arm == arm);
     own.filter_map(|run| Some((run.block, run.value(metric)?))).collect()
 }
 
 /// The values of two arms in the blocks in which both were measured.
-fn pairs(a: &BTreeMap<u32, f64>, b: &BTreeMap<u32, f64>) -> Vec<(f64, f64)> {
+pub(crate) fn pairs(a: &BTreeMap<u32, f64>, b: &BTreeMap<u32, f64>) -> Vec<(f64, f64)> {
     a.iter().filter_map(|(block, a)| Some((*a, *b.get(block)?))).collect()
 }
 
 /// Mean latencies that only one of two arms has, block by block.
-fn splits(experiment: &Experiment, runs: &[Run]) -> Vec<(String, Spread)> {
+fn splits(experiment: &Experiment, runs: &[Run]) -> Vec<SplitTime> {
     // A run with a session per transaction counts the time to connect apart.
     let latency = |arm: &str| {
         let rate = block_values(runs, arm, "tps");
-        rate.into_iter().map(|(block, tps)| (block, 1e3 / tps)).collect::<BTreeMap<u32, f64>>()
+        let clients = experiment.arm(arm).map_or(1, |arm| experiment.setup(arm).clients());
+        rate.into_iter().map(|(block, tps)| (block, 1e3 * f64::from(clients) / tps)).collect::<BTreeMap<u32, f64>>()
     };
     let split = |split: &super::experiment::Split| {
         let of = latency(&split.of);
@@ -215,7 +249,7 @@ fn splits(experiment: &Experiment, runs: &[Run]) -> Vec<(String, Spread)> {
             None => Spread::of(of.into_values()),
             Some(without) => Spread::of(pairs(&of, &latency(without)).into_iter().map(|(of, without)| of - without)),
         };
-        Some((split.name.clone(), spread?))
+        Some(SplitTime { name: split.name.clone(), milliseconds: spread? })
     };
     experiment.splits.iter().filter_map(split).collect()
 }
@@ -225,7 +259,7 @@ fn notes(record: &Record) -> Vec<String> {
     let mut notes = Vec::new();
     for run in &record.runs {
         for note in run.measures().map(|measures| &measures.notes).into_iter().flatten() {
-            if seen.insert(run.arm.clone()) {
+            if seen.insert((run.arm.clone(), note.clone())) {
                 notes.push(format!("{}: {note}", run.arm));
             }
         }

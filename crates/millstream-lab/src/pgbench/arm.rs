@@ -1,7 +1,7 @@
 //! Arms: what an experiment compares, and how each is run.
 
 use crate::core::Factors;
-use crate::limits::{CLIENTS_MAX, PAUSE_SECONDS_MAX};
+use crate::limits::{CLIENTS_MAX, MEMORY_MB_MIN, PAUSE_SECONDS_MAX};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,6 +17,9 @@ pub struct Arm {
     /// Arms of a group do the same work.
     #[serde(default)]
     pub group: String,
+    /// What a crash loses that it does not lose of others, if the lab cannot see that in the settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promise: Option<String>,
     /// Arms that it is compared with. If none is named: the first of its group.
     #[serde(default)]
     pub against: Vec<String>,
@@ -53,6 +56,9 @@ pub struct Setup {
     /// Milliseconds that a proxy adds to each round trip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<f64>,
+    /// A run counts although pgbench itself had no time left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_may_limit: Option<bool>,
     /// Scheduled transactions per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Number>,
@@ -77,6 +83,15 @@ pub struct Setup {
     /// Settings of the server.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
+    /// Settings of the host, by the name of `sysctl`, or `disk.` and a name of the queue of the data's disk.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub host: BTreeMap<String, String>,
+    /// Megabytes that the server and the page cache that it fills may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_mb: Option<u32>,
+    /// A shell command that runs again and again beside the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
     /// SQL statements before each run of this arm, after `reset`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<String>,
@@ -115,6 +130,8 @@ pub enum Via {
     Tcp,
     /// The loopback address, encrypted.
     Ssl,
+    /// A virtual cable from a network namespace of its own, in which pgbench runs.
+    Veth,
 }
 
 /// A number, or a text in which a sweep puts one.
@@ -152,14 +169,19 @@ impl Arm {
                 rate: put_number(&run.rate),
                 variables: run.variables.iter().map(|(key, one)| (key.clone(), one.with(&mark, value))).collect(),
                 settings: run.settings.iter().map(|(key, text)| (key.clone(), put(text))).collect(),
+                host: run.host.iter().map(|(key, text)| (key.clone(), put(text))).collect(),
                 before: run.before.iter().map(put).collect(),
                 postgres: run.postgres.as_ref().map(put),
                 command: run.command.as_ref().map(put),
+                version: run.version.as_ref().map(put),
+                beside: run.beside.as_ref().map(put),
+                check: run.check.as_ref().map(put),
                 scripts: run.scripts.as_ref().map(|scripts| scripts.iter().map(put).collect()),
                 ..run.clone()
             },
             against: self.against.iter().map(put).collect(),
             group: put(&self.group),
+            promise: self.promise.as_ref().map(put),
             sweep: self.sweep.clone(),
         }
     }
@@ -176,6 +198,8 @@ impl Setup {
         variables.extend(own.variables);
         let mut settings = base.settings.clone();
         settings.extend(own.settings);
+        let mut host = base.host.clone();
+        host.extend(own.host);
         Self {
             scripts: own.scripts.or_else(|| base.scripts.clone().filter(|_| own.command.is_none())),
             clients: own.clients.or_else(|| base.clients.clone()),
@@ -184,6 +208,7 @@ impl Setup {
             connect: own.connect.or(base.connect),
             via: own.via.or(base.via),
             delay_ms: own.delay_ms.or(base.delay_ms),
+            client_may_limit: own.client_may_limit.or(base.client_may_limit),
             rate: own.rate.or_else(|| base.rate.clone()),
             latency_limit_ms: own.latency_limit_ms.or(base.latency_limit_ms),
             variables,
@@ -192,6 +217,9 @@ impl Setup {
             fillfactor: own.fillfactor.or(base.fillfactor),
             postgres: own.postgres.or_else(|| base.postgres.clone()),
             settings,
+            host,
+            memory_mb: own.memory_mb.or(base.memory_mb),
+            beside: own.beside.or_else(|| base.beside.clone()),
             before: [base.before.clone(), own.before].concat(),
             check: own.check.or_else(|| base.check.clone()),
             command: own.command.or_else(|| base.command.clone()),
@@ -219,13 +247,28 @@ impl Setup {
         add("fillfactor", self.fillfactor.map(|percent| percent.to_string()));
         add("postgres", self.postgres.clone());
         add("command", self.command.clone());
+        add("memory_mb", self.memory_mb.map(|mb| mb.to_string()));
+        add("beside", self.beside.clone());
         for (name, value) in &self.variables {
             add(name, Some(value.to_string()));
         }
-        for (name, value) in &self.settings {
+        for (name, value) in self.settings.iter().chain(&self.host) {
             add(name, Some(value.clone()));
         }
         factors
+    }
+
+    /// The first of these words that means something only for a server.
+    pub(crate) fn word_for_a_server(&self) -> Option<&'static str> {
+        let given = [
+            ("host", !self.host.is_empty()),
+            ("memory_mb", self.memory_mb.is_some()),
+            ("beside", self.beside.is_some()),
+            ("before", !self.before.is_empty()),
+            ("check", self.check.is_some()),
+            ("settings", !self.settings.is_empty()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(word, _)| word)
     }
 
     /// Sessions.
@@ -265,6 +308,12 @@ impl Setup {
         }
         if self.delay_ms.is_some_and(|ms| !(0.0..=1e3 * PAUSE_SECONDS_MAX).contains(&ms)) {
             return Err(format!("delay_ms must be from 0 to {}", 1e3 * PAUSE_SECONDS_MAX));
+        }
+        if self.via == Some(Via::Veth) && (self.command.is_some() || self.delay_ms.is_some()) {
+            return Err("via = \"veth\" is for scripts, without a delay".to_owned());
+        }
+        if self.memory_mb.is_some_and(|mb| mb < MEMORY_MB_MIN) {
+            return Err(format!("memory_mb must be at least {MEMORY_MB_MIN}, or the server may not start"));
         }
         if self.delay_ms.is_some() && self.via == Some(Via::Socket) {
             return Err("a delay needs via = \"tcp\"".to_owned());

@@ -1,10 +1,14 @@
 //! Servers of the lab: clusters of its own, which it may restart, or a server that the user names.
 
 use super::arm::Via;
+use super::scratch;
 use crate::error::Error;
 use crate::limits::{POLL, RELOAD_TIME_MAX};
+use millstream_host::{MemoryLimit, Namespace};
 use millstream_local::{Home, LocalOptions, PostgresBin, Running, installed, server_account};
-use millstream_pg::{ConnInfo, Connection, Environment, Poll, SessionSettings, quote_identifier, quote_literal};
+use millstream_pg::{
+    Address, ConnInfo, Connection, Environment, Poll, SessionSettings, SslMode, quote_identifier, quote_literal,
+};
 use rcgen::{CertificateParams, KeyPair};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
@@ -21,8 +25,14 @@ pub(crate) struct Cluster {
     kind: Kind,
     /// Settings that differ from the cluster's own.
     applied: BTreeMap<String, String>,
+    /// Settings that may differ from the cluster's own.
+    touched: BTreeSet<String>,
     /// What `alter system` had set before, of the settings that were changed: it comes back.
     before: BTreeMap<String, String>,
+    /// The second network, if an arm has used it.
+    namespace: Option<Namespace>,
+    /// The memory that the server may use, in megabytes.
+    memory: Option<(u32, MemoryLimit)>,
     /// For files of shell commands, as long as the experiment runs.
     files: TempDir,
 }
@@ -83,7 +93,15 @@ impl Cluster {
     }
 
     fn new(kind: Kind) -> Result<Self, Error> {
-        Ok(Self { kind, applied: BTreeMap::new(), before: BTreeMap::new(), files: files()? })
+        Ok(Self {
+            kind,
+            applied: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            before: BTreeMap::new(),
+            namespace: None,
+            memory: None,
+            files: scratch::for_the_server()?,
+        })
     }
 
     /// A directory for files of shell commands.
@@ -107,19 +125,25 @@ impl Cluster {
         }
     }
 
-    /// How to reach a database of the server.
-    pub(crate) fn db(&self, via: Via, name: &str) -> Result<ConnInfo, Error> {
+    /// How to reach a database of the server. Without a way: as a program would do it that knows only the server, so
+    /// over the socket of the lab's own, and as the user's URL says.
+    pub(crate) fn db(&self, via: Option<Via>, name: &str) -> Result<ConnInfo, Trouble> {
         let environment = Environment::from_variables([]);
         let mut db = match &self.kind {
-            Kind::Foreign { db, .. } => (**db).clone(),
+            Kind::Foreign { db, .. } => foreign(db, via)?,
             Kind::Own { running, .. } => {
+                let via = via.unwrap_or_default();
                 let url = match (via, running.socket_url()) {
                     (Via::Socket, Some(url)) => url,
                     _ => running.url(),
                 };
                 let mode = if via == Via::Ssl { "require" } else { "disable" };
                 let sign = if url.contains('?') { '&' } else { '?' };
-                ConnInfo::parse(&format!("{url}{sign}sslmode={mode}"), &environment)?
+                let url = match via {
+                    Via::Veth => url.replacen("127.0.0.1", Namespace::ADDRESSES[0], 1),
+                    Via::Socket | Via::Tcp | Via::Ssl => url,
+                };
+                ConnInfo::parse(&format!("{url}{sign}sslmode={mode}"), &environment).map_err(Error::from)?
             }
         };
         name.clone_into(&mut db.dbname);
@@ -127,13 +151,13 @@ impl Cluster {
     }
 
     /// A session in a database of the server.
-    pub(crate) async fn session(&self, name: &str) -> Result<Connection, Error> {
-        let db = self.db(Via::Socket, name)?;
+    pub(crate) async fn session(&self, name: &str) -> Result<Connection, Trouble> {
+        let db = self.db(None, name)?;
         Ok(millstream_pg::connect(&db, &SessionSettings::named("millstream lab")).await?)
     }
 
     /// A session in the database that always exists.
-    pub(crate) async fn control(&self) -> Result<Connection, Error> {
+    pub(crate) async fn control(&self) -> Result<Connection, Trouble> {
         let name = match &self.kind {
             Kind::Own { .. } => "millstream",
             Kind::Foreign { db, .. } => &db.dbname,
@@ -175,38 +199,68 @@ impl Cluster {
         }
     }
 
+    /// Makes a second network on this machine, from which a client reaches the server by a virtual cable.
+    pub(crate) async fn allow_veth(&mut self, progress: &mut (dyn FnMut(&str) + Send)) -> Result<(), Trouble> {
+        if self.namespace.is_some() {
+            return Ok(());
+        }
+        let Kind::Own { running, .. } = &self.kind else {
+            return Err(Trouble::Unfit("it needs a server of the lab's own".to_owned()));
+        };
+        let [here, there] = Namespace::ADDRESSES;
+        self.namespace = Some(Namespace::make().map_err(|error| Trouble::Unfit(error.to_string()))?);
+        let path = running.data.join("pg_hba.conf");
+        let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+        let line = format!("host all all {there}/32 scram-sha-256\n");
+        if !text.contains(&line) {
+            // Written in place, so that it stays the server's own.
+            fs::write(&path, text + &line).map_err(Error::io("write", &path))?;
+        }
+        let listen = format!("alter system set listen_addresses = {}", quote_literal(&format!("127.0.0.1,{here}")));
+        self.control().await?.client.batch_execute(&listen).await?;
+        self.restart(progress).await
+    }
+
     /// Gives the server these settings besides its own, and restarts it if they need that.
     pub(crate) async fn set(
         &mut self,
         wanted: &BTreeMap<String, String>,
         progress: &mut (dyn FnMut(&str) + Send),
     ) -> Result<(), Trouble> {
-        if self.applied == *wanted {
+        let differs = wanted.iter().filter(|(name, value)| self.applied.get(*name) != Some(value));
+        let unwanted = self.touched.iter().filter(|name| !wanted.contains_key(*name));
+        let changed: BTreeSet<String> = differs.map(|(name, _)| name).chain(unwanted).cloned().collect();
+        if changed.is_empty() {
             return Ok(());
         }
+        let foreign = matches!(self.kind, Kind::Foreign { .. });
         if let Kind::Foreign { may_change: false, .. } = &self.kind {
             let why = "it changes settings of a server that is not the lab's; --i-own-this-server allows that";
             return Err(Trouble::Unfit(why.to_owned()));
         }
-        let changed: BTreeSet<&String> = self.applied.keys().chain(wanted.keys()).collect();
-        let changed = changed.into_iter().filter(|name| self.applied.get(*name) != wanted.get(*name));
-        let changed: Vec<String> = changed.cloned().collect();
+        let changed: Vec<String> = changed.into_iter().collect();
         let control = self.control().await?;
         let restart: i64 = control.client.query_one(NEEDS_RESTART, &[&changed]).await?.get(0);
+        if foreign && restart > 0 {
+            return Err(Trouble::Unfit("it needs a restart of a server that is not the lab's".to_owned()));
+        }
         for row in control.client.query(SET_BEFORE, &[&changed]).await? {
             let name: String = row.get(0);
-            if !self.applied.contains_key(&name) {
+            if !self.touched.contains(&name) {
                 self.before.insert(name, row.get(1));
             }
         }
-        for (n, name) in changed.iter().enumerate() {
+        // From here on this may be interrupted at any point: what is touched is given back.
+        for name in &changed {
+            self.touched.insert(name.clone());
+            self.applied.remove(name);
+        }
+        for name in &changed {
             let statement = self.statement(name, wanted);
             if let Err(error) = control.client.batch_execute(&statement).await {
-                // Nothing is in effect yet: the settings that were changed so far go back to what they were.
-                for name in &changed[..n] {
-                    control.client.batch_execute(&self.statement(name, &self.applied)).await?;
-                }
-                return Err(Trouble::Unfit(format!("{name}: {}", Error::from(error).chain())));
+                let why = format!("{name}: {}", Error::from(error).chain());
+                self.give_back(&control).await?;
+                return Err(Trouble::Unfit(why));
             }
         }
         control.client.batch_execute("select pg_reload_conf()").await?;
@@ -215,6 +269,38 @@ impl Cluster {
             self.restart(progress).await?;
         }
         self.applied.clone_from(wanted);
+        self.touched.retain(|name| wanted.contains_key(name));
+        Ok(())
+    }
+
+    /// Gives every setting that was touched its own value. Nothing of it needs a restart: it was not in effect.
+    async fn give_back(&mut self, control: &Connection) -> Result<(), Error> {
+        for name in &self.touched {
+            control.client.batch_execute(&self.statement(name, &BTreeMap::new())).await?;
+        }
+        control.client.batch_execute("select pg_reload_conf()").await?;
+        self.applied.clear();
+        Ok(())
+    }
+
+    /// Lets the server use only so much memory, with the page cache that it fills; `None` lifts the limit.
+    pub(crate) async fn limit_memory(
+        &mut self,
+        megabytes: Option<u32>,
+        progress: &mut (dyn FnMut(&str) + Send),
+    ) -> Result<(), Trouble> {
+        if self.memory.as_ref().map(|(megabytes, _)| *megabytes) == megabytes {
+            return Ok(());
+        }
+        self.memory = None;
+        let Some(megabytes) = megabytes else { return Ok(()) };
+        // Memory that the server uses already would not count.
+        self.restart(progress).await?;
+        let Kind::Own { running, .. } = &self.kind else {
+            return Err(Trouble::Unfit("it limits the memory of a server that is not the lab's".to_owned()));
+        };
+        let limit = MemoryLimit::impose(running.pid, u64::from(megabytes) << 20);
+        self.memory = Some((megabytes, limit.map_err(|error| Trouble::Unfit(error.to_string()))?));
         Ok(())
     }
 
@@ -229,10 +315,24 @@ impl Cluster {
 
     /// Brings back the cluster's own settings.
     pub(crate) async fn reset(&mut self, progress: &mut (dyn FnMut(&str) + Send)) -> Result<(), Trouble> {
-        self.set(&BTreeMap::new(), progress).await
+        self.memory = None;
+        if self.namespace.take().is_some() {
+            self.control().await?.client.batch_execute("alter system reset listen_addresses").await?;
+            self.restart(progress).await?;
+        }
+        let done = self.set(&BTreeMap::new(), progress).await;
+        match (&self.kind, done) {
+            // Ctrl-C came between its stop and its start. It begins with its own settings next time.
+            (Kind::Own { options, .. }, Err(_)) if !self.touched.is_empty() => {
+                options.home.as_deref().map_or(Ok(()), forget_settings).map_err(Trouble::Error)
+            }
+            (_, done) => done,
+        }
     }
 
     async fn restart(&mut self, progress: &mut (dyn FnMut(&str) + Send)) -> Result<(), Trouble> {
+        // The new server is in no group.
+        self.memory = None;
         let Kind::Own { options, running, .. } = &mut self.kind else {
             return Err(Trouble::Unfit("it needs a restart of a server that is not the lab's".to_owned()));
         };
@@ -248,18 +348,29 @@ impl Cluster {
             forget_settings(home)?;
         }
         self.applied.clear();
+        self.touched.clear();
         *running = millstream_local::start(options, progress).await?;
         let why = error.lines().rev().find_map(|line| line.split_once("FATAL:")).map_or(error.as_str(), |(_, why)| why);
         Err(Trouble::Unfit(format!("the server does not start with these settings: {}", why.trim())))
     }
 }
 
-/// A directory that the server can read too.
-fn files() -> Result<TempDir, Error> {
-    let home = std::env::temp_dir();
-    let mut dir = tempfile::Builder::new();
-    dir.prefix("millstream-lab-").permissions(fs::Permissions::from_mode(0o755));
-    dir.tempdir_in(&home).map_err(Error::io("make a directory in", &home))
+/// The user's server, reached in this way, if its URL names such a place.
+fn foreign(db: &ConnInfo, via: Option<Via>) -> Result<ConnInfo, Trouble> {
+    let socket = db.hosts.iter().all(|host| matches!(host.address, Address::Socket(_)));
+    let unfit = |why: &str| Err(Trouble::Unfit(format!("{why}, and --db names another way to the server")));
+    let mut db = db.clone();
+    match via {
+        None => {}
+        Some(Via::Socket) if !socket => return unfit("it connects over a unix socket"),
+        Some(Via::Tcp | Via::Ssl) if socket => return unfit("it connects over TCP"),
+        Some(Via::Socket) => {}
+        Some(Via::Tcp) => db.tls.mode = SslMode::Disable,
+        Some(Via::Ssl) if db.tls.mode < SslMode::Require => db.tls.mode = SslMode::Require,
+        Some(Via::Ssl) => {}
+        Some(Via::Veth) => return unfit("it connects over a virtual cable"),
+    }
+    Ok(db)
 }
 
 /// Keeps other runs of the lab from a server of its own, as long as the file is open.

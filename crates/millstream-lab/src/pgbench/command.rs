@@ -5,7 +5,7 @@ use super::cluster::{Cluster, Trouble};
 use crate::core::{Measures, libpq};
 use crate::error::Error;
 use crate::limits::RUN_SLACK;
-use millstream_host::{Command, Measured};
+use millstream_host::{Child, Command, Measured};
 use millstream_pg::ConnInfo;
 use std::time::Duration;
 
@@ -26,6 +26,19 @@ pub(crate) async fn measure(
 /// Runs a shell command. It finds the database in libpq's variables and in `MILLSTREAM_DB`, the server's programs first in `PATH`, a directory
 /// for its files in `LAB_DIR`, and this program in `MILLSTREAM`.
 pub(crate) async fn shell(text: &str, server: Option<(&Cluster, &ConnInfo)>) -> Result<Measured, Trouble> {
+    finished(&mut shell_command(text, server), 0).await
+}
+
+/// Runs a shell command as [`shell`] does, again and again, until it fails, or what is returned is dropped.
+pub(crate) fn again_and_again(text: &str, cluster: &Cluster, db: &ConnInfo) -> Result<Child, Trouble> {
+    // Our end of its input closes if this program is killed; then it ends itself and what it has started.
+    let watch = "exec 3<&0 </dev/null; { cat <&3; kill -KILL 0; } >/dev/null 2>&1 &";
+    let script = format!("{watch}\nwhile\n{text}\ndo :; done");
+    let started = shell_command(&script, Some((cluster, db))).start();
+    started.map_err(|error| Trouble::Error(Error::Subject { subject: "beside", why: error.to_string() }))
+}
+
+fn shell_command(text: &str, server: Option<(&Cluster, &ConnInfo)>) -> Command {
     let mut command = Command::new("/bin/sh");
     if let Some((cluster, db)) = server {
         libpq::lead(&mut command, db, false);
@@ -39,7 +52,7 @@ pub(crate) async fn shell(text: &str, server: Option<(&Cluster, &ConnInfo)>) -> 
         command.env("MILLSTREAM", own);
     }
     command.args(["-c", text]);
-    finished(&mut command, 0).await
+    command
 }
 
 /// Runs a process to its end, which must be a good one. It may take so many seconds, and some more to start and to end.

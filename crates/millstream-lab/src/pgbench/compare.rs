@@ -2,8 +2,8 @@
 
 use super::experiment::Experiment;
 use super::record::Record;
-use crate::core;
 use crate::core::statistics::{Arms, Comparison, Criteria, Verdict};
+use crate::core::{self, Measures, Outcome, Run, Spread};
 use crate::error::Error;
 use serde::Serialize;
 
@@ -14,10 +14,50 @@ pub struct Difference {
     pub arm: String,
     /// The numbers, unless they cannot be compared.
     pub comparison: Option<Comparison>,
+    /// The first record has numbers of this arm and the second has none.
+    pub lost: bool,
     /// The second record is worse by at least this many percent with certainty; negative if it may be better.
     pub worse_percent: Option<f64>,
     /// The verdict, as a sentence.
     pub sentence: String,
+}
+
+/// Fewest records a side that show something about the machines or kernels of the records, and not only about the
+/// records: as many boots are needed for a verdict at 1 %.
+pub(super) const RECORDS_MIN: usize = 5;
+
+/// Joins several records of a side into one that holds, for each arm, the median of each record as a run.
+///
+/// # Errors
+/// [`Error::Asked`] if they are not comparable among themselves, or are too few.
+pub fn joined(records: Vec<Record>) -> Result<Record, Error> {
+    if records.len() > 1 && records.len() < RECORDS_MIN {
+        let why = format!("name one record a side, or at least {RECORDS_MIN}: with fewer, no verdict is possible");
+        return Err(Error::Asked(why));
+    }
+    let Some((first, rest)) = records.split_first() else {
+        return Err(Error::Asked("there is no record to compare".to_owned()));
+    };
+    if rest.is_empty() {
+        return Ok(first.clone());
+    }
+    for other in rest {
+        comparable(first, other)?;
+    }
+    let metric = first.conditions.experiment.metric.as_str();
+    let mut one = first.clone();
+    one.runs.clear();
+    for (block, record) in (1..).zip(&records) {
+        for arm in &record.conditions.experiment.arms {
+            let own = record.runs.iter().filter(|run| run.arm == arm.name);
+            let Some(spread) = Spread::of(own.clone().filter_map(|run| run.value(metric))) else { continue };
+            let Some(run) = own.clone().next() else { continue };
+            let mut measures = Measures::default();
+            measures.set(metric, Some(spread.median));
+            one.runs.push(Run { block, outcome: Outcome::Measured(measures), ..run.clone() });
+        }
+    }
+    Ok(one)
 }
 
 /// Compares the deciding metric of each arm that both records have. Runs of two records are not paired, because the
@@ -26,18 +66,8 @@ pub struct Difference {
 /// # Errors
 /// [`Error::Asked`] if the records are not comparable, with the reason.
 pub fn compare(a: &Record, b: &Record) -> Result<Vec<Difference>, Error> {
+    comparable(a, b)?;
     let (one, other) = (&a.conditions, &b.conditions);
-    let same = [
-        (one.experiment.name == other.experiment.name, "they answer different questions"),
-        (one.experiment.metric == other.experiment.metric, "they decide by different metrics"),
-        (one.experiment.data == other.experiment.data, "they use different data"),
-        (one.files == other.files, "their scripts differ"),
-        (one.seconds == other.seconds, "their runs have different lengths"),
-        (one.quick == other.quick, "one of them is quick, and no evidence"),
-    ];
-    if let Some((_, why)) = same.iter().find(|(same, _)| !same) {
-        return Err(Error::Asked(format!("these records are not comparable: {why}")));
-    }
     let experiment: &Experiment = &one.experiment;
     let metric = experiment.metric.metric();
     let criteria = Criteria { matters: experiment.matters_percent / 100.0, ..Criteria::default() };
@@ -62,7 +92,8 @@ pub fn compare(a: &Record, b: &Record) -> Result<Vec<Difference>, Error> {
         };
         let comparison = compared.ok();
         let worse_percent = comparison.as_ref().and_then(|found| worse(found, metric.better));
-        differences.push(Difference { arm: arm.name.clone(), comparison, worse_percent, sentence });
+        let lost = !first.is_empty() && second.is_empty();
+        differences.push(Difference { lost, arm: arm.name.clone(), comparison, worse_percent, sentence });
     }
     match differences.is_empty() {
         true => Err(Error::Asked("these records have no arm in common".to_owned())),
@@ -80,6 +111,26 @@ pub fn surroundings(a: &Record, b: &Record) -> Vec<core::Difference> {
         found.map(move |one| core::Difference { name: named(one.name), ..one })
     })
     .collect()
+}
+
+/// Refuses records that answer different questions, or the same one differently.
+fn comparable(a: &Record, b: &Record) -> Result<(), Error> {
+    let (one, other) = (&a.conditions, &b.conditions);
+    let same = [
+        (one.experiment.name == other.experiment.name, "they answer different questions"),
+        (one.experiment.metric == other.experiment.metric, "they decide by different metrics"),
+        (one.experiment.data == other.experiment.data, "they use different data"),
+        (one.files == other.files, "their scripts differ"),
+        (one.seconds == other.seconds, "their runs have different lengths"),
+        (one.experiment.warm_up == other.experiment.warm_up, "their warm-up differs"),
+        (one.experiment.setup == other.experiment.setup, "their setup differs"),
+        (one.experiment.reset == other.experiment.reset, "what they do before each run differs"),
+        (one.quick == other.quick, "one of them is quick, and no evidence"),
+    ];
+    if let Some((_, why)) = same.iter().find(|(same, _)| !same) {
+        return Err(Error::Asked(format!("these records are not comparable: {why}")));
+    }
+    Ok(())
 }
 
 /// How many percent worse the second record is at least: the end of the interval that is nearer to no difference.

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// How an experiment is to be run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Request {
     /// Blocks, if not as many as the experiment plans.
     pub blocks: Option<u32>,
@@ -27,6 +27,8 @@ pub struct Request {
     pub db: Option<ConnInfo>,
     /// Settings of that server may be changed.
     pub may_change: bool,
+    /// Settings of the host may be changed. They are given back.
+    pub change_host: bool,
     /// The PostgreSQL for arms that name none: a major version, or the directory of its programs.
     pub postgres: Option<String>,
 }
@@ -40,6 +42,9 @@ pub struct Conditions {
     pub files: BTreeMap<String, String>,
     /// Blocks that were planned.
     pub blocks: u32,
+    /// Finished blocks at each time that the experiment was finished, and its result looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looks: Vec<u32>,
     /// Seconds of each run.
     pub seconds: u32,
     /// One block of short runs, no evidence.
@@ -49,6 +54,12 @@ pub struct Conditions {
     /// The build of this program, which may also be what is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<Build>,
+    /// The PostgreSQL that was asked for, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub postgres: Option<String>,
+    /// The server was named by the user, and is not the lab's own.
+    #[serde(default)]
+    pub foreign: bool,
     /// The servers: version of each, by the name that arms give it.
     pub servers: BTreeMap<String, String>,
     /// The version of pgbench; empty if no arm runs it.
@@ -78,16 +89,19 @@ impl Conditions {
     pub fn planned(source: &Source, request: &Request) -> Self {
         let experiment = &source.experiment;
         let (blocks, seconds) = match request.quick {
-            true => (1, experiment.quick_seconds()),
+            true => (1, request.seconds.unwrap_or(experiment.quick_seconds())),
             false => (request.blocks.unwrap_or(experiment.blocks), request.seconds.unwrap_or(experiment.seconds)),
         };
         Self {
             experiment: experiment.clone(),
             files: source.files.clone(),
             blocks,
+            looks: Vec::new(),
             seconds,
             quick: request.quick,
             seed: request.seed,
+            postgres: request.postgres.clone(),
+            foreign: request.db.is_some(),
             build: None,
             servers: BTreeMap::new(),
             pgbench: String::new(),
@@ -98,6 +112,12 @@ impl Conditions {
             statements: BTreeMap::new(),
             voids: 0,
         }
+    }
+
+    /// Which look at the result this is, after so many finished blocks. A report before the planned end is a look too.
+    pub fn look(&self, finished: u32) -> u32 {
+        let counted = u32::try_from(self.looks.len()).unwrap_or(u32::MAX);
+        if self.looks.last().is_some_and(|last| *last >= finished) { counted } else { counted.saturating_add(1) }
     }
 }
 
@@ -123,5 +143,30 @@ impl Experiment {
         }
         // A pgbench database takes about 15 MB for each unit of scale.
         (minutes, data.len() as u64 * u64::from(self.data.scale) * 15_000_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_end_of_an_experiment_is_a_look_and_so_is_a_report_before_it() {
+        let experiment = Experiment::of_commands("true", "false").unwrap();
+        let source = Source { experiment, files: BTreeMap::new() };
+        let mut conditions = Conditions::planned(&source, &Request::default());
+        assert_eq!((conditions.blocks, conditions.look(3), conditions.look(10)), (10, 1, 1));
+        conditions.looks = vec![10];
+        assert_eq!((conditions.look(10), conditions.look(17), conditions.look(24)), (1, 2, 2));
+        conditions.looks.push(24);
+        assert_eq!(conditions.look(24), 2);
+    }
+
+    #[test]
+    fn a_quick_experiment_takes_about_a_minute() {
+        let mut experiment = Experiment::of_commands("true", "false").unwrap();
+        assert_eq!(experiment.quick_seconds(), 5);
+        experiment.arms = vec![experiment.arms[0].clone(); 31];
+        assert_eq!(experiment.quick_seconds(), 1);
     }
 }

@@ -60,7 +60,7 @@ impl Data {
             let unfinished = format!("comment on database {name} is {}", quote_literal(UNFINISHED));
             control.client.batch_execute(&unfinished).await?;
             if self.scale > 0 {
-                let mut command = program.command(&cluster.db(Via::Socket, &self.name)?);
+                let mut command = program.command(&cluster.db(None, &self.name)?, Via::Socket);
                 command.args(["-i", "-q", "-s", &self.scale.to_string()]);
                 if let Some(percent) = self.fillfactor {
                     command.args(["-F", &percent.to_string()]);
@@ -105,7 +105,7 @@ impl Data {
         for line in lines {
             match line.strip_prefix('!') {
                 Some(shell) => {
-                    let db = cluster.db(Via::Socket, &self.name)?;
+                    let db = cluster.db(None, &self.name)?;
                     super::command::shell(shell, Some((cluster, &db))).await?;
                 }
                 None => {

@@ -8,6 +8,9 @@ use crate::limits::{ARMS_MAX, BLOCKS_MAX, RUN_SECONDS_MAX};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Name of the second turn of an arm: both are the same, so their difference is noise.
+pub const AGAIN: &str = "again";
+
 /// A question, and how it is answered. Field names are the words of the file; `docs/lab.md` describes them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,6 +62,9 @@ pub struct Experiment {
     /// Also measure the mean time of each statement, in runs of their own.
     #[serde(default)]
     pub statements: bool,
+    /// Metrics that a report shows besides the usual ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub show: Vec<MetricName>,
     /// Series of the recorder that the record keeps besides the usual ones, by the beginning of their names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub record: Vec<String>,
@@ -196,6 +202,7 @@ impl Experiment {
             name: name.to_owned(),
             about: command.to_owned(),
             group: String::new(),
+            promise: None,
             against: Vec::new(),
             run: Setup { command: Some(command.to_owned()), ..Setup::default() },
             sweep: BTreeMap::new(),
@@ -218,6 +225,7 @@ impl Experiment {
             cleanup: Vec::new(),
             equal: None,
             statements: false,
+            show: Vec::new(),
             record: Vec::new(),
             run: Setup::default(),
             arms: vec![arm("a", a), arm("b", b)],
@@ -255,12 +263,15 @@ impl Experiment {
             if arm.name.is_empty() || !names.insert(&arm.name) {
                 return Err(format!("two arms are named {:?}, or one has no name", arm.name));
             }
+            if arm.name == AGAIN {
+                return Err(format!("no arm can be named {AGAIN}: that is the second turn of one of them"));
+            }
             self.known(&arm.against).map_err(of)?;
             self.setup(arm).check(self.metric.as_str()).map_err(of)?;
         }
         self.known(self.again.as_slice()).map_err(|why| format!("again: {why}"))?;
-        if !self.server && self.arms.iter().any(|arm| self.setup(arm).command.is_none()) {
-            return Err("pgbench needs a server; every arm without one needs a command".to_owned());
+        if !self.server {
+            self.check_without_server()?;
         }
         for split in &self.splits {
             let arms = [Some(&split.of), split.without.as_ref()];
@@ -268,6 +279,20 @@ impl Experiment {
             self.known(&arms).map_err(|why| format!("split {}: {why}", split.name))?;
         }
         Ok(())
+    }
+
+    /// Without a server there are only commands, and nothing that is done to a server.
+    fn check_without_server(&self) -> Result<(), String> {
+        let own = [("reset", &self.reset), ("setup", &self.setup), ("cleanup", &self.cleanup)];
+        let word = own.iter().find(|(_, lines)| !lines.is_empty()).map(|(word, _)| *word);
+        let word = word.or_else(|| self.arms.iter().find_map(|arm| self.setup(arm).word_for_a_server()));
+        match word {
+            Some(word) => Err(format!("{word} needs a server, and server = false")),
+            None if self.arms.iter().any(|arm| self.setup(arm).command.is_none()) => {
+                Err("pgbench needs a server; every arm without one needs a command".to_owned())
+            }
+            None => Ok(()),
+        }
     }
 
     fn known(&self, names: &[String]) -> Result<(), String> {

@@ -10,18 +10,22 @@ mod course;
 mod data;
 mod experiment;
 mod files;
+mod host;
 mod log;
 mod output;
 mod program;
 mod record;
 pub mod report;
+mod scratch;
 mod watch;
 
-pub use analysis::{Analysis, Compared, LimitedRuns, Measured};
+pub use analysis::{Analysis, Blocks, Compared, LimitedRuns, Look, Measured, SplitTime};
+#[cfg(test)]
+pub(crate) use analysis::{block_values, pairs};
 pub use arm::{Arm, Number, Protocol, Setup, Via};
-pub use compare::{Difference, compare, surroundings};
+pub use compare::{Difference, compare, joined, surroundings};
 pub use conditions::{Conditions, Request};
-pub use course::{AGAIN, Ended, Results, run};
-pub use experiment::{Data, Equal, Experiment, MetricName, Split, WarmUp, WarmUpWord};
+pub use course::{Ended, Results, run};
+pub use experiment::{AGAIN, Data, Equal, Experiment, MetricName, Split, WarmUp, WarmUpWord};
 pub use files::Source;
 pub use record::Record;

@@ -1,24 +1,21 @@
 //! The real pgbench: finds it, and runs it as a process.
 
-use super::arm::{BUILTIN, Protocol, Setup};
+use super::arm::{BUILTIN, Protocol, Setup, Via};
 use super::cluster::{Cluster, Trouble};
 use super::command::finished;
 use super::files::Source;
 use super::log::Log;
 use super::output::Summary;
+use super::scratch;
 use crate::core::statistics::WarmUp;
-use crate::core::{Measures, Series, libpq};
+use crate::core::{Measures, libpq};
 use crate::error::Error;
 use crate::limits::{INIT_TIME_MAX, LOG_FILES_MAX, RUN_SLACK};
-use millstream_host::{Command, Ended};
+use millstream_host::{Command, Ended, Namespace};
 use millstream_pg::ConnInfo;
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
-
-/// Where logs are written if it is there: a file system in memory, so that the log takes nothing from the disk.
-const MEMORY: &str = "/dev/shm";
 
 /// pgbench beside a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,9 +51,17 @@ impl Program {
         Ok(Self { path, version: ended.stdout.trim().to_owned() })
     }
 
-    /// A command for this database.
-    pub(crate) fn command(&self, db: &ConnInfo) -> Command {
-        let mut command = Command::new(&self.path);
+    /// A command for this database, in the second network if the database is reached from there.
+    pub(crate) fn command(&self, db: &ConnInfo, via: Via) -> Command {
+        let mut command = match via {
+            Via::Veth => {
+                let [program, before @ ..] = Namespace::prefix();
+                let mut command = Command::new(program);
+                command.args(before).arg(&self.path);
+                command
+            }
+            Via::Socket | Via::Tcp | Via::Ssl => Command::new(&self.path),
+        };
         libpq::lead(&mut command, db, false);
         command
     }
@@ -75,8 +80,8 @@ impl Program {
         db: &ConnInfo,
         length: Length,
     ) -> Result<Measures, Trouble> {
-        let dir = directory()?;
-        let mut command = self.command(db);
+        let dir = scratch::for_a_run()?;
+        let mut command = self.command(db, setup.via.unwrap_or_default());
         self.arguments(&mut command, source, setup, dir.path())?;
         let seed = u32::try_from(length.seed % u64::from(u32::MAX)).unwrap_or(1);
         command.args(["-T", &length.seconds.to_string(), "--random-seed", &seed.to_string()]);
@@ -88,9 +93,14 @@ impl Program {
             let file = File::open(&path).map_err(Error::io("read", &path))?;
             log.read(BufReader::new(file)).map_err(Error::io("read", &path))?;
         }
-        let found = length.warm_up.or_else(|| warm_up(&log.per_second()));
+        let detected = length.warm_up.is_none().then(|| WarmUp::of(&log.per_second()));
+        let found = length.warm_up.or_else(|| detected.as_ref().and_then(warm_up));
         log.cut(found.unwrap_or(0.0));
         let mut measures = log.measures(setup.latency_limit_ms);
+        let too_short = matches!(detected, Some(WarmUp::TooShort));
+        if detected.is_some() && !too_short {
+            measures.set("steady_seconds", found.or(Some(length.seconds.into())));
+        }
         if found.is_none() {
             measures.notes.push("the run never became steady, so all of it counts".to_owned());
         }
@@ -121,9 +131,10 @@ impl Program {
         seconds: u32,
         with_log: bool,
     ) -> Result<Option<f64>, Trouble> {
-        let dir = directory()?;
-        let mut command = self.command(db);
-        self.arguments(&mut command, source, setup, dir.path())?;
+        let dir = scratch::for_a_run()?;
+        let mut command = self.command(db, setup.via.unwrap_or_default());
+        let all = Setup { rate: None, latency_limit_ms: None, ..setup.clone() };
+        self.arguments(&mut command, source, &all, dir.path())?;
         command.args(["-T", &seconds.to_string()]);
         if with_log {
             command.args(["-P", "1", "-l", "--log-prefix"]).arg(dir.path().join("log"));
@@ -140,8 +151,8 @@ impl Program {
         db: &ConnInfo,
         seconds: u32,
     ) -> Result<Summary, Trouble> {
-        let dir = directory()?;
-        let mut command = self.command(db);
+        let dir = scratch::for_a_run()?;
+        let mut command = self.command(db, setup.via.unwrap_or_default());
         self.arguments(&mut command, source, setup, dir.path())?;
         command.args(["-r", "-T", &seconds.to_string()]).arg(&db.dbname);
         let measured = finished(&mut command, seconds).await?;
@@ -156,9 +167,9 @@ impl Program {
         db: &ConnInfo,
         count: u32,
     ) -> Result<(), Trouble> {
-        let dir = directory()?;
+        let dir = scratch::for_a_run()?;
         let one = Setup { clients: None, threads: None, rate: None, latency_limit_ms: None, ..setup.clone() };
-        let mut command = self.command(db);
+        let mut command = self.command(db, setup.via.unwrap_or_default());
         self.arguments(&mut command, source, &one, dir.path())?;
         command.args(["-t", &count.to_string(), "--random-seed", "1"]).arg(&db.dbname);
         finished(&mut command, 0).await?;
@@ -204,23 +215,13 @@ impl Program {
     }
 }
 
-/// Seconds of the warm-up in a series of transactions per second. A series that is too short to tell has none; `None` if
-/// it never becomes steady.
-fn warm_up(per_second: &Series) -> Option<f64> {
-    match WarmUp::of(per_second) {
-        WarmUp::Ends { seconds, .. } => Some(seconds),
+/// Seconds of the warm-up. A series that is too short to tell has none; `None` if it never becomes steady.
+fn warm_up(detected: &WarmUp) -> Option<f64> {
+    match detected {
+        WarmUp::Ends { seconds, .. } => Some(*seconds),
         WarmUp::TooShort => Some(0.0),
         WarmUp::NeverSteady => None,
     }
-}
-
-/// A directory for what is written during a run: in memory, if that is possible.
-pub(crate) fn directory() -> Result<TempDir, Error> {
-    let home = if Path::new(MEMORY).is_dir() { PathBuf::from(MEMORY) } else { std::env::temp_dir() };
-    tempfile::Builder::new()
-        .prefix("millstream-lab-")
-        .tempdir_in(&home)
-        .map_err(Error::io("make a directory in", &home))
 }
 
 fn logs(dir: &Path) -> Result<Vec<PathBuf>, Error> {

@@ -2,7 +2,7 @@
 
 use super::conditions::{Conditions, Request};
 use super::files::Source;
-use crate::core::{Disk, Machine, Run, record_file};
+use crate::core::{Disk, Machine, Outcome, Run, record_file};
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -60,6 +60,13 @@ impl Record {
         serde_json::from_value(value).map(Some).map_err(|error| wrong(error.to_string()))
     }
 
+    /// Blocks in which every arm had its turn.
+    pub fn finished_blocks(&self) -> u32 {
+        let turns = self.conditions.experiment.arms.len() + 1;
+        let runs = |block: u32| self.runs.iter().filter(|run| run.block == block).count();
+        (1..).take_while(|block| runs(*block) >= turns).last().unwrap_or(0)
+    }
+
     /// The disk that numbers depend on: that of the lab's own server, else that of the temporary directory.
     pub fn disk(&self) -> &Disk {
         self.conditions.disk.as_ref().unwrap_or(&self.machine.disk)
@@ -74,7 +81,8 @@ impl Record {
         record_file::write(&(text + "\n"), dir)
     }
 
-    /// The directory and the record of a new run; or those of an interrupted one of the same experiment, to go on with.
+    /// The directory and the record of a new run; or those of an earlier one of the same experiment, which may have been
+    /// interrupted, or gets more blocks.
     ///
     /// # Errors
     /// The directory holds another run, or cannot be made.
@@ -88,19 +96,27 @@ impl Record {
         let machine = Machine::look(None, &std::env::temp_dir());
         if let Some(dir) = out.filter(|dir| record_file::file_of(dir).exists()) {
             let path = record_file::file_of(dir);
-            let refuse = |why: &str| Error::Record { path: path.clone(), why: why.to_owned() };
-            let found = Self::read(dir)?.ok_or_else(|| refuse("it holds a record of another kind"))?;
-            let same = found.conditions.experiment == source.experiment
-                && found.conditions.files == source.files
-                && found.conditions.seed == request.seed
-                && found.conditions.seconds == conditions.seconds
-                && found.conditions.quick == conditions.quick;
-            if !same {
-                return Err(refuse("it holds another run; records are never overwritten"));
+            let taken = |why: &str| Error::Taken { path: path.clone(), why: why.to_owned() };
+            let mut found = Self::read(dir)?.ok_or_else(|| taken("a record of loads"))?;
+            let earlier = &found.conditions;
+            let same = [
+                (earlier.experiment.name == source.experiment.name, "another experiment"),
+                (earlier.experiment == source.experiment, "the experiment's file was different"),
+                (earlier.files == source.files, "the scripts were different"),
+                (earlier.seed == request.seed, "another --seed"),
+                (earlier.seconds == conditions.seconds, "runs of another length"),
+                (earlier.quick == conditions.quick, "one of them is quick, and no evidence"),
+                (earlier.postgres == conditions.postgres, "another --postgres"),
+                (earlier.foreign == conditions.foreign, "another --db"),
+                (found.machine.kernel == machine.kernel, "another kernel"),
+                (found.machine.processor == machine.processor, "another machine"),
+            ];
+            if let Some((_, why)) = same.iter().find(|(same, _)| !same) {
+                return Err(taken(why));
             }
-            if found.machine.kernel != machine.kernel || found.machine.processor != machine.processor {
-                return Err(refuse("it was begun on another machine or kernel"));
-            }
+            // What could not be run may be possible now, for example with another option.
+            found.runs.retain(|run| !matches!(run.outcome, Outcome::Skipped(_)));
+            found.conditions.blocks = found.finished_blocks().max(conditions.blocks);
             return Ok((dir.to_owned(), found));
         }
         let date = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -109,5 +125,39 @@ impl Record {
         let (kind, version) = (KIND.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         let record = Self { format: FORMAT, kind, date, argv, version, machine, conditions, runs: Vec::new() };
         Ok((dir, record))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::Measures;
+    use crate::pgbench::Experiment;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_finished_record_gets_more_blocks_and_never_fewer() {
+        let dir = tempfile::tempdir().unwrap();
+        let experiment = Experiment::of_commands("true", "false").unwrap();
+        let source = Source { experiment, files: BTreeMap::new() };
+        let open = |blocks: u32| {
+            let request = Request { blocks: Some(blocks), ..Request::default() };
+            Record::open(&source, &request, Conditions::planned(&source, &request), Some(dir.path()), Vec::new())
+        };
+        let (_, mut record) = open(2).unwrap();
+        for (block, arm) in [(1, "a"), (1, "b"), (1, "again"), (2, "a"), (2, "again"), (2, "b"), (3, "a")] {
+            let (experiment, factors, arm) = ("commands".to_owned(), BTreeMap::new(), arm.to_owned());
+            let outcome = Outcome::Measured(Measures::default());
+            record.runs.push(Run { experiment, arm, factors, block, turn: 1, outcome });
+        }
+        assert_eq!(record.finished_blocks(), 2);
+        record.conditions.voids = 7;
+        record.write(dir.path()).unwrap();
+        let (_, more) = open(5).unwrap();
+        assert_eq!((more.conditions.blocks, more.conditions.voids, more.runs.len()), (5, 7, 7));
+        assert_eq!(open(1).unwrap().1.conditions.blocks, 2);
+        let other = Request { seconds: Some(9), ..Request::default() };
+        let refused = Record::open(&source, &other, Conditions::planned(&source, &other), Some(dir.path()), Vec::new());
+        assert!(refused.unwrap_err().to_string().contains("runs of another length"));
     }
 }

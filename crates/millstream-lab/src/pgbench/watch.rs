@@ -27,7 +27,7 @@ impl Watch {
     }
 
     async fn with(program: &Path, server: Option<(&Cluster, &ConnInfo)>) -> Result<(Recorder, TempDir), Error> {
-        let dir = super::program::directory()?;
+        let dir = super::scratch::for_a_run()?;
         let data = server.and_then(|(cluster, _)| cluster.data());
         let wal = data.and_then(|data| std::fs::read_link(data.join("pg_wal")).ok());
         let watched = Watched { data, wal: wal.as_deref(), db: server.map(|(_, db)| db) };
@@ -77,6 +77,12 @@ impl Recorded {
 
     /// Adds what was recorded to the numbers of the run.
     pub(crate) fn add_to(self, measures: &mut Measures) {
+        for kind in ["read", "write"] {
+            let series = self.series.get(&format!("disk.data.{kind}_mb_per_second"));
+            let mean = self.values.get(&format!("disk.data.{kind}_mb_per_second"));
+            measures.set(&format!("{kind}_mb_per_second"), mean.copied());
+            measures.set(&format!("{kind}_mb_sd"), series.and_then(Series::deviation));
+        }
         measures.recorded = self.values;
         measures.series.extend(self.series);
         measures.notes.extend(self.notes);

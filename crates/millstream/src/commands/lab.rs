@@ -164,11 +164,11 @@ struct RunArgs {
     mongo_uri: Option<String>,
 
     /// Experiments with pgbench: blocks, in each of which every arm has its turn [default: the experiment's]
-    #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = clap::value_parser!(u32).range(1..=200))]
     blocks: Option<u32>,
 
     /// Experiments with pgbench: seconds of each run [default: the experiment's]
-    #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: Option<u32>,
 
     /// Experiments with pgbench: PostgreSQL for arms that name none, as a major version or the directory of its
@@ -187,6 +187,12 @@ struct RunArgs {
     /// Let an experiment with pgbench change settings of the server that --db names
     #[arg(long, requires = "db")]
     i_own_this_server: bool,
+
+    /// Let an experiment with pgbench change this machine, as root: kernel settings, a limit for the server's memory
+    /// (which also empties the page cache), a network namespace. All of it is given back at the end, on Ctrl-C, and
+    /// after a kill by the next experiment with pgbench
+    #[arg(long)]
+    change_host: bool,
 
     /// Seed for the data and its order
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -230,18 +236,19 @@ struct ReportArgs {
 
 /// Compare two records of the same experiment, arm by arm
 ///
-/// The runs of two records are not paired: whatever changed between them counts as the difference. For kernels or
-/// machines, run each several times. Exits with 1 if --fail-above is exceeded.
+/// The runs of two records are not paired: whatever changed between them counts as the difference. To compare kernels
+/// or machines, name at least five records a side, each from a boot of its own, separated by commas; then a record is
+/// one sample. Exits with 1 if --fail-above is exceeded.
 #[derive(Debug, clap::Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
 struct CompareArgs {
-    /// The earlier record
-    #[arg(value_name = "RECORD")]
-    before: PathBuf,
+    /// The earlier record, or at least five
+    #[arg(value_name = "RECORD[,RECORD..]")]
+    before: String,
 
-    /// The later record
-    #[arg(value_name = "RECORD")]
-    after: PathBuf,
+    /// The later record, or at least five
+    #[arg(value_name = "RECORD[,RECORD..]")]
+    after: String,
 
     /// Fail if an arm of the later record is certainly worse by more than this, such as 5%
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
@@ -396,6 +403,7 @@ async fn run_with_pgbench(args: &RunArgs, output: Output, signals: &Signals) -> 
         seed: args.seed,
         db,
         may_change: args.i_own_this_server,
+        change_host: args.change_host,
         postgres: args.postgres.clone(),
         program: std::env::current_exe().ok(),
     };
@@ -432,6 +440,7 @@ impl RunArgs {
             (self.blocks.is_some(), "--blocks"),
             (self.seconds.is_some(), "--seconds"),
             (self.i_own_this_server, "--i-own-this-server"),
+            (self.change_host, "--change-host"),
             (self.postgres.is_some(), "--postgres"),
         ];
         given.into_iter().find(|(given, _)| *given).map(|(_, name)| name)

@@ -97,14 +97,14 @@ async fn one(source: &Source, asked: &Asked<'_>, output: Output, signals: &Signa
     let conditions = Conditions::planned(source, &asked.request);
     let opened = Record::open(source, &asked.request, conditions, asked.out, asked.argv.clone());
     let (dir, record) = opened.map_err(failure)?;
-    let mut runs = record.runs.clone();
+    let (conditions, mut runs) = (record.conditions.clone(), record.runs.clone());
     if !runs.is_empty() {
         note(&format!("{} runs are recorded; the others follow", runs.len()));
     }
     let mut results = Recorded { record, dir };
     let stopped = async { signals.stop_asked().await };
     // Boxed, because it is large and would make every command's future as large.
-    let ended = Box::pin(pgbench::run(source, &asked.request, &mut runs, &mut results, stopped)).await;
+    let ended = Box::pin(pgbench::run(source, &asked.request, conditions, &mut runs, &mut results, stopped)).await;
     match ended {
         Ok(Ended::Finished) => {}
         Ok(Ended::Stopped(exit)) => {
@@ -133,17 +133,23 @@ pub fn report(path: &Path, format: Format, output: Output) -> Result<Option<Exit
 const SURROUNDINGS_SHOWN: usize = 20;
 
 /// Compares two records.
-pub fn compare(before: &Path, after: &Path, fail_above: Option<f64>, output: Output) -> Result<Exit, Failure> {
+pub fn compare(before: &str, after: &str, fail_above: Option<f64>, output: Output) -> Result<Exit, Failure> {
     let read = |path: &Path| {
         let record = Record::read(path).map_err(failure)?;
         record.ok_or_else(|| {
             Failure::user(format!("{} is a record of loads, and only those of pgbench are compared", path.display()))
         })
     };
-    let (before, after) = (read(before)?, read(after)?);
+    let side = |paths: &str| {
+        let records: Result<Vec<Record>, Failure> = paths.split(',').map(|path| read(Path::new(path))).collect();
+        pgbench::joined(records?).map_err(failure)
+    };
+    let (before, after) = (side(before)?, side(after)?);
     let differences = pgbench::compare(&before, &after).map_err(failure)?;
     let surroundings = pgbench::surroundings(&before, &after);
-    let worse = |one: &&Difference| fail_above.is_some_and(|most| one.worse_percent.is_some_and(|worse| worse > most));
+    let worse = |one: &&Difference| {
+        fail_above.is_some_and(|most| one.lost || one.worse_percent.is_some_and(|worse| worse > most))
+    };
     let failed: Vec<&str> = differences.iter().filter(worse).map(|one| one.arm.as_str()).collect();
     if output.is_json() {
         output.json(&json!({ "arms": differences, "surroundings": surroundings }))?;
@@ -163,7 +169,7 @@ pub fn compare(before: &Path, after: &Path, fail_above: Option<f64>, output: Out
     if failed.is_empty() {
         return Ok(Exit::Done);
     }
-    note(&format!("worse than allowed: {}", failed.join(", ")));
+    note(&format!("worse than allowed, or not measured any more: {}", failed.join(", ")));
     Ok(Exit::Findings)
 }
 

@@ -69,6 +69,9 @@ impl Sentence<'_> {
         if matches!(samples, Samples::Runs(..)) {
             write!(f, "these records differ: ")?;
         }
+        if interval.low >= TIMES_MIN {
+            return self.times(f, interval);
+        }
         let higher = ratio > 1.0;
         if metric.better == Better::Higher && metric.unit.ends_with("/s") {
             write!(f, "{b} is {} than {a}", if higher { "faster" } else { "slower" })?;
@@ -81,6 +84,34 @@ impl Sentence<'_> {
         let digits = decimals(least);
         write!(f, " by {by:.digits$} % ({least:.digits$}-{most:.digits$} %; {}, {samples})", Probability(p))
     }
+
+    /// A large difference, as a factor.
+    fn times(&self, f: &mut fmt::Formatter<'_>, interval: Interval) -> fmt::Result {
+        let Comparison { samples, ratio, p, .. } = *self.comparison;
+        let Arms { a, b, metric } = self.arms;
+        let (by, low, high) = (factor(ratio), factor(interval.low), factor(interval.high));
+        if metric.better == Better::Higher && metric.unit.ends_with("/s") {
+            write!(f, "{b} is {by} times as fast as {a}")?;
+        } else {
+            write!(f, "{b} has {by} times the {} of {a}", metric.name)?;
+        }
+        write!(f, " ({low}-{high}; {}, {samples})", Probability(p))
+    }
+}
+
+/// From this ratio on a difference is said as a factor: percentages above hundreds read badly.
+const TIMES_MIN: f64 = 3.0;
+
+/// A factor with three digits.
+fn factor(ratio: f64) -> String {
+    let digits = if ratio >= 100.0 {
+        0
+    } else if ratio >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{ratio:.digits$}")
 }
 
 /// A p-value.
@@ -147,6 +178,20 @@ mod tests {
             text(&records, "tps"),
             "these records differ: prepared is slower than simple by 12.0 % (9.0-15.0 %; p 0.0003, 5 and 6 runs)"
         );
+    }
+
+    #[test]
+    fn a_large_difference_is_a_factor() {
+        let large = Verdict::Differs { negligible: false };
+        let faster = compared(TEN, large, 65.2, (61.04, 70.0), 2.0 / 1_024.0);
+        assert_eq!(text(&faster, "tps"), "prepared is 65.2 times as fast as simple (61.0-70.0; p 0.002, 10 blocks)");
+        let slower = compared(TEN, large, 4.0, (3.0, 5.0), 2.0 / 1_024.0);
+        assert_eq!(
+            text(&slower, "p99_ms"),
+            "prepared has 4.00 times the p99_ms of simple (3.00-5.00; p 0.002, 10 blocks)"
+        );
+        let near = compared(TEN, large, 3.5, (2.5, 4.5), 2.0 / 1_024.0);
+        assert_eq!(text(&near, "tps"), "prepared is faster than simple by 250 % (150-350 %; p 0.002, 10 blocks)");
     }
 
     #[test]

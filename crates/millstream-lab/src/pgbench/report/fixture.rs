@@ -2,8 +2,7 @@
 
 use crate::core::{Disk, Machine, Measures, Outcome, Run, Series};
 use crate::pgbench::conditions::Conditions;
-use crate::pgbench::course::AGAIN;
-use crate::pgbench::experiment::Experiment;
+use crate::pgbench::experiment::{AGAIN, Experiment};
 use crate::pgbench::record::Record;
 use std::collections::BTreeMap;
 
@@ -55,11 +54,14 @@ fn conditions(experiment: Experiment, blocks: u32, seconds: u32) -> Conditions {
         versions: BTreeMap::new(),
         files: BTreeMap::from([("a.sql".to_owned(), "select 1 < 2;".to_owned())]),
         blocks,
+        looks: Vec::new(),
         seconds,
         quick: false,
         seed: 1,
         servers: BTreeMap::from([(String::new(), "PostgreSQL 18.1 on x86_64".to_owned())]),
         pgbench: "pgbench 18.1".to_owned(),
+        postgres: None,
+        foreign: false,
         build: None,
         environments: BTreeMap::new(),
         disk: None,

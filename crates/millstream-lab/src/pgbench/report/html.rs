@@ -1,12 +1,12 @@
 //! A report as one HTML file, which needs no network and no script.
 
-use super::super::analysis::{Analysis, Compared};
+use super::super::analysis::{Analysis, Blocks, Compared};
 use super::super::record::Record;
 use super::chart::{self, Forest};
 use super::figure::{change, figure, tick};
 use super::{groups, limiters, page};
+use crate::core::Metric;
 use crate::core::statistics::Verdict;
-use crate::core::{METRICS, Metric};
 use crate::limits::{REPORT_COMPARISONS_MAX, REPORT_EFFECTS_MAX, REPORT_NOTES_MAX};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -18,7 +18,7 @@ const STYLE: &str = include_str!("style.css");
 /// The first screen answers the question. Charts are drawings inside the page. Names and texts of the record are
 /// escaped, so that no record can bring a script into the page.
 pub fn html(record: &Record, analysis: &Analysis) -> String {
-    let metric = Metric::by_name(analysis.metric.0).unwrap_or(&METRICS[0]);
+    let metric = analysis.metric;
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -50,7 +50,7 @@ pub fn html(record: &Record, analysis: &Analysis) -> String {
 
 fn heading(record: &Record, analysis: &Analysis) -> Markup {
     let machine = &record.machine;
-    let (finished, planned) = analysis.blocks;
+    let Blocks { finished, planned } = analysis.blocks;
     html! {
         header {
             p class="kind" { "pgbench experiment " b { (analysis.experiment) } }
@@ -79,19 +79,19 @@ fn answer(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
     let all = by_effect(analysis);
     let forest = Forest::new(all.iter().copied().chain(&analysis.noise), metric, matters);
     let (first, rest) = all.split_at(all.len().min(REPORT_EFFECTS_MAX));
-    let weaker = |arm: &str| analysis.arms.iter().any(|one| one.name == arm && one.promise.is_some());
+    let promise = |arm: &str| analysis.arms.iter().find(|one| one.name == arm).and_then(|one| one.promise.as_ref());
     let say = |one: &Compared| {
         let differs = one.comparison.is_some_and(|one| matches!(one.verdict, Verdict::Differs { .. }));
         html! {
             @if differs { (one.sentence) } @else { b { (one.arm) " / " (one.with) } }
-            @if weaker(&one.arm) != weaker(&one.with) { " " span class="mark" { "not the same promise" } }
+            @if promise(&one.arm) != promise(&one.with) { " " span class="mark" { "not the same promise" } }
             @if !differs { small { (one.sentence) } }
         }
     };
     html! {
         section class="answer" {
             h2 { "Answer" }
-            @if all.is_empty() { p { "No two arms were measured in the same block, so there is nothing to compare." } }
+            @if all.is_empty() { p { "Nothing is compared: no two arms do the same work and were measured in the same block." } }
             @if all.len() > first.len() { p class="caption" { "The " (first.len()) " largest of " (all.len()) " effects, those with a verdict first." } }
             @if !all.is_empty() { figure { (forest.plot(first.iter().copied(), say)) } }
             @if !rest.is_empty() {
@@ -110,7 +110,7 @@ fn answer(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
                 dd {
                     @match &analysis.noise {
                         Some(noise) => { (noise.with) " compared with itself: " (noise_of(noise)) },
-                        None => "Unknown: the arm that repeats the first one was not measured.",
+                        None => "Unknown: the arm that has two turns was not measured.",
                     }
                 }
                 dt { "Limiter" }
@@ -308,6 +308,6 @@ mod tests {
     fn a_record_without_runs_makes_a_page() {
         let mut record = record(3, 1, 1);
         record.runs.clear();
-        assert!(page(&record).contains("nothing to compare"));
+        assert!(page(&record).contains("Nothing is compared"));
     }
 }

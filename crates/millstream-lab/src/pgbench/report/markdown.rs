@@ -31,6 +31,9 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
         }
         text.push('\n');
     }
+    for arm in analysis.arms.iter().filter(|arm| arm.missing.is_some()) {
+        let _ = writeln!(text, "- {}: {}", arm.name, arm.missing.as_deref().unwrap_or_default());
+    }
     for one in &analysis.comparisons {
         let _ = writeln!(text, "- {} / {}: {}", one.arm, one.with, one.sentence);
     }
@@ -40,8 +43,14 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
     for (by, arms, evidence) in limiters(analysis) {
         let _ = writeln!(text, "- limiter {}: {} ({}: {evidence})", by.name(), arms.join(", "), arms[0]);
     }
-    for (name, ms) in &analysis.splits {
-        let _ = writeln!(text, "- {name}: {} ms", spread(*ms));
+    for one in &analysis.splits {
+        let _ = writeln!(text, "- {}: {} ms", one.name, spread(one.milliseconds));
+    }
+    if analysis.multiplicity.comparisons > 1 {
+        let _ = writeln!(text, "- {}", analysis.multiplicity);
+    }
+    for note in &analysis.notes {
+        let _ = writeln!(text, "- {note}");
     }
     text
 }

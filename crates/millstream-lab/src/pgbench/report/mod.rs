@@ -8,6 +8,8 @@ mod fixture;
 mod html;
 mod markdown;
 mod page;
+#[cfg(test)]
+mod schema;
 mod text;
 
 pub use csv::csv;
@@ -17,7 +19,7 @@ pub use text::text;
 
 use figure::figure;
 
-use super::analysis::{Analysis, Measured};
+use super::analysis::{Analysis, Blocks, Measured};
 use crate::core::{Limiter, Metric, Spread};
 
 /// The metrics that a report shows of each arm, besides the one that decides, if they were measured.
@@ -25,8 +27,10 @@ const SHOWN: &[&str] = &["tps", "latency_ms", "latency_sd_ms", "p99_ms", "miss_p
 
 /// The columns of an analysis: the deciding metric, and those that some arm has.
 fn columns(analysis: &Analysis) -> Vec<&'static Metric> {
-    let decides = analysis.metric.0;
-    let shown = SHOWN.iter().copied().filter(|name| *name != decides);
+    let decides = analysis.metric.name;
+    let wanted = analysis.show.iter().map(String::as_str).filter(|name| *name != decides);
+    let usual = SHOWN.iter().copied().filter(|name| *name != decides && !analysis.show.iter().any(|one| one == name));
+    let shown = wanted.chain(usual);
     let has = |name: &&str| {
         let values = analysis.arms.iter().filter_map(|arm| arm.values.get(name));
         values.into_iter().any(|spread| spread.max > 0.0)
@@ -67,7 +71,7 @@ fn limiters(analysis: &Analysis) -> Vec<(Limiter, Vec<&str>, String)> {
 
 /// How the blocks stand, and whether they are evidence.
 fn standing(analysis: &Analysis) -> String {
-    let (finished, planned) = analysis.blocks;
+    let Blocks { finished, planned } = analysis.blocks;
     match (analysis.quick, finished < planned) {
         (true, _) => "quick: not evidence".to_owned(),
         (false, true) => format!("unfinished: {finished} of {planned} blocks"),

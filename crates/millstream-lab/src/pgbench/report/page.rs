@@ -159,7 +159,8 @@ pub(super) fn reading(record: &Record, analysis: &Analysis) -> Markup {
                     "their own."
                 }
                 li {
-                    "A difference is reported if the interval of the ratio, from the exact signed-rank test at 1 %, "
+                    "A difference is reported if the interval of the ratio, from the exact signed-rank test at "
+                    (figure(100.0 * analysis.look.level)) " %, "
                     "excludes 1."
                 }
                 li {
@@ -168,7 +169,7 @@ pub(super) fn reading(record: &Record, analysis: &Analysis) -> Markup {
                 }
                 @if analysis.noise.is_some() {
                     li {
-                        "The noise floor compares the first arm with itself. Do not trust an effect that is not clearly "
+                        "The noise floor compares an arm with itself. Do not trust an effect that is not clearly "
                         "larger."
                     }
                 }

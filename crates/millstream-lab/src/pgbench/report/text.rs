@@ -1,6 +1,6 @@
 //! A report as text for a terminal.
 
-use super::super::analysis::{Analysis, Measured};
+use super::super::analysis::{Analysis, Look, Measured};
 use super::super::record::Record;
 use super::figure::figure;
 use super::{columns, groups, limiters, spread, standing};
@@ -47,16 +47,13 @@ pub fn text(record: &Record, analysis: &Analysis) -> String {
         .filter(|_| !analysis.quick)
         .map(|one| format!("{} against itself: {}", one.with, one.sentence));
     text.section("Noise:", noise);
-    let splits = analysis.splits.iter().map(|(name, ms)| format!("{name}: {} ms", spread(*ms)));
+    let splits = analysis.splits.iter().map(|one| format!("{}: {} ms", one.name, spread(one.milliseconds)));
     text.section("Where the time goes:", splits);
-    let chance = &analysis.multiplicity;
-    if chance.comparisons > 1 {
-        let said = format!(
-            "{} comparisons; by chance alone expect {} false verdicts",
-            chance.comparisons,
-            figure(chance.false_verdicts)
-        );
-        text.section("", [said]);
+    if let Look { number: number @ 2.., level } = analysis.look {
+        text.section("", [format!("look {number} at this result: verdicts are at {} %", figure(100.0 * level))]);
+    }
+    if analysis.multiplicity.comparisons > 1 {
+        text.section("", [analysis.multiplicity.to_string()]);
     }
     text.section("", analysis.notes.iter().map(|note| format!("note: {note}")));
     text.section(

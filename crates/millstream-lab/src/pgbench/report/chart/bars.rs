@@ -4,7 +4,7 @@ use super::super::figure::{change, figure, name, range, tick, with_unit};
 use super::scale::Scale;
 use super::track::{self, HEIGHT, Row};
 use crate::core::{Metric, Run, Spread};
-use crate::pgbench::analysis::Measured;
+use crate::pgbench::analysis::{Measured, SplitTime};
 use maud::{Markup, html};
 
 /// The bars of a group's arms. Nothing if no arm has the metric.
@@ -25,10 +25,10 @@ pub(in super::super) fn bars(arms: &[&Measured], runs: &[Run], metric: &Metric) 
 }
 
 /// Times that are linear in length: a bar for each.
-pub(in super::super) fn times(times: &[(String, Spread)]) -> Markup {
-    let ends = times.iter().flat_map(|(_, spread)| [spread.min, spread.max]);
+pub(in super::super) fn times(times: &[SplitTime]) -> Markup {
+    let ends = times.iter().flat_map(|one| [one.milliseconds.min, one.milliseconds.max]);
     let Some(scale) = Scale::linear(ends) else { return html! {} };
-    let row = |(name, spread): &(String, Spread)| Row {
+    let row = |SplitTime { name, milliseconds: spread }: &SplitTime| Row {
         name: html! { (name) },
         title: format!("{name}: {}", with_unit(spread.median, "ms")),
         marks: html! { (bar(scale.percent(0.0), scale.percent(spread.median))) (whisker(*spread, scale)) },

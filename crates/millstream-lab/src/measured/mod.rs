@@ -23,6 +23,8 @@
 //! In the text of a section, every number must be in one of the section's tables, or in a comment
 //! `<!-- by hand: 1.8 (why, or under which conditions) -->`.
 
+mod pgbench;
+
 use crate::core::{DataSet, Record, Run, Spread, number};
 use crate::ingest::column::rate;
 use crate::limits::MEBIBYTE;
@@ -88,14 +90,24 @@ fn short(number: f64) -> String {
     if number > 0.0 && number < 0.0995 { format!("{number:.3}") } else { crate::ingest::column::short(number) }
 }
 
+/// A record of either kind.
+enum Kept {
+    Ingest(Box<Record>),
+    Pgbench(Box<crate::pgbench::Record>),
+}
+
 /// Records, each read once.
 #[derive(Default)]
-struct Records(BTreeMap<String, Record>);
+struct Records(BTreeMap<String, Kept>);
 
 impl Records {
-    fn get(&mut self, name: &str) -> Result<&Record, String> {
+    fn get(&mut self, name: &str) -> Result<&Kept, String> {
         if !self.0.contains_key(name) {
-            let read = Record::read(&root().join("lab/records").join(name)).map_err(|error| error.to_string())?;
+            let path = root().join("lab/records").join(name);
+            let read = match crate::pgbench::Record::read(&path).map_err(|error| error.to_string())? {
+                Some(record) => Kept::Pgbench(Box::new(record)),
+                None => Kept::Ingest(Box::new(Record::read(&path).map_err(|error| error.to_string())?)),
+            };
             self.0.insert(name.to_owned(), read);
         }
         Ok(&self.0[name])
@@ -158,12 +170,15 @@ fn parsed(words: &str) -> Result<Words, String> {
 
 fn cell(words: &Words, records: &mut Records) -> Result<String, String> {
     let word = |name: &str| words.get(name).map(String::as_str);
+    let record = match records.get(word("record").ok_or("no record")?)? {
+        Kept::Ingest(record) => record,
+        Kept::Pgbench(record) => return pgbench::cell(record, words),
+    };
     let known =
         ["record", "experiment", "set", "subject", "phase", "durability", "delay", "value", "range", "optional"];
     if let Some(other) = words.keys().find(|name| !known.contains(&name.trim_start_matches('/'))) {
         return Err(format!("nothing is called {other}"));
     }
-    let record = records.get(word("record").ok_or("no record")?)?;
     let wanted = word("value").ok_or("no value")?;
     if let Some((_, fact)) = FACTS.iter().find(|(name, _)| *name == wanted) {
         return Ok(fact(record));
@@ -312,7 +327,7 @@ fn every_kept_record_is_quoted() {
 
 #[test]
 fn a_table_of_missing_samples_is_an_error() {
-    let records = || Records([("a".to_owned(), crate::core::record::tests::fixture())].into());
+    let records = || Records([("a".to_owned(), Kept::Ingest(Box::new(crate::core::record::tests::fixture())))].into());
     let asked = |words: &str| {
         format!(
             "all :: record=a experiment=ingest set=random-150 phase=fresh {words}\ncolumns\nc :: value=rate\nrows r\nl :: \n"

@@ -1,0 +1,252 @@
+//! Changes of the kernel's settings, which are given back whatever happens.
+
+use crate::error::Error;
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+/// Where changes are noted. The directory is emptied by a restart of the machine, which also undoes the changes.
+const JOURNAL: &str = "/run/millstream-host-changes";
+
+/// Settings of the kernel that were changed: files below `/proc/sys` and `/sys`.
+///
+/// Before a setting is changed for the first time, its value is written to a journal. What was changed is given back by
+/// [`HostChanges::restore`], when this is dropped, and after a kill when the next one is opened. One process at a time
+/// can change settings.
+#[derive(Debug)]
+pub struct HostChanges {
+    journal: File,
+    path: PathBuf,
+    /// Values before the first change.
+    before: BTreeMap<PathBuf, String>,
+}
+
+impl HostChanges {
+    /// Opens the journal of this machine. Gives back settings that a killed process had changed, and returns their names.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] without the right to write the journal or a setting; [`Error::Busy`] if another process
+    /// changes settings.
+    pub fn open() -> Result<(Self, Vec<PathBuf>), Error> {
+        Self::at(Path::new(JOURNAL))
+    }
+
+    /// Whether a process has changed settings of this machine and not given them back.
+    pub fn is_pending() -> bool {
+        fs::metadata(JOURNAL).is_ok_and(|journal| journal.len() > 0)
+    }
+
+    fn at(path: &Path) -> Result<(Self, Vec<PathBuf>), Error> {
+        let failed = Error::setting("open", path);
+        let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let mut journal = options.map_err(&failed)?;
+        match journal.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(Error::Busy { journal: path.to_owned() }),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        let mut text = String::new();
+        journal.read_to_string(&mut text).map_err(&failed)?;
+        let lines = text.lines().filter_map(|line| line.split_once('\t'));
+        let before: BTreeMap<_, _> = lines.map(|(setting, value)| (PathBuf::from(setting), value.to_owned())).collect();
+        let left = before.keys().cloned().collect();
+        let mut changes = Self { journal, path: path.to_owned(), before };
+        changes.restore()?;
+        Ok((changes, left))
+    }
+
+    /// Gives these settings these values, and every other setting that was changed its own.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if a setting does not exist, cannot be changed, or does not take the value.
+    pub fn apply(&mut self, wanted: &BTreeMap<PathBuf, String>) -> Result<(), Error> {
+        for (setting, value) in &self.before {
+            if !wanted.contains_key(setting) {
+                write(setting, value)?;
+            }
+        }
+        for (setting, value) in wanted {
+            let (origin, now) = origin(setting)?;
+            let known = self.before.contains_key(&origin) || self.before.contains_key(setting);
+            if !known {
+                let line = format!("{}\t{now}\n", origin.display());
+                let noted = self.journal.write_all(line.as_bytes()).and_then(|()| self.journal.sync_data());
+                noted.map_err(Error::setting("write", &self.path))?;
+                self.before.insert(origin, now);
+            }
+            write(setting, value)?;
+        }
+        Ok(())
+    }
+
+    /// Gives every setting its own value again.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if one cannot be written. The others are given back all the same.
+    pub fn restore(&mut self) -> Result<(), Error> {
+        let written: Vec<_> = self.before.iter().map(|(setting, value)| write(setting, value)).collect();
+        written.into_iter().collect::<Result<(), Error>>()?;
+        let emptied = self.journal.set_len(0).and_then(|()| self.journal.rewind());
+        emptied.map_err(Error::setting("empty", &self.path))?;
+        self.before.clear();
+        Ok(())
+    }
+}
+
+impl Drop for HostChanges {
+    fn drop(&mut self) {
+        // What cannot be written now stays in the journal.
+        let _ = self.restore();
+    }
+}
+
+/// The file of a setting by the name that `sysctl` gives it, such as `vm.swappiness`. `None` if it cannot be a name.
+pub fn sysctl_file(name: &str) -> Option<PathBuf> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '.';
+    let good = name.chars().all(plain) && !name.split('.').any(str::is_empty);
+    good.then(|| Path::new("/proc/sys").join(name.replace('.', "/")))
+}
+
+/// Settings of which the kernel keeps one: writing one of a pair makes the other 0, and 0 cannot be written to some.
+const PAIRS: &[(&str, &str)] = &[("dirty_bytes", "dirty_ratio"), ("dirty_background_bytes", "dirty_background_ratio")];
+
+/// What must be written to undo a change of a setting: the setting with its value, or the other one of its pair.
+fn origin(setting: &Path) -> Result<(PathBuf, String), Error> {
+    let now = read(setting)?;
+    let name = setting.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let other = PAIRS.iter().find_map(|(one, other)| match name {
+        name if name == *one => Some(*other),
+        name if name == *other => Some(*one),
+        _ => None,
+    });
+    if let (Some(other), "0") = (other.map(|other| setting.with_file_name(other)), now.as_str()) {
+        let value = read(&other)?;
+        return Ok((other, value));
+    }
+    Ok((setting.to_owned(), now))
+}
+
+/// The value of a setting. Of a list of possible values the chosen one is in brackets.
+fn read(setting: &Path) -> Result<String, Error> {
+    let text = fs::read_to_string(setting).map_err(Error::setting("read", setting))?;
+    let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    Ok(chosen.map_or(text.trim(), |(chosen, _)| chosen).to_owned())
+}
+
+fn write(setting: &Path, value: &str) -> Result<(), Error> {
+    fs::write(setting, value).map_err(Error::setting("change", setting))?;
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let now = read(setting)?;
+    if words(&now) == words(value) {
+        return Ok(());
+    }
+    let why = std::io::Error::other(format!("it did not take the value {value}, and is {now}"));
+    Err(Error::setting("change", setting)(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Place {
+        dir: tempfile::TempDir,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let place = Self { dir: tempfile::tempdir().unwrap() };
+            fs::write(place.path("a"), "1\n").unwrap();
+            fs::write(place.path("b"), "2\t3\n").unwrap();
+            place
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.dir.path().join(name)
+        }
+
+        fn open(&self) -> Result<(HostChanges, Vec<PathBuf>), Error> {
+            HostChanges::at(&self.path("journal"))
+        }
+
+        fn values(&self) -> [String; 2] {
+            ["a", "b"].map(|name| read(&self.path(name)).unwrap())
+        }
+
+        fn wanted(&self, list: &[(&str, &str)]) -> BTreeMap<PathBuf, String> {
+            list.iter().map(|(name, value)| (self.path(name), (*value).to_owned())).collect()
+        }
+    }
+
+    #[test]
+    fn settings_are_given_back_when_they_are_no_longer_wanted_and_at_the_end() {
+        let place = Place::new();
+        let (mut changes, left) = place.open().unwrap();
+        assert!(left.is_empty());
+        changes.apply(&place.wanted(&[("a", "7"), ("b", "8 9")])).unwrap();
+        assert_eq!(place.values(), ["7", "8 9"]);
+        changes.apply(&place.wanted(&[("b", "4")])).unwrap();
+        assert_eq!(place.values(), ["1", "4"]);
+        drop(changes);
+        assert_eq!(place.values(), ["1", "2\t3"]);
+        assert_eq!(fs::read_to_string(place.path("journal")).unwrap(), "");
+    }
+
+    #[test]
+    fn what_a_killed_process_has_changed_is_given_back_by_the_next() {
+        let place = Place::new();
+        let (mut changes, _) = place.open().unwrap();
+        changes.apply(&place.wanted(&[("a", "7"), ("b", "8")])).unwrap();
+        assert!(matches!(place.open(), Err(Error::Busy { .. })), "the first one is at work");
+        let journal = fs::read_to_string(place.path("journal")).unwrap();
+        drop(changes);
+        // As if it had been killed.
+        fs::write(place.path("journal"), journal).unwrap();
+        fs::write(place.path("a"), "7").unwrap();
+        fs::write(place.path("b"), "8").unwrap();
+        let (_changes, left) = place.open().unwrap();
+        assert_eq!(left, [place.path("a"), place.path("b")]);
+        assert_eq!(place.values(), ["1", "2\t3"]);
+    }
+
+    #[test]
+    fn of_a_pair_the_one_that_counts_is_given_back() {
+        let place = Place::new();
+        fs::write(place.path("dirty_bytes"), "0\n").unwrap();
+        fs::write(place.path("dirty_ratio"), "20\n").unwrap();
+        let (mut changes, _) = place.open().unwrap();
+        changes.apply(&place.wanted(&[("dirty_bytes", "1000000")])).unwrap();
+        assert_eq!(
+            fs::read_to_string(place.path("journal")).unwrap(),
+            format!("{}\t20\n", place.path("dirty_ratio").display())
+        );
+        fs::write(place.path("dirty_ratio"), "0\n").unwrap();
+        drop(changes);
+        assert_eq!(fs::read_to_string(place.path("dirty_ratio")).unwrap(), "20");
+    }
+
+    #[test]
+    fn a_setting_that_does_not_exist_changes_nothing() {
+        let place = Place::new();
+        let (mut changes, _) = place.open().unwrap();
+        let error = changes.apply(&place.wanted(&[("none", "1")])).unwrap_err().to_string();
+        assert!(error.starts_with("cannot read the setting") && error.contains("none"), "{error}");
+        drop(changes);
+        assert!(!place.path("none").exists());
+    }
+
+    #[test]
+    fn a_name_of_sysctl_is_a_file() {
+        assert_eq!(sysctl_file("vm.dirty_ratio"), Some(PathBuf::from("/proc/sys/vm/dirty_ratio")));
+        for name in ["../etc/passwd", "a/b", "a..b", ".a", ""] {
+            assert_eq!(sysctl_file(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn of_several_values_the_chosen_one_counts() {
+        let place = Place::new();
+        fs::write(place.path("scheduler"), "none [mq-deadline] kyber\n").unwrap();
+        assert_eq!(read(&place.path("scheduler")).unwrap(), "mq-deadline");
+    }
+}

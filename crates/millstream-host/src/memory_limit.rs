@@ -1,0 +1,178 @@
+//! A limit of memory for a process and its descendants, by a control group.
+
+use crate::error::Error;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Name of the group.
+const GROUP: &str = "millstream-lab";
+
+/// Longest search for processes that were forked while others were moved.
+const ROUNDS_MAX: usize = 10;
+
+/// A limit that is in force. It is lifted when this is dropped; after a kill, by [`MemoryLimit::lift_left`].
+#[derive(Debug)]
+pub struct MemoryLimit {
+    hierarchy: Hierarchy,
+}
+
+/// Where control groups with the controller `memory` are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Hierarchy {
+    root: PathBuf,
+    /// The file of a group that holds its limit: version 1 or 2 of the interface.
+    limit: &'static str,
+}
+
+impl MemoryLimit {
+    /// Lets a process, its descendants, and the page cache that they fill, use at most so many bytes. Memory that they
+    /// use already does not count. The page cache of the machine is emptied, because files in it would not count.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] without such groups, or without the right to make one.
+    pub fn impose(pid: u32, bytes: u64) -> Result<Self, Error> {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let hierarchy = Hierarchy::of(&mounts).ok_or_else(|| {
+            Error::setting("find", Path::new("/sys/fs/cgroup"))(std::io::Error::other("no group can limit memory"))
+        })?;
+        let group = hierarchy.group();
+        match fs::create_dir(&group) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(Error::setting("make", &group)(error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+        let limit = Self { hierarchy };
+        let file = group.join(limit.hierarchy.limit);
+        fs::write(&file, bytes.to_string()).map_err(Error::setting("change", &file))?;
+        let procs = group.join("cgroup.procs");
+        for _ in 0..ROUNDS_MAX {
+            let inside = pids(&procs);
+            let outside: Vec<u32> = family(pid).into_iter().filter(|pid| !inside.contains(pid)).collect();
+            if outside.is_empty() {
+                break;
+            }
+            for one in outside {
+                // A process may have ended meanwhile. Only the first one must be there.
+                let moved = fs::write(&procs, one.to_string());
+                if one == pid {
+                    moved.map_err(Error::setting("change", &procs))?;
+                }
+            }
+        }
+        let cache = Path::new("/proc/sys/vm/drop_caches");
+        rustix::fs::sync();
+        fs::write(cache, "1").map_err(Error::setting("change", cache))?;
+        Ok(limit)
+    }
+
+    /// Whether a limit is in force, perhaps because a process was killed.
+    pub fn is_left() -> bool {
+        left().is_some()
+    }
+
+    /// Lifts a limit that a killed process has left. Only for a process that holds the lock of [`crate::HostChanges`]:
+    /// the limit of another run looks alike.
+    pub fn lift_left() {
+        drop(left().map(|hierarchy| Self { hierarchy }));
+    }
+}
+
+fn left() -> Option<Hierarchy> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    Hierarchy::of(&mounts).filter(|hierarchy| hierarchy.group().is_dir())
+}
+
+impl Drop for MemoryLimit {
+    fn drop(&mut self) {
+        let group = self.hierarchy.group();
+        for _ in 0..ROUNDS_MAX {
+            let inside = pids(&group.join("cgroup.procs"));
+            if inside.is_empty() {
+                break;
+            }
+            for pid in inside {
+                let _ = fs::write(self.hierarchy.root.join("cgroup.procs"), pid.to_string());
+            }
+        }
+        let _ = fs::remove_dir(&group);
+    }
+}
+
+impl Hierarchy {
+    /// From the lines of `/proc/self/mounts`: `SOURCE POINT TYPE OPTIONS ..`.
+    fn of(mounts: &str) -> Option<Self> {
+        let lines = || mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let first = lines().find(|words| {
+            words.get(2) == Some(&"cgroup")
+                && words.get(3).is_some_and(|list| list.split(',').any(|one| one == "memory"))
+        });
+        let second = || lines().find(|words| words.get(2) == Some(&"cgroup2"));
+        let (words, limit) = match first {
+            Some(words) => (words, "memory.limit_in_bytes"),
+            None => (second()?, "memory.max"),
+        };
+        Some(Self { root: PathBuf::from(words.get(1)?), limit })
+    }
+
+    fn group(&self) -> PathBuf {
+        self.root.join(GROUP)
+    }
+}
+
+fn pids(file: &Path) -> BTreeSet<u32> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.lines().filter_map(|line| line.trim().parse().ok()).collect()
+}
+
+/// A process and its descendants.
+fn family(pid: u32) -> BTreeSet<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parents: Vec<(u32, u32)> = numbers.filter_map(|one| Some((one, parent_of(one)?))).collect();
+    let mut family = BTreeSet::from([pid]);
+    loop {
+        let more = parents.iter().filter(|(one, parent)| family.contains(parent) && !family.contains(one));
+        let more: Vec<u32> = more.map(|(one, _)| *one).collect();
+        if more.is_empty() {
+            return family;
+        }
+        family.extend(more);
+    }
+}
+
+/// The second field after the name in `/proc/PID/stat`; the name, in parentheses, may hold anything.
+fn parent_of(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Command, wait_until};
+    use std::time::Duration;
+
+    #[test]
+    fn both_versions_of_groups_are_found() {
+        let first =
+            "tmpfs /cg tmpfs rw 0 0\ncgroup /cg/cpu cgroup rw,cpu 0 0\ncgroup /cg/memory cgroup rw,memory 0 0\n";
+        let expected = Hierarchy { root: PathBuf::from("/cg/memory"), limit: "memory.limit_in_bytes" };
+        assert_eq!(Hierarchy::of(first), Some(expected));
+        let second = "cgroup2 /cg cgroup2 rw,nsdelegate 0 0\n";
+        assert_eq!(Hierarchy::of(second), Some(Hierarchy { root: PathBuf::from("/cg"), limit: "memory.max" }));
+        assert_eq!(Hierarchy::of("proc /proc proc rw 0 0\n"), None);
+    }
+
+    #[tokio::test]
+    async fn a_family_is_a_process_with_its_descendants() {
+        let parent = Command::new("/bin/sh").args(["-c", "sleep 60 & wait"]).start().unwrap();
+        let own = std::process::id();
+        let (limit, step) = (Duration::from_secs(60), Duration::from_millis(5));
+        let found = wait_until(limit, step, || Some(family(parent.id())).filter(|family| family.len() == 2)).await;
+        let found = found.unwrap();
+        assert!(found.contains(&parent.id()) && !found.contains(&own));
+        assert!(family(own).is_superset(&found));
+    }
+}

@@ -1,0 +1,130 @@
+//! Cells of experiments with pgbench.
+//!
+//! ```text
+//! all :: record=2026-01-31-2x-example-ladder
+//! columns
+//! it is :: value=about
+//! transactions per second :: value=tps range=yes
+//! of the first :: value=tps /arm=connect
+//! limiter :: value=limiter
+//! rows arm
+//! connect :: arm=connect
+//! ```
+//!
+//! A value is a metric by its name. With `/arm` it is the estimate of the ratio with the interval of the test.
+
+use super::{Words, rate, short};
+use crate::core::Spread;
+use crate::core::statistics::{Comparison, Criteria, Verdict};
+use crate::pgbench::{Analysis, Record, block_values, pairs};
+
+type Fact = fn(&Record) -> String;
+
+/// Facts of a record, which are the same for all of its arms.
+const FACTS: &[(&str, Fact)] = &[
+    ("blocks", |record| record.finished_blocks().to_string()),
+    ("seconds", |record| record.conditions.seconds.to_string()),
+    ("voids", |record| record.conditions.voids.to_string()),
+    ("postgresql", |record| {
+        let versions = record.conditions.servers.values();
+        versions.map(|version| version.split(' ').nth(1).unwrap_or("?")).collect::<Vec<_>>().join(", ")
+    }),
+    ("fdatasync", |record| record.disk().flush_us.map_or_else(|| "?".to_owned(), |us| format!("{us:.0} us"))),
+    ("load", |record| record.machine.load_average.map_or_else(|| "?".to_owned(), |load| format!("{load:.1}"))),
+    ("commit", |record| {
+        let build = record.conditions.build.as_ref();
+        let changes = if build.is_some_and(|build| build.dirty == Some(true)) { " and changes" } else { "" };
+        let commit = build.and_then(|build| build.commit.as_ref());
+        commit.map_or_else(|| "?".to_owned(), |commit| format!("{}{changes}", &commit[..12]))
+    }),
+    ("pairs", |record| comparisons(record, 1.0).len().to_string()),
+    ("found-1.00", |record| found(record, 1.0)),
+    ("found-1.03", |record| found(record, 1.03)),
+    ("found-1.10", |record| found(record, 1.1)),
+    ("found-1.30", |record| found(record, 1.3)),
+    ("opposite", |record| opposite(record).to_string()),
+    ("covered-1.03", |record| covered(record, 1.03)),
+    ("covered-1.10", |record| covered(record, 1.1)),
+    ("covered-1.30", |record| covered(record, 1.3)),
+    ("noise", |record| {
+        let noise = Analysis::of(record).noise.and_then(|noise| noise.comparison);
+        noise.map_or_else(|| "?".to_owned(), |noise| ratio(&noise))
+    }),
+];
+
+/// The comparisons of a record of equal arms, as if the second arm of each pair were faster by a factor.
+fn comparisons(record: &Record, factor: f64) -> Vec<Comparison> {
+    let experiment = &record.conditions.experiment;
+    let metric = experiment.metric.as_str();
+    let values = |arm: &str| block_values(&record.runs, arm, metric);
+    let arms = experiment.arms.iter().filter_map(|arm| Some((experiment.against(arm).first()?.name.clone(), arm)));
+    let compare = |(with, arm): (String, &crate::pgbench::Arm)| {
+        let (a, b): (Vec<f64>, Vec<f64>) = pairs(&values(&with), &values(&arm.name)).into_iter().unzip();
+        let b: Vec<f64> = b.iter().map(|value| value * factor).collect();
+        Comparison::paired(&a, &b, Criteria::default()).ok()
+    };
+    arms.filter_map(compare).collect()
+}
+
+/// How many of them find a difference.
+fn found(record: &Record, factor: f64) -> String {
+    let all = comparisons(record, factor);
+    let found = all.iter().filter(|one| matches!(one.verdict, Verdict::Differs { .. })).count();
+    format!("{found} of {}", all.len())
+}
+
+/// How many of them say the opposite of the truth, with any of the factors.
+fn opposite(record: &Record) -> usize {
+    let wrong = |one: &Comparison| matches!(one.verdict, Verdict::Differs { .. }) && one.ratio < 1.0;
+    [1.03, 1.1, 1.3].iter().flat_map(|factor| comparisons(record, *factor)).filter(wrong).count()
+}
+
+/// Of how many the interval holds the factor.
+fn covered(record: &Record, factor: f64) -> String {
+    let all = comparisons(record, factor);
+    let holds = |one: &&Comparison| one.interval.is_some_and(|interval| interval.contains(factor));
+    format!("{} of {}", all.iter().filter(holds).count(), all.len())
+}
+
+/// The text of a cell.
+pub(super) fn cell(record: &Record, words: &Words) -> Result<String, String> {
+    let word = |name: &str| words.get(name).map(String::as_str);
+    if let Some(other) = words.keys().find(|name| !["record", "arm", "value", "range", "/arm"].contains(&name.as_str()))
+    {
+        return Err(format!("nothing of an experiment with pgbench is called {other}"));
+    }
+    let wanted = word("value").ok_or("no value")?;
+    if let Some((_, fact)) = FACTS.iter().find(|(name, _)| *name == wanted) {
+        return Ok(fact(record));
+    }
+    let experiment = &record.conditions.experiment;
+    let arm = experiment.arm(word("arm").ok_or("no arm")?).ok_or("the record has no such arm")?;
+    let values = |arm: &str| block_values(&record.runs, arm, wanted);
+    match (wanted, word("/arm")) {
+        ("about", _) => Ok(arm.about.clone()),
+        ("limiter", _) => {
+            let analysis = Analysis::of(record);
+            let limited = analysis.arms.iter().find(|one| one.name == arm.name).and_then(|one| one.limited.as_ref());
+            Ok(limited.map_or("unknown", |limited| limited.by.name()).to_owned())
+        }
+        (_, Some(base)) => {
+            let (a, b): (Vec<f64>, Vec<f64>) = pairs(&values(base), &values(&arm.name)).into_iter().unzip();
+            let compared = Comparison::paired(&a, &b, Criteria::default()).map_err(|error| error.to_string())?;
+            Ok(ratio(&compared))
+        }
+        (_, None) => {
+            let spread = Spread::of(values(&arm.name).into_values()).ok_or("the arm has no such value")?;
+            let Spread { median, min, max } = spread;
+            let show = if median >= 1_000.0 { rate } else { short };
+            let range =
+                if word("range") == Some("yes") { format!(" ({}-{})", show(min), show(max)) } else { String::new() };
+            Ok(show(median) + &range)
+        }
+    }
+}
+
+/// The estimate of a ratio, with the interval if there is one.
+fn ratio(compared: &Comparison) -> String {
+    let interval = compared.interval.map(|one| format!(" ({}-{})", short(one.low), short(one.high)));
+    short(compared.ratio) + &interval.unwrap_or_default()
+}

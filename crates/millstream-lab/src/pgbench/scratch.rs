@@ -1,0 +1,43 @@
+//! Temporary directories of the lab.
+
+use crate::error::Error;
+use crate::limits::OLD_FILES;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A file system in memory, so that what is written there takes nothing from the disk.
+const MEMORY: &str = "/dev/shm";
+
+/// How their names begin.
+const PREFIX: &str = "millstream-lab-";
+
+/// A directory for what is written during a run: in memory, if that is possible.
+pub(crate) fn for_a_run() -> Result<TempDir, Error> {
+    let home = if Path::new(MEMORY).is_dir() { PathBuf::from(MEMORY) } else { std::env::temp_dir() };
+    make(&home, tempfile::Builder::new().prefix(PREFIX))
+}
+
+/// A directory that the server can read too.
+pub(crate) fn for_the_server() -> Result<TempDir, Error> {
+    let mode = fs::Permissions::from_mode(0o755);
+    make(&std::env::temp_dir(), tempfile::Builder::new().prefix(PREFIX).permissions(mode))
+}
+
+fn make(home: &Path, dir: &mut tempfile::Builder<'_, '_>) -> Result<TempDir, Error> {
+    dir.tempdir_in(home).map_err(Error::io("make a directory in", home))
+}
+
+/// Removes what a lab has left that was killed a day ago or earlier.
+pub(crate) fn remove_old() {
+    for dir in [std::env::temp_dir(), PathBuf::from(MEMORY)] {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+            let age = entry.metadata().and_then(|facts| facts.modified()).ok().and_then(|time| time.elapsed().ok());
+            if ours && age.is_some_and(|age| age > OLD_FILES) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+}

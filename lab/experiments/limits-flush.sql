@@ -1,0 +1,1 @@
+insert into lab_flush values (1);

@@ -1,0 +1,1 @@
+select sum(sqrt(n)) from generate_series(1, 20000) as n;
