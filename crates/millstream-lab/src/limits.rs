@@ -136,8 +136,11 @@ pub(crate) const MEMORY_MB_MIN: u32 = 128;
 /// Longest delay that a proxy adds to a round trip, in seconds.
 pub(crate) const PAUSE_SECONDS_MAX: f64 = 10.0;
 
-/// Longest time to make the data of an experiment.
-pub(crate) const INIT_TIME_MAX: Duration = Duration::from_secs(6 * 3_600);
+/// Longest wait for a server that recovers from a crash.
+pub(crate) const RECOVERY_TIME_MAX: Duration = Duration::from_secs(120);
+
+/// Longest time to make the data of an experiment, in seconds.
+pub(crate) const INIT_SECONDS_MAX: u32 = 6 * 3_600;
 
 /// Time that a run may take beyond its own length: to connect, and to finish its last transactions.
 pub(crate) const RUN_SLACK: Duration = Duration::from_secs(600);

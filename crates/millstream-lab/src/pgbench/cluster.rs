@@ -3,11 +3,12 @@
 use super::arm::Via;
 use super::scratch;
 use crate::error::Error;
-use crate::limits::{POLL, RELOAD_TIME_MAX};
+use crate::limits::{POLL, RECOVERY_TIME_MAX, RELOAD_TIME_MAX};
 use millstream_host::{MemoryLimit, Namespace};
 use millstream_local::{Home, LocalOptions, PostgresBin, Running, installed, server_account};
 use millstream_pg::{
-    Address, ConnInfo, Connection, Environment, Poll, SessionSettings, SslMode, quote_identifier, quote_literal,
+    Address, ConnInfo, Connection, Environment, ErrorKind, Poll, SessionSettings, SslMode, quote_identifier,
+    quote_literal,
 };
 use rcgen::{CertificateParams, KeyPair};
 use std::collections::{BTreeMap, BTreeSet};
@@ -150,10 +151,17 @@ impl Cluster {
         Ok(db)
     }
 
-    /// A session in a database of the server.
+    /// A session in a database of the server. A server that recovers from a crash is waited for.
     pub(crate) async fn session(&self, name: &str) -> Result<Connection, Trouble> {
         let db = self.db(None, name)?;
-        Ok(millstream_pg::connect(&db, &SessionSettings::named("millstream lab")).await?)
+        let settings = SessionSettings::named("millstream lab");
+        let poll = Poll::new(POLL, RECOVERY_TIME_MAX);
+        loop {
+            match millstream_pg::connect(&db, &settings).await {
+                Err(error) if error.kind() == ErrorKind::Transient && poll.again().await => {}
+                connected => return Ok(connected?),
+            }
+        }
     }
 
     /// A session in the database that always exists.

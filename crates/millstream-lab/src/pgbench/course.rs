@@ -378,13 +378,15 @@ impl<'a> Course<'a> {
             cluster.allow_veth(&mut say).await?;
         }
         cluster.set(&setup.settings, &mut say).await?;
-        cluster.limit_memory(setup.memory_mb, &mut say).await?;
-        self.host.set(&setup.host, cluster.data(), self.request.change_host)?;
         let key = (server.clone(), data.clone());
         if !self.ready.contains(&key) {
+            // Making the data may need more memory than a run.
+            cluster.limit_memory(None, &mut say).await?;
             data.make(cluster, program, self.source, &mut say).await?;
             self.ready.push(key);
         }
+        cluster.limit_memory(setup.memory_mb, &mut say).await?;
+        self.host.set(&setup.host, cluster.data(), self.request.change_host)?;
         Ok((server, data))
     }
 

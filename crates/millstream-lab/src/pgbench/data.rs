@@ -2,9 +2,11 @@
 
 use super::arm::{Setup, Via};
 use super::cluster::{Cluster, Trouble};
+use super::command::finished;
 use super::files::Source;
 use super::program::Program;
 use crate::error::Error;
+use crate::limits::INIT_SECONDS_MAX;
 use millstream_pg::{quote_identifier, quote_literal};
 
 /// Vacuums the tables of pgbench and empties the one that grows, so that every run starts alike.
@@ -68,7 +70,7 @@ impl Data {
                 if self.unlogged {
                     command.arg("--unlogged-tables");
                 }
-                program.run(&mut command).await?;
+                finished(&mut command, INIT_SECONDS_MAX).await?;
             }
             let complete = format!("comment on database {name} is {}", quote_literal(COMPLETE));
             control.client.batch_execute(&complete).await?;

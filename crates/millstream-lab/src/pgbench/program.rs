@@ -10,7 +10,7 @@ use super::scratch;
 use crate::core::statistics::WarmUp;
 use crate::core::{Measures, libpq};
 use crate::error::Error;
-use crate::limits::{INIT_TIME_MAX, LOG_FILES_MAX, RUN_SLACK};
+use crate::limits::{LOG_FILES_MAX, RUN_SLACK};
 use millstream_host::{Command, Ended, Namespace};
 use millstream_pg::ConnInfo;
 use std::fs::{self, File};
@@ -64,12 +64,6 @@ impl Program {
         };
         libpq::lead(&mut command, db, false);
         command
-    }
-
-    /// Runs a command that makes data.
-    pub(crate) async fn run(&self, command: &mut Command) -> Result<Ended, Error> {
-        let ended = command.run(INIT_TIME_MAX).await.and_then(Ended::succeeded);
-        ended.map_err(|error| Error::Subject { subject: "pgbench", why: error.to_string() })
     }
 
     /// Runs the scripts of a setup for a time and reads the log.
