@@ -98,6 +98,8 @@ impl Drop for HostChanges {
     fn drop(&mut self) {
         // What cannot be written now stays in the journal.
         let _ = self.restore();
+        // Closing is not enough: a child that was just forked has the file, too, until it becomes another program.
+        let _ = self.journal.unlock();
     }
 }
 

@@ -271,6 +271,14 @@ fn notes(record: &Record) -> Vec<String> {
     if *voids > 0 {
         notes.push(format!("{voids} runs were made again because the machine was disturbed"));
     }
+    let cost = |name: &str| {
+        let recorded = record.runs.iter().filter_map(|run| run.measures()?.recorded.get(name).copied());
+        Spread::of(recorded).map(|spread| spread.median)
+    };
+    if let (Some(own), server) = (cost("recorder.cpu_percent"), cost("recorder.server_cpu_percent")) {
+        let server = server.map(|percent| format!(", and {percent:.1} % for its session at the server"));
+        notes.push(format!("the recorder takes {own:.1} % of a processor{}", server.unwrap_or_default()));
+    }
     if let Some(percent) = log_cost_percent {
         notes.push(format!("the log of pgbench, which every run writes, takes about {percent:.1} % of the rate"));
     }

@@ -4,7 +4,7 @@ use super::arm::Via;
 use super::scratch;
 use crate::error::Error;
 use crate::limits::{POLL, RECOVERY_TIME_MAX, RELOAD_TIME_MAX};
-use millstream_host::{MemoryLimit, Namespace};
+use millstream_host::{FileLock, MemoryLimit, Namespace};
 use millstream_local::{Home, LocalOptions, PostgresBin, Running, installed, server_account};
 use millstream_pg::{
     Address, ConnInfo, Connection, Environment, ErrorKind, Poll, SessionSettings, SslMode, quote_identifier,
@@ -12,7 +12,7 @@ use millstream_pg::{
 };
 use rcgen::{CertificateParams, KeyPair};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -41,7 +41,7 @@ pub(crate) struct Cluster {
 #[derive(Debug)]
 enum Kind {
     /// A cluster of the lab.
-    Own { options: LocalOptions, running: Running, _lock: File },
+    Own { options: LocalOptions, running: Running, _lock: FileLock },
     /// A server of the user's. Its settings may be changed only if the user says so.
     Foreign { db: Box<ConnInfo>, may_change: bool },
 }
@@ -381,18 +381,14 @@ fn foreign(db: &ConnInfo, via: Option<Via>) -> Result<ConnInfo, Trouble> {
     Ok(db)
 }
 
-/// Keeps other runs of the lab from a server of its own, as long as the file is open.
-fn lock(home: &Path) -> Result<File, Error> {
+/// Keeps other runs of the lab from a server of its own, as long as the lock is held.
+fn lock(home: &Path) -> Result<FileLock, Error> {
     let path = home.join("lab.lock");
-    let file = File::create(&path).map_err(Error::io("create", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            let why = "another run of the lab uses this server; wait for its end, or choose another with --postgres";
-            Err(Error::Asked(format!("{}: {why}", home.display())))
-        }
-        Err(TryLockError::Error(error)) => Err(Error::io("lock", &path)(error)),
-    }
+    let taken = FileLock::try_take(&path).map_err(Error::io("lock", &path))?;
+    taken.ok_or_else(|| {
+        let why = "another run of the lab uses this server; wait for its end, or choose another with --postgres";
+        Error::Asked(format!("{}: {why}", home.display()))
+    })
 }
 
 /// Where `alter system` writes.

@@ -132,7 +132,9 @@ impl Experiment {
     /// Minutes that the whole experiment takes, and bytes of its data.
     pub fn cost(&self) -> (f64, u64) {
         let runs = f64::from(self.blocks) * f64::from(u32::try_from(self.arms.len() + 1).unwrap_or(u32::MAX));
-        let minutes = runs * (f64::from(self.seconds) + RUN_PAUSE_SECONDS) / 60.0;
+        let arms = f64::from(u32::try_from(self.arms.len()).unwrap_or(u32::MAX));
+        let statements = if self.statements { arms * f64::from(self.seconds) } else { 0.0 };
+        let minutes = (runs * (f64::from(self.seconds) + RUN_PAUSE_SECONDS) + statements) / 60.0;
         let mut data: Vec<Data> = Vec::new();
         let source = Source { experiment: self.clone(), files: BTreeMap::new() };
         for arm in &self.arms {

@@ -157,3 +157,33 @@ impl Text {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{csv, html, markdown};
+    use super::*;
+    use crate::core::Metric;
+    use crate::core::record_file::file_of;
+    use std::path::Path;
+
+    #[test]
+    fn every_kept_record_can_be_reported_in_every_form() {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/records");
+        let mut count = 0;
+        for entry in std::fs::read_dir(home).unwrap() {
+            let path = file_of(&entry.unwrap().path());
+            let Some(record) = path.exists().then(|| Record::read(&path).unwrap()).flatten() else { continue };
+            let values = record.runs.iter().filter_map(|run| run.measures()).flat_map(|one| one.values.keys());
+            for name in values {
+                assert!(Metric::by_name(name).is_some(), "{}: {name}", path.display());
+            }
+            let analysis = Analysis::of(&record);
+            let text = text(&record, &analysis);
+            assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{}", path.display());
+            assert!(!markdown(&record, &analysis).is_empty() && !csv(&record).is_empty());
+            assert!(html(&record, &analysis).len() < 2_000_000);
+            count += 1;
+        }
+        assert!(count > 0);
+    }
+}
