@@ -4,7 +4,7 @@ use super::super::analysis::{Analysis, Blocks, Compared};
 use super::super::record::Record;
 use super::chart::{self, Forest};
 use super::figure::{change, figure, tick};
-use super::{groups, limiters, page};
+use super::{groups, limiters, page, promises};
 use crate::core::Metric;
 use crate::core::statistics::Verdict;
 use crate::limits::{REPORT_COMPARISONS_MAX, REPORT_EFFECTS_MAX, REPORT_NOTES_MAX};
@@ -116,7 +116,7 @@ fn answer(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
                 dt { "Limiter" }
                 dd { (limits(analysis)) }
                 dt { "Durability" }
-                dd { (promises(record, analysis)) }
+                dd { (durability(record, analysis)) }
                 @if !analysis.notes.is_empty() {
                     dt { "To know" }
                     dd {
@@ -151,15 +151,18 @@ fn limits(analysis: &Analysis) -> Markup {
     }
 }
 
-fn promises(record: &Record, analysis: &Analysis) -> Markup {
-    let weaker: Vec<_> = analysis.arms.iter().filter_map(|arm| Some((&arm.name, arm.promise.as_ref()?))).collect();
+fn durability(record: &Record, analysis: &Analysis) -> Markup {
+    let weaker = promises(analysis);
     let disk = record.disk();
     html! {
         @if weaker.is_empty() { "No arm gives up durability by its own settings. " }
-        @for (arm, promise) in weaker.iter().take(REPORT_EFFECTS_MAX) {
-            div { span class="mark" { "not the same promise" } " " b { (arm) } ": " (promise) "." }
+        @for (promise, arms) in &weaker {
+            div {
+                span class="mark" { "not the same promise" } " " b { (arms[..arms.len().min(REPORT_EFFECTS_MAX)].join(", ")) }
+                @if arms.len() > REPORT_EFFECTS_MAX { " and " (arms.len() - REPORT_EFFECTS_MAX) " more" }
+                ": " (promise) "."
+            }
         }
-        @if weaker.len() > REPORT_EFFECTS_MAX { div { (weaker.len() - REPORT_EFFECTS_MAX) " more arms are marked in the tables." } }
         @if let Some(us) = disk.flush_us {
             "A flush of a page takes " span class="number" { (figure(us)) " µs" } " on the disk of the "
             @if disk.holds_data { "server's data." } @else { "temporary directory." }

@@ -69,6 +69,18 @@ fn limiters(analysis: &Analysis) -> Vec<(Limiter, Vec<&str>, String)> {
     found
 }
 
+/// What a crash loses of arms: a line for each loss, with its arms.
+fn promises(analysis: &Analysis) -> Vec<(&str, Vec<&str>)> {
+    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (arm, promise) in analysis.arms.iter().filter_map(|arm| Some((arm.name.as_str(), arm.promise.as_deref()?))) {
+        match found.iter_mut().find(|(known, _)| *known == promise) {
+            Some((_, arms)) => arms.push(arm),
+            None => found.push((promise, vec![arm])),
+        }
+    }
+    found
+}
+
 /// How the blocks stand, and whether they are evidence.
 fn standing(analysis: &Analysis) -> String {
     let Blocks { finished, planned } = analysis.blocks;

@@ -3,7 +3,7 @@
 use super::super::analysis::{Analysis, Look, Measured};
 use super::super::record::Record;
 use super::figure::figure;
-use super::{columns, groups, limiters, spread, standing};
+use super::{columns, groups, limiters, promises, spread, standing};
 use crate::core::Metric;
 
 /// Width of the text in characters.
@@ -34,7 +34,7 @@ pub fn text(record: &Record, analysis: &Analysis) -> String {
         .into_iter()
         .map(|(by, arms, evidence)| format!("{}: {}; {}: {evidence}", by.name(), arms.join(", "), arms[0]));
     text.section("What limits, by two signs that agree:", limiters);
-    let promises = analysis.arms.iter().filter_map(|arm| Some(format!("! {}: {}", arm.name, arm.promise.as_ref()?)));
+    let promises = promises(analysis).into_iter().map(|(promise, arms)| format!("! {}: {promise}", arms.join(", ")));
     text.section("Not the same promise:", promises);
     if analysis.quick {
         text.section("", ["No verdicts: a quick run only shows that everything works.".to_owned()]);
