@@ -54,7 +54,7 @@ impl Data {
             let why = format!("the database {} is not one that the lab made; rename or drop it", self.name);
             return Err(Trouble::Unfit(why));
         }
-        if comment != COMPLETE {
+        if comment != COMPLETE || self.was_emptied(cluster).await? {
             progress(&format!("making the database {} of scale {}", self.name, self.scale));
             let name = quote_identifier(&self.name);
             control.client.batch_execute(&format!("drop database if exists {name}")).await?;
@@ -81,6 +81,17 @@ impl Data {
             session.client.batch_execute(text).await?;
         }
         self.execute(cluster, &source.experiment.setup).await
+    }
+
+    /// Whether a crash of the server has emptied the tables: it does so to tables without WAL.
+    async fn was_emptied(&self, cluster: &Cluster) -> Result<bool, Trouble> {
+        if !self.unlogged || self.scale == 0 {
+            return Ok(false);
+        }
+        let session = cluster.session(&self.name).await?;
+        let row = session.client.query_one("select not exists (select from pgbench_branches)", &[]).await?;
+        session.close().await;
+        Ok(row.get(0))
     }
 
     /// Brings the tables to the point from which every run starts: vacuumed, reset, and behind a checkpoint.
