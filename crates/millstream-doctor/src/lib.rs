@@ -1,4 +1,16 @@
-//! Diagnoses with evidence and repair: today whether a query uses an index and, if it does not, why.
+//! Diagnoses with evidence and repair: what is wrong with a server, and whether a query uses an index.
 
+mod check;
+mod checks;
+mod examination;
 pub mod index;
 pub mod limits;
+mod report;
+mod server;
+mod settings;
+
+pub use check::{Check, Threshold};
+pub use checks::CHECKS;
+pub use examination::{Request, examine};
+pub use report::{Changes, Report, Skip, html, list, text};
+pub use settings::{Settings, Silence};

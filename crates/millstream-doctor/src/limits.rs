@@ -5,3 +5,18 @@ pub const EXPLAINED_CONDITIONS_MAX: usize = 16;
 
 /// Most indexes of a table that are compared with a query.
 pub const EXPLAINED_INDEXES_MAX: usize = 256;
+
+/// Most findings of a check in a database: the worst ones.
+pub const FINDINGS_MAX: usize = 20;
+
+/// Most rows that a check asks for: one more than are reported, so that the rest does not go unmentioned.
+pub(crate) const ROWS_MAX: i64 = FINDINGS_MAX as i64 + 1;
+
+/// Longest statement of a check.
+pub const STATEMENT_TIME_MAX_MS: u64 = 5_000;
+
+/// Longest wait for a lock: the doctor never stands in anybody's way.
+pub const LOCK_TIME_MAX_MS: u64 = 100;
+
+/// Largest file of settings or earlier report that is read.
+pub const FILE_BYTES_MAX: u64 = 64 << 20;

@@ -1,3 +1,6 @@
 //! Tests of the doctor against real servers.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod checks;
 mod index;

@@ -44,6 +44,18 @@ pub async fn resolve(args: &TargetArgs, purpose: Purpose) -> Result<ConnInfo, Fa
     Ok(conninfo)
 }
 
+/// As `resolve`, for a command that only looks: a local server that does not run is not started.
+///
+/// # Errors
+/// As `resolve`; there is no server to look at.
+pub async fn resolve_running(args: &TargetArgs) -> Result<ConnInfo, Failure> {
+    if is_local_server(args) && millstream_local::status(&LocalOptions::default())?.running.is_none() {
+        return Err(Failure::user("no server is named, and the local server does not run")
+            .hint("name one with --db postgres://USER@HOST/DB, or start the local server with millstream db start"));
+    }
+    resolve(args, Purpose::Work).await
+}
+
 /// Reads a connection string. Refuses a URL of another kind: it would be taken for the name of a database and printed,
 /// with the password in it.
 fn parse(text: &str, environment: &Environment) -> Result<ConnInfo, Failure> {

@@ -10,6 +10,7 @@ mod client;
 mod crash;
 mod demo;
 mod distinct;
+mod doctor;
 mod explain_index;
 mod guides;
 mod help;

@@ -5,6 +5,7 @@ mod compact;
 mod db;
 mod demo;
 mod distinct;
+mod doctor;
 mod drop;
 mod explain_index;
 mod freeze;
@@ -43,6 +44,7 @@ pub enum Command {
     Publish(publish::PublishArgs),
     Refresh(refresh::RefreshArgs),
     ExplainIndex(explain_index::ExplainIndexArgs),
+    Doctor(doctor::DoctorArgs),
     Models(models::ModelsArgs),
     Unpublish(unpublish::UnpublishArgs),
     Lab(lab::LabArgs),
@@ -66,6 +68,7 @@ pub async fn run(command: Command, output: Output, signals: Signals) -> Result<E
         Command::Publish(args) => publish::run(&args, output, signals).await,
         Command::Refresh(args) => refresh::run(&args, output, signals).await,
         Command::ExplainIndex(args) => explain_index::run(&args, output).await,
+        Command::Doctor(args) => doctor::run(&args, output).await,
         Command::Models(args) => models::run(&args, output).await,
         Command::Unpublish(args) => unpublish::run(&args, output).await,
         Command::Lab(args) => lab::run(&args, output, signals).await,

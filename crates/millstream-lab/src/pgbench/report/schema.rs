@@ -2,71 +2,23 @@
 
 use super::fixture::record;
 use crate::pgbench::Analysis;
+use millstream_testkit::misfit;
 use serde_json::Value;
 
 /// The published schema.
 const SCHEMA: &str = include_str!("../../../../../lab/report.schema.json");
-
-/// The first place at which a value is not as a schema says. A member that the schema does not have is wrong, too: then
-/// the schema is behind.
-fn fault(value: &Value, schema: &Value, root: &Value, at: &str) -> Option<String> {
-    if let Some(name) = schema["$ref"].as_str() {
-        return fault(value, root.pointer(name.trim_start_matches('#')).unwrap(), root, at);
-    }
-    if let Some(any) = schema["anyOf"].as_array() {
-        let faults: Option<Vec<String>> = any.iter().map(|one| fault(value, one, root, at)).collect();
-        return faults.map(|faults| faults.join("; or "));
-    }
-    if let Some(values) = schema["enum"].as_array() {
-        return (!values.contains(value)).then(|| format!("{at}: {value} is none of {values:?}"));
-    }
-    let types: Vec<&str> = match &schema["type"] {
-        Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
-        one => one.as_str().into_iter().collect(),
-    };
-    let is = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_u64() => "integer",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    let whole = is == "integer" && types.contains(&"number");
-    if !whole && !types.contains(&is) {
-        return Some(format!("{at}: {is} instead of {types:?}"));
-    }
-    if let Some(items) = value.as_array() {
-        return items.iter().find_map(|item| fault(item, &schema["items"], root, at));
-    }
-    let members = value.as_object()?;
-    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    for name in required {
-        if !members.contains_key(name) {
-            return Some(format!("{at}: {name} is missing"));
-        }
-    }
-    members.iter().find_map(|(name, value)| {
-        let known = schema["properties"].get(name).or_else(|| schema.get("additionalProperties"));
-        match known {
-            Some(known) => fault(value, known, root, &format!("{at}.{name}")),
-            None => Some(format!("{at}: nothing is called {name}")),
-        }
-    })
-}
 
 #[test]
 fn the_published_schema_describes_reports() {
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     for (arms, blocks) in [(1, 1), (3, 0), (5, 10)] {
         let report = serde_json::to_value(Analysis::of(&record(arms, blocks, 5))).unwrap();
-        assert_eq!(fault(&report, &schema, &schema, "report"), None);
+        assert_eq!(misfit(&report, &schema), None);
     }
     let mut wrong = serde_json::to_value(Analysis::of(&record(2, 2, 5))).unwrap();
     wrong["arms"][0]["limited"]["by"] = "weather".into();
-    assert!(fault(&wrong, &schema, &schema, "report").unwrap().contains("weather"));
+    assert!(misfit(&wrong, &schema).unwrap().contains("weather"));
     wrong["arms"][0]["limited"] = Value::Null;
     wrong["arms"][0]["new"] = 1.into();
-    assert_eq!(fault(&wrong, &schema, &schema, "report").unwrap(), "report.arms: nothing is called new");
+    assert_eq!(misfit(&wrong, &schema).unwrap(), ".arms: nothing is called new");
 }

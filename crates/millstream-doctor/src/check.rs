@@ -1,0 +1,93 @@
+//! A check: what it looks for, where it looks, and from which numbers on it reports.
+
+use crate::server::{Database, Server};
+use millstream_model::{Class, Finding, Level};
+use millstream_pg::Error;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+
+/// A check of the doctor. It reads and changes nothing.
+#[derive(Debug)]
+pub struct Check {
+    /// Its name: what is wrong.
+    pub id: &'static str,
+    /// What it looks for, as a sentence without a period.
+    pub about: &'static str,
+    /// How sure its findings are.
+    pub class: Class,
+    /// The numbers from which on it reports.
+    pub thresholds: &'static [Threshold],
+    /// Its manual page, as Markdown.
+    pub manual: &'static str,
+    /// Looks once at the server as a whole.
+    pub(crate) server: Option<LookAtServer>,
+    /// Looks in each database.
+    pub(crate) database: Option<LookAtDatabase>,
+}
+
+/// A number from which on a check reports.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Threshold {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value, unless the user sets another.
+    pub default: f64,
+    /// What it is, with its unit, and where the value comes from.
+    pub about: &'static str,
+}
+
+/// What a look works for: its check, with the user's own thresholds.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    check: &'static Check,
+    own: BTreeMap<String, f64>,
+}
+
+impl Task {
+    pub(crate) fn of(check: &'static Check, own: BTreeMap<String, f64>) -> Self {
+        Self { check, own }
+    }
+
+    /// The value of a threshold that the check has.
+    pub(crate) fn threshold(&self, name: &str) -> f64 {
+        let default = || self.check.thresholds.iter().find(|one| one.name == name).map(|one| one.default);
+        self.own.get(name).copied().or_else(default).unwrap_or(f64::INFINITY)
+    }
+
+    /// A finding of the check.
+    pub(crate) fn finding(&self, level: Level, subject: impl Into<String>, sentence: impl Into<String>) -> Finding {
+        Finding::new(self.check.id, self.check.class, level, subject, sentence)
+    }
+}
+
+/// A look at the server as a whole.
+pub(crate) type LookAtServer = for<'a> fn(&'a Server, Task) -> Looking<'a>;
+
+/// A look in a database.
+pub(crate) type LookAtDatabase = for<'a> fn(&'a Server, &'a Database, Task) -> Looking<'a>;
+
+/// A look at work.
+pub(crate) type Looking<'a> = Pin<Box<dyn Future<Output = Result<Seen, Error>> + Send + 'a>>;
+
+/// What a look saw.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// What is wrong.
+    pub(crate) findings: Vec<Finding>,
+    /// What it could not look at, and what would allow it.
+    pub(crate) unseen: Option<String>,
+}
+
+impl Seen {
+    /// The same, but something could not be looked at.
+    pub(crate) fn but(self, unseen: Option<String>) -> Self {
+        Self { unseen, ..self }
+    }
+}
+
+impl FromIterator<Finding> for Seen {
+    fn from_iter<I: IntoIterator<Item = Finding>>(findings: I) -> Self {
+        Self { findings: findings.into_iter().collect(), unseen: None }
+    }
+}

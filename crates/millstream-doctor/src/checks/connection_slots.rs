@@ -1,0 +1,50 @@
+//! Check `connection-slots`: hardly any connection is left.
+
+use super::number::{number, percent};
+use crate::check::{Check, Seen, Task, Threshold};
+use crate::server::Server;
+use millstream_model::quantity::count;
+use millstream_model::{Class, Level, Repair, Restart};
+use millstream_pg::Error;
+
+pub(super) const CHECK: Check = Check {
+    id: "connection-slots",
+    about: "hardly any connection is left, after which new clients are refused",
+    class: Class::Arithmetic,
+    thresholds: &[
+        Threshold { name: "percent", default: 80.0, about: "used connections in percent of all for a warning" },
+        Threshold { name: "critical_percent", default: 95.0, about: "the same for critical" },
+    ],
+    manual: include_str!("connection_slots.md"),
+    server: Some(|server, task| Box::pin(look(server, task))),
+    database: None,
+};
+
+async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+    let sql = include_str!("connection_slots.sql");
+    let row = server.session.client.query_one(sql, &[&server.may_monitor]).await?;
+    let (used, most) = (number(&row, "used"), number(&row, "most"));
+    let idle: Option<i64> = row.get("idle");
+    let percent = percent(used, most);
+    if percent < task.threshold("percent") {
+        return Ok(Seen::default());
+    }
+    let level = if percent >= task.threshold("critical_percent") { Level::Critical } else { Level::Warning };
+    let idle = idle.map(|idle| format!("; {idle} of them are idle")).unwrap_or_default();
+    let sentence = format!("{} of {} connections are used{idle}", count(used), count(most));
+    let source = if server.may_monitor { "pg_stat_activity" } else { "pg_stat_database.numbackends" };
+    let mut finding = task.finding(level, "", sentence).with("used", count(used), source).with(
+        "max_connections",
+        count(most),
+        "pg_settings, without the reserved ones",
+    );
+    finding.alternative = Some("a burst of clients has come and will go".to_owned());
+    finding.repair = Some(Repair {
+        sentence: "share connections with a pooler such as pgbouncer; more of them cost memory and processor"
+            .to_owned(),
+        commands: Vec::new(),
+        risk: "with a transaction pooler, session state does not last".to_owned(),
+        restart: Restart::Nothing,
+    });
+    Ok([finding].into_iter().collect())
+}

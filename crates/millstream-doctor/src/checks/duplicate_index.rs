@@ -1,0 +1,42 @@
+//! Check `duplicate-index`: indexes that another one replaces.
+
+use super::number::{bytes, count};
+use crate::check::{Check, Seen, Task};
+use crate::limits::ROWS_MAX;
+use crate::server::Database;
+use millstream_model::{Class, Level, Repair, Restart};
+use millstream_pg::Error;
+
+pub(super) const CHECK: Check = Check {
+    id: "duplicate-index",
+    about: "indexes that are defined as another one: they take space, and every write maintains both",
+    class: Class::Fact,
+    thresholds: &[],
+    manual: include_str!("duplicate_index.md"),
+    server: None,
+    database: Some(|_, database, task| Box::pin(look(database, task))),
+};
+
+async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+    let rows = database.session.client.query(include_str!("duplicate_index.sql"), &[&ROWS_MAX]).await?;
+    let found = rows.iter().map(|row| {
+        let (name, kept, definition): (String, String, String) =
+            (row.get("name"), row.get("kept"), row.get("definition"));
+        let sentence = format!("it is defined as {kept}, on {}", row.get::<_, String>("table_name"));
+        let mut finding = task
+            .finding(Level::Warning, name.clone(), sentence)
+            .with("definition", &definition, "pg_get_indexdef")
+            .with("size", bytes(row, "bytes"), "pg_class.relpages")
+            .with("scans of it", count(row, "scans"), "pg_stat_user_indexes");
+        finding.alternative =
+            Some("somebody builds a new index to replace the old one, and has not dropped it yet".to_owned());
+        finding.repair = Some(Repair {
+            sentence: format!("drop it; {kept} serves the same queries. To undo: {definition}"),
+            commands: vec![format!("drop index concurrently {name}")],
+            risk: "statements that name the index, in hints or scripts, fail".to_owned(),
+            restart: Restart::Nothing,
+        });
+        finding
+    });
+    Ok(found.collect())
+}

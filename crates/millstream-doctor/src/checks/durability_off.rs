@@ -1,0 +1,76 @@
+//! Check `durability-off`: settings with which a crash destroys data or loses commits.
+
+use crate::check::{Check, Seen, Task};
+use crate::server::Server;
+use millstream_model::{Class, Level, Repair, Restart};
+use millstream_pg::Error;
+
+/// A setting that should not be off.
+struct Setting {
+    name: &'static str,
+    level: Level,
+    /// What happens when it is off.
+    danger: &'static str,
+    /// Why it may be right.
+    unless: &'static str,
+    /// A managed service decides it, and knows what its storage needs.
+    is_of_storage: bool,
+}
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "fsync",
+        level: Level::Critical,
+        danger: "a crash of the machine may destroy the whole cluster",
+        unless: "the data can be made again, and somebody decided that",
+        is_of_storage: true,
+    },
+    Setting {
+        name: "full_page_writes",
+        level: Level::Critical,
+        danger: "a crash of the machine may destroy pages that were being written",
+        unless: "the file system never writes half a page, such as ZFS",
+        is_of_storage: true,
+    },
+    Setting {
+        name: "synchronous_commit",
+        level: Level::Info,
+        danger: "a crash of the server loses the commits of the last moments, and nothing older",
+        unless: "commits may be lost in a crash, and somebody decided that",
+        is_of_storage: false,
+    },
+];
+
+pub(super) const CHECK: Check = Check {
+    id: "durability-off",
+    about: "settings with which a crash destroys data or loses commits",
+    class: Class::Fact,
+    thresholds: &[],
+    manual: include_str!("durability_off.md"),
+    server: Some(|server, task| Box::pin(look(server, task))),
+    database: None,
+};
+
+async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+    let ours = |setting: &&Setting| server.provider().is_none() || !setting.is_of_storage;
+    let names: Vec<&str> = SETTINGS.iter().filter(ours).map(|setting| setting.name).collect();
+    // What is valid for this session alone does not count.
+    let sql = "select name, source from pg_settings where name = any($1) and reset_val = 'off'";
+    let rows = server.session.client.query(sql, &[&names]).await?;
+    let found = SETTINGS.iter().filter_map(|Setting { name, level, danger, unless, .. }| {
+        let row = rows.iter().find(|row| row.get::<_, &str>(0) == *name)?;
+        let mut finding = task
+            .finding(*level, *name, format!("it is off: {danger}"))
+            .with("value", "off", "pg_settings")
+            .with("set by", row.get::<_, String>(1), "pg_settings.source");
+        finding.alternative = Some((*unless).to_owned());
+        finding.repair = Some(Repair {
+            sentence: format!("switch {name} on"),
+            commands: server.set(name, "on"),
+            risk: "commits wait for the disk again".to_owned(),
+            restart: Restart::Reload,
+        });
+        Some(finding)
+    });
+    Ok(found.collect())
+}

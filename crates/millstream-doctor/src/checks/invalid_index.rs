@@ -1,0 +1,55 @@
+//! Check `invalid-index`: indexes whose build failed.
+
+use super::number::bytes;
+use crate::check::{Check, Seen, Task};
+use crate::limits::ROWS_MAX;
+use crate::server::Database;
+use millstream_model::{Class, Level, Repair, Restart};
+use millstream_pg::Error;
+use tokio_postgres::Row;
+
+pub(super) const CHECK: Check = Check {
+    id: "invalid-index",
+    about: "indexes whose build failed: no query uses them, and writes may still maintain them",
+    class: Class::Fact,
+    thresholds: &[],
+    manual: include_str!("invalid_index.md"),
+    server: None,
+    database: Some(|_, database, task| Box::pin(look(database, task))),
+};
+
+async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+    let rows = database.session.client.query(include_str!("invalid_index.sql"), &[&ROWS_MAX]).await?;
+    let found = rows.iter().map(|row| {
+        let (name, table): (String, String) = (row.get("name"), row.get("table_name"));
+        let cost = if row.get("maintained") { ", and every write to the table maintains it" } else { "" };
+        let sentence = match row.get("partitioned") {
+            true => format!("this index of the partitioned table {table} lacks the index of a partition"),
+            false => format!("no query uses this index of {table}{cost}"),
+        };
+        let mut finding = task
+            .finding(Level::Warning, name.clone(), sentence)
+            .with("valid", "no", "pg_index.indisvalid")
+            .with("size", bytes(row, "bytes"), "pg_class.relpages")
+            .with("definition", row.get::<_, String>("definition"), "pg_get_indexdef");
+        finding.repair = Some(repair(row, &name));
+        finding
+    });
+    Ok(found.collect())
+}
+
+fn repair(row: &Row, name: &str) -> Repair {
+    let (sentence, commands, risk) = if row.get("partitioned") {
+        let sentence =
+            "create the index on each partition that lacks it, and attach it with alter index .. attach partition";
+        (sentence, Vec::new(), "each build reads a partition")
+    } else if row.get("left_over") {
+        let commands = vec![format!("drop index concurrently {name}")];
+        ("drop it: a reindex concurrently that failed has left it behind", commands, "none: no query uses it")
+    } else {
+        let commands = vec![format!("reindex index concurrently {name}")];
+        let risk = "it reads the table twice; a unique index fails again if there are duplicates";
+        ("build it again beside other work, or drop it if nobody misses it", commands, risk)
+    };
+    Repair { sentence: sentence.to_owned(), commands, risk: risk.to_owned(), restart: Restart::Nothing }
+}

@@ -1,0 +1,68 @@
+//! Check `long-transaction`: transactions that stay open.
+
+use super::number::count;
+use crate::check::{Check, Seen, Task, Threshold};
+use crate::limits::ROWS_MAX;
+use crate::server::Server;
+use millstream_model::quantity::age;
+use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_pg::{Error, quote_literal};
+use tokio_postgres::Row;
+
+pub(super) const CHECK: Check = Check {
+    id: "long-transaction",
+    about: "transactions that stay open: they keep locks, and no vacuum removes what they may still see",
+    class: Class::Arithmetic,
+    thresholds: &[
+        Threshold { name: "idle_seconds", default: 300.0, about: "how long a transaction may wait for its client" },
+        Threshold { name: "active_seconds", default: 3_600.0, about: "how long a transaction may work" },
+    ],
+    manual: include_str!("long_transaction.md"),
+    server: Some(|server, task| Box::pin(look(server, task))),
+    database: None,
+};
+
+async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+    let (idle, active) = (task.threshold("idle_seconds"), task.threshold("active_seconds"));
+    let sql = include_str!("long_transaction.sql");
+    let rows = server.session.client.query(sql, &[&idle, &active, &ROWS_MAX]).await?;
+    let found: Seen = rows.iter().map(|row| finding(row, &task)).collect();
+    Ok(found.but(server.blind_to_sessions()))
+}
+
+fn finding(row: &Row, task: &Task) -> Finding {
+    let (name, state): (String, &str) = (row.get("name"), row.get("state"));
+    let does = match state {
+        "active" => "has worked",
+        "prepared" => "has waited for its end",
+        _ => "has waited for its client",
+    };
+    let sentence = format!("a transaction {does} for {}", age(row.get("waited")));
+    let source = if state == "prepared" { "pg_prepared_xacts" } else { "pg_stat_activity" };
+    let mut finding = task
+        .finding(Level::Warning, name, sentence)
+        .with("open for", age(row.get("seconds")), source)
+        .with("such transactions", count(row, "times"), source)
+        .with("transactions since its snapshot", count(row, "age"), source);
+    finding.alternative = Some("a backup, a large load or an index build takes its time".to_owned());
+    finding.repair = Some(match row.get::<_, Option<String>>("gid") {
+        Some(gid) => Repair {
+            sentence: "commit it, or roll it back, in its database".to_owned(),
+            commands: vec![format!("rollback prepared {}", quote_literal(&gid))],
+            risk: "its coordinator may count on it; neither can be taken back".to_owned(),
+            restart: Restart::Nothing,
+        },
+        None => Repair {
+            sentence: "end it in its program; idle_in_transaction_session_timeout ends those that wait by itself"
+                .to_owned(),
+            commands: row
+                .get::<_, Option<i32>>("pid")
+                .map(|pid| format!("select pg_terminate_backend({pid})"))
+                .into_iter()
+                .collect(),
+            risk: "the transaction is rolled back, and its program gets an error".to_owned(),
+            restart: Restart::Nothing,
+        },
+    });
+    finding
+}

@@ -1,0 +1,72 @@
+//! Check `replication-slot`: slots that hold much WAL, or have lost it.
+
+use crate::check::{Check, Seen, Task, Threshold};
+use crate::limits::ROWS_MAX;
+use crate::server::Server;
+use millstream_model::quantity::bytes;
+use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_pg::{Error, quote_literal};
+use tokio_postgres::Row;
+
+pub(super) const CHECK: Check = Check {
+    id: "replication-slot",
+    about: "replication slots that hold so much WAL that the disk may fill, or that have lost it",
+    class: Class::Arithmetic,
+    thresholds: &[
+        Threshold {
+            name: "times",
+            default: 1.0,
+            about: "WAL that a slot may hold, as a multiple of max_wal_size, which a server keeps anyway",
+        },
+        Threshold {
+            name: "critical_times",
+            default: 10.0,
+            about: "the same for critical, if nobody reads the slot and nothing bounds it",
+        },
+    ],
+    manual: include_str!("replication_slot.md"),
+    server: Some(|server, task| Box::pin(look(server, task))),
+    database: None,
+};
+
+async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+    let sql = include_str!("replication_slot.sql");
+    let rows = server.session.client.query(sql, &[&task.threshold("times"), &ROWS_MAX]).await?;
+    Ok(rows.iter().map(|row| finding(row, &task)).collect())
+}
+
+fn finding(row: &Row, task: &Task) -> Finding {
+    let (name, status, keep): (String, &str, &str) = (row.get("name"), row.get("status"), row.get("keep_size"));
+    let (active, usual): (bool, i64) = (row.get("active"), row.get("usual"));
+    let held = row.get::<_, Option<i64>>("bytes").and_then(|bytes| u64::try_from(bytes).ok());
+    let lost = status == "lost";
+    let reader = if active { "its reader is connected, but behind" } else { "nobody reads it" };
+    let sentence = match held {
+        _ if lost => "it has lost WAL that its reader needs".to_owned(),
+        Some(held) => format!("it holds {} of WAL; {reader}", bytes(held)),
+        None => format!("it will lose WAL that its reader needs; {reader}"),
+    };
+    let much = held.unwrap_or(0) as f64 >= task.threshold("critical_times") * usual as f64;
+    let level = if much && !active && !lost && keep == "-1" { Level::Critical } else { Level::Warning };
+    let mut finding = task
+        .finding(level, name.clone(), sentence)
+        .with("held WAL", held.map_or_else(|| "unknown".to_owned(), bytes), "pg_replication_slots.restart_lsn")
+        .with("status", status, "pg_replication_slots.wal_status")
+        .with("max_slot_wal_keep_size", keep, "pg_settings");
+    let drop = vec![format!("select pg_drop_replication_slot({})", quote_literal(&name))];
+    let (sentence, commands, risk) = match (lost, active) {
+        (true, _) => ("drop the slot and make its reader again", drop, "none: the slot is of no use any more"),
+        (false, true) => ("let its reader catch up: look at its machine and its network", Vec::new(), "none"),
+        (false, false) => (
+            "bring its reader back; if there is none any more, drop the slot",
+            drop,
+            "a reader that comes back later must be made again from a new copy",
+        ),
+    };
+    if !lost {
+        finding.alternative = Some("a reader that was just restarted catches up by itself".to_owned());
+    }
+    let (sentence, risk) = (sentence.to_owned(), risk.to_owned());
+    finding.repair = Some(Repair { sentence, commands, risk, restart: Restart::Nothing });
+    finding
+}

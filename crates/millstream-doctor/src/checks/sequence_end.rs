@@ -1,0 +1,70 @@
+//! Check `sequence-end`: sequences that run out of numbers.
+
+use crate::check::{Check, Seen, Task, Threshold};
+use crate::limits::ROWS_MAX;
+use crate::server::Database;
+use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_pg::Error;
+use tokio_postgres::Row;
+
+pub(super) const CHECK: Check = Check {
+    id: "sequence-end",
+    about: "sequences near the end of their numbers, or of those that fit their column, after which inserts fail",
+    class: Class::Arithmetic,
+    thresholds: &[
+        Threshold { name: "percent", default: 70.0, about: "used numbers in percent of all for a warning" },
+        Threshold { name: "critical_percent", default: 90.0, about: "the same for critical" },
+    ],
+    manual: include_str!("sequence_end.md"),
+    server: None,
+    database: Some(|_, database, task| Box::pin(look(database, task))),
+};
+
+async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+    let client = &database.session.client;
+    let share = task.threshold("percent") / 100.0;
+    let rows = client.query(include_str!("sequence_end.sql"), &[&share, &ROWS_MAX]).await?;
+    // The last value of a sequence that the role may not read is null.
+    let hidden = "select count(*) from pg_sequence where not has_sequence_privilege(seqrelid, 'select, usage')";
+    let hidden: i64 = client.query_one(hidden, &[]).await?.get(0);
+    let unseen = (hidden > 0).then(|| {
+        format!("sequences that this role may not read: {hidden}; grant pg_read_all_data to it, or select on them")
+    });
+    let found: Seen = rows.iter().map(|row| finding(row, &task)).collect();
+    Ok(found.but(unseen))
+}
+
+fn finding(row: &Row, task: &Task) -> Finding {
+    let name: String = row.get("name");
+    let percent = 100.0 * row.get::<_, f64>("share");
+    let level = if percent >= task.threshold("critical_percent") { Level::Critical } else { Level::Warning };
+    let column: Option<(String, String)> =
+        row.get::<_, Option<_>>("table_name").zip(row.get::<_, Option<_>>("column_name"));
+    let of = column.as_ref().map(|(table, column)| format!(" of {table}.{column}")).unwrap_or_default();
+    let sentence = format!("{percent:.0} % of its numbers{of} are used up");
+    let mut finding = task
+        .finding(level, name.clone(), sentence)
+        .with("last value", row.get::<_, i64>("last_value"), "pg_sequences")
+        .with("last one that fits", row.get::<_, i64>("end_value"), "pg_sequences, pg_attribute");
+    let mut commands = Vec::new();
+    if row.get::<_, &str>("sequence_type") != "bigint" {
+        commands.push(format!("alter sequence {name} as bigint"));
+    }
+    let narrow = row.get::<_, Option<&str>>("column_type").is_some_and(|name| ["integer", "smallint"].contains(&name));
+    if let Some((table, column)) = column.filter(|_| narrow) {
+        commands.push(format!("alter table {table} alter column {column} type bigint"));
+    }
+    let (sentence, risk) = match (commands.is_empty(), narrow) {
+        (true, _) => {
+            ("begin again at a number that is free, or let it have a larger end", "numbers that exist come again")
+        }
+        (false, false) => ("give the sequence the type bigint", "none"),
+        (false, true) => (
+            "make sequence and column bigint; on a large table add a new column instead, fill it in steps and swap them",
+            "it rewrites the table and its indexes under an exclusive lock",
+        ),
+    };
+    finding.repair =
+        Some(Repair { sentence: sentence.to_owned(), commands, risk: risk.to_owned(), restart: Restart::Nothing });
+    finding
+}

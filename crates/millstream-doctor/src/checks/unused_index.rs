@@ -1,0 +1,58 @@
+//! Check `unused-index`: indexes that no query uses.
+
+use super::number::{bytes, count};
+use crate::check::{Check, Seen, Task, Threshold};
+use crate::limits::ROWS_MAX;
+use crate::server::Database;
+use millstream_model::quantity::age;
+use millstream_model::{Class, Level, Repair, Restart};
+use millstream_pg::Error;
+
+pub(super) const CHECK: Check = Check {
+    id: "unused-index",
+    about: "indexes that no query has used for weeks, and that every write maintains",
+    class: Class::Arithmetic,
+    thresholds: &[
+        Threshold { name: "index_mb", default: 10.0, about: "MB; smaller indexes do not count (as in PgHero)" },
+        Threshold {
+            name: "days",
+            default: 35.0,
+            about: "days of counting, so that a monthly report has run (as in pganalyze)",
+        },
+    ],
+    manual: include_str!("unused_index.md"),
+    server: None,
+    database: Some(|_, database, task| Box::pin(look(database, task))),
+};
+
+async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+    if database.uncounted.is_some() {
+        return Ok(Seen::default().but(database.uncounted.clone()));
+    }
+    let (least, seconds) = (task.threshold("index_mb") * 1e6, task.threshold("days") * 86_400.0);
+    let sql = include_str!("unused_index.sql");
+    let rows = database.session.client.query(sql, &[&least, &seconds, &ROWS_MAX]).await?;
+    let found = rows.iter().map(|row| {
+        let (name, definition): (String, String) = (row.get("name"), row.get("definition"));
+        let (table, seconds): (String, f64) = (row.get("table_name"), row.get("seconds"));
+        let sentence =
+            format!("no query has used this index of {table} since the counters began, {} ago", age(seconds));
+        let mut finding = task
+            .finding(Level::Info, name.clone(), sentence)
+            .with("size", bytes(row, "bytes"), "pg_class.relpages")
+            .with("writes to the table", count(row, "writes"), "pg_stat_user_tables")
+            .with("definition", &definition, "pg_get_indexdef");
+        finding.counted_seconds = Some(seconds);
+        finding.alternative = Some(
+            "the index is younger than the counters, a standby uses it, or a job needs it once a quarter".to_owned(),
+        );
+        finding.repair = Some(Repair {
+            sentence: format!("look at the standbys, then drop it. To undo: {definition}"),
+            commands: vec![format!("drop index concurrently {name}")],
+            risk: "a rare query that needs it becomes slow".to_owned(),
+            restart: Restart::Nothing,
+        });
+        finding
+    });
+    Ok(found.collect())
+}

@@ -1,0 +1,98 @@
+//! A report as one page without references to other files.
+
+use super::{Report, class, level, restart, title, typed};
+use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
+use millstream_model::Finding;
+
+/// The report of an examination.
+pub fn html(report: &Report) -> String {
+    let style = PreEscaped(include_str!("style.css"));
+    let page = markup! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "Doctor: " (report.target) }
+                style { (style) }
+            }
+            body {
+                h1 { (title(report)) }
+                p.source { (report.target) }
+                @if report.findings.is_empty() { p { "Nothing was found." } }
+                @for finding in &report.findings { (section(finding)) }
+                @if !report.skipped.is_empty() {
+                    h2 { "Not looked at" }
+                    table {
+                        @for skip in &report.skipped {
+                            tr {
+                                th { (skip.check) }
+                                td { (skip.database.as_deref().unwrap_or_default()) }
+                                td { (skip.why) }
+                            }
+                        }
+                    }
+                }
+                (names("Without findings", &report.passed))
+                (names("Silenced", &report.silenced))
+                @if let Some(changes) = &report.changes {
+                    (names("New since the earlier report", &changes.new))
+                    (names("Gone since then", &changes.gone))
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn names(title: &str, names: &[String]) -> Markup {
+    markup! { @if !names.is_empty() { p { b { (title) } ": " (names.join(", ")) } } }
+}
+
+fn section(finding: &Finding) -> Markup {
+    let level = level(finding.level);
+    markup! {
+        section class={ "finding " (level) } {
+            h2 {
+                b { (level) } " " (finding.check)
+                @if !finding.subject.is_empty() { ": " (finding.subject) }
+                @if let Some(database) = &finding.database { " in " (database) }
+            }
+            p { (finding.sentence) "." }
+            p.source { "This is " (class(finding)) "." }
+            table {
+                @for one in &finding.evidence {
+                    tr { th { (one.name) } td { (one.value) } td.source { (one.source) } }
+                }
+            }
+            @if let Some(alternative) = &finding.alternative { p { b { "Unless " } (alternative) "." } }
+            @if let Some(repair) = &finding.repair {
+                p { b { "To do: " } (repair.sentence) "." }
+                @if !repair.commands.is_empty() {
+                    pre { @for command in &repair.commands { (typed(command)) "\n" } }
+                }
+                p {
+                    b { "Risk: " } (repair.risk) "."
+                    @if let Some(restart) = restart(repair.restart) { " It needs " (restart) "." }
+                }
+            }
+            p.key { (finding.key) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    #[test]
+    fn a_page_escapes_names_and_refers_to_nothing() {
+        let page = html(&fixture::report());
+        assert!(page.contains("public.&lt;s&gt;") && !page.contains("<s>"), "{page}");
+        assert!(page.contains("alter sequence s as bigint;\n-- then look again\n"), "{page}");
+        for word in ["src=", "href=", "url(", "@import"] {
+            assert!(!page.contains(word), "{word}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The report of an examination, as text, as a page, and as JSON whose schema is `docs/doctor.schema.json`.
+
+mod html;
+mod text;
+
+use millstream_model::{Class, Finding, Level, Restart};
+use serde::{Deserialize, Serialize};
+
+pub use html::html;
+pub use text::{list, text};
+
+/// What an examination found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The server, without a password.
+    pub target: String,
+    /// Its version.
+    pub version: String,
+    /// The service that runs it, if it is a managed one.
+    pub provider: Option<String>,
+    /// It is a standby: repairs that write are made on its primary.
+    pub standby: bool,
+    /// The databases that were examined.
+    pub databases: Vec<String>,
+    /// What is wrong, the worst first.
+    pub findings: Vec<Finding>,
+    /// Keys of findings that are silenced.
+    pub silenced: Vec<String>,
+    /// What could not be looked at.
+    pub skipped: Vec<Skip>,
+    /// Names of the checks that looked everywhere and found nothing.
+    pub passed: Vec<String>,
+    /// What differs from an earlier report, if there was one to compare with.
+    pub changes: Option<Changes>,
+    /// Seconds that the examination took.
+    pub seconds: f64,
+}
+
+/// What a check could not look at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skip {
+    /// The check.
+    #[serde(rename = "id")]
+    pub check: String,
+    /// The database, if only there.
+    pub database: Option<String>,
+    /// Why, and what would allow it.
+    pub why: String,
+}
+
+/// What differs from an earlier report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    /// Keys of findings that the earlier report did not have.
+    pub new: Vec<String>,
+    /// Keys of findings that are gone, although their check looked.
+    pub gone: Vec<String>,
+}
+
+impl Report {
+    /// Whether something is at least this bad.
+    pub fn has(&self, level: Level) -> bool {
+        self.findings.iter().any(|finding| finding.level >= level)
+    }
+
+    /// Adds what differs from an earlier report. A finding that is silenced now is not gone, nor is one whose check was
+    /// skipped or not asked for.
+    #[must_use]
+    pub fn since(mut self, earlier: &Self) -> Self {
+        let has = |report: &Self, key: &String| {
+            report.findings.iter().any(|one| one.key == *key) || report.silenced.contains(key)
+        };
+        let new = self.findings.iter().map(|one| &one.key).filter(|key| !has(earlier, key)).cloned().collect();
+        let gone = earlier.findings.iter().filter(|one| !has(&self, &one.key) && self.has_looked_for(one));
+        self.changes = Some(Changes { new, gone: gone.map(|one| one.key.clone()).collect() });
+        self
+    }
+
+    /// Whether the check of an earlier finding has looked at its place.
+    fn has_looked_for(&self, finding: &Finding) -> bool {
+        let silenced = |key: &String| key.split(':').next() == Some(&finding.check);
+        let ran = self.passed.contains(&finding.check)
+            || self.findings.iter().any(|one| one.check == finding.check)
+            || self.silenced.iter().any(silenced);
+        let here = finding.database.as_ref().is_none_or(|name| self.databases.contains(name));
+        let skipped =
+            |skip: &Skip| skip.check == finding.check && (skip.database.is_none() || skip.database == finding.database);
+        ran && here && !self.skipped.iter().any(skipped)
+    }
+}
+
+/// How bad a finding is, in a word.
+fn level(level: Level) -> &'static str {
+    match level {
+        Level::Info => "info",
+        Level::Warning => "warning",
+        Level::Critical => "critical",
+    }
+}
+
+/// How sure a finding is, in words.
+fn class(finding: &Finding) -> String {
+    match (finding.class, finding.counted_seconds) {
+        (Class::Fact, _) => "a fact".to_owned(),
+        (Class::Arithmetic, None) => "arithmetic from this server's own numbers".to_owned(),
+        (Class::Arithmetic, Some(seconds)) => {
+            format!("arithmetic from this server's own counters, of {}", millstream_model::quantity::age(seconds))
+        }
+        (Class::Hypothesis, _) => "a hypothesis: measure before and after".to_owned(),
+    }
+}
+
+/// What must be restarted, in words.
+fn restart(restart: Restart) -> Option<&'static str> {
+    match restart {
+        Restart::Nothing => None,
+        Restart::Reload => Some("a reload of the configuration"),
+        Restart::Server => Some("a restart of the server"),
+        Restart::Machine => Some("a restart of the machine, or a new mount"),
+    }
+}
+
+/// A command as it is typed: a statement ends with a semicolon.
+fn typed(command: &str) -> String {
+    let is_statement = !command.starts_with("$ ") && !command.starts_with("-- ");
+    format!("{command}{}", if is_statement { ";" } else { "" })
+}
+
+/// The first line of a report.
+fn title(report: &Report) -> String {
+    let provider = report.provider.as_ref().map(|provider| format!(" ({provider})")).unwrap_or_default();
+    let standby = if report.standby { ", a standby (make repairs on its primary)" } else { "" };
+    let databases = match report.databases.as_slice() {
+        [one] => format!("database {one}"),
+        many => format!("{} databases", many.len()),
+    };
+    format!("PostgreSQL {}{provider}{standby}, {databases}, examined in {:.1} s", report.version, report.seconds)
+}
+
+#[cfg(test)]
+pub(crate) mod fixture {
+    use super::*;
+    use millstream_model::Repair;
+
+    /// A report with a finding of each level and one of everything else.
+    pub(crate) fn report() -> Report {
+        let mut worst =
+            Finding::new("sequence-end", Class::Arithmetic, Level::Critical, "public.<s>", "93 % are used up")
+                .with("last value", "2,000,000,000", "pg_sequences")
+                .of_database("shop");
+        worst.repair = Some(Repair {
+            sentence: "make it a bigint".to_owned(),
+            commands: vec!["alter sequence s as bigint".to_owned(), "-- then look again".to_owned()],
+            risk: "it rewrites the table under an exclusive lock, which takes as long as the table is large".to_owned(),
+            restart: Restart::Reload,
+        });
+        let mut second =
+            Finding::new("checkpoint-forced", Class::Arithmetic, Level::Warning, "", "half were requested");
+        second.counted_seconds = Some(7_300.0);
+        second.alternative = Some("backups request checkpoints too".to_owned());
+        let skip =
+            Skip { check: "dead-tuples".to_owned(), database: Some("shop".to_owned()), why: "no time".to_owned() };
+        Report {
+            target: "postgres://a@b/shop".to_owned(),
+            version: "18.1".to_owned(),
+            provider: None,
+            standby: false,
+            databases: vec!["shop".to_owned()],
+            findings: vec![worst, second],
+            silenced: vec!["unused-index:shop:public.i".to_owned()],
+            skipped: vec![skip],
+            passed: vec!["invalid-index".to_owned()],
+            changes: None,
+            seconds: 0.25,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_schema_describes_reports() {
+        let schema = serde_json::from_str(include_str!("../../../../docs/doctor.schema.json")).unwrap();
+        let fault = |report: &Report| millstream_testkit::misfit(&serde_json::to_value(report).unwrap(), &schema);
+        let report = fixture::report();
+        assert_eq!(fault(&report), None);
+        assert_eq!(fault(&report.clone().since(&report)), None);
+    }
+
+    #[test]
+    fn changes_name_what_is_new_and_what_is_gone_but_not_what_was_not_looked_at() {
+        let now = fixture::report();
+        let mut earlier = now.clone();
+        earlier.findings.remove(1);
+        let old = |check: &str, subject: &str| Finding::new(check, Class::Fact, Level::Info, subject, "x");
+        earlier.findings.push(old("invalid-index", "a").of_database("shop"));
+        earlier.findings.push(old("invalid-index", "a").of_database("another"));
+        earlier.findings.push(old("dead-tuples", "t").of_database("shop"));
+        earlier.findings.push(old("unused-index", "public.i").of_database("shop"));
+        earlier.findings.push(old("wraparound", "t"));
+        let changes = now.since(&earlier).changes.unwrap();
+        assert_eq!(changes.new, ["checkpoint-forced"]);
+        assert_eq!(changes.gone, ["invalid-index:shop:a"]);
+    }
+}

@@ -1,0 +1,141 @@
+//! A report as text for a terminal of 80 columns.
+
+use super::{Report, class, level, restart, title, typed};
+use crate::check::Check;
+use millstream_model::Finding;
+use textwrap::{Options, WordSplitter, fill};
+
+/// Width of the text in characters. Only names and commands are wider, so that they can be copied.
+const WIDTH: usize = 80;
+
+/// The report of an examination.
+pub fn text(report: &Report) -> String {
+    let mut page = Page::default();
+    page.add("", &title(report));
+    for finding in &report.findings {
+        page.blank();
+        page.finding(finding);
+    }
+    if report.findings.is_empty() {
+        page.blank();
+        page.add("", "Nothing was found.");
+    }
+    if !report.skipped.is_empty() {
+        page.blank();
+        page.add("", "Not looked at:");
+        for skip in &report.skipped {
+            let place = skip.database.as_ref().map(|name| format!(" in {name}")).unwrap_or_default();
+            page.add("  ", &format!("{}{place}: {}", skip.check, skip.why));
+        }
+    }
+    let mut names = vec![("Without findings: ", &report.passed), ("Silenced: ", &report.silenced)];
+    if let Some(changes) = &report.changes {
+        names.extend([("New since the earlier report: ", &changes.new), ("Gone since then: ", &changes.gone)]);
+    }
+    for (title, names) in names {
+        if !names.is_empty() {
+            page.blank();
+            page.add(title, &names.join(", "));
+        }
+    }
+    page.0
+}
+
+/// The names of checks, and what they look for.
+pub fn list(checks: &[Check]) -> String {
+    let width = checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
+    let mut page = Page::default();
+    for check in checks {
+        page.add(&format!("{:<width$}  ", check.id), check.about);
+    }
+    page.0
+}
+
+/// A text that grows by paragraphs.
+#[derive(Debug, Default)]
+struct Page(String);
+
+impl Page {
+    /// A paragraph with a beginning. Further lines are indented as far as the beginning is long.
+    fn add(&mut self, beginning: &str, text: &str) {
+        let indent = " ".repeat(beginning.chars().count());
+        let options = Options::new(WIDTH).initial_indent(beginning).subsequent_indent(&indent);
+        let options = options.break_words(false).word_splitter(WordSplitter::NoHyphenation);
+        self.line(&fill(text, options));
+    }
+
+    fn line(&mut self, line: &str) {
+        self.0.push_str(line);
+        self.0.push('\n');
+    }
+
+    fn blank(&mut self) {
+        self.line("");
+    }
+
+    fn finding(&mut self, finding: &Finding) {
+        let place = finding.database.as_ref().map(|name| format!(" in {name}")).unwrap_or_default();
+        let what = match (finding.subject.is_empty(), place.is_empty()) {
+            (true, true) => String::new(),
+            _ => format!("{}{place}: ", finding.subject),
+        };
+        let whole = format!("{}: {what}{}", finding.check, finding.sentence);
+        self.add(&format!("{}: ", level(finding.level)), &whole);
+        self.add("  this is ", &class(finding));
+        for one in &finding.evidence {
+            self.add("    ", &format!("{}: {} ({})", one.name, one.value, one.source));
+        }
+        if let Some(alternative) = &finding.alternative {
+            self.add("  unless ", alternative);
+        }
+        if let Some(repair) = &finding.repair {
+            self.add("  to do: ", &repair.sentence);
+            for command in &repair.commands {
+                self.line(&format!("    {}", typed(command)));
+            }
+            self.add("  risk: ", &repair.risk);
+            if let Some(restart) = restart(repair.restart) {
+                self.add("  needs ", restart);
+            }
+        }
+        self.add("  key: ", &finding.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    #[test]
+    fn a_finding_says_how_it_is_known_and_what_to_do() {
+        let text = text(&fixture::report());
+        let expected = "\
+PostgreSQL 18.1, database shop, examined in 0.2 s
+
+critical: sequence-end: public.<s> in shop: 93 % are used up
+  this is arithmetic from this server's own numbers
+    last value: 2,000,000,000 (pg_sequences)
+  to do: make it a bigint
+    alter sequence s as bigint;
+    -- then look again
+  risk: it rewrites the table under an exclusive lock, which takes as long as
+        the table is large
+  needs a reload of the configuration
+  key: sequence-end:shop:public.<s>
+
+warning: checkpoint-forced: half were requested
+  this is arithmetic from this server's own counters, of 2h
+  unless backups request checkpoints too
+  key: checkpoint-forced
+
+Not looked at:
+  dead-tuples in shop: no time
+
+Without findings: invalid-index
+
+Silenced: unused-index:shop:public.i
+";
+        assert_eq!(text, expected);
+    }
+}

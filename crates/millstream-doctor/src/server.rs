@@ -1,0 +1,152 @@
+//! What is examined: a server, and its databases.
+
+use crate::limits::{LOCK_TIME_MAX_MS, STATEMENT_TIME_MAX_MS};
+use millstream_pg::{ConnInfo, Connection, Error, SessionSettings, connect, ensure_session_pooling, quote_literal};
+
+/// A server under examination.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// A session in the database that the user named.
+    pub(crate) session: Connection,
+    /// The way to the same server, also if the user named several.
+    pub(crate) db: ConnInfo,
+    /// The role may read what `pg_monitor` may.
+    pub(crate) may_monitor: bool,
+    /// Sessions show what they do.
+    tracks_activities: bool,
+    /// The service that runs the server, if it is a managed one.
+    provider: Option<&'static Provider>,
+}
+
+/// One of its databases.
+#[derive(Debug)]
+pub(crate) struct Database {
+    /// A session in it.
+    pub(crate) session: Connection,
+    /// Its name.
+    pub(crate) name: String,
+    /// Why the use of its tables and indexes is not known, if it is not.
+    pub(crate) uncounted: Option<String>,
+}
+
+/// A managed service.
+#[derive(Debug)]
+struct Provider {
+    name: &'static str,
+    /// A setting that only its servers have.
+    setting: &'static str,
+    /// A database of its own, which customers cannot connect to.
+    database: &'static str,
+}
+
+const PROVIDERS: &[Provider] = &[
+    Provider { name: "Amazon RDS", setting: "rds.extensions", database: "rdsadmin" },
+    Provider { name: "Google Cloud SQL", setting: "cloudsql.enable_pgaudit", database: "cloudsqladmin" },
+    Provider { name: "Azure Database", setting: "azure.extensions", database: "azure_maintenance" },
+    Provider { name: "Neon", setting: "neon.timeline_id", database: "" },
+];
+
+impl Server {
+    /// Opens a session that changes nothing and waits for no lock.
+    ///
+    /// # Errors
+    /// The server's; a pooler is between that gives each transaction another session.
+    pub(crate) async fn open(db: &ConnInfo) -> Result<Self, Error> {
+        let settings = SessionSettings::named("millstream doctor");
+        let session = connect(db, &settings).await?;
+        // What is set here would stay in a session that a pooler gives to somebody else.
+        ensure_session_pooling(&session, &connect(db, &settings).await?).await?;
+        let mut db = db.clone();
+        db.hosts.retain(|host| host.to_string() == session.server.host);
+        db.load_balance = false;
+        restrict(&session).await?;
+        let names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.setting).collect();
+        let row = session.client.query_one(include_str!("server.sql"), &[&names]).await?;
+        let found: Option<String> = row.get("provider");
+        let provider = PROVIDERS.iter().find(|provider| found.as_deref() == Some(provider.setting));
+        let (may_monitor, tracks_activities) = (row.get("may_monitor"), row.get("tracks_activities"));
+        Ok(Self { session, db, may_monitor, tracks_activities, provider })
+    }
+
+    /// The name of the service that runs the server, if it is a managed one.
+    pub(crate) fn provider(&self) -> Option<&'static str> {
+        self.provider.map(|provider| provider.name)
+    }
+
+    /// The version, such as 150014.
+    pub(crate) fn version_num(&self) -> i32 {
+        self.session.server.version_num
+    }
+
+    /// Names of the databases without templates, and whether this role may connect to them.
+    pub(crate) async fn databases(&self) -> Result<Vec<(String, bool)>, Error> {
+        let sql = "select datname, has_database_privilege(oid, 'connect') from pg_database \
+                   where datallowconn and not datistemplate and datname <> $1 order by datname";
+        let own = self.provider.map_or("", |provider| provider.database);
+        Ok(self.session.client.query(sql, &[&own]).await?.iter().map(|row| (row.get(0), row.get(1))).collect())
+    }
+
+    /// The commands that give a setting another value. A managed service has its own way.
+    pub(crate) fn set(&self, name: &str, value: &str) -> Vec<String> {
+        set(self.provider(), name, value)
+    }
+
+    /// Why other sessions are not seen, if they are not.
+    pub(crate) fn blind_to_sessions(&self) -> Option<String> {
+        match (self.may_monitor, self.tracks_activities) {
+            (false, _) => Some("sessions of other roles; grant pg_monitor to this role to see them".to_owned()),
+            (true, false) => Some("what sessions do, because track_activities is off; switch it on".to_owned()),
+            (true, true) => None,
+        }
+    }
+}
+
+impl Database {
+    /// Opens a session in a database of the same server.
+    ///
+    /// # Errors
+    /// The server's.
+    pub(crate) async fn open(server: &Server, name: &str) -> Result<Self, Error> {
+        let mut db = server.db.clone();
+        name.clone_into(&mut db.dbname);
+        let session = connect(&db, &SessionSettings::named("millstream doctor")).await?;
+        restrict(&session).await?;
+        let counts: bool = session.client.query_one("select current_setting('track_counts')::bool", &[]).await?.get(0);
+        let uncounted = match (session.server.in_recovery, counts) {
+            (true, _) => Some("what the primary counts; this is a standby, so examine the primary".to_owned()),
+            (false, false) => Some("what is not counted, because track_counts is off; switch it on".to_owned()),
+            (false, true) => None,
+        };
+        Ok(Self { session, name: name.to_owned(), uncounted })
+    }
+}
+
+/// From now on the session writes nothing, waits for no lock, holds nobody up for long, and takes no object of a user's
+/// schema for one of the system's.
+async fn restrict(session: &Connection) -> Result<(), Error> {
+    let sql = format!(
+        "set default_transaction_read_only = on; set search_path = pg_catalog; \
+         set statement_timeout = {STATEMENT_TIME_MAX_MS}; set lock_timeout = {LOCK_TIME_MAX_MS}"
+    );
+    Ok(session.client.batch_execute(&sql).await?)
+}
+
+fn set(provider: Option<&str>, name: &str, value: &str) -> Vec<String> {
+    match provider {
+        None => {
+            vec![format!("alter system set {name} = {}", quote_literal(value)), "select pg_reload_conf()".to_owned()]
+        }
+        Some(service) => vec![format!("-- in the parameters of {service}: {name} = {value}")],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_managed_service_sets_its_parameters_itself() {
+        assert_eq!(set(None, "work_mem", "1MB"), ["alter system set work_mem = '1MB'", "select pg_reload_conf()"]);
+        assert_eq!(set(Some("Neon"), "work_mem", "1MB"), ["-- in the parameters of Neon: work_mem = 1MB"]);
+    }
+}

@@ -1,0 +1,358 @@
+//! Planted faults: a healthy database is silent, what only looks like a fault too; a fault is found, and silent again
+//! when it is repaired.
+
+use millstream_doctor::{Report, Request, Settings, examine};
+use millstream_model::{Finding, Level};
+use millstream_pg::{ConnInfo, Environment};
+use millstream_testkit::{self as testkit, TestDatabase};
+use std::time::Duration;
+use tokio_postgres::Client;
+
+/// A fault in a database: SQL that makes what only looks like it, the fault, and the repair.
+struct Fault {
+    check: &'static str,
+    /// `doctor.toml`, so that small faults are seen.
+    settings: &'static str,
+    alike: &'static str,
+    fault: &'static str,
+    /// The subject of the finding.
+    subject: &'static str,
+    level: Level,
+    repair: &'static str,
+}
+
+const FAULTS: &[Fault] = &[
+    Fault {
+        check: "dead-tuples",
+        settings: "[threshold.dead-tuples]\ntable_mb = 0.1",
+        alike: "create table calm (n int) with (autovacuum_vacuum_threshold = 100000, autovacuum_enabled = off);
+            insert into calm select generate_series(1, 5000); update calm set n = n + 1",
+        fault: "create table busy (n int) with (autovacuum_enabled = off);
+            insert into busy select generate_series(1, 5000); update busy set n = n + 1",
+        subject: "public.busy",
+        level: Level::Warning,
+        repair: "vacuum busy",
+    },
+    Fault {
+        check: "duplicate-index",
+        settings: "",
+        alike: "create table t (a int primary key, b text); create index on t (b); create index on t (b desc);
+            create index on t (b) where a > 5; create index on t (b text_pattern_ops)",
+        fault: "create index twin on t (b)",
+        subject: "public.twin",
+        level: Level::Warning,
+        repair: "drop index twin",
+    },
+    Fault {
+        check: "invalid-index",
+        settings: "",
+        alike: "create table v (a int); create unique index v_good on v (a)",
+        fault: "create table w (a int); insert into w values (1), (2); create index w_bad on w (a);
+            update pg_index set indisvalid = false where indexrelid = 'w_bad'::regclass",
+        subject: "public.w_bad",
+        level: Level::Warning,
+        repair: "reindex index w_bad",
+    },
+    Fault {
+        check: "unused-index",
+        settings: "[threshold.unused-index]\nindex_mb = 0\ndays = 0",
+        alike: "create table u (a int primary key, b int unique, c text); create index on u (lower(c))",
+        fault: "create index idle on u (c)",
+        subject: "public.idle",
+        level: Level::Info,
+        repair: "set enable_seqscan = off; select from u where c = 'a'; set enable_seqscan = on",
+    },
+    Fault {
+        check: "sequence-end",
+        settings: "",
+        alike: "create table big (id bigserial); select setval('big_id_seq', 2000000000);
+            create sequence round maxvalue 100 cycle; select setval('round', 99)",
+        fault: "create table small (id serial); select setval('small_id_seq', 2000000000)",
+        subject: "public.small_id_seq",
+        level: Level::Critical,
+        repair: "alter sequence small_id_seq as bigint; alter table small alter column id type bigint",
+    },
+];
+
+fn request(url: &str, checks: &[&str], settings: &str) -> Request {
+    Request {
+        db: ConnInfo::parse(url, &Environment::from_variables([])).unwrap(),
+        checks: checks.iter().map(|check| (*check).to_owned()).collect(),
+        one_database: true,
+        budget: Duration::from_secs(60),
+        settings: Settings::parse(settings).unwrap(),
+        today: "2027-01-31".to_owned(),
+    }
+}
+
+async fn report(database: &TestDatabase, check: &str, settings: &str) -> Report {
+    examine(&request(&database.url(), &[check], settings)).await.unwrap()
+}
+
+/// What the findings are about.
+fn keys(report: &Report) -> Vec<String> {
+    let blind = report.skipped.iter().find(|skip| !skip.why.starts_with("all but the"));
+    assert_eq!(blind, None);
+    report.findings.iter().map(|finding| finding.subject.clone()).collect()
+}
+
+async fn sql(client: &Client, text: &str) {
+    client.batch_execute(text).await.unwrap();
+    // The statistics of this session become visible to others.
+    client.batch_execute("select pg_stat_force_next_flush()").await.unwrap();
+    client.batch_execute("select 1").await.unwrap();
+}
+
+#[tokio::test]
+async fn planted_faults_are_found_and_silent_when_repaired() {
+    for build in testkit::builds().await {
+        for fault in FAULTS {
+            let Fault { check, settings, .. } = fault;
+            let database = testkit::database_on(build).await;
+            let client = database.client().await;
+            assert_eq!(keys(&report(&database, check, settings).await), [""; 0], "{check}: healthy");
+            sql(&client, fault.alike).await;
+            assert_eq!(keys(&report(&database, check, settings).await), [""; 0], "{check}: looks alike");
+            sql(&client, fault.fault).await;
+            let found = report(&database, check, settings).await;
+            assert_eq!(keys(&found), [fault.subject], "{check}: fault");
+            let finding: &Finding = &found.findings[0];
+            assert_eq!(finding.level, fault.level, "{finding:?}");
+            assert!(!finding.evidence.is_empty() && finding.repair.is_some(), "{finding:?}");
+            assert_eq!(finding.database.as_deref(), Some(found.databases[0].as_str()));
+            sql(&client, fault.repair).await;
+            assert_eq!(keys(&report(&database, check, settings).await), [""; 0], "{check}: repaired");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_long_transaction_is_found_while_it_is_open() {
+    testkit::each_build(async |database| {
+        let (mut idle, settings) = (database.client().await, "[threshold.long-transaction]\nidle_seconds = 0");
+        let name: String = idle.query_one("select current_database()::text", &[]).await.unwrap().get(0);
+        let ours = |report: &Report| report.findings.iter().find(|one| one.subject.ends_with(&name)).cloned();
+        let open = idle.transaction().await.unwrap();
+        open.query("select 1", &[]).await.unwrap();
+        let found = ours(&report(&database, "long-transaction", settings).await).unwrap();
+        assert!(found.sentence.starts_with("a transaction has waited for its client for"), "{found:?}");
+        assert_eq!(ours(&report(&database, "long-transaction", "").await), None);
+        open.rollback().await.unwrap();
+        assert_eq!(ours(&report(&database, "long-transaction", settings).await), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_holds_dead_rows_is_named_also_if_vacuum_has_just_come() {
+    testkit::each_build(async |database| {
+        let (client, mut holder) = (database.client().await, database.client().await);
+        let settings = |seconds: u32| {
+            format!("[threshold.dead-tuples]\ntable_mb = 0\nholder_seconds = {seconds}\nholder_transactions = 1e9")
+        };
+        sql(&client, "create table held (n int); insert into held select generate_series(1, 5000)").await;
+        let open = holder.build_transaction().isolation_level(tokio_postgres::IsolationLevel::RepeatableRead);
+        let open = open.start().await.unwrap();
+        open.query("select 1", &[]).await.unwrap();
+        sql(&client, "update held set n = n + 1").await;
+        sql(&client, "vacuum held").await;
+        let found = report(&database, "dead-tuples", &settings(0)).await;
+        assert_eq!(keys(&found), ["public.held"]);
+        assert!(found.findings[0].sentence.contains("idle in transaction) has held them for"), "{found:?}");
+        assert_eq!(keys(&report(&database, "dead-tuples", &settings(300)).await), [""; 0], "vacuum has just come");
+        open.rollback().await.unwrap();
+        sql(&client, "vacuum held").await;
+        assert_eq!(keys(&report(&database, "dead-tuples", &settings(0)).await), [""; 0]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_silenced_finding_is_only_counted_until_its_day() {
+    testkit::each_build(async |database| {
+        let client = database.client().await;
+        sql(&client, "create table t (a int); create index one on t (a); create index two on t (a)").await;
+        let silence =
+            |until: &str| format!("[[silence]]\nkey = 'duplicate-index:*'\nuntil = '{until}'\nreason = 'planned'\n");
+        let found = report(&database, "duplicate-index", &silence("2027-02-01")).await;
+        assert_eq!((found.findings.len(), found.silenced.len()), (0, 1));
+        let found = report(&database, "duplicate-index", &silence("2027-01-31")).await;
+        assert_eq!((found.findings.len(), found.silenced.len()), (1, 0));
+    })
+    .await;
+}
+
+#[test]
+fn a_wrong_configuration_says_what_is_wrong() {
+    for (text, why) in [
+        ("[threshold.nothing]\na = 1", "there is no check nothing"),
+        ("[threshold.dead-tuples]\na = 1", "the check dead-tuples has no threshold a"),
+        ("[[silence]]\nkey = 'a'\nuntil = 'soon'\nreason = ''", "until = \"soon\" is no day; write 2027-01-31"),
+        ("silense = 1", "silense"),
+    ] {
+        let error = Settings::parse(text).unwrap_err();
+        assert!(error.contains(why), "{text}: {error}");
+    }
+}
+
+/// A fault of a server: statements that make it, and those that repair it.
+struct ServerFault {
+    check: &'static str,
+    /// `doctor.toml`, so that small faults are seen.
+    settings: &'static str,
+    fault: &'static [&'static str],
+    /// The subject of the finding.
+    subject: &'static str,
+    repair: &'static [&'static str],
+}
+
+const SERVER_FAULTS: &[ServerFault] = &[
+    ServerFault {
+        check: "durability-off",
+        settings: "",
+        fault: &["alter system set full_page_writes = off", "select pg_reload_conf()"],
+        subject: "full_page_writes",
+        repair: &["alter system reset full_page_writes", "select pg_reload_conf()"],
+    },
+    ServerFault {
+        check: "setting-not-in-effect",
+        settings: "",
+        fault: &["alter system set max_connections = 77", "select pg_reload_conf()"],
+        subject: "max_connections",
+        repair: &["alter system set max_connections = 200", "select pg_reload_conf()"],
+    },
+    ServerFault {
+        check: "setting-not-in-effect",
+        settings: "",
+        fault: &["copy (select 'work_mem = much') to program 'cat >> postgresql.auto.conf'", "select pg_reload_conf()"],
+        subject: "work_mem",
+        repair: &["alter system reset work_mem", "select pg_reload_conf()"],
+    },
+    ServerFault {
+        check: "replication-slot",
+        settings: "[threshold.replication-slot]\ntimes = 1e-7",
+        fault: &[
+            "select pg_create_physical_replication_slot('forgotten', true)",
+            "create table wal as select generate_series(1, 10000)",
+        ],
+        subject: "forgotten",
+        repair: &["select pg_drop_replication_slot('forgotten')"],
+    },
+    ServerFault {
+        check: "checkpoint-forced",
+        settings: "[threshold.checkpoint-forced]\ncount = 3",
+        fault: &["checkpoint", "checkpoint", "checkpoint"],
+        subject: "",
+        repair: &[RESET_CHECKPOINTS],
+    },
+];
+
+/// Resets the statistics of checkpoints, whatever the version calls them.
+const RESET_CHECKPOINTS: &str = "do $$ begin
+    perform pg_stat_reset_shared('bgwriter');
+    if current_setting('server_version_num')::int >= 170000 then
+        perform pg_stat_reset_shared('checkpointer');
+    end if;
+end $$";
+
+/// Runs a check until it finds what is expected: settings and counters become visible a little later.
+async fn seen(url: &str, check: &str, settings: &str, expected: impl Fn(&[String]) -> bool) -> Report {
+    let request = request(url, &[check], settings);
+    let mut found = examine(&request).await.unwrap();
+    for _ in 0..600 {
+        if expected(&keys(&found)) {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        found = examine(&request).await.unwrap();
+    }
+    panic!("{check}: {found:?}");
+}
+
+#[tokio::test]
+async fn planted_faults_of_a_server_are_found_and_silent_when_repaired() {
+    for build in testkit::builds().await {
+        let server = testkit::Server::start(build, testkit::Settings::default()).await;
+        let client = testkit::connect(&server.url("postgres")).await;
+        client.batch_execute(RESET_CHECKPOINTS).await.unwrap();
+        let url = server.url("postgres");
+        for ServerFault { check, settings, fault, subject, repair } in SERVER_FAULTS {
+            seen(&url, check, settings, <[String]>::is_empty).await;
+            for statement in *fault {
+                client.batch_execute(statement).await.unwrap();
+            }
+            let found = seen(&url, check, settings, |keys| keys == [*subject]).await;
+            assert!(!found.findings[0].evidence.is_empty() && found.has(Level::Warning), "{check}: {found:?}");
+            for statement in *repair {
+                client.batch_execute(statement).await.unwrap();
+            }
+            seen(&url, check, settings, <[String]>::is_empty).await;
+        }
+        let used =
+            seen(&url, "connection-slots", "[threshold.connection-slots]\npercent = 0.1", |keys| keys == [""]).await;
+        assert_eq!(used.findings[0].level, Level::Warning);
+        seen(&url, "connection-slots", "", <[String]>::is_empty).await;
+    }
+}
+
+#[tokio::test]
+async fn rows_that_an_old_snapshot_keeps_from_being_frozen_are_found() {
+    for build in testkit::builds().await {
+        // The smallest ages that the server allows.
+        let conf = vec!["autovacuum_freeze_max_age = 100000".to_owned(), "autovacuum_naptime = 1s".to_owned()];
+        let server = testkit::Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await;
+        let url = server.url("postgres");
+        let (client, mut holder) = (testkit::connect(&url).await, testkit::connect(&url).await);
+        let settings = "[threshold.wraparound]\nage_millions = 0\ncritical_millions = 0.1";
+        seen(&url, "wraparound", settings, <[String]>::is_empty).await;
+        let open = holder.transaction().await.unwrap();
+        open.query("select pg_current_xact_id()", &[]).await.unwrap();
+        // Each turn of the loop is a transaction of its own within the outer one.
+        let burn = "create table burnt (n int);
+            do $$ begin for n in 1..130000 loop
+                begin insert into burnt values (n); exception when others then raise; end;
+            end loop; end $$";
+        client.batch_execute(burn).await.unwrap();
+        let found = seen(&url, "wraparound", settings, |keys| !keys.is_empty()).await;
+        assert_eq!(found.findings[0].level, Level::Critical, "{found:?}");
+        open.rollback().await.unwrap();
+        // Autovacuum freezes the tables of all databases by itself now.
+        seen(&url, "wraparound", settings, <[String]>::is_empty).await;
+    }
+}
+
+#[tokio::test]
+async fn a_role_without_rights_gets_what_it_may_see_and_reasons_for_the_rest() {
+    testkit::each_build(async |database| {
+        let client = database.client().await;
+        let role = format!("nobody{:08x}", fastrand::u32(..));
+        sql(&client, &format!("create role {role} login password 'p'")).await;
+        let url = database.url();
+        let (_, place) = url.rsplit_once('@').unwrap();
+        sql(&client, "create sequence hidden").await;
+        let report = examine(&request(&format!("postgres://{role}:p@{place}"), &[], "")).await.unwrap();
+        let skipped: Vec<(&str, &str)> =
+            report.skipped.iter().map(|skip| (skip.check.as_str(), skip.why.split(';').next().unwrap())).collect();
+        let expected = [
+            ("long-transaction", "sessions of other roles"),
+            ("setting-not-in-effect", "the configuration files"),
+            ("dead-tuples", "sessions of other roles"),
+            ("sequence-end", "sequences that this role may not read: 1"),
+        ];
+        assert_eq!(skipped, expected);
+        assert!(report.passed.iter().all(|id| skipped.iter().all(|(check, _)| check != id)), "{report:?}");
+        sql(&client, &format!("drop role {role}")).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_examination_without_time_skips_and_says_so() {
+    let database = testkit::database().await;
+    let request = Request { budget: Duration::ZERO, ..request(&database.url(), &[], "") };
+    let report = examine(&request).await.unwrap();
+    assert!(report.passed.is_empty() && report.findings.is_empty(), "{report:?}");
+    let skipped: std::collections::BTreeSet<&str> = report.skipped.iter().map(|skip| skip.check.as_str()).collect();
+    assert_eq!(skipped.len(), millstream_doctor::CHECKS.len(), "{report:?}");
+    assert!(report.skipped.iter().all(|skip| skip.why.contains("--budget gives more")), "{report:?}");
+}

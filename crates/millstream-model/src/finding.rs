@@ -1,0 +1,163 @@
+//! Findings: what is wrong, how that is known, and the way back.
+
+use serde::{Deserialize, Serialize};
+
+/// How sure a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// It is so.
+    Fact,
+    /// It follows from this server's own counters.
+    Arithmetic,
+    /// It is likely. Measure before and after.
+    Hypothesis,
+}
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Good to know.
+    Info,
+    /// It costs something, or will.
+    Warning,
+    /// Data are in danger, or the server will stop.
+    Critical,
+}
+
+/// What is wrong with a server or its machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// By this it is recognised in another report, and silenced: `CHECK`, `CHECK:SUBJECT` or `CHECK:DATABASE:SUBJECT`.
+    pub key: String,
+    /// Name of the check that found it.
+    #[serde(rename = "id")]
+    pub check: String,
+    /// How sure it is.
+    pub class: Class,
+    /// How much it matters.
+    pub level: Level,
+    /// The database, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
+    /// What it is about, such as a table or a setting. Empty for the server or the machine as a whole.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub subject: String,
+    /// What is wrong, as a sentence without a period.
+    pub sentence: String,
+    /// How that is known.
+    pub evidence: Vec<Evidence>,
+    /// Seconds for which the server has counted, if the finding rests on its counters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_seconds: Option<f64>,
+    /// What else could explain the evidence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alternative: Option<String>,
+    /// What to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<Repair>,
+}
+
+/// A number or a word that shows something, and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// What it is.
+    pub name: String,
+    /// Its value, as a person reads it.
+    pub value: String,
+    /// The view, file or command that shows it.
+    pub source: String,
+}
+
+/// What to do about a finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repair {
+    /// What to do, as a sentence without a period.
+    pub sentence: String,
+    /// SQL statements in their order. One that begins with `$ ` is a shell command, one with `-- ` a remark.
+    pub commands: Vec<String>,
+    /// What may go wrong, or what it costs.
+    pub risk: String,
+    /// What must be restarted before it takes effect.
+    pub restart: Restart,
+}
+
+/// What must be restarted before a repair takes effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Restart {
+    /// Nothing.
+    Nothing,
+    /// The server reads its configuration again.
+    Reload,
+    /// The server.
+    Server,
+    /// The machine, or a file system is mounted again.
+    Machine,
+}
+
+impl Finding {
+    /// A finding with a sentence alone.
+    pub fn new(
+        check: &str,
+        class: Class,
+        level: Level,
+        subject: impl Into<String>,
+        sentence: impl Into<String>,
+    ) -> Self {
+        let subject = subject.into();
+        Self {
+            key: key(&[check, &subject]),
+            check: check.to_owned(),
+            class,
+            level,
+            database: None,
+            subject,
+            sentence: sentence.into(),
+            evidence: Vec::new(),
+            counted_seconds: None,
+            alternative: None,
+            repair: None,
+        }
+    }
+
+    /// Adds evidence.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl ToString, source: &str) -> Self {
+        self.evidence.push(Evidence { name: name.to_owned(), value: value.to_string(), source: source.to_owned() });
+        self
+    }
+
+    /// Says that it is about a database.
+    #[must_use]
+    pub fn of_database(self, name: &str) -> Self {
+        Self { key: key(&[&self.check, name, &self.subject]), database: Some(name.to_owned()), ..self }
+    }
+}
+
+fn key(parts: &[&str]) -> String {
+    let parts: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
+    parts.join(":")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_names_check_database_and_subject() {
+        let finding = Finding::new("invalid-index", Class::Fact, Level::Warning, "public.i", "it is invalid");
+        assert_eq!(finding.key, "invalid-index:public.i");
+        assert_eq!(finding.of_database("shop").key, "invalid-index:shop:public.i");
+        assert_eq!(Finding::new("a", Class::Fact, Level::Info, "", "b").key, "a");
+    }
+
+    #[test]
+    fn a_finding_survives_json() {
+        let finding = Finding::new("a", Class::Hypothesis, Level::Critical, "s", "it is so").with("n", 5, "pg_x");
+        let text = serde_json::to_string(&finding).unwrap();
+        assert!(text.contains("\"hypothesis\"") && text.contains("\"id\":\"a\"") && !text.contains("repair"), "{text}");
+        assert_eq!(serde_json::from_str::<Finding>(&text).unwrap(), finding);
+    }
+}

@@ -1,0 +1,166 @@
+//! `doctor`: examines a server, explains its checks.
+
+use crate::args::{TargetArgs, duration};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use crate::target::resolve_running;
+use millstream_doctor::limits::FILE_BYTES_MAX;
+use millstream_doctor::{CHECKS, Check, Report, Request, Settings, examine, html, list, text};
+use millstream_lab::write_whole;
+use millstream_model::Level;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream doctor
+  millstream doctor --db postgres://monitor@db1/shop --fail-on critical
+  millstream doctor --check wraparound,dead-tuples --output json
+  millstream doctor --html report.html --since yesterday.json
+  millstream doctor explain dead-tuples";
+
+/// Say what is wrong with a PostgreSQL server, how that is known, and what to do
+///
+/// The doctor reads and changes nothing: its transactions are read-only, it waits at most a tenth of a second for a lock,
+/// and it stops after --budget. A role with the rights of pg_monitor sees most of what the checks need. What a check
+/// cannot see is listed with the reason.
+///
+/// Each finding is a fact, arithmetic from this server's own counters, or a hypothesis that must be measured first.
+/// Exits with 1 if a finding is at least as bad as --fail-on says.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct DoctorArgs {
+    #[command(subcommand)]
+    command: Option<DoctorCommand>,
+
+    /// Run only these checks
+    #[arg(long = "check", value_name = "ID[,ID..]", value_delimiter = ',')]
+    checks: Vec<String>,
+
+    /// Examine only the database that --db names, not all of the server
+    #[arg(long)]
+    one_database: bool,
+
+    /// Stop looking after this time; checks that were not reached are listed
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    budget: Duration,
+
+    /// Exit with 1 if a finding is at least this bad
+    #[arg(long, value_name = "LEVEL", default_value = "warning")]
+    fail_on: FailOn,
+
+    /// File with thresholds and silenced findings [default: doctor.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Compare with an earlier report, made with --output json
+    #[arg(long, value_name = "FILE")]
+    since: Option<PathBuf>,
+
+    /// Write the report as one page to this file, too
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// What else the doctor does.
+#[derive(Debug, clap::Subcommand)]
+enum DoctorCommand {
+    Explain(ExplainArgs),
+}
+
+/// Print what a check looks for, how, and what to do
+///
+/// Without ID, list all checks.
+#[derive(Debug, clap::Args)]
+struct ExplainArgs {
+    /// Name of the check
+    id: Option<String>,
+}
+
+/// A level, as an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum FailOn {
+    /// Any finding
+    Info,
+    /// What costs something, or will
+    Warning,
+    /// Data in danger, or a server that will stop
+    Critical,
+    /// Never
+    Never,
+}
+
+/// Runs the command.
+pub async fn run(args: &DoctorArgs, output: Output) -> Result<Exit, Failure> {
+    if let Some(DoctorCommand::Explain(explain)) = &args.command {
+        return explained(explain.id.as_deref(), output);
+    }
+    if let Some(other) = args.checks.iter().find(|id| check(id).is_none()) {
+        return Err(unknown(other));
+    }
+    let settings = settings(args.config.as_deref())?;
+    let earlier = args.since.as_deref().map(earlier).transpose()?;
+    let db = resolve_running(&args.target).await?;
+    let today = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
+    let (checks, one_database, budget) = (args.checks.clone(), args.one_database, args.budget);
+    let report = examine(&Request { db, checks, one_database, budget, settings, today }).await?;
+    let report = earlier.iter().fold(report, Report::since);
+    if output.is_json() {
+        output.json(&report)?;
+    } else {
+        output.line(text(&report).trim_end())?;
+    }
+    if let Some(path) = &args.html {
+        write_whole(path, &html(&report)).map_err(|error| Failure::user(error.to_string()))?;
+        note(&format!("report: {}", path.display()));
+    }
+    let level = match args.fail_on {
+        FailOn::Info => Level::Info,
+        FailOn::Warning => Level::Warning,
+        FailOn::Critical => Level::Critical,
+        FailOn::Never => return Ok(Exit::Done),
+    };
+    Ok(if report.has(level) { Exit::Findings } else { Exit::Done })
+}
+
+fn check(id: &str) -> Option<&'static Check> {
+    CHECKS.iter().find(|check| check.id == id)
+}
+
+fn unknown(id: &str) -> Failure {
+    Failure::user(format!("there is no check {id}")).hint("millstream doctor explain lists all checks")
+}
+
+fn settings(given: Option<&Path>) -> Result<Settings, Failure> {
+    let usual = Path::new("doctor.toml");
+    let Some(path) = given.or(Some(usual).filter(|path| path.exists())) else { return Ok(Settings::default()) };
+    Settings::parse(&read(path)?).map_err(|why| Failure::user(format!("{}: {why}", path.display())))
+}
+
+fn earlier(path: &Path) -> Result<Report, Failure> {
+    serde_json::from_str(&read(path)?).map_err(|error| {
+        Failure::user(format!("{} is no report of the doctor: {error}", path.display()))
+            .hint("make one with millstream doctor --output json > FILE")
+    })
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let failed = |error: std::io::Error| Failure::user(format!("cannot read {}", path.display())).because(&error);
+    let size = std::fs::metadata(path).map_err(failed)?.len();
+    if size > FILE_BYTES_MAX {
+        return Err(Failure::user(format!("{} is too large: it has {size} bytes", path.display())));
+    }
+    std::fs::read_to_string(path).map_err(failed)
+}
+
+fn explained(id: Option<&str>, output: Output) -> Result<Exit, Failure> {
+    match id {
+        Some(id) => output.line(check(id).ok_or_else(|| unknown(id))?.manual.trim_end())?,
+        None => output.line(list(CHECKS).trim_end())?,
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,92 @@
+//! `millstream doctor` as a user sees it.
+
+use crate::process::{command, millstream, run};
+use millstream_testkit::{builds, database_on, misfit};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_is_reported_with_evidence_and_repair_on_80_columns() {
+    for build in builds().await {
+        let database = database_on(build).await;
+        let client = database.client().await;
+        let doctor = |more: &[&str]| {
+            let mut command = command(&["doctor", "--one-database", "--db", &database.url()]);
+            command.args(["--check", "duplicate-index,invalid-index,sequence-end"]).args(more);
+            run(&mut command)
+        };
+        let healthy = doctor(&[]).ends(0);
+        assert!(healthy.stdout.contains("Nothing was found."), "{healthy:?}");
+        assert!(
+            healthy.stdout.contains("Without findings: duplicate-index, invalid-index, sequence-end"),
+            "{healthy:?}"
+        );
+
+        client
+            .batch_execute("create table t (a int); create index one on t (a); create index two on t (a)")
+            .await
+            .unwrap();
+        let found = doctor(&[]).ends(1);
+        for part in
+            ["warning: duplicate-index: public.two", "drop index concurrently public.two;", "key: duplicate-index:"]
+        {
+            assert!(found.stdout.contains(part), "{part}: {found:?}");
+        }
+        let wide = found.stdout.lines().find(|line| line.chars().count() > 80 && !line.starts_with("    "));
+        assert_eq!(wide, None, "{found:?}");
+        doctor(&["--fail-on", "critical"]).ends(0);
+        let json = doctor(&["--output", "json"]).ends(1);
+        let report: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+        let schema = serde_json::from_str(include_str!("../../../docs/doctor.schema.json")).unwrap();
+        assert_eq!(misfit(&report, &schema), None);
+        let key = report["findings"][0]["key"].as_str().unwrap().to_owned();
+        assert!(key.starts_with("duplicate-index:") && key.ends_with(":public.two"), "{key}");
+
+        client.batch_execute("drop index two").await.unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let (earlier, page) = (dir.path().join("earlier.json"), dir.path().join("report.html"));
+        std::fs::write(&earlier, &json.stdout).unwrap();
+        let later = doctor(&["--since", earlier.to_str().unwrap(), "--html", page.to_str().unwrap()]).ends(0);
+        assert!(later.stdout.contains("Gone since then: duplicate-index:"), "{later:?}");
+        assert!(std::fs::read_to_string(&page).unwrap().contains("Nothing was found."));
+        let nowhere = doctor(&["--html", "/nowhere/report.html"]).ends(2);
+        assert!(nowhere.stderr.contains("/nowhere/report.html"), "{nowhere:?}");
+    }
+}
+
+#[test]
+fn no_server_is_started_to_be_examined() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = command(&["doctor"]);
+    command.env("MILLSTREAM_HOME", home.path()).env_remove("MILLSTREAM_DB").env_remove("DATABASE_URL");
+    let run = run(&mut command).ends(2);
+    assert!(run.stderr.contains("no server is named, and the local server does not run"), "{run:?}");
+    assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn checks_are_listed_and_explained_without_a_server() {
+    let list = millstream(&["doctor", "explain"]).ends(0);
+    assert!(
+        list.stdout.contains("dead-tuples") && list.stdout.lines().all(|line| line.chars().count() <= 80),
+        "{list:?}"
+    );
+    let page = millstream(&["doctor", "explain", "wraparound"]).ends(0);
+    assert!(page.stdout.starts_with("# wraparound\n") && page.stdout.contains("## What to do"), "{page:?}");
+    let unknown = millstream(&["doctor", "explain", "weather"]).ends(2);
+    assert!(unknown.stderr.contains("there is no check weather") && unknown.stderr.contains("hint:"), "{unknown:?}");
+    let unknown = millstream(&["doctor", "--check", "weather"]).ends(2);
+    assert!(unknown.stderr.contains("there is no check weather"), "{unknown:?}");
+}
+
+#[test]
+fn a_wrong_configuration_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("doctor.toml");
+    std::fs::write(&path, "[threshold.dead-tuples]\nsize = 5\n").unwrap();
+    let run = millstream(&["doctor", "--config", path.to_str().unwrap()]).ends(2);
+    assert!(run.stderr.contains("the check dead-tuples has no threshold size"), "{run:?}");
+    let run = millstream(&["doctor", "--config", "/nowhere/doctor.toml"]).ends(2);
+    assert!(run.stderr.contains("cannot read /nowhere/doctor.toml"), "{run:?}");
+    std::fs::write(&path, "{}").unwrap();
+    let run = millstream(&["doctor", "--since", path.to_str().unwrap()]).ends(2);
+    assert!(run.stderr.contains("is no report of the doctor") && run.stderr.contains("hint:"), "{run:?}");
+}
