@@ -22,6 +22,7 @@ mod command;
 mod error;
 mod facts;
 mod file_lock;
+pub mod kernel;
 pub mod limits;
 mod measured;
 mod memory_limit;

@@ -1,4 +1,4 @@
-//! Named limits of watching processes.
+//! Named limits of watching processes, and of what is read of the kernel.
 
 /// Time between two readings of a measured process's memory. The kernel keeps the high-water mark, so only growth after
 /// the last reading is missed.
@@ -9,3 +9,12 @@ pub const LOOK_MS: u64 = 20;
 pub const CHILDREN_LOOK_MS: u64 = 250;
 
 const _: () = assert!(LOOK_MS < CHILDREN_LOOK_MS);
+
+/// Most bytes that are read of one of the kernel's text files. A machine with thousands of containers has long lists.
+pub const KERNEL_FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// Most levels of composed devices, such as encryption on a volume on a RAID on a partition.
+pub const DEVICE_DEPTH_MAX: usize = 8;
+
+/// Most levels of control groups that are read, from the group upwards.
+pub const CGROUP_DEPTH_MAX: usize = 16;

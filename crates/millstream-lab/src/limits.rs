@@ -255,15 +255,6 @@ pub(crate) const SEARCH_STEP_SECONDS: u32 = 5;
 const _: () = assert!(BACKLOG_DEFAULT <= BACKLOG_MAX && SEARCH_STEP_SECONDS <= RUN_LENGTH_SECONDS);
 const _: () = assert!(FINISH_DEFAULT_SECONDS <= FINISH_SECONDS);
 
-/// Most bytes that are read of one of the kernel's text files. A machine with thousands of containers has long lists.
-pub(crate) const KERNEL_FILE_BYTES_MAX: u64 = 4 << 20;
-
-/// Most levels of composed devices, such as encryption on a volume on a RAID on a partition.
-pub(crate) const DEVICE_DEPTH_MAX: usize = 8;
-
-/// Most levels of control groups that are read, from the group upwards.
-pub(crate) const CGROUP_DEPTH_MAX: usize = 16;
-
 /// Most bytes of a fact of an environment. The longest is PostgreSQL's list of build flags.
 pub(crate) const FACT_BYTES_MAX: usize = 4_000;
 

@@ -1,19 +1,15 @@
 //! What every experiment has: factors, metrics, runs and their order; conditions, and the files of records.
 
-mod block_device;
 mod build;
-mod cgroup;
 mod count;
 mod data_set;
 mod environment;
 mod format;
-mod kernel_file;
 pub(crate) mod latency;
 pub(crate) mod libpq;
 mod limiter;
 mod machine;
 mod metric;
-mod mount;
 mod network;
 mod order;
 pub(crate) mod record;
@@ -28,7 +24,6 @@ pub mod statistics;
 mod tool;
 pub(crate) mod word;
 
-pub(crate) use block_device::queues_below;
 pub use build::Build;
 pub(crate) use count::{count, number};
 pub use data_set::{DataSet, KEYS, Keys};

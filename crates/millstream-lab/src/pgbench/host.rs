@@ -1,8 +1,8 @@
 //! Settings of the host that experiments change: the queue of the data's disk, and what `sysctl` knows.
 
 use super::cluster::Trouble;
-use crate::core::queues_below;
 use crate::error::Error;
+use millstream_host::kernel::device::queues_below;
 use millstream_host::{HostChanges, MemoryLimit, Namespace, sysctl_file};
 use std::collections::BTreeMap;
 use std::io;

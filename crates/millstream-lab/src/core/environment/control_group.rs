@@ -3,8 +3,8 @@
 //! The groups are the server's if we may read its process id, else our own.
 
 use super::{Facts, Ground, Section, facts};
-use crate::core::cgroup::{self, Cgroup};
-use crate::core::kernel_file::word;
+use millstream_host::kernel::file::word;
+use millstream_host::kernel::{Cgroup, cgroup};
 use std::path::Path;
 
 pub(super) const SECTION: Section = Section { name: "control_group", read };

@@ -1,7 +1,7 @@
 //! Section `kernel`: release, preemption, mitigations, clock, and the words of its command line that matter.
 
 use super::{Section, facts, files};
-use crate::core::kernel_file::{text, word};
+use millstream_host::kernel::file::{text, word};
 
 pub(super) const SECTION: Section = Section {
     name: "kernel",

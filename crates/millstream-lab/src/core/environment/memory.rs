@@ -1,7 +1,7 @@
 //! Section `memory`: size, huge pages, transparent huge pages, and the settings `vm.*`.
 
 use super::{Facts, Section, facts, files};
-use crate::core::kernel_file::{choice, numbers, text, word};
+use millstream_host::kernel::file::{choice, numbers, text, word};
 
 pub(super) const SECTION: Section = Section {
     name: "memory",

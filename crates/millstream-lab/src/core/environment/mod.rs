@@ -10,10 +10,10 @@ mod scheduler;
 mod server;
 mod storage;
 
-use super::mount::{Mount, mounts};
-use super::{cgroup, kernel_file};
 use crate::error::Error;
 use crate::limits::FACT_BYTES_MAX;
+use millstream_host::kernel::mount::mounts;
+use millstream_host::kernel::{Mount, cgroup, file};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -123,7 +123,7 @@ fn facts<'a>(list: impl IntoIterator<Item = (&'a str, Option<String>)>) -> Facts
 fn files(dir: &str, wanted: impl Fn(&str) -> bool) -> Facts {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| wanted(name));
-    names.filter_map(|name| Some((name.clone(), kernel_file::word(Path::new(dir).join(&name))?))).collect()
+    names.filter_map(|name| Some((name.clone(), file::word(Path::new(dir).join(&name))?))).collect()
 }
 
 #[cfg(test)]
@@ -161,7 +161,7 @@ mod tests {
         assert!(found.sections["memory"].contains_key("vm.swappiness"), "{found:?}");
         let text = serde_json::to_string(&found).unwrap();
         assert_eq!(serde_json::from_str::<Environment>(&text).unwrap(), found);
-        let host = kernel_file::word("/proc/sys/kernel/hostname").unwrap();
+        let host = file::word("/proc/sys/kernel/hostname").unwrap();
         let values = found.sections.values().flat_map(BTreeMap::values);
         assert!(values.clone().all(|value| *value != host && value.len() <= FACT_BYTES_MAX), "{found:?}");
     }

@@ -1,7 +1,7 @@
 //! Section `processor`: model, number, SMT, governor, NUMA nodes and virtualisation.
 
 use super::{Facts, Section, facts};
-use crate::core::kernel_file::{text, word};
+use millstream_host::kernel::file::{text, word};
 use std::collections::BTreeSet;
 use std::fs;
 

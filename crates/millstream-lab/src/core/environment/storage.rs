@@ -1,9 +1,9 @@
 //! Section `storage`: mounts and queue settings of the devices of data and WAL.
 
 use super::{Facts, Ground, Section};
-use crate::core::block_device::BlockDevice;
-use crate::core::kernel_file::{choice, word};
-use crate::core::mount::{self, Mount};
+use millstream_host::kernel::BlockDevice;
+use millstream_host::kernel::file::{choice, word};
+use millstream_host::kernel::{Mount, mount};
 use std::path::Path;
 
 pub(super) const SECTION: Section = Section { name: "storage", read };

@@ -5,13 +5,13 @@
 
 use super::reading::{Delta, Reading, Values, add};
 use super::{Read, Source};
-use crate::core::block_device::BlockDevice;
-use crate::core::kernel_file;
+use millstream_host::kernel::BlockDevice;
+use millstream_host::kernel::file;
 
 pub(super) const SOURCE: Source = Source {
     name: "disks",
     read: Read::Kernel(|place| {
-        let text = kernel_file::text("/proc/diskstats").unwrap_or_default();
+        let text = file::text("/proc/diskstats").unwrap_or_default();
         Reading::counters(counters(&text, &place.disks))
     }),
     values,

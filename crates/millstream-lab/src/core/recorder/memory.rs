@@ -2,13 +2,12 @@
 
 use super::reading::{Delta, Reading, Values, add};
 use super::{Read, Source};
-use crate::core::kernel_file::{self, numbers};
+use millstream_host::kernel::file::{self, numbers};
 
 pub(super) const SOURCE: Source = Source {
     name: "memory",
     read: Read::Kernel(|_| {
-        let [meminfo, vmstat] =
-            ["/proc/meminfo", "/proc/vmstat"].map(|path| kernel_file::text(path).unwrap_or_default());
+        let [meminfo, vmstat] = ["/proc/meminfo", "/proc/vmstat"].map(|path| file::text(path).unwrap_or_default());
         reading(&meminfo, &vmstat)
     }),
     values,

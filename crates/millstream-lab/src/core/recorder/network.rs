@@ -2,17 +2,17 @@
 
 use super::reading::{Delta, Reading, Values, add};
 use super::{Read, Source};
-use crate::core::kernel_file;
+use millstream_host::kernel::file;
 use std::path::Path;
 
 pub(super) const SOURCE: Source = Source {
     name: "network",
     read: Read::Kernel(|_| {
-        let text = kernel_file::text("/proc/net/dev").unwrap_or_default();
+        let text = file::text("/proc/net/dev").unwrap_or_default();
         let speed = |name: &str| {
             let file = Path::new("/sys/class/net").join(name).join("speed");
             // Virtual interfaces have none, or -1.
-            kernel_file::word(file)?.parse().ok().filter(|megabits: &f64| *megabits > 0.0)
+            file::word(file)?.parse().ok().filter(|megabits: &f64| *megabits > 0.0)
         };
         Reading::counters(counters(&text, speed))
     }),

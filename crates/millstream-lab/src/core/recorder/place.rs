@@ -1,7 +1,6 @@
 //! Where the kernel's sources look: the devices of data and WAL, and the control groups.
 
-use crate::core::block_device::BlockDevice;
-use crate::core::{cgroup, mount};
+use millstream_host::kernel::{BlockDevice, cgroup, mount};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -5,14 +5,14 @@
 
 use super::reading::{Delta, Reading, Values, add};
 use super::{Read, Source};
-use crate::core::kernel_file;
+use millstream_host::kernel::file;
 
 pub(super) const SOURCE: Source = Source {
     name: "pressure",
     read: Read::Kernel(|_| {
         let mut counters = Values::new();
         for resource in RESOURCES {
-            let text = kernel_file::text(format!("/proc/pressure/{resource}")).unwrap_or_default();
+            let text = file::text(format!("/proc/pressure/{resource}")).unwrap_or_default();
             counters.extend(totals(&text).map(|(kind, total)| (format!("{resource}_{kind}"), total)));
         }
         Reading::counters(counters)

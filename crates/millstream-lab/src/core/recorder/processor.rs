@@ -2,11 +2,11 @@
 
 use super::reading::{Delta, Reading, Values, add};
 use super::{Read, Source};
-use crate::core::kernel_file;
+use millstream_host::kernel::file;
 
 pub(super) const SOURCE: Source = Source {
     name: "processor",
-    read: Read::Kernel(|_| Reading::counters(counters(&kernel_file::text("/proc/stat").unwrap_or_default()))),
+    read: Read::Kernel(|_| Reading::counters(counters(&file::text("/proc/stat").unwrap_or_default()))),
     values,
 };
 

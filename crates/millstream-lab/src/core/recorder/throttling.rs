@@ -2,7 +2,7 @@
 
 use super::reading::{Delta, Reading, Values, add};
 use super::{Read, Source};
-use crate::core::kernel_file::{self, numbers};
+use millstream_host::kernel::file::{self, numbers};
 use std::fs;
 use std::path::Path;
 
@@ -10,7 +10,7 @@ pub(super) const SOURCE: Source = Source {
     name: "throttling",
     read: Read::Kernel(|place| {
         let mut counters = heat(Path::new("/sys/devices/system/cpu"));
-        for text in place.cgroups.iter().filter_map(|dir| kernel_file::text(dir.join("cpu.stat"))) {
+        for text in place.cgroups.iter().filter_map(|dir| file::text(dir.join("cpu.stat"))) {
             quota(&text).for_each(|(name, number)| *counters.entry(name).or_default() += number);
         }
         Reading::counters(counters)
@@ -23,7 +23,7 @@ fn heat(processors: &Path) -> Values {
     let mut values = Values::new();
     for entry in fs::read_dir(processors).into_iter().flatten().flatten() {
         for file in ["core_throttle_count", "package_throttle_count"] {
-            let count = kernel_file::word(entry.path().join("thermal_throttle").join(file));
+            let count = file::word(entry.path().join("thermal_throttle").join(file));
             if let Some(count) = count.and_then(|count| count.parse::<f64>().ok()) {
                 *values.entry("heat".to_owned()).or_default() += count;
             }

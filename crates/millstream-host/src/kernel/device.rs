@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 
 /// A device with a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct BlockDevice {
+pub struct BlockDevice {
     /// Name of the device, such as `sda`, `dm-0` or `md1`. For a partition that of its disk: partitions have no queue,
     /// and the kernel counts flushes by disk.
-    pub(super) name: String,
+    pub name: String,
     /// Its directory below `/sys`.
-    pub(super) dir: PathBuf,
+    pub dir: PathBuf,
     /// Names of the disks that it is composed of; its own name if it is a disk.
-    pub(super) disks: Vec<String>,
+    pub disks: Vec<String>,
 }
 
 impl BlockDevice {
     /// The device of a mount, with `/sys` at `sys`. `None` for a file system without a block device, such as tmpfs or
     /// overlay.
-    pub(super) fn of(mount: &Mount, sys: &Path) -> Option<Self> {
+    pub fn of(mount: &Mount, sys: &Path) -> Option<Self> {
         let by_number = sys.join("dev/block").join(&mount.device).canonicalize().ok();
         // btrfs and others have a number of their own, but say what is mounted.
         let dir = by_number.or_else(|| {
@@ -37,7 +37,7 @@ impl BlockDevice {
 }
 
 /// The directories of the queues of the disks that hold a directory. None without a block device.
-pub(crate) fn queues_below(dir: &Path) -> Vec<PathBuf> {
+pub fn queues_below(dir: &Path) -> Vec<PathBuf> {
     let mounts = mount::mounts();
     let device = mount::of(&mounts, dir).and_then(|mount| BlockDevice::of(mount, Path::new("/sys")));
     let disks = device.map(|device| device.disks).unwrap_or_default();

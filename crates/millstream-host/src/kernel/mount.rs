@@ -1,39 +1,39 @@
 //! Mounts, as proc(5)'s `mountinfo` lists them.
 
-use super::kernel_file;
+use super::file;
 use std::path::{Path, PathBuf};
 
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mount {
+pub struct Mount {
     /// Major and minor number of the device, such as `8:1`. File systems without a device of their own have major 0.
-    pub(super) device: String,
+    pub device: String,
     /// Where it is mounted.
-    pub(super) point: PathBuf,
+    pub point: PathBuf,
     /// Options of the mount.
-    pub(super) options: String,
+    pub options: String,
     /// Type of the file system.
-    pub(super) file_system: String,
+    pub file_system: String,
     /// What is mounted, such as `/dev/sda1`.
-    pub(super) source: String,
+    pub source: String,
     /// Options of the file system.
-    pub(super) super_options: String,
+    pub super_options: String,
 }
 
 /// The mounts that this process sees.
-pub(super) fn mounts() -> Vec<Mount> {
-    parsed(&kernel_file::text("/proc/self/mountinfo").unwrap_or_default())
+pub fn mounts() -> Vec<Mount> {
+    parsed(&file::text("/proc/self/mountinfo").unwrap_or_default())
 }
 
 /// The mount that holds a path. Links in the path are resolved as far as we may read them.
-pub(super) fn of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
+pub fn of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     // Of two mounts at one point the later one hides the other.
     mounts.iter().filter(|mount| path.starts_with(&mount.point)).max_by_key(|mount| mount.point.components().count())
 }
 
 /// The lines of `mountinfo`: `ID PARENT DEVICE ROOT POINT OPTIONS [TAG..] - TYPE SOURCE SUPER_OPTIONS`.
-pub(super) fn parsed(text: &str) -> Vec<Mount> {
+pub fn parsed(text: &str) -> Vec<Mount> {
     let mount = |line: &str| {
         let (left, right) = line.split_once(" - ")?;
         let left: Vec<&str> = left.split(' ').collect();

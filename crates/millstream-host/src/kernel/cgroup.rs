@@ -1,29 +1,29 @@
 //! Control groups of a process, both versions: where the files of a controller are.
 
-use super::kernel_file;
+use super::file;
 use super::mount::Mount;
 use crate::limits::CGROUP_DEPTH_MAX;
 use std::path::{Path, PathBuf};
 
 /// The group of a process for one controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Cgroup {
+pub struct Cgroup {
     /// Version of the interface: 1 or 2.
-    pub(super) version: u8,
+    pub version: u8,
     /// The group is not the root.
-    pub(super) below_root: bool,
+    pub below_root: bool,
     /// Directories with the group's files, from the group up to the root. A limit of any of them counts.
-    pub(super) dirs: Vec<PathBuf>,
+    pub dirs: Vec<PathBuf>,
 }
 
 /// The group of a process, `self` or a number, for a controller such as `cpu`.
-pub(super) fn of(process: &str, controller: &str, mounts: &[Mount]) -> Option<Cgroup> {
-    parsed(&kernel_file::text(format!("/proc/{process}/cgroup"))?, controller, mounts)
+pub fn of(process: &str, controller: &str, mounts: &[Mount]) -> Option<Cgroup> {
+    parsed(&file::text(format!("/proc/{process}/cgroup"))?, controller, mounts)
 }
 
 /// The number of the server's process, if we may read the file in its data directory that holds it.
-pub(super) fn server_process(data: &Path) -> Option<String> {
-    let text = kernel_file::text(data.join("postmaster.pid"))?;
+pub fn server_process(data: &Path) -> Option<String> {
+    let text = file::text(data.join("postmaster.pid"))?;
     let pid: u32 = text.lines().next()?.trim().parse().ok()?;
     Some(pid.to_string())
 }
@@ -31,7 +31,7 @@ pub(super) fn server_process(data: &Path) -> Option<String> {
 /// Reads `/proc/PID/cgroup`, whose lines are `NUMBER:CONTROLLERS:PATH`. With version 2 there are no controllers.
 ///
 /// Both versions may be mounted. Then a controller of version 1 counts, because a controller has only one of them.
-pub(super) fn parsed(text: &str, controller: &str, mounts: &[Mount]) -> Option<Cgroup> {
+pub fn parsed(text: &str, controller: &str, mounts: &[Mount]) -> Option<Cgroup> {
     let lines = || text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
     let has = |list: &str| list.split(',').any(|one| one == controller);
     let first = lines().find(|(controllers, _)| has(controllers)).and_then(|(_, path)| {
@@ -51,7 +51,7 @@ pub(super) fn parsed(text: &str, controller: &str, mounts: &[Mount]) -> Option<C
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::mount;
+    use crate::kernel::mount;
 
     const MOUNTS: &str = "\
 1 1 0:1 / /cg/cpu rw - cgroup cgroup rw,cpu,cpuacct

@@ -6,27 +6,27 @@ use std::io::Read;
 use std::path::Path;
 
 /// The text of a file; `None` if it is missing, cannot be read or is not text. A longer file is cut.
-pub(super) fn text(path: impl AsRef<Path>) -> Option<String> {
+pub fn text(path: impl AsRef<Path>) -> Option<String> {
     let mut text = Vec::new();
     File::open(path).ok()?.take(KERNEL_FILE_BYTES_MAX).read_to_end(&mut text).ok()?;
     String::from_utf8(text).ok()
 }
 
 /// The text without the space around it; `None` if nothing is left.
-pub(super) fn word(path: impl AsRef<Path>) -> Option<String> {
+pub fn word(path: impl AsRef<Path>) -> Option<String> {
     let text = text(path)?;
     let word = text.trim();
     (!word.is_empty()).then(|| word.to_owned())
 }
 
 /// The choice in brackets of a file such as `always [madvise] never`; the whole text if there are no brackets.
-pub(super) fn choice(text: &str) -> &str {
+pub fn choice(text: &str) -> &str {
     let inner = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inner.map_or(text, |(choice, _)| choice)
 }
 
 /// The numbers of lines such as `name 12`, `name: 12` or `name: 12 kB`, by name, without the unit.
-pub(super) fn numbers(text: &str) -> impl Iterator<Item = (&str, f64)> {
+pub fn numbers(text: &str) -> impl Iterator<Item = (&str, f64)> {
     text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
         let name = words.next()?.trim_end_matches(':');
