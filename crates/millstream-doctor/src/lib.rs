@@ -1,5 +1,6 @@
 //! Diagnoses with evidence and repair: what is wrong with a server, and whether a query uses an index.
 
+mod change;
 mod check;
 mod checks;
 mod examination;
@@ -9,6 +10,7 @@ mod report;
 mod server;
 mod settings;
 
+pub use change::{IndexKind, SettingKind, TableOptionKind};
 pub use check::{Check, Threshold};
 pub use checks::CHECKS;
 pub use examination::{Request, examine};

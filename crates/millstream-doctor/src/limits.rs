@@ -1,5 +1,7 @@
 //! Named limits of the doctor.
 
+use std::time::Duration;
+
 /// Most conditions of one reading of a table that are compared with its indexes.
 pub const EXPLAINED_CONDITIONS_MAX: usize = 16;
 
@@ -20,3 +22,12 @@ pub const LOCK_TIME_MAX_MS: u64 = 100;
 
 /// Largest file of settings or earlier report that is read.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Longest wait of a change for a lock: others queue behind a change that waits.
+pub const CHANGE_LOCK_TIME_MAX_MS: u64 = 2_000;
+
+/// Longest time until a setting that was written must be in effect for new sessions.
+pub const SETTING_EFFECT_MAX: Duration = Duration::from_secs(10);
+
+/// Time between two looks at such a setting.
+pub const SETTING_LOOK: Duration = Duration::from_millis(50);

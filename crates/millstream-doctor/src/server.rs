@@ -1,6 +1,7 @@
 //! What is examined: a server, and its databases.
 
 use crate::limits::{LOCK_TIME_MAX_MS, STATEMENT_TIME_MAX_MS};
+use millstream_model::{Change, Repair, Restart};
 use millstream_pg::{ConnInfo, Connection, Error, SessionSettings, connect, ensure_session_pooling, quote_literal};
 
 /// A server under examination.
@@ -86,9 +87,11 @@ impl Server {
         Ok(self.session.client.query(sql, &[&own]).await?.iter().map(|row| (row.get(0), row.get(1))).collect())
     }
 
-    /// The commands that give a setting another value. A managed service has its own way.
-    pub(crate) fn set(&self, name: &str, value: &str) -> Vec<String> {
-        set(self.provider(), name, value)
+    /// A repair that gives a setting another value. A managed service has its own way.
+    pub(crate) fn setting(&self, name: &str, value: &str, sentence: &str, risk: &str) -> Repair {
+        let (commands, change) = set(self.provider(), name, value);
+        let (sentence, risk) = (sentence.to_owned(), risk.to_owned());
+        Repair { sentence, commands, risk, restart: Restart::Reload, change }
     }
 
     /// Why other sessions are not seen, if they are not.
@@ -119,6 +122,22 @@ impl Database {
         };
         Ok(Self { session, name: name.to_owned(), uncounted })
     }
+
+    /// The change that drops an index. Its old value is the definition.
+    pub(crate) fn drop_index(&self, name: &str) -> Option<Change> {
+        self.change("index", name)
+    }
+
+    /// The change that takes an option of a table away.
+    pub(crate) fn reset_option(&self, table: &str, option: &str) -> Option<Change> {
+        self.change("table-option", &format!("{table}/{option}"))
+    }
+
+    /// A change that takes something in this database away. Its target begins with the database and a slash.
+    fn change(&self, kind: &str, what: &str) -> Option<Change> {
+        let target = format!("{}/{what}", self.name);
+        (!self.name.contains('/')).then(|| Change { kind: kind.to_owned(), target, value: None })
+    }
 }
 
 /// From now on the session writes nothing, waits for no lock, holds nobody up for long, and takes no object of a user's
@@ -131,13 +150,13 @@ async fn restrict(session: &Connection) -> Result<(), Error> {
     Ok(session.client.batch_execute(&sql).await?)
 }
 
-fn set(provider: Option<&str>, name: &str, value: &str) -> Vec<String> {
-    match provider {
-        None => {
-            vec![format!("alter system set {name} = {}", quote_literal(value)), "select pg_reload_conf()".to_owned()]
-        }
-        Some(service) => vec![format!("-- in the parameters of {service}: {name} = {value}")],
+fn set(provider: Option<&str>, name: &str, value: &str) -> (Vec<String>, Option<Change>) {
+    if let Some(service) = provider {
+        return (vec![format!("-- in the parameters of {service}: {name} = {value}")], None);
     }
+    let change = Change { kind: "setting".to_owned(), target: name.to_owned(), value: Some(value.to_owned()) };
+    let set = format!("alter system set {name} = {}", quote_literal(value));
+    (vec![set, "select pg_reload_conf()".to_owned()], Some(change))
 }
 
 #[cfg(test)]
@@ -146,7 +165,13 @@ mod tests {
 
     #[test]
     fn a_managed_service_sets_its_parameters_itself() {
-        assert_eq!(set(None, "work_mem", "1MB"), ["alter system set work_mem = '1MB'", "select pg_reload_conf()"]);
-        assert_eq!(set(Some("Neon"), "work_mem", "1MB"), ["-- in the parameters of Neon: work_mem = 1MB"]);
+        let (commands, change) = set(None, "work_mem", "1MB");
+        assert_eq!(commands, ["alter system set work_mem = '1MB'", "select pg_reload_conf()"]);
+        assert!(change.is_some());
+        let (commands, change) = set(Some("Neon"), "work_mem", "1MB");
+        assert_eq!(
+            (commands.as_slice(), change),
+            (&["-- in the parameters of Neon: work_mem = 1MB".to_owned()][..], None)
+        );
     }
 }

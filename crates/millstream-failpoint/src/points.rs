@@ -56,8 +56,20 @@ pub const COMPACTION: &[&str] = &[
     "segments-dropped",
 ];
 
+/// The points of a change by the doctor, and of taking it back, in order.
+pub const CHANGE: &[&str] = &[
+    "change-planned",
+    "change-written",
+    "change-verified",
+    "line-recorded",
+    "line-written",
+    "change-confirmed",
+    "line-restored",
+    "value-restored",
+];
+
 /// Every point.
 #[cfg(feature = "armed")]
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
-    [LOAD, SEGMENT, COMPACTION, REFRESH].into_iter().flatten().copied()
+    [LOAD, SEGMENT, COMPACTION, REFRESH, CHANGE].into_iter().flatten().copied()
 }

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// A program with its arguments, its environment and its input. Without an input it reads an empty one.
 pub struct Command {
@@ -118,6 +118,23 @@ impl Command {
         self.spawn_apart()
     }
 
+    /// Starts the program in the background and leaves it alone once it has printed something to stdout: it outlives this
+    /// process. It should call [`crate::leave_terminal`] first.
+    ///
+    /// # Errors
+    /// It cannot be started, or prints nothing in time: then it is killed.
+    pub async fn leave(&mut self, limit: Duration) -> Result<(), Error> {
+        self.inner.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = self.inner.spawn().map_err(Error::run(self.program()))?;
+        let Some(mut pipe) = child.stdout.take() else { return Ok(()) };
+        let ready = tokio::time::timeout(limit, pipe.read_exact(&mut [0])).await;
+        if matches!(ready, Ok(Ok(_))) {
+            return Ok(());
+        }
+        let _ = child.start_kill();
+        Err(Error::NotReady { program: self.program().to_owned() })
+    }
+
     /// Replaces this process by the program. Returns only if that fails; SIGPIPE then ends this process.
     pub fn exec(&mut self) -> Error {
         let error = self.inner.as_std_mut().exec();
@@ -189,6 +206,18 @@ mod tests {
         }
         let unread = shell("exec true").input(input).run(LIMIT).await.and_then(Ended::succeeded);
         assert_eq!(unread.unwrap().stdout, "");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_left_alone_must_get_ready() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("done");
+        shell(&format!("echo ready; sleep 1; echo > {}", file.display())).leave(LIMIT).await.unwrap();
+        assert!(!file.exists());
+        let appeared = crate::wait_until(LIMIT, Duration::from_millis(10), || file.exists().then_some(()));
+        appeared.await.unwrap();
+        let error = shell("exit 1").leave(LIMIT).await.unwrap_err();
+        assert_eq!(error.to_string(), "/bin/sh ended before it was ready, or took too long");
     }
 
     #[tokio::test]

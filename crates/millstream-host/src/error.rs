@@ -48,6 +48,12 @@ pub enum Error {
         /// The file in which it notes them.
         journal: PathBuf,
     },
+    /// A program that was to be left alone.
+    #[error("{} ended before it was ready, or took too long", program.display())]
+    NotReady {
+        /// The program.
+        program: PathBuf,
+    },
     /// The program took too long and was killed.
     #[error("{} had not ended after {limit:?} and was killed", program.display())]
     Late {

@@ -31,7 +31,10 @@ mod process;
 mod wait;
 
 pub use account::Account;
-pub use change::{HostChanges, sysctl_file};
+pub use change::{
+    Answer, Engine, Entry, HostChanges, Journal, KERNEL_KINDS, Kind, Lasting, LastingLine, Plan, Refusal, State,
+    Sysctl, SysfsAttribute, Undone, sysctl_file,
+};
 pub use child::Child;
 pub use command::{Command, Ended};
 pub use error::Error;
@@ -40,5 +43,7 @@ pub use file_lock::FileLock;
 pub use measured::Measured;
 pub use memory_limit::MemoryLimit;
 pub use namespace::Namespace;
-pub use process::{cpu_seconds_of, hangup_is_ignored, is_living_in, living_in, own_cpu_seconds, signal};
+pub use process::{
+    cpu_seconds_of, hangup_is_ignored, is_living_in, leave_terminal, living_in, own_cpu_seconds, signal,
+};
 pub use wait::wait_until;

@@ -81,6 +81,20 @@ pub struct Repair {
     pub risk: String,
     /// What must be restarted before it takes effect.
     pub restart: Restart,
+    /// The same as a change that can be applied and taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<Change>,
+}
+
+/// A change of a server or a machine that can be taken back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The kind of change, such as `setting`.
+    pub kind: String,
+    /// What it changes, as the kind writes it.
+    pub target: String,
+    /// The new value; `None` takes the target's own value away.
+    pub value: Option<String>,
 }
 
 /// What must be restarted before a repair takes effect.

@@ -25,7 +25,7 @@ mod version_type;
 pub use collection::{CollectionName, NameError};
 pub use decimal::{is_decimal, put_decimal};
 pub use fault::{Fault, REASONS, Reason};
-pub use finding::{Class, Evidence, Finding, Level, Repair, Restart};
+pub use finding::{Change, Class, Evidence, Finding, Level, Repair, Restart};
 pub use key::{KeyColumn, KeySpec};
 pub use key_error::KeyError;
 pub use key_literal::{LiteralError, put_literal, put_version};

@@ -12,3 +12,9 @@ pub const DEMO_DOCUMENTS_MAX: u64 = 100_000_000;
 
 /// Distinct values that are printed with one write.
 pub const DISTINCT_LINES_MAX: usize = 1_000;
+
+/// Time between two looks of the process that undoes a change unless it is confirmed.
+pub const CHANGE_LOOK: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// Longest pause of that process after failures.
+pub const CHANGE_PAUSE_MAX: std::time::Duration = std::time::Duration::from_secs(60);

@@ -11,6 +11,7 @@ mod crash;
 mod demo;
 mod distinct;
 mod doctor;
+mod doctor_change;
 mod explain_index;
 mod guides;
 mod help;

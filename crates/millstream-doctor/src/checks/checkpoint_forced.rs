@@ -4,7 +4,7 @@ use super::number::{count, number, percent};
 use crate::check::{Check, Seen, Task, Threshold};
 use crate::server::Server;
 use millstream_model::quantity::bytes;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -54,13 +54,9 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
         .with("max_wal_size", bytes(size), "pg_settings");
     finding.counted_seconds = row.get("seconds");
     finding.alternative = Some("they came from backups, CHECKPOINT or CREATE DATABASE".to_owned());
-    finding.repair = Some(Repair {
-        sentence: "let more WAL lie between two checkpoints: twice the present size, or twice what is written in \
-                   checkpoint_timeout, whichever is more"
-            .to_owned(),
-        commands: server.set("max_wal_size", &format!("{needed:.0}MB")),
-        risk: "WAL takes as much of the disk, and recovery after a crash takes longer".to_owned(),
-        restart: Restart::Reload,
-    });
+    let sentence = "let more WAL lie between two checkpoints: twice the present size, or twice what is written in \
+                    checkpoint_timeout, whichever is more";
+    let risk = "WAL takes as much of the disk, and recovery after a crash takes longer";
+    finding.repair = Some(server.setting("max_wal_size", &format!("{needed:.0}MB"), sentence, risk));
     Ok([finding].into_iter().collect())
 }

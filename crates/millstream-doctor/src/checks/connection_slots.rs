@@ -45,6 +45,7 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
         commands: Vec::new(),
         risk: "with a transaction pooler, session state does not last".to_owned(),
         restart: Restart::Nothing,
+        change: None,
     });
     Ok([finding].into_iter().collect())
 }

@@ -42,16 +42,16 @@ async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, 
         return Ok(Seen::default().but(server.blind_to_sessions()));
     }
     let cause = cause(server, database, holder.as_ref()).await?;
-    let found: Seen = rows.iter().map(|row| finding(row, &cause, &task)).collect();
+    let found: Seen = rows.iter().map(|row| finding(row, database, &cause, &task)).collect();
     Ok(found.but(server.blind_to_sessions()))
 }
 
-fn finding(row: &Row, cause: &Cause, task: &Task) -> Finding {
+fn finding(row: &Row, database: &Database, cause: &Cause, task: &Task) -> Finding {
     let name: String = row.get("name");
     let (live, dead) = (number(row, "live"), number(row, "dead"));
     let percent = percent(dead, live + dead);
     let level = if percent >= task.threshold("percent") { Level::Warning } else { Level::Info };
-    let cause = if row.get("enabled") { cause.clone() } else { off_for(&name) };
+    let cause = if row.get("enabled") { cause.clone() } else { off_for(database, &name) };
     let sentence = format!("{percent:.0} % of the rows are dead: {}", cause.sentence);
     let last: Option<f64> = row.get("vacuum_age");
     let last = last
@@ -68,7 +68,7 @@ fn finding(row: &Row, cause: &Cause, task: &Task) -> Finding {
     finding
 }
 
-/// Why autovacuum does not remove the rows.
+/// Why autovacuum does not remove the rows, and what to do.
 #[derive(Debug, Clone)]
 struct Cause {
     sentence: String,
@@ -76,44 +76,44 @@ struct Cause {
 }
 
 impl Cause {
-    fn new(sentence: impl Into<String>, repair: &str, commands: Vec<String>, risk: &str, restart: Restart) -> Self {
+    /// A cause that nobody but the user can remove.
+    fn new(sentence: impl Into<String>, repair: &str, risk: &str) -> Self {
         let (repair, risk) = (repair.to_owned(), risk.to_owned());
-        Self { sentence: sentence.into(), repair: Repair { sentence: repair, commands, risk, restart } }
+        let repair = Repair { sentence: repair, commands: Vec::new(), risk, restart: Restart::Nothing, change: None };
+        Self { sentence: sentence.into(), repair }
     }
 }
 
-fn off_for(table: &str) -> Cause {
-    let commands = vec![format!("alter table {table} reset (autovacuum_enabled)"), format!("vacuum {table}")];
-    let risk = "the vacuum reads and writes the whole table once, beside other work";
-    Cause::new("autovacuum is off for this table", "switch it on, and vacuum once", commands, risk, Restart::Nothing)
+fn off_for(database: &Database, table: &str) -> Cause {
+    let repair = Repair {
+        sentence: "switch it on; autovacuum then removes them".to_owned(),
+        commands: vec![format!("alter table {table} reset (autovacuum_enabled)")],
+        risk: "the first vacuum reads and writes the whole table, beside other work".to_owned(),
+        restart: Restart::Nothing,
+        change: database.reset_option(table, "autovacuum_enabled"),
+    };
+    Cause { sentence: "autovacuum is off for this table".to_owned(), repair }
 }
 
 /// The first of the possible causes that is there.
 async fn cause(server: &Server, database: &Database, holder: Option<&Row>) -> Result<Cause, Error> {
     let state = database.session.client.query_one(include_str!("autovacuum.sql"), &[]).await?;
     if !state.get::<_, bool>("autovacuum") {
-        let (sentence, risk) = ("autovacuum is off on this server", "vacuum takes disk and processor");
-        return Ok(Cause::new(sentence, "switch it on", server.set("autovacuum", "on"), risk, Restart::Reload));
+        let repair = server.setting("autovacuum", "on", "switch it on", "vacuum takes disk and processor");
+        return Ok(Cause { sentence: "autovacuum is off on this server".to_owned(), repair });
     }
     if let Some(row) = holder {
         return Ok(held(row));
     }
     let (workers, most) = (number(&state, "workers"), number(&state, "max_workers"));
     if workers >= most {
-        let sentence = format!("all {most} workers of autovacuum are busy");
-        let commands = server.set("autovacuum_vacuum_cost_limit", &(2 * number(&state, "cost_limit")).to_string());
-        let repair = "let each worker work twice as fast; more workers would share the same pace";
-        return Ok(Cause::new(sentence, repair, commands, "vacuum takes more of the disk", Restart::Reload));
+        let (name, twice) = ("autovacuum_vacuum_cost_limit", 2 * number(&state, "cost_limit"));
+        let sentence = "let each worker work twice as fast; more workers would share the same pace";
+        let repair = server.setting(name, &twice.to_string(), sentence, "vacuum takes more of the disk");
+        return Ok(Cause { sentence: format!("all {most} workers of autovacuum are busy"), repair });
     }
     let sentence = "no snapshot, slot or setting explains it; autovacuum may be too slow for the table";
-    let commands = Vec::new();
-    Ok(Cause::new(
-        sentence,
-        "vacuum it once and read what the command reports",
-        commands,
-        "it reads the whole table",
-        Restart::Nothing,
-    ))
+    Ok(Cause::new(sentence, "vacuum it once, and read what `vacuum (verbose)` reports", "it reads the whole table"))
 }
 
 /// Something holds a snapshot to which the rows are visible.
@@ -131,5 +131,5 @@ fn held(row: &Row) -> Cause {
         ),
         _ => ("end the transaction in its program, or end its session", "the transaction is rolled back"),
     };
-    Cause::new(sentence, repair, Vec::new(), risk, Restart::Nothing)
+    Cause::new(sentence, repair, risk)
 }

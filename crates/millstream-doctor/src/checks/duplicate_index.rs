@@ -35,6 +35,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             commands: vec![format!("drop index concurrently {name}")],
             risk: "statements that name the index, in hints or scripts, fail".to_owned(),
             restart: Restart::Nothing,
+            change: database.drop_index(&name),
         });
         finding
     });

@@ -2,7 +2,7 @@
 
 use crate::check::{Check, Seen, Task};
 use crate::server::Server;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level};
 use millstream_pg::Error;
 
 /// A setting that should not be off.
@@ -64,12 +64,8 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
             .with("value", "off", "pg_settings")
             .with("set by", row.get::<_, String>(1), "pg_settings.source");
         finding.alternative = Some((*unless).to_owned());
-        finding.repair = Some(Repair {
-            sentence: format!("switch {name} on"),
-            commands: server.set(name, "on"),
-            risk: "commits wait for the disk again".to_owned(),
-            restart: Restart::Reload,
-        });
+        let (sentence, risk) = (format!("switch {name} on"), "commits wait for the disk again");
+        finding.repair = Some(server.setting(name, "on", &sentence, risk));
         Some(finding)
     });
     Ok(found.collect())

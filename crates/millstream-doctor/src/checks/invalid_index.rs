@@ -51,5 +51,5 @@ fn repair(row: &Row, name: &str) -> Repair {
         let risk = "it reads the table twice; a unique index fails again if there are duplicates";
         ("build it again beside other work, or drop it if nobody misses it", commands, risk)
     };
-    Repair { sentence: sentence.to_owned(), commands, risk: risk.to_owned(), restart: Restart::Nothing }
+    Repair { sentence: sentence.to_owned(), commands, risk: risk.to_owned(), restart: Restart::Nothing, change: None }
 }

@@ -51,6 +51,7 @@ fn finding(row: &Row, task: &Task) -> Finding {
             commands: vec![format!("rollback prepared {}", quote_literal(&gid))],
             risk: "its coordinator may count on it; neither can be taken back".to_owned(),
             restart: Restart::Nothing,
+            change: None,
         },
         None => Repair {
             sentence: "end it in its program; idle_in_transaction_session_timeout ends those that wait by itself"
@@ -62,6 +63,7 @@ fn finding(row: &Row, task: &Task) -> Finding {
                 .collect(),
             risk: "the transaction is rolled back, and its program gets an error".to_owned(),
             restart: Restart::Nothing,
+            change: None,
         },
     });
     finding

@@ -67,6 +67,6 @@ fn finding(row: &Row, task: &Task) -> Finding {
         finding.alternative = Some("a reader that was just restarted catches up by itself".to_owned());
     }
     let (sentence, risk) = (sentence.to_owned(), risk.to_owned());
-    finding.repair = Some(Repair { sentence, commands, risk, restart: Restart::Nothing });
+    finding.repair = Some(Repair { sentence, commands, risk, restart: Restart::Nothing, change: None });
     finding
 }

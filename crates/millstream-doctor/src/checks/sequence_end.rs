@@ -64,7 +64,12 @@ fn finding(row: &Row, task: &Task) -> Finding {
             "it rewrites the table and its indexes under an exclusive lock",
         ),
     };
-    finding.repair =
-        Some(Repair { sentence: sentence.to_owned(), commands, risk: risk.to_owned(), restart: Restart::Nothing });
+    finding.repair = Some(Repair {
+        sentence: sentence.to_owned(),
+        commands,
+        risk: risk.to_owned(),
+        restart: Restart::Nothing,
+        change: None,
+    });
     finding
 }

@@ -43,6 +43,7 @@ fn waiting(row: &Row, task: &Task) -> Finding {
         commands: Vec::new(),
         risk: "a restart ends all sessions".to_owned(),
         restart: Restart::Server,
+        change: None,
     });
     finding
 }
@@ -64,6 +65,7 @@ fn wrong(row: &Row, task: &Task) -> Finding {
         commands: if needs_restart { Vec::new() } else { vec!["select pg_reload_conf()".to_owned()] },
         risk: "while the line is wrong, the server does not start again".to_owned(),
         restart: if needs_restart { Restart::Server } else { Restart::Reload },
+        change: None,
     });
     finding
 }

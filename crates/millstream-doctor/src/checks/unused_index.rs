@@ -51,6 +51,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             commands: vec![format!("drop index concurrently {name}")],
             risk: "a rare query that needs it becomes slow".to_owned(),
             restart: Restart::Nothing,
+            change: database.drop_index(&name),
         });
         finding
     });

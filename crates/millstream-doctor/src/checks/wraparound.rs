@@ -70,6 +70,7 @@ async fn databases(server: &Server, task: Task) -> Result<Seen, Error> {
             commands,
             risk: "it reads every table whole, and writes what was not frozen".to_owned(),
             restart: Restart::Nothing,
+            change: None,
         };
         let sources = ["pg_database.datfrozenxid", "pg_database.datminmxid"];
         finding(row, &task, &least, &format!("database {name}"), sources, repair)
@@ -94,7 +95,7 @@ async fn tables(database: &Database, task: Task) -> Result<Seen, Error> {
             ),
         };
         let (sentence, risk) = (sentence.to_owned(), risk.to_owned());
-        let repair = Repair { sentence, commands, risk, restart: Restart::Nothing };
+        let repair = Repair { sentence, commands, risk, restart: Restart::Nothing, change: None };
         let sources = ["pg_class.relfrozenxid", "pg_class.relminmxid"];
         let found =
             finding(row, &task, &least, &name, sources, repair).with("size", bytes(row, "bytes"), "pg_class.relpages");

@@ -153,6 +153,7 @@ pub(crate) mod fixture {
             commands: vec!["alter sequence s as bigint".to_owned(), "-- then look again".to_owned()],
             risk: "it rewrites the table under an exclusive lock, which takes as long as the table is large".to_owned(),
             restart: Restart::Reload,
+            change: None,
         });
         let mut second =
             Finding::new("checkpoint-forced", Class::Arithmetic, Level::Warning, "", "half were requested");

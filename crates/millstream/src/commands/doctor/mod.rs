@@ -1,4 +1,6 @@
-//! `doctor`: examines a server, explains its checks.
+//! `doctor`: examines a server, explains its checks, applies repairs and takes them back.
+
+mod change;
 
 use crate::args::{TargetArgs, duration};
 use crate::exit::Exit;
@@ -18,11 +20,12 @@ Examples:
   millstream doctor --db postgres://monitor@db1/shop --fail-on critical
   millstream doctor --check wraparound,dead-tuples --output json
   millstream doctor --html report.html --since yesterday.json
-  millstream doctor explain dead-tuples";
+  millstream doctor explain dead-tuples
+  millstream doctor fix durability-off:fsync --confirm-within 60s";
 
 /// Say what is wrong with a PostgreSQL server, how that is known, and what to do
 ///
-/// The doctor reads and changes nothing: its transactions are read-only, it waits at most a tenth of a second for a lock,
+/// Without a subcommand, the doctor only reads: its transactions are read-only, it waits at most a tenth of a second for a lock,
 /// and it stops after --budget. A role with the rights of pg_monitor sees most of what the checks need. What a check
 /// cannot see is listed with the reason.
 ///
@@ -70,6 +73,13 @@ pub struct DoctorArgs {
 #[derive(Debug, clap::Subcommand)]
 enum DoctorCommand {
     Explain(ExplainArgs),
+    Fix(change::FixArgs),
+    Confirm(change::ConfirmArgs),
+    Undo(change::UndoArgs),
+    /// List the changes that the doctor has made, and how far they are
+    Changes,
+    #[command(hide = true)]
+    WatchChange(change::WatchChangeArgs),
 }
 
 /// Print what a check looks for, how, and what to do
@@ -96,8 +106,14 @@ enum FailOn {
 
 /// Runs the command.
 pub async fn run(args: &DoctorArgs, output: Output) -> Result<Exit, Failure> {
-    if let Some(DoctorCommand::Explain(explain)) = &args.command {
-        return explained(explain.id.as_deref(), output);
+    match &args.command {
+        Some(DoctorCommand::Explain(explain)) => return explained(explain.id.as_deref(), output),
+        Some(DoctorCommand::Fix(args)) => return change::fix(args).await,
+        Some(DoctorCommand::Confirm(args)) => return change::confirm(args).await,
+        Some(DoctorCommand::Undo(args)) => return change::undo(args).await,
+        Some(DoctorCommand::Changes) => return change::changes(output),
+        Some(DoctorCommand::WatchChange(args)) => return change::watch_change(args, output).await,
+        None => change::note_open(),
     }
     if let Some(other) = args.checks.iter().find(|id| check(id).is_none()) {
         return Err(unknown(other));
@@ -105,9 +121,8 @@ pub async fn run(args: &DoctorArgs, output: Output) -> Result<Exit, Failure> {
     let settings = settings(args.config.as_deref())?;
     let earlier = args.since.as_deref().map(earlier).transpose()?;
     let db = resolve_running(&args.target).await?;
-    let today = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
     let (checks, one_database, budget) = (args.checks.clone(), args.one_database, args.budget);
-    let report = examine(&Request { db, checks, one_database, budget, settings, today }).await?;
+    let report = examine(&Request { db, checks, one_database, budget, settings, today: today() }).await?;
     let report = earlier.iter().fold(report, Report::since);
     if output.is_json() {
         output.json(&report)?;
@@ -125,6 +140,10 @@ pub async fn run(args: &DoctorArgs, output: Output) -> Result<Exit, Failure> {
         FailOn::Never => return Ok(Exit::Done),
     };
     Ok(if report.has(level) { Exit::Findings } else { Exit::Done })
+}
+
+fn today() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }
 
 fn check(id: &str) -> Option<&'static Check> {

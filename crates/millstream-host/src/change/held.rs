@@ -113,15 +113,20 @@ pub fn sysctl_file(name: &str) -> Option<PathBuf> {
 /// Settings of which the kernel keeps one: writing one of a pair makes the other 0, and 0 cannot be written to some.
 const PAIRS: &[(&str, &str)] = &[("dirty_bytes", "dirty_ratio"), ("dirty_background_bytes", "dirty_background_ratio")];
 
+/// The other setting of a pair, by its last name.
+pub(super) fn pair_of(name: &str) -> Option<&'static str> {
+    PAIRS.iter().find_map(|(one, other)| match name {
+        name if name == *one => Some(*other),
+        name if name == *other => Some(*one),
+        _ => None,
+    })
+}
+
 /// What must be written to undo a change of a setting: the setting with its value, or the other one of its pair.
 fn origin(setting: &Path) -> Result<(PathBuf, String), Error> {
     let now = read(setting)?;
     let name = setting.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let other = PAIRS.iter().find_map(|(one, other)| match name {
-        name if name == *one => Some(*other),
-        name if name == *other => Some(*one),
-        _ => None,
-    });
+    let other = pair_of(name);
     if let (Some(other), "0") = (other.map(|other| setting.with_file_name(other)), now.as_str()) {
         let value = read(&other)?;
         return Ok((other, value));
@@ -130,13 +135,13 @@ fn origin(setting: &Path) -> Result<(PathBuf, String), Error> {
 }
 
 /// The value of a setting. Of a list of possible values the chosen one is in brackets.
-fn read(setting: &Path) -> Result<String, Error> {
+pub(super) fn read(setting: &Path) -> Result<String, Error> {
     let text = fs::read_to_string(setting).map_err(Error::setting("read", setting))?;
     let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     Ok(chosen.map_or(text.trim(), |(chosen, _)| chosen).to_owned())
 }
 
-fn write(setting: &Path, value: &str) -> Result<(), Error> {
+pub(super) fn write(setting: &Path, value: &str) -> Result<(), Error> {
     fs::write(setting, value).map_err(Error::setting("change", setting))?;
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let now = read(setting)?;

@@ -1,0 +1,37 @@
+//! Sessions of changes: each change has its own, so that another process can make it.
+
+use crate::limits::CHANGE_LOCK_TIME_MAX_MS;
+use millstream_host::Refusal;
+use millstream_pg::{ConnInfo, Connection, SessionSettings, connect};
+
+/// Opens a session in a database; `None`: in the one that the user named.
+pub(super) async fn open(db: &ConnInfo, database: Option<&str>) -> Result<Connection, Refusal> {
+    let mut db = db.clone();
+    if let Some(name) = database {
+        name.clone_into(&mut db.dbname);
+    }
+    let settings = SessionSettings::named("millstream doctor")
+        .with("lock_timeout", &CHANGE_LOCK_TIME_MAX_MS.to_string())
+        // If this process is killed, the server must not go on with its work.
+        .with("client_connection_check_interval", "1s")
+        .with("search_path", "pg_catalog");
+    connect(&db, &settings).await.map_err(refusal)
+}
+
+/// What tells a server from others, and from its copies.
+pub(super) async fn identity(db: &ConnInfo) -> Result<Option<String>, Refusal> {
+    let sql = "select concat_ws(' ', system_identifier, current_setting('data_directory'), current_setting('port')) \
+               from pg_control_system()";
+    let row = open(db, None).await?.client.query_one(sql, &[]).await.map_err(refusal)?;
+    Ok(Some(row.get(0)))
+}
+
+/// The server's answer as a refusal.
+pub(super) fn refusal(error: impl Into<millstream_pg::Error>) -> Refusal {
+    Refusal(error.into().to_string())
+}
+
+/// Database and rest of a target such as `shop/public.orders`.
+pub(super) fn parts(target: &str) -> Result<(&str, &str), Refusal> {
+    target.split_once('/').ok_or_else(|| Refusal(format!("{target} does not begin with a database")))
+}

@@ -1,0 +1,280 @@
+//! The journal: a file for each change, written before anything is touched.
+
+use super::kind::Refusal;
+use crate::file_lock::FileLock;
+use crate::limits::{CHANGE_BYTES_MAX, CHANGE_LOCK_LOOK, CHANGE_LOCK_WAIT_MAX, CHANGES_MAX};
+use crate::wait::wait_until;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Changes of this machine, one file each: a person can read them.
+#[derive(Debug, Clone)]
+pub struct Journal {
+    dir: PathBuf,
+}
+
+/// A change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its number.
+    pub number: u32,
+    /// The kind of change.
+    pub kind: String,
+    /// What it changes.
+    pub target: String,
+    /// The value before; `None` if the target had none of its own.
+    pub before: Option<String>,
+    /// The value that it gets.
+    pub value: Option<String>,
+    /// Why, for example the key of a finding.
+    pub reason: String,
+    /// How far it is.
+    pub state: State,
+    /// When it was planned, in seconds since 1970.
+    pub planned: u64,
+    /// How long after it was verified it is undone unless it is confirmed, in seconds.
+    pub confirm_seconds: Option<u64>,
+    /// When it is undone unless it is confirmed before, in seconds since 1970.
+    pub deadline: Option<u64>,
+    /// The machine's start in which it was applied: a kernel setting does not survive the next one.
+    pub boot: String,
+    /// What tells the thing from another that may get its name later, such as a disk's serial number.
+    pub identity: Option<String>,
+    /// The line that makes the value last, once it is about to be written.
+    pub line: Option<LastingLine>,
+}
+
+/// A line that makes a value last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastingLine {
+    /// The file.
+    pub file: PathBuf,
+    /// How the line begins.
+    pub beginning: String,
+    /// The line.
+    pub line: String,
+    /// The line that was there before.
+    pub before: Option<String>,
+}
+
+/// How far a change is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// The old value is recorded. Whether the new one was written is not known.
+    Planned,
+    /// The new value was written and read again.
+    Verified,
+    /// It stays.
+    Confirmed,
+    /// The old value is back.
+    Undone,
+}
+
+impl Entry {
+    /// Whether nobody has confirmed it in time.
+    pub fn is_late(&self) -> bool {
+        !self.state.is_over() && self.deadline.is_some_and(|deadline| now() >= deadline)
+    }
+
+    /// Whether the machine was started since: kernel settings have lost their values then.
+    pub fn is_of_earlier_boot(&self) -> bool {
+        self.boot != boot()
+    }
+}
+
+impl State {
+    /// Whether it waits for nothing any more.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Confirmed | Self::Undone)
+    }
+}
+
+impl Journal {
+    /// The journal in a directory, which is made when the first change is planned.
+    pub fn new(dir: &Path) -> Self {
+        Self { dir: dir.to_owned() }
+    }
+
+    /// Takes the right to add a change (`None`), or to work on the change of a number, until what this returns is
+    /// dropped. Waits a few seconds for it.
+    ///
+    /// # Errors
+    /// Another process has it, or the lock cannot be made.
+    pub async fn lock(&self, number: Option<u32>) -> Result<FileLock, Refusal> {
+        self.make_dir().map_err(|error| Refusal::file("make", &self.dir, &error))?;
+        let name = number.map_or_else(|| "lock".to_owned(), |number| format!("{number:06}.lock"));
+        let path = self.dir.join(name);
+        let taken = wait_until(CHANGE_LOCK_WAIT_MAX, CHANGE_LOCK_LOOK, || FileLock::try_take(&path).transpose()).await;
+        match taken {
+            Some(lock) => lock.map_err(|error| Refusal::file("lock", &path, &error)),
+            None => Err(Refusal("another process works on this change; try again".to_owned())),
+        }
+    }
+
+    /// What is above the directory is made for everybody to enter, as it may be the home of a server of another account.
+    fn make_dir(&self) -> std::io::Result<()> {
+        if let Some(above) = self.dir.parent() {
+            fs::create_dir_all(above)?;
+        }
+        match fs::DirBuilder::new().mode(0o700).create(&self.dir) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// All changes, the oldest first. A file that cannot be read is an error: it may hold an old value.
+    ///
+    /// # Errors
+    /// The directory or a file cannot be read.
+    pub fn entries(&self) -> Result<Vec<Entry>, Refusal> {
+        let mut entries = Vec::new();
+        let files = match fs::read_dir(&self.dir) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(entries),
+            files => files.map_err(|error| Refusal::file("read", &self.dir, &error))?,
+        };
+        for file in files {
+            let path = file.map_err(|error| Refusal::file("read", &self.dir, &error))?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                entries.push(read(&path)?);
+            }
+        }
+        entries.sort_by_key(|entry: &Entry| entry.number);
+        Ok(entries)
+    }
+
+    /// The change of that number.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn entry(&self, number: u32) -> Result<Entry, Refusal> {
+        let path = self.path(number);
+        if path.exists() { read(&path) } else { Err(Refusal(format!("there is no change {number}"))) }
+    }
+
+    /// Records a new change, with the next number.
+    ///
+    /// # Errors
+    /// It cannot be written: then nothing may be touched.
+    pub fn add(&self, mut entry: Entry) -> Result<Entry, Refusal> {
+        let entries = self.entries()?;
+        entry.number = entries.last().map_or(1, |last| last.number + 1);
+        self.write(&entry)?;
+        let over: Vec<&Entry> = entries.iter().filter(|entry| entry.state.is_over()).collect();
+        for old in over.iter().take((entries.len() + 1).saturating_sub(CHANGES_MAX)) {
+            let _ = fs::remove_file(self.path(old.number));
+            let _ = fs::remove_file(self.path(old.number).with_extension("lock"));
+        }
+        Ok(entry)
+    }
+
+    /// Records how far a change is. It is on the disk when this returns.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self, entry: &Entry) -> Result<(), Refusal> {
+        let path = self.path(entry.number);
+        let new = path.with_extension("new");
+        let text = serde_json::to_string_pretty(entry).map_err(|error| Refusal(error.to_string()))? + "\n";
+        let written = File::create(&new).and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&new, &path)?;
+            // The name is on the disk only with its directory.
+            File::open(&self.dir)?.sync_all()
+        });
+        written.map_err(|error| Refusal::file("write", &path, &error))
+    }
+
+    fn path(&self, number: u32) -> PathBuf {
+        self.dir.join(format!("{number:06}.json"))
+    }
+}
+
+fn read(path: &Path) -> Result<Entry, Refusal> {
+    let size = fs::metadata(path).map_err(|error| Refusal::file("read", path, &error))?.len();
+    if size > CHANGE_BYTES_MAX {
+        return Err(Refusal(format!("{} is no change: it has {size} bytes", path.display())));
+    }
+    let text = fs::read_to_string(path).map_err(|error| Refusal::file("read", path, &error))?;
+    serde_json::from_str(&text).map_err(|error| Refusal(format!("{} is no change: {error}", path.display())))
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+/// The identity of the machine's last start.
+pub(super) fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(state: State) -> Entry {
+        Entry {
+            number: 0,
+            kind: "test".to_owned(),
+            target: "t".to_owned(),
+            before: None,
+            value: Some("1".to_owned()),
+            reason: String::new(),
+            state,
+            planned: now(),
+            confirm_seconds: None,
+            deadline: None,
+            boot: boot(),
+            identity: None,
+            line: None,
+        }
+    }
+
+    #[test]
+    fn changes_are_numbered_and_read_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::new(&dir.path().join("home/changes"));
+        assert!(journal.entries().unwrap().is_empty() && !dir.path().join("home").exists());
+        journal.make_dir().unwrap();
+        let first = journal.add(entry(State::Planned)).unwrap();
+        let second = journal.add(entry(State::Confirmed)).unwrap();
+        assert_eq!((first.number, second.number), (1, 2));
+        journal.write(&Entry { state: State::Verified, ..first.clone() }).unwrap();
+        assert_eq!(journal.entry(1).unwrap().state, State::Verified);
+        assert_eq!(journal.entries().unwrap().len(), 2);
+        assert_eq!(journal.entry(9).unwrap_err().to_string(), "there is no change 9");
+        fs::write(journal.path(1), "{").unwrap();
+        assert!(journal.entries().unwrap_err().to_string().contains("is no change"));
+    }
+
+    #[tokio::test]
+    async fn one_process_at_a_time_works_on_a_change() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::new(&dir.path().join("changes"));
+        let held = journal.lock(Some(1)).await.unwrap();
+        journal.lock(Some(2)).await.unwrap();
+        let second = tokio::time::timeout(std::time::Duration::from_millis(200), journal.lock(Some(1))).await;
+        assert!(second.is_err(), "it waits");
+        drop(held);
+        journal.lock(Some(1)).await.unwrap();
+    }
+
+    #[test]
+    fn a_journal_keeps_what_is_not_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::new(&dir.path().join("changes"));
+        journal.make_dir().unwrap();
+        let open = journal.add(entry(State::Planned)).unwrap();
+        for _ in 0..CHANGES_MAX + 5 {
+            journal.add(entry(State::Undone)).unwrap();
+        }
+        let kept = journal.entries().unwrap();
+        assert_eq!((kept.len(), &kept[0]), (CHANGES_MAX, &open));
+    }
+}

@@ -1,0 +1,303 @@
+//! `doctor fix`, `confirm`, `undo`, `changes`: applies what the doctor recommends, and takes it back.
+
+use crate::args::{TargetArgs, duration};
+use crate::confirmation::confirmed;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::limits::{CHANGE_LOOK, CHANGE_PAUSE_MAX};
+use crate::output::{Output, note};
+use crate::quantity::age;
+use crate::target::resolve_running;
+use millstream_doctor::{IndexKind, Request, SettingKind, TableOptionKind, examine};
+use millstream_host::{
+    Command, Engine, Entry, Journal, KERNEL_KINDS, Kind, Lasting, Plan, Refusal, State, Undone, leave_terminal,
+};
+use millstream_local::Home;
+use millstream_model::{Finding, Repair};
+use millstream_pg::ConnInfo;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Longest time until the process that watches over a change is ready.
+const WATCH_READY_MAX: Duration = Duration::from_secs(10);
+
+/// Time for the checks before a change.
+const BUDGET: Duration = Duration::from_secs(30);
+
+/// Apply the repair of a finding
+///
+/// Shows what changes, asks, applies it, and reads it again. The old value is on the disk before anything is touched.
+/// With --confirm-within, the change is undone by itself unless you confirm it in that time: also if this program or the
+/// terminal dies.
+#[derive(Debug, clap::Args)]
+pub struct FixArgs {
+    /// Key of the finding, as the report prints it
+    key: String,
+
+    /// Do not ask
+    #[arg(long)]
+    apply: bool,
+
+    /// Undo the change after this time unless it is confirmed
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    confirm_within: Option<Duration>,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// Let a change stay, and beyond a restart if it can
+///
+/// Without NUMBER, the newest one that waits.
+#[derive(Debug, clap::Args)]
+pub struct ConfirmArgs {
+    /// Number of the change
+    number: Option<u32>,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// Give back the old value
+///
+/// Refuses if somebody else has changed the value since. Without NUMBER, the newest change that is not confirmed.
+#[derive(Debug, clap::Args)]
+pub struct UndoArgs {
+    /// Number of the change
+    number: Option<u32>,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// Watch over a change until it is confirmed, or undo it in time
+#[derive(Debug, clap::Args)]
+pub struct WatchChangeArgs {
+    /// Number of the change
+    number: u32,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// The kinds of changes that this program knows.
+struct Kinds {
+    setting: SettingKind,
+    index: IndexKind,
+    option: TableOptionKind,
+}
+
+impl Kinds {
+    fn of(db: &ConnInfo) -> Self {
+        let db = || db.clone();
+        Self { setting: SettingKind { db: db() }, index: IndexKind { db: db() }, option: TableOptionKind { db: db() } }
+    }
+
+    fn all(&self) -> Vec<&dyn Kind> {
+        let [sysctl, sysfs] = KERNEL_KINDS;
+        vec![sysctl, sysfs, &self.setting, &self.index, &self.option]
+    }
+}
+
+fn journal() -> Result<Journal, Failure> {
+    Ok(Journal::new(&Home::choose(None)?.dir.join("changes")))
+}
+
+fn refused(refusal: Refusal) -> Failure {
+    Failure::user(refusal.0)
+}
+
+/// Prints changes that wait for a confirmation, also those that a kill or a restart has left.
+pub fn note_open() {
+    let entries = match journal().and_then(|journal| journal.entries().map_err(refused)) {
+        Ok(entries) => entries,
+        Err(failure) => return note(&format!("warning: the journal of changes cannot be read: {failure}")),
+    };
+    for entry in entries.iter().filter(|entry| !entry.state.is_over()) {
+        let since = if entry.is_of_earlier_boot() { ", made before the machine was started again" } else { "" };
+        let number = entry.number;
+        note(&format!("change {number} is not confirmed{since}: {}", described(entry)));
+        let confirm = format!("millstream doctor confirm {number}, or ");
+        let confirm = if entry.state == State::Verified { confirm.as_str() } else { "" };
+        note(&format!("  {confirm}millstream doctor undo {number}"));
+    }
+}
+
+/// Runs `doctor fix`.
+pub async fn fix(args: &FixArgs) -> Result<Exit, Failure> {
+    note_open();
+    let db = resolve_running(&args.target).await?;
+    let check = args.key.split(':').next().unwrap_or_default();
+    if super::check(check).is_none() {
+        return Err(super::unknown(check));
+    }
+    let (checks, settings, today) = (vec![check.to_owned()], super::settings(None)?, super::today());
+    let request = Request { db: db.clone(), checks, one_database: false, budget: BUDGET, settings, today };
+    let report = examine(&request).await?;
+    let finding = report.findings.iter().find(|finding| finding.key == args.key).ok_or_else(|| {
+        Failure::user(format!("there is no finding {} now", args.key)).hint("millstream doctor lists what it finds")
+    })?;
+    let (repair, plan) = plan(finding)?;
+    let (journal, kinds) = (journal()?, Kinds::of(&db));
+    let kinds = kinds.all();
+    let engine = Engine::new(&journal, &kinds);
+    let before = engine.value_now(&plan).await.map_err(refused)?;
+    note(&format!("{}: {} -> {}", plan.target, shown(before.as_deref()), shown(plan.value.as_deref())));
+    note(&format!("risk: {}", repair.risk));
+    let alone = || Failure::user("nobody can be asked here").hint("--apply changes it without asking");
+    if !args.apply && !confirmed("Change it?", alone)? {
+        note("nothing was changed");
+        return Ok(Exit::Done);
+    }
+    let entry = engine.plan(&plan, args.confirm_within).await.map_err(refused)?;
+    if args.confirm_within.is_some()
+        && let Err(failure) = watch(entry.number, args.target.db.as_deref()).await
+    {
+        let _ = engine.undo(entry.number).await;
+        return Err(failure);
+    }
+    let entry = engine.apply(entry.number).await.map_err(refused)?;
+    let number = entry.number;
+    let server = if args.target.db.is_some() { " (with the same --db)" } else { "" };
+    match args.confirm_within {
+        None => {
+            note(&format!("change {number} is in effect; to take it back: millstream doctor undo {number}{server}"))
+        }
+        Some(time) => {
+            let time = age(time.as_secs_f64());
+            note(&format!("change {number} is in effect, and is undone in {time} unless you confirm it:"));
+            note(&format!("  millstream doctor confirm {number}{server}"));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn plan(finding: &Finding) -> Result<(&Repair, Plan), Failure> {
+    let by_hand = |commands: &[String]| {
+        let failure = Failure::user("the doctor cannot apply this repair and take it back");
+        if commands.is_empty() { failure } else { failure.hint(format!("do it yourself: {}", commands.join("; "))) }
+    };
+    let repair = finding.repair.as_ref().ok_or_else(|| by_hand(&[]))?;
+    let change = repair.change.clone().ok_or_else(|| by_hand(&repair.commands))?;
+    let (kind, target, value) = (change.kind, change.target, change.value);
+    Ok((repair, Plan { kind, target, value, reason: finding.key.clone() }))
+}
+
+/// Starts a process that undoes the change in time, whatever happens to this one.
+async fn watch(number: u32, db: Option<&str>) -> Result<(), Failure> {
+    let program = std::env::current_exe().map_err(|error| Failure::user("cannot find this program").because(&error))?;
+    let mut command = Command::new(program);
+    command.args(["doctor", "watch-change", &number.to_string()]);
+    if let Some(db) = db {
+        // It may hold a password, which arguments would show to everybody.
+        command.env("MILLSTREAM_DB", db);
+    }
+    let left = command.leave(WATCH_READY_MAX).await;
+    left.map_err(|error| Failure::user("nobody would undo the change in time; nothing was changed").because(&error))
+}
+
+/// Runs `doctor watch-change`.
+pub async fn watch_change(args: &WatchChangeArgs, output: Output) -> Result<Exit, Failure> {
+    leave_terminal();
+    let db = resolve_running(&args.target).await?;
+    let (journal, kinds) = (journal()?, Kinds::of(&db));
+    let kinds = kinds.all();
+    let engine = Engine::new(&journal, &kinds);
+    output.line("watching")?;
+    let mut pause = CHANGE_LOOK;
+    loop {
+        let entry = journal.entry(args.number).map_err(refused)?;
+        if entry.state.is_over() {
+            return Ok(Exit::Done);
+        }
+        if entry.is_late() {
+            match engine.undo_if_late(args.number).await {
+                Ok(None) => {}
+                // What somebody else has set stays. The next run of the doctor shows that the change is open.
+                Ok(Some(_)) => return Ok(Exit::Done),
+                // For example the server restarts.
+                Err(_) => pause = (2 * pause).min(CHANGE_PAUSE_MAX),
+            }
+        }
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Runs `doctor confirm`.
+pub async fn confirm(args: &ConfirmArgs) -> Result<Exit, Failure> {
+    let (journal, db) = (journal()?, resolve_running(&args.target).await?);
+    let kinds = Kinds::of(&db);
+    let kinds = kinds.all();
+    let number = number(&journal, args.number, |state| state == State::Verified)?;
+    let (entry, lasting) = Engine::new(&journal, &kinds).confirm(number).await.map_err(refused)?;
+    note(&format!("change {number} stays: {}", described(&entry)));
+    match lasting {
+        Lasting::Always => {}
+        Lasting::Line { file, .. } => note(&format!("it lasts by a line of {}", file.display())),
+        Lasting::UntilRestart(why) => note(&format!("it ends with the next start of the machine: {why}")),
+    }
+    Ok(Exit::Done)
+}
+
+/// Runs `doctor undo`.
+pub async fn undo(args: &UndoArgs) -> Result<Exit, Failure> {
+    let (journal, db) = (journal()?, resolve_running(&args.target).await?);
+    let kinds = Kinds::of(&db);
+    let kinds = kinds.all();
+    let number = number(&journal, args.number, |state| !state.is_over())?;
+    let (entry, undone) = Engine::new(&journal, &kinds).undo(number).await.map_err(refused)?;
+    let value = shown(entry.before.as_deref());
+    match undone {
+        Undone::Now => note(&format!("{} is {value} again", entry.target)),
+        Undone::Already => note(&format!("{} is {value} already", entry.target)),
+        Undone::Before => note(&format!("change {number} was undone before")),
+        Undone::Theirs(theirs) => {
+            let (target, theirs) = (&entry.target, shown(theirs.as_deref()));
+            return Err(Failure::user(format!("somebody else has changed {target} since: it is {theirs}"))
+                .hint(format!("set it to {value} yourself, then run millstream doctor undo {number} again")));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Runs `doctor changes`.
+pub fn changes(output: Output) -> Result<Exit, Failure> {
+    let entries = journal()?.entries().map_err(refused)?;
+    if output.is_json() {
+        output.json(&entries)?;
+        return Ok(Exit::Done);
+    }
+    for entry in &entries {
+        let state = match entry.state {
+            State::Planned => "planned",
+            State::Verified => "not confirmed",
+            State::Confirmed => "confirmed",
+            State::Undone => "undone",
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let ago = age(now.saturating_sub(entry.planned) as f64);
+        output.line(&format!("{}  {state}, {ago} ago: {} ({})", entry.number, described(entry), entry.reason))?;
+    }
+    if entries.is_empty() {
+        note("no changes");
+    }
+    Ok(Exit::Done)
+}
+
+fn described(entry: &Entry) -> String {
+    format!("{}: {} -> {}", entry.target, shown(entry.before.as_deref()), shown(entry.value.as_deref()))
+}
+
+fn shown(value: Option<&str>) -> &str {
+    value.unwrap_or("none")
+}
+
+/// The number that was given, else that of the newest change that is in such a state.
+fn number(journal: &Journal, given: Option<u32>, fits: fn(State) -> bool) -> Result<u32, Failure> {
+    if let Some(number) = given {
+        return Ok(number);
+    }
+    let entries = journal.entries().map_err(refused)?;
+    let open = entries.iter().rfind(|entry| fits(entry.state));
+    let none = || Failure::user("no change waits").hint("millstream doctor changes lists all; undo takes a number");
+    open.map(|entry| entry.number).ok_or_else(none)
+}
