@@ -1,5 +1,6 @@
 //! A check: what it looks for, where it looks, and from which numbers on it reports.
 
+use crate::host::Host;
 use crate::server::{Database, Server};
 use millstream_model::{Class, Finding, Level};
 use millstream_pg::Error;
@@ -20,10 +21,8 @@ pub struct Check {
     pub thresholds: &'static [Threshold],
     /// Its manual page, as Markdown.
     pub manual: &'static str,
-    /// Looks once at the server as a whole.
-    pub(crate) server: Option<LookAtServer>,
-    /// Looks in each database.
-    pub(crate) database: Option<LookAtDatabase>,
+    /// How it looks.
+    pub(crate) looks: &'static [Look],
 }
 
 /// A number from which on a check reports.
@@ -61,11 +60,25 @@ impl Task {
     }
 }
 
-/// A look at the server as a whole.
-pub(crate) type LookAtServer = for<'a> fn(&'a Server, Task) -> Looking<'a>;
+/// How a check looks.
+pub(crate) enum Look {
+    /// Once, at the server as a whole.
+    Server(for<'a> fn(&'a Server, Task) -> Looking<'a>),
+    /// In each database.
+    Database(for<'a> fn(&'a Server, &'a Database, Task) -> Looking<'a>),
+    /// At the server's machine, if the doctor runs there.
+    Host(fn(&Host, &Task) -> Seen),
+}
 
-/// A look in a database.
-pub(crate) type LookAtDatabase = for<'a> fn(&'a Server, &'a Database, Task) -> Looking<'a>;
+impl std::fmt::Debug for Look {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Server(_) => "Server",
+            Self::Database(_) => "Database",
+            Self::Host(_) => "Host",
+        })
+    }
+}
 
 /// A look at work.
 pub(crate) type Looking<'a> = Pin<Box<dyn Future<Output = Result<Seen, Error>> + Send + 'a>>;

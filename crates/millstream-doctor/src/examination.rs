@@ -1,13 +1,15 @@
 //! An examination: runs the checks within a budget, and collects what they find and what they cannot see.
 
-use crate::check::{Check, Looking, Task};
+use crate::check::{Check, Look, Looking, Seen, Task};
 use crate::checks::CHECKS;
+use crate::host::Host;
 use crate::limits::FINDINGS_MAX;
 use crate::report::{Report, Skip};
 use crate::server::{Database, Server};
 use crate::settings::Settings;
 use millstream_model::Finding;
 use millstream_pg::{ConnInfo, Error, ErrorKind, quote_identifier};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// What is asked of an examination.
@@ -25,6 +27,8 @@ pub struct Request {
     pub settings: Settings,
     /// Today, as `2027-01-31`.
     pub today: String,
+    /// Where `/proc`, `/sys` and `/etc` of the server's machine are, if not at `/`: for tests.
+    pub root: Option<PathBuf>,
 }
 
 /// Examines a server.
@@ -38,9 +42,25 @@ pub async fn examine(request: &Request) -> Result<Report, Error> {
     let checks: Vec<&'static Check> = CHECKS.iter().filter(wanted).collect();
     let mut course =
         Course { request, checks, deadline: begun + request.budget, findings: Vec::new(), skipped: Vec::new() };
+    let looking = Host::of(&server, request.root.as_deref());
+    let host = tokio::time::timeout_at(course.deadline.into(), looking).await;
+    let host = host.unwrap_or_else(|_| Err(course.out_of_time()));
     for check in course.checks.clone() {
-        if let Some(look) = check.server {
-            course.run(check, None, look(&server, course.task(check))).await;
+        for look in check.looks {
+            let task = course.task(check);
+            match (look, &host) {
+                (Look::Server(look), _) => course.run(check, None, look(&server, task)).await,
+                (Look::Host(_), _) if Instant::now() >= course.deadline => {
+                    course.skip(check, None, &course.out_of_time())
+                }
+                (Look::Host(look), Ok(host)) => {
+                    if let Some(why) = course.add(look(host, &task), None) {
+                        course.skip(check, None, &why);
+                    }
+                }
+                (Look::Host(_), Err(why)) => course.skip(check, None, why),
+                (Look::Database(_), _) => {}
+            }
         }
     }
     let databases = course.databases(&server).await;
@@ -95,9 +115,11 @@ impl Course<'_> {
 
     async fn database(&mut self, server: &Server, database: &Database) {
         for check in self.checks.clone() {
-            if let Some(look) = check.database {
-                let task = self.task(check);
-                self.run(check, Some(&database.name), look(server, database, task)).await;
+            for look in check.looks {
+                if let Look::Database(look) = look {
+                    let looking = look(server, database, self.task(check));
+                    self.run(check, Some(&database.name), looking).await;
+                }
             }
         }
     }
@@ -105,35 +127,40 @@ impl Course<'_> {
     /// Runs a check as long as there is time.
     async fn run(&mut self, check: &'static Check, database: Option<&str>, looking: Looking<'_>) {
         let why = match tokio::time::timeout_at(self.deadline.into(), looking).await {
-            Ok(Ok(mut seen)) => {
-                if seen.findings.len() > FINDINGS_MAX {
-                    seen.findings.truncate(FINDINGS_MAX);
-                    seen.unseen = Some(format!("all but the {FINDINGS_MAX} worst findings"));
-                }
-                let placed = |finding: Finding| match database {
-                    Some(name) => finding.of_database(name),
-                    None => finding,
-                };
-                self.findings.extend(seen.findings.into_iter().map(placed));
-                seen.unseen
-            }
+            Ok(Ok(seen)) => self.add(seen, database),
             Ok(Err(error)) => Some(reason(&error)),
             Err(_) => Some(self.out_of_time()),
         };
-        self.skipped.extend(why.map(|why| Skip {
-            check: check.id.to_owned(),
-            database: database.map(str::to_owned),
-            why,
-        }));
+        if let Some(why) = why {
+            self.skip(check, database, &why);
+        }
+    }
+
+    /// Adds what a look saw, and returns what it did not see.
+    fn add(&mut self, mut seen: Seen, database: Option<&str>) -> Option<String> {
+        if seen.findings.len() > FINDINGS_MAX {
+            seen.findings.truncate(FINDINGS_MAX);
+            seen.unseen = Some(format!("all but the {FINDINGS_MAX} worst findings"));
+        }
+        let placed = |finding: Finding| match database {
+            Some(name) => finding.of_database(name),
+            None => finding,
+        };
+        self.findings.extend(seen.findings.into_iter().map(placed));
+        seen.unseen
+    }
+
+    fn skip(&mut self, check: &Check, database: Option<&str>, why: &str) {
+        let (check, database, why) = (check.id.to_owned(), database.map(str::to_owned), why.to_owned());
+        self.skipped.push(Skip { check, database, why });
     }
 
     fn skip_databases(&mut self, name: Option<&str>, why: &str) {
-        let checks = self.checks.iter().filter(|check| check.database.is_some());
-        self.skipped.extend(checks.map(|check| Skip {
-            check: check.id.to_owned(),
-            database: name.map(str::to_owned),
-            why: why.to_owned(),
-        }));
+        for check in self.checks.clone() {
+            if check.looks.iter().any(|look| matches!(look, Look::Database(_))) {
+                self.skip(check, name, why);
+            }
+        }
     }
 
     fn out_of_time(&self) -> String {

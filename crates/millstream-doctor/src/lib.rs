@@ -4,6 +4,7 @@ mod change;
 mod check;
 mod checks;
 mod examination;
+mod host;
 pub mod index;
 pub mod limits;
 mod report;

@@ -31,3 +31,12 @@ pub const SETTING_EFFECT_MAX: Duration = Duration::from_secs(10);
 
 /// Time between two looks at such a setting.
 pub const SETTING_LOOK: Duration = Duration::from_millis(50);
+
+/// Most reads that tell how fast a disk answers.
+pub const DISK_READS_MAX: usize = 64;
+
+/// Longest time of these reads.
+pub const DISK_READ_TIME_MAX: Duration = Duration::from_millis(500);
+
+/// Most disks that are read for that.
+pub const DISKS_READ_MAX: usize = 8;

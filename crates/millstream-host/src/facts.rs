@@ -25,10 +25,31 @@ pub fn facts(dir: &Path) -> MachineFacts {
     }
 }
 
+/// Space on a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// Its size that an unprivileged account can use, in bytes.
+    pub all: u64,
+    /// What is left of it, in bytes.
+    pub free: u64,
+    /// Files that it can hold; 0 without a limit.
+    pub files: u64,
+    /// How many more it can hold.
+    pub free_files: u64,
+}
+
+/// Space on the disk of a directory, if known.
+pub fn disk_space(dir: &Path) -> Option<DiskSpace> {
+    let stat = rustix::fs::statvfs(dir).ok()?;
+    let reserved = stat.f_bfree.saturating_sub(stat.f_bavail);
+    let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
+    let all = bytes(stat.f_blocks.saturating_sub(reserved));
+    Some(DiskSpace { all, free: bytes(stat.f_bavail), files: stat.f_files, free_files: stat.f_favail })
+}
+
 /// Space on the disk of a directory that an unprivileged account can use, in bytes, if known.
 pub fn disk_free_bytes(dir: &Path) -> Option<u64> {
-    let stat = rustix::fs::statvfs(dir).ok()?;
-    Some(stat.f_bavail.saturating_mul(stat.f_frsize))
+    disk_space(dir).map(|space| space.free)
 }
 
 /// The tightest memory limit from our cgroup up to the root, for both cgroup versions.

@@ -19,6 +19,7 @@ mod account;
 mod change;
 mod child;
 mod command;
+mod disk_latency;
 mod error;
 mod facts;
 mod file_lock;
@@ -37,8 +38,9 @@ pub use change::{
 };
 pub use child::Child;
 pub use command::{Command, Ended};
+pub use disk_latency::disk_latency;
 pub use error::Error;
-pub use facts::{disk_free_bytes, facts};
+pub use facts::{DiskSpace, disk_free_bytes, disk_space, facts};
 pub use file_lock::FileLock;
 pub use measured::Measured;
 pub use memory_limit::MemoryLimit;

@@ -1,7 +1,7 @@
 //! Check `checkpoint-forced`: checkpoints that come because of the amount of WAL, not in time.
 
 use super::number::{count, number, percent};
-use crate::check::{Check, Seen, Task, Threshold};
+use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Server;
 use millstream_model::quantity::bytes;
 use millstream_model::{Class, Level};
@@ -16,8 +16,7 @@ pub(super) const CHECK: Check = Check {
         Threshold { name: "count", default: 20.0, about: "fewer checkpoints show nothing" },
     ],
     manual: include_str!("checkpoint_forced.md"),
-    server: Some(|server, task| Box::pin(look(server, task))),
-    database: None,
+    looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
 const MB: f64 = 1_048_576.0;

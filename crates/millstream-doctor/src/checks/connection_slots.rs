@@ -1,7 +1,7 @@
 //! Check `connection-slots`: hardly any connection is left.
 
 use super::number::{number, percent};
-use crate::check::{Check, Seen, Task, Threshold};
+use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Server;
 use millstream_model::quantity::count;
 use millstream_model::{Class, Level, Repair, Restart};
@@ -16,8 +16,7 @@ pub(super) const CHECK: Check = Check {
         Threshold { name: "critical_percent", default: 95.0, about: "the same for critical" },
     ],
     manual: include_str!("connection_slots.md"),
-    server: Some(|server, task| Box::pin(look(server, task))),
-    database: None,
+    looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
 async fn look(server: &Server, task: Task) -> Result<Seen, Error> {

@@ -1,7 +1,7 @@
 //! Check `dead-tuples`: dead row versions that autovacuum should have removed, and why it has not.
 
 use super::number::{bytes, count, number, percent};
-use crate::check::{Check, Seen, Task, Threshold};
+use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::{Database, Server};
 use millstream_model::quantity::{self, age};
@@ -24,8 +24,7 @@ pub(super) const CHECK: Check = Check {
         },
     ],
     manual: include_str!("dead_tuples.md"),
-    server: None,
-    database: Some(|server, database, task| Box::pin(look(server, database, task))),
+    looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
 };
 
 async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {

@@ -1,6 +1,6 @@
 //! Check `durability-off`: settings with which a crash destroys data or loses commits.
 
-use crate::check::{Check, Seen, Task};
+use crate::check::{Check, Look, Seen, Task};
 use crate::server::Server;
 use millstream_model::{Class, Level};
 use millstream_pg::Error;
@@ -47,8 +47,7 @@ pub(super) const CHECK: Check = Check {
     class: Class::Fact,
     thresholds: &[],
     manual: include_str!("durability_off.md"),
-    server: Some(|server, task| Box::pin(look(server, task))),
-    database: None,
+    looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
 async fn look(server: &Server, task: Task) -> Result<Seen, Error> {

@@ -1,7 +1,7 @@
 //! Check `invalid-index`: indexes whose build failed.
 
 use super::number::bytes;
-use crate::check::{Check, Seen, Task};
+use crate::check::{Check, Look, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Level, Repair, Restart};
@@ -14,8 +14,7 @@ pub(super) const CHECK: Check = Check {
     class: Class::Fact,
     thresholds: &[],
     manual: include_str!("invalid_index.md"),
-    server: None,
-    database: Some(|_, database, task| Box::pin(look(database, task))),
+    looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
 async fn look(database: &Database, task: Task) -> Result<Seen, Error> {

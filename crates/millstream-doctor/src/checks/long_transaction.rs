@@ -1,7 +1,7 @@
 //! Check `long-transaction`: transactions that stay open.
 
 use super::number::count;
-use crate::check::{Check, Seen, Task, Threshold};
+use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Server;
 use millstream_model::quantity::age;
@@ -18,8 +18,7 @@ pub(super) const CHECK: Check = Check {
         Threshold { name: "active_seconds", default: 3_600.0, about: "how long a transaction may work" },
     ],
     manual: include_str!("long_transaction.md"),
-    server: Some(|server, task| Box::pin(look(server, task))),
-    database: None,
+    looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
 async fn look(server: &Server, task: Task) -> Result<Seen, Error> {

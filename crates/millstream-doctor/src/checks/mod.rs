@@ -2,17 +2,25 @@
 
 mod checkpoint_forced;
 mod connection_slots;
+mod conntrack_full;
+mod dead_sysctl;
 mod dead_tuples;
+mod dirty_limits;
+mod disk_full;
 mod duplicate_index;
 mod durability_off;
 mod invalid_index;
+mod kernel_known_bad;
 mod long_transaction;
 mod number;
 mod replication_slot;
+mod rotational_flag;
 mod sequence_end;
 mod setting_not_in_effect;
 mod unused_index;
 mod wraparound;
+mod write_barrier_off;
+mod zone_reclaim;
 
 use crate::check::Check;
 
@@ -20,16 +28,24 @@ use crate::check::Check;
 pub const CHECKS: &[Check] = &[
     checkpoint_forced::CHECK,
     connection_slots::CHECK,
+    conntrack_full::CHECK,
+    dead_sysctl::CHECK,
     dead_tuples::CHECK,
+    dirty_limits::CHECK,
+    disk_full::CHECK,
     duplicate_index::CHECK,
     durability_off::CHECK,
     invalid_index::CHECK,
+    kernel_known_bad::CHECK,
     long_transaction::CHECK,
     replication_slot::CHECK,
+    rotational_flag::CHECK,
     sequence_end::CHECK,
     setting_not_in_effect::CHECK,
     unused_index::CHECK,
     wraparound::CHECK,
+    write_barrier_off::CHECK,
+    zone_reclaim::CHECK,
 ];
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Check `replication-slot`: slots that hold much WAL, or have lost it.
 
-use crate::check::{Check, Seen, Task, Threshold};
+use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Server;
 use millstream_model::quantity::bytes;
@@ -25,8 +25,7 @@ pub(super) const CHECK: Check = Check {
         },
     ],
     manual: include_str!("replication_slot.md"),
-    server: Some(|server, task| Box::pin(look(server, task))),
-    database: None,
+    looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
 async fn look(server: &Server, task: Task) -> Result<Seen, Error> {

@@ -1,6 +1,6 @@
 //! Check `sequence-end`: sequences that run out of numbers.
 
-use crate::check::{Check, Seen, Task, Threshold};
+use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Finding, Level, Repair, Restart};
@@ -16,8 +16,7 @@ pub(super) const CHECK: Check = Check {
         Threshold { name: "critical_percent", default: 90.0, about: "the same for critical" },
     ],
     manual: include_str!("sequence_end.md"),
-    server: None,
-    database: Some(|_, database, task| Box::pin(look(database, task))),
+    looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
 async fn look(database: &Database, task: Task) -> Result<Seen, Error> {

@@ -1,6 +1,6 @@
 //! Check `setting-not-in-effect`: settings that were written and are not used.
 
-use crate::check::{Check, Seen, Task};
+use crate::check::{Check, Look, Seen, Task};
 use crate::server::Server;
 use millstream_model::{Class, Finding, Level, Repair, Restart};
 use millstream_pg::Error;
@@ -12,8 +12,7 @@ pub(super) const CHECK: Check = Check {
     class: Class::Fact,
     thresholds: &[],
     manual: include_str!("setting_not_in_effect.md"),
-    server: Some(|server, task| Box::pin(look(server, task))),
-    database: None,
+    looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
 async fn look(server: &Server, task: Task) -> Result<Seen, Error> {

@@ -1,7 +1,7 @@
 //! Check `unused-index`: indexes that no query uses.
 
 use super::number::{bytes, count};
-use crate::check::{Check, Seen, Task, Threshold};
+use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity::age;
@@ -21,8 +21,7 @@ pub(super) const CHECK: Check = Check {
         },
     ],
     manual: include_str!("unused_index.md"),
-    server: None,
-    database: Some(|_, database, task| Box::pin(look(database, task))),
+    looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
 async fn look(database: &Database, task: Task) -> Result<Seen, Error> {

@@ -1,7 +1,7 @@
 //! Check `wraparound`: rows that are not frozen in time.
 
 use super::number::{bytes, number};
-use crate::check::{Check, Seen, Task, Threshold};
+use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::{Database, Server};
 use millstream_model::quantity::count;
@@ -30,8 +30,10 @@ pub(super) const CHECK: Check = Check {
         },
     ],
     manual: include_str!("wraparound.md"),
-    server: Some(|server, task| Box::pin(databases(server, task))),
-    database: Some(|_, database, task| Box::pin(tables(database, task))),
+    looks: &[
+        Look::Server(|server, task| Box::pin(databases(server, task))),
+        Look::Database(|_, database, task| Box::pin(tables(database, task))),
+    ],
 };
 
 /// From which ages on a finding is made: in transactions and in multixacts.

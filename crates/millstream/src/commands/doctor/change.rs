@@ -29,6 +29,9 @@ const BUDGET: Duration = Duration::from_secs(30);
 /// With --confirm-within, the change is undone by itself unless you confirm it in that time: also if this program or the
 /// terminal dies.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  millstream doctor fix durability-off:fsync\n  millstream doctor fix zone-reclaim:vm.zone_reclaim_mode --apply"
+)]
 pub struct FixArgs {
     /// Key of the finding, as the report prints it
     key: String,
@@ -49,6 +52,7 @@ pub struct FixArgs {
 ///
 /// Without NUMBER, the newest one that waits.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  millstream doctor confirm\n  millstream doctor confirm 3")]
 pub struct ConfirmArgs {
     /// Number of the change
     number: Option<u32>,
@@ -61,6 +65,9 @@ pub struct ConfirmArgs {
 ///
 /// Refuses if somebody else has changed the value since. Without NUMBER, the newest change that is not confirmed.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  millstream doctor undo\n  millstream doctor undo 3 --db postgres://postgres@db1/shop"
+)]
 pub struct UndoArgs {
     /// Number of the change
     number: Option<u32>,
@@ -71,6 +78,7 @@ pub struct UndoArgs {
 
 /// Watch over a change until it is confirmed, or undo it in time
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  millstream doctor watch-change 3")]
 pub struct WatchChangeArgs {
     /// Number of the change
     number: u32,
@@ -79,8 +87,10 @@ pub struct WatchChangeArgs {
     target: TargetArgs,
 }
 
-/// The kinds of changes that this program knows.
-struct Kinds {
+/// The kinds of changes that this program knows: those of the kernel, and those of a server.
+struct Kinds(Option<ServerKinds>);
+
+struct ServerKinds {
     setting: SettingKind,
     index: IndexKind,
     option: TableOptionKind,
@@ -89,12 +99,25 @@ struct Kinds {
 impl Kinds {
     fn of(db: &ConnInfo) -> Self {
         let db = || db.clone();
-        Self { setting: SettingKind { db: db() }, index: IndexKind { db: db() }, option: TableOptionKind { db: db() } }
+        let (setting, index, option) = (SettingKind { db: db() }, IndexKind { db: db() }, TableOptionKind { db: db() });
+        Self(Some(ServerKinds { setting, index, option }))
+    }
+
+    /// The kinds for a change that was made. A change of the kernel needs no server.
+    async fn for_change(entry: &Entry, target: &TargetArgs) -> Result<Self, Failure> {
+        if KERNEL_KINDS.iter().any(|kind| kind.name() == entry.kind) {
+            return Ok(Self(None));
+        }
+        Ok(Self::of(&resolve_running(target).await?))
     }
 
     fn all(&self) -> Vec<&dyn Kind> {
         let [sysctl, sysfs] = KERNEL_KINDS;
-        vec![sysctl, sysfs, &self.setting, &self.index, &self.option]
+        let mut all: Vec<&dyn Kind> = vec![sysctl, sysfs];
+        if let Self(Some(ServerKinds { setting, index, option })) = self {
+            all.extend([setting as &dyn Kind, index, option]);
+        }
+        all
     }
 }
 
@@ -131,7 +154,7 @@ pub async fn fix(args: &FixArgs) -> Result<Exit, Failure> {
         return Err(super::unknown(check));
     }
     let (checks, settings, today) = (vec![check.to_owned()], super::settings(None)?, super::today());
-    let request = Request { db: db.clone(), checks, one_database: false, budget: BUDGET, settings, today };
+    let request = Request { db: db.clone(), checks, one_database: false, budget: BUDGET, settings, today, root: None };
     let report = examine(&request).await?;
     let finding = report.findings.iter().find(|finding| finding.key == args.key).ok_or_else(|| {
         Failure::user(format!("there is no finding {} now", args.key)).hint("millstream doctor lists what it finds")
@@ -198,8 +221,8 @@ async fn watch(number: u32, db: Option<&str>) -> Result<(), Failure> {
 /// Runs `doctor watch-change`.
 pub async fn watch_change(args: &WatchChangeArgs, output: Output) -> Result<Exit, Failure> {
     leave_terminal();
-    let db = resolve_running(&args.target).await?;
-    let (journal, kinds) = (journal()?, Kinds::of(&db));
+    let journal = journal()?;
+    let kinds = Kinds::for_change(&journal.entry(args.number).map_err(refused)?, &args.target).await?;
     let kinds = kinds.all();
     let engine = Engine::new(&journal, &kinds);
     output.line("watching")?;
@@ -224,10 +247,10 @@ pub async fn watch_change(args: &WatchChangeArgs, output: Output) -> Result<Exit
 
 /// Runs `doctor confirm`.
 pub async fn confirm(args: &ConfirmArgs) -> Result<Exit, Failure> {
-    let (journal, db) = (journal()?, resolve_running(&args.target).await?);
-    let kinds = Kinds::of(&db);
-    let kinds = kinds.all();
+    let journal = journal()?;
     let number = number(&journal, args.number, |state| state == State::Verified)?;
+    let kinds = Kinds::for_change(&journal.entry(number).map_err(refused)?, &args.target).await?;
+    let kinds = kinds.all();
     let (entry, lasting) = Engine::new(&journal, &kinds).confirm(number).await.map_err(refused)?;
     note(&format!("change {number} stays: {}", described(&entry)));
     match lasting {
@@ -240,10 +263,10 @@ pub async fn confirm(args: &ConfirmArgs) -> Result<Exit, Failure> {
 
 /// Runs `doctor undo`.
 pub async fn undo(args: &UndoArgs) -> Result<Exit, Failure> {
-    let (journal, db) = (journal()?, resolve_running(&args.target).await?);
-    let kinds = Kinds::of(&db);
-    let kinds = kinds.all();
+    let journal = journal()?;
     let number = number(&journal, args.number, |state| !state.is_over())?;
+    let kinds = Kinds::for_change(&journal.entry(number).map_err(refused)?, &args.target).await?;
+    let kinds = kinds.all();
     let (entry, undone) = Engine::new(&journal, &kinds).undo(number).await.map_err(refused)?;
     let value = shown(entry.before.as_deref());
     match undone {

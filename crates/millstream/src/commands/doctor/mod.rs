@@ -77,6 +77,7 @@ enum DoctorCommand {
     Confirm(change::ConfirmArgs),
     Undo(change::UndoArgs),
     /// List the changes that the doctor has made, and how far they are
+    #[command(after_help = "Example:\n  millstream doctor changes --output json")]
     Changes,
     #[command(hide = true)]
     WatchChange(change::WatchChangeArgs),
@@ -86,6 +87,7 @@ enum DoctorCommand {
 ///
 /// Without ID, list all checks.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  millstream doctor explain\n  millstream doctor explain dead-tuples")]
 struct ExplainArgs {
     /// Name of the check
     id: Option<String>,
@@ -122,7 +124,7 @@ pub async fn run(args: &DoctorArgs, output: Output) -> Result<Exit, Failure> {
     let earlier = args.since.as_deref().map(earlier).transpose()?;
     let db = resolve_running(&args.target).await?;
     let (checks, one_database, budget) = (args.checks.clone(), args.one_database, args.budget);
-    let report = examine(&Request { db, checks, one_database, budget, settings, today: today() }).await?;
+    let report = examine(&Request { db, checks, one_database, budget, settings, today: today(), root: None }).await?;
     let report = earlier.iter().fold(report, Report::since);
     if output.is_json() {
         output.json(&report)?;

@@ -1,0 +1,52 @@
+//! Check `dirty-limits`: the kernel may collect much written data before it writes it to the disk.
+
+use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::host::Host;
+use millstream_model::quantity::bytes;
+use millstream_model::{Class, Level, Repair, Restart};
+
+pub(super) const CHECK: Check = Check {
+    id: "dirty-limits",
+    about: "the kernel may collect gigabytes of written data, which a flush then has to wait for",
+    class: Class::Hypothesis,
+    thresholds: &[Threshold {
+        name: "background_mb",
+        default: 1024.0,
+        about: "MB that may be collected before the kernel begins to write; EDB recommends 64 to 256",
+    }],
+    manual: include_str!("dirty_limits.md"),
+    looks: &[Look::Host(look)],
+};
+
+/// What the repair sets, in bytes: the upper end of EDB's recommendation.
+const RECOMMENDED_BYTES: &str = "268435456";
+
+fn look(host: &Host, task: &Task) -> Seen {
+    let own = host.number("/proc/sys/vm/dirty_background_bytes").unwrap_or(0.0);
+    let ratio = host.number("/proc/sys/vm/dirty_background_ratio").unwrap_or(0.0);
+    let Some(memory) = host.available_bytes() else { return Seen::default() };
+    // Of the two settings the kernel keeps one, and the other is 0.
+    let limit = if own > 0.0 { own } else { ratio / 100.0 * memory };
+    if limit < task.threshold("background_mb") * 1e6 {
+        return Seen::default();
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
+    let [limit, memory] = [limit, memory].map(|number| bytes(number as u64));
+    let sentence = format!("up to {limit} of written data collect before the kernel begins to write them");
+    let mut finding = task
+        .finding(Level::Info, "vm.dirty_background_bytes", sentence)
+        .with("dirty_background_bytes", own, "/proc/sys/vm")
+        .with("dirty_background_ratio", ratio, "/proc/sys/vm")
+        .with("available memory", memory, "/proc/meminfo");
+    finding.alternative = Some(
+        "PostgreSQL has its pages written early (checkpoint_flush_after), and nothing else writes much".to_owned(),
+    );
+    finding.repair = Some(Repair {
+        sentence: "let the kernel begin to write after 256 MiB".to_owned(),
+        commands: vec![format!("$ sysctl -w vm.dirty_background_bytes={RECOMMENDED_BYTES}")],
+        risk: "a large load that rewrites the same pages writes more often".to_owned(),
+        restart: Restart::Nothing,
+        change: Some(Host::sysctl("vm.dirty_background_bytes", RECOMMENDED_BYTES)),
+    });
+    [finding].into_iter().collect()
+}

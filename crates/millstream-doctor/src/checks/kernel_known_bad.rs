@@ -1,0 +1,37 @@
+//! Check `kernel-known-bad`: a kernel that is known to slow databases down.
+
+use crate::check::{Check, Look, Seen, Task};
+use crate::host::Host;
+use millstream_model::{Class, Level, Repair, Restart};
+
+pub(super) const CHECK: Check = Check {
+    id: "kernel-known-bad",
+    about: "a kernel whose versions are known to slow databases down",
+    class: Class::Fact,
+    thresholds: &[],
+    manual: include_str!("kernel_known_bad.md"),
+    looks: &[Look::Host(look)],
+};
+
+fn look(host: &Host, task: &Task) -> Seen {
+    let Some(release) = host.word("/proc/sys/kernel/osrelease") else { return Seen::default() };
+    let mut numbers = release.split(['.', '-']).map(|number| number.parse::<u32>().ok());
+    let (Some(Some(major)), Some(Some(minor))) = (numbers.next(), numbers.next()) else { return Seen::default() };
+    // Distributions with long support have corrected these kernels, and keep their numbers.
+    let corrected = [".el", ".amzn"].iter().any(|mark| release.contains(mark));
+    if major != 3 || minor > 8 || corrected {
+        return Seen::default();
+    }
+    let sentence =
+        format!("the kernel {release} writes to disks and frees memory worse than those before and after it");
+    let mut finding = task.finding(Level::Warning, "", sentence).with("release", release, "/proc/sys/kernel/osrelease");
+    finding.alternative = Some("your distribution has corrected it and kept the number".to_owned());
+    finding.repair = Some(Repair {
+        sentence: "install a newer kernel".to_owned(),
+        commands: Vec::new(),
+        risk: "the machine is restarted".to_owned(),
+        restart: Restart::Machine,
+        change: None,
+    });
+    [finding].into_iter().collect()
+}

@@ -1,0 +1,100 @@
+//! Check `rotational-flag`: the kernel takes a fast disk for one that rotates, or the other way round.
+
+use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::host::Host;
+use crate::limits::{DISK_READ_TIME_MAX, DISK_READS_MAX, DISKS_READ_MAX};
+use millstream_host::disk_latency;
+use millstream_model::{Change, Class, Finding, Level, Repair, Restart};
+use std::io::ErrorKind;
+use std::time::Duration;
+
+pub(super) const CHECK: Check = Check {
+    id: "rotational-flag",
+    about: "a disk that the kernel takes for one that rotates, although it answers too fast for that, or the other way round",
+    class: Class::Hypothesis,
+    thresholds: &[
+        Threshold { name: "fast_ms", default: 1.0, about: "ms; a disk that rotates needs more for a random read" },
+        Threshold { name: "slow_ms", default: 4.0, about: "ms; a disk that does not rotate needs less" },
+    ],
+    manual: include_str!("rotational_flag.md"),
+    looks: &[Look::Host(look)],
+};
+
+fn look(host: &Host, task: &Task) -> Seen {
+    let disks = host.disks();
+    let mut unseen: Vec<String> = host.blind_to_disks().into_iter().collect();
+    if disks.is_empty() && unseen.is_empty() {
+        unseen.push("the disks, which this file system does not name".to_owned());
+    }
+    if disks.len() > DISKS_READ_MAX {
+        unseen.push(format!("all but the first {DISKS_READ_MAX} disks"));
+    }
+    let mut seen = Seen::default();
+    for (role, disk) in disks.iter().take(DISKS_READ_MAX) {
+        let flag = format!("/sys/block/{disk}/queue/rotational");
+        let Some(says) = host.number(&flag) else { continue };
+        // `/sys` has `!` where the name has a slash.
+        let device = host.path(&format!("/dev/{}", disk.replace('!', "/")));
+        match disk_latency(&device, DISK_READS_MAX, DISK_READ_TIME_MAX) {
+            Ok(latency) => seen.findings.extend(finding(task, role, disk, &flag, says != 0.0, latency)),
+            Err(error) => unseen.push(format!("how fast {disk} answers: {}", why(&error))),
+        }
+    }
+    seen.but((!unseen.is_empty()).then(|| unseen.join("; ")))
+}
+
+/// Why a disk could not be read, with what would allow it.
+fn why(error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::PermissionDenied => "run the doctor as root".to_owned(),
+        ErrorKind::NotFound => "there is no such device here; run the doctor outside the container".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// A finding if the flag disagrees with the time of a read.
+fn finding(task: &Task, role: &str, disk: &str, flag: &str, rotates: bool, latency: Duration) -> Option<Finding> {
+    let milliseconds = latency.as_secs_f64() * 1e3;
+    let is_fast = milliseconds < task.threshold("fast_ms");
+    let is_slow = milliseconds > task.threshold("slow_ms");
+    if (rotates && !is_fast) || (!rotates && !is_slow) {
+        return None;
+    }
+    let (says, value) = if rotates { ("rotates", "0") } else { ("does not rotate", "1") };
+    let sentence =
+        format!("the kernel says that the disk of the {role} {says}, but a random read takes {milliseconds:.2} ms");
+    let mut finding = task
+        .finding(Level::Info, disk, sentence)
+        .with("rotational", if rotates { 1 } else { 0 }, flag)
+        .with("median of random reads of 4 KiB", format!("{milliseconds:.2} ms"), "reads past the page cache");
+    finding.alternative = Some(match rotates {
+        true => "a cache in front of a disk that rotates has answered, or the blocks were never written".to_owned(),
+        false => "the disk is busy, far away, or still being filled from a snapshot".to_owned(),
+    });
+    finding.repair = Some(Repair {
+        sentence: "correct the flag, and measure before and after: the kernel orders and delays requests by it"
+            .to_owned(),
+        commands: vec![format!("$ echo {value} > {flag}")],
+        risk: "none for the data; requests are ordered in another way".to_owned(),
+        restart: Restart::Nothing,
+        change: Some(Change { kind: "sysfs".to_owned(), target: flag.to_owned(), value: Some(value.to_owned()) }),
+    });
+    Some(finding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_flag_is_wrong_only_if_the_reads_disagree() {
+        let task = Task::of(&CHECK, BTreeMap::new());
+        let found = |rotates, micros| {
+            finding(&task, "data", "sda", "/sys/block/sda/queue/rotational", rotates, Duration::from_micros(micros))
+                .is_some()
+        };
+        assert!(found(true, 120) && !found(true, 8_000) && !found(true, 2_000));
+        assert!(found(false, 8_000) && !found(false, 120) && !found(false, 2_000));
+    }
+}

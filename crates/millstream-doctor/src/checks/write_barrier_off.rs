@@ -1,0 +1,39 @@
+//! Check `write-barrier-off`: a file system does not make the disk write.
+
+use crate::check::{Check, Look, Seen, Task};
+use crate::host::Host;
+use millstream_model::{Class, Level, Repair, Restart};
+
+pub(super) const CHECK: Check = Check {
+    id: "write-barrier-off",
+    about: "a file system that does not make the disk write what was flushed: a power failure destroys data",
+    class: Class::Fact,
+    thresholds: &[],
+    manual: include_str!("write_barrier_off.md"),
+    looks: &[Look::Host(look)],
+};
+
+fn look(host: &Host, task: &Task) -> Seen {
+    let found = host.mounts().into_iter().filter_map(|(role, _, mount)| {
+        let all = format!("{},{}", mount.options, mount.super_options);
+        let option = all.split(',').find(|option| ["nobarrier", "barrier=0"].contains(option))?;
+        let point = mount.point.display().to_string();
+        let sentence = format!("the file system of the {role} does not make the disk write what was flushed");
+        let mut finding = task
+            .finding(Level::Critical, point.clone(), sentence)
+            .with("mount option", option, "/proc/self/mountinfo")
+            .with("file system", &mount.file_system, "/proc/self/mountinfo");
+        finding.alternative = Some("the disk's cache survives a power failure, for example by a battery".to_owned());
+        let on = if mount.file_system.starts_with("ext") { "barrier=1" } else { "barrier" };
+        finding.repair = Some(Repair {
+            sentence: format!("remove the option {option} from /etc/fstab, and mount {point} again"),
+            commands: vec![format!("$ mount -o remount,{on} '{point}'")],
+            risk: "flushes take as long as the disk needs".to_owned(),
+            restart: Restart::Machine,
+            change: None,
+        });
+        Some(finding)
+    });
+    let seen: Seen = found.collect();
+    seen.but(host.blind_to_disks())
+}

@@ -1,0 +1,35 @@
+//! Check `zone-reclaim`: memory of one node is freed although another has some.
+
+use crate::check::{Check, Look, Seen, Task};
+use crate::host::Host;
+use millstream_model::{Class, Level, Repair, Restart};
+
+pub(super) const CHECK: Check = Check {
+    id: "zone-reclaim",
+    about: "the kernel frees pages of one memory node although another node has free memory",
+    class: Class::Fact,
+    thresholds: &[],
+    manual: include_str!("zone_reclaim.md"),
+    looks: &[Look::Host(look)],
+};
+
+fn look(host: &Host, task: &Task) -> Seen {
+    let Some(mode) = host.number("/proc/sys/vm/zone_reclaim_mode") else { return Seen::default() };
+    let nodes = host.word("/sys/devices/system/node/has_memory").unwrap_or_default();
+    if mode == 0.0 || !nodes.contains(['-', ',']) {
+        return Seen::default();
+    }
+    let sentence = "the kernel frees cached pages of one memory node although others have free memory";
+    let mut finding = task
+        .finding(Level::Warning, "vm.zone_reclaim_mode", sentence)
+        .with("zone_reclaim_mode", mode, "/proc/sys/vm/zone_reclaim_mode")
+        .with("nodes with memory", nodes, "/sys/devices/system/node/has_memory");
+    finding.repair = Some(Repair {
+        sentence: "let a process use the memory of all nodes".to_owned(),
+        commands: vec!["$ sysctl -w vm.zone_reclaim_mode=0".to_owned()],
+        risk: "none for a database; some reads come from the memory of another node".to_owned(),
+        restart: Restart::Nothing,
+        change: Some(Host::sysctl("vm.zone_reclaim_mode", "0")),
+    });
+    [finding].into_iter().collect()
+}

@@ -1,0 +1,118 @@
+//! The machine of the server, if the doctor runs there too.
+
+use crate::server::Server;
+use millstream_host::kernel::{BlockDevice, Mount, file, mount};
+use millstream_model::Change;
+use std::path::{Path, PathBuf};
+
+/// The server's machine.
+#[derive(Debug)]
+pub(crate) struct Host {
+    /// Where `/proc`, `/sys` and `/etc` are.
+    root: PathBuf,
+    /// The directories of data and WAL, as far as this role may know them.
+    dirs: Vec<(&'static str, PathBuf)>,
+    mounts: Vec<Mount>,
+}
+
+impl Host {
+    /// The machine, with its kernel's files at `root`, or at `/` if the server is here.
+    ///
+    /// # Errors
+    /// Why its machine cannot be examined.
+    pub(crate) async fn of(server: &Server, root: Option<&Path>) -> Result<Self, String> {
+        if root.is_none() && !is_here(server) {
+            return Err("the server's machine; run the doctor there, too".to_owned());
+        }
+        let root = root.unwrap_or(Path::new("/"));
+        let sql = "select setting from pg_settings where name = 'data_directory'";
+        let data = server.session.client.query_opt(sql, &[]).await.map_err(|error| error.to_string())?;
+        let data: Option<PathBuf> = data.map(|row| PathBuf::from(row.get::<_, String>(0)));
+        let wal = data.as_ref().map(|data| data.join("pg_wal"));
+        let dirs = [("data", data), ("WAL", wal)];
+        Ok(Self {
+            dirs: dirs.into_iter().filter_map(|(role, dir)| Some((role, dir?))).collect(),
+            mounts: mount::parsed(&file::text(root.join("proc/self/mountinfo")).unwrap_or_default()),
+            root: root.to_owned(),
+        })
+    }
+
+    /// A file by its whole path, such as `/proc/meminfo`.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// The text of a file without the space around it.
+    pub(crate) fn word(&self, path: &str) -> Option<String> {
+        file::word(self.path(path))
+    }
+
+    /// The number in a file.
+    pub(crate) fn number(&self, path: &str) -> Option<f64> {
+        self.word(path)?.parse().ok()
+    }
+
+    /// Names of the files in a directory, sorted.
+    pub(crate) fn entries(&self, dir: &str) -> Vec<String> {
+        let files = std::fs::read_dir(self.path(dir)).into_iter().flatten().flatten();
+        let mut names: Vec<String> = files.filter_map(|file| file.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    }
+
+    /// The change of a kernel setting.
+    pub(crate) fn sysctl(name: &str, value: &str) -> Change {
+        Change { kind: "sysctl".to_owned(), target: name.to_owned(), value: Some(value.to_owned()) }
+    }
+
+    /// Memory in bytes that is free or caches files.
+    pub(crate) fn available_bytes(&self) -> Option<f64> {
+        let text = file::text(self.path("/proc/meminfo"))?;
+        file::numbers(&text).find(|(name, _)| *name == "MemAvailable").map(|(_, kilobytes)| kilobytes * 1_024.0)
+    }
+
+    /// The directories of data and WAL with their mounts. WAL on the mount of the data is left out.
+    pub(crate) fn mounts(&self) -> Vec<(&'static str, &Path, &Mount)> {
+        let mut found: Vec<(&str, &Path, &Mount)> = Vec::new();
+        for (role, dir) in &self.dirs {
+            let Some(mount) = mount::of(&self.mounts, dir) else { continue };
+            if !found.iter().any(|(_, _, other)| *other == mount) {
+                found.push((role, dir, mount));
+            }
+        }
+        found
+    }
+
+    /// Names of the disks that hold data and WAL, each once, with what it holds.
+    pub(crate) fn disks(&self) -> Vec<(&'static str, String)> {
+        let mut found: Vec<(&str, String)> = Vec::new();
+        for (role, _, mount) in self.mounts() {
+            let device = BlockDevice::of(mount, &self.path("/sys"));
+            for disk in device.into_iter().flat_map(|device| device.disks) {
+                if !found.iter().any(|(_, name)| *name == disk) {
+                    found.push((role, disk));
+                }
+            }
+        }
+        found
+    }
+
+    /// What is not known of the disks of data and WAL, and what would show it.
+    pub(crate) fn blind_to_disks(&self) -> Option<String> {
+        if self.dirs.is_empty() {
+            return Some("the disks, because the data directory is hidden; grant pg_monitor to this role".to_owned());
+        }
+        if let Some((role, _)) = self.dirs.iter().find(|(_, dir)| dir.canonicalize().is_err()) {
+            let why = "because this account may not enter the data directory; run the doctor as root";
+            return Some(format!("the disk of the {role}, {why}"));
+        }
+        let unknown = self.dirs.iter().find(|(_, dir)| mount::of(&self.mounts, dir).is_none());
+        unknown.map(|(role, _)| format!("the disk of the {role}, which is on no mount that this process sees"))
+    }
+}
+
+/// Whether the process that serves our session is one of this machine's.
+fn is_here(server: &Server) -> bool {
+    let comm = file::word(format!("/proc/{}/comm", server.session.server.backend_pid));
+    server.db.is_local() && comm.as_deref() == Some("postgres")
+}
