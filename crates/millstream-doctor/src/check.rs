@@ -25,15 +25,13 @@ pub struct Check {
     pub(crate) looks: &'static [Look],
 }
 
-/// A number from which on a check reports.
+/// A number from which on a check reports. The manual page says what it is, and where the value comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Threshold {
     /// Its name.
     pub name: &'static str,
     /// Its value, unless the user sets another.
     pub default: f64,
-    /// What it is, with its unit, and where the value comes from.
-    pub about: &'static str,
 }
 
 /// What a look works for: its check, with the user's own thresholds.

@@ -40,3 +40,6 @@ pub const DISK_READ_TIME_MAX: Duration = Duration::from_millis(500);
 
 /// Most disks that are read for that.
 pub const DISKS_READ_MAX: usize = 8;
+
+/// Time for an examination, unless the user gives another.
+pub const EXAMINATION_TIME: Duration = Duration::from_secs(30);

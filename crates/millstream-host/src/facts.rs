@@ -1,27 +1,28 @@
 //! Reads the facts of this machine from the kernel.
 
+use crate::kernel::{BlockDevice, Mount, cgroup, file, mount};
 use crate::process::kilobytes;
 use millstream_model::MachineFacts;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Examines this machine and the disk of a directory. For unknown numbers it assumes 512 MiB of memory, one processor,
 /// no free space and a disk that does not rotate.
 pub fn facts(dir: &Path) -> MachineFacts {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let device = device(dir);
+    let mounts = mount::mounts();
+    let on = mount::of(&mounts, dir);
     MachineFacts {
         kernel: format!("{} {}", std::env::consts::OS, read("/proc/sys/kernel/osrelease")).trim().to_owned(),
         processor: value(&read("/proc/cpuinfo"), "model name"),
         cores: u32::try_from(cores).unwrap_or(u32::MAX),
         memory_bytes: kilobytes(&read("/proc/meminfo"), "MemTotal:").unwrap_or(512 << 20),
-        cgroup_bytes: cgroup_bytes(Path::new("/sys/fs/cgroup")),
+        cgroup_bytes: cgroup::of("self", "memory", &mounts).and_then(|group| group.memory_bytes()),
         load_average: read("/proc/loadavg").split(' ').next().and_then(|average| average.parse().ok()),
-        file_system: device.as_deref().and_then(|device| file_system(&read("/proc/self/mountinfo"), device)),
+        file_system: on.map(|mount| mount.file_system.clone()),
         disk_free_bytes: disk_free_bytes(dir).unwrap_or(0),
-        rotational: device.as_deref().and_then(rotational).unwrap_or(false),
+        rotational: on.and_then(rotational).unwrap_or(false),
     }
 }
 
@@ -52,53 +53,16 @@ pub fn disk_free_bytes(dir: &Path) -> Option<u64> {
     disk_space(dir).map(|space| space.free)
 }
 
-/// The tightest memory limit from our cgroup up to the root, for both cgroup versions.
-fn cgroup_bytes(mount: &Path) -> Option<u64> {
-    let text = fs::read_to_string("/proc/self/cgroup").ok()?;
-    limit_files(&text, mount).into_iter().filter_map(|file| fs::read_to_string(file).ok()?.trim().parse().ok()).min()
-}
-
-/// Files that may hold a memory limit. For "no limit" version 1 has a number near 2^63, version 2 the word `max`. In a
-/// container the path is often the host's, so the top of the mount is read too.
-fn limit_files(cgroups: &str, mount: &Path) -> Vec<PathBuf> {
-    let files = |line: &str| {
-        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-        let (top, name) = match controllers {
-            "" => (mount.to_owned(), "memory.max"),
-            list if list.split(',').any(|one| one == "memory") => (mount.join("memory"), "memory.limit_in_bytes"),
-            _ => return None,
-        };
-        let inner = Path::new(path.trim_start_matches('/'));
-        Some(inner.ancestors().map(|dir| top.join(dir).join(name)).collect::<Vec<_>>())
-    };
-    cgroups.lines().filter_map(files).flatten().collect()
-}
-
-/// Major and minor number of the device that holds a directory.
-fn device(dir: &Path) -> Option<String> {
-    let device = fs::metadata(dir).ok()?.dev();
-    Some(format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device)))
-}
-
-/// Whether a disk rotates, as the kernel reports it. A partition has no queue of its own; its disk is the directory
-/// above.
-fn rotational(device: &str) -> Option<bool> {
-    let block = fs::canonicalize(Path::new("/sys/dev/block").join(device)).ok()?;
-    let disk = block.ancestors().take(2).find(|dir| dir.join("queue").is_dir())?;
-    let says = fs::read_to_string(disk.join("queue/rotational")).ok()?;
-    Some(says.trim() == "1" && !is_virtual(&disk.file_name()?.to_string_lossy()))
+/// Whether the device of a mount rotates, as the kernel reports it.
+fn rotational(mount: &Mount) -> Option<bool> {
+    let device = BlockDevice::of(mount, Path::new("/sys"))?;
+    let says = file::word(device.dir.join("queue/rotational"))?;
+    Some(says == "1" && !is_virtual(&device.name))
 }
 
 /// Virtual disks report that they rotate, whatever is below them.
 fn is_virtual(disk: &str) -> bool {
     disk.starts_with("vd") || disk.starts_with("xvd")
-}
-
-/// The type of the file system on a device, from proc(5)'s mountinfo.
-fn file_system(mounts: &str, device: &str) -> Option<String> {
-    let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(device))?;
-    let (_, rest) = line.split_once(" - ")?;
-    Some(rest.split(' ').next()?.to_owned())
 }
 
 /// The value of the first line `name : value` of one of the kernel's files.
@@ -122,23 +86,5 @@ mod tests {
     fn virtual_disks_are_known_by_name() {
         assert!(is_virtual("vda") && is_virtual("xvdb"));
         assert!(!is_virtual("sda") && !is_virtual("nvme0n1") && !is_virtual("md0"));
-    }
-
-    #[test]
-    fn memory_limits_are_read_from_our_cgroup_up_to_the_root() {
-        let mount = Path::new("/cg");
-        let two = limit_files("0::/a/b\n", mount);
-        let expected = ["/cg/a/b/memory.max", "/cg/a/memory.max", "/cg/memory.max"];
-        assert_eq!(two, expected.map(PathBuf::from));
-        let one = limit_files("4:cpu:/x\n3:memory,hugetlb:/d\nbroken\n", mount);
-        let expected = ["/cg/memory/d/memory.limit_in_bytes", "/cg/memory/memory.limit_in_bytes"];
-        assert_eq!(one, expected.map(PathBuf::from));
-    }
-
-    #[test]
-    fn a_file_system_is_known_by_its_device() {
-        let mounts = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:26 / /tmp rw shared:3 - tmpfs tmpfs rw\n";
-        assert_eq!(file_system(mounts, "0:26").as_deref(), Some("tmpfs"));
-        assert_eq!(file_system(mounts, "9:9"), None);
     }
 }

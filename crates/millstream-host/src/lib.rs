@@ -30,11 +30,12 @@ mod memory_limit;
 mod namespace;
 mod process;
 mod wait;
+mod whole_file;
 
 pub use account::Account;
 pub use change::{
-    Answer, Engine, Entry, HostChanges, Journal, KERNEL_KINDS, Kind, Lasting, LastingLine, Plan, Refusal, State,
-    Sysctl, SysfsAttribute, Undone, sysctl_file,
+    Answer, Engine, Entry, HostChanges, Journal, KERNEL_KINDS, Kind, Lasting, LastingLine, Refusal, State, Sysctl,
+    SysfsAttribute, Undone, sysctl_file,
 };
 pub use child::Child;
 pub use command::{Command, Ended};
@@ -49,3 +50,4 @@ pub use process::{
     cpu_seconds_of, hangup_is_ignored, is_living_in, leave_terminal, living_in, own_cpu_seconds, signal,
 };
 pub use wait::wait_until;
+pub use whole_file::write_whole;

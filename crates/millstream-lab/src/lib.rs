@@ -16,7 +16,6 @@ pub mod pgbench;
 pub use crate::core::{
     Better, Build, DataSet, Difference, Disk, Environment, FILE_NAME, FORMAT, Factors, IngestConditions, KEYS, Keys,
     Latency, METRICS, Machine, Measures, Metric, Outcome, Record, Run, Series, Server, Spread, difference, recorder,
-    write_whole,
 };
 pub use error::Error;
 pub use ingest::{

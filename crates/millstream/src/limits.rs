@@ -18,3 +18,6 @@ pub const CHANGE_LOOK: std::time::Duration = std::time::Duration::from_millis(50
 
 /// Longest pause of that process after failures.
 pub const CHANGE_PAUSE_MAX: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Longest time until that process is ready.
+pub const WATCH_READY_MAX: std::time::Duration = std::time::Duration::from_secs(10);

@@ -3,9 +3,11 @@
 use crate::failure::Failure;
 use crate::secret::masked;
 use crate::table::Table;
+use millstream_host::write_whole;
 use serde::Serialize;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 
 /// Columns of a terminal that does not report its width.
 const COLUMNS_DEFAULT: usize = 80;
@@ -98,6 +100,17 @@ impl List {
 pub fn columns(terminal: impl AsFd) -> usize {
     let size = rustix::termios::tcgetwinsize(terminal).map_or(0, |size| usize::from(size.ws_col));
     if size > 0 { size } else { COLUMNS_DEFAULT }
+}
+
+/// Writes a report as a page to a file, and says so on stderr.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_page(path: &Path, page: &str) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::user(format!("cannot write {}", path.display())).because(&error);
+    write_whole(path, page).map_err(failed)?;
+    note(&format!("report: {}", path.display()));
+    Ok(())
 }
 
 /// Prints a message on stderr.

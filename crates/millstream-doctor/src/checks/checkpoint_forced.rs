@@ -11,10 +11,7 @@ pub(super) const CHECK: Check = Check {
     id: "checkpoint-forced",
     about: "checkpoints that the amount of WAL forces: after each, whole pages go to the WAL again",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "percent", default: 20.0, about: "requested checkpoints in percent of all" },
-        Threshold { name: "count", default: 20.0, about: "fewer checkpoints show nothing" },
-    ],
+    thresholds: &[Threshold { name: "percent", default: 20.0 }, Threshold { name: "count", default: 20.0 }],
     manual: include_str!("checkpoint_forced.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };

@@ -11,10 +11,7 @@ pub(super) const CHECK: Check = Check {
     id: "connection-slots",
     about: "hardly any connection is left, after which new clients are refused",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "percent", default: 80.0, about: "used connections in percent of all for a warning" },
-        Threshold { name: "critical_percent", default: 95.0, about: "the same for critical" },
-    ],
+    thresholds: &[Threshold { name: "percent", default: 80.0 }, Threshold { name: "critical_percent", default: 95.0 }],
     manual: include_str!("connection_slots.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };

@@ -8,10 +8,7 @@ pub(super) const CHECK: Check = Check {
     id: "conntrack-full",
     about: "the packet filter's table of connections is almost full, after which new ones are dropped",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "percent", default: 80.0, about: "used entries in percent of all for a warning" },
-        Threshold { name: "critical_percent", default: 95.0, about: "the same for critical" },
-    ],
+    thresholds: &[Threshold { name: "percent", default: 80.0 }, Threshold { name: "critical_percent", default: 95.0 }],
     manual: include_str!("conntrack_full.md"),
     looks: &[Look::Host(look)],
 };

@@ -14,14 +14,10 @@ pub(super) const CHECK: Check = Check {
     about: "dead row versions that autovacuum should have removed, by the table's own settings, and why it has not",
     class: Class::Arithmetic,
     thresholds: &[
-        Threshold { name: "table_mb", default: 100.0, about: "MB; smaller tables do not count" },
-        Threshold { name: "percent", default: 20.0, about: "dead rows in percent of all for a warning" },
-        Threshold { name: "holder_seconds", default: 300.0, about: "age of a snapshot that is named as the cause" },
-        Threshold {
-            name: "holder_transactions",
-            default: 1e6,
-            about: "the same in transactions, for standbys and slots, of which no time is known",
-        },
+        Threshold { name: "table_mb", default: 100.0 },
+        Threshold { name: "percent", default: 20.0 },
+        Threshold { name: "holder_seconds", default: 300.0 },
+        Threshold { name: "holder_transactions", default: 1e6 },
     ],
     manual: include_str!("dead_tuples.md"),
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],

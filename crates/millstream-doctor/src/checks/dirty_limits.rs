@@ -9,11 +9,7 @@ pub(super) const CHECK: Check = Check {
     id: "dirty-limits",
     about: "the kernel may collect gigabytes of written data, which a flush then has to wait for",
     class: Class::Hypothesis,
-    thresholds: &[Threshold {
-        name: "background_mb",
-        default: 1024.0,
-        about: "MB that may be collected before the kernel begins to write; EDB recommends 64 to 256",
-    }],
+    thresholds: &[Threshold { name: "background_mb", default: 1024.0 }],
     manual: include_str!("dirty_limits.md"),
     looks: &[Look::Host(look)],
 };

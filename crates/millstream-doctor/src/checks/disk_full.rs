@@ -10,10 +10,7 @@ pub(super) const CHECK: Check = Check {
     id: "disk-full",
     about: "the disk of data or WAL is almost full, after which the server stops",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "percent", default: 85.0, about: "used space in percent of all for a warning" },
-        Threshold { name: "critical_percent", default: 95.0, about: "the same for critical" },
-    ],
+    thresholds: &[Threshold { name: "percent", default: 85.0 }, Threshold { name: "critical_percent", default: 95.0 }],
     manual: include_str!("disk_full.md"),
     looks: &[Look::Host(look)],
 };

@@ -14,8 +14,8 @@ pub(super) const CHECK: Check = Check {
     about: "transactions that stay open: they keep locks, and no vacuum removes what they may still see",
     class: Class::Arithmetic,
     thresholds: &[
-        Threshold { name: "idle_seconds", default: 300.0, about: "how long a transaction may wait for its client" },
-        Threshold { name: "active_seconds", default: 3_600.0, about: "how long a transaction may work" },
+        Threshold { name: "idle_seconds", default: 300.0 },
+        Threshold { name: "active_seconds", default: 3_600.0 },
     ],
     manual: include_str!("long_transaction.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
@@ -32,9 +32,9 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
 fn finding(row: &Row, task: &Task) -> Finding {
     let (name, state): (String, &str) = (row.get("name"), row.get("state"));
     let does = match state {
-        "active" => "has worked",
-        "prepared" => "has waited for its end",
-        _ => "has waited for its client",
+        "active" => "has run",
+        "prepared" => "has been prepared",
+        _ => "has been idle",
     };
     let sentence = format!("a transaction {does} for {}", age(row.get("waited")));
     let source = if state == "prepared" { "pg_prepared_xacts" } else { "pg_stat_activity" };
@@ -53,7 +53,7 @@ fn finding(row: &Row, task: &Task) -> Finding {
             change: None,
         },
         None => Repair {
-            sentence: "end it in its program; idle_in_transaction_session_timeout ends those that wait by itself"
+            sentence: "end it in its program; idle_in_transaction_session_timeout ends idle ones by itself"
                 .to_owned(),
             commands: row
                 .get::<_, Option<i32>>("pid")

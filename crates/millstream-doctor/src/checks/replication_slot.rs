@@ -12,18 +12,7 @@ pub(super) const CHECK: Check = Check {
     id: "replication-slot",
     about: "replication slots that hold so much WAL that the disk may fill, or that have lost it",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold {
-            name: "times",
-            default: 1.0,
-            about: "WAL that a slot may hold, as a multiple of max_wal_size, which a server keeps anyway",
-        },
-        Threshold {
-            name: "critical_times",
-            default: 10.0,
-            about: "the same for critical, if nobody reads the slot and nothing bounds it",
-        },
-    ],
+    thresholds: &[Threshold { name: "times", default: 1.0 }, Threshold { name: "critical_times", default: 10.0 }],
     manual: include_str!("replication_slot.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };

@@ -12,10 +12,7 @@ pub(super) const CHECK: Check = Check {
     id: "rotational-flag",
     about: "a disk that the kernel takes for one that rotates, although it answers too fast for that, or the other way round",
     class: Class::Hypothesis,
-    thresholds: &[
-        Threshold { name: "fast_ms", default: 1.0, about: "ms; a disk that rotates needs more for a random read" },
-        Threshold { name: "slow_ms", default: 4.0, about: "ms; a disk that does not rotate needs less" },
-    ],
+    thresholds: &[Threshold { name: "fast_ms", default: 1.0 }, Threshold { name: "slow_ms", default: 4.0 }],
     manual: include_str!("rotational_flag.md"),
     looks: &[Look::Host(look)],
 };
@@ -46,7 +43,9 @@ fn look(host: &Host, task: &Task) -> Seen {
 /// Why a disk could not be read, with what would allow it.
 fn why(error: &std::io::Error) -> String {
     match error.kind() {
-        ErrorKind::PermissionDenied => "run the doctor as root".to_owned(),
+        ErrorKind::PermissionDenied => {
+            "this account may not read it; run the doctor as root, outside a container".to_owned()
+        }
         ErrorKind::NotFound => "there is no such device here; run the doctor outside the container".to_owned(),
         _ => error.to_string(),
     }

@@ -11,10 +11,7 @@ pub(super) const CHECK: Check = Check {
     id: "sequence-end",
     about: "sequences near the end of their numbers, or of those that fit their column, after which inserts fail",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "percent", default: 70.0, about: "used numbers in percent of all for a warning" },
-        Threshold { name: "critical_percent", default: 90.0, about: "the same for critical" },
-    ],
+    thresholds: &[Threshold { name: "percent", default: 70.0 }, Threshold { name: "critical_percent", default: 90.0 }],
     manual: include_str!("sequence_end.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

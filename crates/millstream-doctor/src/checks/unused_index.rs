@@ -12,14 +12,7 @@ pub(super) const CHECK: Check = Check {
     id: "unused-index",
     about: "indexes that no query has used for weeks, and that every write maintains",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "index_mb", default: 10.0, about: "MB; smaller indexes do not count (as in PgHero)" },
-        Threshold {
-            name: "days",
-            default: 35.0,
-            about: "days of counting, so that a monthly report has run (as in pganalyze)",
-        },
-    ],
+    thresholds: &[Threshold { name: "index_mb", default: 10.0 }, Threshold { name: "days", default: 35.0 }],
     manual: include_str!("unused_index.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

@@ -18,16 +18,8 @@ pub(super) const CHECK: Check = Check {
     about: "rows that are not frozen in time: the server refuses writes before transaction ids run out",
     class: Class::Arithmetic,
     thresholds: &[
-        Threshold {
-            name: "age_millions",
-            default: 400.0,
-            about: "age in million transactions for a warning: twice PostgreSQL's default of autovacuum_freeze_max_age",
-        },
-        Threshold {
-            name: "critical_millions",
-            default: 1_000.0,
-            about: "the same for critical: half of what there is",
-        },
+        Threshold { name: "age_millions", default: 400.0 },
+        Threshold { name: "critical_millions", default: 1_000.0 },
     ],
     manual: include_str!("wraparound.md"),
     looks: &[

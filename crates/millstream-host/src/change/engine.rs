@@ -5,20 +5,8 @@ use super::kind::{Kind, Lasting, Refusal};
 use super::line;
 use crate::limits::CHANGE_START_SECONDS;
 use millstream_failpoint as failpoint;
+use millstream_model::Change;
 use std::time::Duration;
-
-/// What is to be changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
-    /// The kind of change.
-    pub kind: String,
-    /// What it changes.
-    pub target: String,
-    /// The value that it is to get; `None` takes its own value away.
-    pub value: Option<String>,
-    /// Why, for example the key of a finding.
-    pub reason: String,
-}
 
 /// What an undo did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,35 +34,43 @@ impl<'a> Engine<'a> {
         Self { journal, kinds }
     }
 
-    /// The value of a plan's target now.
+    /// The value of a change's target now.
     ///
     /// # Errors
     /// The kind is not known, or it cannot be read.
-    pub async fn value_now(&self, plan: &Plan) -> Result<Option<String>, Refusal> {
-        self.kind(&plan.kind)?.read(&plan.target).await
+    pub async fn value_now(&self, change: &Change) -> Result<Option<String>, Refusal> {
+        self.kind(&change.kind)?.read(&change.target).await
     }
 
-    /// Records a plan with the present value. Nothing is touched yet. With `confirm_within`, the change has a deadline
-    /// from now on, so that somebody can watch over it before it is applied.
+    /// Records a change with the present value, and why it is made, for example the key of a finding. Nothing is touched
+    /// yet. With `confirm_within`, the change has a deadline from now on, so that somebody can watch over it before it is
+    /// applied.
     ///
     /// # Errors
     /// It cannot be recorded, the value is there already, or another change of the target is open.
-    pub async fn plan(&self, plan: &Plan, confirm_within: Option<Duration>) -> Result<Entry, Refusal> {
-        let kind = self.kind(&plan.kind)?;
+    pub async fn plan(
+        &self,
+        change: &Change,
+        reason: &str,
+        confirm_within: Option<Duration>,
+    ) -> Result<Entry, Refusal> {
+        let kind = self.kind(&change.kind)?;
         let _lock = self.journal.lock(None).await?;
-        if let Some(open) = self.open()?.iter().find(|one| (&one.kind, &one.target) == (&plan.kind, &plan.target)) {
-            let number = open.number;
+        let open = self.journal.open_entries()?;
+        if let Some(Entry { number, target, .. }) =
+            open.iter().find(|one| (&one.kind, &one.target) == (&change.kind, &change.target))
+        {
+            let undo = format!("millstream doctor undo {number}");
             return Err(Refusal(format!(
-                "change {number} of {} is neither confirmed nor undone; do that first",
-                open.target
+                "change {number} of {target} is neither confirmed nor undone; first run {undo}"
             )));
         }
-        let before = kind.read(&plan.target).await?;
-        if same(before.as_deref(), plan.value.as_deref()) {
-            return Err(Refusal(format!("{} is {} already", plan.target, shown(before.as_deref()))));
+        let before = kind.read(&change.target).await?;
+        if same(before.as_deref(), change.value.as_deref()) {
+            return Err(Refusal(format!("{} is {} already", change.target, shown(before.as_deref()))));
         }
-        let identity = kind.identity(&plan.target).await?;
-        let Plan { kind: name, target, value, reason } = plan.clone();
+        let identity = kind.identity(&change.target).await?;
+        let Change { kind: name, target, value } = change.clone();
         // A part of a second counts as one, and the second that runs is not a whole one.
         let whole = |time: Duration| u64::try_from(time.as_millis().div_ceil(1_000)).unwrap_or(u64::MAX / 2) + 1;
         let confirm_seconds = confirm_within.map(whole);
@@ -84,7 +80,7 @@ impl<'a> Engine<'a> {
             target,
             before,
             value,
-            reason,
+            reason: reason.to_owned(),
             state: State::Planned,
             planned: now(),
             confirm_seconds,
@@ -200,14 +196,6 @@ impl<'a> Engine<'a> {
         }
         self.give_back(kind, &mut entry).await?;
         Ok((entry, if is_old { Undone::Already } else { Undone::Now }))
-    }
-
-    /// Changes that are neither confirmed nor undone, the oldest first: also those of a process that was killed.
-    ///
-    /// # Errors
-    /// The journal cannot be read.
-    pub fn open(&self) -> Result<Vec<Entry>, Refusal> {
-        Ok(self.journal.entries()?.into_iter().filter(|entry| !entry.state.is_over()).collect())
     }
 
     /// Puts back the line and the value. Only then the change counts as undone.
@@ -337,13 +325,12 @@ mod tests {
     }
 
     async fn apply(engine: &Engine<'_>, value: &str) -> Result<Entry, Refusal> {
-        let planned = engine.plan(&plan(value), Some(Duration::from_secs(60))).await?;
+        let planned = engine.plan(&change(value), "because", Some(Duration::from_secs(60))).await?;
         engine.apply(planned.number).await
     }
 
-    fn plan(value: &str) -> Plan {
-        let (kind, target, reason) = ("memory".to_owned(), "t".to_owned(), "because".to_owned());
-        Plan { kind, target, value: Some(value.to_owned()), reason }
+    fn change(value: &str) -> Change {
+        Change { kind: "memory".to_owned(), target: "t".to_owned(), value: Some(value.to_owned()) }
     }
 
     #[tokio::test]
@@ -356,13 +343,13 @@ mod tests {
             (place.value().as_str(), entry.state, entry.before.as_deref()),
             ("new", State::Verified, Some("old"))
         );
-        assert!(entry.deadline.is_some() && engine.open().unwrap() == [entry.clone()]);
+        assert!(entry.deadline.is_some() && place.journal.open_entries().unwrap() == [entry.clone()]);
         let twice = apply(&engine, "newer").await.unwrap_err().to_string();
-        assert!(twice.contains("neither confirmed nor undone"), "{twice}");
+        assert!(twice.ends_with("neither confirmed nor undone; first run millstream doctor undo 1"), "{twice}");
         std::fs::write(&place.memory.file, "t = theirs\nu = 1\n").unwrap();
         let (entry, _) = engine.confirm(entry.number).await.unwrap();
         assert_eq!((entry.state, place.lasting().as_str()), (State::Confirmed, "u = 1\nt = new\n"));
-        assert!(engine.open().unwrap().is_empty());
+        assert!(place.journal.open_entries().unwrap().is_empty());
         assert_eq!(engine.undo(entry.number).await.unwrap().1, Undone::Now);
         assert_eq!(place.value(), "old");
         assert_eq!(place.lasting(), "u = 1\nt = theirs\n");
@@ -377,7 +364,7 @@ mod tests {
         assert_eq!(apply(&engine, "bad").await.unwrap_err().to_string(), "bad is refused");
         assert_eq!(apply(&engine, "other").await.unwrap_err().to_string(), "t is adjusted, and not other");
         assert_eq!(place.value(), "old");
-        assert!(engine.open().unwrap().is_empty());
+        assert!(place.journal.open_entries().unwrap().is_empty());
     }
 
     #[tokio::test]
@@ -453,7 +440,7 @@ mod tests {
         let engine = Engine::new(&place.journal, &kinds);
         let refused = apply(&engine, "old").await.unwrap_err().to_string();
         assert_eq!(refused, "t is old already");
-        assert!(engine.open().unwrap().is_empty());
+        assert!(place.journal.open_entries().unwrap().is_empty());
         assert!(same(Some("1\t2"), Some("1 2")) && !same(Some("1"), None));
     }
 
@@ -468,7 +455,7 @@ mod tests {
             place.journal.write(&Entry { state: State::Planned, deadline: None, ..entry.clone() }).unwrap();
             let value = if written { "new" } else { "old" };
             place.memory.values.lock().unwrap().insert("t".to_owned(), value.to_owned());
-            assert_eq!(engine.open().unwrap().len(), 1);
+            assert_eq!(place.journal.open_entries().unwrap().len(), 1);
             let (_, undone) = engine.undo(entry.number).await.unwrap();
             assert_eq!((place.value().as_str(), undone == Undone::Now), ("old", written));
         }

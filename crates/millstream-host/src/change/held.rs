@@ -1,6 +1,7 @@
 //! Changes of the kernel's settings, which are given back whatever happens.
 
 use crate::error::Error;
+use crate::kernel::file;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -137,8 +138,7 @@ fn origin(setting: &Path) -> Result<(PathBuf, String), Error> {
 /// The value of a setting. Of a list of possible values the chosen one is in brackets.
 pub(super) fn read(setting: &Path) -> Result<String, Error> {
     let text = fs::read_to_string(setting).map_err(Error::setting("read", setting))?;
-    let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    Ok(chosen.map_or(text.trim(), |(chosen, _)| chosen).to_owned())
+    Ok(file::choice(text.trim()).to_owned())
 }
 
 pub(super) fn write(setting: &Path, value: &str) -> Result<(), Error> {

@@ -4,9 +4,10 @@ use super::kind::Refusal;
 use crate::file_lock::FileLock;
 use crate::limits::{CHANGE_BYTES_MAX, CHANGE_LOCK_LOOK, CHANGE_LOCK_WAIT_MAX, CHANGES_MAX};
 use crate::wait::wait_until;
+use crate::whole_file::write_whole;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -81,6 +82,11 @@ impl Entry {
         !self.state.is_over() && self.deadline.is_some_and(|deadline| now() >= deadline)
     }
 
+    /// Seconds since it was planned.
+    pub fn age_seconds(&self) -> u64 {
+        now().saturating_sub(self.planned)
+    }
+
     /// Whether the machine was started since: kernel settings have lost their values then.
     pub fn is_of_earlier_boot(&self) -> bool {
         self.boot != boot()
@@ -147,6 +153,14 @@ impl Journal {
         Ok(entries)
     }
 
+    /// Changes that are neither confirmed nor undone, the oldest first: also those of a process that was killed.
+    ///
+    /// # Errors
+    /// As `entries`.
+    pub fn open_entries(&self) -> Result<Vec<Entry>, Refusal> {
+        Ok(self.entries()?.into_iter().filter(|entry| !entry.state.is_over()).collect())
+    }
+
     /// The change of that number.
     ///
     /// # Errors
@@ -178,16 +192,8 @@ impl Journal {
     /// It cannot be written.
     pub fn write(&self, entry: &Entry) -> Result<(), Refusal> {
         let path = self.path(entry.number);
-        let new = path.with_extension("new");
         let text = serde_json::to_string_pretty(entry).map_err(|error| Refusal(error.to_string()))? + "\n";
-        let written = File::create(&new).and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&new, &path)?;
-            // The name is on the disk only with its directory.
-            File::open(&self.dir)?.sync_all()
-        });
-        written.map_err(|error| Refusal::file("write", &path, &error))
+        write_whole(&path, &text).map_err(|error| Refusal::file("write", &path, &error))
     }
 
     fn path(&self, number: u32) -> PathBuf {

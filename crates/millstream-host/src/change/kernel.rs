@@ -162,8 +162,9 @@ fn other_of(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Engine, Journal, Plan};
+    use super::super::{Engine, Journal};
     use super::*;
+    use millstream_model::Change;
 
     fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
@@ -183,8 +184,8 @@ mod tests {
         let kinds: [&dyn Kind; 1] = [&kind];
         let engine = Engine::new(&journal, &kinds);
         let target = "/sys/block/sda/queue/rotational".to_owned();
-        let plan = Plan { kind: "sysfs".to_owned(), target, value: Some("0".to_owned()), reason: String::new() };
-        let entry = engine.plan(&plan, None).await.unwrap();
+        let change = Change { kind: "sysfs".to_owned(), target, value: Some("0".to_owned()) };
+        let entry = engine.plan(&change, "a test", None).await.unwrap();
         engine.apply(entry.number).await.unwrap();
         assert_eq!(fs::read_to_string(own.join("sys/block/sda/queue/rotational")).unwrap(), "0");
         engine.confirm(entry.number).await.unwrap();

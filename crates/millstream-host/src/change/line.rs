@@ -1,8 +1,9 @@
 //! A line of a file of ours, found by its beginning.
 
 use super::kind::Refusal;
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use crate::whole_file::write_whole;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// The line of a file with a beginning. `None` also if there is no such file.
@@ -25,15 +26,7 @@ pub(super) fn replace(file: &Path, beginning: &str, line: Option<&str>) -> Resul
     if let Some(dir) = file.parent() {
         fs::create_dir_all(dir).map_err(failed)?;
     }
-    let new = file.with_extension("new");
-    let written = File::create(&new).and_then(|mut made| {
-        made.write_all((lines.join("\n") + "\n").as_bytes())?;
-        made.sync_all()?;
-        fs::rename(&new, file)?;
-        // The name is on the disk only with its directory.
-        file.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
-    });
-    written.map_err(failed)
+    write_whole(file, &(lines.join("\n") + "\n")).map_err(failed)
 }
 
 fn text(file: &Path) -> Result<String, Refusal> {

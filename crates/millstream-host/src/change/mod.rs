@@ -10,7 +10,7 @@ mod kernel;
 mod kind;
 mod line;
 
-pub use engine::{Engine, Plan, Undone};
+pub use engine::{Engine, Undone};
 pub use held::{HostChanges, sysctl_file};
 pub use journal::{Entry, Journal, LastingLine, State};
 pub use kernel::{KERNEL_KINDS, Sysctl, SysfsAttribute};

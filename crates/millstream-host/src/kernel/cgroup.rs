@@ -16,6 +16,21 @@ pub struct Cgroup {
     pub dirs: Vec<PathBuf>,
 }
 
+impl Cgroup {
+    /// The name of one of the group's files, which differs between the versions.
+    pub fn file<'a>(&self, first: &'a str, second: &'a str) -> &'a str {
+        if self.version == 1 { first } else { second }
+    }
+
+    /// The tightest limit of the memory of the group and those above it, in bytes. `None` if there is none.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        let name = self.file("memory.limit_in_bytes", "memory.max");
+        // For "no limit", version 1 has a number near 2^63, version 2 the word `max`.
+        let limit = |dir: &PathBuf| file::word(dir.join(name))?.parse().ok().filter(|bytes| *bytes < 1 << 62);
+        self.dirs.iter().filter_map(limit).min()
+    }
+}
+
 /// The group of a process, `self` or a number, for a controller such as `cpu`.
 pub fn of(process: &str, controller: &str, mounts: &[Mount]) -> Option<Cgroup> {
     parsed(&file::text(format!("/proc/{process}/cgroup"))?, controller, mounts)

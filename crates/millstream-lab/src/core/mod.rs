@@ -36,7 +36,7 @@ pub use metric::{Better, METRICS, Metric};
 pub(crate) use network::Proxy;
 pub(crate) use order::blocks;
 pub use record::{IngestConditions, Record};
-pub use record_file::{FILE_NAME, write_whole};
+pub use record_file::FILE_NAME;
 pub use run::{Factors, Measures, Outcome, Run};
 pub use series::Series;
 pub use server::Server;

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::limits::{NAME_TRIES_MAX, RECORD_BYTES_MAX};
+use millstream_host::write_whole;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -59,19 +60,8 @@ fn text(path: &Path) -> io::Result<String> {
 /// Errors of the disk.
 pub(crate) fn write(text: &str, dir: &Path) -> Result<PathBuf, Error> {
     let path = dir.join(FILE_NAME);
-    write_whole(&path, text).map(|()| path)
-}
-
-/// Writes a file. A reader sees the old file or the new one, never a part of one.
-///
-/// # Errors
-/// Errors of the disk.
-pub fn write_whole(path: &Path, text: &str) -> Result<(), Error> {
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
-    let new = PathBuf::from(new);
-    fs::write(&new, text).map_err(Error::io("write", &new))?;
-    fs::rename(&new, path).map_err(Error::io("write", path))
+    write_whole(&path, text).map_err(Error::io("write", &path))?;
+    Ok(path)
 }
 
 /// Makes the directory of a new record: the given one, else one named after the day and the machine's short name. A

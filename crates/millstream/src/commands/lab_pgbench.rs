@@ -3,11 +3,11 @@
 use super::lab::failure;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Output, note};
+use crate::output::{Output, note, write_page};
 use crate::signal::Signals;
+use millstream_lab::Error;
 use millstream_lab::pgbench::report::{csv, html, markdown, text};
 use millstream_lab::pgbench::{self, Analysis, Conditions, Difference, Ended, Record, Request, Results, Source};
-use millstream_lab::{Error, write_whole};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -177,8 +177,7 @@ pub fn compare(before: &str, after: &str, fail_above: Option<f64>, output: Outpu
 pub fn report_page(path: &Path, file: &Path) -> Result<Option<Exit>, Failure> {
     let Some(record) = Record::read(path).map_err(failure)? else { return Ok(None) };
     let analysis = Analysis::of(&record);
-    write_whole(file, &html(&record, &analysis)).map_err(failure)?;
-    note(&format!("report: {}", file.display()));
+    write_page(file, &html(&record, &analysis))?;
     Ok(Some(exit_of(&analysis)))
 }
 

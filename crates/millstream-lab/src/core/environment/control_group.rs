@@ -19,19 +19,9 @@ fn read(ground: &Ground) -> Facts {
         ("version", cpu.as_ref().map(|cpu| cpu.version.to_string())),
         ("below_root", below),
         ("cpu_quota_percent", cpu.as_ref().and_then(|cpu| smallest(cpu, quota_percent)).map(|quota| quota.to_string())),
-        (
-            "cpu_weight",
-            cpu.as_ref().and_then(|cpu| word(cpu.dirs.first()?.join(file(cpu, "cpu.shares", "cpu.weight")))),
-        ),
-        (
-            "memory_bytes",
-            memory.as_ref().and_then(|group| smallest(group, memory_bytes)).map(|bytes| bytes.to_string()),
-        ),
+        ("cpu_weight", cpu.as_ref().and_then(|cpu| word(cpu.dirs.first()?.join(cpu.file("cpu.shares", "cpu.weight"))))),
+        ("memory_bytes", memory.as_ref().and_then(Cgroup::memory_bytes).map(|bytes| bytes.to_string())),
     ])
-}
-
-fn file<'a>(group: &Cgroup, first: &'a str, second: &'a str) -> &'a str {
-    if group.version == 1 { first } else { second }
 }
 
 /// The tightest limit of a group and those above it.
@@ -51,12 +41,6 @@ fn quota_percent(group: &Cgroup, dir: &Path) -> Option<f64> {
     (quota > 0.0 && period > 0.0).then(|| (quota / period * 100.0).round())
 }
 
-/// For "no limit", version 1 has a number near 2^63, version 2 the word `max`.
-fn memory_bytes(group: &Cgroup, dir: &Path) -> Option<f64> {
-    let bytes: f64 = word(dir.join(file(group, "memory.limit_in_bytes", "memory.max")))?.parse().ok()?;
-    (bytes < 2f64.powi(62)).then_some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,7 +57,7 @@ mod tests {
         fs::write(dir.path().join("memory.max"), "max\n").unwrap();
         let group = Cgroup { version: 2, below_root: true, dirs: vec![inner, dir.path().to_owned()] };
         assert_eq!(smallest(&group, quota_percent), Some(150.0));
-        assert_eq!(smallest(&group, memory_bytes), Some(1_048_576.0));
+        assert_eq!(group.memory_bytes(), Some(1_048_576));
     }
 
     #[test]
@@ -83,7 +67,7 @@ mod tests {
         fs::write(dir.path().join("cpu.cfs_period_us"), "100000\n").unwrap();
         fs::write(dir.path().join("memory.limit_in_bytes"), "9223372036854771712\n").unwrap();
         let group = Cgroup { version: 1, below_root: false, dirs: vec![dir.path().to_owned()] };
-        assert_eq!((smallest(&group, quota_percent), smallest(&group, memory_bytes)), (None, None));
+        assert_eq!((smallest(&group, quota_percent), group.memory_bytes()), (None, None));
         fs::write(dir.path().join("cpu.cfs_quota_us"), "50000\n").unwrap();
         assert_eq!(smallest(&group, quota_percent), Some(50.0));
     }

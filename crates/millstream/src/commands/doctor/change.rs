@@ -4,24 +4,19 @@ use crate::args::{TargetArgs, duration};
 use crate::confirmation::confirmed;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::limits::{CHANGE_LOOK, CHANGE_PAUSE_MAX};
+use crate::limits::{CHANGE_LOOK, CHANGE_PAUSE_MAX, WATCH_READY_MAX};
 use crate::output::{Output, note};
 use crate::quantity::age;
 use crate::target::resolve_running;
+use millstream_doctor::limits::EXAMINATION_TIME;
 use millstream_doctor::{IndexKind, Request, SettingKind, TableOptionKind, examine};
 use millstream_host::{
-    Command, Engine, Entry, Journal, KERNEL_KINDS, Kind, Lasting, Plan, Refusal, State, Undone, leave_terminal,
+    Command, Engine, Entry, Journal, KERNEL_KINDS, Kind, Lasting, Refusal, State, Undone, leave_terminal,
 };
 use millstream_local::Home;
-use millstream_model::{Finding, Repair};
+use millstream_model::{Change, Finding, Repair};
 use millstream_pg::ConnInfo;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// Longest time until the process that watches over a change is ready.
-const WATCH_READY_MAX: Duration = Duration::from_secs(10);
-
-/// Time for the checks before a change.
-const BUDGET: Duration = Duration::from_secs(30);
+use std::time::Duration;
 
 /// Apply the repair of a finding
 ///
@@ -131,11 +126,11 @@ fn refused(refusal: Refusal) -> Failure {
 
 /// Prints changes that wait for a confirmation, also those that a kill or a restart has left.
 pub fn note_open() {
-    let entries = match journal().and_then(|journal| journal.entries().map_err(refused)) {
+    let entries = match journal().and_then(|journal| journal.open_entries().map_err(refused)) {
         Ok(entries) => entries,
         Err(failure) => return note(&format!("warning: the journal of changes cannot be read: {failure}")),
     };
-    for entry in entries.iter().filter(|entry| !entry.state.is_over()) {
+    for entry in &entries {
         let since = if entry.is_of_earlier_boot() { ", made before the machine was started again" } else { "" };
         let number = entry.number;
         note(&format!("change {number} is not confirmed{since}: {}", described(entry)));
@@ -154,24 +149,25 @@ pub async fn fix(args: &FixArgs) -> Result<Exit, Failure> {
         return Err(super::unknown(check));
     }
     let (checks, settings, today) = (vec![check.to_owned()], super::settings(None)?, super::today());
-    let request = Request { db: db.clone(), checks, one_database: false, budget: BUDGET, settings, today, root: None };
+    let request =
+        Request { db: db.clone(), checks, one_database: false, budget: EXAMINATION_TIME, settings, today, root: None };
     let report = examine(&request).await?;
     let finding = report.findings.iter().find(|finding| finding.key == args.key).ok_or_else(|| {
         Failure::user(format!("there is no finding {} now", args.key)).hint("millstream doctor lists what it finds")
     })?;
-    let (repair, plan) = plan(finding)?;
+    let (repair, change) = change_of(finding)?;
     let (journal, kinds) = (journal()?, Kinds::of(&db));
     let kinds = kinds.all();
     let engine = Engine::new(&journal, &kinds);
-    let before = engine.value_now(&plan).await.map_err(refused)?;
-    note(&format!("{}: {} -> {}", plan.target, shown(before.as_deref()), shown(plan.value.as_deref())));
+    let before = engine.value_now(change).await.map_err(refused)?;
+    note(&format!("{}: {} -> {}", change.target, shown(before.as_deref()), shown(change.value.as_deref())));
     note(&format!("risk: {}", repair.risk));
     let alone = || Failure::user("nobody can be asked here").hint("--apply changes it without asking");
     if !args.apply && !confirmed("Change it?", alone)? {
         note("nothing was changed");
         return Ok(Exit::Done);
     }
-    let entry = engine.plan(&plan, args.confirm_within).await.map_err(refused)?;
+    let entry = engine.plan(change, &finding.key, args.confirm_within).await.map_err(refused)?;
     if args.confirm_within.is_some()
         && let Err(failure) = watch(entry.number, args.target.db.as_deref()).await
     {
@@ -194,15 +190,14 @@ pub async fn fix(args: &FixArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn plan(finding: &Finding) -> Result<(&Repair, Plan), Failure> {
+/// The repair of a finding and its change, if it is one that can be taken back.
+fn change_of(finding: &Finding) -> Result<(&Repair, &Change), Failure> {
     let by_hand = |commands: &[String]| {
         let failure = Failure::user("the doctor cannot apply this repair and take it back");
         if commands.is_empty() { failure } else { failure.hint(format!("do it yourself: {}", commands.join("; "))) }
     };
     let repair = finding.repair.as_ref().ok_or_else(|| by_hand(&[]))?;
-    let change = repair.change.clone().ok_or_else(|| by_hand(&repair.commands))?;
-    let (kind, target, value) = (change.kind, change.target, change.value);
-    Ok((repair, Plan { kind, target, value, reason: finding.key.clone() }))
+    Ok((repair, repair.change.as_ref().ok_or_else(|| by_hand(&repair.commands))?))
 }
 
 /// Starts a process that undoes the change in time, whatever happens to this one.
@@ -296,8 +291,7 @@ pub fn changes(output: Output) -> Result<Exit, Failure> {
             State::Confirmed => "confirmed",
             State::Undone => "undone",
         };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        let ago = age(now.saturating_sub(entry.planned) as f64);
+        let ago = age(entry.age_seconds() as f64);
         output.line(&format!("{}  {state}, {ago} ago: {} ({})", entry.number, described(entry), entry.reason))?;
     }
     if entries.is_empty() {

@@ -5,11 +5,10 @@ mod change;
 use crate::args::{TargetArgs, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Output, note};
+use crate::output::{Output, write_page};
 use crate::target::resolve_running;
 use millstream_doctor::limits::FILE_BYTES_MAX;
 use millstream_doctor::{CHECKS, Check, Report, Request, Settings, examine, html, list, text};
-use millstream_lab::write_whole;
 use millstream_model::Level;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -132,8 +131,7 @@ pub async fn run(args: &DoctorArgs, output: Output) -> Result<Exit, Failure> {
         output.line(text(&report).trim_end())?;
     }
     if let Some(path) = &args.html {
-        write_whole(path, &html(&report)).map_err(|error| Failure::user(error.to_string()))?;
-        note(&format!("report: {}", path.display()));
+        write_page(path, &html(&report))?;
     }
     let level = match args.fail_on {
         FailOn::Info => Level::Info,
