@@ -1,5 +1,5 @@
--- Transactions that have waited for their client or worked for long, and prepared ones; of several of one program only
--- the oldest. $1, $2: seconds for those that wait, and for those that work. $3: at most so many.
+-- Transactions that are idle, run or are prepared for long. Of several of one program, only the oldest. $1: seconds for idle
+-- and prepared ones. $2: seconds for those that run. $3: at most so many.
 with open as (
     select
         pid,
