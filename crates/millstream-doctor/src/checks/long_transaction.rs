@@ -53,8 +53,7 @@ fn finding(row: &Row, task: &Task) -> Finding {
             change: None,
         },
         None => Repair {
-            sentence: "end it in its program; idle_in_transaction_session_timeout ends idle ones by itself"
-                .to_owned(),
+            sentence: "end it in its program; idle_in_transaction_session_timeout ends idle ones by itself".to_owned(),
             commands: row
                 .get::<_, Option<i32>>("pid")
                 .map(|pid| format!("select pg_terminate_backend({pid})"))
