@@ -1,5 +1,6 @@
 //! The machine of the server, if the doctor runs there too.
 
+use crate::limits::{DATA_FILE_BYTES_MIN, FILES_LOOKED_AT_MAX};
 use crate::server::Server;
 use millstream_host::kernel::{BlockDevice, Mount, file, mount};
 use millstream_model::Change;
@@ -83,6 +84,20 @@ impl Host {
         found
     }
 
+    /// Names of the devices that carry the file systems of data and WAL, each once, with what it holds.
+    pub(crate) fn devices(&self) -> Vec<(&'static str, String)> {
+        let mut found: Vec<(&str, String)> = Vec::new();
+        for (role, _, mount) in self.mounts() {
+            let device = BlockDevice::of(mount, &self.path("/sys"));
+            found.extend(
+                device
+                    .map(|device| (role, device.name))
+                    .filter(|(_, name)| !found.iter().any(|(_, other)| other == name)),
+            );
+        }
+        found
+    }
+
     /// Names of the disks that hold data and WAL, each once, with what it holds.
     pub(crate) fn disks(&self) -> Vec<(&'static str, String)> {
         let mut found: Vec<(&str, String)> = Vec::new();
@@ -95,6 +110,17 @@ impl Host {
             }
         }
         found
+    }
+
+    /// The largest file of a table, of at most so many that are looked at. `None` if this account may not look, or all are
+    /// small.
+    pub(crate) fn data_file(&self) -> Option<PathBuf> {
+        let (_, data) = self.dirs.iter().find(|(role, _)| *role == "data")?;
+        let databases = std::fs::read_dir(data.join("base")).ok()?.flatten();
+        let files = databases.filter_map(|dir| std::fs::read_dir(dir.path()).ok()).flat_map(|files| files.flatten());
+        let sized = files.take(FILES_LOOKED_AT_MAX).filter_map(|file| Some((file.metadata().ok()?.len(), file.path())));
+        let (size, file) = sized.max()?;
+        (size >= DATA_FILE_BYTES_MIN).then_some(file)
     }
 
     /// What is not known of the disks of data and WAL, and what would show it.

@@ -43,3 +43,9 @@ pub const DISKS_READ_MAX: usize = 8;
 
 /// Time for an examination, unless the user gives another.
 pub const EXAMINATION_TIME: Duration = Duration::from_secs(30);
+
+/// Most files of the data directory among which the largest is looked for.
+pub const FILES_LOOKED_AT_MAX: usize = 10_000;
+
+/// Smallest file whose reads say something about its disk.
+pub const DATA_FILE_BYTES_MIN: u64 = 1 << 20;

@@ -3,6 +3,7 @@
 use crate::limits::{LOCK_TIME_MAX_MS, STATEMENT_TIME_MAX_MS};
 use millstream_model::{Change, Repair, Restart};
 use millstream_pg::{ConnInfo, Connection, Error, SessionSettings, connect, ensure_session_pooling, quote_literal};
+use std::time::{Duration, Instant};
 
 /// A server under examination.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct Database {
     pub(crate) session: Connection,
     /// Its name.
     pub(crate) name: String,
+    /// How long it took to open the session.
+    pub(crate) opened: Duration,
     /// Why the use of its tables and indexes is not known, if it is not.
     pub(crate) uncounted: Option<String>,
 }
@@ -112,7 +115,9 @@ impl Database {
     pub(crate) async fn open(server: &Server, name: &str) -> Result<Self, Error> {
         let mut db = server.db.clone();
         name.clone_into(&mut db.dbname);
+        let begun = Instant::now();
         let session = connect(&db, &SessionSettings::named("millstream doctor")).await?;
+        let opened = begun.elapsed();
         restrict(&session).await?;
         let counts: bool = session.client.query_one("select current_setting('track_counts')::bool", &[]).await?.get(0);
         let uncounted = match (session.server.in_recovery, counts) {
@@ -120,7 +125,7 @@ impl Database {
             (false, false) => Some("what is not counted, because track_counts is off; switch it on".to_owned()),
             (false, true) => None,
         };
-        Ok(Self { session, name: name.to_owned(), uncounted })
+        Ok(Self { session, name: name.to_owned(), opened, uncounted })
     }
 
     /// The change that drops an index. Its old value is the definition.

@@ -63,6 +63,18 @@ const FAULTS: &[Fault] = &[
         repair: "set enable_seqscan = off; select from u where c = 'a'; set enable_seqscan = on",
     },
     Fault {
+        check: "temporary-files",
+        settings: "[threshold.temporary-files]\nfiles_per_hour = 1e-9\ngb_per_hour = 1e-12\nhours = 0",
+        alike: "set work_mem = '64MB';
+            select count(*) from (select n from generate_series(1, 200000) as n order by n desc offset 1) as sorted",
+        fault: "set work_mem = '64kB';
+            select count(*) from (select n from generate_series(1, 200000) as n order by n desc offset 1) as sorted;
+            set work_mem = '64MB'",
+        subject: "",
+        level: Level::Warning,
+        repair: "select pg_stat_reset()",
+    },
+    Fault {
         check: "sequence-end",
         settings: "",
         alike: "create table big (id bigserial); select setval('big_id_seq', 2000000000);
@@ -145,6 +157,81 @@ async fn a_long_transaction_is_found_while_it_is_open() {
 }
 
 #[tokio::test]
+async fn who_blocks_others_is_named_while_they_wait() {
+    testkit::each_build(async |database| {
+        let (mut holder, waiter) = (database.client().await, database.client().await);
+        let settings = "[threshold.blocked-session]\nseconds = 0";
+        let name: String = holder.query_one("select current_database()::text", &[]).await.unwrap().get(0);
+        let ours = |report: &Report| report.findings.iter().find(|one| one.subject.ends_with(&name)).cloned();
+        holder.batch_execute("create table t (a int)").await.unwrap();
+        let open = holder.transaction().await.unwrap();
+        open.batch_execute("lock table t").await.unwrap();
+        assert_eq!(ours(&report(&database, "blocked-session", settings).await), None);
+        let waiting = tokio::spawn(async move { waiter.query("select from t", &[]).await });
+        let mut found = None;
+        for _ in 0..200 {
+            found = ours(&report(&database, "blocked-session", settings).await);
+            if found.is_some() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let found = found.unwrap();
+        assert!(found.sentence.starts_with("a session has waited"), "{found:?}");
+        open.rollback().await.unwrap();
+        waiting.await.unwrap().unwrap();
+        assert_eq!(ours(&report(&database, "blocked-session", settings).await), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_session_for_each_transaction_is_found() {
+    testkit::each_build(async |database| {
+        let (url, settings) = (database.url(), "[threshold.connection-churn]\npercent = 50\nper_second = 0\nhours = 0");
+        let client = database.client().await;
+        let work = async || {
+            for _ in 0..200 {
+                client.query("select 1", &[]).await.unwrap();
+            }
+            sql(&client, "select 1").await;
+        };
+        work().await;
+        seen(&url, "connection-churn", settings, <[String]>::is_empty).await;
+        sql(&client, "select pg_stat_reset()").await;
+        for _ in 0..100 {
+            drop(database.client().await);
+        }
+        seen(&url, "connection-churn", settings, |keys| keys == [""]).await;
+        work().await;
+        seen(&url, "connection-churn", settings, <[String]>::is_empty).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_collation_that_the_library_has_changed_is_found_and_its_repair_works() {
+    testkit::each_build(async |database| {
+        let client = database.client().await;
+        let has = "select exists (select from pg_collation where collprovider = 'i' and collversion is not null)";
+        // Builds of PostgreSQL without ICU have no collation with a version here.
+        if !client.query_one(has, &[]).await.unwrap().get::<_, bool>(0) {
+            return;
+        }
+        sql(&client, "create collation sorted (provider = icu, locale = 'de')").await;
+        sql(&client, "create table t (a text collate sorted); create index on t (a)").await;
+        assert_eq!(keys(&report(&database, "collation-version", "").await), [""; 0]);
+        sql(&client, "update pg_collation set collversion = '0' where collname = 'sorted'").await;
+        let found = report(&database, "collation-version", "").await;
+        assert_eq!(keys(&found), ["collation public.sorted"]);
+        let repair = found.findings[0].repair.as_ref().unwrap();
+        sql(&client, repair.commands.last().unwrap()).await;
+        assert_eq!(keys(&report(&database, "collation-version", "").await), [""; 0]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn who_holds_dead_rows_is_named_also_if_vacuum_has_just_come() {
     testkit::each_build(async |database| {
         let (client, mut holder) = (database.client().await, database.client().await);
@@ -204,15 +291,25 @@ struct ServerFault {
     fault: &'static [&'static str],
     /// The subject of the finding.
     subject: &'static str,
+    level: Level,
     repair: &'static [&'static str],
 }
 
 const SERVER_FAULTS: &[ServerFault] = &[
     ServerFault {
+        check: "commit-delay",
+        settings: "",
+        fault: &["alter system set commit_delay = 1000", "select pg_reload_conf()"],
+        subject: "commit_delay",
+        level: Level::Info,
+        repair: &["alter system reset commit_delay", "select pg_reload_conf()"],
+    },
+    ServerFault {
         check: "durability-off",
         settings: "",
         fault: &["alter system set full_page_writes = off", "select pg_reload_conf()"],
         subject: "full_page_writes",
+        level: Level::Critical,
         repair: &["alter system reset full_page_writes", "select pg_reload_conf()"],
     },
     ServerFault {
@@ -220,6 +317,7 @@ const SERVER_FAULTS: &[ServerFault] = &[
         settings: "",
         fault: &["alter system set max_connections = 77", "select pg_reload_conf()"],
         subject: "max_connections",
+        level: Level::Warning,
         repair: &["alter system set max_connections = 200", "select pg_reload_conf()"],
     },
     ServerFault {
@@ -227,6 +325,7 @@ const SERVER_FAULTS: &[ServerFault] = &[
         settings: "",
         fault: &["copy (select 'work_mem = much') to program 'cat >> postgresql.auto.conf'", "select pg_reload_conf()"],
         subject: "work_mem",
+        level: Level::Warning,
         repair: &["alter system reset work_mem", "select pg_reload_conf()"],
     },
     ServerFault {
@@ -237,6 +336,7 @@ const SERVER_FAULTS: &[ServerFault] = &[
             "create table wal as select generate_series(1, 10000)",
         ],
         subject: "forgotten",
+        level: Level::Warning,
         repair: &["select pg_drop_replication_slot('forgotten')"],
     },
     ServerFault {
@@ -244,6 +344,7 @@ const SERVER_FAULTS: &[ServerFault] = &[
         settings: "[threshold.checkpoint-forced]\ncount = 3",
         fault: &["checkpoint", "checkpoint", "checkpoint"],
         subject: "",
+        level: Level::Warning,
         repair: &[RESET_CHECKPOINTS],
     },
 ];
@@ -277,13 +378,15 @@ async fn planted_faults_of_a_server_are_found_and_silent_when_repaired() {
         let client = testkit::connect(&server.url("postgres")).await;
         client.batch_execute(RESET_CHECKPOINTS).await.unwrap();
         let url = server.url("postgres");
-        for ServerFault { check, settings, fault, subject, repair } in SERVER_FAULTS {
+        for ServerFault { check, settings, fault, subject, level, repair } in SERVER_FAULTS {
             seen(&url, check, settings, <[String]>::is_empty).await;
             for statement in *fault {
                 client.batch_execute(statement).await.unwrap();
             }
             let found = seen(&url, check, settings, |keys| keys == [*subject]).await;
-            assert!(!found.findings[0].evidence.is_empty() && found.has(Level::Warning), "{check}: {found:?}");
+            let finding = &found.findings[0];
+            assert!(!finding.evidence.is_empty() && finding.repair.is_some(), "{check}: {found:?}");
+            assert_eq!(finding.level, *level, "{check}");
             for statement in *repair {
                 client.batch_execute(statement).await.unwrap();
             }
@@ -336,8 +439,13 @@ async fn a_role_without_rights_gets_what_it_may_see_and_reasons_for_the_rest() {
             report.skipped.iter().map(|skip| (skip.check.as_str(), skip.why.split(';').next().unwrap())).collect();
         let disks = "the disks, because the data directory is hidden";
         let expected = [
+            ("atime", disks),
+            ("blocked-session", "sessions of other roles"),
             ("disk-full", disks),
+            ("disk-scheduler", disks),
             ("long-transaction", "sessions of other roles"),
+            ("not-recorded", "which libraries are loaded"),
+            ("read-ahead", disks),
             ("rotational-flag", disks),
             ("setting-not-in-effect", "the configuration files"),
             ("write-barrier-off", disks),

@@ -20,6 +20,9 @@ const HEALTHY: &[(&str, &str)] = &[
     ("proc/sys/net/netfilter/nf_conntrack_max", "262144\n"),
     ("sys/devices/system/node/has_memory", "0-1\n"),
     ("sys/block/sda/queue/rotational", "0\n"),
+    ("sys/block/sda/queue/scheduler", "[none] mq-deadline bfq\n"),
+    ("sys/block/sda/queue/read_ahead_kb", "128\n"),
+    ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
     ("etc/sysctl.d/50-ours.conf", "# kernel.gone = 1\nvm.zone_reclaim_mode = 0\n"),
 ];
 
@@ -34,6 +37,14 @@ struct Fault {
 }
 
 const FAULTS: &[Fault] = &[
+    Fault {
+        check: "atime",
+        settings: "",
+        alike: &[("proc/self/mountinfo", "1 1 8:0 / / rw,noatime - ext4 /dev/sda rw\n")],
+        fault: &[("proc/self/mountinfo", "1 1 8:0 / / rw - ext4 /dev/sda rw\n")],
+        subject: "/",
+        level: Level::Info,
+    },
     Fault {
         check: "conntrack-full",
         settings: "",
@@ -65,6 +76,17 @@ const FAULTS: &[Fault] = &[
         level: Level::Info,
     },
     Fault {
+        check: "disk-scheduler",
+        settings: "",
+        alike: &[
+            ("sys/block/sda/queue/scheduler", "none mq-deadline [bfq]\n"),
+            ("sys/block/sda/queue/rotational", "1\n"),
+        ],
+        fault: &[("sys/block/sda/queue/scheduler", "none mq-deadline [bfq]\n")],
+        subject: "sda",
+        level: Level::Info,
+    },
+    Fault {
         check: "disk-full",
         settings: "[threshold.disk-full]\npercent = 0\ncritical_percent = 101",
         alike: &[],
@@ -81,12 +103,28 @@ const FAULTS: &[Fault] = &[
         level: Level::Warning,
     },
     Fault {
+        check: "read-ahead",
+        settings: "",
+        alike: &[("sys/block/sda/queue/read_ahead_kb", "4096\n")],
+        fault: &[("sys/block/sda/queue/read_ahead_kb", "16384\n")],
+        subject: "sda",
+        level: Level::Info,
+    },
+    Fault {
         check: "rotational-flag",
         // Whatever the disk of the test answers in.
         settings: FAST,
         alike: &[],
         fault: &[("sys/block/sda/queue/rotational", "1\n")],
         subject: "sda",
+        level: Level::Info,
+    },
+    Fault {
+        check: "transparent-huge-pages",
+        settings: "",
+        alike: &[("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n")],
+        fault: &[("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n")],
+        subject: "",
         level: Level::Info,
     },
     Fault {

@@ -1,22 +1,32 @@
 //! The checks: one file each, named after what is wrong, with its manual page beside it.
 
+mod atime;
+mod blocked_session;
 mod checkpoint_forced;
+mod collation_version;
+mod commit_delay;
+mod connection_churn;
 mod connection_slots;
 mod conntrack_full;
 mod dead_sysctl;
 mod dead_tuples;
 mod dirty_limits;
 mod disk_full;
+mod disk_scheduler;
 mod duplicate_index;
 mod durability_off;
 mod invalid_index;
 mod kernel_known_bad;
 mod long_transaction;
+mod not_recorded;
 mod number;
+mod read_ahead;
 mod replication_slot;
 mod rotational_flag;
 mod sequence_end;
 mod setting_not_in_effect;
+mod temporary_files;
+mod transparent_huge_pages;
 mod unused_index;
 mod wraparound;
 mod write_barrier_off;
@@ -26,22 +36,32 @@ use crate::check::Check;
 
 /// Every check, by its name.
 pub const CHECKS: &[Check] = &[
+    atime::CHECK,
+    blocked_session::CHECK,
     checkpoint_forced::CHECK,
+    collation_version::CHECK,
+    commit_delay::CHECK,
+    connection_churn::CHECK,
     connection_slots::CHECK,
     conntrack_full::CHECK,
     dead_sysctl::CHECK,
     dead_tuples::CHECK,
     dirty_limits::CHECK,
     disk_full::CHECK,
+    disk_scheduler::CHECK,
     duplicate_index::CHECK,
     durability_off::CHECK,
     invalid_index::CHECK,
     kernel_known_bad::CHECK,
     long_transaction::CHECK,
+    not_recorded::CHECK,
+    read_ahead::CHECK,
     replication_slot::CHECK,
     rotational_flag::CHECK,
     sequence_end::CHECK,
     setting_not_in_effect::CHECK,
+    temporary_files::CHECK,
+    transparent_huge_pages::CHECK,
     unused_index::CHECK,
     wraparound::CHECK,
     write_barrier_off::CHECK,

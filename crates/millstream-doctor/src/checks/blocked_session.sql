@@ -1,0 +1,60 @@
+-- Sessions that hold a lock for which others wait, at the end of each chain of waiting sessions; of several of one program
+-- the one that holds up most. Who waits for an advisory lock does so on purpose. $1: at least so many seconds. $2: at most.
+with recursive waits as materialized (
+    select pid, min(waitstart) as since from pg_locks where not granted and waitstart is not null group by pid
+),
+waiting as materialized (
+    select
+        a.pid,
+        extract(epoch from now() - w.since)::float8 as seconds,
+        pg_blocking_pids(a.pid) as blockers
+    from
+        pg_stat_activity as a
+        join waits as w on w.pid = a.pid
+    where
+        a.wait_event_type = 'Lock'
+        and a.wait_event is distinct from 'advisory'
+),
+chain (pid, seconds, blocker) as (
+    select pid, seconds, unnest(blockers) from waiting
+    union
+    select c.pid, c.seconds, unnest(w.blockers) from chain as c join waiting as w on w.pid = c.blocker
+),
+blocked as (
+    select
+        blocker,
+        count(distinct pid) as sessions,
+        max(seconds) as seconds
+    from
+        chain
+    where
+        seconds >= $1::float8
+        and not exists (select from waiting as other where other.pid = blocker)
+    group by
+        blocker
+),
+named as (
+    select
+        case
+            when b.blocker = 0 then 'prepared transaction'
+            else format('%s of %s in %s', coalesce(nullif(a.application_name, ''), a.backend_type, 'a program'),
+                        coalesce(a.usename, '?'), coalesce(a.datname, '?'))
+        end as name,
+        b.blocker as pid,
+        b.sessions,
+        b.seconds,
+        coalesce(a.state, '') as state,
+        coalesce(left(a.query, 200), '') as query,
+        coalesce(a.backend_type = 'client backend', false) as client
+    from
+        blocked as b
+        left join pg_stat_activity as a on a.pid = b.blocker
+),
+ranked as (
+    select *, row_number() over (partition by name order by sessions desc, seconds desc) as rank from named
+)
+select name, pid, sessions, seconds, state, query, client
+from ranked
+where rank = 1
+order by sessions desc, seconds desc
+limit $2

@@ -1,0 +1,46 @@
+//! Check `collation-version`: indexes that were built with another version of the sort order.
+
+use crate::check::{Check, Look, Seen, Task};
+use crate::limits::ROWS_MAX;
+use crate::server::Database;
+use millstream_model::{Class, Level, Repair, Restart};
+use millstream_pg::Error;
+
+pub(super) const CHECK: Check = Check {
+    id: "collation-version",
+    about: "indexes that were built with another version of the sort order: they may miss rows",
+    class: Class::Fact,
+    thresholds: &[],
+    manual: include_str!("collation_version.md"),
+    looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
+};
+
+async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+    let rows = database.session.client.query(include_str!("collation_version.sql"), &[&ROWS_MAX]).await?;
+    let found = rows.iter().map(|row| {
+        let (kind, name): (&str, String) = (row.get("kind"), row.get("name"));
+        let (built, present): (String, String) = (row.get("built"), row.get("present"));
+        let sentence = format!(
+            "indexes of text that use this {kind} were built with version {built}, and the library has {present}"
+        );
+        let mut finding = task
+            .finding(Level::Warning, format!("{kind} {name}"), sentence)
+            .with("recorded version", built, "pg_database, pg_collation")
+            .with("version of the library", present, "pg_collation_actual_version");
+        finding.alternative = Some("the two versions sort your texts alike".to_owned());
+        let refresh = if kind == "database" { "refresh collation version" } else { "refresh version" };
+        finding.repair = Some(Repair {
+            sentence: "build the indexes of text again, then record the new version".to_owned(),
+            commands: vec![
+                format!("$ reindexdb --concurrently '{}'", database.name.replace('\'', "'\\''")),
+                format!("alter {kind} {name} {refresh}"),
+            ],
+            risk: "it takes time and space, and fails at a unique index that has duplicates already: remove them first"
+                .to_owned(),
+            restart: Restart::Nothing,
+            change: None,
+        });
+        finding
+    });
+    Ok(found.collect())
+}

@@ -1,0 +1,57 @@
+//! Check `connection-churn`: sessions that do next to nothing.
+
+use super::number::{number, percent};
+use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::server::Database;
+use millstream_model::quantity::count;
+use millstream_model::{Class, Level, Repair, Restart};
+use millstream_pg::Error;
+
+pub(super) const CHECK: Check = Check {
+    id: "connection-churn",
+    about: "programs that open a session for a few transactions, which costs more than the transactions",
+    class: Class::Arithmetic,
+    thresholds: &[
+        Threshold { name: "percent", default: 10.0 },
+        Threshold { name: "per_second", default: 1.0 },
+        Threshold { name: "hours", default: 1.0 },
+    ],
+    manual: include_str!("connection_churn.md"),
+    looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
+};
+
+async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+    // A standby counts its own.
+    if !database.session.server.in_recovery && database.uncounted.is_some() {
+        return Ok(Seen::default().but(database.uncounted.clone()));
+    }
+    let row = database.session.client.query_one(include_str!("connection_churn.sql"), &[]).await?;
+    let (sessions, transactions) = (number(&row, "sessions"), number(&row, "transactions"));
+    let seconds: f64 = row.get::<_, Option<f64>>("seconds").unwrap_or(0.0).max(1.0);
+    let (percent, per_second) = (percent(sessions, transactions), sessions as f64 / seconds);
+    if percent < task.threshold("percent")
+        || per_second < task.threshold("per_second")
+        || seconds < task.threshold("hours") * 3_600.0
+    {
+        return Ok(Seen::default());
+    }
+    let opened = database.opened.as_secs_f64() * 1e3;
+    let sentence = format!("{per_second:.1} sessions a second are opened, one for {:.1} transactions", 100.0 / percent);
+    let mut finding = task
+        .finding(Level::Warning, "", sentence)
+        .with("sessions", count(sessions), "pg_stat_database")
+        .with("transactions", count(transactions), "pg_stat_database")
+        .with("time to open the session of this report", format!("{opened:.1} ms"), "measured")
+        .with("encrypted sessions now", number(&row, "encrypted"), "pg_stat_ssl");
+    finding.counted_seconds = Some(seconds);
+    finding.alternative = Some("a job that opens many sessions has run once since the counters began".to_owned());
+    finding.repair = Some(Repair {
+        sentence: "keep connections open in the program, or put a pooler such as pgbouncer before the server"
+            .to_owned(),
+        commands: Vec::new(),
+        risk: "with a transaction pooler, session state does not last".to_owned(),
+        restart: Restart::Nothing,
+        change: None,
+    });
+    Ok([finding].into_iter().collect())
+}

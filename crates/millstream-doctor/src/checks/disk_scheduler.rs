@@ -1,0 +1,48 @@
+//! Check `disk-scheduler`: a scheduler that orders requests for a disk that needs no order.
+
+use crate::check::{Check, Look, Seen, Task};
+use crate::host::Host;
+use millstream_host::kernel::file::choice;
+use millstream_model::{Change, Class, Level, Repair, Restart};
+
+pub(super) const CHECK: Check = Check {
+    id: "disk-scheduler",
+    about: "a scheduler that orders and delays requests, at a disk that needs no order",
+    class: Class::Hypothesis,
+    thresholds: &[],
+    manual: include_str!("disk_scheduler.md"),
+    looks: &[Look::Host(look)],
+};
+
+/// Schedulers that delay requests for the sake of order and fairness.
+const ORDERING: &[&str] = &["bfq", "cfq", "anticipatory"];
+
+fn look(host: &Host, task: &Task) -> Seen {
+    let found = host.disks().into_iter().filter_map(|(role, disk)| {
+        let file = format!("/sys/block/{disk}/queue/scheduler");
+        let all = host.word(&file)?;
+        let scheduler = choice(&all);
+        let rotates = host.number(&format!("/sys/block/{disk}/queue/rotational"))? != 0.0;
+        if rotates || !ORDERING.contains(&scheduler) {
+            return None;
+        }
+        let sentence = format!(
+            "the scheduler {scheduler} orders and delays requests of the disk of the {role}, which does not rotate"
+        );
+        let mut finding = task.finding(Level::Info, disk, sentence).with("schedulers", &all, &file);
+        finding.alternative = Some("it keeps another program from taking the whole disk".to_owned());
+        let other = ["none", "mq-deadline", "noop", "deadline"]
+            .iter()
+            .find(|name| all.split_whitespace().any(|one| one == **name))?;
+        finding.repair = Some(Repair {
+            sentence: format!("choose {other}, and measure before and after"),
+            commands: vec![format!("$ echo {other} > {file}")],
+            risk: "a backup beside the server may take more of the disk".to_owned(),
+            restart: Restart::Nothing,
+            change: Some(Change { kind: "sysfs".to_owned(), target: file, value: Some((*other).to_owned()) }),
+        });
+        Some(finding)
+    });
+    let seen: Seen = found.collect();
+    seen.but(host.blind_to_disks())
+}

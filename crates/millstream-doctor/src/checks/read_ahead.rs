@@ -1,0 +1,34 @@
+//! Check `read-ahead`: much data is read ahead.
+
+use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::host::Host;
+use millstream_model::{Change, Class, Level, Repair, Restart};
+
+pub(super) const CHECK: Check = Check {
+    id: "read-ahead",
+    about: "the kernel reads megabytes ahead, which random reads throw away",
+    class: Class::Hypothesis,
+    thresholds: &[Threshold { name: "kb", default: 4096.0 }],
+    manual: include_str!("read_ahead.md"),
+    looks: &[Look::Host(look)],
+};
+
+fn look(host: &Host, task: &Task) -> Seen {
+    let found = host.devices().into_iter().filter_map(|(role, device)| {
+        let file = format!("/sys/block/{device}/queue/read_ahead_kb");
+        let kilobytes = host.number(&file).filter(|kilobytes| *kilobytes > task.threshold("kb"))?;
+        let sentence = format!("the kernel may read {kilobytes} kB ahead from the device of the {role}");
+        let mut finding = task.finding(Level::Info, device, sentence).with("read_ahead_kb", kilobytes, &file);
+        finding.alternative = Some("most reads here scan whole tables".to_owned());
+        finding.repair = Some(Repair {
+            sentence: "set it to 128 kB, the default, and measure before and after".to_owned(),
+            commands: vec![format!("$ echo 128 > {file}")],
+            risk: "scans of large tables and backups may become slower".to_owned(),
+            restart: Restart::Nothing,
+            change: Some(Change { kind: "sysfs".to_owned(), target: file, value: Some("128".to_owned()) }),
+        });
+        Some(finding)
+    });
+    let seen: Seen = found.collect();
+    seen.but(host.blind_to_disks())
+}
