@@ -24,6 +24,7 @@
 
 #![expect(clippy::print_stdout, reason = "tests speak on stdout, which the harness captures")]
 
+mod browser;
 mod build;
 mod cases;
 mod certificate;
@@ -37,6 +38,7 @@ mod small_disk;
 mod template;
 mod watchdog;
 
+pub use browser::{Shown, shown};
 pub use build::{Build, build_with, builds, default_build};
 pub use cases::{Cases, cases, dealt};
 pub use certificate::Certificates;

@@ -25,4 +25,10 @@ pub(crate) const PROGRAM_TIME_MAX: Duration = Duration::from_secs(WAIT_SECONDS_M
 /// Memory that must be free to keep servers in it: the databases of all tests together.
 pub(crate) const MEMORY_BYTES_MIN: u64 = 8 << 30;
 
+/// Time that a page has in a browser, by the browser's own clock, which runs faster while it waits.
+pub(crate) const PAGE_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Longest time for a browser, its start included.
+pub(crate) const BROWSER_TIME_MAX: Duration = Duration::from_secs(60);
+
 const _: () = assert!(PORTS.end < 32_768, "the first port of outgoing connections on Linux");

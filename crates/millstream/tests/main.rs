@@ -25,6 +25,7 @@ mod log_kill;
 mod mending;
 mod mix;
 mod models;
+mod pages;
 mod process;
 mod recorder;
 mod records;
