@@ -25,6 +25,8 @@ pub struct Request {
     pub budget: Duration,
     /// Thresholds and silences.
     pub settings: Settings,
+    /// How the role logs in that plans the statements of others, if they may be planned.
+    pub planner: Option<ConnInfo>,
     /// Today, as `2027-01-31`.
     pub today: String,
     /// Where `/proc`, `/sys` and `/etc` of the server's machine are, if not at `/`: for tests.
@@ -37,7 +39,7 @@ pub struct Request {
 /// The server cannot be reached, or its first answers fail. What fails in a check is in the report.
 pub async fn examine(request: &Request) -> Result<Report, Error> {
     let begun = Instant::now();
-    let server = Server::open(&request.db).await?;
+    let server = Server::open(&request.db, request.planner.as_ref()).await?;
     let wanted = |check: &&Check| request.checks.is_empty() || request.checks.iter().any(|id| id == check.id);
     let checks: Vec<&'static Check> = CHECKS.iter().filter(wanted).collect();
     let mut course =

@@ -41,6 +41,15 @@ pub const DISK_READ_TIME_MAX: Duration = Duration::from_millis(500);
 /// Most disks that are read for that.
 pub const DISKS_READ_MAX: usize = 8;
 
+/// Most statements that are planned to see whether they use indexes: those that take the most time.
+pub const PROVEN_STATEMENTS_MAX: i64 = 500;
+
+/// Longest time for that, in each database.
+pub const PROOF_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Most letters of a statement in a report.
+pub const STATEMENT_SHOWN_MAX: usize = 300;
+
 /// Time for an examination, unless the user gives another.
 pub const EXAMINATION_TIME: Duration = Duration::from_secs(30);
 

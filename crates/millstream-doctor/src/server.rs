@@ -14,6 +14,8 @@ pub(crate) struct Server {
     pub(crate) db: ConnInfo,
     /// The role may read what `pg_monitor` may.
     pub(crate) may_monitor: bool,
+    /// How the role logs in that may plan the statements of others.
+    pub(crate) planner: Option<ConnInfo>,
     /// Sessions show what they do.
     tracks_activities: bool,
     /// The service that runs the server, if it is a managed one.
@@ -55,21 +57,25 @@ impl Server {
     ///
     /// # Errors
     /// The server's; a pooler is between that gives each transaction another session.
-    pub(crate) async fn open(db: &ConnInfo) -> Result<Self, Error> {
+    pub(crate) async fn open(db: &ConnInfo, planner: Option<&ConnInfo>) -> Result<Self, Error> {
         let settings = SessionSettings::named("millstream doctor");
         let session = connect(db, &settings).await?;
         // What is set here would stay in a session that a pooler gives to somebody else.
         ensure_session_pooling(&session, &connect(db, &settings).await?).await?;
-        let mut db = db.clone();
-        db.hosts.retain(|host| host.to_string() == session.server.host);
-        db.load_balance = false;
+        let here = |db: &ConnInfo| {
+            let mut db = db.clone();
+            db.hosts.retain(|host| host.to_string() == session.server.host);
+            db.load_balance = false;
+            db
+        };
+        let (db, planner) = (here(db), planner.map(here));
         restrict(&session).await?;
         let names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.setting).collect();
         let row = session.client.query_one(include_str!("server.sql"), &[&names]).await?;
         let found: Option<String> = row.get("provider");
         let provider = PROVIDERS.iter().find(|provider| found.as_deref() == Some(provider.setting));
         let (may_monitor, tracks_activities) = (row.get("may_monitor"), row.get("tracks_activities"));
-        Ok(Self { session, db, may_monitor, tracks_activities, provider })
+        Ok(Self { session, db, may_monitor, planner, tracks_activities, provider })
     }
 
     /// The name of the service that runs the server, if it is a managed one.
@@ -128,6 +134,27 @@ impl Database {
         Ok(Self { session, name: name.to_owned(), opened, uncounted })
     }
 
+    /// Opens a session in which statements of others may be planned: planning can call functions that they have written.
+    /// The inner `Err` says why there is none.
+    pub(crate) async fn session_to_plan(&self, planner: &ConnInfo) -> Result<Result<Connection, String>, Error> {
+        let mut db = planner.clone();
+        self.name.clone_into(&mut db.dbname);
+        let session = match connect(&db, &SessionSettings::named("millstream doctor")).await {
+            Ok(session) => session,
+            Err(error) => return Ok(Err(format!("statements that {} may plan: {error}", db.user))),
+        };
+        let sql = "select rolsuper, rolname::text from pg_roles where rolname = session_user";
+        let row = session.client.query_one(sql, &[]).await?;
+        if row.get("rolsuper") {
+            return Ok(Err(format!(
+                "statements of others, because {} is a superuser; --plan-as names another role",
+                row.get::<_, String>("rolname")
+            )));
+        }
+        session.client.batch_execute(&timeouts()).await?;
+        Ok(Ok(session))
+    }
+
     /// The change that drops an index. Its old value is the definition.
     pub(crate) fn drop_index(&self, name: &str) -> Option<Change> {
         self.change("index", name)
@@ -148,11 +175,12 @@ impl Database {
 /// From now on the session writes nothing, waits for no lock, holds nobody up for long, and takes no object of a user's
 /// schema for one of the system's.
 async fn restrict(session: &Connection) -> Result<(), Error> {
-    let sql = format!(
-        "set default_transaction_read_only = on; set search_path = pg_catalog; \
-         set statement_timeout = {STATEMENT_TIME_MAX_MS}; set lock_timeout = {LOCK_TIME_MAX_MS}"
-    );
+    let sql = format!("set default_transaction_read_only = on; set search_path = pg_catalog; {}", timeouts());
     Ok(session.client.batch_execute(&sql).await?)
+}
+
+fn timeouts() -> String {
+    format!("set statement_timeout = {STATEMENT_TIME_MAX_MS}; set lock_timeout = {LOCK_TIME_MAX_MS}")
 }
 
 fn set(provider: Option<&str>, name: &str, value: &str) -> (Vec<String>, Option<Change>) {

@@ -63,6 +63,45 @@ const FAULTS: &[Fault] = &[
         repair: "set enable_seqscan = off; select from u where c = 'a'; set enable_seqscan = on",
     },
     Fault {
+        check: "table-bloat",
+        settings: "[threshold.table-bloat]\ntable_mb = 0.5\nfree_mb = 0.5",
+        alike: "create table roomy (n int, t text) with (fillfactor = 50);
+            insert into roomy select n, repeat('x', 80) from generate_series(1, 20000) as n; vacuum analyze roomy",
+        fault: "create table hollow (n int, t text);
+            insert into hollow select n, repeat('x', 80) from generate_series(1, 20000) as n;
+            delete from hollow where n % 10 <> 0; vacuum analyze hollow",
+        subject: "public.hollow",
+        level: Level::Warning,
+        repair: "vacuum (full, analyze) hollow",
+    },
+    Fault {
+        check: "index-bloat",
+        settings: "[threshold.index-bloat]\nindex_mb = 0.2",
+        alike: "create table dense (n int primary key, t text);
+            insert into dense select n, repeat('x', 80) || n from generate_series(1, 20000) as n;
+            create index on dense (t); create index on dense (lower(t)); vacuum analyze dense",
+        fault: "create table sparse (n int primary key);
+            insert into sparse select generate_series(1, 50000); delete from sparse where n % 10 <> 0;
+            vacuum analyze sparse",
+        subject: "public.sparse_pkey",
+        level: Level::Info,
+        repair: "reindex index concurrently sparse_pkey; vacuum analyze sparse",
+    },
+    Fault {
+        check: "missed-index",
+        settings: "[threshold.missed-index]\nrows = 100\nreads = 3",
+        alike: "create table modem (mac text); insert into modem select to_hex(n) from generate_series(1, 1000) as n;
+            create unique index on modem (lower(mac)); analyze modem; set enable_seqscan = off;
+            select from modem where lower(mac) = 'a1'; set enable_seqscan = on;
+            select from modem where mac = 'a1'; select from modem where mac = 'a2'; select from modem where mac = 'a3'",
+        fault: "create table router (mac text); insert into router select to_hex(n) from generate_series(1, 1000) as n;
+            create unique index on router (lower(mac)); analyze router;
+            select from router where mac = 'a1'; select from router where mac = 'a2'; select from router where mac = 'a3'",
+        subject: "public.router_lower_idx",
+        level: Level::Info,
+        repair: "set enable_seqscan = off; select from router where lower(mac) = 'a1'; set enable_seqscan = on",
+    },
+    Fault {
         check: "temporary-files",
         settings: "[threshold.temporary-files]\nfiles_per_hour = 1e-9\ngb_per_hour = 1e-12\nhours = 0",
         alike: "set work_mem = '64MB';
@@ -94,6 +133,7 @@ pub(crate) fn request(url: &str, checks: &[&str], settings: &str) -> Request {
         budget: Duration::from_secs(60),
         settings: Settings::parse(settings).unwrap(),
         today: "2027-01-31".to_owned(),
+        planner: None,
         root: None,
     }
 }
@@ -106,11 +146,18 @@ async fn report(database: &TestDatabase, check: &str, settings: &str) -> Report 
 pub(crate) fn keys(report: &Report) -> Vec<String> {
     let blind = report.skipped.iter().find(|skip| !skip.why.starts_with("all but the"));
     assert_eq!(blind, None);
+    subjects(report)
+}
+
+fn subjects(report: &Report) -> Vec<String> {
     report.findings.iter().map(|finding| finding.subject.clone()).collect()
 }
 
 async fn sql(client: &Client, text: &str) {
-    client.batch_execute(text).await.unwrap();
+    // Vacuum refuses to be one of several statements that are sent together.
+    for statement in text.split(';') {
+        client.batch_execute(statement).await.unwrap();
+    }
     // The statistics of this session become visible to others.
     client.batch_execute("select pg_stat_force_next_flush()").await.unwrap();
     client.batch_execute("select 1").await.unwrap();
@@ -253,6 +300,98 @@ async fn who_holds_dead_rows_is_named_also_if_vacuum_has_just_come() {
         assert_eq!(keys(&report(&database, "dead-tuples", &settings(0)).await), [""; 0]);
     })
     .await;
+}
+
+#[tokio::test]
+async fn space_is_measured_where_the_extension_is_there() {
+    testkit::each_build(async |database| {
+        let client = database.client().await;
+        sql(&client, "create schema extra; create extension pgstattuple schema extra").await;
+        // Statistics that say nothing: only the measurement knows.
+        sql(
+            &client,
+            "create table hollow (n int primary key, t text) with (autovacuum_enabled = off);
+             insert into hollow select n, repeat('x', 80) from generate_series(1, 20000) as n;
+             delete from hollow where n % 10 <> 0; vacuum hollow",
+        )
+        .await;
+        let settings =
+            "[threshold.table-bloat]\ntable_mb = 0.5\nfree_mb = 0.5\n[threshold.index-bloat]\nindex_mb = 0.2";
+        let found = report(&database, "table-bloat", settings).await;
+        assert_eq!(keys(&found), ["public.hollow"]);
+        let finding = &found.findings[0];
+        assert!(finding.evidence.iter().any(|one| one.source == "pgstattuple_approx"), "{finding:?}");
+        let found = report(&database, "index-bloat", settings).await;
+        assert_eq!(keys(&found), ["public.hollow_pkey"]);
+        let finding = &found.findings[0];
+        assert!(finding.evidence.iter().any(|one| one.source == "pgstatindex"), "{finding:?}");
+        let shrink = "vacuum (full) hollow";
+        assert!(found_command(&report(&database, "table-bloat", settings).await, "vacuum (full, analyze)"));
+        sql(&client, shrink).await;
+        assert_eq!(keys(&report(&database, "table-bloat", settings).await), [""; 0]);
+        assert_eq!(keys(&report(&database, "index-bloat", settings).await), [""; 0]);
+    })
+    .await;
+}
+
+fn found_command(report: &Report, part: &str) -> bool {
+    let repair = report.findings[0].repair.as_ref().unwrap();
+    repair.commands.iter().any(|command| command.contains(part))
+}
+
+#[tokio::test]
+async fn statements_that_miss_an_index_are_proven_by_a_role_without_rights_over_others() {
+    for build in testkit::builds().await {
+        let conf = vec!["shared_preload_libraries = 'pg_stat_statements'".to_owned()];
+        let server = testkit::Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await;
+        let url = server.url("postgres");
+        let client = testkit::connect(&url).await;
+        let (_, place) = url.rsplit_once('@').unwrap();
+        let proof = |role: &str| {
+            let request = request(&url, &["missed-index"], "[threshold.missed-index]\nrows = 100");
+            let other =
+                || ConnInfo::parse(&format!("postgres://{role}@{place}"), &Environment::from_variables([])).unwrap();
+            let planner = if role.is_empty() { request.db.clone() } else { other() };
+            Request { planner: Some(planner), ..request }
+        };
+        sql(
+            &client,
+            "create extension pg_stat_statements; create role shop login password 'p'; create table modem (mac text, name text collate \"C.utf8\", doc jsonb);
+             insert into modem select to_hex(n), n::text, '{}' from generate_series(1, 1000) as n; grant select on modem to shop;
+             create unique index modem_mac on modem (lower(mac)); create index modem_name on modem (name); create index modem_doc on modem ((doc->>'a'));
+             analyze modem; create table task (state text, n int);
+             insert into task select 'done', n from generate_series(1, 1000) as n; create index on task (n) where state = 'open';
+             analyze task; select from task where state = 'open' and n = 5; grant select on task to shop; select from modem where doc->>'a' = 'b';
+             select from modem where name like 'b%'; select from modem where name < '05'; select from modem where lower(mac) = 'a1'",
+        )
+        .await;
+        let unproven = examine(&proof("")).await.unwrap();
+        assert!(unproven.skipped[0].why.contains("is a superuser; --plan-as"), "{unproven:?}");
+        let nobody = examine(&proof("nobody_there")).await.unwrap();
+        assert!(nobody.skipped[0].why.contains("statements that nobody_there may plan"), "{nobody:?}");
+        let found = examine(&proof("shop:p")).await.unwrap();
+        assert_eq!(subjects(&found), ["public.modem_name"], "the pattern needs another class of operators: {found:?}");
+
+        sql(&client, "select from modem where mac = 'a1'").await;
+        let found = examine(&proof("shop:p")).await.unwrap();
+        assert_eq!(subjects(&found), ["public.modem_mac", "public.modem_name"]);
+        let finding = &found.findings[0];
+        assert_eq!(finding.level, Level::Warning);
+        assert_eq!(finding.sentence, "the query compares mac, the index holds lower(mac)");
+        let repair = finding.repair.as_ref().unwrap();
+        assert_eq!(repair.sentence, "write lower(mac) = lower($1) instead of mac = $1");
+        assert!(finding.evidence.iter().any(|one| one.value == "select from modem where mac = $1"), "{finding:?}");
+        sql(
+            &client,
+            "drop index modem_name; drop index modem_mac; create unique index on modem (mac);
+             create index on modem (name text_pattern_ops); select pg_stat_statements_reset();
+             select from modem where mac = 'a1'; select from modem where name like 'b%'",
+        )
+        .await;
+        let repaired = examine(&proof("shop:p")).await.unwrap();
+        assert_eq!(subjects(&repaired), [""; 0]);
+        assert!(repaired.skipped[0].why.contains("permission denied for function"), "{repaired:?}");
+    }
 }
 
 #[tokio::test]
@@ -442,10 +581,10 @@ async fn a_role_without_rights_gets_what_it_may_see_and_reasons_for_the_rest() {
             ("atime", disks),
             ("blocked-session", "sessions of other roles"),
             ("disk-full", disks),
+            ("disk-read-ahead", disks),
             ("disk-scheduler", disks),
             ("long-transaction", "sessions of other roles"),
             ("not-recorded", "which libraries are loaded"),
-            ("read-ahead", disks),
             ("rotational-flag", disks),
             ("setting-not-in-effect", "the configuration files"),
             ("write-barrier-off", disks),

@@ -103,7 +103,7 @@ const FAULTS: &[Fault] = &[
         level: Level::Warning,
     },
     Fault {
-        check: "read-ahead",
+        check: "disk-read-ahead",
         settings: "",
         alike: &[("sys/block/sda/queue/read_ahead_kb", "4096\n")],
         fault: &[("sys/block/sda/queue/read_ahead_kb", "16384\n")],

@@ -153,6 +153,19 @@ impl ConnInfo {
         })
     }
 
+    /// The same for another role. The password of this one is not tried; the password file may have that of the other.
+    pub fn as_role(&self, role: &str, env: &Environment) -> ConnInfo {
+        let mut said = Said::new();
+        keyword::add_variables(&mut said, env);
+        said.remove("password");
+        let mut other = ConnInfo { user: role.to_owned(), ..self.clone() };
+        for host in &mut other.hosts {
+            host.password = None;
+        }
+        add_passwords(&mut other.hosts, &said, env, role, &self.dbname, &mut other.warnings);
+        other
+    }
+
     /// The target for people to read, without password: a URL that connects to the same place, and the TLS mode.
     pub fn describe(&self) -> String {
         let user = url::encode(&self.user);

@@ -1,15 +1,15 @@
-//! Check `read-ahead`: much data is read ahead.
+//! Check `disk-read-ahead`: much data is read ahead.
 
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::host::Host;
 use millstream_model::{Change, Class, Level, Repair, Restart};
 
 pub(super) const CHECK: Check = Check {
-    id: "read-ahead",
+    id: "disk-read-ahead",
     about: "the kernel reads megabytes ahead, which random reads throw away",
     class: Class::Hypothesis,
     thresholds: &[Threshold { name: "kb", default: 4096.0 }],
-    manual: include_str!("read_ahead.md"),
+    manual: include_str!("disk_read_ahead.md"),
     looks: &[Look::Host(look)],
 };
 

@@ -12,19 +12,23 @@ mod dead_sysctl;
 mod dead_tuples;
 mod dirty_limits;
 mod disk_full;
+mod disk_read_ahead;
 mod disk_scheduler;
 mod duplicate_index;
 mod durability_off;
+mod index_bloat;
 mod invalid_index;
 mod kernel_known_bad;
 mod long_transaction;
+mod missed_index;
 mod not_recorded;
 mod number;
-mod read_ahead;
+mod pgstattuple;
 mod replication_slot;
 mod rotational_flag;
 mod sequence_end;
 mod setting_not_in_effect;
+mod table_bloat;
 mod temporary_files;
 mod transparent_huge_pages;
 mod unused_index;
@@ -48,18 +52,21 @@ pub const CHECKS: &[Check] = &[
     dead_tuples::CHECK,
     dirty_limits::CHECK,
     disk_full::CHECK,
+    disk_read_ahead::CHECK,
     disk_scheduler::CHECK,
     duplicate_index::CHECK,
     durability_off::CHECK,
+    index_bloat::CHECK,
     invalid_index::CHECK,
     kernel_known_bad::CHECK,
     long_transaction::CHECK,
+    missed_index::CHECK,
     not_recorded::CHECK,
-    read_ahead::CHECK,
     replication_slot::CHECK,
     rotational_flag::CHECK,
     sequence_end::CHECK,
     setting_not_in_effect::CHECK,
+    table_bloat::CHECK,
     temporary_files::CHECK,
     transparent_huge_pages::CHECK,
     unused_index::CHECK,

@@ -10,12 +10,14 @@ mod examination;
 mod finding;
 mod json_path;
 mod mismatch;
+mod normalized;
 mod plan;
 mod probe;
 mod sql;
 mod statement;
 
 pub use finding::{Explanation, Mismatch, Missed, NewIndex, Reading, Rewrite, Verdict};
+pub use normalized::{is_uncertain, with_patterns};
 
 use definition::Definition;
 use examination::Examination;
@@ -54,6 +56,23 @@ struct Plans {
     actual: Node,
     /// With sequential scans, and joins that need them, disabled wherever there is another way.
     usable: Vec<Node>,
+}
+
+/// The tables that the plan of a query reads, each once.
+///
+/// # Errors
+/// As [`explain`].
+pub async fn tables(client: &mut Client, query: &str) -> Result<Vec<ExaminedTable>, Error> {
+    let statement = Statement { sql: query };
+    statement.check()?;
+    let mut found: Vec<ExaminedTable> = Vec::new();
+    for Scan { schema, relation, .. } in plans(client, &statement).await?.actual.scans() {
+        let table = ExaminedTable { schema, table: relation, hidden_column: None };
+        if !found.contains(&table) {
+            found.push(table);
+        }
+    }
+    Ok(found)
 }
 
 /// Explains which indexes of a table a query uses, and why it does not use the others.

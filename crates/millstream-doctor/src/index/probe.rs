@@ -100,7 +100,7 @@ pub(super) fn serves(one: &Use, indexes: &[Definition]) -> bool {
 }
 
 /// Renumbers the parameters from 1 on, as a statement needs them.
-fn numbered(sql: &str) -> String {
+pub(super) fn numbered(sql: &str) -> String {
     let mut known = Vec::new();
     let numbered = Sql::new(sql).map_parameters(|n| {
         let place = known.iter().position(|one| *one == n).unwrap_or_else(|| {

@@ -279,6 +279,18 @@ fn the_password_file_gives_each_host_its_own() {
 }
 
 #[test]
+fn another_role_has_its_own_password_or_none() {
+    let home = tempfile::tempdir().expect("a directory");
+    write(&home.path().join(".pgpass"), "*:*:*:shop:theirs\n", 0o600);
+    let env = Environment::from_variables([("PGPASSWORD", "mine")]).with_home(home.path());
+    let info = ConnInfo::parse("postgres://me@a/d", &env).expect("parses");
+    assert_eq!(password(&info, 0), Some("mine"));
+    let shop = info.as_role("shop", &env);
+    assert_eq!((shop.user.as_str(), password(&shop, 0)), ("shop", Some("theirs")));
+    assert_eq!(password(&info.as_role("other", &env), 0), None);
+}
+
+#[test]
 fn a_password_file_others_can_read_is_ignored_with_a_warning() {
     let home = tempfile::tempdir().expect("a directory");
     let file = home.path().join(".pgpass");

@@ -149,8 +149,16 @@ pub async fn fix(args: &FixArgs) -> Result<Exit, Failure> {
         return Err(super::unknown(check));
     }
     let (checks, settings, today) = (vec![check.to_owned()], super::settings(None)?, super::today());
-    let request =
-        Request { db: db.clone(), checks, one_database: false, budget: EXAMINATION_TIME, settings, today, root: None };
+    let request = Request {
+        db: db.clone(),
+        checks,
+        one_database: false,
+        budget: EXAMINATION_TIME,
+        settings,
+        planner: None,
+        today,
+        root: None,
+    };
     let report = examine(&request).await?;
     let finding = report.findings.iter().find(|finding| finding.key == args.key).ok_or_else(|| {
         Failure::user(format!("there is no finding {} now", args.key)).hint("millstream doctor lists what it finds")

@@ -10,6 +10,7 @@ use crate::target::resolve_running;
 use millstream_doctor::limits::FILE_BYTES_MAX;
 use millstream_doctor::{CHECKS, Check, Report, Request, Settings, examine, html, list, text};
 use millstream_model::Level;
+use millstream_pg::Environment;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ Examples:
   millstream doctor --db postgres://monitor@db1/shop --fail-on critical
   millstream doctor --check wraparound,dead-tuples --output json
   millstream doctor --html report.html --since yesterday.json
+  millstream doctor --check missed-index --plan-as shop
   millstream doctor explain dead-tuples
   millstream doctor fix durability-off:fsync --confirm-within 60s";
 
@@ -47,6 +49,14 @@ pub struct DoctorArgs {
     /// Stop looking after this time; checks that were not reached are listed
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     budget: Duration,
+
+    /// Plan the statements that took the most time, to see which indexes they miss; none is executed
+    #[arg(long)]
+    prove: bool,
+
+    /// Plan them as this role, in a session of its own; a superuser must name one
+    #[arg(long, value_name = "ROLE")]
+    plan_as: Option<String>,
 
     /// Exit with 1 if a finding is at least this bad
     #[arg(long, value_name = "LEVEL", default_value = "warning")]
@@ -122,8 +132,21 @@ pub async fn run(args: &DoctorArgs, output: Output) -> Result<Exit, Failure> {
     let settings = settings(args.config.as_deref())?;
     let earlier = args.since.as_deref().map(earlier).transpose()?;
     let db = resolve_running(&args.target).await?;
-    let (checks, one_database, budget) = (args.checks.clone(), args.one_database, args.budget);
-    let report = examine(&Request { db, checks, one_database, budget, settings, today: today(), root: None }).await?;
+    let planner = match &args.plan_as {
+        Some(role) => Some(db.as_role(role, &Environment::from_process())),
+        None => args.prove.then(|| db.clone()),
+    };
+    let request = Request {
+        db,
+        checks: args.checks.clone(),
+        one_database: args.one_database,
+        budget: args.budget,
+        settings,
+        planner,
+        today: today(),
+        root: None,
+    };
+    let report = examine(&request).await?;
     let report = earlier.iter().fold(report, Report::since);
     if output.is_json() {
         output.json(&report)?;

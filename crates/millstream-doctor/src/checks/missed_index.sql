@@ -1,0 +1,28 @@
+-- Indexes on expressions that no query has used, of tables that queries read as a whole. $1: smaller tables do not count, in
+-- rows. $2: at least so many whole reads. $3: at most so many.
+select
+    format('%I.%I', n.nspname, x.relname) as name,
+    format('%I.%I', tn.nspname, t.relname) as table_name,
+    t.relname::text as table_word,
+    pg_get_indexdef(i.indexrelid) as definition,
+    pg_get_indexdef(i.indexrelid, 1, true) as key,
+    i.indisunique and i.indnkeyatts = 1 and i.indpred is null as is_unique,
+    s.seq_scan as reads,
+    s.seq_tup_read as rows_read
+from
+    pg_index as i
+    join pg_class as x on x.oid = i.indexrelid and x.relkind = 'i'
+    join pg_namespace as n on n.oid = x.relnamespace
+    join pg_class as t on t.oid = i.indrelid
+    join pg_namespace as tn on tn.oid = t.relnamespace
+    join pg_stat_user_indexes as u on u.indexrelid = i.indexrelid
+    join pg_stat_user_tables as s on s.relid = i.indrelid
+where
+    i.indexprs is not null
+    and i.indisvalid
+    and u.idx_scan = 0
+    and t.reltuples >= $1::float8
+    and s.seq_scan >= $2::float8
+order by
+    rows_read desc, name
+limit $3

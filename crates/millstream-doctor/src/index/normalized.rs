@@ -1,0 +1,56 @@
+//! Statements as `pg_stat_statements` keeps them: with a parameter in the place of each constant.
+
+use super::finding::{Mismatch, Missed};
+use super::probe::numbered;
+use super::sql::Sql;
+
+/// The beginning of a value, for patterns of which only the parameter is known.
+const PREFIX: &str = "'a1%'";
+
+/// The statement with a pattern that begins with letters wherever it compares with `like` and a parameter.
+pub fn with_patterns(query: &str) -> String {
+    let sql = Sql::new(query);
+    let pieces: Vec<&str> = sql.pieces().collect();
+    let is_like = |piece: &str| piece.eq_ignore_ascii_case("like") || piece == "~~";
+    let patterns: Vec<usize> = pieces
+        .windows(2)
+        .filter(|pair| is_like(pair[0]))
+        .filter_map(|pair| pair[1].strip_prefix('$')?.parse().ok())
+        .collect();
+    let given = sql.map_parameters(|n| if patterns.contains(&n) { PREFIX.to_owned() } else { format!("${n}") });
+    numbered(given.text())
+}
+
+/// Whether a mismatch could come from a constant that the server has not kept, and not from the statement: the name of a
+/// JSON member, or the value that a partial index is for.
+pub fn is_uncertain(missed: &Missed, near: &Mismatch) -> bool {
+    let condition = Sql::new(&missed.condition);
+    let parameters = condition.pieces().filter(|piece| piece.starts_with('$')).count();
+    parameters > 1 || near.kind == "predicate"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::NewIndex;
+    use super::*;
+
+    #[test]
+    fn patterns_begin_with_letters_and_other_parameters_are_numbered_again() {
+        assert_eq!(
+            with_patterns("select from t where a = $1 and b like $2 and c = $3"),
+            "select from t where a = $1 and b like 'a1%' and c = $2"
+        );
+        assert_eq!(with_patterns("select from t where a = $1"), "select from t where a = $1");
+    }
+
+    #[test]
+    fn a_constant_that_was_not_kept_makes_a_mismatch_uncertain() {
+        let uncertain = |condition: &str, kind| {
+            let condition = condition.to_owned();
+            let missed = Missed { condition, side_of_or: false, near: Vec::new(), new_index: NewIndex::Unknown };
+            is_uncertain(&missed, &Mismatch { kind, index: String::new(), reason: String::new(), rewrite: None })
+        };
+        assert!(uncertain("(doc ->> $1) = $2", "path") && uncertain("state = $1", "predicate"));
+        assert!(!uncertain("mac = $1", "wrapped") && !uncertain("mac ~~ 'a1%'", "pattern"));
+    }
+}
