@@ -46,6 +46,16 @@ const FACTS: &[(&str, Fact)] = &[
     ("covered-1.03", |record| covered(record, 1.03)),
     ("covered-1.10", |record| covered(record, 1.1)),
     ("covered-1.30", |record| covered(record, 1.3)),
+    ("tens-found", |record| {
+        let (tens, _) = tens(record);
+        let found = tens.iter().filter(|one| matches!(one.verdict, Verdict::Differs { .. })).count();
+        format!("{found} of {}", tens.len())
+    }),
+    ("tens-covering", |record| {
+        let (tens, all) = tens(record);
+        let holds = |one: &&Comparison| one.interval.is_some_and(|interval| interval.contains(all));
+        format!("{} of {}", tens.iter().filter(holds).count(), tens.len())
+    }),
     ("noise", |record| {
         let noise = Analysis::of(record).noise.and_then(|noise| noise.comparison);
         noise.map_or_else(|| "?".to_owned(), |noise| ratio(&noise))
@@ -64,6 +74,22 @@ fn comparisons(record: &Record, factor: f64) -> Vec<Comparison> {
         Comparison::paired(&a, &b, Criteria::default()).ok()
     };
     arms.filter_map(compare).collect()
+}
+
+/// The comparison of the second arm with the first in each ten blocks, and the ratio of all blocks.
+fn tens(record: &Record) -> (Vec<Comparison>, f64) {
+    let experiment = &record.conditions.experiment;
+    let values = |place: usize| {
+        let arm = experiment.arms.get(place).map_or("", |arm| arm.name.as_str());
+        block_values(&record.runs, arm, experiment.metric.as_str())
+    };
+    let both = pairs(&values(0), &values(1));
+    let compare = |both: &[(f64, f64)]| {
+        let (a, b): (Vec<f64>, Vec<f64>) = both.iter().copied().unzip();
+        Comparison::paired(&a, &b, Criteria::default()).ok()
+    };
+    let all = compare(&both).map_or(f64::NAN, |all| all.ratio);
+    (both.chunks_exact(10).filter_map(compare).collect(), all)
 }
 
 /// How many of them find a difference.
