@@ -66,6 +66,8 @@ pub(crate) enum Look {
     Database(for<'a> fn(&'a Server, &'a Database, Task) -> Looking<'a>),
     /// At the server's machine, if the doctor runs there.
     Host(fn(&Host, &Task) -> Seen),
+    /// At both: what the server is set to, and what the machine has.
+    Machine(for<'a> fn(&'a Server, &'a Host, Task) -> Looking<'a>),
 }
 
 impl std::fmt::Debug for Look {
@@ -74,6 +76,7 @@ impl std::fmt::Debug for Look {
             Self::Server(_) => "Server",
             Self::Database(_) => "Database",
             Self::Host(_) => "Host",
+            Self::Machine(_) => "Machine",
         })
     }
 }

@@ -52,7 +52,7 @@ pub async fn examine(request: &Request) -> Result<Report, Error> {
             let task = course.task(check);
             match (look, &host) {
                 (Look::Server(look), _) => course.run(check, None, look(&server, task)).await,
-                (Look::Host(_), _) if Instant::now() >= course.deadline => {
+                (Look::Host(_) | Look::Machine(_), _) if Instant::now() >= course.deadline => {
                     course.skip(check, None, &course.out_of_time())
                 }
                 (Look::Host(look), Ok(host)) => {
@@ -60,7 +60,8 @@ pub async fn examine(request: &Request) -> Result<Report, Error> {
                         course.skip(check, None, &why);
                     }
                 }
-                (Look::Host(_), Err(why)) => course.skip(check, None, why),
+                (Look::Machine(look), Ok(host)) => course.run(check, None, look(&server, host, task)).await,
+                (Look::Host(_) | Look::Machine(_), Err(why)) => course.skip(check, None, why),
                 (Look::Database(_), _) => {}
             }
         }
@@ -73,7 +74,8 @@ pub async fn examine(request: &Request) -> Result<Report, Error> {
             Err(_) => course.skip_databases(Some(name), &course.out_of_time()),
         }
     }
-    Ok(course.report(&server, databases, begun))
+    let container = host.as_ref().ok().and_then(Host::container);
+    Ok(Report { container, ..course.report(&server, databases, begun) })
 }
 
 struct Course<'a> {
@@ -184,6 +186,7 @@ impl Course<'_> {
             version: format!("{}.{}", version / 10_000, version % 10_000),
             provider: server.provider().map(str::to_owned),
             standby: server.session.server.in_recovery,
+            container: None,
             databases,
             findings,
             silenced: silenced.into_iter().map(|finding| finding.key).collect(),

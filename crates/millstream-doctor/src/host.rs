@@ -2,8 +2,8 @@
 
 use crate::limits::{DATA_FILE_BYTES_MIN, FILES_LOOKED_AT_MAX};
 use crate::server::Server;
-use millstream_host::kernel::{BlockDevice, Mount, file, mount};
-use millstream_model::Change;
+use millstream_host::kernel::{BlockDevice, Cgroup, Mount, cgroup, file, mount};
+use millstream_model::{Change, MachineFacts};
 use std::path::{Path, PathBuf};
 
 /// The server's machine.
@@ -14,6 +14,8 @@ pub(crate) struct Host {
     /// The directories of data and WAL, as far as this role may know them.
     dirs: Vec<(&'static str, PathBuf)>,
     mounts: Vec<Mount>,
+    /// The directory in `/proc` of the process that serves our session.
+    process: String,
 }
 
 impl Host {
@@ -26,15 +28,14 @@ impl Host {
             return Err("the server's machine; run the doctor there, too".to_owned());
         }
         let root = root.unwrap_or(Path::new("/"));
-        let sql = "select setting from pg_settings where name = 'data_directory'";
-        let data = server.session.client.query_opt(sql, &[]).await.map_err(|error| error.to_string())?;
-        let data: Option<PathBuf> = data.map(|row| PathBuf::from(row.get::<_, String>(0)));
+        let data = server.data_directory().await.map_err(|error| error.to_string())?;
         let wal = data.as_ref().map(|data| data.join("pg_wal"));
         let dirs = [("data", data), ("WAL", wal)];
         Ok(Self {
             dirs: dirs.into_iter().filter_map(|(role, dir)| Some((role, dir?))).collect(),
             mounts: mount::parsed(&file::text(root.join("proc/self/mountinfo")).unwrap_or_default()),
             root: root.to_owned(),
+            process: format!("/proc/{}", server.session.server.backend_pid),
         })
     }
 
@@ -66,10 +67,53 @@ impl Host {
         Change { kind: "sysctl".to_owned(), target: name.to_owned(), value: Some(value.to_owned()) }
     }
 
+    /// A line of `/proc/meminfo` in its own unit, kB or pages.
+    pub(crate) fn memory(&self, name: &str) -> Option<f64> {
+        let text = file::text(self.path("/proc/meminfo"))?;
+        file::numbers(&text).find(|(one, _)| *one == name).map(|(_, number)| number)
+    }
+
+    /// The program that runs the container in which the server and the doctor are, if they are in one.
+    pub(crate) fn container(&self) -> Option<String> {
+        let marks = [("/.dockerenv", "Docker"), ("/run/.containerenv", "Podman")];
+        let marked = marks.iter().find(|(file, _)| self.path(file).exists()).map(|(_, name)| (*name).to_owned());
+        marked.or_else(|| self.word("/run/systemd/container")).filter(|name| !name.is_empty())
+    }
+
     /// Memory in bytes that is free or caches files.
     pub(crate) fn available_bytes(&self) -> Option<f64> {
-        let text = file::text(self.path("/proc/meminfo"))?;
-        file::numbers(&text).find(|(name, _)| *name == "MemAvailable").map(|(_, kilobytes)| kilobytes * 1_024.0)
+        self.memory("MemAvailable").map(|kilobytes| kilobytes * 1_024.0)
+    }
+
+    /// The control group of the server for a controller, such as `cpu`.
+    pub(crate) fn cgroup(&self, controller: &str) -> Option<Cgroup> {
+        let of = |process: &str| file::text(self.path(&format!("{process}/cgroup")));
+        // A directory that stands for a machine has no process of ours.
+        let text = of(&self.process).or_else(|| of("/proc/self"))?;
+        let mut cgroup = cgroup::parsed(&text, controller, &self.mounts)?;
+        cgroup.dirs = cgroup.dirs.iter().map(|dir| self.path(&dir.display().to_string())).collect();
+        Some(cgroup)
+    }
+
+    /// What the sizes of settings depend on, and whose the memory is.
+    pub(crate) fn facts(&self) -> Option<MachineFacts> {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
+        let memory_bytes = (self.memory("MemTotal")? * 1_024.0) as u64;
+        // If nothing is known of the disks, nothing is promised of them.
+        let disks = self.disks();
+        let rotates = |disk: &str| self.number(&format!("/sys/block/{disk}/queue/rotational")) != Some(0.0);
+        Some(MachineFacts {
+            kernel: self.word("/proc/sys/kernel/osrelease").unwrap_or_default(),
+            processor: None,
+            cores: file::text(self.path("/proc/cpuinfo"))
+                .map_or(1, |text| u32::try_from(text.matches("processor\t").count()).unwrap_or(1).max(1)),
+            memory_bytes,
+            cgroup_bytes: self.cgroup("memory").and_then(|cgroup| cgroup.memory_bytes()),
+            load_average: None,
+            file_system: None,
+            disk_free_bytes: 0,
+            rotational: disks.is_empty() || disks.iter().any(|(_, disk)| rotates(disk)),
+        })
     }
 
     /// The directories of data and WAL with their mounts. WAL on the mount of the data is left out.
@@ -138,7 +182,7 @@ impl Host {
 }
 
 /// Whether the process that serves our session is one of this machine's.
-fn is_here(server: &Server) -> bool {
+pub(crate) fn is_here(server: &Server) -> bool {
     let comm = file::word(format!("/proc/{}/comm", server.session.server.backend_pid));
     server.db.is_local() && comm.as_deref() == Some("postgres")
 }

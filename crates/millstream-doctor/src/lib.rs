@@ -1,5 +1,6 @@
 //! Diagnoses with evidence and repair: what is wrong with a server, and whether a query uses an index.
 
+mod activity;
 mod change;
 mod check;
 mod checks;
@@ -11,6 +12,7 @@ mod report;
 mod server;
 mod settings;
 
+pub use activity::{Activity, Tables, Work, work_between};
 pub use change::{IndexKind, SettingKind, TableOptionKind};
 pub use check::{Check, Threshold};
 pub use checks::CHECKS;

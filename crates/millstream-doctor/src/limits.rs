@@ -41,14 +41,26 @@ pub const DISK_READ_TIME_MAX: Duration = Duration::from_millis(500);
 /// Most disks that are read for that.
 pub const DISKS_READ_MAX: usize = 8;
 
-/// Most statements that are planned to see whether they use indexes: those that take the most time.
-pub const PROVEN_STATEMENTS_MAX: i64 = 500;
+/// Most statements that are looked at in each database: those that took the most time.
+pub const STATEMENTS_MAX: i64 = 500;
 
-/// Longest time for that, in each database.
+/// Longest time for planning them, in each database.
 pub const PROOF_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Most letters of a statement in a report.
 pub const STATEMENT_SHOWN_MAX: usize = 300;
+
+/// Longest time for measuring bloat with pgstattuple, in each database and for each check.
+pub const MEASURE_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Longest statement of others that is looked at, in bytes.
+pub const STATEMENT_BYTES_MAX: i64 = 100_000;
+
+/// Most tables of a statement that are compared with their indexes.
+pub const PROVEN_TABLES_MAX: usize = 16;
+
+/// Most tables whose work is compared between two looks.
+pub const BUSY_TABLES_MAX: i64 = 1_000;
 
 /// Time for an examination, unless the user gives another.
 pub const EXAMINATION_TIME: Duration = Duration::from_secs(30);

@@ -3,6 +3,7 @@
 use crate::limits::{LOCK_TIME_MAX_MS, STATEMENT_TIME_MAX_MS};
 use millstream_model::{Change, Repair, Restart};
 use millstream_pg::{ConnInfo, Connection, Error, SessionSettings, connect, ensure_session_pooling, quote_literal};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A server under examination.
@@ -88,6 +89,13 @@ impl Server {
         self.session.server.version_num
     }
 
+    /// The data directory, if this role may know it.
+    pub(crate) async fn data_directory(&self) -> Result<Option<PathBuf>, Error> {
+        let sql = "select setting from pg_settings where name = 'data_directory'";
+        let row = self.session.client.query_opt(sql, &[]).await?;
+        Ok(row.map(|row| PathBuf::from(row.get::<_, String>(0))))
+    }
+
     /// Names of the databases without templates, and whether this role may connect to them.
     pub(crate) async fn databases(&self) -> Result<Vec<(String, bool)>, Error> {
         let sql = "select datname, has_database_privilege(oid, 'connect') from pg_database \
@@ -143,15 +151,13 @@ impl Database {
             Ok(session) => session,
             Err(error) => return Ok(Err(format!("statements that {} may plan: {error}", db.user))),
         };
-        let sql = "select rolsuper, rolname::text from pg_roles where rolname = session_user";
-        let row = session.client.query_one(sql, &[]).await?;
-        if row.get("rolsuper") {
-            return Ok(Err(format!(
-                "statements of others, because {} is a superuser; --plan-as names another role",
-                row.get::<_, String>("rolname")
-            )));
+        let powers: Option<String> = session.client.query_one(include_str!("powers.sql"), &[]).await?.get(0);
+        if let Some(powers) = powers {
+            let role = &db.user;
+            return Ok(Err(format!("statements of others, because {role} is {powers}; --plan-as names another role")));
         }
-        session.client.batch_execute(&timeouts()).await?;
+        // Otherwise a condition on the key of a partitioned table leaves no partition in a plan for any value.
+        session.client.batch_execute(&format!("set enable_partition_pruning = off; {}", timeouts())).await?;
         Ok(Ok(session))
     }
 
@@ -163,6 +169,12 @@ impl Database {
     /// The change that takes an option of a table away.
     pub(crate) fn reset_option(&self, table: &str, option: &str) -> Option<Change> {
         self.change("table-option", &format!("{table}/{option}"))
+    }
+
+    /// The change that gives an option of a table another value.
+    pub(crate) fn set_option(&self, table: &str, option: &str, value: &str) -> Option<Change> {
+        let change = self.change("table-option", &format!("{table}/{option}"))?;
+        Some(Change { value: Some(value.to_owned()), ..change })
     }
 
     /// A change that takes something in this database away. Its target begins with the database and a slash.

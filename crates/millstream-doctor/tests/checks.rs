@@ -63,6 +63,65 @@ const FAULTS: &[Fault] = &[
         repair: "set enable_seqscan = off; select from u where c = 'a'; set enable_seqscan = on",
     },
     Fault {
+        check: "few-statistics",
+        settings: "[threshold.few-statistics]\nrows = 100",
+        alike: "create table rich (a int); insert into rich select generate_series(1, 1000);
+            alter table rich alter column a set statistics 200; analyze rich; create table small (a int);
+            alter table small alter column a set statistics 0; analyze small",
+        fault: "create table poor (a int); insert into poor select generate_series(1, 1000);
+            alter table poor alter column a set statistics 10; analyze poor",
+        subject: "public.poor.a",
+        level: Level::Info,
+        repair: "alter table poor alter column a set statistics -1; analyze poor",
+    },
+    Fault {
+        check: "foreign-key-without-index",
+        settings: "[threshold.foreign-key-without-index]\nrows = 100",
+        alike: "create table customer (id int primary key, n int default 0);
+            insert into customer select generate_series(1, 1000);
+            create table bill (a int, customer int references customer);
+            insert into bill select n, n from generate_series(1, 1000) as n; create index on bill (customer, a); analyze bill;
+            update customer set n = 1 where id = 7",
+        fault: "create table visit (a int, customer int references customer);
+            insert into visit select n, n from generate_series(1, 1000) as n; create index on visit (a, customer);
+            analyze visit",
+        subject: "public.visit.visit_customer_fkey",
+        level: Level::Info,
+        repair: "create index on visit (customer)",
+    },
+    Fault {
+        check: "hot-row",
+        settings: "[threshold.hot-row]\nrows = 10\nupdates = 6\nper_row = 6",
+        alike: "create table wide (n int); insert into wide select generate_series(1, 20); update wide set n = n + 1",
+        fault: "create table counter (n int); insert into counter values (0); update counter set n = n + 1;
+            update counter set n = n + 1; update counter set n = n + 1; update counter set n = n + 1;
+            update counter set n = n + 1; update counter set n = n + 1",
+        subject: "public.counter",
+        level: Level::Info,
+        repair: "drop table counter",
+    },
+    Fault {
+        check: "no-room-for-update",
+        settings: "[threshold.no-room-for-update]\nupdates = 10\nrows = 10",
+        alike: "create table roomy (id int primary key, n int) with (fillfactor = 40);
+            insert into roomy select n, 0 from generate_series(1, 1000) as n; update roomy set n = 1",
+        fault: "create table full_pages (id int primary key, n int);
+            insert into full_pages select n, 0 from generate_series(1, 1000) as n; update full_pages set n = 1",
+        subject: "public.full_pages",
+        level: Level::Info,
+        repair: "alter table full_pages set (fillfactor = 90)",
+    },
+    Fault {
+        check: "unlogged-table",
+        settings: "[threshold.unlogged-table]\ntable_mb = 0",
+        alike: "create unlogged table nothing (a int); create table logged (a int); insert into logged values (1);
+            analyze logged",
+        fault: "create unlogged table fleeting (a int); insert into fleeting values (1); analyze fleeting",
+        subject: "public.fleeting",
+        level: Level::Info,
+        repair: "alter table fleeting set logged",
+    },
+    Fault {
         check: "table-bloat",
         settings: "[threshold.table-bloat]\ntable_mb = 0.5\nfree_mb = 0.5",
         alike: "create table roomy (n int, t text) with (fillfactor = 50);
@@ -71,7 +130,7 @@ const FAULTS: &[Fault] = &[
             insert into hollow select n, repeat('x', 80) from generate_series(1, 20000) as n;
             delete from hollow where n % 10 <> 0; vacuum analyze hollow",
         subject: "public.hollow",
-        level: Level::Warning,
+        level: Level::Info,
         repair: "vacuum (full, analyze) hollow",
     },
     Fault {
@@ -317,9 +376,19 @@ async fn space_is_measured_where_the_extension_is_there() {
         .await;
         let settings =
             "[threshold.table-bloat]\ntable_mb = 0.5\nfree_mb = 0.5\n[threshold.index-bloat]\nindex_mb = 0.2";
+        let role = format!("nobody{:08x}", fastrand::u32(..));
+        sql(&client, &format!("create role {role} login password 'p'; drop extension pgstattuple")).await;
+        let url = database.url();
+        let (_, place) = url.rsplit_once('@').unwrap();
+        let both = ["table-bloat", "index-bloat"];
+        let blind = examine(&request(&format!("postgres://{role}:p@{place}"), &both, settings)).await.unwrap();
+        let whys: Vec<&str> = blind.skipped.iter().map(|skip| skip.why.split(';').next().unwrap()).collect();
+        assert_eq!(whys, ["1 large indexes", "1 large tables"], "{blind:?}");
+        sql(&client, &format!("drop role {role}; create extension pgstattuple schema extra")).await;
         let found = report(&database, "table-bloat", settings).await;
         assert_eq!(keys(&found), ["public.hollow"]);
         let finding = &found.findings[0];
+        assert_eq!(finding.level, Level::Warning, "{finding:?}");
         assert!(finding.evidence.iter().any(|one| one.source == "pgstattuple_approx"), "{finding:?}");
         let found = report(&database, "index-bloat", settings).await;
         assert_eq!(keys(&found), ["public.hollow_pkey"]);
@@ -348,7 +417,7 @@ async fn statements_that_miss_an_index_are_proven_by_a_role_without_rights_over_
         let client = testkit::connect(&url).await;
         let (_, place) = url.rsplit_once('@').unwrap();
         let proof = |role: &str| {
-            let request = request(&url, &["missed-index"], "[threshold.missed-index]\nrows = 100");
+            let request = request(&url, &["missed-index"], "[threshold.missed-index]\nrows = 100\ncalls = 1");
             let other =
                 || ConnInfo::parse(&format!("postgres://{role}@{place}"), &Environment::from_variables([])).unwrap();
             let planner = if role.is_empty() { request.db.clone() } else { other() };
@@ -366,7 +435,7 @@ async fn statements_that_miss_an_index_are_proven_by_a_role_without_rights_over_
         )
         .await;
         let unproven = examine(&proof("")).await.unwrap();
-        assert!(unproven.skipped[0].why.contains("is a superuser; --plan-as"), "{unproven:?}");
+        assert!(unproven.skipped[0].why.contains("--plan-as names another role"), "{unproven:?}");
         let nobody = examine(&proof("nobody_there")).await.unwrap();
         assert!(nobody.skipped[0].why.contains("statements that nobody_there may plan"), "{nobody:?}");
         let found = examine(&proof("shop:p")).await.unwrap();
@@ -391,6 +460,50 @@ async fn statements_that_miss_an_index_are_proven_by_a_role_without_rights_over_
         let repaired = examine(&proof("shop:p")).await.unwrap();
         assert_eq!(subjects(&repaired), [""; 0]);
         assert!(repaired.skipped[0].why.contains("permission denied for function"), "{repaired:?}");
+    }
+}
+
+#[tokio::test]
+async fn statements_that_take_most_time_are_named_and_a_slow_distinct_is_rewritten() {
+    for build in testkit::builds().await {
+        let conf = vec!["shared_preload_libraries = 'pg_stat_statements'".to_owned()];
+        let server = testkit::Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await;
+        let url = server.url("postgres");
+        let client = testkit::connect(&url).await;
+        let top = "[threshold.top-statement]\npercent = 60\nseconds = 0";
+        let unseen = examine(&request(&url, &["top-statement"], top)).await.unwrap();
+        assert!(unseen.skipped[0].why.starts_with("which statements take the time"), "{unseen:?}");
+        sql(&client, "create extension pg_stat_statements; select pg_stat_statements_reset(); select pg_sleep(2)")
+            .await;
+        let found = examine(&request(&url, &["top-statement"], top)).await.unwrap();
+        let evidence = found.findings[0].evidence.iter().find(|one| one.name == "statement").unwrap();
+        assert_eq!(evidence.value, "select pg_sleep($1)");
+        let calm = "[threshold.top-statement]\npercent = 60\nseconds = 60";
+        assert_eq!(keys(&examine(&request(&url, &["top-statement"], calm)).await.unwrap()), [""; 0]);
+
+        let distinct = "[threshold.distinct-prefix]\nrows = 1000\nper_value = 100";
+        let (_, place) = url.rsplit_once('@').unwrap();
+        let planner = ConnInfo::parse(&format!("postgres://shop:p@{place}"), &Environment::from_variables([])).unwrap();
+        let proof = Request { planner: Some(planner), ..request(&url, &["distinct-prefix"], distinct) };
+        sql(
+            &client,
+            "create role shop login password 'p'; create table reading (device text, at int, note text);
+             insert into reading select 'd' || n % 5, n, n::text from generate_series(1, 4000) as n;
+             insert into reading values (null, 1, null); create index on reading (device, at);
+             create index on reading (note); grant select on reading to shop; analyze reading;
+             select distinct at from reading; select distinct note from reading",
+        )
+        .await;
+        assert_eq!(keys(&examine(&proof).await.unwrap()), [""; 0]);
+        sql(&client, "select distinct device from reading").await;
+        let found = examine(&proof).await.unwrap();
+        assert_eq!(keys(&found), ["public.reading.device"]);
+        let finding = &found.findings[0];
+        assert_eq!(finding.evidence.last().unwrap().value, "the same values", "{finding:?}");
+        let rewrite = &finding.repair.as_ref().unwrap().commands[0];
+        assert_eq!(client.query(rewrite, &[]).await.unwrap().len(), 6);
+        sql(&client, "drop index reading_device_at_idx").await;
+        assert_eq!(keys(&examine(&proof).await.unwrap()), [""; 0]);
     }
 }
 
@@ -466,6 +579,30 @@ const SERVER_FAULTS: &[ServerFault] = &[
         subject: "work_mem",
         level: Level::Warning,
         repair: &["alter system reset work_mem", "select pg_reload_conf()"],
+    },
+    ServerFault {
+        check: "checkpoint-spread",
+        settings: "",
+        fault: &["alter system set checkpoint_completion_target = 0.5", "select pg_reload_conf()"],
+        subject: "checkpoint_completion_target",
+        level: Level::Info,
+        repair: &["alter system set checkpoint_completion_target = 0.9", "select pg_reload_conf()"],
+    },
+    ServerFault {
+        check: "checkpoint-spread",
+        settings: "[threshold.checkpoint-spread]\nsync_seconds = 0\ncount = 3",
+        fault: &["checkpoint", "checkpoint", "checkpoint"],
+        subject: "",
+        level: Level::Warning,
+        repair: &[RESET_CHECKPOINTS],
+    },
+    ServerFault {
+        check: "few-statistics",
+        settings: "",
+        fault: &["alter system set default_statistics_target = 10", "select pg_reload_conf()"],
+        subject: "default_statistics_target",
+        level: Level::Info,
+        repair: &["alter system set default_statistics_target = 100", "select pg_reload_conf()"],
     },
     ServerFault {
         check: "replication-slot",
@@ -590,6 +727,7 @@ async fn a_role_without_rights_gets_what_it_may_see_and_reasons_for_the_rest() {
             ("write-barrier-off", disks),
             ("dead-tuples", "sessions of other roles"),
             ("sequence-end", "sequences that this role may not read: 1"),
+            ("top-statement", "which statements take the time"),
         ];
         assert_eq!(skipped, expected);
         assert!(report.passed.iter().all(|id| skipped.iter().all(|(check, _)| check != id)), "{report:?}");

@@ -26,6 +26,10 @@ const HEALTHY: &[(&str, &str)] = &[
     ("etc/sysctl.d/50-ours.conf", "# kernel.gone = 1\nvm.zone_reclaim_mode = 0\n"),
 ];
 
+/// Mounts with the control groups.
+const GROUPS: &str = "1 1 8:0 / / rw,relatime - ext4 /dev/sda rw\n\
+                      2 1 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+
 /// A fault: files that only look like it, files that have it.
 struct Fault {
     check: &'static str,
@@ -37,6 +41,22 @@ struct Fault {
 }
 
 const FAULTS: &[Fault] = &[
+    Fault {
+        check: "autogroup",
+        settings: "",
+        alike: &[
+            ("proc/sys/kernel/sched_autogroup_enabled", "1\n"),
+            ("proc/self/cgroup", "0::/system.slice/postgresql.service\n"),
+            ("proc/self/mountinfo", GROUPS),
+        ],
+        fault: &[
+            ("proc/sys/kernel/sched_autogroup_enabled", "1\n"),
+            ("proc/self/cgroup", "0::/\n"),
+            ("proc/self/mountinfo", GROUPS),
+        ],
+        subject: "kernel.sched_autogroup_enabled",
+        level: Level::Info,
+    },
     Fault {
         check: "atime",
         settings: "",
@@ -189,6 +209,51 @@ async fn planted_faults_of_a_machine_are_found_and_nothing_else() {
         let expected = [((*subject).to_owned(), *level)];
         assert_eq!(found(&url, place.path(), check, settings).await, expected, "{check}");
     }
+}
+
+#[tokio::test]
+async fn settings_are_compared_with_the_memory_of_the_machine_or_of_the_control_group() {
+    for build in testkit::builds().await {
+        let conf = ["shared_buffers = 128MB", "maintenance_work_mem = 1GB", "effective_io_concurrency = 32"];
+        let conf = conf.into_iter().map(str::to_owned).collect();
+        let server = testkit::Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await;
+        let url = server.url("postgres");
+        let (large, small) = ("MemTotal: 20000000 kB\n", "MemTotal: 600000 kB\n");
+        let memory = |text| ("proc/meminfo", text);
+        let spinning = ("sys/block/sda/queue/rotational", "1\n");
+        let (own, limit) = (("proc/self/cgroup", "0::/db\n"), ("sys/fs/cgroup/db/memory.max", "268435456\n"));
+        let limited = [memory(large), own, limit, spinning, ("proc/self/mountinfo", GROUPS)];
+        for (check, settings, files, expected) in [
+            ("default-setting", "", &[memory(large), spinning][..], &[("shared_buffers", Level::Info)][..]),
+            ("default-setting", "", &[memory(small), spinning], &[]),
+            ("default-setting", "", &[memory(small)], &[("random_page_cost", Level::Info)]),
+            ("default-setting", "", &limited, &[]),
+            ("memory-overcommitted", "", &[memory(large)], &[]),
+            ("memory-overcommitted", "", &limited, &[("shared_buffers", Level::Warning)]),
+            ("huge-pages-unused", "", &[memory(large)], &[]),
+            ("huge-pages-unused", SMALL, &[memory(large)], &[("huge_pages", Level::Info)]),
+        ] {
+            let place = machine(files);
+            let expected: Vec<_> = expected.iter().map(|(name, level)| ((*name).to_owned(), *level)).collect();
+            assert_eq!(found(&url, place.path(), check, settings).await, expected, "{check} {files:?}");
+        }
+        if build.major() < 17 {
+            let place = machine(&[memory("MemTotal: 20000000 kB\nHugePages_Total: 100\nHugePages_Free: 20\n")]);
+            assert_eq!(found(&url, place.path(), "huge-pages-unused", SMALL).await, [], "they are used");
+        }
+    }
+}
+
+const SMALL: &str = "[threshold.huge-pages-unused]\nshared_gb = 0.01";
+
+#[tokio::test]
+async fn a_report_from_a_container_says_whose_facts_it_has() {
+    let database = testkit::database().await;
+    let place = machine(&[("run/.containerenv", "")]);
+    let request = Request { root: Some(place.path().to_owned()), ..request(&database.url(), &["atime"], "") };
+    let report = examine(&request).await.unwrap();
+    assert_eq!(report.container.as_deref(), Some("Podman"));
+    assert!(millstream_doctor::text(&report).contains("The doctor runs in a container (Podman)"));
 }
 
 #[tokio::test]

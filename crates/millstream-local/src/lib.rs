@@ -25,7 +25,6 @@ mod port;
 mod postmaster;
 mod selection;
 mod server;
-mod sizing;
 
 pub use account::server_account;
 pub use download::{DOWNLOAD_SOURCES, DownloadSource, download, downloaded};
@@ -37,4 +36,3 @@ pub use limits::ROOT_HOME;
 pub use options::{LocalOptions, Progress};
 pub use postmaster::{Phase, processes};
 pub use server::{Running, Status, connect, restart, start, status, stop};
-pub use sizing::{BuildFacts, Setting, settings};

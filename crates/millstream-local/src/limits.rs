@@ -14,9 +14,6 @@ pub const SOURCE_ANSWER_SECONDS_MAX: u64 = 5;
 /// Longest time for a download: 15-60 MB over a bad mobile connection.
 pub const DOWNLOAD_SECONDS_MAX: u64 = 600;
 
-/// Most sessions of the local server (`max_connections`).
-pub const CONNECTIONS_MAX: u32 = 100;
-
 /// Port that is tried first; if it is busy, the following ones. It is not PostgreSQL's own 5432, because a server of
 /// the distribution may use that.
 pub const PORT_FIRST: u16 = 54_850;

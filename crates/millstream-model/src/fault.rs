@@ -93,6 +93,31 @@ impl Reason {
             Self::RefusedByServer => "refused_by_server",
         }
     }
+
+    /// What it means, as a sentence without a period.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::NotJson => "it is not JSON",
+            Self::NotObject => "it is JSON, but no object",
+            Self::InvalidUtf8 => "it is not UTF-8",
+            Self::NulCharacter => "it holds \\u0000, which jsonb cannot",
+            Self::LoneSurrogate => "it holds half of a surrogate pair",
+            Self::NumberOutOfRange => "it holds a number that jsonb cannot",
+            Self::TooDeep => "it is nested too deeply",
+            Self::KeyMissing => "it has no key",
+            Self::KeyNull => "its key is null",
+            Self::KeyType => "its key does not fit the key's type",
+            Self::KeyTooLong => "its key is too long for an index",
+            Self::VersionMissing => "it has no version (mode newest)",
+            Self::VersionType => "its version does not fit the version's type",
+            Self::NotNumber => "a member that is added up is no number (mode sum)",
+            Self::TooLarge => "it is larger than 16 MiB",
+            Self::CsvFields => "the line has another number of fields than the header",
+            Self::DamagedSource => "the file is damaged here",
+            Self::BreaksCheck => "it breaks a CHECK of the collection",
+            Self::RefusedByServer => "PostgreSQL refused it, for instance by a trigger",
+        }
+    }
 }
 
 impl std::fmt::Display for Reason {

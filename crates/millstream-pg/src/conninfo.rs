@@ -52,6 +52,8 @@ pub struct ConnInfo {
     pub options: Option<String>,
     /// The user's own application name. Ours follows it in brackets.
     pub application_name: Option<String>,
+    /// The password file, if the connection string or a variable names one.
+    passfile: Option<String>,
     warnings: Vec<String>,
 }
 
@@ -149,16 +151,16 @@ impl ConnInfo {
             channel_binding: choice(&said, "channel_binding", CHANNEL_BINDINGS)?.unwrap_or(ChannelBinding::Prefer),
             options: said.get("options").cloned(),
             application_name: said.get("application_name").or(said.get("fallback_application_name")).cloned(),
+            passfile: said.get("passfile").cloned(),
             warnings,
         })
     }
 
-    /// The same for another role. The password of this one is not tried; the password file may have that of the other.
+    /// The same for another role, without the `options` of this one. The password of this one is not tried; the password
+    /// file may have that of the other.
     pub fn as_role(&self, role: &str, env: &Environment) -> ConnInfo {
-        let mut said = Said::new();
-        keyword::add_variables(&mut said, env);
-        said.remove("password");
-        let mut other = ConnInfo { user: role.to_owned(), ..self.clone() };
+        let said: Said = self.passfile.iter().map(|file| ("passfile", file.clone())).collect();
+        let mut other = ConnInfo { user: role.to_owned(), options: None, ..self.clone() };
         for host in &mut other.hosts {
             host.password = None;
         }

@@ -15,6 +15,7 @@ mod poll;
 mod pooler;
 mod retry;
 mod session;
+pub mod sizing;
 mod sqlstate;
 mod tls;
 

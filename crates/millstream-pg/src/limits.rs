@@ -41,3 +41,6 @@ pub const POOLER_TIMEOUT_S: u64 = 10;
 
 const _: () = assert!(IDLE_IN_TRANSACTION_TIMEOUT_S > LOCK_TIMEOUT_S);
 const _: () = assert!(POOLER_ROUNDS >= 2, "a pooler that rotates its servers shows itself in the second round");
+
+/// Most sessions of a server that we set up (`max_connections`).
+pub const SESSIONS_MAX: u32 = 100;

@@ -1,6 +1,7 @@
-//! The server's settings for the machine it runs on, each with its reason.
+//! The settings of a server for the machine it runs on, each with its reason. The local server begins with them, and the
+//! doctor compares other servers with them.
 
-use crate::limits::CONNECTIONS_MAX;
+use crate::limits::SESSIONS_MAX;
 use millstream_model::MachineFacts;
 
 const MB: u64 = 1 << 20;
@@ -87,7 +88,7 @@ fn memory(facts: &MachineFacts) -> Vec<Setting> {
         ),
         setting(
             "max_connections",
-            CONNECTIONS_MAX,
+            SESSIONS_MAX,
             "lanes and a pool of clients; every further one costs memory and snapshot time",
         ),
         setting(

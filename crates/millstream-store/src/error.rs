@@ -96,7 +96,7 @@ pub enum Error {
     /// something that takes effect after it was written.
     #[error(
         "this run no longer owns load {load_id}: another run took it over, its record was deleted, or it lost its \
-         sessions and something that takes effect after it was written"
+         connection for so long that later work went ahead"
     )]
     Fenced {
         /// The load's number.

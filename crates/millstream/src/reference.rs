@@ -188,9 +188,14 @@ fn after_help(command: &Command) -> (String, String) {
             Some(("Example:" | "Examples:", lines)) => {
                 lines.lines().for_each(|line| examples.extend([line.trim(), "\n"]));
             }
-            Some((heading, lines)) if heading.ends_with(':') && lines.starts_with("  ") => {
-                let _ = write!(rest, "{}{heading}\n\n{}", gap(&rest), table(lines));
+            Some(("Exit codes:", lines)) => {
+                let _ = write!(rest, "{}Exit codes:\n\n{}", gap(&rest), table(lines));
             }
+            Some((heading, lines)) if heading.ends_with(':') && lines.starts_with("  ") => {
+                let file: String = lines.lines().map(|line| format!("{}\n", line.trim())).collect();
+                let _ = write!(rest, "{}{heading}\n\n```toml\n{file}```\n", gap(&rest));
+            }
+            _ if block.trim().is_empty() => {}
             _ => {
                 rest.push_str(gap(&rest));
                 paragraphs(&mut rest, "", &block.replace('\n', " "));

@@ -52,6 +52,41 @@ async fn a_fault_is_reported_with_evidence_and_repair_on_80_columns() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_that_wait_and_models_that_are_behind_are_found_until_they_are_brought_up_to_date() {
+    let database = millstream_testkit::database().await;
+    let (dir, url) = (tempfile::tempdir().unwrap(), database.url());
+    let (file, settings) = (dir.path().join("docs.ndjson"), dir.path().join("doctor.toml"));
+    std::fs::write(&settings, "[threshold.log-not-compacted]\nhours = 0\n[threshold.model-behind]\nhours = 0\n")
+        .unwrap();
+    let command = |args: &[&str]| run(command(args).args(["--db", &url])).ends(0);
+    let load = |n: u32| {
+        std::fs::write(&file, format!("{{\"id\": {n}}}\n")).unwrap();
+        command(&["load", file.to_str().unwrap(), "--into", "events", "--key", "id", "--layout", "log"]);
+    };
+    let found = || {
+        let mut doctor = crate::process::command(&["doctor", "--one-database", "--db", &url, "--output", "json"]);
+        doctor.args(["--check", "log-not-compacted,model-behind", "--config", settings.to_str().unwrap()]);
+        let report = run(&mut doctor).ends(0).json();
+        assert_eq!(report["skipped"].as_array().unwrap().len(), 0, "{report}");
+        let findings = report["findings"].as_array().unwrap().clone();
+        findings.iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(found(), [""; 0]);
+    load(1);
+    assert_eq!(found(), ["log-not-compacted"]);
+    command(&["compact", "events"]);
+    command(&["publish", "events", "--as", "events_read"]);
+    assert_eq!(found(), [""; 0]);
+    // The records have whole seconds.
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    load(2);
+    assert_eq!(found(), ["log-not-compacted", "model-behind"]);
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    command(&["refresh", "events_read"]);
+    assert_eq!(found(), [""; 0]);
+}
+
 #[test]
 fn no_server_is_started_to_be_examined() {
     let home = tempfile::tempdir().unwrap();

@@ -15,23 +15,27 @@ waiting as materialized (
         a.wait_event_type = 'Lock'
         and a.wait_event is distinct from 'advisory'
 ),
-chain (pid, seconds, blocker) as (
-    select pid, seconds, unnest(blockers) from waiting
+edges as materialized (
+    select distinct pid, unnest(blockers) as blocker from waiting
+),
+-- From those who wait for nobody outwards: each session is reached once from each of them.
+chain (root, pid) as (
+    select blocker, pid from edges where not exists (select from waiting as other where other.pid = edges.blocker)
     union
-    select c.pid, c.seconds, unnest(w.blockers) from chain as c join waiting as w on w.pid = c.blocker
+    select c.root, e.pid from chain as c join edges as e on e.blocker = c.pid
 ),
 blocked as (
     select
-        blocker,
-        count(distinct pid) as sessions,
-        max(seconds) as seconds
+        c.root as blocker,
+        count(*) filter (where w.seconds >= $1::float8) as sessions,
+        max(w.seconds) as seconds
     from
-        chain
-    where
-        seconds >= $1::float8
-        and not exists (select from waiting as other where other.pid = blocker)
+        chain as c
+        join waiting as w on w.pid = c.pid
     group by
-        blocker
+        c.root
+    having
+        max(w.seconds) >= $1::float8
 ),
 named as (
     select

@@ -1,5 +1,6 @@
 //! Check `collation-version`: indexes that were built with another version of the sort order.
 
+use super::command;
 use crate::check::{Check, Look, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
@@ -21,18 +22,19 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
         let (kind, name): (&str, String) = (row.get("kind"), row.get("name"));
         let (built, present): (String, String) = (row.get("built"), row.get("present"));
         let sentence = format!(
-            "indexes of text that use this {kind} were built with version {built}, and the library has {present}"
+            "version {built} is recorded for the indexes of text of this {kind}, and the library has {present}"
         );
         let mut finding = task
             .finding(Level::Warning, format!("{kind} {name}"), sentence)
             .with("recorded version", built, "pg_database, pg_collation")
             .with("version of the library", present, "pg_collation_actual_version");
-        finding.alternative = Some("the two versions sort your texts alike".to_owned());
+        finding.alternative =
+            Some("the two versions sort your texts alike, or the indexes were built again since".to_owned());
         let refresh = if kind == "database" { "refresh collation version" } else { "refresh version" };
         finding.repair = Some(Repair {
             sentence: "build the indexes of text again, then record the new version".to_owned(),
             commands: vec![
-                format!("$ reindexdb --concurrently '{}'", database.name.replace('\'', "'\\''")),
+                format!("$ reindexdb --concurrently {}", command::database(&database.name)),
                 format!("alter {kind} {name} {refresh}"),
             ],
             risk: "it takes time and space, and fails at a unique index that has duplicates already: remove them first"

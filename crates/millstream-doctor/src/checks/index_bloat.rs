@@ -1,7 +1,7 @@
 //! Check `index-bloat`: indexes that are mostly free space.
 
 use super::number::{number, percent};
-use super::pgstattuple;
+use super::pgstattuple::Meter;
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
@@ -20,27 +20,25 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    let client = &database.session.client;
     let (least, percent) = (task.threshold("index_mb") * 1e6, task.threshold("percent"));
-    let rows = client.query(include_str!("index_bloat.sql"), &[&least, &percent, &ROWS_MAX]).await?;
-    let used = "leaf_pages * current_setting('block_size')::int8 * avg_leaf_density / 100";
-    let sql = if rows.is_empty() { None } else { pgstattuple::call(database, "pgstatindex", used).await? };
+    let sql = include_str!("index_bloat.sql");
+    let rows = database.session.client.query(sql, &[&least, &percent, &ROWS_MAX]).await?;
+    let columns = "index_size, leaf_pages * current_setting('block_size')::int8 * avg_leaf_density / 100";
+    let mut meter = Meter::of(database, "pgstatindex", columns, &rows).await?;
     let mut seen = Seen::default();
-    let mut unknown = 0;
     for row in &rows {
-        let size = number(row, "bytes");
-        let measured = pgstattuple::measure(database, sql.as_deref(), row.get("oid")).await?;
-        let (free, source) = match (measured, row.get::<_, Option<i64>>("free")) {
-            (Some(used), _) => (size.saturating_sub(rebuilt(used.first, row)), "pgstatindex"),
-            (None, Some(free)) => (u64::try_from(free).unwrap_or(0), "estimate from pg_stats"),
-            (None, None) => {
-                unknown += 1;
+        let measured = meter.measure(row.get("oid")).await?;
+        let (size, after, source) = match (measured.as_deref(), row.get::<_, Option<i64>>("needed")) {
+            (Some([size, used]), _) => (*size, rebuilt(*used, row), "pgstatindex"),
+            (_, Some(needed)) => (number(row, "bytes"), u64::try_from(needed).unwrap_or(0), "estimate from pg_stats"),
+            (_, None) => {
+                meter.unknown += 1;
                 continue;
             }
         };
-        seen.findings.extend(finding(row, size, free, source, &task));
+        seen.findings.extend(finding(row, size, size.saturating_sub(after), source, &task));
     }
-    Ok(seen.but((unknown > 0).then(|| format!("{unknown} large indexes; {}", pgstattuple::WHAT_WOULD_SHOW_IT))))
+    Ok(seen.but(meter.unseen("large indexes", rows.len())))
 }
 
 /// Size of the index if it were built now.
@@ -57,7 +55,7 @@ fn finding(row: &Row, size: u64, free: u64, source: &str, task: &Task) -> Option
         return None;
     }
     let (name, table): (String, String) = (row.get("name"), row.get("table_name"));
-    let sentence = format!("{share:.0} % of this index of {table} would be gone if it were built again");
+    let sentence = format!("a rebuild would make this index of {table} {share:.0} % smaller");
     let mut finding = task
         .finding(Level::Info, name.clone(), sentence)
         .with("size", bytes(size), "pg_class.relpages")

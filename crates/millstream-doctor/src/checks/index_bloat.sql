@@ -5,11 +5,9 @@ with sizes as (
         i.indexrelid as oid,
         format('%I.%I', n.nspname, x.relname) as name,
         i.indrelid::regclass::text as table_name,
-        n.nspname,
-        x.relname,
         i.indrelid,
         i.indkey,
-        greatest(x.reltuples, 0)::float8 as rows,
+        x.reltuples::float8 as rows,
         x.relpages::float8 * current_setting('block_size')::float8 as bytes,
         -- A page without its header and its end, as full as the index's option allows.
         (current_setting('block_size')::float8 - 40) / current_setting('block_size')::float8
@@ -24,26 +22,32 @@ with sizes as (
     where
         i.indisvalid
         and n.nspname !~ '^pg_toast'
+        and n.nspname not in ('pg_catalog', 'information_schema')
         and x.relpages::float8 * current_setting('block_size')::float8 >= $1::float8
 ),
 widths as (
-    -- Columns of the index, those of expressions included.
+    -- Columns of the index, those of expressions included. The statistics of each are looked up alone, because a join with
+    -- the view would read all of it.
     select
         s.oid,
-        count(*) = count(p.avg_width) as is_known,
-        sum((1 - p.null_frac) * p.avg_width) as width
+        count(*) = count(w.width) and min(s.rows) >= 0 as is_known,
+        sum(w.width) as width
     from
         sizes as s
         cross join lateral unnest(s.indkey::int2[]) with ordinality as k (attnum, place)
-        join pg_class as t on t.oid = s.indrelid
-        join pg_namespace as tn on tn.oid = t.relnamespace
-        left join pg_attribute as a on a.attrelid = s.indrelid and a.attnum = k.attnum and k.attnum <> 0
-        left join pg_attribute as e on e.attrelid = s.oid and e.attnum = k.place and k.attnum = 0
-        left join pg_stats as p
-            on p.schemaname = case when k.attnum = 0 then s.nspname else tn.nspname end
-            and p.tablename = case when k.attnum = 0 then s.relname else t.relname end
-            and p.attname = coalesce(a.attname, e.attname)
-            and not p.inherited
+        cross join lateral (
+            select
+                (select (1 - p.null_frac) * p.avg_width from pg_stats as p
+                    where p.schemaname = n.nspname and p.tablename = t.relname and p.attname = a.attname
+                        and not p.inherited) as width
+            from
+                pg_class as t
+                join pg_namespace as n on n.oid = t.relnamespace
+                join pg_attribute as a on a.attrelid = t.oid
+                    and a.attnum = case when k.attnum = 0 then k.place else k.attnum end
+            where
+                t.oid = case when k.attnum = 0 then s.oid else s.indrelid end
+        ) as w
     group by
         s.oid
 ),
@@ -63,12 +67,12 @@ select
     table_name,
     bytes::bigint,
     filled,
-    greatest(bytes - needed, 0)::bigint as free
+    case when needed is not null then least(needed, bytes)::bigint end as needed
 from
     needs
 where
     needed is null
     or 100 * (bytes - needed) >= bytes * $2::float8
 order by
-    coalesce(bytes - needed, bytes) desc, name
+    needed is null, bytes - needed desc, bytes desc, name
 limit $3

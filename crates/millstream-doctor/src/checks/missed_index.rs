@@ -1,89 +1,38 @@
 //! Check `missed-index`: indexes that queries nearly match.
 
 use super::number::count;
+use super::statement::{Counted, Statements, Wanted, statements};
 use crate::check::{Check, Look, Seen, Task, Threshold};
-use crate::index::{ExaminedTable, Explanation, Mismatch, Missed, explain, is_uncertain, tables, with_patterns};
-use crate::limits::{PROOF_TIME_MAX, PROVEN_STATEMENTS_MAX, ROWS_MAX, STATEMENT_SHOWN_MAX};
+use crate::index::{
+    ExaminedTable, Explanation, Mismatch, Missed, NewIndex, PATTERN, explain, is_uncertain, tables, with_patterns,
+};
+use crate::limits::{PROOF_TIME_MAX, PROVEN_TABLES_MAX, ROWS_MAX};
 use crate::server::{Database, Server};
-use millstream_model::quantity;
 use millstream_model::{Class, Finding, Level, Repair, Restart};
 use millstream_pg::{ConnInfo, Error, quote_identifier};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::time::Instant;
-use tokio_postgres::Row;
+use tokio_postgres::{Client, Row};
 
 pub(super) const CHECK: Check = Check {
     id: "missed-index",
     about: "indexes that queries nearly match and do not use, such as one on lower(mac) for mac = 'a1'",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "rows", default: 10_000.0 }, Threshold { name: "reads", default: 10.0 }],
+    thresholds: &[
+        Threshold { name: "rows", default: 10_000.0 },
+        Threshold { name: "reads", default: 10.0 },
+        Threshold { name: "calls", default: 10.0 },
+    ],
     manual: include_str!("missed_index.md"),
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
 };
 
 async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
-    let statements = statements(database).await?;
+    let statements = statements(database, Wanted::Queries).await?;
     match &server.planner {
         Some(planner) => Box::pin(proven(planner, database, &task, statements)).await,
-        None => suspected(database, &task, &statements.unwrap_or_default()).await,
+        None => suspected(database, &task, &statements.list).await,
     }
-}
-
-/// A statement that the server has counted.
-struct Counted {
-    sql: String,
-    calls: u64,
-    milliseconds: f64,
-}
-
-impl Counted {
-    /// Its text as a report shows it: on one line, and not too long.
-    fn shown(&self) -> String {
-        let line = self.sql.split_whitespace().collect::<Vec<_>>().join(" ");
-        match line.char_indices().nth(STATEMENT_SHOWN_MAX) {
-            Some((end, _)) => format!("{} ..", &line[..end]),
-            None => line,
-        }
-    }
-
-    fn changes_rows(&self) -> bool {
-        let first = self.sql.split_whitespace().next().unwrap_or_default().to_lowercase();
-        matches!(first.as_str(), "update" | "delete")
-    }
-
-    fn add_to(&self, finding: Finding) -> Finding {
-        let source = "pg_stat_statements";
-        finding.with("statement", self.shown(), source).with("its calls", quantity::count(self.calls), source).with(
-            "its mean time",
-            format!("{:.1} ms", self.milliseconds / (self.calls.max(1) as f64)),
-            source,
-        )
-    }
-}
-
-/// The statements that took the most time in this database. `None` if the server does not count them here.
-async fn statements(database: &Database) -> Result<Option<Vec<Counted>>, Error> {
-    let client = &database.session.client;
-    let sql = "select n.nspname from pg_extension as e join pg_namespace as n on n.oid = e.extnamespace \
-               where e.extname = 'pg_stat_statements' and has_schema_privilege(n.oid, 'usage')";
-    let Some(row) = client.query_opt(sql, &[]).await? else { return Ok(None) };
-    let sql = format!(
-        "select query, calls, total_exec_time from {}.pg_stat_statements \
-         where dbid = (select oid from pg_database where datname = current_database()) \
-         and query ~* '^\\s*(select|with|update|delete)\\M' order by total_exec_time desc limit $1",
-        quote_identifier(row.get(0))
-    );
-    match client.query(&sql, &[&PROVEN_STATEMENTS_MAX]).await.map_err(Error::from) {
-        Ok(rows) => Ok(Some(rows.iter().map(counted).collect())),
-        // The extension is there, but the server has not loaded its library.
-        Err(Error::Server { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn counted(row: &Row) -> Counted {
-    let calls = u64::try_from(row.get::<_, i64>("calls")).unwrap_or(0);
-    Counted { sql: row.get("query"), calls, milliseconds: row.get("total_exec_time") }
 }
 
 /// What the counters alone show. No statement is planned.
@@ -116,89 +65,106 @@ fn suspicion(row: &Row, task: &Task, statements: &[Counted]) -> Finding {
 }
 
 /// Plans the statements as a role without rights over others, and tries repairs on an empty copy of the table.
-async fn proven(
-    planner: &ConnInfo,
-    database: &Database,
-    task: &Task,
-    statements: Option<Vec<Counted>>,
-) -> Result<Seen, Error> {
-    let Some(statements) = statements else {
-        let why = "which indexes statements miss; load pg_stat_statements, and create the extension in this database";
-        return Ok(Seen::default().but(Some(why.to_owned())));
-    };
+async fn proven(planner: &ConnInfo, database: &Database, task: &Task, statements: Statements) -> Result<Seen, Error> {
     let mut session = match database.session_to_plan(planner).await? {
         Ok(session) => session,
         Err(why) => return Ok(Seen::default().but(Some(why))),
     };
     let end = Instant::now() + PROOF_TIME_MAX;
-    let mut found = BTreeMap::<String, Finding>::new();
-    let (mut refused, mut first_refusal, mut late) = (0, None, 0);
-    // The conditions of updates and deletes would need a plan of their own.
-    for statement in statements.iter().filter(|one| !one.changes_rows()) {
+    let mut found: Vec<Finding> = Vec::new();
+    let (mut refused, mut first_refusal, mut late) = (0, String::new(), 0);
+    let often = |one: &&Counted| one.calls as f64 >= task.threshold("calls");
+    for statement in statements.list.iter().filter(often) {
         if Instant::now() >= end {
             late += 1;
             continue;
         }
-        let sql = with_patterns(&statement.sql);
-        let examined = match tables(&mut session.client, &sql).await {
-            Ok(examined) => examined,
-            Err(Error::Query { message, .. } | Error::Server { message, .. }) => {
-                refused += 1;
-                first_refusal.get_or_insert(message);
-                continue;
+        match examined(&mut session.client, statement, task, end).await {
+            Ok(new) => {
+                found.extend(new);
+                // The statement that takes the most time stands for an index.
+                let mut keys = BTreeSet::new();
+                found.retain(|finding| keys.insert(finding.key.clone()));
             }
-            Err(error) => return Err(error),
-        };
-        for table in examined {
-            let explanation = match explain(&mut session.client, &table, &sql).await {
-                Err(Error::Query { .. } | Error::Server { .. }) => continue,
-                other => other?,
-            };
-            for finding in findings(&explanation, &table, statement, task) {
-                found.entry(finding.key.clone()).or_insert(finding);
+            Err(error) if session.client.is_closed() => return Err(error),
+            Err(error) => {
+                refused += 1;
+                if first_refusal.is_empty() {
+                    first_refusal = error.to_string();
+                }
             }
         }
     }
-    let seen: Seen = found.into_values().collect();
-    Ok(seen.but(match (late, first_refusal) {
-        (0, None) => None,
-        (0, Some(message)) => Some(format!("{refused} statements that cannot be planned; the first: {message}")),
-        (late, _) => Some(format!("{late} statements, because planning the others took {PROOF_TIME_MAX:?}")),
-    }))
+    let refused =
+        (refused > 0).then(|| format!("{refused} statements that cannot be planned; the first: {first_refusal}"));
+    let late = (late > 0).then(|| format!("{late} statements, because planning the others took {PROOF_TIME_MAX:?}"));
+    let unseen: Vec<String> = [refused, late, statements.unseen].into_iter().flatten().collect();
+    let seen: Seen = found.into_iter().collect();
+    Ok(seen.but((!unseen.is_empty()).then(|| unseen.join("; "))))
 }
 
-fn findings(explanation: &Explanation, table: &ExaminedTable, statement: &Counted, task: &Task) -> Vec<Finding> {
+/// Compares a statement with the indexes of the tables that it reads.
+async fn examined(client: &mut Client, statement: &Counted, task: &Task, end: Instant) -> Result<Vec<Finding>, Error> {
+    let sql = with_patterns(&statement.sql);
+    let mut found = Vec::new();
+    for table in tables(client, &sql).await?.into_iter().take(PROVEN_TABLES_MAX) {
+        let is_of_the_system = matches!(table.schema.as_str(), "pg_catalog" | "information_schema");
+        if is_of_the_system || Instant::now() >= end {
+            continue;
+        }
+        let explanation = explain(client, &table, &sql).await?;
+        found.extend(findings(&explanation, &table, statement, &sql, task));
+    }
+    Ok(found)
+}
+
+fn findings(
+    explanation: &Explanation,
+    table: &ExaminedTable,
+    statement: &Counted,
+    planned: &str,
+    task: &Task,
+) -> Vec<Finding> {
     if explanation.rows.is_none_or(|rows| rows < task.threshold("rows")) {
         return Vec::new();
     }
     let missed = explanation.readings.iter().flat_map(|reading| &reading.missed);
     let near = missed.flat_map(|missed| missed.near.iter().map(move |near| (missed, near)));
     let near = near.filter(|(missed, near)| !is_uncertain(missed, near));
-    near.map(|(missed, near)| proof(missed, near, table, statement, task, explanation.untried.as_deref())).collect()
+    let finding = |(missed, near): (&Missed, &Mismatch)| {
+        let mut finding = proof(missed, near, table, task, explanation.untried.as_deref());
+        if planned != statement.sql {
+            finding = finding.with("pattern that was assumed", PATTERN, "the server keeps no constants");
+        }
+        statement.add_to(finding)
+    };
+    near.map(finding).collect()
 }
 
-fn proof(
-    missed: &Missed,
-    near: &Mismatch,
-    table: &ExaminedTable,
-    statement: &Counted,
-    task: &Task,
-    untried: Option<&str>,
-) -> Finding {
+fn proof(missed: &Missed, near: &Mismatch, table: &ExaminedTable, task: &Task, untried: Option<&str>) -> Finding {
     let index = format!("{}.{}", spelled(&table.schema), spelled(&near.index));
-    let mut finding = task.finding(Level::Warning, index, near.reason.clone()).with(
+    let is_tried = untried.is_none();
+    // Only a rewrite that the planner has used is worth a warning.
+    let level = if is_tried && near.rewrite.is_some() { Level::Warning } else { Level::Info };
+    let suspected = if is_tried { "" } else { "suspected: " };
+    let mut finding = task.finding(level, index, format!("{suspected}{}", near.reason)).with(
         "condition",
         &missed.condition,
         "the plan of the statement",
     );
-    finding = statement.add_to(finding);
     if let Some(why) = untried {
         finding = finding.with("repairs were not tried", why, "the server");
     }
     finding.alternative = Some("the statement is not meant to look for single rows".to_owned());
-    let sentence = match &near.rewrite {
-        Some(rewrite) => format!("write {} instead of {}", rewrite.sql, missed.condition),
-        None => "write the condition as the index has it, or create an index for the condition".to_owned(),
+    let sentence = match (&near.rewrite, &missed.new_index) {
+        (Some(rewrite), _) => format!("write {} instead of {}", rewrite.sql, missed.condition),
+        (None, NewIndex::Clause(clause)) => {
+            format!(
+                "an index for the condition as it is: create index concurrently on {} {clause}",
+                spelled(&table.table)
+            )
+        }
+        (None, _) => "no condition that means the same can use this index".to_owned(),
     };
     let caution = near.rewrite.as_ref().and_then(|rewrite| rewrite.caution);
     finding.repair = Some(repair(&sentence, Vec::new(), caution));
@@ -206,7 +172,10 @@ fn proof(
 }
 
 fn repair(sentence: &str, commands: Vec<String>, caution: Option<&str>) -> Repair {
-    let risk = caution.map_or_else(|| "none".to_owned(), |caution| format!("the other condition {caution}"));
+    let risk = match caution {
+        Some(caution) => format!("the other condition {caution}"),
+        None => "the statement must change in the program, too".to_owned(),
+    };
     Repair { sentence: sentence.to_owned(), commands, risk, restart: Restart::Nothing, change: None }
 }
 
@@ -215,8 +184,13 @@ fn folded(is_unique: bool, table: &str, key: &str) -> Vec<String> {
     let call = key.strip_suffix(')').and_then(|key| key.split_once('('));
     let Some((function @ ("lower" | "upper"), inside)) = call.filter(|_| is_unique) else { return Vec::new() };
     let column = inside.strip_suffix("::text").unwrap_or(inside);
+    let column = column.strip_prefix('(').and_then(|column| column.strip_suffix(')')).unwrap_or(column);
+    if spelled(column) != column {
+        return Vec::new();
+    }
     vec![
-        format!("-- or keep all values in {function} case, with a plain index:"),
+        format!("-- or, as the owner of the table, keep all values in {function} case, with a plain index;"),
+        "-- other values are refused from then on:".to_owned(),
         format!("update {table} set {column} = {function}({column}) where {column} <> {function}({column})"),
         format!("alter table {table} add check ({column} = {function}({column}))"),
         format!("create unique index concurrently on {table} ({column})"),
@@ -252,6 +226,8 @@ mod tests {
             "create unique index concurrently on public.modem (mac)"
         );
         assert!(folded(false, "t", "lower(mac)").is_empty() && folded(true, "t", "a + b").is_empty());
+        assert!(folded(true, "t", "lower((doc ->> 'mac'::text))").is_empty());
+        assert!(folded(true, "t", "lower(btrim(mac))").is_empty());
     }
 
     #[test]

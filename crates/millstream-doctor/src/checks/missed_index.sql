@@ -5,7 +5,10 @@ select
     format('%I.%I', tn.nspname, t.relname) as table_name,
     t.relname::text as table_word,
     pg_get_indexdef(i.indexrelid) as definition,
-    pg_get_indexdef(i.indexrelid, 1, true) as key,
+    -- The first key that is an expression.
+    (select pg_get_indexdef(i.indexrelid, k.place::int4, true)
+        from unnest(i.indkey::int2[]) with ordinality as k (attnum, place)
+        where k.attnum = 0 order by k.place limit 1) as key,
     i.indisunique and i.indnkeyatts = 1 and i.indpred is null as is_unique,
     s.seq_scan as reads,
     s.seq_tup_read as rows_read
@@ -18,8 +21,10 @@ from
     join pg_stat_user_indexes as u on u.indexrelid = i.indexrelid
     join pg_stat_user_tables as s on s.relid = i.indrelid
 where
-    i.indexprs is not null
+    0 = any (i.indkey::int2[])
     and i.indisvalid
+    and pg_get_indexdef(i.indexrelid) is not null
+    and tn.nspname not in ('pg_catalog', 'information_schema')
     and u.idx_scan = 0
     and t.reltuples >= $1::float8
     and s.seq_scan >= $2::float8

@@ -1,38 +1,66 @@
 //! Measurements by the extension `pgstattuple`, if it is there and this role may use it.
 
-use super::number::number;
+use crate::limits::{MEASURE_TIME_MAX, ROWS_MAX};
 use crate::server::Database;
 use millstream_pg::{Error, quote_identifier};
+use std::time::Instant;
+use tokio_postgres::Row;
 
-/// What a user can do if nothing is known of a table or index.
-pub(super) const WHAT_WOULD_SHOW_IT: &str = "grant select on them to this role and analyze them, or create the extension \
-     pgstattuple and grant pg_stat_scan_tables";
-
-/// What is measured: one number or two.
-pub(super) struct Measured {
-    pub(super) first: u64,
-    pub(super) second: u64,
+/// Measures tables or indexes one after the other, for a limited time.
+pub(super) struct Meter<'a> {
+    database: &'a Database,
+    /// Measures the one with the number `$1`. `None` if this role cannot.
+    sql: Option<String>,
+    end: Instant,
+    /// How many neither a measurement nor the statistics tell anything of.
+    pub(super) unknown: usize,
 }
 
-/// A statement that measures one table or index, `$1`, with a function of the extension, which returns these one or two
-/// columns. `None` if this role cannot.
-pub(super) async fn call(database: &Database, function: &str, columns: &str) -> Result<Option<String>, Error> {
-    let schema = database.session.client.query_opt(include_str!("pgstattuple.sql"), &[&function]).await?;
-    Ok(schema.map(|row| {
-        let schema = quote_identifier(row.get("nspname"));
-        let (first, second) = columns.split_once(", ").unwrap_or((columns, "0"));
-        format!(
-            "select ({first})::bigint as first, ({second})::bigint as second from {schema}.{function}($1::oid::regclass)"
-        )
-    }))
-}
+impl<'a> Meter<'a> {
+    /// A meter with a function of the extension that returns these columns. Without suspects, nothing is looked up.
+    pub(super) async fn of(
+        database: &'a Database,
+        function: &str,
+        columns: &str,
+        suspects: &[Row],
+    ) -> Result<Self, Error> {
+        let row = match suspects {
+            [] => None,
+            _ => database.session.client.query_opt(include_str!("pgstattuple.sql"), &[&function]).await?,
+        };
+        let sql = row.map(|row| {
+            let schema = quote_identifier(row.get("nspname"));
+            format!("select array[{columns}]::int8[] from {schema}.{function}($1::oid::regclass)")
+        });
+        Ok(Self { database, sql, end: Instant::now() + MEASURE_TIME_MAX, unknown: 0 })
+    }
 
-/// Measures one. `None` without a statement, or if it takes too long or is locked: then an estimate must do.
-pub(super) async fn measure(database: &Database, sql: Option<&str>, oid: u32) -> Result<Option<Measured>, Error> {
-    let Some(sql) = sql else { return Ok(None) };
-    match database.session.client.query_one(sql, &[&oid]).await.map_err(Error::from) {
-        Ok(row) => Ok(Some(Measured { first: number(&row, "first"), second: number(&row, "second") })),
-        Err(Error::Server { .. }) => Ok(None),
-        Err(error) => Err(error),
+    /// The columns. `None` if it cannot be measured, takes too long or is locked: then an estimate must do.
+    pub(super) async fn measure(&self, oid: u32) -> Result<Option<Vec<u64>>, Error> {
+        let Some(sql) = self.sql.as_ref().filter(|_| Instant::now() < self.end) else { return Ok(None) };
+        match self.database.session.client.query_one(sql, &[&oid]).await.map_err(Error::from) {
+            Ok(row) => {
+                let columns: Vec<Option<i64>> = row.get(0);
+                Ok(columns.into_iter().map(|value| u64::try_from(value?).ok()).collect())
+            }
+            Err(Error::Server { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What is not known, and what would show it.
+    pub(super) fn unseen(&self, things: &str, suspects: usize) -> Option<String> {
+        let rest = i64::try_from(suspects).is_ok_and(|suspects| suspects >= ROWS_MAX);
+        match (self.unknown, &self.sql) {
+            (0, _) if rest => Some(format!("all but the {ROWS_MAX} most suspicious {things}")),
+            (0, _) => None,
+            (unknown, Some(_)) => {
+                Some(format!("{unknown} {things}: measuring them took too long, and they were never analyzed"))
+            }
+            (unknown, None) => Some(format!(
+                "{unknown} {things}; grant select on them to this role and analyze them, or create the extension \
+                 pgstattuple and grant pg_stat_scan_tables"
+            )),
+        }
     }
 }

@@ -17,7 +17,7 @@ mod sql;
 mod statement;
 
 pub use finding::{Explanation, Mismatch, Missed, NewIndex, Reading, Rewrite, Verdict};
-pub use normalized::{is_uncertain, with_patterns};
+pub use normalized::{PATTERN, is_uncertain, with_patterns};
 
 use definition::Definition;
 use examination::Examination;

@@ -4,8 +4,8 @@ use super::finding::{Mismatch, Missed};
 use super::probe::numbered;
 use super::sql::Sql;
 
-/// The beginning of a value, for patterns of which only the parameter is known.
-const PREFIX: &str = "'a1%'";
+/// The pattern that is assumed where only a parameter is known.
+pub const PATTERN: &str = "'a1%'";
 
 /// The statement with a pattern that begins with letters wherever it compares with `like` and a parameter.
 pub fn with_patterns(query: &str) -> String {
@@ -17,7 +17,7 @@ pub fn with_patterns(query: &str) -> String {
         .filter(|pair| is_like(pair[0]))
         .filter_map(|pair| pair[1].strip_prefix('$')?.parse().ok())
         .collect();
-    let given = sql.map_parameters(|n| if patterns.contains(&n) { PREFIX.to_owned() } else { format!("${n}") });
+    let given = sql.map_parameters(|n| if patterns.contains(&n) { PATTERN.to_owned() } else { format!("${n}") });
     numbered(given.text())
 }
 

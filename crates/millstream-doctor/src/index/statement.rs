@@ -3,12 +3,11 @@
 use super::plan::Node;
 use super::sql::Sql;
 use millstream_pg::{Error, ErrorKind};
-use std::sync::atomic::{AtomicU32, Ordering};
-use tokio_postgres::{GenericClient, Row};
+use tokio_postgres::GenericClient;
 
-/// Numbers the names under which queries are prepared for planning. Each name is new, because a plan that fails
-/// leaves its name behind.
-static PREPARED: AtomicU32 = AtomicU32::new(0);
+/// The name under which queries are prepared for planning. It is always the same, because the server counts each
+/// `explain execute NAME` as a statement of its own.
+const NAME: &str = "millstream_explained";
 
 /// Settings that make the planner use an index wherever it can.
 pub(super) const USABLE: &[(&str, &str)] = &[("enable_seqscan", "off")];
@@ -52,10 +51,13 @@ impl Statement<'_> {
     pub(super) async fn plan(&self, client: &impl GenericClient) -> Result<Node, Error> {
         // The extended protocol refuses a text of two statements, and `prepare` refuses everything but a query or a
         // change of rows.
-        let name = format!("millstream_explained_{}", PREPARED.fetch_add(1, Ordering::Relaxed));
-        client.execute(&format!("prepare {name} as {}", self.sql), &[]).await?;
-        let json = explained(client, &name).await?;
-        client.execute(&format!("deallocate {name}"), &[]).await?;
+        // A plan that failed has left the name behind.
+        if parameters(client).await?.is_some() {
+            client.execute(&format!("deallocate {NAME}"), &[]).await?;
+        }
+        client.execute(&format!("prepare {NAME} as {}", self.sql), &[]).await?;
+        let json = explained(client).await?;
+        client.execute(&format!("deallocate {NAME}"), &[]).await?;
         Node::read(&json).map_err(|error| Error::Driver { message: format!("a plan that cannot be read: {error}") })
     }
 }
@@ -72,12 +74,12 @@ pub(super) fn of_query(error: Error) -> Error {
 }
 
 /// The plan of a prepared query, as JSON.
-async fn explained(client: &impl GenericClient, name: &str) -> Result<String, Error> {
-    let nulls = vec!["null"; parameters(client, name).await?].join(", ");
+async fn explained(client: &impl GenericClient) -> Result<String, Error> {
+    let nulls = vec!["null"; parameters(client).await?.unwrap_or(0)].join(", ");
     let given = if nulls.is_empty() { String::new() } else { format!("({nulls})") };
     client.batch_execute("set local plan_cache_mode = force_generic_plan").await?;
     // The answer has the type json. The driver returns it as text only in the simple protocol.
-    let answer = client.simple_query(&format!("explain (format json, verbose) execute {name}{given}")).await?;
+    let answer = client.simple_query(&format!("explain (format json, verbose) execute {NAME}{given}")).await?;
     let rows = answer.iter().filter_map(|message| match message {
         tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
         _ => None,
@@ -85,12 +87,12 @@ async fn explained(client: &impl GenericClient, name: &str) -> Result<String, Er
     Ok(rows.collect::<Vec<_>>().join("\n"))
 }
 
-/// How many parameters the prepared query has.
-async fn parameters(client: &impl GenericClient, name: &str) -> Result<usize, Error> {
+/// How many parameters the prepared query has. `None` if there is none of that name.
+async fn parameters(client: &impl GenericClient) -> Result<Option<usize>, Error> {
     let sql = "select coalesce(pg_catalog.cardinality(parameter_types), 0) \
                from pg_catalog.pg_prepared_statements where name = $1";
-    let row: Row = client.query_one(sql, &[&name]).await?;
-    Ok(usize::try_from(row.try_get::<_, i32>(0)?).unwrap_or(0))
+    let Some(row) = client.query_opt(sql, &[&NAME]).await? else { return Ok(None) };
+    Ok(Some(usize::try_from(row.try_get::<_, i32>(0)?).unwrap_or(0)))
 }
 
 #[cfg(test)]

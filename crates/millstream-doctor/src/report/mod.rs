@@ -20,6 +20,9 @@ pub struct Report {
     pub provider: Option<String>,
     /// It is a standby: repairs that write are made on its primary.
     pub standby: bool,
+    /// The program that runs the container of the doctor and the server, if they are in one.
+    #[serde(default)]
+    pub container: Option<String>,
     /// The databases that were examined.
     pub databases: Vec<String>,
     /// What is wrong, the worst first.
@@ -137,6 +140,15 @@ fn title(report: &Report) -> String {
     format!("PostgreSQL {}{provider}{standby}, {databases}, examined in {:.1} s", report.version, report.seconds)
 }
 
+/// Whose facts the checks of the machine see.
+fn surroundings(report: &Report) -> Option<String> {
+    let container = report.container.as_ref()?;
+    Some(format!(
+        "The doctor runs in a container ({container}). It sees the memory limit of the container, and the kernel, the \
+         memory and the disks of the machine below it: what you change there changes it for all."
+    ))
+}
+
 #[cfg(test)]
 pub(crate) mod fixture {
     use super::*;
@@ -166,6 +178,7 @@ pub(crate) mod fixture {
             version: "18.1".to_owned(),
             provider: None,
             standby: false,
+            container: None,
             databases: vec!["shop".to_owned()],
             findings: vec![worst, second],
             silenced: vec!["unused-index:shop:public.i".to_owned()],

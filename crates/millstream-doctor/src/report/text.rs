@@ -1,6 +1,6 @@
 //! A report as text for a terminal of 80 columns.
 
-use super::{Report, class, level, restart, title, typed};
+use super::{Report, class, level, restart, surroundings, title, typed};
 use crate::check::Check;
 use millstream_model::Finding;
 use textwrap::{Options, WordSplitter, fill};
@@ -12,6 +12,9 @@ const WIDTH: usize = 80;
 pub fn text(report: &Report) -> String {
     let mut page = Page::default();
     page.add("", &title(report));
+    if let Some(surroundings) = surroundings(report) {
+        page.add("", &surroundings);
+    }
     for finding in &report.findings {
         page.blank();
         page.finding(finding);
@@ -51,6 +54,11 @@ pub fn list(checks: &[Check]) -> String {
     page.0
 }
 
+/// A text without control characters: names and statements of others must not reach the terminal as commands.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
 /// A text that grows by paragraphs.
 #[derive(Debug, Default)]
 struct Page(String);
@@ -61,11 +69,12 @@ impl Page {
         let indent = " ".repeat(beginning.chars().count());
         let options = Options::new(WIDTH).initial_indent(beginning).subsequent_indent(&indent);
         let options = options.break_words(false).word_splitter(WordSplitter::NoHyphenation);
-        self.line(&fill(text, options));
+        self.line(&fill(&plain(text), options));
     }
 
     fn line(&mut self, line: &str) {
-        self.0.push_str(line);
+        let line = line.lines().map(plain).collect::<Vec<_>>().join("\n");
+        self.0.push_str(&line);
         self.0.push('\n');
     }
 
@@ -91,7 +100,7 @@ impl Page {
         if let Some(repair) = &finding.repair {
             self.add("  to do: ", &repair.sentence);
             for command in &repair.commands {
-                self.line(&format!("    {}", typed(command)));
+                self.line(&format!("    {}", plain(&typed(command))));
             }
             self.add("  risk: ", &repair.risk);
             if let Some(restart) = restart(repair.restart) {

@@ -31,9 +31,10 @@ Examples:
   millstream lab run --a 'gzip -k -f file' --b 'zstd -k -f file'
   millstream lab run all --without growth --python ~/venv/bin/python
 
-The lab uses the local server unless you give --db. It ignores MILLSTREAM_DB and
-DATABASE_URL. It works in two schemas of its own and in a temporary directory
-(in TMPDIR), and removes them at the end.";
+Experiments that load documents use the local server, in two schemas that they
+remove at the end. Experiments with pgbench use a server of the lab's own, and
+keep its data. With --db, both use your server; experiments with pgbench leave
+databases named lab_.. there. The lab ignores MILLSTREAM_DB and DATABASE_URL.";
 
 const LIST_EXAMPLES: &str = "\
 Example:
@@ -76,7 +77,7 @@ const QUICK_ROWS: u64 = 20_000;
 /// Connections by default: as many as `load` takes.
 const LANES_DEFAULT_MAX: u16 = 4;
 
-/// Measure Millstream on this machine
+/// Compare programs, settings and servers, and say how sure the result is
 #[derive(Debug, clap::Args)]
 pub struct LabArgs {
     #[command(subcommand)]
@@ -106,7 +107,7 @@ struct ListArgs {}
 #[derive(Debug, clap::Args)]
 #[command(after_help = RUN_EXAMPLES)]
 struct RunArgs {
-    /// Experiments to run, as `lab list` names them, or the file of your own, which ends in .toml
+    /// Experiments to run, as `lab list` names them; `all` for all that load documents; or your own file, NAME.toml
     #[arg(value_name = "EXPERIMENT", required_unless_present = "a", value_parser = experiment)]
     experiments: Vec<String>,
 

@@ -68,7 +68,7 @@ pub async fn run(command: Command, output: Output, signals: Signals) -> Result<E
         Command::Publish(args) => publish::run(&args, output, signals).await,
         Command::Refresh(args) => refresh::run(&args, output, signals).await,
         Command::ExplainIndex(args) => explain_index::run(&args, output).await,
-        Command::Doctor(args) => doctor::run(&args, output).await,
+        Command::Doctor(args) => doctor::run(&args, output, &signals).await,
         Command::Models(args) => models::run(&args, output).await,
         Command::Unpublish(args) => unpublish::run(&args, output).await,
         Command::Lab(args) => lab::run(&args, output, signals).await,

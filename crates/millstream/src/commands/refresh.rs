@@ -31,8 +31,9 @@ Examples:
 ///
 /// Readers see each refresh whole or not at all. An incremental refresh does not block them. A swap needs a
 /// lock to show the new rows and to remove the replaced ones. Each try blocks new readers for at most 50 ms,
-/// plus one round trip between client and server. A swap waits for readers of the rows that it replaces. If
-/// they still hold the rows after --wait, it ends with an error, and readers keep what they saw.
+/// plus one round trip between client and server. A swap can wait for readers at two
+/// points: before it removes the rows of an earlier swap, and before it shows the new rows. Each wait takes at most
+/// --wait. After that the swap fails, and readers keep what they saw.
 ///
 /// Only the role that published a model can refresh it, because what the model is made of runs with the rights
 /// of that role.

@@ -10,7 +10,7 @@ use crate::output::{Output, note};
 use crate::quantity::{self, Age};
 use crate::table::{Align, Table, visible};
 use crate::target::Database;
-use millstream_model::{CollectionName, REASONS};
+use millstream_model::{CollectionName, REASONS, Reason};
 use millstream_store::rejects::{self, ReasonCount, RejectFilter, RejectRecord};
 use serde_json::json;
 use std::path::PathBuf;
@@ -68,7 +68,8 @@ pub struct RejectsArgs {
 }
 
 fn reasons() -> clap::builder::PossibleValuesParser {
-    REASONS.iter().map(|reason| reason.code()).collect::<Vec<_>>().into()
+    let value = |reason: &Reason| clap::builder::PossibleValue::new(reason.code()).help(reason.about());
+    REASONS.iter().map(value).collect::<Vec<_>>().into()
 }
 
 /// Runs the command.

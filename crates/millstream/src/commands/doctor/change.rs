@@ -1,5 +1,6 @@
 //! `doctor fix`, `confirm`, `undo`, `changes`: applies what the doctor recommends, and takes it back.
 
+use super::measure;
 use crate::args::{TargetArgs, duration};
 use crate::confirmation::confirmed;
 use crate::exit::Exit;
@@ -7,6 +8,7 @@ use crate::failure::Failure;
 use crate::limits::{CHANGE_LOOK, CHANGE_PAUSE_MAX, WATCH_READY_MAX};
 use crate::output::{Output, note};
 use crate::quantity::age;
+use crate::signal::Signals;
 use crate::target::resolve_running;
 use millstream_doctor::limits::EXAMINATION_TIME;
 use millstream_doctor::{IndexKind, Request, SettingKind, TableOptionKind, examine};
@@ -25,7 +27,7 @@ use std::time::Duration;
 /// terminal dies.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  millstream doctor fix durability-off:fsync\n  millstream doctor fix zone-reclaim:vm.zone_reclaim_mode --apply"
+    after_help = "Examples:\n  millstream doctor fix durability-off:fsync\n  millstream doctor fix zone-reclaim:vm.zone_reclaim_mode --apply\n  millstream doctor fix commit-delay:commit_delay --experiment > delay.toml"
 )]
 pub struct FixArgs {
     /// Key of the finding, as the report prints it
@@ -34,6 +36,14 @@ pub struct FixArgs {
     /// Do not ask
     #[arg(long)]
     apply: bool,
+
+    /// Print an experiment for `lab run` that measures the change, and change nothing
+    #[arg(long, conflicts_with_all = ["apply", "measure", "confirm_within"])]
+    experiment: bool,
+
+    /// Run that experiment first, on a server of the lab, and change it only if it is faster; takes a quarter of an hour
+    #[arg(long)]
+    measure: bool,
 
     /// Undo the change after this time unless it is confirmed
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -141,7 +151,7 @@ pub fn note_open() {
 }
 
 /// Runs `doctor fix`.
-pub async fn fix(args: &FixArgs) -> Result<Exit, Failure> {
+pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
     note_open();
     let db = resolve_running(&args.target).await?;
     let check = args.key.split(':').next().unwrap_or_default();
@@ -168,9 +178,22 @@ pub async fn fix(args: &FixArgs) -> Result<Exit, Failure> {
     let kinds = kinds.all();
     let engine = Engine::new(&journal, &kinds);
     let before = engine.value_now(change).await.map_err(refused)?;
+    if args.experiment {
+        output.line(measure::experiment(change, before.as_deref(), &db).await?.trim_end())?;
+        return Ok(Exit::Done);
+    }
     note(&format!("{}: {} -> {}", change.target, shown(before.as_deref()), shown(change.value.as_deref())));
     note(&format!("risk: {}", repair.risk));
-    let alone = || Failure::user("nobody can be asked here").hint("--apply changes it without asking");
+    let alone = || Failure::user("there is no terminal to ask on").hint("--apply changes it without asking");
+    if args.measure {
+        let text = measure::experiment(change, before.as_deref(), &db).await?;
+        let (is_faster, sentence) = Box::pin(measure::measured(&text, output, signals)).await?;
+        note(&sentence);
+        if !is_faster {
+            note("nothing was changed, because the change is not faster by enough to matter");
+            return Ok(Exit::Findings);
+        }
+    }
     if !args.apply && !confirmed("Change it?", alone)? {
         note("nothing was changed");
         return Ok(Exit::Done);
@@ -201,7 +224,7 @@ pub async fn fix(args: &FixArgs) -> Result<Exit, Failure> {
 /// The repair of a finding and its change, if it is one that can be taken back.
 fn change_of(finding: &Finding) -> Result<(&Repair, &Change), Failure> {
     let by_hand = |commands: &[String]| {
-        let failure = Failure::user("the doctor cannot apply this repair and take it back");
+        let failure = Failure::user("the doctor applies only repairs that it can undo, and this is none");
         if commands.is_empty() { failure } else { failure.hint(format!("do it yourself: {}", commands.join("; "))) }
     };
     let repair = finding.repair.as_ref().ok_or_else(|| by_hand(&[]))?;
@@ -218,7 +241,9 @@ async fn watch(number: u32, db: Option<&str>) -> Result<(), Failure> {
         command.env("MILLSTREAM_DB", db);
     }
     let left = command.leave(WATCH_READY_MAX).await;
-    left.map_err(|error| Failure::user("nobody would undo the change in time; nothing was changed").because(&error))
+    left.map_err(|error| {
+        Failure::user("the process that would undo the change does not start; nothing was changed").because(&error)
+    })
 }
 
 /// Runs `doctor watch-change`.
@@ -259,7 +284,7 @@ pub async fn confirm(args: &ConfirmArgs) -> Result<Exit, Failure> {
     match lasting {
         Lasting::Always => {}
         Lasting::Line { file, .. } => note(&format!("it lasts by a line of {}", file.display())),
-        Lasting::UntilRestart(why) => note(&format!("it ends with the next start of the machine: {why}")),
+        Lasting::UntilRestart(why) => note(&format!("a restart of the machine reverts it: {why}")),
     }
     Ok(Exit::Done)
 }

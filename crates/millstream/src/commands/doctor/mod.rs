@@ -1,11 +1,14 @@
 //! `doctor`: examines a server, explains its checks, applies repairs and takes them back.
 
 mod change;
+mod measure;
+mod watch;
 
 use crate::args::{TargetArgs, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, write_page};
+use crate::signal::Signals;
 use crate::target::resolve_running;
 use millstream_doctor::limits::FILE_BYTES_MAX;
 use millstream_doctor::{CHECKS, Check, Report, Request, Settings, examine, html, list, text};
@@ -20,7 +23,7 @@ Examples:
   millstream doctor --db postgres://monitor@db1/shop --fail-on critical
   millstream doctor --check wraparound,dead-tuples --output json
   millstream doctor --html report.html --since yesterday.json
-  millstream doctor --check missed-index --plan-as shop
+  millstream doctor --check missed-index --plan-as app_role
   millstream doctor explain dead-tuples
   millstream doctor fix durability-off:fsync --confirm-within 60s";
 
@@ -50,11 +53,11 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     budget: Duration,
 
-    /// Plan the statements that took the most time, to see which indexes they miss; none is executed
+    /// Plan the statements that took the most time, to see which indexes they miss; run `select distinct` and its rewrite
     #[arg(long)]
     prove: bool,
 
-    /// Plan them as this role, in a session of its own; a superuser must name one
+    /// The same in a session of this role; a superuser must name one
     #[arg(long, value_name = "ROLE")]
     plan_as: Option<String>,
 
@@ -85,9 +88,10 @@ enum DoctorCommand {
     Fix(change::FixArgs),
     Confirm(change::ConfirmArgs),
     Undo(change::UndoArgs),
-    /// List the changes that the doctor has made, and how far they are
+    /// List the changes that the doctor has made, and the state of each
     #[command(after_help = "Example:\n  millstream doctor changes --output json")]
     Changes,
+    Watch(watch::WatchArgs),
     #[command(hide = true)]
     WatchChange(change::WatchChangeArgs),
 }
@@ -116,13 +120,14 @@ enum FailOn {
 }
 
 /// Runs the command.
-pub async fn run(args: &DoctorArgs, output: Output) -> Result<Exit, Failure> {
+pub async fn run(args: &DoctorArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
     match &args.command {
         Some(DoctorCommand::Explain(explain)) => return explained(explain.id.as_deref(), output),
-        Some(DoctorCommand::Fix(args)) => return change::fix(args).await,
+        Some(DoctorCommand::Fix(args)) => return Box::pin(change::fix(args, output, signals)).await,
         Some(DoctorCommand::Confirm(args)) => return change::confirm(args).await,
         Some(DoctorCommand::Undo(args)) => return change::undo(args).await,
         Some(DoctorCommand::Changes) => return change::changes(output),
+        Some(DoctorCommand::Watch(args)) => return Box::pin(watch::watch(args, output, signals)).await,
         Some(DoctorCommand::WatchChange(args)) => return change::watch_change(args, output).await,
         None => change::note_open(),
     }
@@ -146,7 +151,7 @@ pub async fn run(args: &DoctorArgs, output: Output) -> Result<Exit, Failure> {
         today: today(),
         root: None,
     };
-    let report = examine(&request).await?;
+    let report = Box::pin(examine(&request)).await?;
     let report = earlier.iter().fold(report, Report::since);
     if output.is_json() {
         output.json(&report)?;

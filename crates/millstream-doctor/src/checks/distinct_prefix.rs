@@ -1,0 +1,155 @@
+//! Check `distinct-prefix`: `select distinct` that reads a whole index to find a few values.
+
+use super::statement::{Counted, Statements, Wanted, statements};
+use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::server::{Database, Server};
+use millstream_model::quantity::count;
+use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_pg::{ConnInfo, Error};
+use tokio_postgres::Row;
+
+pub(super) const CHECK: Check = Check {
+    id: "distinct-prefix",
+    about: "select distinct that reads a whole index to find a few values, where a recursive query skips",
+    class: Class::Hypothesis,
+    thresholds: &[Threshold { name: "rows", default: 100_000.0 }, Threshold { name: "per_value", default: 1_000.0 }],
+    manual: include_str!("distinct_prefix.md"),
+    looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
+};
+
+async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
+    let mut seen = Seen::default();
+    let Statements { list, unseen } = statements(database, Wanted::Queries).await?;
+    for statement in list {
+        let Some(asked) = Asked::read(&statement.sql) else { continue };
+        let sql = include_str!("distinct_prefix.sql");
+        let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 3] = [&asked.schema, &asked.table, &asked.column];
+        let Some(row) = database.session.client.query_opt(sql, &parameters).await? else { continue };
+        let (rows, values): (f64, f64) = (row.get("rows"), row.get("values"));
+        let is_worth = rows >= task.threshold("rows") && rows >= task.threshold("per_value") * values.max(1.0);
+        let subject = format!("{}.{}", row.get::<_, String>("table_name"), row.get::<_, String>("column"));
+        if is_worth && seen.findings.iter().all(|finding: &Finding| finding.subject != subject) {
+            let rewrite = rewrite(row.get("table_name"), row.get("column"));
+            let mut finding = finding(&task, subject, &row, &statement, &rewrite);
+            if let Some(planner) = &server.planner {
+                let answer = compared(planner, database, &row, &rewrite).await?;
+                finding = finding.with("results of both", answer, "executed");
+            }
+            seen.findings.push(finding);
+        }
+    }
+    Ok(seen.but(unseen.filter(|_| server.planner.is_some())))
+}
+
+/// The table and column of a `select distinct`.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    schema: Option<String>,
+    table: String,
+    column: String,
+}
+
+impl Asked {
+    /// Reads `select distinct COLUMN from [SCHEMA.]TABLE [order by ..]`. `None` for any other statement.
+    fn read(sql: &str) -> Option<Self> {
+        let words: Vec<&str> = sql.trim_end_matches(';').split_whitespace().collect();
+        let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+        let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
+        let ["select", "distinct", _, "from", _, rest @ ..] = lower.as_slice() else { return None };
+        if !matches!(rest, [] | ["order", "by", _] | ["order", "by", _, "asc" | "desc"]) {
+            return None;
+        }
+        let (schema, table) = match words[4].split_once('.') {
+            Some((schema, table)) => (Some(name(schema)?), table),
+            None => (None, words[4]),
+        };
+        Some(Self { schema, table: name(table)?, column: name(words[2])? })
+    }
+}
+
+/// A name as the catalog has it. `None` if it is more than a name.
+fn name(word: &str) -> Option<String> {
+    let quoted = word.strip_prefix('"').and_then(|word| word.strip_suffix('"'));
+    let plain = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || c == '_');
+    match quoted {
+        Some(inner) => (!inner.contains('"')).then(|| inner.to_owned()),
+        None => plain(word).then(|| word.to_lowercase()),
+    }
+}
+
+/// Finds each value by looking up the next larger one.
+fn rewrite(table: &str, column: &str) -> String {
+    format!(
+        "with recursive step as ((select {column} from {table} where {column} is not null order by {column} limit 1) \
+         union all select (select t.{column} from {table} as t where t.{column} > step.{column} order by t.{column} \
+         limit 1) from step where step.{column} is not null) select {column} from step where {column} is not null \
+         union all select null where exists (select from {table} where {column} is null)"
+    )
+}
+
+fn finding(task: &Task, subject: String, row: &Row, statement: &Counted, rewrite: &str) -> Finding {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
+    let (rows, values) = (row.get::<_, f64>("rows") as u64, row.get::<_, f64>("values") as u64);
+    let sentence = format!("select distinct reads {} rows to find some {} values", count(rows), count(values));
+    let finding = task
+        .finding(Level::Info, subject, sentence)
+        .with("index that begins with the column", row.get::<_, String>("index"), "pg_index")
+        .with("different values, by estimate", count(values), "pg_stats.n_distinct");
+    let mut finding = statement.add_to(finding);
+    finding.alternative = Some("the statistics are old, and there are more values".to_owned());
+    finding.repair = Some(Repair {
+        sentence: "skip from value to value with a recursive query, and measure before and after".to_owned(),
+        commands: vec![rewrite.to_owned()],
+        risk: "with many values it is slower than reading the index once".to_owned(),
+        restart: Restart::Nothing,
+        change: None,
+    });
+    finding
+}
+
+/// Executes both queries and compares what they find.
+async fn compared(planner: &ConnInfo, database: &Database, row: &Row, rewrite: &str) -> Result<String, Error> {
+    let session = match database.session_to_plan(planner).await? {
+        Ok(session) => session,
+        Err(why) => return Ok(format!("not compared: {why}")),
+    };
+    let (table, column): (String, String) = (row.get("table_name"), row.get("column"));
+    let (own, other) = (format!("select distinct {column} from {table}"), rewrite);
+    let sql =
+        format!("select count(*) from (({own} except ({other})) union all (({other}) except {own})) as different");
+    session.client.batch_execute("set default_transaction_read_only = on").await?;
+    match session.client.query_one(&sql, &[]).await.map_err(Error::from) {
+        Ok(row) if row.get::<_, i64>(0) == 0 => Ok("the same values".to_owned()),
+        Ok(row) => Ok(format!("{} values differ", row.get::<_, i64>(0))),
+        Err(Error::Server { message, .. }) => Ok(format!("not compared: {message}")),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_distinct_of_one_column_is_read() {
+        let asked = |schema: Option<&str>, table: &str, column: &str| {
+            Some(Asked { schema: schema.map(str::to_owned), table: table.to_owned(), column: column.to_owned() })
+        };
+        assert_eq!(Asked::read("Select Distinct Device From readings;"), asked(None, "readings", "device"));
+        assert_eq!(
+            Asked::read("select distinct \"A b\" from s.t order by 1 desc"),
+            None,
+            "a name with a space is left out"
+        );
+        assert_eq!(Asked::read("select distinct \"Ab\" from s.t order by 1 desc"), asked(Some("s"), "t", "Ab"));
+        for other in [
+            "select distinct a, b from t",
+            "select distinct lower(a) from t",
+            "select distinct a from t where b = $1",
+            "select distinct a from t join u using (a)",
+            "select a from t",
+        ] {
+            assert_eq!(Asked::read(other), None, "{other}");
+        }
+    }
+}

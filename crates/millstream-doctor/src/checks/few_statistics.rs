@@ -1,0 +1,65 @@
+//! Check `few-statistics`: columns about which the planner knows less than by default.
+
+use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::limits::ROWS_MAX;
+use crate::server::{Database, Server};
+use millstream_model::{Class, Level, Repair, Restart};
+use millstream_pg::Error;
+
+pub(super) const CHECK: Check = Check {
+    id: "few-statistics",
+    about: "columns about which the planner knows less than by default, so that it guesses",
+    class: Class::Fact,
+    thresholds: &[Threshold { name: "target", default: 100.0 }, Threshold { name: "rows", default: 10_000.0 }],
+    manual: include_str!("few_statistics.md"),
+    looks: &[
+        Look::Server(|server, task| Box::pin(look_at_server(server, task))),
+        Look::Database(|_, database, task| Box::pin(look(database, task))),
+    ],
+};
+
+async fn look_at_server(server: &Server, task: Task) -> Result<Seen, Error> {
+    let name = "default_statistics_target";
+    let row = server.session.client.query_one(include_str!("setting.sql"), &[&name]).await?;
+    let (number, shown): (f64, String) = (row.get("number"), row.get("shown"));
+    if number >= task.threshold("target") {
+        return Ok(Seen::default());
+    }
+    let sentence = format!("analyze looks at {} rows of a table, and keeps {shown} of its values", number * 300.0);
+    let mut finding = task.finding(Level::Info, name, sentence).with(name, &shown, "pg_settings");
+    finding.alternative = Some("queries are simple look-ups by key, and planning must be quick".to_owned());
+    let risk = "analyze and planning take a little longer";
+    finding.repair = Some(server.setting(name, "100", "set it to the default, and analyze the tables", risk));
+    Ok([finding].into_iter().collect())
+}
+
+async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+    let (target, rows) = (task.threshold("target"), task.threshold("rows"));
+    let found = database.session.client.query(include_str!("few_statistics.sql"), &[&target, &rows, &ROWS_MAX]).await?;
+    let findings = found.iter().map(|row| {
+        let (table, column, kept): (String, String, i32) =
+            (row.get("table_name"), row.get("column"), row.get("target"));
+        let sentence = match kept {
+            0 => "analyze leaves this column out".to_owned(),
+            _ => format!("analyze keeps {kept} values of this column"),
+        };
+        let mut finding = task.finding(Level::Info, format!("{table}.{column}"), sentence).with(
+            "statistics of the column",
+            kept,
+            "pg_attribute.attstattarget",
+        );
+        finding.alternative = Some("no query compares this column, and its values are long".to_owned());
+        finding.repair = Some(Repair {
+            sentence: "let the server's setting count, and analyze the table".to_owned(),
+            commands: vec![
+                format!("alter table {table} alter column {column} set statistics -1"),
+                format!("analyze {table}"),
+            ],
+            risk: "plans change".to_owned(),
+            restart: Restart::Nothing,
+            change: None,
+        });
+        finding
+    });
+    Ok(findings.collect())
+}

@@ -1,0 +1,45 @@
+//! Check `foreign-key-without-index`: deletes that read a whole table to look for references.
+
+use super::number::count;
+use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::limits::ROWS_MAX;
+use crate::server::Database;
+use millstream_model::{Class, Level, Repair, Restart};
+use millstream_pg::Error;
+
+pub(super) const CHECK: Check = Check {
+    id: "foreign-key-without-index",
+    about: "foreign keys without an index: a delete in the other table reads the whole table",
+    class: Class::Arithmetic,
+    thresholds: &[Threshold { name: "rows", default: 10_000.0 }],
+    manual: include_str!("foreign_key_without_index.md"),
+    looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
+};
+
+async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+    if database.uncounted.is_some() {
+        return Ok(Seen::default().but(database.uncounted.clone()));
+    }
+    let sql = include_str!("foreign_key_without_index.sql");
+    let rows = database.session.client.query(sql, &[&task.threshold("rows"), &ROWS_MAX]).await?;
+    let found = rows.iter().map(|row| {
+        let (table, other, columns): (String, String, String) =
+            (row.get("table_name"), row.get("other"), row.get("columns"));
+        let sentence = format!("a delete in {other}, or an update of its key, reads all of {table}");
+        let mut finding = task
+            .finding(Level::Info, row.get::<_, String>("name"), sentence)
+            .with("rows of the table", count(row, "rows"), "pg_class.reltuples")
+            .with("deletes and updates in the other one", count(row, "changes"), "pg_stat_user_tables")
+            .with("foreign key", row.get::<_, String>("definition"), "pg_get_constraintdef");
+        finding.alternative = Some("the updates leave the key alone, and rows are deleted with truncate".to_owned());
+        finding.repair = Some(Repair {
+            sentence: "create an index on its columns".to_owned(),
+            commands: vec![format!("create index concurrently on {table} ({columns})")],
+            risk: "every write to the table maintains it".to_owned(),
+            restart: Restart::Nothing,
+            change: None,
+        });
+        finding
+    });
+    Ok(found.collect())
+}

@@ -1,0 +1,47 @@
+//! Check `log-not-compacted`: collections of Millstream whose documents wait to be merged into their table.
+
+use super::ours::{schemas, seconds_since, unread};
+use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::server::Database;
+use millstream_model::quantity::{age, bytes, count};
+use millstream_model::{Class, Level, Repair, Restart};
+use millstream_pg::Error;
+use millstream_store::collections;
+
+pub(super) const CHECK: Check = Check {
+    id: "log-not-compacted",
+    about: "collections of Millstream whose documents wait to be merged into their table",
+    class: Class::Fact,
+    thresholds: &[Threshold { name: "hours", default: 24.0 }],
+    manual: include_str!("log_not_compacted.md"),
+    looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
+};
+
+async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+    let mut seen = Seen::default();
+    for schema in schemas(database).await? {
+        for collection in collections::list(&database.session.client, &schema).await.map_err(unread)? {
+            let Some(since) = &collection.waiting_since else { continue };
+            let waits = seconds_since(database, since).await?;
+            if waits < task.threshold("hours") * 3_600.0 {
+                continue;
+            }
+            let name = collection.name.to_string();
+            let sentence = format!("documents have waited for {} to be merged into the table", age(waits));
+            let mut finding = task
+                .finding(Level::Info, name.clone(), sentence)
+                .with("segments", count(collection.segments), "millstream collections")
+                .with("their documents", bytes(collection.segment_bytes), "millstream collections");
+            finding.alternative = Some("nobody reads the table with SQL, and nothing is published from it".to_owned());
+            finding.repair = Some(Repair {
+                sentence: "merge them; do it again and again, for instance every hour".to_owned(),
+                commands: vec![format!("$ millstream compact {}", super::command::word(&name))],
+                risk: "it takes processor and disk, beside other work".to_owned(),
+                restart: Restart::Nothing,
+                change: None,
+            });
+            seen.findings.push(finding);
+        }
+    }
+    Ok(seen)
+}

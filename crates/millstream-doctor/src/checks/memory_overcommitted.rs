@@ -1,0 +1,50 @@
+//! Check `memory-overcommitted`: shared buffers that leave too little memory for everything else.
+
+use super::number::percent;
+use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::host::Host;
+use crate::server::Server;
+use millstream_model::quantity::bytes;
+use millstream_model::{Class, Level, Restart};
+use millstream_pg::Error;
+
+pub(super) const CHECK: Check = Check {
+    id: "memory-overcommitted",
+    about: "shared_buffers that leave little memory for sessions and for the system's cache",
+    class: Class::Arithmetic,
+    thresholds: &[Threshold { name: "percent", default: 40.0 }, Threshold { name: "critical_percent", default: 80.0 }],
+    manual: include_str!("memory_overcommitted.md"),
+    looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
+};
+
+async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
+    let Some(facts) = host.facts() else {
+        return Ok(
+            Seen::default().but(Some("the memory of the machine, because /proc/meminfo cannot be read".to_owned()))
+        );
+    };
+    let row = server.session.client.query_one(include_str!("setting.sql"), &[&"shared_buffers"]).await?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
+    let buffers = row.get::<_, f64>("number") as u64;
+    let usable = facts.usable_bytes();
+    let percent = percent(buffers, usable);
+    if percent < task.threshold("percent") {
+        return Ok(Seen::default());
+    }
+    let level = if percent >= task.threshold("critical_percent") { Level::Critical } else { Level::Warning };
+    let whose = if usable < facts.memory_bytes { "its control group may use" } else { "the machine has" };
+    let sentence = format!("shared_buffers take {percent:.0} % of the memory that {whose}");
+    let mut finding = task
+        .finding(level, "shared_buffers", sentence)
+        .with("shared_buffers", row.get::<_, String>("shown"), "pg_settings")
+        .with("memory of the machine", bytes(facts.memory_bytes), "/proc/meminfo");
+    if let Some(limit) = facts.cgroup_bytes {
+        finding = finding.with("limit of the control group", bytes(limit), "memory.max");
+    }
+    finding.alternative = Some("the database fits into shared_buffers, and few sessions work at a time".to_owned());
+    let (sentence, risk) = ("begin with a quarter, and measure", "fewer pages stay in the server's own memory");
+    let mut repair = server.setting("shared_buffers", &format!("{}MB", usable / 4 / 1_048_576), sentence, risk);
+    (repair.restart, repair.change) = (Restart::Server, None);
+    finding.repair = Some(repair);
+    Ok([finding].into_iter().collect())
+}

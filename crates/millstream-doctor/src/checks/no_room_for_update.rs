@@ -1,0 +1,63 @@
+//! Check `no-room-for-update`: updates that move a row to another page and touch every index.
+
+use super::number::{count, number, percent};
+use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::limits::ROWS_MAX;
+use crate::server::Database;
+use millstream_model::{Class, Level, Repair, Restart};
+use millstream_pg::Error;
+
+pub(super) const CHECK: Check = Check {
+    id: "no-room-for-update",
+    about: "updates that find no room in the page of their row, so that every index gets a new entry",
+    class: Class::Hypothesis,
+    thresholds: &[
+        Threshold { name: "updates", default: 100_000.0 },
+        Threshold { name: "rows", default: 10_000.0 },
+        Threshold { name: "percent", default: 50.0 },
+    ],
+    manual: include_str!("no_room_for_update.md"),
+    looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
+};
+
+async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+    if database.uncounted.is_some() {
+        return Ok(Seen::default().but(database.uncounted.clone()));
+    }
+    let [updates, rows, most] = ["updates", "rows", "percent"].map(|name| task.threshold(name));
+    let sql = include_str!("no_room_for_update.sql");
+    let found = database.session.client.query(sql, &[&updates, &rows, &most, &ROWS_MAX]).await?;
+    let findings = found.iter().map(|row| {
+        let name: String = row.get("name");
+        let share = percent(number(row, "moved"), number(row, "updates"));
+        let is_counted: bool = row.get("is_counted");
+        let (moved, source) = match is_counted {
+            true => ("updates that went to another page", "n_tup_newpage_upd"),
+            false => ("updates that touched every index", "n_tup_upd - n_tup_hot_upd"),
+        };
+        let sentence = format!("{share:.0} % of the updates found no room in the page of their row");
+        let mut finding = task
+            .finding(Level::Info, name.clone(), sentence)
+            .with("updates", count(row, "updates"), "pg_stat_user_tables")
+            .with(moved, count(row, "moved"), source)
+            .with("fillfactor", row.get::<_, String>("fillfactor"), "pg_class.reloptions");
+        finding.counted_seconds = row.get("seconds");
+        finding.alternative = Some(match is_counted {
+            true => "long transactions keep the old versions of the rows in the page".to_owned(),
+            false => "the updates change a column that is in an index, which fillfactor cannot help".to_owned(),
+        });
+        finding.repair = Some(Repair {
+            sentence: "leave a tenth of each page free, and measure before and after".to_owned(),
+            commands: vec![
+                format!("alter table {name} set (fillfactor = 90)"),
+                "-- for the rows that are there already:".to_owned(),
+                format!("vacuum (full, analyze) {name}"),
+            ],
+            risk: "the table becomes a tenth larger; vacuum full locks it, but new pages need none".to_owned(),
+            restart: Restart::Nothing,
+            change: database.set_option(&name, "fillfactor", "90"),
+        });
+        finding
+    });
+    Ok(findings.collect())
+}

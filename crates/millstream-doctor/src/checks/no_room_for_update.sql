@@ -1,0 +1,33 @@
+-- Large tables without a fillfactor of their own whose updates move rows to other pages. $1, $2: at least so many updates
+-- and rows. $3: at least so many percent of the updates. $4: at most so many. PostgreSQL 15 does not count moves; there,
+-- updates that touched every index stand for them.
+with tables as (
+    select
+        format('%I.%I', s.schemaname, s.relname) as name,
+        s.n_tup_upd as updates,
+        coalesce((to_jsonb(s) ->> 'n_tup_newpage_upd')::bigint, s.n_tup_upd - s.n_tup_hot_upd) as moved,
+        to_jsonb(s) ? 'n_tup_newpage_upd' as is_counted
+    from
+        pg_stat_user_tables as s
+        join pg_class as c on c.oid = s.relid
+    where
+        s.n_tup_upd >= $1::float8
+        and s.n_live_tup >= $2::float8
+        and not exists (select from pg_options_to_table(c.reloptions) where option_name = 'fillfactor')
+        and exists (select from pg_index as i where i.indrelid = c.oid)
+)
+select
+    t.name,
+    t.updates,
+    t.moved,
+    t.is_counted,
+    '100, the default' as fillfactor,
+    extract(epoch from now() - d.stats_reset)::float8 as seconds
+from
+    tables as t
+    join pg_stat_database as d on d.datname = current_database()
+where
+    100.0 * t.moved >= $3::float8 * t.updates
+order by
+    t.moved desc, t.name
+limit $4

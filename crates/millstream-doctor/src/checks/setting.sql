@@ -1,0 +1,15 @@
+-- A setting as it is, as a new server has it, and in bytes if it is a size. $1: its name.
+select
+    current_setting(name) as shown,
+    setting = boot_val as is_default,
+    setting::float8 * case unit
+        when '8kB' then current_setting('block_size')::float8
+        when 'kB' then 1024
+        when 'MB' then 1048576
+        else 1
+    end as number,
+    context = 'postmaster' as needs_restart
+from
+    pg_settings
+where
+    name = $1

@@ -1,0 +1,42 @@
+//! Check `top-statement`: statements that take most of the server's time.
+
+use super::statement::{Statements, Wanted, statements};
+use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::server::Database;
+use millstream_model::quantity::age;
+use millstream_model::{Class, Level, Repair, Restart};
+use millstream_pg::Error;
+
+pub(super) const CHECK: Check = Check {
+    id: "top-statement",
+    about: "statements that take most of the time of a database: where work on it pays most",
+    class: Class::Arithmetic,
+    thresholds: &[Threshold { name: "percent", default: 25.0 }, Threshold { name: "seconds", default: 600.0 }],
+    manual: include_str!("top_statement.md"),
+    looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
+};
+
+async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+    let Statements { list, unseen } = statements(database, Wanted::All).await?;
+    let (percent, seconds) = (task.threshold("percent"), task.threshold("seconds"));
+    let top = list.iter().filter(|one| one.percent >= percent && one.milliseconds >= seconds * 1e3);
+    let found = top.map(|one| {
+        let sentence = format!(
+            "a statement took {:.0} % of the time of all statements: {}",
+            one.percent,
+            age(one.milliseconds / 1e3)
+        );
+        let mut finding = one.add_to(task.finding(Level::Info, format!("{:016x}", one.id), sentence));
+        finding.alternative = Some("it is the work that the server is there for".to_owned());
+        finding.repair = Some(Repair {
+            sentence: "see where its time goes; --prove says whether it misses an index".to_owned(),
+            commands: vec![format!("-- explain (analyze, buffers) {}", one.shown())],
+            risk: "with analyze the statement is executed".to_owned(),
+            restart: Restart::Nothing,
+            change: None,
+        });
+        finding
+    });
+    let found: Seen = found.collect();
+    Ok(found.but(unseen))
+}
