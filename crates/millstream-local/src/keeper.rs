@@ -47,12 +47,21 @@ impl Drop for Keeper {
 }
 
 async fn keep_up(options: LocalOptions, report: fn(&str), restarted: Arc<AtomicBool>) {
+    let mut port = status(&options).ok().and_then(|status| status.running).map(|server| server.port);
     for number in 1..=KEEPER_RESTARTS_MAX {
         wait_until(Duration::MAX, KEEPER_LOOK, || has_died(&options).then_some(())).await;
         match restart(&options, &mut |line| report(line)).await {
-            Ok(Some(_)) => {
+            Ok(Some(server)) => {
+                let old = port.replace(server.port).filter(|old| *old != server.port);
                 let count = format!("{number} of {KEEPER_RESTARTS_MAX}");
                 report(&format!("warning: the local server had died and was started again ({count})"));
+                if let Some(old) = old {
+                    report(&format!(
+                        "warning: another program has taken port {old}, so the server is on port {} now, and this command \
+                         cannot follow it: press Ctrl-C twice and run it again",
+                        server.port
+                    ));
+                }
                 restarted.store(true, Ordering::SeqCst);
             }
             Ok(None) => return report("the local server was stopped; start it with: millstream db start"),

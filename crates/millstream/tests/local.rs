@@ -21,6 +21,17 @@ impl Home {
         Self { dir }
     }
 
+    /// A home whose server runs, on a port that no other test takes while it is dead.
+    async fn with_own_port() -> Self {
+        let home = Self::new();
+        let bin = millstream_testkit::default_build().await.installation.bin.to_str().unwrap();
+        home.run(&["db", "start", "--postgres-bin", bin]).ends(0);
+        home.run(&["db", "stop"]).ends(0);
+        std::fs::write(home.path().join("port"), format!("{}\n", fastrand::u16(20_000..32_000))).unwrap();
+        home.run(&["db", "start"]).ends(0);
+        home
+    }
+
     fn path(&self) -> PathBuf {
         self.dir.path().join("home")
     }
@@ -119,9 +130,7 @@ fn wait_for(stderr: &mut impl BufRead, beginning: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_load_restarts_a_dead_local_server_but_not_a_stopped_one() {
-    let home = Home::new();
-    let bin = millstream_testkit::default_build().await.installation.bin.to_str().unwrap();
-    home.run(&["db", "start", "--postgres-bin", bin]).ends(0);
+    let home = Home::with_own_port().await;
     let mut loading =
         command(&["load", "-", "--into", "kept", "--key", "id:bigint", "--format", "ndjson", "--output", "json"]);
     let loading = loading.env("MILLSTREAM_HOME", home.path());
@@ -160,9 +169,7 @@ async fn a_load_restarts_a_dead_local_server_but_not_a_stopped_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn verify_and_refresh_restart_when_the_local_server_dies() {
-    let home = Home::new();
-    let bin = millstream_testkit::default_build().await.installation.bin.to_str().unwrap();
-    home.run(&["db", "start", "--postgres-bin", bin]).ends(0);
+    let home = Home::with_own_port().await;
     let file = home.dir.path().join("a.ndjson");
     std::fs::write(&file, "{\"id\":1}\n{\"id\":2}\n").unwrap();
     let file = file.to_str().unwrap();
