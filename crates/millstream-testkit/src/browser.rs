@@ -28,7 +28,7 @@ pub async fn shown(page: &Path, widths: &[u64]) -> Option<Vec<Shown>> {
     let widths: Vec<String> = widths.iter().map(u64::to_string).collect();
 
     let mut command = Command::new("chromium");
-    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]);
+    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom"]);
     // Otherwise one page of a file may not look into another.
     command.arg("--allow-file-access-from-files");
     command.arg(format!("--virtual-time-budget={}", PAGE_TIME_MAX.as_millis()));
