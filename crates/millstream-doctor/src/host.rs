@@ -95,14 +95,18 @@ impl Host {
         Some(cgroup)
     }
 
-    /// What the sizes of settings depend on, and whose the memory is.
-    pub(crate) fn facts(&self) -> Option<MachineFacts> {
+    /// What the sizes of settings depend on.
+    ///
+    /// # Errors
+    /// What is not known, and why.
+    pub(crate) fn facts(&self) -> Result<MachineFacts, String> {
+        let unknown = || "the memory of the machine, because /proc/meminfo cannot be read".to_owned();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-        let memory_bytes = (self.memory("MemTotal")? * 1_024.0) as u64;
+        let memory_bytes = (self.memory("MemTotal").ok_or_else(unknown)? * 1_024.0) as u64;
         // If nothing is known of the disks, nothing is promised of them.
         let disks = self.disks();
         let rotates = |disk: &str| self.number(&format!("/sys/block/{disk}/queue/rotational")) != Some(0.0);
-        Some(MachineFacts {
+        Ok(MachineFacts {
             kernel: self.word("/proc/sys/kernel/osrelease").unwrap_or_default(),
             processor: None,
             cores: file::text(self.path("/proc/cpuinfo"))

@@ -408,19 +408,27 @@ fn found_command(report: &Report, part: &str) -> bool {
     repair.commands.iter().any(|command| command.contains(part))
 }
 
+/// A server that counts statements.
+async fn counting_server(build: &'static testkit::Build) -> testkit::Server {
+    let conf = vec!["shared_preload_libraries = 'pg_stat_statements'".to_owned()];
+    testkit::Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await
+}
+
+/// The same server for another role, as `NAME:PASSWORD`.
+fn as_role(url: &str, role: &str) -> ConnInfo {
+    let (_, place) = url.rsplit_once('@').unwrap();
+    ConnInfo::parse(&format!("postgres://{role}@{place}"), &Environment::from_variables([])).unwrap()
+}
+
 #[tokio::test]
 async fn statements_that_miss_an_index_are_proven_by_a_role_without_rights_over_others() {
     for build in testkit::builds().await {
-        let conf = vec!["shared_preload_libraries = 'pg_stat_statements'".to_owned()];
-        let server = testkit::Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await;
+        let server = counting_server(build).await;
         let url = server.url("postgres");
         let client = testkit::connect(&url).await;
-        let (_, place) = url.rsplit_once('@').unwrap();
         let proof = |role: &str| {
             let request = request(&url, &["missed-index"], "[threshold.missed-index]\nrows = 100\ncalls = 1");
-            let other =
-                || ConnInfo::parse(&format!("postgres://{role}@{place}"), &Environment::from_variables([])).unwrap();
-            let planner = if role.is_empty() { request.db.clone() } else { other() };
+            let planner = if role.is_empty() { request.db.clone() } else { as_role(&url, role) };
             Request { planner: Some(planner), ..request }
         };
         sql(
@@ -466,8 +474,7 @@ async fn statements_that_miss_an_index_are_proven_by_a_role_without_rights_over_
 #[tokio::test]
 async fn statements_that_take_most_time_are_named_and_a_slow_distinct_is_rewritten() {
     for build in testkit::builds().await {
-        let conf = vec!["shared_preload_libraries = 'pg_stat_statements'".to_owned()];
-        let server = testkit::Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await;
+        let server = counting_server(build).await;
         let url = server.url("postgres");
         let client = testkit::connect(&url).await;
         let top = "[threshold.top-statement]\npercent = 60\nseconds = 0";
@@ -482,9 +489,7 @@ async fn statements_that_take_most_time_are_named_and_a_slow_distinct_is_rewritt
         assert_eq!(keys(&examine(&request(&url, &["top-statement"], calm)).await.unwrap()), [""; 0]);
 
         let distinct = "[threshold.distinct-prefix]\nrows = 1000\nper_value = 100";
-        let (_, place) = url.rsplit_once('@').unwrap();
-        let planner = ConnInfo::parse(&format!("postgres://shop:p@{place}"), &Environment::from_variables([])).unwrap();
-        let proof = Request { planner: Some(planner), ..request(&url, &["distinct-prefix"], distinct) };
+        let proof = Request { planner: Some(as_role(&url, "shop:p")), ..request(&url, &["distinct-prefix"], distinct) };
         sql(
             &client,
             "create role shop login password 'p'; create table reading (device text, at int, note text);

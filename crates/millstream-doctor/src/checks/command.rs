@@ -5,8 +5,8 @@ pub(super) fn word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// How a program such as `reindexdb` is told a database. As a name alone, one with `=` would be read as settings, and one
-/// that begins with `-` as an option.
+/// The database as a program such as `reindexdb` takes it. Such programs read a bare name with `=` in it as settings, and
+/// one that begins with `-` as an option.
 pub(super) fn database(name: &str) -> String {
     word(&format!("dbname='{}'", name.replace('\\', r"\\").replace('\'', r"\'")))
 }

@@ -30,10 +30,9 @@ const NAMES: &[(&str, u32)] = &[
 const MB: f64 = 1_048_576.0;
 
 async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
-    let Some(facts) = host.facts() else {
-        return Ok(
-            Seen::default().but(Some("the memory of the machine, because /proc/meminfo cannot be read".to_owned()))
-        );
+    let facts = match host.facts() {
+        Ok(facts) => facts,
+        Err(why) => return Ok(Seen::default().but(Some(why))),
     };
     let major = u32::try_from(server.version_num() / 10_000).unwrap_or(0);
     let fitting = settings(&facts, BuildFacts { major, lz4: false });

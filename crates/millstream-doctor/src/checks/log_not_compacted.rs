@@ -27,7 +27,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
                 continue;
             }
             let name = collection.name.to_string();
-            let sentence = format!("documents have waited for {} to be merged into the table", age(waits));
+            let sentence = format!("documents wait to be merged into the table, the oldest for {}", age(waits));
             let mut finding = task
                 .finding(Level::Info, name.clone(), sentence)
                 .with("segments", count(collection.segments), "millstream collections")

@@ -18,10 +18,9 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
-    let Some(facts) = host.facts() else {
-        return Ok(
-            Seen::default().but(Some("the memory of the machine, because /proc/meminfo cannot be read".to_owned()))
-        );
+    let facts = match host.facts() {
+        Ok(facts) => facts,
+        Err(why) => return Ok(Seen::default().but(Some(why))),
     };
     let row = server.session.client.query_one(include_str!("setting.sql"), &[&"shared_buffers"]).await?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]

@@ -83,8 +83,8 @@ pub struct UndoArgs {
 
 /// Watch over a change until it is confirmed, or undo it in time
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  millstream doctor watch-change 3")]
-pub struct WatchChangeArgs {
+#[command(after_help = "Example:\n  millstream doctor undo-in-time 3")]
+pub struct UndoInTimeArgs {
     /// Number of the change
     number: u32,
 
@@ -235,7 +235,7 @@ fn change_of(finding: &Finding) -> Result<(&Repair, &Change), Failure> {
 async fn watch(number: u32, db: Option<&str>) -> Result<(), Failure> {
     let program = std::env::current_exe().map_err(|error| Failure::user("cannot find this program").because(&error))?;
     let mut command = Command::new(program);
-    command.args(["doctor", "watch-change", &number.to_string()]);
+    command.args(["doctor", "undo-in-time", &number.to_string()]);
     if let Some(db) = db {
         // It may hold a password, which arguments would show to everybody.
         command.env("MILLSTREAM_DB", db);
@@ -246,8 +246,8 @@ async fn watch(number: u32, db: Option<&str>) -> Result<(), Failure> {
     })
 }
 
-/// Runs `doctor watch-change`.
-pub async fn watch_change(args: &WatchChangeArgs, output: Output) -> Result<Exit, Failure> {
+/// Runs `doctor undo-in-time`.
+pub async fn undo_in_time(args: &UndoInTimeArgs, output: Output) -> Result<Exit, Failure> {
     leave_terminal();
     let journal = journal()?;
     let kinds = Kinds::for_change(&journal.entry(args.number).map_err(refused)?, &args.target).await?;

@@ -93,7 +93,7 @@ enum DoctorCommand {
     Changes,
     Watch(watch::WatchArgs),
     #[command(hide = true)]
-    WatchChange(change::WatchChangeArgs),
+    UndoInTime(change::UndoInTimeArgs),
 }
 
 /// Print what a check looks for, how, and what to do
@@ -128,7 +128,7 @@ pub async fn run(args: &DoctorArgs, output: Output, signals: &Signals) -> Result
         Some(DoctorCommand::Undo(args)) => return change::undo(args).await,
         Some(DoctorCommand::Changes) => return change::changes(output),
         Some(DoctorCommand::Watch(args)) => return Box::pin(watch::watch(args, output, signals)).await,
-        Some(DoctorCommand::WatchChange(args)) => return change::watch_change(args, output).await,
+        Some(DoctorCommand::UndoInTime(args)) => return change::undo_in_time(args, output).await,
         None => change::note_open(),
     }
     if let Some(other) = args.checks.iter().find(|id| check(id).is_none()) {

@@ -149,7 +149,7 @@ impl Seen {
         self.notes.iter().try_for_each(|note| output.line(&format!("not seen: {note}")))
     }
 
-    /// What sessions waited for most, and how many on average. `CPU` is not a wait: they ran, or wanted to.
+    /// What sessions waited for most, and how many on average. `CPU` counts those that ran or waited for a processor.
     fn waits(&self) -> Vec<(&str, f64)> {
         let waits = self.values.iter().filter_map(|(name, sessions)| Some((name.strip_prefix("wait.")?, *sessions)));
         let mut waits: Vec<(&str, f64)> = waits.filter(|(_, sessions)| *sessions >= 0.01).collect();
