@@ -67,7 +67,9 @@ impl Activity {
 /// What was done between two looks, the table with the most writes first, then by reads. Idle tables are left out.
 pub fn work_between(before: &Tables, after: &Tables) -> Vec<(String, Work)> {
     let done = |(name, after): (&String, &Work)| {
-        let before = before.get(name).copied().unwrap_or_default();
+        // A table that was not among the busiest before was idle only if all were listed.
+        let listed = || i64::try_from(before.len()).is_ok_and(|count| count < BUSY_TABLES_MAX);
+        let before = before.get(name).copied().or_else(|| listed().then(Work::default))?;
         // A reset of the counters in between begins at 0.
         let work = Work {
             written: after.written.saturating_sub(before.written),

@@ -7,6 +7,7 @@ use millstream_pg::Error;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A check of the doctor. It reads and changes nothing.
 #[derive(Debug)]
@@ -39,11 +40,13 @@ pub struct Threshold {
 pub(crate) struct Task {
     check: &'static Check,
     own: BTreeMap<String, f64>,
+    /// What the look has kept. Clones of the task share it.
+    kept: Arc<Mutex<Vec<Finding>>>,
 }
 
 impl Task {
     pub(crate) fn of(check: &'static Check, own: BTreeMap<String, f64>) -> Self {
-        Self { check, own }
+        Self { check, own, kept: Arc::default() }
     }
 
     /// The value of a threshold that the check has.
@@ -56,6 +59,21 @@ impl Task {
     pub(crate) fn finding(&self, level: Level, subject: impl Into<String>, sentence: impl Into<String>) -> Finding {
         Finding::new(self.check.id, self.check.class, level, subject, sentence)
     }
+
+    /// Keeps a finding, whatever becomes of the rest of the look. A look that asks the server again and again keeps each
+    /// finding as soon as it has it, because its time may end at each question.
+    pub(crate) fn keep(&self, finding: Finding) {
+        self.lock().push(finding);
+    }
+
+    /// Takes what was kept.
+    pub(crate) fn kept(&self) -> Vec<Finding> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Finding>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// How a check looks.
@@ -66,8 +84,12 @@ pub(crate) enum Look {
     Database(for<'a> fn(&'a Server, &'a Database, Task) -> Looking<'a>),
     /// At the server's machine, if the doctor runs there.
     Host(fn(&Host, &Task) -> Seen),
+    /// Once, at the server, and at its machine too if the doctor runs there.
+    Anywhere(for<'a> fn(&'a Server, Option<&'a Host>, Task) -> Looking<'a>),
     /// At both: what the server is set to, and what the machine has.
     Machine(for<'a> fn(&'a Server, &'a Host, Task) -> Looking<'a>),
+    /// The same, at the end of the examination: counters of the machine can be compared with those of the beginning.
+    Later(for<'a> fn(&'a Server, &'a Host, Task) -> Looking<'a>),
 }
 
 impl std::fmt::Debug for Look {
@@ -76,7 +98,9 @@ impl std::fmt::Debug for Look {
             Self::Server(_) => "Server",
             Self::Database(_) => "Database",
             Self::Host(_) => "Host",
+            Self::Anywhere(_) => "Anywhere",
             Self::Machine(_) => "Machine",
+            Self::Later(_) => "Later",
         })
     }
 }
@@ -87,16 +111,17 @@ pub(crate) type Looking<'a> = Pin<Box<dyn Future<Output = Result<Seen, Error>> +
 /// What a look saw.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// What is wrong.
+    /// What is wrong, besides what was kept. The worst comes first.
     pub(crate) findings: Vec<Finding>,
     /// What it could not look at, and what would allow it.
     pub(crate) unseen: Option<String>,
 }
 
 impl Seen {
-    /// The same, but something could not be looked at.
+    /// The same, but something more could not be looked at.
     pub(crate) fn but(self, unseen: Option<String>) -> Self {
-        Self { unseen, ..self }
+        let all: Vec<String> = self.unseen.into_iter().chain(unseen).collect();
+        Self { unseen: (!all.is_empty()).then(|| all.join("; ")), findings: self.findings }
     }
 }
 

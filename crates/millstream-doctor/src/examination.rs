@@ -3,11 +3,11 @@
 use crate::check::{Check, Look, Looking, Seen, Task};
 use crate::checks::CHECKS;
 use crate::host::Host;
-use crate::limits::FINDINGS_MAX;
+use crate::limits::{FINDINGS_MAX, ROWS_MAX};
 use crate::report::{Report, Skip};
 use crate::server::{Database, Server};
 use crate::settings::Settings;
-use millstream_model::Finding;
+use millstream_model::{Change, Class, Finding};
 use millstream_pg::{ConnInfo, Error, ErrorKind, quote_identifier};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -29,7 +29,8 @@ pub struct Request {
     pub planner: Option<ConnInfo>,
     /// Today, as `2027-01-31`.
     pub today: String,
-    /// Where `/proc`, `/sys` and `/etc` of the server's machine are, if not at `/`: for tests.
+    /// Where `/proc`, `/sys` and `/etc` of the server's machine are, if not at `/`: for tests. What changes between two
+    /// looks is in the folder `later` below it.
     pub root: Option<PathBuf>,
 }
 
@@ -49,20 +50,24 @@ pub async fn examine(request: &Request) -> Result<Report, Error> {
     let host = host.unwrap_or_else(|_| Err(course.out_of_time()));
     for check in course.checks.clone() {
         for look in check.looks {
-            let task = course.task(check);
             match (look, &host) {
-                (Look::Server(look), _) => course.run(check, None, look(&server, task)).await,
+                (Look::Server(look), _) => course.run(check, None, |task| look(&server, task)).await,
+                (Look::Anywhere(look), host) => {
+                    course.run(check, None, |task| look(&server, host.as_ref().ok(), task)).await;
+                }
                 (Look::Host(_) | Look::Machine(_), _) if Instant::now() >= course.deadline => {
                     course.skip(check, None, &course.out_of_time())
                 }
                 (Look::Host(look), Ok(host)) => {
-                    if let Some(why) = course.add(look(host, &task), None) {
+                    if let Some(why) = course.add(look(host, &course.task(check)), None) {
                         course.skip(check, None, &why);
                     }
                 }
-                (Look::Machine(look), Ok(host)) => course.run(check, None, look(&server, host, task)).await,
+                (Look::Machine(look), Ok(host)) => {
+                    course.run(check, None, |task| look(&server, host, task)).await;
+                }
                 (Look::Host(_) | Look::Machine(_), Err(why)) => course.skip(check, None, why),
-                (Look::Database(_), _) => {}
+                (Look::Database(_) | Look::Later(_), _) => {}
             }
         }
     }
@@ -74,6 +79,7 @@ pub async fn examine(request: &Request) -> Result<Report, Error> {
             Err(_) => course.skip_databases(Some(name), &course.out_of_time()),
         }
     }
+    course.later(&server, &host).await;
     let container = host.as_ref().ok().and_then(Host::container);
     Ok(Report { container, ..course.report(&server, databases, begun) })
 }
@@ -121,37 +127,73 @@ impl Course<'_> {
         for check in self.checks.clone() {
             for look in check.looks {
                 if let Look::Database(look) = look {
-                    let looking = look(server, database, self.task(check));
-                    self.run(check, Some(&database.name), looking).await;
+                    self.run(check, Some(database), |task| look(server, database, task)).await;
                 }
             }
         }
     }
 
-    /// Runs a check as long as there is time.
-    async fn run(&mut self, check: &'static Check, database: Option<&str>, looking: Looking<'_>) {
-        let why = match tokio::time::timeout_at(self.deadline.into(), looking).await {
-            Ok(Ok(seen)) => self.add(seen, database),
-            Ok(Err(error)) => Some(reason(&error)),
-            Err(_) => Some(self.out_of_time()),
-        };
-        if let Some(why) = why {
-            self.skip(check, database, &why);
+    /// Runs the looks that compare the machine's counters with those of the beginning.
+    async fn later(&mut self, server: &Server, host: &Result<Host, String>) {
+        for check in self.checks.clone() {
+            for look in check.looks {
+                let Look::Later(look) = look else { continue };
+                match host {
+                    Ok(host) if Instant::now().max(host.second_look_at()) < self.deadline => {
+                        tokio::time::sleep_until(host.second_look_at().into()).await;
+                        self.run(check, None, |task| look(server, host, task)).await;
+                    }
+                    Ok(_) => self.skip(check, None, &self.out_of_time()),
+                    Err(why) => self.skip(check, None, why),
+                }
+            }
+        }
+    }
+
+    /// Runs a look as long as there is time. What it has kept stays, however it ends.
+    async fn run<'l>(
+        &mut self,
+        check: &'static Check,
+        database: Option<&Database>,
+        look: impl FnOnce(Task) -> Looking<'l>,
+    ) {
+        let task = self.task(check);
+        let outcome = tokio::time::timeout_at(self.deadline.into(), look(task.clone())).await;
+        let kept = task.kept();
+        let rest = if kept.is_empty() { "" } else { "the rest: " };
+        let mut seen: Seen = kept.into_iter().collect();
+        match outcome {
+            Ok(Ok(other)) => {
+                seen.findings.extend(other.findings);
+                seen.unseen = other.unseen;
+            }
+            Ok(Err(error)) => seen.unseen = Some(format!("{rest}{}", reason(&error))),
+            Err(_) => seen.unseen = Some(format!("{rest}{}", self.out_of_time())),
+        }
+        if let Some(why) = self.add(seen, database) {
+            self.skip(check, database.map(|database| database.name.as_str()), &why);
         }
     }
 
     /// Adds what a look saw, and returns what it did not see.
-    fn add(&mut self, mut seen: Seen, database: Option<&str>) -> Option<String> {
-        if seen.findings.len() > FINDINGS_MAX {
-            seen.findings.truncate(FINDINGS_MAX);
-            seen.unseen = Some(format!("all but the {FINDINGS_MAX} worst findings"));
-        }
-        let placed = |finding: Finding| match database {
-            Some(name) => finding.of_database(name),
-            None => finding,
+    fn add(&mut self, seen: Seen, database: Option<&Database>) -> Option<String> {
+        let Seen { findings, unseen } = seen;
+        let is_cut = i64::try_from(findings.len()).is_ok_and(|found| found >= ROWS_MAX);
+        let mut findings: Vec<Finding> = match database {
+            Some(database) => {
+                let grouped = database.roots.grouped(findings);
+                grouped.into_iter().map(|finding| finding.of_database(&database.name)).collect()
+            }
+            None => findings,
         };
-        self.findings.extend(seen.findings.into_iter().map(placed));
-        seen.unseen
+        let rest = match findings.len() > FINDINGS_MAX {
+            true => Some(format!("all but the {FINDINGS_MAX} worst findings")),
+            false => is_cut.then(|| format!("all but the {ROWS_MAX} worst")),
+        };
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
+        findings.truncate(FINDINGS_MAX);
+        self.findings.extend(findings);
+        Seen::default().but(rest).but(unseen).unseen
     }
 
     fn skip(&mut self, check: &Check, database: Option<&str>, why: &str) {
@@ -174,6 +216,11 @@ impl Course<'_> {
     fn report(self, server: &Server, databases: Vec<String>, begun: Instant) -> Report {
         let Self { request, checks, mut findings, skipped, .. } = self;
         findings.sort_by(|a, b| b.level.cmp(&a.level).then_with(|| a.key.cmp(&b.key)));
+        for finding in &mut findings {
+            let change = finding.repair.as_ref().and_then(|repair| repair.change.clone());
+            let proposed = finding.experiment.take().or(change.filter(|_| finding.class == Class::Hypothesis));
+            finding.experiment = proposed.filter(is_measurable);
+        }
         let clean = |check: &&Check| {
             !skipped.iter().any(|skip| skip.check == check.id) && !findings.iter().any(|one| one.check == check.id)
         };
@@ -198,10 +245,79 @@ impl Course<'_> {
     }
 }
 
+/// Settings that show in the transactions of pgbench, which find rows by their key and write. Plans and large scans are
+/// not among them.
+const MEASURABLE: &[&str] = &[
+    "bgwriter_delay",
+    "checkpoint_completion_target",
+    "checkpoint_flush_after",
+    "checkpoint_timeout",
+    "commit_delay",
+    "commit_siblings",
+    "huge_pages",
+    "max_wal_size",
+    "shared_buffers",
+    "wal_buffers",
+    "wal_compression",
+    "wal_sync_method",
+];
+
+/// Whether an experiment of the lab can make a change for the time of a run, and shows what it does.
+fn is_measurable(change: &Change) -> bool {
+    match change.kind.as_str() {
+        "setting" => MEASURABLE.contains(&change.target.as_str()),
+        "sysctl" | "sysfs" => true,
+        "table-option" => change.target.ends_with("/fillfactor"),
+        _ => false,
+    }
+}
+
 /// Why a check failed, with what would allow it.
 fn reason(error: &Error) -> String {
     match error.kind() {
         ErrorKind::Rights => format!("{error}; a role with pg_monitor may see it"),
         _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_model::Level;
+    use millstream_pg::Environment;
+
+    #[tokio::test]
+    async fn what_a_look_has_kept_stays_when_its_time_is_up() {
+        let request = Request {
+            db: ConnInfo::parse("postgres://a@b/c", &Environment::from_variables([])).unwrap(),
+            checks: Vec::new(),
+            one_database: true,
+            budget: Duration::ZERO,
+            settings: Settings::default(),
+            planner: None,
+            today: "2027-01-31".to_owned(),
+            root: None,
+        };
+        let (findings, skipped, deadline) = (Vec::new(), Vec::new(), Instant::now());
+        let mut course = Course { request: &request, checks: Vec::new(), deadline, findings, skipped };
+        let [first, second, ..] = CHECKS else { panic!("there are checks") };
+        let endless = |keeps: bool| {
+            move |task: Task| -> Looking<'static> {
+                Box::pin(async move {
+                    if keeps {
+                        task.keep(task.finding(Level::Info, "one", "it was found in time"));
+                    }
+                    std::future::pending::<Result<Seen, Error>>().await
+                })
+            }
+        };
+        course.run(first, None, endless(true)).await;
+        course.run(second, None, endless(false)).await;
+        let keys: Vec<&str> = course.findings.iter().map(|finding| finding.key.as_str()).collect();
+        assert_eq!(keys, [format!("{}:one", first.id)]);
+        let skipped: Vec<(&str, &str)> =
+            course.skipped.iter().map(|skip| (skip.check.as_str(), skip.why.as_str())).collect();
+        let why = "the time of 0ns was used up; --budget gives more";
+        assert_eq!(skipped, [(first.id, format!("the rest: {why}").as_str()), (second.id, why)]);
     }
 }

@@ -1,10 +1,13 @@
 //! The machine of the server, if the doctor runs there too.
 
-use crate::limits::{DATA_FILE_BYTES_MIN, FILES_LOOKED_AT_MAX};
+use crate::limits::{DATA_FILE_BYTES_MIN, FILES_LOOKED_AT_MAX, LOOKS_APART};
 use crate::server::Server;
-use millstream_host::kernel::{BlockDevice, Cgroup, Mount, cgroup, file, mount};
+use millstream_host::kernel::{BlockDevice, Cgroup, Mount, cgroup, file, mount, pressure};
+use millstream_host::{DiskSpace, disk_space};
 use millstream_model::{Change, MachineFacts};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// The server's machine.
 #[derive(Debug)]
@@ -16,6 +19,35 @@ pub(crate) struct Host {
     mounts: Vec<Mount>,
     /// The directory in `/proc` of the process that serves our session.
     process: String,
+    /// When the counters were read for the first time.
+    begun: Instant,
+    /// What files with counters held then.
+    first: BTreeMap<PathBuf, String>,
+    /// Below it are the same files for the second look: `root`, or `later` in it if `root` was made by a test.
+    second: PathBuf,
+}
+
+/// Files with counters of the machine. Those of the server's control group come to them.
+const COUNTERS: &[&str] =
+    &["/proc/diskstats", "/proc/net/netstat", "/proc/net/stat/nf_conntrack", "/proc/stat", "/proc/vmstat"];
+
+/// A file with counters at two moments.
+#[derive(Debug)]
+pub(crate) struct Twice {
+    /// At the first look.
+    pub(crate) before: String,
+    /// Now.
+    pub(crate) after: String,
+    /// Seconds between the two.
+    pub(crate) seconds: f64,
+}
+
+impl Twice {
+    /// By how much the counter in a line such as `name 12` grew. `None` if it is missing, or began anew in between.
+    pub(crate) fn growth(&self, name: &str) -> Option<f64> {
+        let growth = line(&self.after, name)? - line(&self.before, name)?;
+        (growth >= 0.0).then_some(growth)
+    }
 }
 
 impl Host {
@@ -27,16 +59,54 @@ impl Host {
         if root.is_none() && !is_here(server) {
             return Err("the server's machine; run the doctor there, too".to_owned());
         }
+        let second = root.map_or_else(|| PathBuf::from("/"), |root| root.join("later"));
         let root = root.unwrap_or(Path::new("/"));
         let data = server.data_directory().await.map_err(|error| error.to_string())?;
         let wal = data.as_ref().map(|data| data.join("pg_wal"));
         let dirs = [("data", data), ("WAL", wal)];
-        Ok(Self {
+        let mut host = Self {
             dirs: dirs.into_iter().filter_map(|(role, dir)| Some((role, dir?))).collect(),
             mounts: mount::parsed(&file::text(root.join("proc/self/mountinfo")).unwrap_or_default()),
             root: root.to_owned(),
             process: format!("/proc/{}", server.session.server.backend_pid),
-        })
+            begun: Instant::now(),
+            first: BTreeMap::new(),
+            second,
+        };
+        let group = host.cgroup("cpu").map(|group| group.dirs).unwrap_or_default();
+        let files = COUNTERS.iter().map(|path| host.path(path)).chain(group.iter().map(|dir| dir.join("cpu.stat")));
+        host.first = files.filter_map(|path| file::text(&path).map(|text| (path, text))).collect();
+        Ok(host)
+    }
+
+    /// From when on a second look at the counters says something. A directory that stands for a machine needs no wait.
+    pub(crate) fn second_look_at(&self) -> Instant {
+        if self.second == self.root { self.begun + LOOKS_APART } else { self.begun }
+    }
+
+    /// One of the files with counters, as it was at the beginning and as it is now. `None` if it cannot be read.
+    pub(crate) fn twice(&self, path: &Path) -> Option<Twice> {
+        let before = self.first.get(path)?.clone();
+        let now = path.strip_prefix(&self.root).ok().and_then(|inner| file::text(self.second.join(inner)));
+        let seconds = self.begun.elapsed().max(LOOKS_APART).as_secs_f64();
+        Some(Twice { before, after: now.or_else(|| file::text(path))?, seconds })
+    }
+
+    /// The share of the last minute, in percent, in which a task waited, from a file such as `/proc/pressure/io`.
+    pub(crate) fn waited(path: &Path) -> Option<f64> {
+        let text = file::text(path)?;
+        let some = pressure::values(&text, "avg60").find(|(kind, _)| *kind == "some");
+        some.map(|(_, percent)| percent)
+    }
+
+    /// The number in a line such as `name 12` of a file.
+    pub(crate) fn line(path: &Path, name: &str) -> Option<f64> {
+        line(&file::text(path)?, name)
+    }
+
+    /// What a check does not see because a file of the kernel is missing or hidden.
+    pub(crate) fn hidden(what: &str, path: &str) -> String {
+        format!("{what}, because {path} cannot be read here")
     }
 
     /// A file by its whole path, such as `/proc/meminfo`.
@@ -69,8 +139,22 @@ impl Host {
 
     /// A line of `/proc/meminfo` in its own unit, kB or pages.
     pub(crate) fn memory(&self, name: &str) -> Option<f64> {
-        let text = file::text(self.path("/proc/meminfo"))?;
-        file::numbers(&text).find(|(one, _)| *one == name).map(|(_, number)| number)
+        Self::line(&self.path("/proc/meminfo"), name)
+    }
+
+    /// Seconds since the machine started.
+    pub(crate) fn uptime(&self) -> Option<f64> {
+        self.word("/proc/uptime")?.split_whitespace().next()?.parse().ok()
+    }
+
+    /// The directory in `/proc` of the server's first process, which is the parent of ours.
+    pub(crate) fn postmaster(&self) -> Option<String> {
+        let of = |process: &str| self.word(&format!("{process}/stat"));
+        // A directory that stands for a machine has no process of ours.
+        let text = of(&self.process).or_else(|| of("/proc/self"))?;
+        // The name in field 2 may contain spaces and parentheses; proc(5).
+        let parent: u32 = text.rsplit_once(") ")?.1.split_whitespace().nth(1)?.parse().ok()?;
+        Some(format!("/proc/{parent}"))
     }
 
     /// The program that runs the container in which the server and the doctor are, if they are in one.
@@ -115,7 +199,7 @@ impl Host {
             cgroup_bytes: self.cgroup("memory").and_then(|cgroup| cgroup.memory_bytes()),
             load_average: None,
             file_system: None,
-            disk_free_bytes: 0,
+            disk_free_bytes: self.wal_disk().map_or(0, |space| space.free),
             rotational: disks.is_empty() || disks.iter().any(|(_, disk)| rotates(disk)),
         })
     }
@@ -130,6 +214,11 @@ impl Host {
             }
         }
         found
+    }
+
+    /// Space on the disk of the WAL, if this account may look there.
+    pub(crate) fn wal_disk(&self) -> Option<DiskSpace> {
+        self.dirs.iter().find(|(role, _)| *role == "WAL").and_then(|(_, dir)| disk_space(dir))
     }
 
     /// Names of the devices that carry the file systems of data and WAL, each once, with what it holds.
@@ -183,6 +272,27 @@ impl Host {
         let unknown = self.dirs.iter().find(|(_, dir)| mount::of(&self.mounts, dir).is_none());
         unknown.map(|(role, _)| format!("the disk of the {role}, which is on no mount that this process sees"))
     }
+}
+
+#[cfg(test)]
+impl Host {
+    /// A machine with one mount, which has these directories.
+    pub(crate) fn with_dirs(dirs: Vec<(&'static str, PathBuf)>) -> Self {
+        Self {
+            root: PathBuf::from("/"),
+            dirs,
+            mounts: mount::parsed("1 1 8:0 / / rw - ext4 /dev/sda rw\n"),
+            process: String::new(),
+            begun: Instant::now(),
+            first: BTreeMap::new(),
+            second: PathBuf::from("/"),
+        }
+    }
+}
+
+/// The number in a line such as `name 12`.
+fn line(text: &str, name: &str) -> Option<f64> {
+    file::numbers(text).find(|(one, _)| *one == name).map(|(_, number)| number)
 }
 
 /// Whether the process that serves our session is one of this machine's.

@@ -8,12 +8,14 @@ mod examination;
 mod host;
 pub mod index;
 pub mod limits;
+mod partition;
 mod report;
 mod server;
 mod settings;
+mod statement;
 
 pub use activity::{Activity, Tables, Work, work_between};
-pub use change::{IndexKind, SettingKind, TableOptionKind};
+pub use change::{IndexKind, RoleSettingKind, SettingKind, TableOptionKind, leftover};
 pub use check::{Check, Threshold};
 pub use checks::CHECKS;
 pub use examination::{Request, examine};

@@ -11,8 +11,17 @@ pub const EXPLAINED_INDEXES_MAX: usize = 256;
 /// Most findings of a check in a database: the worst ones.
 pub const FINDINGS_MAX: usize = 20;
 
-/// Most rows that a check asks for: one more than are reported, so that the rest does not go unmentioned.
-pub(crate) const ROWS_MAX: i64 = FINDINGS_MAX as i64 + 1;
+/// Most rows that a check asks for. They are more than are reported, because the partitions of a table are one finding,
+/// and because the rest must not go unmentioned.
+pub(crate) const ROWS_MAX: i64 = 201;
+
+const _: () = assert!(ROWS_MAX > FINDINGS_MAX as i64);
+
+/// Most partitions of tables and indexes in a database whose findings come under their root.
+pub(crate) const PARTITIONS_MAX: i64 = 100_000;
+
+/// Most partitions that a finding of their root names: the worst ones.
+pub(crate) const PARTITIONS_SHOWN_MAX: usize = 3;
 
 /// Longest statement of a check.
 pub const STATEMENT_TIME_MAX_MS: u64 = 5_000;
@@ -41,10 +50,10 @@ pub const DISK_READ_TIME_MAX: Duration = Duration::from_millis(500);
 /// Most disks that are read for that.
 pub const DISKS_READ_MAX: usize = 8;
 
-/// Most statements that are looked at in each database: those that took the most time.
+/// Most queries that are looked at in each database, and most other statements: those that took the most time.
 pub const STATEMENTS_MAX: i64 = 500;
 
-/// Longest time for planning them, in each database.
+/// Longest time of a check with `--prove` in each database: for planning statements, or for reading documents.
 pub const PROOF_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Most letters of a statement in a report.
@@ -59,6 +68,21 @@ pub const STATEMENT_BYTES_MAX: i64 = 100_000;
 /// Most tables of a statement that are compared with their indexes.
 pub const PROVEN_TABLES_MAX: usize = 16;
 
+/// Longest name of a new index, in bytes. The server allows 63; two digits make a name free.
+pub(crate) const INDEX_NAME_BYTES_MAX: usize = 61;
+
+/// Most queries that sessions have sent last and that are looked at, in each database.
+pub const SENT_QUERIES_MAX: i64 = 100;
+
+/// Most columns of JSON documents that indexes and views read and that are looked at, in each database.
+pub const READERS_MAX: i64 = 500;
+
+/// Most documents of a sample.
+pub const DOCUMENTS_MAX: i64 = 1_000;
+
+/// Most names of members that such documents have.
+pub const MEMBERS_MAX: i64 = 1_000;
+
 /// Most tables whose work is compared between two looks.
 pub const BUSY_TABLES_MAX: i64 = 1_000;
 
@@ -70,3 +94,18 @@ pub const FILES_LOOKED_AT_MAX: usize = 10_000;
 
 /// Smallest file whose reads say something about its disk.
 pub const DATA_FILE_BYTES_MIN: u64 = 1 << 20;
+
+/// Fewest flushes of the WAL whose mean time says something.
+pub(crate) const FLUSHES_MIN: u64 = 10;
+
+/// Most looks that tell how many transactions write at the same time.
+pub(crate) const COMMIT_LOOKS_MAX: usize = 20;
+
+/// Time between two of these looks.
+pub(crate) const COMMIT_LOOK: Duration = Duration::from_millis(20);
+
+/// Shortest time between two looks at the counters of the machine. In a shorter one, chance decides.
+pub const LOOKS_APART: Duration = Duration::from_secs(2);
+
+/// Most open files of a process that are counted.
+pub const OPEN_FILES_COUNTED_MAX: usize = 1 << 20;

@@ -1,10 +1,13 @@
 //! What is examined: a server, and its databases.
 
 use crate::limits::{LOCK_TIME_MAX_MS, STATEMENT_TIME_MAX_MS};
+use crate::partition::Roots;
+use crate::statement::Statements;
 use millstream_model::{Change, Repair, Restart};
 use millstream_pg::{ConnInfo, Connection, Error, SessionSettings, connect, ensure_session_pooling, quote_literal};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tokio::sync::OnceCell;
 
 /// A server under examination.
 #[derive(Debug)]
@@ -34,6 +37,9 @@ pub(crate) struct Database {
     pub(crate) opened: Duration,
     /// Why the use of its tables and indexes is not known, if it is not.
     pub(crate) uncounted: Option<String>,
+    /// Its partitions and their roots.
+    pub(crate) roots: Roots,
+    statements: OnceCell<Statements>,
 }
 
 /// A managed service.
@@ -111,6 +117,15 @@ impl Server {
         Repair { sentence, commands, risk, restart: Restart::Reload, change }
     }
 
+    /// The same for a setting that takes effect when the server starts. The change is apart, for an experiment: the lab
+    /// may restart its own server, and the doctor no other one.
+    pub(crate) fn setting_at_start(&self, name: &str, value: &str, text: &str, risk: &str) -> (Repair, Option<Change>) {
+        let mut repair = self.setting(name, value, text, risk);
+        repair.restart = Restart::Server;
+        let change = repair.change.take();
+        (repair, change)
+    }
+
     /// Why other sessions are not seen, if they are not.
     pub(crate) fn blind_to_sessions(&self) -> Option<String> {
         match (self.may_monitor, self.tracks_activities) {
@@ -139,7 +154,16 @@ impl Database {
             (false, false) => Some("what is not counted, because track_counts is off; switch it on".to_owned()),
             (false, true) => None,
         };
-        Ok(Self { session, name: name.to_owned(), opened, uncounted })
+        let roots = Roots::read(&session.client).await?;
+        Ok(Self { session, name: name.to_owned(), opened, uncounted, roots, statements: OnceCell::new() })
+    }
+
+    /// The statements that took the most time in it. They are read once.
+    ///
+    /// # Errors
+    /// The server's.
+    pub(crate) async fn statements(&self) -> Result<&Statements, Error> {
+        self.statements.get_or_try_init(|| Statements::read(&self.session.client)).await
     }
 
     /// Opens a session in which statements of others may be planned: planning can call functions that they have written.
@@ -175,6 +199,13 @@ impl Database {
     pub(crate) fn set_option(&self, table: &str, option: &str, value: &str) -> Option<Change> {
         let change = self.change("table-option", &format!("{table}/{option}"))?;
         Some(Change { value: Some(value.to_owned()), ..change })
+    }
+
+    /// The change that gives a setting of a role another value, for its sessions in this database.
+    pub(crate) fn set_for_role(&self, role: &str, setting: &str, value: &str) -> Option<Change> {
+        let (kind, target) = ("role-setting".to_owned(), format!("{role}/{}/{setting}", self.name));
+        let is_plain = !role.contains('/') && !self.name.contains('/');
+        is_plain.then(|| Change { kind, target, value: Some(value.to_owned()) })
     }
 
     /// A change that takes something in this database away. Its target begins with the database and a slash.

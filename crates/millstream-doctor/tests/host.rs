@@ -18,6 +18,8 @@ const HEALTHY: &[(&str, &str)] = &[
     ("proc/sys/kernel/osrelease", "6.1.0-13-amd64\n"),
     ("proc/sys/net/netfilter/nf_conntrack_count", "10\n"),
     ("proc/sys/net/netfilter/nf_conntrack_max", "262144\n"),
+    ("proc/net/stat/nf_conntrack", "entries drop insert_failed\n0000000a 00000000 00000000\n"),
+    ("proc/sys/kernel/sched_autogroup_enabled", "0\n"),
     ("sys/devices/system/node/has_memory", "0-1\n"),
     ("sys/block/sda/queue/rotational", "0\n"),
     ("sys/block/sda/queue/scheduler", "[none] mq-deadline bfq\n"),
@@ -27,7 +29,7 @@ const HEALTHY: &[(&str, &str)] = &[
 ];
 
 /// Mounts with the control groups.
-const GROUPS: &str = "1 1 8:0 / / rw,relatime - ext4 /dev/sda rw\n\
+pub(crate) const GROUPS: &str = "1 1 8:0 / / rw,relatime - ext4 /dev/sda rw\n\
                       2 1 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
 
 /// A fault: files that only look like it, files that have it.
@@ -166,10 +168,10 @@ const FAULTS: &[Fault] = &[
 ];
 
 /// With these thresholds any disk is too fast to rotate, and none too slow for one that does not.
-const FAST: &str = "[threshold.rotational-flag]\nfast_ms = 1e9\nslow_ms = 1e9";
+pub(crate) const FAST: &str = "[threshold.rotational-flag]\nfast_ms = 1e9\nslow_ms = 1e9";
 
 /// Makes the files of a healthy machine, and then others instead.
-fn machine(others: &[(&str, &str)]) -> tempfile::TempDir {
+pub(crate) fn machine(others: &[(&str, &str)]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     let put = |path: &str, text: &str| {
         let path = root.path().join(path);
@@ -183,7 +185,7 @@ fn machine(others: &[(&str, &str)]) -> tempfile::TempDir {
     root
 }
 
-async fn found(url: &str, root: &Path, check: &str, settings: &str) -> Vec<(String, Level)> {
+pub(crate) async fn found(url: &str, root: &Path, check: &str, settings: &str) -> Vec<(String, Level)> {
     let request = Request { root: Some(root.to_owned()), ..request(url, &[check], settings) };
     let report = examine(&request).await.unwrap();
     keys(&report);
@@ -221,7 +223,7 @@ async fn settings_are_compared_with_the_memory_of_the_machine_or_of_the_control_
         let (large, small) = ("MemTotal: 20000000 kB\n", "MemTotal: 600000 kB\n");
         let memory = |text| ("proc/meminfo", text);
         let spinning = ("sys/block/sda/queue/rotational", "1\n");
-        let (own, limit) = (("proc/self/cgroup", "0::/db\n"), ("sys/fs/cgroup/db/memory.max", "268435456\n"));
+        let (own, limit) = (("proc/self/cgroup", "0::/db\n"), ("sys/fs/cgroup/db/memory.max", "209715200\n"));
         let limited = [memory(large), own, limit, spinning, ("proc/self/mountinfo", GROUPS)];
         for (check, settings, files, expected) in [
             ("default-setting", "", &[memory(large), spinning][..], &[("shared_buffers", Level::Info)][..]),

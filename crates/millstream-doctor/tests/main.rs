@@ -3,5 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod checks;
+mod healthy;
 mod host;
+mod host_more;
+mod hypothetical;
 mod index;
+mod ordered;
+mod partition;
+mod proof;
+mod role_setting;
+mod server_more;

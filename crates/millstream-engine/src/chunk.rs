@@ -1,7 +1,9 @@
 //! What a source hands to the decoder: consecutive framed documents with their positions.
 
+use crate::original::Original;
 use bytes::Bytes;
 use millstream_model::Fault;
+use std::sync::Arc;
 
 /// Consecutive documents of one source. The chunks of a source follow each other in order.
 #[derive(Debug, Clone)]
@@ -18,6 +20,8 @@ pub struct Chunk {
     pub bytes: Bytes,
     /// The documents, in order of position.
     pub frames: Vec<Frame>,
+    /// The documents before stages changed them, if there are stages.
+    pub(crate) original: Option<Arc<Original>>,
 }
 
 /// One document of a chunk.
@@ -48,15 +52,39 @@ pub struct UnreadableFrame {
     pub ends_source: bool,
 }
 
-impl Frame {
-    /// Length of the whole document in bytes, even if only its head and tail are kept.
-    #[inline]
-    pub fn whole_bytes(&self) -> u64 {
-        self.unreadable.as_ref().and_then(|unreadable| unreadable.truncated_from).unwrap_or(u64::from(self.len))
-    }
-}
-
 impl Chunk {
+    /// Bytes of memory that it keeps alive.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.bytes.len() + self.original.as_ref().map_or(0, |original| original.bytes.len())
+    }
+
+    /// Bytes that the source gave.
+    pub(crate) fn given_bytes(&self) -> u64 {
+        self.original.as_ref().map_or(self.bytes.len(), |original| original.bytes.len()) as u64
+    }
+
+    /// The document of a frame as the source has it.
+    pub(crate) fn source_document(&self, frame: usize) -> Bytes {
+        match &self.original {
+            Some(original) => original.document(frame),
+            None => {
+                let Frame { start, len, .. } = &self.frames[frame];
+                let (start, len) = (*start as usize, *len as usize);
+                self.bytes.slice(start..start + len)
+            }
+        }
+    }
+
+    /// Length of the whole document of a frame in the source, even if only its head and tail are kept.
+    #[inline]
+    pub(crate) fn source_bytes(&self, frame: usize) -> u64 {
+        let truncated = self.frames[frame].unreadable.as_ref().and_then(|unreadable| unreadable.truncated_from);
+        truncated.unwrap_or_else(|| match &self.original {
+            Some(original) => original.documents[frame].len.into(),
+            None => self.frames[frame].len.into(),
+        })
+    }
+
     /// The bytes of one of this chunk's frames.
     #[inline]
     pub fn document(&self, frame: &Frame) -> &[u8] {

@@ -99,7 +99,7 @@ impl Room<'_> {
     /// committed. It fails if the engine ends before.
     pub(crate) fn take(self, chunk: Chunk) -> oneshot::Receiver<u64> {
         let (sender, committed) = oneshot::channel();
-        let hold = Hold::new(self.memory, chunk.bytes.len(), sender);
+        let hold = Hold::new(self.memory, chunk.held_bytes(), sender);
         // If nobody receives any more, the sender is dropped with the chunk, so the receiver fails.
         let _ = self.arrivals.send(Some(Arrival { chunk, hold, place: self.place }));
         committed
@@ -209,7 +209,7 @@ impl Finish {
 fn weight(chunk: &Chunk, lanes: usize, memory_bytes: usize) -> u32 {
     // A large document is copied as a whole on its way to the server; small documents are copied as a part of a batch.
     let copied_bytes = chunk.bytes.len().saturating_sub(LARGE_CHUNK_BYTES) * LARGE_COPIES;
-    let held_bytes = chunk.bytes.len() + copied_bytes + chunk.frames.len() * FRAME_BYTES + lanes * PART_BYTES;
+    let held_bytes = chunk.held_bytes() + copied_bytes + chunk.frames.len() * FRAME_BYTES + lanes * PART_BYTES;
     u32::try_from(held_bytes.clamp(1, memory_bytes)).unwrap_or(u32::MAX)
 }
 
@@ -243,7 +243,7 @@ fn decode_all(
         {
             return Ended::Rejected(Error::rejected(first));
         }
-        tally.decoded(chunk.bytes.len() as u64, parts.iter().map(|p| p.bytes_read).sum());
+        tally.decoded(chunk.given_bytes(), parts.iter().map(|p| p.bytes_read).sum());
         drop(chunk);
         tally.skipped(skipped.documents);
         let rejected = parts.iter().flat_map(|p| &p.rejects);
@@ -271,7 +271,7 @@ mod tests {
     fn memory_of_a_chunk_includes_its_frames() {
         let frame = Frame { start: 0, len: 1, offset: 0, line: 1, unreadable: None };
         let bytes = bytes::Bytes::from_static(b"x\nx\n");
-        let mut chunk = Chunk { source: 0, end: 4, prefix_hash: 0, bytes, frames: Vec::new() };
+        let mut chunk = Chunk { source: 0, end: 4, prefix_hash: 0, bytes, frames: Vec::new(), original: None };
         assert!(weight(&chunk, 2, 1 << 20) as usize > 2 * 128);
         chunk.frames = vec![frame; 100];
         assert!(weight(&chunk, 1, 1 << 20) as usize > 100 * 40);

@@ -95,6 +95,8 @@ pub enum Error {
         difference: &'static str,
         /// Whether what it has added up would count again in the load asked for.
         adds_up: bool,
+        /// The names of its stages, if they differ.
+        stages: Option<Vec<String>>,
     },
     /// The server lost batches that it had acknowledged.
     #[error("lane {lane} finds {batches} acknowledged batches gone: the server lost commits")]
@@ -219,9 +221,14 @@ impl Error {
                 "it takes about as much room as the documents, at most twice; TMPDIR names another directory".into(),
             ),
             Self::Damaged { .. } => Some("mend the file: what follows the damage cannot be compared".into()),
-            Self::LoadChanged { load_id, adds_up, .. } => Some(format!(
-                "finish it by its own command (see `millstream loads`), or start over: --resume off, or \
+            Self::LoadChanged { load_id, adds_up, stages, .. } => Some(format!(
+                "finish it by its own command (see `millstream loads`{}), or start over: --resume off, or \
                  `millstream loads forget {load_id}`{}",
+                match stages {
+                    Some(stages) if stages.is_empty() => "; it has no stages".to_owned(),
+                    Some(stages) => format!("; its stages: {}", stages.join("; ")),
+                    None => String::new(),
+                },
                 if *adds_up { "; what it has added of these sources is then added again" } else { "" }
             )),
             Self::CommitsLost { .. } => {

@@ -3,10 +3,11 @@
 use crate::chunk::{Chunk, Frame};
 use crate::error::Error;
 use crate::lifecycle::OwnedLoad;
-use crate::limits::{FEED_QUEUE, INFERENCE_BYTES_MAX, INFERENCE_DOCUMENTS};
+use crate::limits::{FEED_QUEUE, INFERENCE_BYTES_MAX, INFERENCE_DOCUMENTS, STAGED_CHUNK_BYTES};
 use crate::observe::Tally;
 use crate::request::LoadRequest;
 use crate::source::{self, SourceError, SourceOptions};
+use crate::transform::{self, Transform};
 use millstream_failpoint as failpoint;
 use millstream_model::Position;
 use millstream_model::Prefix;
@@ -44,6 +45,8 @@ struct Reading {
     options: SourceOptions,
     /// The beginning of one source, as an earlier run read it.
     prefix: Option<(u32, Prefix)>,
+    /// Stages that every document passes.
+    transforms: Vec<Arc<dyn Transform>>,
     tally: Arc<Tally>,
 }
 
@@ -76,7 +79,12 @@ impl Feed {
                 hint: "leave it out; files have names of their own".into(),
             });
         }
-        let (chunk_bytes, document_bytes_max) = (request.chunk_bytes, request.document_bytes_max);
+        let document_bytes_max = request.document_bytes_max;
+        // Each document of a chunk may grow in each stage.
+        let chunk_bytes = match request.transforms.is_empty() {
+            true => request.chunk_bytes,
+            false => request.chunk_bytes.min(STAGED_CHUNK_BYTES),
+        };
         let dialect = request.dialect.clone();
         let options = SourceOptions { chunk_bytes, document_bytes_max, dialect, ..SourceOptions::default() };
         for (path, _) in sources.iter().zip(&files).filter(|(_, is_file)| **is_file) {
@@ -84,15 +92,17 @@ impl Feed {
         }
         tally.expect_input(total);
         let (repeatable, resumable) = (streams == 0, streams == 0 || request.source_name.is_some());
-        let reading = Reading { format: request.format.clone(), options, prefix: None, tally };
+        let (format, transforms) = (request.format.clone(), request.transforms.clone());
+        let reading = Reading { format, options, prefix: None, transforms, tally };
         Ok(Self { sources, names, reading, repeatable, resumable, running: None, unverified: None })
     }
 
     /// A feed without sources: the program sends the documents itself, one stream for the load.
     pub(crate) fn of_stream(request: &LoadRequest, tally: Arc<Tally>) -> Self {
         let names = vec![request.source_name.clone().unwrap_or_else(|| "stream".into())];
+        let format = request.format.clone();
         let reading =
-            Reading { format: request.format.clone(), options: SourceOptions::default(), prefix: None, tally };
+            Reading { format, options: SourceOptions::default(), prefix: None, transforms: Vec::new(), tally };
         let (repeatable, resumable) = (true, false);
         Self { sources: Vec::new(), names, reading, repeatable, resumable, running: None, unverified: None }
     }
@@ -295,7 +305,7 @@ fn read_all(
             failpoint::hit_on_thread("chunk-read");
             hash_before = Some(chunk.prefix_hash);
             reading.tally.input_read(bytes_before + opened.progress.bytes_read());
-            if sender.blocking_send(Ok(chunk)).is_err() {
+            if sender.blocking_send(Ok(transform::apply(&reading.transforms, chunk))).is_err() {
                 return Ok(());
             }
         }

@@ -1,7 +1,7 @@
 //! Documents in, committed rows and a receipt out.
 //!
 //! [`load`] is for files, [`Stream`] for documents that a program sends. The folders are the stages: [`source`] reads
-//! and frames, [`decode`] validates documents and finds the key, `batch` splits by slot, folds and sorts, `merge` says
+//! and frames, `transform` changes documents on request, [`decode`] validates documents and finds the key, `batch` splits by slot, folds and sorts, `merge` says
 //! what a new document does to a stored one, `write` commits. Our own tables are in `millstream-store`.
 
 mod batch;
@@ -20,6 +20,7 @@ mod lifecycle;
 pub mod limits;
 mod merge;
 mod observe;
+mod original;
 mod outcome;
 mod rehearsal;
 mod reject_limits;
@@ -28,6 +29,7 @@ mod run;
 pub mod source;
 mod stop;
 mod stream;
+mod transform;
 mod verify;
 mod write;
 
@@ -44,5 +46,6 @@ pub use rehearsal::{DryReject, DryRun, dry_run};
 pub use request::{LoadRequest, SkipUnchanged};
 pub use stop::{Stop, StopReason};
 pub use stream::{Commit, Committed, Producer, Stream};
+pub use transform::{Annotate, Answer, Applied, Existing, Lookup, Missing, Transform};
 pub use verify::{Difference, Finding, Verification, VerifyRequest, verify};
 pub use write::writers;

@@ -184,7 +184,8 @@ async fn lock_unfinished(
         // A load that was killed before it read anything does not matter.
         if !discard_unread(client, schema, load_id).await? {
             let adds_up = adds_up(&unfinished.mode) && adds_up(&identity.mode);
-            return Err(Error::LoadChanged { load_id, difference, adds_up });
+            let stages = Some(unfinished.transforms).filter(|stages| *stages != identity.transforms);
+            return Err(Error::LoadChanged { load_id, difference, adds_up, stages });
         }
         load::unlock(client, schema, load_id).await?;
     }
@@ -202,7 +203,7 @@ pub(crate) async fn close(
     owned: &OwnedLoad,
     reason: Option<&str>,
     truncated: Option<u64>,
-    receipt: impl FnOnce(Counters) -> Receipt,
+    receipt: impl FnOnce(Counters, &[u64]) -> Receipt,
 ) -> Result<Receipt, Error> {
     let load_id = owned.load_id;
     let transaction = client.transaction().await?;
@@ -218,7 +219,8 @@ pub(crate) async fn close(
         return Err(Error::Emptied { documents, by: CRASHED });
     }
     load::consolidate_lanes(&transaction, schema, load_id).await?;
-    let receipt = receipt(load::counters(&transaction, schema, load_id).await?);
+    let outcomes = load::outcomes(&transaction, schema, load_id).await?;
+    let receipt = receipt(load::counters(&transaction, schema, load_id).await?, &outcomes);
     let state = if receipt.finished { "finished" } else { "stopped" };
     let json = serde_json::to_string(&receipt)
         .map_err(|_| millstream_store::Error::Ledger("a receipt cannot be written as JSON"))?;

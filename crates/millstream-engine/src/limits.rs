@@ -312,6 +312,25 @@ pub const REFRESH_SETTINGS: &[(&str, &str)] = &[
     ("row_security", "off"),
 ];
 
+/// Stages that a document passes before it is decoded.
+pub const TRANSFORMS_MAX: usize = 8;
+
+/// What can become of a document in a stage.
+pub const TRANSFORM_OUTCOMES_MAX: usize = 4;
+
+/// Segments of the path of a member that a stage inserts.
+pub const ANNOTATION_SEGMENTS_MAX: usize = 8;
+
+/// Longest member that a stage may insert, in bytes. Stages insert one into each document of a chunk.
+pub const ANNOTATION_BYTES_MAX: usize = 4 << 10;
+
+/// Documents that a stage is given at once: enough to wait for memory once for many, and few enough to stay in the
+/// processor's caches.
+pub const TRANSFORM_DOCUMENTS: usize = 128;
+
+/// Bytes of a source that are read at once if documents pass stages.
+pub const STAGED_CHUNK_BYTES: usize = CHUNK_BYTES / 2;
+
 /// How often one call starts a load over because its table was emptied.
 pub const EMPTIED_MAX: u32 = 3;
 

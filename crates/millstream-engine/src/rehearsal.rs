@@ -5,10 +5,11 @@ use crate::collection;
 use crate::decode::{DecodeLimits, Decoder};
 use crate::error::Error;
 use crate::feed::Feed;
-use crate::limits::DRY_RUN_REJECTS;
+use crate::limits::{DRY_RUN_REJECTS, TRANSFORM_OUTCOMES_MAX};
 use crate::observe::Tally;
 use crate::request::LoadRequest;
-use millstream_model::{KeySpec, Position};
+use crate::transform;
+use millstream_model::{KeySpec, Position, StageCounts};
 use millstream_pg::{ConnInfo, SessionSettings};
 use millstream_store::Schema;
 use serde::Serialize;
@@ -35,6 +36,9 @@ pub struct DryRun {
     pub rejected: u64,
     /// The first of them.
     pub first_rejects: Vec<DryReject>,
+    /// What became of the documents in the stages. Left out if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageCounts>,
 }
 
 /// A document that would be rejected.
@@ -78,12 +82,17 @@ pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Err
         warnings,
         read: 0,
         rejected: 0,
+        stages: Vec::new(),
         first_rejects: Vec::new(),
     };
+    let mut outcomes = vec![0; request.transforms.len() * TRANSFORM_OUTCOMES_MAX];
     let mut key = Vec::new();
     while let Some(chunk) = feed.next().await? {
-        for frame in &chunk.frames {
+        for (number, frame) in chunk.frames.iter().enumerate() {
             dry.read += 1;
+            if let Some(original) = &chunk.original {
+                original.documents[number].outcomes.count(&mut outcomes);
+            }
             key.clear();
             let fault = match &frame.unreadable {
                 Some(unreadable) => unreadable.fault.clone(),
@@ -94,8 +103,7 @@ pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Err
             };
             dry.rejected += 1;
             if dry.first_rejects.len() < DRY_RUN_REJECTS {
-                let start = frame.start as usize;
-                let bytes = kept_bytes(chunk.bytes.slice(start..start + frame.len as usize));
+                let bytes = kept_bytes(chunk.source_document(number));
                 dry.first_rejects.push(DryReject {
                     position: Position { source: chunk.source, offset: frame.offset },
                     line: frame.line,
@@ -106,5 +114,6 @@ pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Err
             }
         }
     }
+    dry.stages = transform::counts(&request.transforms, &outcomes);
     Ok(dry)
 }

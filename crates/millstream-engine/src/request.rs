@@ -5,12 +5,14 @@ use crate::error::Error;
 use crate::layout::{LAYOUTS, Layout, Wish};
 use crate::limits::{
     ARRAYS_ROWS_MAX, BATCH_BYTES_MAX, BATCH_ROWS, BATCH_ROWS_MAX, CHUNK_BYTES, CHUNK_BYTES_MAX, LANE_AGE_MAX,
-    LANES_MAX, MEMORY_BYTES, MEMORY_BYTES_MIN, REJECT_BYTES_TOTAL_MAX, REJECTS_MAX, SEGMENT_BYTES,
+    LANES_MAX, MEMORY_BYTES, MEMORY_BYTES_MIN, REJECT_BYTES_TOTAL_MAX, REJECTS_MAX, SEGMENT_BYTES, TRANSFORMS_MAX,
 };
 use crate::merge::Mode;
 use crate::source::{self, Dialect};
+use crate::transform::Transform;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
 use millstream_model::{CollectionName, KeyRequest};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Whether stored documents are compared with new ones before those are sent.
@@ -42,6 +44,8 @@ pub struct LoadRequest {
     pub format: String,
     /// What else changes how bytes become documents.
     pub dialect: Dialect,
+    /// Stages that every document passes before it is decoded, in this order.
+    pub transforms: Vec<Arc<dyn Transform>>,
     /// What a new document does to a stored one.
     pub mode: Mode,
     /// Age after which the versions of deleted documents are forgotten.
@@ -99,6 +103,7 @@ impl LoadRequest {
             source_name: None,
             format: "auto".into(),
             dialect: Dialect::default(),
+            transforms: Vec::new(),
             mode: Mode::default(),
             forget_deletes: None,
             durability: DURABILITIES[0],
@@ -150,6 +155,9 @@ impl LoadRequest {
         }
         if self.dialect != Dialect::default() {
             return refuse("a stream takes NDJSON as it is".into(), "leave the dialect as it is");
+        }
+        if !self.transforms.is_empty() {
+            return refuse("a stream has no stages".into(), "change the documents before you send them");
         }
         self.check_options()
     }
@@ -204,6 +212,18 @@ impl LoadRequest {
         if *into == self.schema || into.starts_with("pg_") || into == "information_schema" {
             let whose = if *into == self.schema { "Millstream's own tables" } else { "PostgreSQL itself" };
             return refuse(format!("schema {into} is for {whose}"), "name another schema with --into SCHEMA.NAME");
+        }
+        if !self.transforms.is_empty() && self.chunk_bytes > CHUNK_BYTES {
+            return refuse(
+                format!("with stages, a chunk takes at most {CHUNK_BYTES} bytes"),
+                "leave it at the default",
+            );
+        }
+        if self.transforms.len() > TRANSFORMS_MAX {
+            return refuse(
+                format!("{} stages are more than {TRANSFORMS_MAX}", self.transforms.len()),
+                "load in two steps",
+            );
         }
         if self.lanes.is_some_and(|n| n == 0 || n > LANES_MAX) {
             return refuse(format!("--lanes takes 1 to {LANES_MAX}"), "leave it out to let the server's size decide");

@@ -17,10 +17,11 @@ use crate::outcome::{Outcome, Surroundings};
 use crate::reject_limits::RejectLimits;
 use crate::request::LoadRequest;
 use crate::stop::StopReason;
+use crate::transform;
 use crate::write::{LaneReport, LaneSetup, SegmentPlan, Target};
 use millstream_failpoint as failpoint;
 use millstream_model::limits::SLOTS;
-use millstream_model::{Counters, Receipt, WalScope};
+use millstream_model::{Counters, Receipt, StageCounts, WalScope};
 use millstream_pg::{ConnInfo, Connection, ErrorKind, Failures, Poll, SessionSettings, may_pass, quote_identifier};
 use millstream_store::limits::LOAD_LOCK_POLL;
 use millstream_store::{Added, Identity, NamedVersion, Schema, TableMark};
@@ -174,7 +175,7 @@ impl Run {
         }
         let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
         let decoder = Decoder::for_mode(&collection.key, &collection.mode, limits);
-        let splitter = Splitter::new(decoder, lane_of_slot, owned.floors.clone());
+        let splitter = Splitter::new(decoder, lane_of_slot, owned.floors.clone(), request.transforms.len());
         Engine::start(splitter, setups, rejects, request.memory_bytes, Arc::clone(&around.tally)).await
     }
 
@@ -234,7 +235,9 @@ impl Run {
         let mut failures = Failures::default();
         loop {
             let wal = facts.wal_bytes(&finish.reports, wal_position(&control).await);
-            let receipt = |counters| facts.receipt(&finish, wal, counters);
+            let receipt = |counters, outcomes: &[u64]| {
+                facts.receipt(&finish, wal, counters, transform::counts(&request.transforms, outcomes))
+            };
             let failure = match lifecycle::close(
                 &mut control.client,
                 &schema,
@@ -287,7 +290,7 @@ async fn finished(added: Added, around: &Surroundings, feed: &mut Feed) -> Resul
 }
 
 impl Facts {
-    fn receipt(&self, finish: &Finish, wal: (u64, WalScope), counters: Counters) -> Receipt {
+    fn receipt(&self, finish: &Finish, wal: (u64, WalScope), counters: Counters, stages: Vec<StageCounts>) -> Receipt {
         let Self { identity, owned, lanes, started, .. } = self;
         let seconds = started.elapsed().as_secs_f64();
         let mut writers: BTreeMap<String, u64> = BTreeMap::new();
@@ -309,6 +312,7 @@ impl Facts {
             durability: identity.durability.into(),
             layout: identity.layout.into(),
             writers,
+            stages,
             retries: finish.reports.iter().map(|r| r.retries).sum(),
             deadlocks: finish.reports.iter().map(|r| r.deadlocks).sum(),
             resumed_from: owned.resumed.then_some(owned.before.read),
@@ -429,6 +433,7 @@ fn identity(request: &LoadRequest, collection: &PreparedCollection, feed: &Feed)
         mode: collection.mode.to_string(),
         key: collection.key.clone(),
         format: request.dialect.label(&request.format),
+        transforms: request.transforms.iter().map(|stage| stage.name()).collect(),
         durability: request.durability.name,
         unlogged: request.durability.unlogged,
         layout: request.layout.name,

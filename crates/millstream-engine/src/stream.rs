@@ -233,7 +233,7 @@ fn frame(bytes: Bytes) -> Chunk {
     let open_end = bytes.last().is_some_and(|&b| b != b'\n');
     // The decoder reports documents that are too long.
     let (frames, _) = frame_lines(&bytes, 0, 1, usize::MAX);
-    Chunk { source: 0, end: bytes.len() as u64 + u64::from(open_end), prefix_hash: 0, bytes, frames }
+    Chunk { source: 0, end: bytes.len() as u64 + u64::from(open_end), prefix_hash: 0, bytes, frames, original: None }
 }
 
 impl Place {

@@ -6,7 +6,6 @@ use millstream_engine::{Error, LoadRequest, load};
 use millstream_store::Error as StoreError;
 use millstream_store::loads;
 use millstream_testkit::{TestDatabase, database, each_build};
-use std::io::Write;
 
 fn sums(table: &str, sources: &[&String]) -> LoadRequest {
     let sources: Vec<String> = sources.iter().map(|source| (*source).clone()).collect();
@@ -141,9 +140,7 @@ async fn sum_refuses_sources_of_an_abandoned_load() {
 async fn unchanged_and_grown_sources_are_recognised_in_every_format() {
     let db = database().await;
     let files = Files::new();
-    let mut zipped = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    zipped.write_all(b"{\"id\":\"a\",\"n\":1}\n\n").unwrap();
-    let zipped = zipped.finish().unwrap();
+    let zipped = millstream_testkit::gzip(b"{\"id\":\"a\",\"n\":1}\n\n");
     let texts: [(&str, &[u8], &[u8]); 7] = [
         (
             "lines",

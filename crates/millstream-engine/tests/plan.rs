@@ -139,7 +139,7 @@ async fn plans_use_the_key_index() {
             expect_plan(&client, &merge, "", &words, "big").await;
             client.batch_execute("reset all").await.expect("the server answers");
             let advance = include_str!("../../millstream-store/src/lane_advance.sql").replace("{schema}", "millstream");
-            let values = format!("1, 0, 1, 0, 10, '\\x00'{}, 1, 't', 'public', null", ", 1".repeat(12));
+            let values = format!("1, 0, 1, 0, 10, '\\x00'{}, 1, 't', 'public', null, null", ", 1".repeat(12));
             expect_plan(&client, &advance, &values, &["lane_pkey", "Index Cond: ((load_id = "], "lane").await;
             let reject = include_str!("../../millstream-store/src/reject_insert.sql").replace("{schema}", "millstream");
             let values = "1, '{0}', '{10}', '{1}', '{r}', '{d}', '{t}', '{null}', '{1}', '{f}'";

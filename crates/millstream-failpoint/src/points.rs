@@ -56,7 +56,8 @@ pub const COMPACTION: &[&str] = &[
     "segments-dropped",
 ];
 
-/// The points of a change by the doctor, and of taking it back, in order.
+/// The points of a change by the doctor, and of taking it back, in order. Only the undo of a confirmed change reopens
+/// it first.
 pub const CHANGE: &[&str] = &[
     "change-planned",
     "change-written",
@@ -64,12 +65,16 @@ pub const CHANGE: &[&str] = &[
     "line-recorded",
     "line-written",
     "change-confirmed",
+    "change-reopened",
     "line-restored",
     "value-restored",
 ];
 
+/// The points of a build of ranges, in order.
+pub const RANGES: &[&str] = &["ranges-written", "ranges-linked", "ranges-current"];
+
 /// Every point.
 #[cfg(feature = "armed")]
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
-    [LOAD, SEGMENT, COMPACTION, REFRESH, CHANGE].into_iter().flatten().copied()
+    [LOAD, SEGMENT, COMPACTION, REFRESH, CHANGE, RANGES].into_iter().flatten().copied()
 }

@@ -17,7 +17,17 @@ pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(&new, path)?;
-    // The name is on the disk only with its directory.
+    sync_name(path)
+}
+
+/// Removes a file. It is gone from the disk when this returns.
+pub(crate) fn remove_whole(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)?;
+    sync_name(path)
+}
+
+/// A name is on the disk, or gone from it, only with its directory.
+fn sync_name(path: &Path) -> io::Result<()> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     File::open(dir.unwrap_or(Path::new(".")))?.sync_all()
 }
@@ -35,5 +45,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         assert!(write_whole(&dir.path().join("none/a"), "x").is_err());
+        remove_whole(&file).unwrap();
+        assert!(!file.exists() && remove_whole(&file).is_err());
     }
 }

@@ -68,6 +68,16 @@ pub enum Error {
         /// What to do about it.
         hint: String,
     },
+    /// A guest could not be made, or failed.
+    #[error("{what}: {why}")]
+    Guest {
+        /// What failed, with the package or the kernel.
+        what: String,
+        /// Why.
+        why: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// The disk has no room for the documents.
     #[error("the documents need {needed_bytes} bytes in {}, which has {free_bytes} free", dir.display())]
     Full {
@@ -138,7 +148,7 @@ impl Error {
             Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some(LARGER_DISK.to_owned()),
             Self::Full { .. } => Some(LARGER_DISK.to_owned()),
             Self::Record { .. } => Some("millstream lab report PATH/record.json".to_owned()),
-            Self::Missing { hint, .. } => Some(hint.clone()),
+            Self::Missing { hint, .. } | Self::Guest { hint, .. } => Some(hint.clone()),
             Self::Noisy(_) => Some("stop what else runs here, or measure on another machine".to_owned()),
             Self::Taken { .. } => Some("choose another --out; records are never overwritten".to_owned()),
             Self::Subject { subject: "pgbench" | "beside", .. } => None,

@@ -7,6 +7,7 @@
 pub mod core;
 mod error;
 pub mod generator;
+pub mod guest;
 mod ingest;
 pub mod limits;
 #[cfg(test)]

@@ -324,4 +324,16 @@ pub(crate) const SESSIONS_ACTIVE_MIN: f64 = 0.1;
 /// for the client or for the way to it.
 pub(crate) const SESSIONS_ACTIVE_PERCENT: f64 = 50.0;
 
+/// Memory of a guest, in megabytes. All of its files are in it.
+pub(crate) const GUEST_MEMORY_MB: u32 = 3_072;
+
+/// Largest scale of pgbench's tables in a guest: emulated, a larger one takes minutes.
+pub(crate) const GUEST_SCALE_MAX: u32 = 1;
+
+/// Longest time of a guest, from its boot to its record.
+pub(crate) const GUEST_TIME_MAX: Duration = Duration::from_secs(30 * 60);
+
+/// Longest time of a program that takes a package apart or lists libraries.
+pub(crate) const GUEST_TOOL_TIME_MAX: Duration = Duration::from_secs(5 * 60);
+
 const _: () = assert!(PROCESSOR_FREE_PERCENT < PROCESSOR_BUSY_PERCENT);

@@ -35,6 +35,8 @@ pub enum Reason {
     NotNumber,
     /// Longer than the document limit.
     TooLarge,
+    /// A stage of the load knows nothing about it, or must not change it.
+    NotEnriched,
     /// A CSV line whose number of fields differs from the header's.
     CsvFields,
     /// The source is damaged here; where the next document begins is unknown.
@@ -62,6 +64,7 @@ pub const REASONS: &[Reason] = &[
     Reason::VersionType,
     Reason::NotNumber,
     Reason::TooLarge,
+    Reason::NotEnriched,
     Reason::CsvFields,
     Reason::DamagedSource,
     Reason::BreaksCheck,
@@ -87,6 +90,7 @@ impl Reason {
             Self::VersionType => "version_type",
             Self::NotNumber => "not_number",
             Self::TooLarge => "too_large",
+            Self::NotEnriched => "not_enriched",
             Self::CsvFields => "csv_fields",
             Self::DamagedSource => "damaged_source",
             Self::BreaksCheck => "breaks_check",
@@ -112,6 +116,7 @@ impl Reason {
             Self::VersionType => "its version does not fit the version's type",
             Self::NotNumber => "a member that is added up is no number (mode sum)",
             Self::TooLarge => "it is larger than 16 MiB",
+            Self::NotEnriched => "nothing is known about its address (load --enrich)",
             Self::CsvFields => "the line has another number of fields than the header",
             Self::DamagedSource => "the file is damaged here",
             Self::BreaksCheck => "it breaks a CHECK of the collection",

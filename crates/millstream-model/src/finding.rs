@@ -57,6 +57,10 @@ pub struct Finding {
     /// What to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair: Option<Repair>,
+    /// A change whose effect an experiment of the lab can show before it is made. It may be one that the repair leaves to
+    /// you, because it needs a restart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experiment: Option<Change>,
 }
 
 /// A number or a word that shows something, and where it comes from.
@@ -133,6 +137,7 @@ impl Finding {
             counted_seconds: None,
             alternative: None,
             repair: None,
+            experiment: None,
         }
     }
 

@@ -34,6 +34,6 @@ pub use key_type::{KEY_TYPES, KeyType, KeyTypeError};
 pub use machine::MachineFacts;
 pub use position::Position;
 pub use prefix::Prefix;
-pub use receipt::{COUNTERS, Counters, Receipt, WalScope};
+pub use receipt::{COUNTERS, Counters, Receipt, StageCounts, WalScope};
 pub use slot::{SLOT_HASH_VERSION, Slot};
 pub use version_type::{VersionType, VersionTypeError};

@@ -18,6 +18,78 @@ pub struct Setting {
     pub reason: String,
 }
 
+/// A setting with one good value, whatever the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FixedSetting {
+    /// The parameter.
+    pub name: &'static str,
+    /// Its value, as written.
+    pub value: &'static str,
+    /// Why this value. For one of [`RECORDED`]: what the server then records.
+    pub reason: &'static str,
+}
+
+/// How long a checkpoint takes, as a share of the time until the next one.
+pub const CHECKPOINT_SPREAD: FixedSetting = FixedSetting {
+    name: "checkpoint_completion_target",
+    value: "0.9",
+    reason: "checkpoints write evenly instead of in bursts that stall commits",
+};
+
+/// After how many bytes a checkpoint asks the system to write. PostgreSQL's own default, so it is in no file of ours.
+pub const CHECKPOINT_FLUSH: FixedSetting = FixedSetting {
+    name: "checkpoint_flush_after",
+    value: "256kB",
+    reason: "little is left to wait for at the end of a checkpoint",
+};
+
+/// How many values of a column `analyze` keeps. PostgreSQL's own default, so it is in no file of ours.
+pub const STATISTICS: FixedSetting = FixedSetting {
+    name: "default_statistics_target",
+    value: "100",
+    reason: "analyze looks at 30,000 rows of a table, which is enough for most columns",
+};
+
+/// How much a worker of autovacuum does before it sleeps.
+pub const VACUUM_PACE: FixedSetting = FixedSetting {
+    name: "autovacuum_vacuum_cost_limit",
+    value: "2000",
+    reason: "ten times the default, so that vacuum keeps up with a load",
+};
+
+/// Settings by which a server records what somebody may ask later. The local server leaves them as they are.
+pub const RECORDED: &[FixedSetting] = &[
+    FixedSetting {
+        name: "log_autovacuum_min_duration",
+        value: "10min",
+        reason: "which tables autovacuum works on, and for how long",
+    },
+    FixedSetting {
+        name: "log_checkpoints",
+        value: "on",
+        reason: "when checkpoints come, for what reason, and how long they take",
+    },
+    FixedSetting { name: "log_lock_waits", value: "on", reason: "who waited long for a lock, and for whom" },
+    FixedSetting {
+        name: "shared_preload_libraries",
+        value: "pg_stat_statements",
+        reason: "which statements take the time (pg_stat_statements)",
+    },
+    FixedSetting { name: "track_activities", value: "on", reason: "what sessions do" },
+    FixedSetting {
+        name: "track_counts",
+        value: "on",
+        reason: "how tables and indexes are used; autovacuum needs it, too",
+    },
+    FixedSetting { name: "track_io_timing", value: "on", reason: "how much time reads and writes take" },
+];
+
+impl From<FixedSetting> for Setting {
+    fn from(fixed: FixedSetting) -> Self {
+        setting(fixed.name, fixed.value, fixed.reason)
+    }
+}
+
 /// What the build of PostgreSQL supports, as far as settings depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildFacts {
@@ -43,7 +115,7 @@ fn setting(name: &'static str, value: impl ToString, reason: impl Into<String>) 
 }
 
 /// A size in whole megabytes, as PostgreSQL writes it.
-fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     format!("{}MB", bytes / MB)
 }
 
@@ -93,19 +165,30 @@ fn memory(facts: &MachineFacts) -> Vec<Setting> {
         ),
         setting(
             "wal_buffers",
-            size((shared / 32).clamp(4 * MB, 64 * MB)),
+            size(wal_buffers(shared)),
             "1/32 of shared_buffers up to 64 MB: several lanes fill it between two flushes",
         ),
     ]
 }
 
-fn shared_buffers(usable: u64) -> u64 {
+/// `shared_buffers` for a server that can use so much memory, in bytes.
+pub fn shared_buffers(usable: u64) -> u64 {
     // 128 MB is PostgreSQL's own default. Use less only if that would be more than half of the memory.
     (usable / 4).clamp(128 * MB, 16 * GB).min((usable / 2).max(16 * MB))
 }
 
+/// `wal_buffers` for a server with such `shared_buffers`, in bytes.
+pub fn wal_buffers(shared: u64) -> u64 {
+    (shared / 32).clamp(4 * MB, 64 * MB)
+}
+
+/// How much of a disk with so much free space more WAL may take, in bytes: a tenth.
+pub fn wal_room(disk_free_bytes: u64) -> u64 {
+    disk_free_bytes / 10
+}
+
 fn wal(facts: &MachineFacts, build: BuildFacts) -> Vec<Setting> {
-    let max = (facts.disk_free_bytes / 10).clamp(64 * MB, 16 * GB);
+    let max = wal_room(facts.disk_free_bytes).clamp(64 * MB, 16 * GB);
     let min = (max / 4).clamp(32 * MB, 4 * GB);
     let mut list = vec![
         setting(
@@ -127,11 +210,7 @@ fn wal(facts: &MachineFacts, build: BuildFacts) -> Vec<Setting> {
             "15min",
             "fewer whole pages in the log than with 5 min; recovery after a crash stays within minutes",
         ),
-        setting(
-            "checkpoint_completion_target",
-            "0.9",
-            "checkpoints write evenly instead of in bursts that stall commits",
-        ),
+        CHECKPOINT_SPREAD.into(),
     ];
     if build.lz4 {
         list.push(setting("wal_compression", "lz4", "whole pages in the log shrink for little processor time"));
@@ -200,7 +279,7 @@ fn processors(facts: &MachineFacts) -> Vec<Setting> {
 fn vacuum() -> Vec<Setting> {
     vec![
         setting("autovacuum_naptime", "15s", "a load makes dead rows faster than a look per minute would see"),
-        setting("autovacuum_vacuum_cost_limit", "2000", "ten times the default, so that vacuum keeps up with a load"),
+        VACUUM_PACE.into(),
     ]
 }
 

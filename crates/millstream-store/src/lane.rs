@@ -73,6 +73,8 @@ pub struct Advance<'a> {
     pub counters: Counters,
     /// Bytes of its rejects.
     pub reject_bytes: u64,
+    /// What became of its documents in the stages of the load; empty if it has none.
+    pub outcomes: &'a [u64],
     /// The table as the run found it.
     pub table: &'a TableMark,
 }
@@ -101,8 +103,10 @@ impl Advance<'_> {
         let reject_bytes = int(self.reject_bytes);
         let mut values: Vec<&(dyn ToSql + Sync)> = vec![&self.load_id, &lane, &self.epoch, &source, &offset, &hash];
         values.extend(counters.iter().map(|c| c as &(dyn ToSql + Sync)));
+        let outcomes: Vec<i64> = self.outcomes.iter().map(|count| int(*count)).collect();
+        let outcomes = Some(outcomes).filter(|outcomes| !outcomes.is_empty());
         let TableMark { oid, name, file } = self.table;
-        values.extend([&reject_bytes as &(dyn ToSql + Sync), oid, &name.table, &name.schema, file]);
+        values.extend([&reject_bytes as &(dyn ToSql + Sync), oid, &name.table, &name.schema, file, &outcomes]);
         let advanced = client.query_one(statement, &values).await;
         advanced.map(drop).map_err(|error| fenced(error, FENCED_SQLSTATE, self.load_id))
     }

@@ -19,7 +19,15 @@ with moved as (
         appended = appended + $15,
         rejected = rejected + $16,
         bytes_read = bytes_read + $17,
-        reject_bytes = reject_bytes + $18
+        reject_bytes = reject_bytes + $18,
+        outcomes = case
+            when $23::bigint[] is null then outcomes
+            else (
+                select pg_catalog.array_agg(coalesce(before.n, 0) + batch.n order by batch.i)
+                from pg_catalog.unnest($23::bigint[]) with ordinality as batch (n, i)
+                left join pg_catalog.unnest(outcomes) with ordinality as before (n, i) using (i)
+            )
+        end
     where load_id = $1
       and lane = $2
       and epoch = $3

@@ -22,6 +22,8 @@ pub struct Identity {
     pub key: KeySpec,
     /// Source format.
     pub format: String,
+    /// Names of the stages that change documents before they are decoded, in order.
+    pub transforms: Vec<String>,
     /// The durability that this run promises. Another run of the load may promise another one.
     pub durability: &'static str,
     /// Whether that is `unlogged`.
@@ -142,6 +144,8 @@ pub struct Unfinished {
     pub sources: Vec<String>,
     /// Its merge mode.
     pub mode: String,
+    /// Names of its stages in order.
+    pub transforms: Vec<String>,
     /// What makes it another load than the one asked for, as the end of a clause; `None` if it is the same.
     pub difference: Option<&'static str>,
 }
@@ -161,17 +165,19 @@ pub async fn find_unfinished(
         return Ok(None);
     };
     let (sources, mode): (Vec<String>, String) = (row.get("sources"), row.get("mode"));
+    let transforms: Vec<String> = row.get("transforms");
     let differences = [
         (mode != identity.mode, "in another mode"),
         (!row.get::<_, bool>("same_key"), "by another key"),
         (row.get::<_, &str>("format") != identity.format, "in another format"),
         (row.get::<_, &str>("layout") != identity.layout, "in another layout"),
+        (transforms != identity.transforms, "with other stages"),
         (!identity.sources.starts_with(&sources), "together with other sources or in another order"),
         (!identity.resumable, "together with a stream that has no --source-name"),
         (row.get::<_, i16>("slot_hash_version") != SLOT_HASH_VERSION, "with another version of millstream"),
     ];
     let difference = differences.into_iter().find(|(differs, _)| *differs).map(|(_, difference)| difference);
-    Ok(Some(Unfinished { load_id: row.get("load_id"), sources, mode, difference }))
+    Ok(Some(Unfinished { load_id: row.get("load_id"), sources, mode, transforms, difference }))
 }
 
 /// The number of an unfinished load of these sources whose table was dropped and created again since.
@@ -215,6 +221,7 @@ pub async fn insert(client: &mut Client, schema: &Schema, identity: &Identity, l
                 &identity.durability,
                 &identity.resumable,
                 &identity.layout,
+                &identity.transforms,
             ],
         )
         .await?;
@@ -334,6 +341,18 @@ fn counters_of(row: &Row) -> Result<Counters, Error> {
         *value = u64::try_from(row.get::<_, i64>(n)).map_err(|_| Error::Ledger("a counter is negative"))?;
     }
     Ok(Counters::from_array(values))
+}
+
+/// What became of a load's documents in its stages, after its lanes' rows were moved into its own row; empty if it has
+/// no stages.
+///
+/// # Errors
+/// [`Error::Ledger`] when a count is negative; the server's.
+pub async fn outcomes(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<Vec<u64>, Error> {
+    let sql = schema.sql("select coalesce(outcomes, '{}') from {schema}.load where load_id = $1");
+    let counts: Vec<i64> = client.query_one(&sql, &[&load_id]).await?.get(0);
+    let counts: Result<Vec<u64>, _> = counts.into_iter().map(u64::try_from).collect();
+    counts.map_err(|_| Error::Ledger("a counter is negative"))
 }
 
 /// How far a load is.

@@ -17,7 +17,20 @@ set floor_source = $2,
     appended = l.appended + s.appended,
     rejected = l.rejected + s.rejected,
     bytes_read = l.bytes_read + s.bytes_read,
-    reject_bytes = l.reject_bytes + s.reject_bytes
+    reject_bytes = l.reject_bytes + s.reject_bytes,
+    outcomes = (
+        select pg_catalog.array_agg(total order by i)
+        from (
+            select i, sum(n)::bigint as total
+            from (
+                select l.outcomes
+                union all
+                select n.outcomes from {schema}.lane n where n.load_id = $1
+            ) as counted
+            cross join lateral pg_catalog.unnest(counted.outcomes) with ordinality as outcome (n, i)
+            group by i
+        ) as totals
+    )
 from (
     select
         max(epoch) as epoch,

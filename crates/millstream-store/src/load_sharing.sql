@@ -1,5 +1,5 @@
 -- The newest unfinished load into the table that reads one of these sources and can be resumed.
-select load_id, mode, key = ($3::text)::jsonb as same_key, format, layout, sources, slot_hash_version
+select load_id, mode, key = ($3::text)::jsonb as same_key, format, layout, sources, slot_hash_version, transforms
 from {schema}.load
 where table_oid = $1
   and sources && $2::text[]

@@ -227,6 +227,14 @@ pub async fn try_lock(client: &impl GenericClient, table_oid: u32, transaction: 
     Ok(if transaction { lock.try_lock_in_transaction(client).await? } else { lock.try_lock(client).await? })
 }
 
+/// Lets others compact a table that this session has locked.
+///
+/// # Errors
+/// The server's.
+pub async fn unlock(client: &impl GenericClient, table_oid: u32) -> Result<(), Error> {
+    Ok(COMPACTION.of(table_oid.cast_signed()).unlock(client).await?)
+}
+
 /// Drops the tables of segments and deletes their records.
 pub async fn drop(client: &impl GenericClient, schema: &Schema, segments: &[Segment]) -> Result<(), Error> {
     for segment in segments {

@@ -21,6 +21,7 @@
 //! | `MILLSTREAM_TEST_NO_SKIP` | `1`: a test that cannot run here fails instead of printing `skipped:` |
 //! | `MILLSTREAM_TEST_SCALE` | factor on the number of cases of property tests |
 //! | `MILLSTREAM_TEST_SEED` | seed of property tests, to replay a failure |
+//! | `MILLSTREAM_TEST_KERNEL` | a Debian package with a kernel, which a test boots in qemu |
 
 #![expect(clippy::print_stdout, reason = "tests speak on stdout, which the harness captures")]
 
@@ -28,9 +29,12 @@ mod browser;
 mod build;
 mod cases;
 mod certificate;
+mod compress;
 mod database;
 mod feature;
+mod kernel_package;
 mod limits;
+mod loop_disk;
 mod proxy;
 mod schema;
 mod server;
@@ -42,8 +46,11 @@ pub use browser::{Shown, shown};
 pub use build::{Build, build_with, builds, default_build};
 pub use cases::{Cases, cases, dealt};
 pub use certificate::Certificates;
+pub use compress::{gzip, zstd};
 pub use database::{TestDatabase, connect, database, database_on, database_with, each_build};
 pub use feature::{FEATURES, Feature};
+pub use kernel_package::kernel_package;
+pub use loop_disk::LoopDisk;
 pub use proxy::{Proxy, Traffic};
 pub use schema::misfit;
 pub use server::{Server, Settings, StopMode, shared};

@@ -201,6 +201,28 @@ impl From<millstream_engine::Error> for Failure {
     }
 }
 
+impl From<millstream_ranges::Error> for Failure {
+    fn from(error: millstream_ranges::Error) -> Self {
+        match error {
+            millstream_ranges::Error::Postgres(error) => error.into(),
+            // Whoever read what is written has closed it.
+            millstream_ranges::Error::File { source, .. } if source.kind() == std::io::ErrorKind::BrokenPipe => {
+                source.into()
+            }
+            error => Self::classified(&error, ErrorKind::Config, error.hint()),
+        }
+    }
+}
+
+impl From<millstream_lab::Error> for Failure {
+    fn from(error: millstream_lab::Error) -> Self {
+        match error {
+            millstream_lab::Error::Database(error) => error.into(),
+            error => Self::classified(&error, ErrorKind::Config, error.hint()),
+        }
+    }
+}
+
 impl From<millstream_local::Error> for Failure {
     fn from(error: millstream_local::Error) -> Self {
         Self::classified(&error, ErrorKind::Config, error.hint())

@@ -7,6 +7,15 @@ pub const AGE_SECONDS_MAX: u64 = 100 * 365 * 86_400;
 /// Rejects shown unless `--limit` says otherwise.
 pub const REJECTS_SHOWN: u64 = 20;
 
+/// Rejects of a build of ranges that are printed; all are counted.
+pub const RANGE_REJECTS_SHOWN: u64 = 10;
+
+/// Longest line of addresses to look up, in bytes. Of a longer one only the beginning is read.
+pub const ADDRESS_LINE_BYTES_MAX: usize = 1_000;
+
+/// Answers that are written at once, in bytes, while addresses to look up are waiting.
+pub const ANSWERS_BYTES_MAX: usize = 1 << 16;
+
 /// Documents in a wave of the demo: some 15 GB on disk, far more than a demo needs.
 pub const DEMO_DOCUMENTS_MAX: u64 = 100_000_000;
 
@@ -18,6 +27,10 @@ pub const CHANGE_LOOK: std::time::Duration = std::time::Duration::from_millis(50
 
 /// Longest pause of that process after failures.
 pub const CHANGE_PAUSE_MAX: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// How long after the deadline that process still tries, in seconds: a day. Then the change stays open, and each run of
+/// the doctor shows it.
+pub const CHANGE_LATE_SECONDS_MAX: u64 = 86_400;
 
 /// Longest time until that process is ready.
 pub const WATCH_READY_MAX: std::time::Duration = std::time::Duration::from_secs(10);

@@ -7,6 +7,7 @@ mod command_line;
 mod commands;
 mod confirmation;
 mod demo;
+mod enrich;
 mod exit;
 mod failure;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod reference;
 mod secret;
 mod signal;
 mod source_args;
+mod store_name;
 mod table;
 mod target;
 

@@ -1,6 +1,6 @@
 //! What a dry run found, as text.
 
-use crate::quantity;
+use crate::{quantity, receipt};
 use millstream_engine::{DryRun, LoadRequest};
 
 /// Bytes of a rejected document that are shown.
@@ -23,6 +23,7 @@ pub fn text(dry: &DryRun, request: &LoadRequest) -> String {
         quantity::things(dry.read, "document"),
         quantity::count(dry.rejected)
     ));
+    lines.extend(dry.stages.iter().map(receipt::stage));
     for reject in &dry.first_rejects {
         let source = request.sources.get(reject.position.source as usize).map_or("-", String::as_str);
         lines.push(format!("{source}:{}: {}: {}", reject.line, reject.reason, reject.detail));

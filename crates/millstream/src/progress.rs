@@ -1,4 +1,4 @@
-//! The progress of a load on stderr: a bar on a terminal, plain lines elsewhere.
+//! The progress of a command on stderr: a bar on a terminal, plain lines elsewhere.
 
 use crate::output::{columns, note};
 use crate::quantity;
@@ -26,7 +26,26 @@ pub enum ProgressChoice {
     None,
 }
 
-/// Shows a load's progress until it is finished or dropped.
+/// How far a command is.
+pub trait Counts: Send + Sync + 'static {
+    /// Bytes read, and how many there are, if that is known.
+    fn input(&self) -> (u64, Option<u64>);
+
+    /// What was done, in words, and how fast.
+    fn state(&self, elapsed: Duration) -> String;
+}
+
+impl Counts for Tally {
+    fn input(&self) -> (u64, Option<u64>) {
+        Tally::input(self)
+    }
+
+    fn state(&self, elapsed: Duration) -> String {
+        state(self, elapsed)
+    }
+}
+
+/// Shows a command's progress until it is finished or dropped.
 pub struct Progress {
     bar: Option<ProgressBar>,
     task: Option<tokio::task::JoinHandle<()>>,
@@ -34,24 +53,29 @@ pub struct Progress {
 
 impl Progress {
     /// Starts showing the counts.
-    pub fn start(choice: ProgressChoice, tally: Arc<Tally>) -> Self {
+    pub fn start(choice: ProgressChoice, counts: Arc<impl Counts>) -> Self {
         match choice {
             ProgressChoice::None => Self { bar: None, task: None },
             ProgressChoice::Auto if redraws() => {
                 let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
                 bar.set_style(style(false, false));
-                let task = tokio::spawn(draw(bar.clone(), tally));
+                let task = tokio::spawn(draw(bar.clone(), counts));
                 Self { bar: Some(bar), task: Some(task) }
             }
             ProgressChoice::Auto | ProgressChoice::Plain => {
-                Self { bar: None, task: Some(tokio::spawn(print_lines(tally))) }
+                Self { bar: None, task: Some(tokio::spawn(print_lines(counts))) }
             }
         }
     }
 
     /// An observer that prints events beside the progress.
     pub fn observer(&self) -> Arc<dyn Observer> {
-        Arc::new(Printer { bar: self.bar.clone() })
+        Arc::new(self.printer())
+    }
+
+    /// Prints lines beside the progress.
+    pub fn printer(&self) -> Printer {
+        Printer { bar: self.bar.clone() }
     }
 
     /// Stops showing progress and removes the bar.
@@ -84,12 +108,12 @@ fn style(known: bool, narrow: bool) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("the template is a constant that a test draws")
 }
 
-async fn draw(bar: ProgressBar, tally: Arc<Tally>) {
+async fn draw(bar: ProgressBar, counts: Arc<impl Counts>) {
     let begun = Instant::now();
     let mut styled = (false, false);
     loop {
         tokio::time::sleep(BAR_EVERY).await;
-        let (read, total) = tally.input();
+        let (read, total) = counts.input();
         if let Some(total) = total
             && bar.length() != Some(total)
         {
@@ -102,18 +126,18 @@ async fn draw(bar: ProgressBar, tally: Arc<Tally>) {
             bar.set_style(style(wanted.0, wanted.1));
         }
         bar.set_position(read);
-        bar.set_message(state(&tally, begun.elapsed()));
+        bar.set_message(counts.state(begun.elapsed()));
     }
 }
 
-async fn print_lines(tally: Arc<Tally>) {
+async fn print_lines(counts: Arc<impl Counts>) {
     let begun = Instant::now();
     loop {
         tokio::time::sleep(PLAIN_EVERY).await;
-        let (read, total) = tally.input();
+        let (read, total) = counts.input();
         #[expect(clippy::cast_precision_loss, reason = "a percentage needs no 53 bits")]
         let share = total.map_or(String::new(), |t| format!("{:.0} % ", 100.0 * read as f64 / t as f64));
-        note(&format!("progress: {share}{}", state(&tally, begun.elapsed())));
+        note(&format!("progress: {share}{}", counts.state(begun.elapsed())));
     }
 }
 
@@ -134,17 +158,26 @@ fn state(tally: &Tally, elapsed: Duration) -> String {
     text
 }
 
-struct Printer {
+/// Prints lines beside the progress.
+#[derive(Debug, Clone)]
+pub struct Printer {
     bar: Option<ProgressBar>,
+}
+
+impl Printer {
+    /// Prints a line on stderr.
+    pub fn line(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| note(text)),
+            None => note(text),
+        }
+    }
 }
 
 impl Observer for Printer {
     fn event(&self, event: Event) {
         for line in lines(event) {
-            match &self.bar {
-                Some(bar) => bar.suspend(|| note(&line)),
-                None => note(&line),
-            }
+            self.line(&line);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::quantity;
 use millstream_engine::Durability;
-use millstream_model::{COUNTERS, Receipt, WalScope};
+use millstream_model::{COUNTERS, Receipt, StageCounts, WalScope};
 
 /// What a column of the receipt means, for people.
 fn meaning(counter: &str) -> &'static str {
@@ -21,6 +21,12 @@ fn meaning(counter: &str) -> &'static str {
     }
 }
 
+/// What became of the documents in a stage.
+pub fn stage(stage: &StageCounts) -> String {
+    let counts = stage.documents.iter().map(|(name, n)| format!("{} {name}", quantity::count(*n)));
+    format!("{}: {}", stage.name, counts.collect::<Vec<_>>().join(", "))
+}
+
 /// The receipt, without counts that are zero.
 pub fn text(receipt: &Receipt) -> String {
     let state = if receipt.finished { "" } else { " (unfinished)" };
@@ -30,6 +36,7 @@ pub fn text(receipt: &Receipt) -> String {
             lines.push(format!("  {:<10} {:>15}  {}", name, quantity::count(value), meaning(name)));
         }
     }
+    lines.extend(receipt.stages.iter().map(|counts| format!("  {}", stage(counts))));
     if let Some(before) = receipt.resumed_from {
         lines.push(format!("  resumed after {} of earlier runs", quantity::things(before, "document")));
     }

@@ -157,7 +157,8 @@ fn root(text: &str) -> Result<Root, String> {
     }
 }
 
-fn delimiter(text: &str) -> Result<u8, String> {
+/// A character between fields as typed.
+pub fn delimiter(text: &str) -> Result<u8, String> {
     match text {
         "tab" | "\\t" => Ok(b'\t'),
         text => character(text),

@@ -2,19 +2,39 @@
 
 use super::session::{identity, open, parts, refusal};
 use millstream_host::{Answer, Kind, Lasting, Refusal};
-use millstream_pg::ConnInfo;
+use millstream_pg::{ConnInfo, Error};
 
 /// An index by `DATABASE/SCHEMA.NAME`, quoted as SQL needs it. Its value is its definition; no value: there is no such
-/// index, or it is invalid. It is made and dropped beside other work.
+/// index, or it is invalid. It is made and dropped beside other work. A new one is planned as
+/// `create index NAME on TABLE CLAUSE`.
 #[derive(Debug)]
 pub struct IndexKind {
     /// The server.
     pub db: ConnInfo,
 }
 
+/// The kind's name.
+const NAME: &str = "index";
+
+/// SQLSTATE of a class of operators, a type or a collation that is not found.
+const NO_OBJECT: &str = "42704";
+
+/// SQLSTATE of a function or an operator that is not found.
+const NO_FUNCTION: &str = "42883";
+
+/// What a change that was interrupted may have left, and how to remove it, for a sentence. `None` if the kind leaves
+/// nothing.
+pub fn leftover(kind: &str, target: &str) -> Option<String> {
+    let (database, name) = parts(target).ok().filter(|_| kind == NAME)?;
+    Some(format!(
+        "if it was interrupted, an invalid index may be left; then run this in the database {database}: \
+         drop index concurrently if exists {name}"
+    ))
+}
+
 impl Kind for IndexKind {
     fn name(&self) -> &'static str {
-        "index"
+        NAME
     }
 
     fn read<'a>(&'a self, target: &'a str) -> Answer<'a, Option<String>> {
@@ -31,6 +51,14 @@ impl Kind for IndexKind {
     fn write<'a>(&'a self, target: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
         Box::pin(async move {
             let (database, name) = parts(target)?;
+            match (value, self.read(target).await?) {
+                // What is here is complete.
+                (Some(value), Some(there)) if there == value => return Ok(()),
+                (Some(_), Some(there)) => {
+                    return Err(Refusal(format!("somebody else has made the index {name} since: {there}")));
+                }
+                _ => {}
+            }
             let session = open(&self.db, Some(database)).await?;
             // It waits for transactions that use the table, and nobody waits for it. If it gave up, the index would be
             // invalid.
@@ -53,12 +81,68 @@ impl Kind for IndexKind {
         })
     }
 
+    fn spelled<'a>(&'a self, target: &'a str, value: &'a str) -> Answer<'a, String> {
+        Box::pin(async move {
+            let (database, name) = parts(target)?;
+            let none = || Refusal(format!("{value} is no definition of an index"));
+            let (own, table, clause) = new_index(value).ok_or_else(none)?;
+            let mut session = open(&self.db, Some(database)).await?;
+            let is_taken = "select to_regclass($1) is not null";
+            if session.client.query_one(is_taken, &[&name]).await.map_err(refusal)?.get(0) {
+                return Err(Refusal(format!("{name} exists already; run the doctor again to get another name")));
+            }
+            // The server spells the definition of an index on an empty copy of the table.
+            let transaction = session.client.transaction().await.map_err(refusal)?;
+            let names = include_str!("index_names.sql");
+            let names = transaction.query_one(names, &[&table]).await.map_err(refusal)?;
+            let (schemas, owner): (String, String) = (names.get("schemas"), names.get("owner"));
+            // Functions of the clause run with the rights of the owner of the table, as when the index is built. The
+            // definition must name everything with its schema: the session that builds it does not search these.
+            let copy = format!(
+                "create temporary table millstream_copy (like {table}); \
+                 alter table pg_temp.millstream_copy owner to {owner}; \
+                 create index millstream_probe on pg_temp.millstream_copy {clause}; \
+                 set local search_path = pg_catalog"
+            );
+            transaction.batch_execute(&copy).await.map_err(|error| {
+                let error = Error::from(error);
+                let is_missing = matches!(error.sqlstate(), Some(NO_OBJECT | NO_FUNCTION));
+                match concurrently(value).filter(|_| is_missing) {
+                    Some(sql) => Refusal(format!(
+                        "{error}; the doctor looks only into the schemas {schemas}; create the index by hand: {sql}"
+                    )),
+                    None => refusal(error),
+                }
+            })?;
+            let sql = include_str!("index_spelled.sql");
+            let row = transaction.query_one(sql, &[&table]).await.map_err(refusal)?;
+            let (definition, table): (String, String) = (row.get("definition"), row.get("table_name"));
+            transaction.rollback().await.map_err(refusal)?;
+            // The name of the probe and of its table have no space.
+            let (create, clause) = definition.split_once(" USING ").ok_or_else(none)?;
+            let (create, _) = create.split_once(" millstream_probe ").ok_or_else(none)?;
+            Ok(format!("{create} {own} ON {table} USING {clause}"))
+        })
+    }
+
+    fn leaves_parts(&self) -> bool {
+        true
+    }
+
+    fn can_be_renamed(&self) -> bool {
+        true
+    }
+
     fn lasting(&self, _: &str, _: Option<&str>) -> Result<Lasting, Refusal> {
         Ok(Lasting::Always)
     }
 
     fn identity<'a>(&'a self, _: &'a str) -> Answer<'a, Option<String>> {
         Box::pin(identity(&self.db))
+    }
+
+    fn server(&self) -> Option<String> {
+        Some(self.db.describe())
     }
 }
 
@@ -70,9 +154,36 @@ fn concurrently(definition: &str) -> Option<String> {
     })
 }
 
+/// Name, table and clause of `create index NAME on TABLE CLAUSE`.
+fn new_index(definition: &str) -> Option<(&str, &str, &str)> {
+    let (name, rest) = first_word(definition.strip_prefix("create index ")?)?;
+    let (table, clause) = first_word(rest.strip_prefix("on ")?)?;
+    Some((name, table, clause))
+}
+
+/// The text before the first space that is not in a quoted name, and the text after it.
+fn first_word(text: &str) -> Option<(&str, &str)> {
+    let mut is_quoted = false;
+    let end = text.find(|c: char| {
+        is_quoted ^= c == '"';
+        c == ' ' && !is_quoted
+    })?;
+    Some((&text[..end], &text[end + 1..]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_new_index_has_a_name_a_table_and_a_clause() {
+        let (name, table) = ("\"a on \"\" b\"", "s.\"t on\"");
+        let definition = format!("create index {name} on {table} using gin (a)");
+        assert_eq!(new_index(&definition), Some((name, table, "using gin (a)")));
+        for wrong in ["create index i", "create index i on t", "drop table t", "create index \"i on t (a)"] {
+            assert_eq!(new_index(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn an_index_is_built_beside_other_work() {

@@ -1,10 +1,12 @@
 //! Kinds of changes of a server, which the change engine applies and takes back.
 
 mod index;
+mod role_setting;
 mod session;
 mod setting;
 mod table_option;
 
-pub use index::IndexKind;
+pub use index::{IndexKind, leftover};
+pub use role_setting::RoleSettingKind;
 pub use setting::SettingKind;
 pub use table_option::TableOptionKind;

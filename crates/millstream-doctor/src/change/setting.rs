@@ -49,6 +49,10 @@ impl Kind for SettingKind {
     fn identity<'a>(&'a self, _: &'a str) -> Answer<'a, Option<String>> {
         Box::pin(identity(&self.db))
     }
+
+    fn server(&self) -> Option<String> {
+        Some(self.db.describe())
+    }
 }
 
 impl SettingKind {

@@ -47,6 +47,10 @@ impl Kind for TableOptionKind {
     fn identity<'a>(&'a self, _: &'a str) -> Answer<'a, Option<String>> {
         Box::pin(identity(&self.db))
     }
+
+    fn server(&self) -> Option<String> {
+        Some(self.db.describe())
+    }
 }
 
 /// Database, table and option of a target. An option's name has only letters and underscores.

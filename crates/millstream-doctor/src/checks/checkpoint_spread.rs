@@ -1,10 +1,12 @@
 //! Check `checkpoint-spread`: checkpoints that write in a burst.
 
+use super::checkpoints::Checkpoints;
 use super::number::number;
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Server;
 use millstream_model::{Class, Finding, Level};
 use millstream_pg::Error;
+use millstream_pg::sizing::{CHECKPOINT_FLUSH, CHECKPOINT_SPREAD};
 
 pub(super) const CHECK: Check = Check {
     id: "checkpoint-spread",
@@ -20,20 +22,12 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
-    let (view, timed, requested, sync) = match server.version_num() {
-        170_000.. => ("pg_stat_checkpointer", "num_timed", "num_requested", "sync_time"),
-        _ => ("pg_stat_bgwriter", "checkpoints_timed", "checkpoints_req", "checkpoint_sync_time"),
-    };
-    let sql = format!(
-        "select {timed} + {requested} as checkpoints, {sync}::bigint as milliseconds, \
-         current_setting('checkpoint_completion_target')::float8 as target, \
-         extract(epoch from now() - stats_reset)::float8 as seconds from {view}"
-    );
-    let row = server.session.client.query_one(&sql, &[]).await?;
-    let target: f64 = row.get("target");
+    let sql = "select current_setting('checkpoint_completion_target')::float8";
+    let target: f64 = server.session.client.query_one(sql, &[]).await?.get(0);
+    let Checkpoints { view, row } = Checkpoints::of(server).await?;
     let early = (target < task.threshold("target")).then(|| burst(server, &task, target));
-    let checkpoints = number(&row, "checkpoints");
-    let mean = number(&row, "milliseconds") as f64 / 1e3 / (checkpoints.max(1) as f64);
+    let checkpoints = number(&row, "timed") + number(&row, "requested");
+    let mean = number(&row, "sync_ms") as f64 / 1e3 / (checkpoints.max(1) as f64);
     let waits = checkpoints as f64 >= task.threshold("count") && mean >= task.threshold("sync_seconds");
     let late = waits.then(|| {
         let mut finding = stall(server, &task, mean).with("checkpoints", checkpoints, view);
@@ -44,12 +38,12 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
 }
 
 fn burst(server: &Server, task: &Task, target: f64) -> Finding {
-    let name = "checkpoint_completion_target";
+    let name = CHECKPOINT_SPREAD.name;
     let sentence = format!("a checkpoint writes its pages in {:.0} % of the time until the next one", target * 100.0);
     let mut finding = task.finding(Level::Info, name, sentence).with(name, target, "pg_settings");
     finding.alternative = Some("somebody has set it so on purpose, for a quick shutdown".to_owned());
-    finding.repair =
-        Some(server.setting(name, "0.9", "spread the writing", "recovery after a crash takes a little longer"));
+    let risk = "recovery after a crash takes a little longer";
+    finding.repair = Some(server.setting(name, CHECKPOINT_SPREAD.value, "spread the writing", risk));
     finding
 }
 
@@ -59,6 +53,6 @@ fn stall(server: &Server, task: &Task, mean: f64) -> Finding {
     finding.alternative = Some("a few large checkpoints, for instance after a load, make the mean".to_owned());
     let sentence = "let the server flush what it writes early; see also dirty-limits";
     let risk = "pages that are written again soon go to the disk twice";
-    finding.repair = Some(server.setting("checkpoint_flush_after", "256kB", sentence, risk));
+    finding.repair = Some(server.setting(CHECKPOINT_FLUSH.name, CHECKPOINT_FLUSH.value, sentence, risk));
     finding
 }

@@ -1,7 +1,15 @@
 //! Words of the commands that a repair prints, so that no name of a table or database becomes another command.
 
+use millstream_pg::quote_identifier;
+
+/// A name as SQL needs it: quoted if it must be.
+pub(super) fn spelled(name: &str) -> String {
+    let is_plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if is_plain && !name.starts_with(|c: char| c.is_ascii_digit()) { name.to_owned() } else { quote_identifier(name) }
+}
+
 /// A word as the shell takes it.
-pub(super) fn word(text: &str) -> String {
+pub(crate) fn word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
@@ -17,6 +25,7 @@ mod tests {
 
     #[test]
     fn a_name_stays_one_word() {
+        assert_eq!(["a_1", "A", "1a"].map(spelled), ["a_1", "\"A\"", "\"1a\""]);
         assert_eq!(word("a'; rm x; '"), r"'a'\''; rm x; '\'''");
         assert_eq!(database("shop"), r"'dbname='\''shop'\'''");
         assert_eq!(database("x host=evil"), r"'dbname='\''x host=evil'\'''");

@@ -1,32 +1,104 @@
-//! Check `commit-delay`: commits that wait for others.
+//! Check `commit-delay`: commits that wait for others longer than a flush takes.
 
-use crate::check::{Check, Look, Seen, Task};
+use super::number::number;
+use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::limits::{COMMIT_LOOK, COMMIT_LOOKS_MAX, FLUSHES_MIN};
 use crate::server::Server;
+use millstream_model::quantity::count;
 use millstream_model::{Class, Level};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "commit-delay",
-    about: "commits wait for others that may come, which costs latency on a fast disk",
+    about: "commits wait for others that may come, although a flush takes less time",
     class: Class::Hypothesis,
-    thresholds: &[],
+    thresholds: &[Threshold { name: "flush_us", default: 500.0 }, Threshold { name: "times", default: 2.0 }],
     manual: include_str!("commit_delay.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
 async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
-    let sql = "select setting from pg_settings where name = 'commit_delay' and setting <> '0'";
-    let Some(row) = server.session.client.query_opt(sql, &[]).await? else { return Ok(Seen::default()) };
-    let microseconds: String = row.get(0);
-    let sentence =
-        format!("each durable commit may wait {microseconds} us for others, so that one flush serves several");
-    let mut finding = task.finding(Level::Info, "commit_delay", sentence).with(
-        "commit_delay",
-        format!("{microseconds} us"),
-        "pg_settings",
-    );
-    finding.alternative = Some("flushes are slow here, and many sessions commit at the same time".to_owned());
+    let row = server.session.client.query_one(include_str!("commit_delay.sql"), &[]).await?;
+    let (delay, siblings): (f64, i64) = (row.get("delay"), row.get("siblings"));
+    if delay == 0.0 {
+        return Ok(Seen::default());
+    }
+    let flush = match Flush::of(server, row.get("is_timed")).await? {
+        Ok(flush) => flush,
+        Err(why) => return Ok(Seen::default().but(Some(why))),
+    };
+    let is_fast = flush.microseconds < task.threshold("flush_us");
+    // The manual begins with half the time of a flush.
+    let is_long = delay > task.threshold("times") * flush.microseconds / 2.0;
+    if !is_fast && !is_long {
+        return Ok(Seen::default());
+    }
+    let (name, source) = ("commit_delay", "pg_settings");
+    let flushed = format!("{:.0} us", flush.microseconds);
+    let sentence = format!("each durable commit may wait {delay:.0} us for others, and a flush takes {flushed}");
+    let mut finding = task
+        .finding(Level::Info, name, sentence)
+        .with(name, format!("{delay:.0} us"), source)
+        .with("mean time of a flush", flushed, flush.source)
+        .with("flushes", count(flush.count), flush.source)
+        .with("other transactions without which nobody waits (commit_siblings)", siblings, source);
+    let blind = server.blind_to_sessions();
+    if blind.is_none() {
+        let name = format!("most transactions that wrote at once, in {COMMIT_LOOKS_MAX} looks");
+        finding = finding.with(&name, writers(server).await?, "pg_stat_activity");
+    }
+    finding.counted_seconds = flush.seconds;
+    let other = "flushes are slower when many sessions commit, or track_wal_io_timing was off for some of the time";
+    finding.alternative = Some(other.to_owned());
     let risk = "on a slow disk with many sessions, fewer commits share a flush";
-    finding.repair = Some(server.setting("commit_delay", "0", "switch it off, and measure before and after", risk));
-    Ok([finding].into_iter().collect())
+    finding.repair = Some(server.setting(name, "0", "switch it off, and measure before and after", risk));
+    let seen: Seen = [finding].into_iter().collect();
+    Ok(seen.but(blind))
+}
+
+/// The time of a flush, as the server has measured it.
+struct Flush {
+    microseconds: f64,
+    count: u64,
+    source: &'static str,
+    seconds: Option<f64>,
+}
+
+impl Flush {
+    /// The inner `Err` says why it is not known.
+    async fn of(server: &Server, is_timed: bool) -> Result<Result<Self, String>, Error> {
+        let what = "whether commit_delay fits the disk, because";
+        if !is_timed {
+            return Ok(Err(format!("{what} flushes are not timed; switch track_wal_io_timing on")));
+        }
+        let (source, sql) = match server.version_num() {
+            180_000.. => ("pg_stat_io, of the WAL", include_str!("commit_delay_flush.sql")),
+            _ => (
+                "pg_stat_wal",
+                "select wal_sync as flushes, wal_sync_time::float8 as milliseconds, \
+                 extract(epoch from now() - stats_reset)::float8 as seconds from pg_stat_wal",
+            ),
+        };
+        let row = server.session.client.query_one(sql, &[]).await?;
+        let (count, milliseconds): (u64, f64) = (number(&row, "flushes"), row.get("milliseconds"));
+        if count < FLUSHES_MIN || milliseconds <= 0.0 {
+            return Ok(Err(format!("{what} the server has timed too few flushes; look again later")));
+        }
+        let microseconds = milliseconds * 1e3 / count as f64;
+        Ok(Ok(Self { microseconds, count, source, seconds: row.get("seconds") }))
+    }
+}
+
+/// The most transactions that wrote at the same time, in a few looks. For so many the server counts `commit_siblings`.
+async fn writers(server: &Server) -> Result<i64, Error> {
+    let sql = "select count(*) from pg_stat_activity where backend_xid is not null and state = 'active' \
+               and wait_event_type is distinct from 'Lock' and pid <> pg_backend_pid()";
+    let mut most: i64 = 0;
+    for look in 0..COMMIT_LOOKS_MAX {
+        if look > 0 {
+            tokio::time::sleep(COMMIT_LOOK).await;
+        }
+        most = most.max(server.session.client.query_one(sql, &[]).await?.get(0));
+    }
+    Ok(most)
 }

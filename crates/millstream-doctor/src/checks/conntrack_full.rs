@@ -1,52 +1,111 @@
 //! Check `conntrack-full`: the table of connections of the packet filter is almost full.
 
 use crate::check::{Check, Look, Seen, Task, Threshold};
-use crate::host::Host;
+use crate::host::{Host, Twice};
 use millstream_model::{Class, Level, Repair, Restart};
+use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "conntrack-full",
     about: "the packet filter's table of connections is almost full, after which new ones are dropped",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "percent", default: 80.0 }, Threshold { name: "critical_percent", default: 95.0 }],
+    thresholds: &[
+        Threshold { name: "percent", default: 80.0 },
+        Threshold { name: "critical_percent", default: 95.0 },
+        Threshold { name: "dropped", default: 1.0 },
+    ],
     manual: include_str!("conntrack_full.md"),
-    looks: &[Look::Host(look)],
+    looks: &[Look::Later(|_, host, task| Box::pin(look(host, task)))],
 };
 
 /// The setting that bounds the table.
 const SETTING: &str = "net.netfilter.nf_conntrack_max";
 
-fn look(host: &Host, task: &Task) -> Seen {
-    let number = |name: &str| host.number(&format!("/proc/sys/net/netfilter/{name}"));
-    let (Some(used), Some(most)) = (number("nf_conntrack_count"), number("nf_conntrack_max")) else {
-        return Seen::default();
+/// What happened to packets since the start of the machine, for each processor.
+const COUNTERS: &str = "/proc/net/stat/nf_conntrack";
+
+async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
+    let file = |name: &str| format!("/proc/sys/net/netfilter/{name}");
+    let (count, max) = (file("nf_conntrack_count"), file("nf_conntrack_max"));
+    let (Some(used), Some(most)) = (host.number(&count), host.number(&max)) else {
+        let what = Host::hidden("the packet filter's table of connections", &count);
+        return Ok(Seen::default().but(Some(format!("{what}; the module nf_conntrack may not be loaded"))));
     };
+    let twice = host.twice(&host.path(COUNTERS));
+    // How much a counter grew between the two looks, and where it is now.
+    let counted = |name: &str| {
+        let Twice { before, after, .. } = twice.as_ref()?;
+        let now = counter(after, name)?;
+        Some((now - counter(before, name)?, now))
+    };
+    let seconds = twice.as_ref().map_or(0.0, |twice| twice.seconds);
+    let dropped = counted("drop");
+    let unseen = dropped.is_none().then(|| Host::hidden("packets that the packet filter dropped", COUNTERS));
     // 0 means no limit.
-    if most == 0.0 {
-        return Seen::default();
+    let percent = if most == 0.0 { 0.0 } else { 100.0 * used / most };
+    let lost = dropped.map(|(lost, _)| lost).filter(|lost| *lost > 0.0 && *lost >= task.threshold("dropped"));
+    let is_full = most > 0.0 && percent >= task.threshold("percent");
+    let (level, sentence) = if is_full {
+        let level = if percent >= task.threshold("critical_percent") { Level::Critical } else { Level::Warning };
+        let what = "of the packet filter's table of connections is used; when it is full, new ones are dropped";
+        (level, format!("{percent:.0} % {what}"))
+    } else if let Some(lost) = lost {
+        let why = "as it does when its table of connections is full";
+        (Level::Info, format!("the packet filter dropped {lost:.0} packets in {seconds:.0} s, {why}"))
+    } else {
+        return Ok(Seen::default().but(unseen));
+    };
+    let mut finding = task.finding(level, SETTING, sentence).with("entries", used, &count).with("most", most, &max);
+    let failed = counted("insert_failed");
+    for (name, counts) in [("dropped packets", dropped), ("entries that could not be made", failed)] {
+        if let Some((grown, now)) = counts {
+            let shown = format!("{grown:.0} in {seconds:.0} s, {now:.0} since the start of the machine");
+            finding = finding.with(name, shown, COUNTERS);
+        }
     }
-    let percent = 100.0 * used / most;
-    if percent < task.threshold("percent") {
-        return Seen::default();
+    if !is_full {
+        finding.counted_seconds = Some(seconds);
     }
-    let level = if percent >= task.threshold("critical_percent") { Level::Critical } else { Level::Warning };
-    let sentence = format!(
-        "{percent:.0} % of the packet filter's table of connections is used; when it is full, new ones are dropped"
-    );
-    let twice = format!("{:.0}", 2.0 * most);
-    let mut finding = task
-        .finding(level, SETTING, sentence)
-        .with("entries", used, "/proc/sys/net/netfilter/nf_conntrack_count")
-        .with("most", most, "/proc/sys/net/netfilter/nf_conntrack_max");
-    finding.alternative = Some("many short connections have just ended, and their entries expire soon".to_owned());
-    finding.repair = Some(Repair {
-        sentence: "let the table be twice as large; fewer and longer connections need less".to_owned(),
-        commands: vec![format!("$ sysctl -w {SETTING}={twice}")],
-        risk: "each entry takes about 400 bytes of the kernel's memory; a line in sysctl.d works only if the module \
-               nf_conntrack is loaded before it is read"
-            .to_owned(),
-        restart: Restart::Nothing,
-        change: Some(Host::sysctl(SETTING, &twice)),
+    finding.alternative = Some(match is_full {
+        true => "many short connections have just ended, and their entries expire soon".to_owned(),
+        false => "the packets were broken, or a helper of the packet filter dropped them".to_owned(),
     });
-    [finding].into_iter().collect()
+    let risk = "each entry takes about 400 bytes of the kernel's memory; a line in sysctl.d works only if the module \
+                nf_conntrack is loaded before it is read";
+    let larger = format!("{:.0}", 2.0 * most);
+    // A larger table is no repair for one that has room.
+    let sentence = match is_full {
+        true => "let the table be twice as large; fewer and longer connections need less".to_owned(),
+        false => format!(
+            "look for \"table full, dropping packet\" in the kernel's log; if it is there, set {SETTING} higher"
+        ),
+    };
+    finding.repair = Some(Repair {
+        sentence,
+        commands: is_full.then(|| format!("$ sysctl -w {SETTING}={larger}")).into_iter().collect(),
+        risk: risk.to_owned(),
+        restart: Restart::Nothing,
+        change: is_full.then(|| Host::sysctl(SETTING, &larger)),
+    });
+    Ok([finding].into_iter().collect::<Seen>().but(unseen))
+}
+
+/// The sum of a counter over the processors: a line with names, and one with hexadecimal numbers for each of them.
+fn counter(text: &str, name: &str) -> Option<f64> {
+    let mut lines = text.lines();
+    let at = lines.next()?.split_whitespace().position(|one| one == name)?;
+    let number = |line: &str| u32::from_str_radix(line.split_whitespace().nth(at)?, 16).ok();
+    Some(lines.filter_map(number).map(f64::from).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_of_all_processors_are_added_up() {
+        let text = "entries  found drop\n00000010  00000000 0000000a\n00000010  00000001 00000002\n";
+        assert_eq!((counter(text, "drop"), counter(text, "entries")), (Some(12.0), Some(32.0)));
+        assert_eq!((counter(text, "insert_failed"), counter("", "drop")), (None, None));
+    }
 }

@@ -30,7 +30,8 @@ const SOMETIMES: &[&str] = &[
     "sunrpc.",
 ];
 
-fn look(host: &Host, task: &Task) -> Seen {
+/// The files of sysctl that administrators write, in the order in which they are read.
+fn files(host: &Host) -> Vec<String> {
     let mut files = vec!["/etc/sysctl.conf".to_owned()];
     files.extend(
         host.entries("/etc/sysctl.d")
@@ -38,9 +39,21 @@ fn look(host: &Host, task: &Task) -> Seen {
             .filter(|name| name.ends_with(".conf"))
             .map(|name| format!("/etc/sysctl.d/{name}")),
     );
+    files
+}
+
+/// A file of sysctl that sets a setting.
+pub(super) fn file_that_sets(host: &Host, setting: &str) -> Option<String> {
+    files(host).into_iter().find(|path| {
+        let text = host.word(path).unwrap_or_default();
+        text.lines().filter_map(name_of).any(|name| name == setting)
+    })
+}
+
+fn look(host: &Host, task: &Task) -> Seen {
     // `99-sysctl.conf` is often a link to `sysctl.conf`.
     let (mut seen, mut names) = (Seen::default(), BTreeSet::new());
-    for path in files {
+    for path in files(host) {
         for name in host.word(&path).unwrap_or_default().lines().filter_map(name_of) {
             let exists = sysctl_file(&name).is_none_or(|file| host.path(&file.to_string_lossy()).exists());
             let may_come = SOMETIMES.iter().any(|prefix| name.starts_with(prefix));

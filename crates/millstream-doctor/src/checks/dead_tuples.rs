@@ -1,12 +1,14 @@
 //! Check `dead-tuples`: dead row versions that autovacuum should have removed, and why it has not.
 
 use super::number::{bytes, count, number, percent};
+use super::vacuum_pace::{Pace, Pass};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::{Database, Server};
 use millstream_model::quantity::{self, age};
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Change, Class, Finding, Level, Repair, Restart};
 use millstream_pg::Error;
+use millstream_pg::sizing::VACUUM_PACE;
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
@@ -18,10 +20,14 @@ pub(super) const CHECK: Check = Check {
         Threshold { name: "percent", default: 20.0 },
         Threshold { name: "holder_seconds", default: 300.0 },
         Threshold { name: "holder_transactions", default: 1e6 },
+        Threshold { name: "pace_seconds", default: 600.0 },
     ],
     manual: include_str!("dead_tuples.md"),
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
 };
+
+/// The largest `cost_limit` that the server takes.
+const COST_MAX: f64 = 10_000.0;
 
 async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
     if database.uncounted.is_some() {
@@ -36,22 +42,48 @@ async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, 
     if rows.is_empty() {
         return Ok(Seen::default().but(server.blind_to_sessions()));
     }
-    let cause = cause(server, database, holder.as_ref()).await?;
-    let found: Seen = rows.iter().map(|row| finding(row, database, &cause, &task)).collect();
+    let state = client.query_one(include_str!("autovacuum.sql"), &[]).await?;
+    let common = common_cause(server, &state, holder.as_ref());
+    let of_table = |row: &Row| {
+        let pace = Pace::of(row, &state);
+        let pass = pace.map(|pace| Pass::of(row, &pace));
+        let slow = pass.and_then(|pass| pass.reason(task.threshold("pace_seconds")));
+        let slow = slow.map(|reason| slow_for(server, database, row, reason));
+        let cause = match (row.get::<_, bool>("in_progress"), &common) {
+            // What is being removed is no fault, unless it takes too long.
+            (true, _) => slow?,
+            (false, _) if !row.get::<_, bool>("enabled") => off_for(database, row),
+            (false, Some(cause)) => cause.clone(),
+            (false, None) => slow.unwrap_or_else(|| unexplained(pass)),
+        };
+        let finding = finding(row, cause, &task);
+        Some(match (pace, pass) {
+            (Some(pace), Some(pass)) => finding.with("pace of autovacuum", pace.shown(), &pace.source()).with(
+                "time for the table at this pace",
+                pass.shown(),
+                "computed from its pages",
+            ),
+            _ => finding.with("pace of autovacuum", "not limited", "autovacuum_vacuum_cost_delay"),
+        })
+    };
+    let found: Seen = rows.iter().filter_map(of_table).collect();
     Ok(found.but(server.blind_to_sessions()))
 }
 
-fn finding(row: &Row, database: &Database, cause: &Cause, task: &Task) -> Finding {
-    let name: String = row.get("name");
+fn finding(row: &Row, cause: Cause, task: &Task) -> Finding {
+    let owner: &str = row.get("owner");
+    let (name, whose) = match row.get::<_, bool>("is_toast") {
+        true => (format!("{owner}.toast"), "rows of its TOAST table"),
+        false => (owner.to_owned(), "rows"),
+    };
     let (live, dead) = (number(row, "live"), number(row, "dead"));
     let percent = percent(dead, live + dead);
     let level = if percent >= task.threshold("percent") { Level::Warning } else { Level::Info };
-    let cause = if row.get("enabled") { cause.clone() } else { off_for(database, &name) };
-    let sentence = format!("{percent:.0} % of the rows are dead: {}", cause.sentence);
+    let sentence = format!("{percent:.0} % of the {whose} are dead: {}", cause.sentence);
     let last: Option<f64> = row.get("vacuum_age");
     let last = last
         .map_or_else(|| "never, as far as the counters reach".to_owned(), |seconds| format!("{} ago", age(seconds)));
-    let source = "pg_stat_user_tables";
+    let source = "pg_stat_all_tables";
     let mut finding = task
         .finding(level, name, sentence)
         .with("dead rows", quantity::count(dead), source)
@@ -79,36 +111,79 @@ impl Cause {
     }
 }
 
-fn off_for(database: &Database, table: &str) -> Cause {
+fn off_for(database: &Database, row: &Row) -> Cause {
+    let (table, prefix): (&str, &str) = (row.get("owner"), row.get("prefix"));
     let repair = Repair {
         sentence: "switch it on; autovacuum then removes them".to_owned(),
-        commands: vec![format!("alter table {table} reset (autovacuum_enabled)")],
+        commands: vec![format!("alter table {table} reset ({prefix}autovacuum_enabled)")],
         risk: "the first vacuum reads and writes the whole table, beside other work".to_owned(),
         restart: Restart::Nothing,
-        change: database.reset_option(table, "autovacuum_enabled"),
+        change: database.reset_option(table, "autovacuum_enabled").filter(|_| prefix.is_empty()),
     };
     Cause { sentence: "autovacuum is off for this table".to_owned(), repair }
 }
 
-/// The first of the possible causes that is there.
-async fn cause(server: &Server, database: &Database, holder: Option<&Row>) -> Result<Cause, Error> {
-    let state = database.session.client.query_one(include_str!("autovacuum.sql"), &[]).await?;
+/// The first of the causes that all tables share, if one is there.
+fn common_cause(server: &Server, state: &Row, holder: Option<&Row>) -> Option<Cause> {
     if !state.get::<_, bool>("autovacuum") {
         let repair = server.setting("autovacuum", "on", "switch it on", "vacuum takes disk and processor");
-        return Ok(Cause { sentence: "autovacuum is off on this server".to_owned(), repair });
+        return Some(Cause { sentence: "autovacuum is off on this server".to_owned(), repair });
     }
     if let Some(row) = holder {
-        return Ok(held(row));
+        return Some(held(row));
     }
-    let (workers, most) = (number(&state, "workers"), number(&state, "max_workers"));
+    let (workers, most) = (number(state, "workers"), number(state, "max_workers"));
     if workers >= most {
-        let (name, twice) = ("autovacuum_vacuum_cost_limit", 2 * number(&state, "cost_limit"));
+        let (name, twice) = (VACUUM_PACE.name, (2.0 * number(state, "cost_limit") as f64).min(COST_MAX));
         let sentence = "let each worker work twice as fast; more workers would share the same pace";
         let repair = server.setting(name, &twice.to_string(), sentence, "vacuum takes more of the disk");
-        return Ok(Cause { sentence: format!("all {most} workers of autovacuum are busy"), repair });
+        return Some(Cause { sentence: format!("all {most} workers of autovacuum are busy"), repair });
     }
-    let sentence = "no snapshot, slot or setting explains it; autovacuum may be too slow for the table";
-    Ok(Cause::new(sentence, "vacuum it once, and read what `vacuum (verbose)` reports", "it reads the whole table"))
+    None
+}
+
+/// The pace alone explains it.
+fn slow_for(server: &Server, database: &Database, row: &Row, reason: String) -> Cause {
+    let (table, prefix): (&str, &str) = (row.get("owner"), row.get("prefix"));
+    let (limit, delay): (f64, f64) = (row.get("cost_limit"), row.get("delay"));
+    let (name, risk) = (VACUUM_PACE.name, "vacuum takes more of the disk");
+    let faster = VACUUM_PACE.value.parse::<f64>().unwrap_or(COST_MAX).max(2.0 * limit).min(COST_MAX);
+    let of_table = |sentence: &str, command: String, change: Option<Change>| Repair {
+        sentence: sentence.to_owned(),
+        commands: vec![format!("alter table {table} {command}")],
+        risk: risk.to_owned(),
+        restart: Restart::Nothing,
+        change: change.filter(|_| prefix.is_empty()),
+    };
+    let repair = match (row.get::<_, bool>("has_own_delay"), row.get::<_, bool>("has_own_limit")) {
+        (true, _) => {
+            let delay = "autovacuum_vacuum_cost_delay";
+            let sentence = "let the server's delay count for this table, which is shorter";
+            of_table(sentence, format!("reset ({prefix}{delay})"), database.reset_option(table, delay))
+        }
+        (false, true) if limit < COST_MAX => {
+            let change = database.set_option(table, name, &format!("{faster:.0}"));
+            of_table("let it do more before it sleeps", format!("set ({prefix}{name} = {faster:.0})"), change)
+        }
+        (false, false) if limit < COST_MAX => {
+            server.setting(name, &format!("{faster:.0}"), "let each worker do more before it sleeps", risk)
+        }
+        _ => {
+            let half = format!("{}ms", delay / 2.0);
+            server.setting("autovacuum_vacuum_cost_delay", &half, "let each worker sleep half as long", risk)
+        }
+    };
+    Cause { sentence: reason, repair }
+}
+
+/// Nothing that the doctor knows explains it. It says what the pace allows.
+fn unexplained(pass: Option<Pass>) -> Cause {
+    let pace = match pass {
+        Some(pass) => format!("at its pace a vacuum takes {}", pass.shown()),
+        None => "nothing slows vacuum down".to_owned(),
+    };
+    let sentence = format!("no snapshot, slot or setting explains it, and {pace}");
+    Cause::new(sentence, "vacuum it once, and read what `vacuum (verbose)` reports", "it reads the whole table")
 }
 
 /// Something holds a snapshot to which the rows are visible.

@@ -1,70 +1,150 @@
--- Tables with more dead row versions than autovacuum waits for, by this table's own settings, that no vacuum is working
--- on. $1: smaller tables do not count, in bytes. $2: also tables that autovacuum has just visited. $3: at most so many.
-with option as (
+-- Tables, also TOAST tables, with more dead row versions than autovacuum waits for, by this table's own settings, and
+-- how fast autovacuum may work on them. $1: smaller tables do not count, in bytes. $2: also tables that autovacuum has
+-- just visited. $3: at most so many.
+with relation as (
     select
         c.oid,
-        o.option_name as name,
-        o.option_value as value
+        c.oid <> o.oid as is_toast,
+        format('%I.%I', n.nspname, o.relname) as owner,
+        c.reltuples,
+        -- The number of pages is that of the last vacuum or analyze; a row takes at least 28 bytes.
+        greatest(
+            c.relpages::bigint * current_setting('block_size')::bigint,
+            28 * (pg_stat_get_live_tuples(c.oid) + pg_stat_get_dead_tuples(c.oid))
+        ) as bytes,
+        -- Vacuum skips these pages. The number is that of the last vacuum or analyze, too.
+        c.relallvisible::float8 as visible_pages,
+        -- Autovacuum takes the options of the owner for a TOAST table that has none.
+        coalesce(c.reloptions, o.reloptions) as options,
+        case when c.oid <> o.oid and c.reloptions is not null then 'toast.' else '' end as prefix
     from
         pg_class as c
-        cross join lateral pg_options_to_table(c.reloptions) as o
+        left join pg_class as w on w.reltoastrelid = c.oid and c.relkind = 't'
+        join pg_class as o on o.oid = coalesce(w.oid, c.oid)
+        join pg_namespace as n on n.oid = o.relnamespace
     where
-        c.relkind in ('r', 'm')
-        and o.option_name like 'autovacuum%'
+        c.relkind in ('r', 'm', 't')
+        and c.relpersistence <> 't'
+        and n.nspname not in ('pg_catalog', 'information_schema')
+        and n.nspname !~ '^pg_toast'
+        and pg_stat_get_dead_tuples(c.oid) > 0
+),
+option as (
+    select
+        r.oid,
+        max(case o.option_name when 'autovacuum_vacuum_threshold' then o.option_value::float8 end) as threshold,
+        max(case o.option_name when 'autovacuum_vacuum_scale_factor' then o.option_value::float8 end) as factor,
+        max(case o.option_name when 'autovacuum_vacuum_max_threshold' then o.option_value::float8 end) as cap,
+        -- -1 stands for the server's.
+        nullif(max(
+            case o.option_name when 'autovacuum_vacuum_cost_delay' then o.option_value::float8 end
+        ), -1) as delay,
+        nullif(max(
+            case o.option_name when 'autovacuum_vacuum_cost_limit' then o.option_value::float8 end
+        ), -1) as cost,
+        bool_and(case o.option_name when 'autovacuum_enabled' then o.option_value::bool end) as enabled
+    from
+        relation as r
+        cross join lateral pg_options_to_table(r.options) as o
+    group by
+        r.oid
 ),
 setting as (
-    select name, setting as value from pg_settings where name like 'autovacuum%'
+    select
+        max(case name when 'autovacuum_vacuum_threshold' then setting::float8 end) as threshold,
+        max(case name when 'autovacuum_vacuum_scale_factor' then setting::float8 end) as factor,
+        max(case name when 'autovacuum_vacuum_max_threshold' then setting::float8 end) as cap,
+        max(case name when 'autovacuum_naptime' then setting::float8 end) as naptime,
+        coalesce(
+            max(case name when 'autovacuum_vacuum_cost_delay' then nullif(setting::float8, -1) end),
+            max(case name when 'vacuum_cost_delay' then setting::float8 end)
+        ) as delay,
+        coalesce(
+            max(case name when 'autovacuum_vacuum_cost_limit' then nullif(setting::float8, -1) end),
+            max(case name when 'vacuum_cost_limit' then setting::float8 end)
+        ) as cost
+    from
+        pg_settings
+    where
+        name like 'autovacuum%' or name like 'vacuum\_cost\_%'
+),
+-- Vacuums at work. What a user has started has another pace.
+work as (
+    select
+        p.relid,
+        bool_and(a.backend_type = 'autovacuum worker') as is_auto,
+        max(extract(epoch from now() - a.xact_start))::float8 as seconds
+    from
+        pg_stat_progress_vacuum as p
+        left join pg_stat_activity as a on a.pid = p.pid
+    where
+        p.datname = current_database()
+        and p.relid is not null
+    group by
+        p.relid
 ),
 tables as (
     select
-        c.oid,
-        format('%I.%I', n.nspname, c.relname) as name,
-        s.n_live_tup as live,
-        s.n_dead_tup as dead,
-        -- The number of pages is that of the last vacuum or analyze; a row takes at least 28 bytes.
-        greatest(
-            c.relpages::bigint * current_setting('block_size')::bigint, 28 * (s.n_live_tup + s.n_dead_tup)
-        ) as bytes,
-        greatest(s.last_vacuum, s.last_autovacuum) as last_vacuum,
-        coalesce(
-            (select value from option where oid = c.oid and name = 'autovacuum_vacuum_threshold'),
-            (select value from setting where name = 'autovacuum_vacuum_threshold')
-        )::float8
-        + coalesce(
-            (select value from option where oid = c.oid and name = 'autovacuum_vacuum_scale_factor'),
-            (select value from setting where name = 'autovacuum_vacuum_scale_factor')
-        )::float8 * greatest(c.reltuples, 0) as sum,
+        r.*,
+        pg_stat_get_live_tuples(r.oid) as live,
+        pg_stat_get_dead_tuples(r.oid) as dead,
+        greatest(pg_stat_get_last_vacuum_time(r.oid), pg_stat_get_last_autovacuum_time(r.oid)) as last_vacuum,
         -- PostgreSQL 18 caps the sum; -1 means no cap.
-        nullif(coalesce(
-            (select value from option where oid = c.oid and name = 'autovacuum_vacuum_max_threshold'),
-            (select value from setting where name = 'autovacuum_vacuum_max_threshold')
-        )::float8, -1) as cap,
-        coalesce((select value from option where oid = c.oid and name = 'autovacuum_enabled'), 'on')::bool as enabled
+        least(
+            coalesce(o.threshold, s.threshold) + coalesce(o.factor, s.factor) * greatest(r.reltuples, 0),
+            nullif(coalesce(o.cap, s.cap), -1)
+        ) as trigger,
+        coalesce(o.enabled, true) as enabled,
+        coalesce(o.delay, s.delay) as delay,
+        coalesce(o.cost, s.cost) as cost_limit,
+        coalesce(o.delay > s.delay, false) as has_own_delay,
+        o.cost is not null as has_own_limit,
+        -- Workers on tables without such options share the limit.
+        o.delay is null and o.cost is null as is_shared,
+        s.naptime,
+        w.relid is not null as in_progress,
+        coalesce(w.is_auto, w.relid is null) as may_count,
+        w.seconds as work_seconds
     from
-        pg_class as c
-        join pg_namespace as n on n.oid = c.relnamespace
-        join pg_stat_user_tables as s on s.relid = c.oid
+        relation as r
+        cross join setting as s
+        left join option as o on o.oid = r.oid
+        left join work as w on w.relid = r.oid
     where
-        c.relkind in ('r', 'm')
-        and c.relpersistence <> 't'
+        r.bytes >= $1::float8
 )
 select
-    name,
+    owner,
+    is_toast,
+    prefix,
     live,
     dead,
-    bytes,
-    least(sum, cap)::bigint as trigger,
+    bytes::bigint,
+    visible_pages,
+    trigger::bigint,
     enabled,
-    extract(epoch from now() - last_vacuum)::float8 as vacuum_age
+    extract(epoch from now() - last_vacuum)::float8 as vacuum_age,
+    delay,
+    cost_limit,
+    has_own_delay,
+    has_own_limit,
+    is_shared,
+    in_progress,
+    work_seconds,
+    (
+        select coalesce(sum(x.relpages), 0)::float8
+        from pg_index as i join pg_class as x on x.oid = i.indexrelid
+        where i.indrelid = tables.oid
+    ) as index_pages
 from
     tables
 where
-    dead > least(sum, cap)
-    and bytes >= $1::float8
-    and not exists (select from pg_stat_progress_vacuum as p where p.relid = tables.oid and p.datname = current_database())
-    and ($2 or not enabled or last_vacuum is null or last_vacuum < now() - make_interval(
-        secs => 10 * (select setting::float8 from pg_settings where name = 'autovacuum_naptime')
-    ))
+    dead > trigger
+    and may_count
+    and (
+        $2 or in_progress or not enabled or last_vacuum is null
+        or last_vacuum < now() - make_interval(secs => 10 * naptime)
+    )
 order by
-    dead::float8 / greatest(live + dead, 1) * bytes desc, name
+    dead::float8 / greatest(live + dead, 1) * bytes desc, owner, is_toast
 limit $3

@@ -49,7 +49,8 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
             if row.get("needs_restart")
                 && let Some(repair) = &mut finding.repair
             {
-                (repair.restart, repair.change) = (Restart::Server, None);
+                // The lab may restart its own server, and the doctor no other one.
+                (repair.restart, finding.experiment) = (Restart::Server, repair.change.take());
             }
             seen.findings.push(finding);
         }

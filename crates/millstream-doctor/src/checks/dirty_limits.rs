@@ -18,9 +18,13 @@ pub(super) const CHECK: Check = Check {
 const RECOMMENDED_BYTES: &str = "268435456";
 
 fn look(host: &Host, task: &Task) -> Seen {
-    let own = host.number("/proc/sys/vm/dirty_background_bytes").unwrap_or(0.0);
-    let ratio = host.number("/proc/sys/vm/dirty_background_ratio").unwrap_or(0.0);
-    let Some(memory) = host.available_bytes() else { return Seen::default() };
+    let [bytes_file, ratio_file] = ["bytes", "ratio"].map(|unit| format!("/proc/sys/vm/dirty_background_{unit}"));
+    let (Some(own), Some(ratio)) = (host.number(&bytes_file), host.number(&ratio_file)) else {
+        return Seen::default().but(Some(Host::hidden("how much written data the kernel collects", &bytes_file)));
+    };
+    let Some(memory) = host.available_bytes() else {
+        return Seen::default().but(Some(Host::hidden("the memory that is available", "/proc/meminfo")));
+    };
     // Of the two settings the kernel keeps one, and the other is 0.
     let limit = if own > 0.0 { own } else { ratio / 100.0 * memory };
     if limit < task.threshold("background_mb") * 1e6 {

@@ -1,11 +1,15 @@
 //! Check `distinct-prefix`: `select distinct` that reads a whole index to find a few values.
 
-use super::statement::{Counted, Statements, Wanted, statements};
+use super::number::with_analyzed;
 use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::limits::PROOF_TIME_MAX;
 use crate::server::{Database, Server};
+use crate::statement::Counted;
 use millstream_model::quantity::count;
 use millstream_model::{Class, Finding, Level, Repair, Restart};
 use millstream_pg::{ConnInfo, Error};
+use std::collections::BTreeSet;
+use tokio::time::Instant;
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
@@ -18,9 +22,10 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
-    let mut seen = Seen::default();
-    let Statements { list, unseen } = statements(database, Wanted::Queries).await?;
-    for statement in list {
+    let statements = database.statements().await?;
+    let (mut subjects, mut late) = (BTreeSet::new(), 0);
+    let end = Instant::now() + PROOF_TIME_MAX;
+    for statement in statements.queries() {
         let Some(asked) = Asked::read(&statement.sql) else { continue };
         let sql = include_str!("distinct_prefix.sql");
         let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 3] = [&asked.schema, &asked.table, &asked.column];
@@ -28,17 +33,22 @@ async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, 
         let (rows, values): (f64, f64) = (row.get("rows"), row.get("values"));
         let is_worth = rows >= task.threshold("rows") && rows >= task.threshold("per_value") * values.max(1.0);
         let subject = format!("{}.{}", row.get::<_, String>("table_name"), row.get::<_, String>("column"));
-        if is_worth && seen.findings.iter().all(|finding: &Finding| finding.subject != subject) {
+        if is_worth && subjects.insert(subject.clone()) {
             let rewrite = rewrite(row.get("table_name"), row.get("column"));
-            let mut finding = finding(&task, subject, &row, &statement, &rewrite);
-            if let Some(planner) = &server.planner {
-                let answer = compared(planner, database, &row, &rewrite).await?;
-                finding = finding.with("results of both", answer, "executed");
+            let mut finding = finding(&task, subject, &row, statement, &rewrite);
+            match &server.planner {
+                Some(_) if Instant::now() >= end => late += 1,
+                Some(planner) => {
+                    let answer = compared(planner, database, &row, &rewrite).await?;
+                    finding = finding.with("results of both", answer, "executed");
+                }
+                None => {}
             }
-            seen.findings.push(finding);
+            task.keep(finding);
         }
     }
-    Ok(seen.but(unseen.filter(|_| server.planner.is_some())))
+    let late = (late > 0).then(|| format!("{late} comparisons, because the others took {PROOF_TIME_MAX:?}"));
+    Ok(Seen::default().but(statements.unseen.clone()).but(late))
 }
 
 /// The table and column of a `select distinct`.
@@ -95,7 +105,7 @@ fn finding(task: &Task, subject: String, row: &Row, statement: &Counted, rewrite
         .finding(Level::Info, subject, sentence)
         .with("index that begins with the column", row.get::<_, String>("index"), "pg_index")
         .with("different values, by estimate", count(values), "pg_stats.n_distinct");
-    let mut finding = statement.add_to(finding);
+    let mut finding = statement.add_to(with_analyzed(finding, row.get("analyze_age")));
     finding.alternative = Some("the statistics are old, and there are more values".to_owned());
     finding.repair = Some(Repair {
         sentence: "skip from value to value with a recursive query, and measure before and after".to_owned(),

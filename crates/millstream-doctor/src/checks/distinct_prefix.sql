@@ -5,7 +5,10 @@ select
     quote_ident(a.attname) as column,
     x.relname::text as index,
     c.reltuples::float8 as rows,
-    case when s.n_distinct < 0 then -s.n_distinct * c.reltuples else s.n_distinct end::float8 as values
+    case when s.n_distinct < 0 then -s.n_distinct * c.reltuples else s.n_distinct end::float8 as values,
+    extract(epoch from now() - greatest(
+        pg_stat_get_last_analyze_time(c.oid), pg_stat_get_last_autoanalyze_time(c.oid)
+    ))::float8 as analyze_age
 from
     pg_class as c
     join pg_namespace as n on n.oid = c.relnamespace

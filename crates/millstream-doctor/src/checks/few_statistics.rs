@@ -1,10 +1,12 @@
 //! Check `few-statistics`: columns about which the planner knows less than by default.
 
+use super::number::with_analyzed;
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::{Database, Server};
 use millstream_model::{Class, Level, Repair, Restart};
 use millstream_pg::Error;
+use millstream_pg::sizing::STATISTICS;
 
 pub(super) const CHECK: Check = Check {
     id: "few-statistics",
@@ -19,7 +21,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look_at_server(server: &Server, task: Task) -> Result<Seen, Error> {
-    let name = "default_statistics_target";
+    let name = STATISTICS.name;
     let row = server.session.client.query_one(include_str!("setting.sql"), &[&name]).await?;
     let (number, shown): (f64, String) = (row.get("number"), row.get("shown"));
     if number >= task.threshold("target") {
@@ -29,7 +31,8 @@ async fn look_at_server(server: &Server, task: Task) -> Result<Seen, Error> {
     let mut finding = task.finding(Level::Info, name, sentence).with(name, &shown, "pg_settings");
     finding.alternative = Some("queries are simple look-ups by key, and planning must be quick".to_owned());
     let risk = "analyze and planning take a little longer";
-    finding.repair = Some(server.setting(name, "100", "set it to the default, and analyze the tables", risk));
+    let sentence = "set it to the default, and analyze the tables";
+    finding.repair = Some(server.setting(name, STATISTICS.value, sentence, risk));
     Ok([finding].into_iter().collect())
 }
 
@@ -43,11 +46,12 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             0 => "analyze leaves this column out".to_owned(),
             _ => format!("analyze keeps {kept} values of this column"),
         };
-        let mut finding = task.finding(Level::Info, format!("{table}.{column}"), sentence).with(
+        let finding = task.finding(Level::Info, format!("{table}.{column}"), sentence).with(
             "statistics of the column",
             kept,
             "pg_attribute.attstattarget",
         );
+        let mut finding = with_analyzed(finding, row.get("analyze_age"));
         finding.alternative = Some("no query compares this column, and its values are long".to_owned());
         finding.repair = Some(Repair {
             sentence: "let the server's setting count, and analyze the table".to_owned(),

@@ -3,7 +3,10 @@
 select
     format('%I.%I', n.nspname, c.relname) as table_name,
     quote_ident(a.attname) as column,
-    a.attstattarget::int4 as target
+    a.attstattarget::int4 as target,
+    extract(epoch from now() - greatest(
+        pg_stat_get_last_analyze_time(c.oid), pg_stat_get_last_autoanalyze_time(c.oid)
+    ))::float8 as analyze_age
 from
     pg_attribute as a
     join pg_class as c on c.oid = a.attrelid

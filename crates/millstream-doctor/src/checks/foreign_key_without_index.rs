@@ -1,8 +1,9 @@
 //! Check `foreign-key-without-index`: deletes that read a whole table to look for references.
 
+use super::new_index;
 use super::number::count;
 use crate::check::{Check, Look, Seen, Task, Threshold};
-use crate::limits::ROWS_MAX;
+use crate::limits::{FINDINGS_MAX, ROWS_MAX};
 use crate::server::Database;
 use millstream_model::{Class, Level, Repair, Restart};
 use millstream_pg::Error;
@@ -22,9 +23,25 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     }
     let sql = include_str!("foreign_key_without_index.sql");
     let rows = database.session.client.query(sql, &[&task.threshold("rows"), &ROWS_MAX]).await?;
-    let found = rows.iter().map(|row| {
+    let mut found = Vec::new();
+    for (n, row) in rows.iter().enumerate() {
         let (table, other, columns): (String, String, String) =
             (row.get("table_name"), row.get("other"), row.get("columns"));
+        let clause = format!("({columns})");
+        let (command, change) = if row.get("is_partitioned") {
+            (format!("create index on {table} {clause}"), None)
+        } else if n < FINDINGS_MAX {
+            let client = &database.session.client;
+            let (schema, name): (String, String) = (row.get("schema"), row.get("table"));
+            (new_index::command(&table, &clause), new_index::change(client, &schema, &name, &clause).await?)
+        } else {
+            // It is not reported.
+            (new_index::command(&table, &clause), None)
+        };
+        let risk = match row.get("is_partitioned") {
+            true => "no partition can be written while the index is built; every write to the table maintains it",
+            false => "every write to the table maintains it",
+        };
         let sentence = format!("a delete in {other}, or an update of its key, reads all of {table}");
         let mut finding = task
             .finding(Level::Info, row.get::<_, String>("name"), sentence)
@@ -34,12 +51,12 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
         finding.alternative = Some("the updates leave the key alone, and rows are deleted with truncate".to_owned());
         finding.repair = Some(Repair {
             sentence: "create an index on its columns".to_owned(),
-            commands: vec![format!("create index concurrently on {table} ({columns})")],
-            risk: "every write to the table maintains it".to_owned(),
+            commands: vec![command],
+            risk: risk.to_owned(),
             restart: Restart::Nothing,
-            change: None,
+            change,
         });
-        finding
-    });
-    Ok(found.collect())
+        found.push(finding);
+    }
+    Ok(found.into_iter().collect())
 }

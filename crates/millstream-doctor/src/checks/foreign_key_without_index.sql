@@ -3,6 +3,9 @@
 select
     format('%I.%I.%I', n.nspname, c.relname, k.conname) as name,
     format('%I.%I', n.nspname, c.relname) as table_name,
+    n.nspname::text as schema,
+    c.relname::text as table,
+    c.relkind = 'p' as is_partitioned,
     k.confrelid::regclass::text as other,
     (select string_agg(quote_ident(a.attname), ', ' order by u.place)
         from unnest(k.conkey) with ordinality as u (attnum, place)

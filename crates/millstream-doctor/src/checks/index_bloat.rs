@@ -25,7 +25,6 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     let rows = database.session.client.query(sql, &[&least, &percent, &ROWS_MAX]).await?;
     let columns = "index_size, leaf_pages * current_setting('block_size')::int8 * avg_leaf_density / 100";
     let mut meter = Meter::of(database, "pgstatindex", columns, &rows).await?;
-    let mut seen = Seen::default();
     for row in &rows {
         let measured = meter.measure(row.get("oid")).await?;
         let (size, after, source) = match (measured.as_deref(), row.get::<_, Option<i64>>("needed")) {
@@ -36,9 +35,11 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
                 continue;
             }
         };
-        seen.findings.extend(finding(row, size, size.saturating_sub(after), source, &task));
+        if let Some(finding) = finding(row, size, size.saturating_sub(after), source, &task) {
+            task.keep(finding);
+        }
     }
-    Ok(seen.but(meter.unseen("large indexes", rows.len())))
+    Ok(Seen::default().but(meter.unseen("large indexes", rows.len())))
 }
 
 /// Size of the index if it were built now.

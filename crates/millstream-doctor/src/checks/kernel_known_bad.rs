@@ -13,10 +13,16 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Host(look)],
 };
 
+const FILE: &str = "/proc/sys/kernel/osrelease";
+
 fn look(host: &Host, task: &Task) -> Seen {
-    let Some(release) = host.word("/proc/sys/kernel/osrelease") else { return Seen::default() };
+    let Some(release) = host.word(FILE) else {
+        return Seen::default().but(Some(Host::hidden("the version of the kernel", FILE)));
+    };
     let mut numbers = release.split(['.', '-']).map(|number| number.parse::<u32>().ok());
-    let (Some(Some(major)), Some(Some(minor))) = (numbers.next(), numbers.next()) else { return Seen::default() };
+    let (Some(Some(major)), Some(Some(minor))) = (numbers.next(), numbers.next()) else {
+        return Seen::default().but(Some(format!("the version of the kernel, which {release} does not name")));
+    };
     // Distributions with long support have corrected these kernels, and keep their numbers.
     let corrected = [".el", ".amzn"].iter().any(|mark| release.contains(mark));
     if major != 3 || minor > 8 || corrected {
@@ -24,7 +30,7 @@ fn look(host: &Host, task: &Task) -> Seen {
     }
     let sentence =
         format!("the kernel {release} writes to disks and frees memory worse than those before and after it");
-    let mut finding = task.finding(Level::Warning, "", sentence).with("release", release, "/proc/sys/kernel/osrelease");
+    let mut finding = task.finding(Level::Warning, "", sentence).with("release", release, FILE);
     finding.alternative = Some("your distribution has corrected it and kept the number".to_owned());
     finding.repair = Some(Repair {
         sentence: "install a newer kernel".to_owned(),

@@ -5,8 +5,9 @@ use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::quantity::bytes;
-use millstream_model::{Class, Level, Restart};
+use millstream_model::{Class, Level};
 use millstream_pg::Error;
+use millstream_pg::sizing::{shared_buffers, size};
 
 pub(super) const CHECK: Check = Check {
     id: "memory-overcommitted",
@@ -27,7 +28,8 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
     let buffers = row.get::<_, f64>("number") as u64;
     let usable = facts.usable_bytes();
     let percent = percent(buffers, usable);
-    if percent < task.threshold("percent") {
+    // On a tiny machine even the smallest useful size is a large share.
+    if percent < task.threshold("percent") || buffers <= shared_buffers(usable) {
         return Ok(Seen::default());
     }
     let level = if percent >= task.threshold("critical_percent") { Level::Critical } else { Level::Warning };
@@ -41,9 +43,10 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
         finding = finding.with("limit of the control group", bytes(limit), "memory.max");
     }
     finding.alternative = Some("the database fits into shared_buffers, and few sessions work at a time".to_owned());
-    let (sentence, risk) = ("begin with a quarter, and measure", "fewer pages stay in the server's own memory");
-    let mut repair = server.setting("shared_buffers", &format!("{}MB", usable / 4 / 1_048_576), sentence, risk);
-    (repair.restart, repair.change) = (Restart::Server, None);
-    finding.repair = Some(repair);
+    let sentence = "begin with what Millstream sets on such a machine: a quarter, at most 16 GB; and measure";
+    let risk = "fewer pages stay in the server's own memory";
+    let fitting = size(shared_buffers(usable));
+    let (repair, experiment) = server.setting_at_start("shared_buffers", &fitting, sentence, risk);
+    (finding.repair, finding.experiment) = (Some(repair), experiment);
     Ok([finding].into_iter().collect())
 }

@@ -1,16 +1,18 @@
 //! Check `missed-index`: indexes that queries nearly match.
 
+use super::command::spelled;
+use super::new_index;
 use super::number::count;
-use super::statement::{Counted, Statements, Wanted, statements};
+use super::proof::planned;
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::index::{
     ExaminedTable, Explanation, Mismatch, Missed, NewIndex, PATTERN, explain, is_uncertain, tables, with_patterns,
 };
-use crate::limits::{PROOF_TIME_MAX, PROVEN_TABLES_MAX, ROWS_MAX};
+use crate::limits::{PROVEN_TABLES_MAX, ROWS_MAX};
 use crate::server::{Database, Server};
+use crate::statement::{Counted, Statements};
 use millstream_model::{Class, Finding, Level, Repair, Restart};
-use millstream_pg::{ConnInfo, Error, quote_identifier};
-use std::collections::BTreeSet;
+use millstream_pg::Error;
 use std::time::Instant;
 use tokio_postgres::{Client, Row};
 
@@ -28,24 +30,40 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
-    let statements = statements(database, Wanted::Queries).await?;
-    match &server.planner {
-        Some(planner) => Box::pin(proven(planner, database, &task, statements)).await,
-        None => suspected(database, &task, &statements.list).await,
-    }
+    let Some(planner) = &server.planner else {
+        return suspected(database, &task, database.statements().await?).await;
+    };
+    let proof = planned(planner, database, &task, |client, statement, task, end| {
+        Box::pin(examined(client, statement, task, end))
+    });
+    Box::pin(proof).await
 }
 
 /// What the counters alone show. No statement is planned.
-async fn suspected(database: &Database, task: &Task, statements: &[Counted]) -> Result<Seen, Error> {
+async fn suspected(database: &Database, task: &Task, statements: &Statements) -> Result<Seen, Error> {
     if database.uncounted.is_some() {
         return Ok(Seen::default().but(database.uncounted.clone()));
     }
     let (rows, reads) = (task.threshold("rows"), task.threshold("reads"));
     let found = database.session.client.query(include_str!("missed_index.sql"), &[&rows, &reads, &ROWS_MAX]).await?;
-    Ok(found.iter().map(|row| suspicion(row, task, statements)).collect())
+    let texts: Vec<Text<'_>> = statements.queries().into_iter().map(Text::of).collect();
+    Ok(found.iter().map(|row| suspicion(row, task, &texts)).collect())
 }
 
-fn suspicion(row: &Row, task: &Task, statements: &[Counted]) -> Finding {
+/// A statement, prepared for many comparisons.
+struct Text<'a> {
+    statement: &'a Counted,
+    words: Vec<String>,
+    plain: String,
+}
+
+impl<'a> Text<'a> {
+    fn of(statement: &'a Counted) -> Self {
+        Self { statement, words: statement.words(), plain: plain(&statement.sql) }
+    }
+}
+
+fn suspicion(row: &Row, task: &Task, texts: &[Text<'_>]) -> Finding {
     let (name, table, key): (String, String, String) = (row.get("name"), row.get("table_name"), row.get("key"));
     let sentence =
         format!("no query has used this index on {key}, but {table} was read as a whole {} times", count(row, "reads"));
@@ -53,54 +71,20 @@ fn suspicion(row: &Row, task: &Task, statements: &[Counted]) -> Finding {
         .finding(Level::Info, name, sentence)
         .with("definition", row.get::<_, String>("definition"), "pg_get_indexdef")
         .with("rows read by whole reads", count(row, "rows_read"), "pg_stat_user_tables");
-    let (word, expression): (String, String) = (row.get("table_word"), plain(&key));
-    let suspect = statements.iter().find(|one| names(&one.sql, &word) && !plain(&one.sql).contains(&expression));
-    if let Some(statement) = suspect {
-        finding = statement.add_to(finding);
+    let (word, expression) = (row.get::<_, String>("table_word").to_lowercase(), plain(&key));
+    if let Some(text) = texts.iter().find(|one| one.words.contains(&word) && !one.plain.contains(&expression)) {
+        finding = text.statement.add_to(finding);
     }
     finding.alternative = Some("the whole reads are reports or backups, and no query looks for one row".to_owned());
-    let sentence = "let the doctor plan the statements with --prove; then write their condition as the index has it";
-    finding.repair = Some(repair(sentence, folded(row.get("is_unique"), &table, &key), None));
+    finding.repair = Some(Repair {
+        sentence: "let the doctor plan the statements with --prove; then write their condition as the index has it"
+            .to_owned(),
+        commands: folded(row.get("is_unique"), &table, &key),
+        risk: STATEMENT_CHANGES.to_owned(),
+        restart: Restart::Nothing,
+        change: None,
+    });
     finding
-}
-
-/// Plans the statements as a role without rights over others, and tries repairs on an empty copy of the table.
-async fn proven(planner: &ConnInfo, database: &Database, task: &Task, statements: Statements) -> Result<Seen, Error> {
-    let mut session = match database.session_to_plan(planner).await? {
-        Ok(session) => session,
-        Err(why) => return Ok(Seen::default().but(Some(why))),
-    };
-    let end = Instant::now() + PROOF_TIME_MAX;
-    let mut found: Vec<Finding> = Vec::new();
-    let (mut refused, mut first_refusal, mut late) = (0, String::new(), 0);
-    let often = |one: &&Counted| one.calls as f64 >= task.threshold("calls");
-    for statement in statements.list.iter().filter(often) {
-        if Instant::now() >= end {
-            late += 1;
-            continue;
-        }
-        match examined(&mut session.client, statement, task, end).await {
-            Ok(new) => {
-                found.extend(new);
-                // The statement that takes the most time stands for an index.
-                let mut keys = BTreeSet::new();
-                found.retain(|finding| keys.insert(finding.key.clone()));
-            }
-            Err(error) if session.client.is_closed() => return Err(error),
-            Err(error) => {
-                refused += 1;
-                if first_refusal.is_empty() {
-                    first_refusal = error.to_string();
-                }
-            }
-        }
-    }
-    let refused =
-        (refused > 0).then(|| format!("{refused} statements that cannot be planned; the first: {first_refusal}"));
-    let late = (late > 0).then(|| format!("{late} statements, because planning the others took {PROOF_TIME_MAX:?}"));
-    let unseen: Vec<String> = [refused, late, statements.unseen].into_iter().flatten().collect();
-    let seen: Seen = found.into_iter().collect();
-    Ok(seen.but((!unseen.is_empty()).then(|| unseen.join("; "))))
 }
 
 /// Compares a statement with the indexes of the tables that it reads.
@@ -113,37 +97,40 @@ async fn examined(client: &mut Client, statement: &Counted, task: &Task, end: In
             continue;
         }
         let explanation = explain(client, &table, &sql).await?;
-        found.extend(findings(&explanation, &table, statement, &sql, task));
+        found.extend(findings(client, &explanation, &table, statement, &sql, task).await?);
     }
     Ok(found)
 }
 
-fn findings(
+async fn findings(
+    client: &Client,
     explanation: &Explanation,
     table: &ExaminedTable,
     statement: &Counted,
     planned: &str,
     task: &Task,
-) -> Vec<Finding> {
+) -> Result<Vec<Finding>, Error> {
     if explanation.rows.is_none_or(|rows| rows < task.threshold("rows")) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let missed = explanation.readings.iter().flat_map(|reading| &reading.missed);
     let near = missed.flat_map(|missed| missed.near.iter().map(move |near| (missed, near)));
-    let near = near.filter(|(missed, near)| !is_uncertain(missed, near));
-    let finding = |(missed, near): (&Missed, &Mismatch)| {
-        let mut finding = proof(missed, near, table, task, explanation.untried.as_deref());
+    let near: Vec<(&Missed, &Mismatch)> = near.filter(|(missed, near)| !is_uncertain(missed, near)).collect();
+    let mut findings = Vec::new();
+    for (missed, near) in near {
+        let mut finding = proof(missed, near, table, task, explanation);
+        finding.repair = Some(repair(client, missed, near, table, explanation.untried.is_none()).await?);
         if planned != statement.sql {
             finding = finding.with("pattern that was assumed", PATTERN, "the server keeps no constants");
         }
-        statement.add_to(finding)
-    };
-    near.map(finding).collect()
+        findings.push(statement.add_to(finding));
+    }
+    Ok(findings)
 }
 
-fn proof(missed: &Missed, near: &Mismatch, table: &ExaminedTable, task: &Task, untried: Option<&str>) -> Finding {
+fn proof(missed: &Missed, near: &Mismatch, table: &ExaminedTable, task: &Task, explanation: &Explanation) -> Finding {
     let index = format!("{}.{}", spelled(&table.schema), spelled(&near.index));
-    let is_tried = untried.is_none();
+    let is_tried = explanation.untried.is_none();
     // Only a rewrite that the planner has used is worth a warning.
     let level = if is_tried && near.rewrite.is_some() { Level::Warning } else { Level::Info };
     let suspected = if is_tried { "" } else { "suspected: " };
@@ -152,32 +139,60 @@ fn proof(missed: &Missed, near: &Mismatch, table: &ExaminedTable, task: &Task, u
         &missed.condition,
         "the plan of the statement",
     );
-    if let Some(why) = untried {
+    if let Some(why) = &explanation.untried {
         finding = finding.with("repairs were not tried", why, "the server");
     }
+    if explanation.hypothetical {
+        let how = "planned with a hypothetical index where there is none";
+        finding = finding.with("how repairs were tried", how, "the extension hypopg");
+    }
     finding.alternative = Some("the statement is not meant to look for single rows".to_owned());
-    let sentence = match (&near.rewrite, &missed.new_index) {
-        (Some(rewrite), _) => format!("write {} instead of {}", rewrite.sql, missed.condition),
-        (None, NewIndex::Clause(clause)) => {
-            format!(
-                "an index for the condition as it is: create index concurrently on {} {clause}",
-                spelled(&table.table)
-            )
-        }
-        (None, _) => "no condition that means the same can use this index".to_owned(),
-    };
-    let caution = near.rewrite.as_ref().and_then(|rewrite| rewrite.caution);
-    finding.repair = Some(repair(&sentence, Vec::new(), caution));
     finding
 }
 
-fn repair(sentence: &str, commands: Vec<String>, caution: Option<&str>) -> Repair {
-    let risk = match caution {
+/// The ways out, the best first: another condition, values in one case, another index. The last one can be applied if it
+/// was tried.
+async fn repair(
+    client: &Client,
+    missed: &Missed,
+    near: &Mismatch,
+    table: &ExaminedTable,
+    is_tried: bool,
+) -> Result<Repair, Error> {
+    let name = format!("{}.{}", spelled(&table.schema), spelled(&table.table));
+    let (mut commands, mut risks, mut change) = (Vec::new(), Vec::new(), None);
+    if near.kind == "wrapped" {
+        let index = client.query_opt(include_str!("missed_index_key.sql"), &[&table.schema, &near.index]).await?;
+        commands.extend(index.iter().flat_map(|row| folded(row.get("is_unique"), &name, row.get("key"))));
+    }
+    let rewrite = near.rewrite.as_ref();
+    risks.extend(rewrite.map(|rewrite| match rewrite.caution {
         Some(caution) => format!("the other condition {caution}"),
-        None => "the statement must change in the program, too".to_owned(),
+        None => STATEMENT_CHANGES.to_owned(),
+    }));
+    if let NewIndex::Clause(clause) = &missed.new_index {
+        if rewrite.is_some() {
+            commands.push("-- or, if the statement cannot change, an index for its condition as it is:".to_owned());
+        }
+        commands.push(new_index::command(&name, clause));
+        risks.push("every write to the table maintains a new index, too".to_owned());
+        if is_tried {
+            change = new_index::change(client, &table.schema, &table.table, clause).await?;
+        }
+    }
+    if risks.is_empty() {
+        risks.push(STATEMENT_CHANGES.to_owned());
+    }
+    let sentence = match (rewrite, &missed.new_index) {
+        (Some(rewrite), _) => format!("write {} instead of {}", rewrite.sql, missed.condition),
+        (None, NewIndex::Clause(_)) => "create an index for the condition as it is".to_owned(),
+        (None, _) => "no condition that means the same can use this index".to_owned(),
     };
-    Repair { sentence: sentence.to_owned(), commands, risk, restart: Restart::Nothing, change: None }
+    Ok(Repair { sentence, commands, risk: risks.join("; "), restart: Restart::Nothing, change })
 }
+
+/// The risk of another condition.
+const STATEMENT_CHANGES: &str = "the statement must change in the program, too";
 
 /// For a unique index on `lower(column)`: a plain one, and a check that keeps all values in lower case.
 fn folded(is_unique: bool, table: &str, key: &str) -> Vec<String> {
@@ -197,22 +212,10 @@ fn folded(is_unique: bool, table: &str, key: &str) -> Vec<String> {
     ]
 }
 
-/// A name, quoted if it needs it.
-fn spelled(name: &str) -> String {
-    let is_plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if is_plain && !name.starts_with(|c: char| c.is_ascii_digit()) { name.to_owned() } else { quote_identifier(name) }
-}
-
 /// A text without spaces, casts and quotes, so that two spellings of an expression are alike.
 fn plain(sql: &str) -> String {
     let folded: String = sql.to_lowercase().chars().filter(|c| !c.is_whitespace() && *c != '"').collect();
     ["::text", "::charactervarying", "::varchar"].iter().fold(folded, |text, cast| text.replace(cast, ""))
-}
-
-/// Whether a statement has a word.
-fn names(sql: &str, word: &str) -> bool {
-    let (sql, word) = (sql.to_lowercase(), word.to_lowercase());
-    sql.split(|c: char| !c.is_alphanumeric() && c != '_').any(|one| one == word)
 }
 
 #[cfg(test)]
@@ -233,6 +236,5 @@ mod tests {
     #[test]
     fn a_statement_is_compared_with_an_expression_however_it_is_spelled() {
         assert!(plain("SELECT 1 FROM modem WHERE lower( mac ) = $1").contains(&plain("lower(mac::text)")));
-        assert!(names("select * from Public.Modem m", "modem") && !names("select * from modems", "modem"));
     }
 }

@@ -1,19 +1,25 @@
 //! The checks: one file each, named after what is wrong, with its manual page beside it.
 
+mod accept_queue_full;
 mod atime;
 mod autogroup;
 mod blocked_session;
 mod checkpoint_forced;
 mod checkpoint_spread;
+mod checkpoints;
+mod clock_source;
 mod collation_version;
-mod command;
+pub(crate) mod command;
 mod commit_delay;
 mod connection_churn;
 mod connection_slots;
 mod conntrack_full;
+mod cpu_governor;
+mod cpu_taken;
 mod dead_sysctl;
 mod dead_tuples;
 mod default_setting;
+mod device_saturated;
 mod dirty_limits;
 mod disk_full;
 mod disk_read_ahead;
@@ -21,34 +27,45 @@ mod disk_scheduler;
 mod distinct_prefix;
 mod duplicate_index;
 mod durability_off;
+mod few_reads_ahead;
 mod few_statistics;
 mod foreign_key_without_index;
 mod hot_row;
 mod huge_pages_unused;
 mod index_bloat;
 mod invalid_index;
+mod json_member_missing;
 mod kernel_known_bad;
 mod log_not_compacted;
 mod long_transaction;
 mod memory_overcommitted;
+mod memory_pressure;
+mod minor_version_behind;
 mod missed_index;
 mod model_behind;
+mod never_analyzed;
+mod new_index;
 mod no_room_for_update;
 mod not_recorded;
 mod number;
+mod open_files_near_limit;
 mod ours;
+mod out_of_memory_kill;
 mod pgstattuple;
+mod proof;
 mod replication_slot;
 mod rotational_flag;
 mod sequence_end;
 mod setting_not_in_effect;
-mod statement;
+mod sort_index;
 mod table_bloat;
 mod temporary_files;
 mod top_statement;
 mod transparent_huge_pages;
 mod unlogged_table;
 mod unused_index;
+mod vacuum_pace;
+mod wal_buffers_full;
 mod wraparound;
 mod write_barrier_off;
 mod zone_reclaim;
@@ -57,19 +74,24 @@ use crate::check::Check;
 
 /// Every check, by its name.
 pub const CHECKS: &[Check] = &[
+    accept_queue_full::CHECK,
     atime::CHECK,
     autogroup::CHECK,
     blocked_session::CHECK,
     checkpoint_forced::CHECK,
     checkpoint_spread::CHECK,
+    clock_source::CHECK,
     collation_version::CHECK,
     commit_delay::CHECK,
     connection_churn::CHECK,
     connection_slots::CHECK,
     conntrack_full::CHECK,
+    cpu_governor::CHECK,
+    cpu_taken::CHECK,
     dead_sysctl::CHECK,
     dead_tuples::CHECK,
     default_setting::CHECK,
+    device_saturated::CHECK,
     dirty_limits::CHECK,
     disk_full::CHECK,
     disk_read_ahead::CHECK,
@@ -77,30 +99,39 @@ pub const CHECKS: &[Check] = &[
     distinct_prefix::CHECK,
     duplicate_index::CHECK,
     durability_off::CHECK,
+    few_reads_ahead::CHECK,
     few_statistics::CHECK,
     foreign_key_without_index::CHECK,
     hot_row::CHECK,
     huge_pages_unused::CHECK,
     index_bloat::CHECK,
     invalid_index::CHECK,
+    json_member_missing::CHECK,
     kernel_known_bad::CHECK,
     log_not_compacted::CHECK,
     long_transaction::CHECK,
     memory_overcommitted::CHECK,
+    memory_pressure::CHECK,
+    minor_version_behind::CHECK,
     missed_index::CHECK,
     model_behind::CHECK,
+    never_analyzed::CHECK,
     no_room_for_update::CHECK,
     not_recorded::CHECK,
+    open_files_near_limit::CHECK,
+    out_of_memory_kill::CHECK,
     replication_slot::CHECK,
     rotational_flag::CHECK,
     sequence_end::CHECK,
     setting_not_in_effect::CHECK,
+    sort_index::CHECK,
     table_bloat::CHECK,
     temporary_files::CHECK,
     top_statement::CHECK,
     transparent_huge_pages::CHECK,
     unlogged_table::CHECK,
     unused_index::CHECK,
+    wal_buffers_full::CHECK,
     wraparound::CHECK,
     write_barrier_off::CHECK,
     zone_reclaim::CHECK,

@@ -1,5 +1,6 @@
 //! Numbers of a server's answers as a person reads them.
 
+use millstream_model::Finding;
 use millstream_model::quantity;
 use tokio_postgres::Row;
 
@@ -16,6 +17,21 @@ pub(super) fn count(row: &Row, column: &str) -> String {
 /// A column of bytes.
 pub(super) fn bytes(row: &Row, column: &str) -> String {
     quantity::bytes(number(row, column))
+}
+
+/// The finding with the age of the planner's statistics on which it rests: seconds since the last analyze, if one is
+/// known.
+pub(super) fn with_analyzed(finding: Finding, seconds: Option<f64>) -> Finding {
+    let ago = |seconds| format!("{} ago", quantity::age(seconds));
+    let shown = seconds.map_or_else(|| "none since the counters began".to_owned(), ago);
+    finding.with("last analyze", shown, "pg_stat_all_tables")
+}
+
+/// A number of bytes that the kernel gave.
+pub(super) fn size(number: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
+    let number = number as u64;
+    quantity::bytes(number)
 }
 
 /// A share of a whole in percent; 0 of nothing.

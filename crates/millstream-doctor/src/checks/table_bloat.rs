@@ -1,7 +1,7 @@
 //! Check `table-bloat`: tables that are mostly free space.
 
 use super::command;
-use super::number::{number, percent};
+use super::number::{number, percent, with_analyzed};
 use super::pgstattuple::Meter;
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
@@ -31,15 +31,14 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     let rows = database.session.client.query(sql, &[&least, &percent, &ROWS_MAX]).await?;
     let columns = "table_len, approx_free_space, dead_tuple_len";
     let mut meter = Meter::of(database, "pgstattuple_approx", columns, &rows).await?;
-    let mut seen = Seen::default();
     for row in &rows {
         let measured = meter.measure(row.get("oid")).await?;
         match Space::of(row, measured.as_deref()) {
-            Some(space) => seen.findings.extend(finding(row, &space, database, &task)),
+            Some(space) => finding(row, &space, database, &task).into_iter().for_each(|found| task.keep(found)),
             None => meter.unknown += 1,
         }
     }
-    Ok(seen.but(meter.unseen("large tables", rows.len())))
+    Ok(Seen::default().but(meter.unseen("large tables", rows.len())))
 }
 
 /// How the space of a table is used, in bytes.
@@ -75,17 +74,25 @@ fn finding(row: &Row, space: &Space, database: &Database, task: &Task) -> Option
     // An estimate alone is no reason to lock a table.
     let warns = dead.is_some() && share >= task.threshold("warning_percent");
     let name: String = row.get("name");
+    let is_toast: bool = row.get("is_toast");
     let (source, about) = match dead {
         Some(_) => ("pgstattuple_approx", ""),
+        None if is_toast => ("estimate, four rows a page", "by estimate, "),
         None => ("estimate from pg_stats", "by estimate, "),
     };
-    let sentence = format!("{about}a rewrite would make this table {share:.0} % smaller");
+    let (subject, what) = match is_toast {
+        true => (format!("{name}.toast"), "the TOAST table"),
+        false => (name.clone(), "this table"),
+    };
+    let sentence = format!("{about}a rewrite would make {what} {share:.0} % smaller");
     let mut finding = task
-        .finding(if warns { Level::Warning } else { Level::Info }, name.clone(), sentence)
+        .finding(if warns { Level::Warning } else { Level::Info }, subject, sentence)
         .with("size", bytes(size), if dead.is_some() { source } else { "pg_class.relpages" })
         .with("a rewrite gives back", bytes(free), source);
-    if let Some(dead) = dead {
-        finding = finding.with("dead rows", bytes(dead), source);
+    match dead {
+        Some(dead) => finding = finding.with("dead rows", bytes(dead), source),
+        None if !is_toast => finding = with_analyzed(finding, row.get("analyze_age")),
+        None => {}
     }
     finding.alternative = Some(match dead {
         Some(_) => "the table fills the space again soon, as a queue does".to_owned(),

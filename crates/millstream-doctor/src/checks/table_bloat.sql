@@ -1,12 +1,13 @@
--- Large tables with the space that their rows need, by the statistics of their columns; those of which nothing is known come
--- last. $1: smaller tables do not count, in bytes. $2: at least so many percent are free, or nobody knows. $3: at most so
--- many.
+-- Large tables, also TOAST tables, with the space that their rows need, by the statistics of their columns; those of
+-- which nothing is known come last. $1: smaller tables do not count, in bytes. $2: at least so many percent are free,
+-- or nobody knows. $3: at most so many.
 with sizes as (
     select
         c.oid,
-        format('%I.%I', n.nspname, c.relname) as name,
+        format('%I.%I', n.nspname, o.relname) as name,
+        c.oid <> o.oid as is_toast,
         n.nspname,
-        c.relname,
+        o.relname,
         c.reltuples::float8 as rows,
         c.relpages::float8 * current_setting('block_size')::float8 as bytes,
         -- A page without its header, as full as the table's option allows.
@@ -14,20 +15,27 @@ with sizes as (
         * coalesce(
             (select option_value::float8 from pg_options_to_table(c.reloptions) where option_name = 'fillfactor'), 100
         ) / 100 as filled,
-        -- What a rewrite copies besides the rows: indexes, and large values with their index.
+        -- What a rewrite copies besides these rows: indexes, and the table's other part with its index.
         (select coalesce(sum(x.relpages), 0)::float8 * current_setting('block_size')::float8
             from pg_class as x
-            where x.oid = c.reltoastrelid
-                or x.oid in (select indexrelid from pg_index where indrelid in (c.oid, c.reltoastrelid))) as other_bytes,
+            where (x.oid in (o.oid, o.reltoastrelid) and x.oid <> c.oid)
+                or x.oid in (select indexrelid from pg_index where indrelid in (o.oid, o.reltoastrelid))
+        ) as other_bytes,
         (select count(*) from pg_attribute as a
-            where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated <> 'v') as columns,
-        c.relkind = 'r'
-        and exists (select from pg_index as i where i.indrelid = c.oid and i.indisprimary) as has_key
+            where a.attrelid = o.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated <> 'v') as columns,
+        o.relkind = 'r'
+        and exists (select from pg_index as i where i.indrelid = o.oid and i.indisprimary) as has_key,
+        extract(epoch from now() - greatest(
+            pg_stat_get_last_analyze_time(o.oid), pg_stat_get_last_autoanalyze_time(o.oid)
+        ))::float8 as analyze_age
     from
         pg_class as c
-        join pg_namespace as n on n.oid = c.relnamespace
+        left join pg_class as w on w.reltoastrelid = c.oid and c.relkind = 't'
+        join pg_class as o on o.oid = coalesce(w.oid, c.oid)
+        join pg_namespace as n on n.oid = o.relnamespace
     where
-        c.relkind in ('r', 'm')
+        -- A TOAST table that was never vacuumed has no space that vacuum made free.
+        (c.relkind in ('r', 'm') or (c.relkind = 't' and c.reltuples >= 0))
         and c.relpersistence <> 't'
         and n.nspname !~ '^pg_toast'
         and n.nspname not in ('pg_catalog', 'information_schema')
@@ -36,20 +44,26 @@ with sizes as (
 needs as (
     select
         s.*,
-        -- 24 bytes before the columns, 8 for alignment, 4 for the pointer to the row.
-        (select case when count(*) >= s.columns and s.rows >= 0
-            then s.rows * (36 + coalesce(sum((1 - null_frac) * avg_width), 0)) / s.filled end
-            from pg_stats where schemaname = s.nspname and tablename = s.relname and not inherited)::float8 as needed
+        case
+            -- A page has room for four of the largest pieces of a value.
+            when s.is_toast then s.rows / 4 * current_setting('block_size')::float8
+            -- 24 bytes before the columns, 8 for alignment, 4 for the pointer to the row.
+            else (select case when count(*) >= s.columns and s.rows >= 0
+                then s.rows * (36 + coalesce(sum((1 - null_frac) * avg_width), 0)) / s.filled end
+                from pg_stats where schemaname = s.nspname and tablename = s.relname and not inherited)::float8
+        end as needed
     from
         sizes as s
 )
 select
     oid,
     name,
+    is_toast,
     bytes::bigint,
     filled,
     other_bytes::bigint,
     has_key,
+    analyze_age,
     case when needed is not null then least(needed, bytes)::bigint end as needed
 from
     needs
@@ -57,5 +71,5 @@ where
     needed is null
     or 100 * (bytes - needed) >= bytes * $2::float8
 order by
-    needed is null, bytes - needed desc, bytes desc, name
+    needed is null, bytes - needed desc, bytes desc, name, is_toast
 limit $3

@@ -2,10 +2,13 @@
 
 use super::number::number;
 use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::limits::STATEMENT_BYTES_MAX;
 use crate::server::Database;
+use crate::statement::{schema, shown};
 use millstream_model::quantity::{bytes, count};
-use millstream_model::{Class, Level, Repair, Restart};
-use millstream_pg::Error;
+use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_pg::{Error, quote_identifier, quote_literal};
+use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
     id: "temporary-files",
@@ -15,10 +18,30 @@ pub(super) const CHECK: Check = Check {
         Threshold { name: "files_per_hour", default: 20.0 },
         Threshold { name: "gb_per_hour", default: 5.0 },
         Threshold { name: "hours", default: 24.0 },
+        Threshold { name: "role_percent", default: 50.0 },
+        Threshold { name: "work_mem_mb", default: 256.0 },
     ],
     manual: include_str!("temporary_files.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
+
+/// Bytes of memory for each byte of a temporary file, about: in memory, a sort keeps 24 bytes beside each row
+/// (`SortTuple` in PostgreSQL's `tuplesort.h`), and a hash its buckets.
+const MEMORY_PER_FILE: u64 = 2;
+
+const MB: u64 = 1 << 20;
+
+/// The role whose statements write most to temporary files.
+struct Writer {
+    role: String,
+    /// Its share of what all roles write, in percent.
+    percent: f64,
+    /// The statement of it that writes most, if it may be seen, and the bytes that a call writes.
+    statement: Option<(String, u64)>,
+    /// With what its sessions begin, if that is known, and the same in bytes, if that is plain.
+    work_mem: Option<String>,
+    work_mem_bytes: Option<u64>,
+}
 
 async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     // A standby counts its own.
@@ -48,13 +71,118 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     finding.counted_seconds = Some(seconds);
     finding.alternative =
         Some("they come from a few large reports or index builds, which may take their time".to_owned());
-    finding.repair = Some(Repair {
+    let least = task.threshold("role_percent");
+    let writer = Writer::read(database).await?.filter(|writer| writer.percent >= least);
+    if let Some(writer) = &writer {
+        finding = writer.add_to(finding);
+    }
+    // A standby has the settings of its primary, and cannot change them.
+    let writer = writer.filter(|_| !database.session.server.in_recovery);
+    let larger = writer.and_then(|writer| writer.repair(database, task.threshold("work_mem_mb")));
+    finding.repair = Some(larger.unwrap_or_else(by_hand));
+    Ok([finding].into_iter().collect())
+}
+
+/// What to do if it is not known which role needs how much.
+fn by_hand() -> Repair {
+    Repair {
         sentence: "find the statements (log_temp_files, pg_stat_statements), and give them or their role more work_mem"
             .to_owned(),
         commands: vec!["-- alter role REPORTS set work_mem = '256MB'".to_owned()],
         risk: "each sort and hash of each session may take as much memory".to_owned(),
         restart: Restart::Nothing,
         change: None,
-    });
-    Ok([finding].into_iter().collect())
+    }
+}
+
+impl Writer {
+    /// `None` if the server counts no statements that this role may see, or none that writes.
+    async fn read(database: &Database) -> Result<Option<Self>, Error> {
+        let client = &database.session.client;
+        let Some(schema) = schema(client).await? else { return Ok(None) };
+        let sql = include_str!("temporary_files_role.sql").replace("{schema}", &quote_identifier(&schema));
+        match client.query_opt(&sql, &[&STATEMENT_BYTES_MAX]).await.map_err(Error::from) {
+            Ok(row) => Ok(row.as_ref().map(Self::of)),
+            // The server has not loaded the library.
+            Err(Error::Server { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn of(row: &Row) -> Self {
+        let number = |column: &str| row.get::<_, Option<i64>>(column).and_then(|n| u64::try_from(n).ok());
+        let text: Option<String> = row.get("statement");
+        Self {
+            role: row.get("role"),
+            percent: row.get("percent"),
+            statement: text.zip(number("call_bytes")),
+            work_mem: row.get("work_mem"),
+            work_mem_bytes: number("work_mem_bytes"),
+        }
+    }
+
+    /// The finding with the role as evidence.
+    fn add_to(&self, finding: Finding) -> Finding {
+        let source = "pg_stat_statements";
+        let most = format!("{}: {:.0} %", self.role, self.percent);
+        let finding = finding.with("role that writes most", most, source);
+        let finding = match &self.work_mem {
+            Some(work_mem) => finding.with("work_mem of that role", work_mem, "pg_db_role_setting"),
+            None => finding.with("work_mem of that role", "not known: the doctor's role has its own", "pg_settings"),
+        };
+        match &self.statement {
+            Some((sql, call)) => {
+                let finding = finding.with("statement of it that writes most", shown(sql), source);
+                finding.with("what a call of it writes", bytes(*call), source)
+            }
+            None => finding,
+        }
+    }
+
+    /// The least power of two of megabytes in which a call of the statement is likely to fit. `None` if the role has as
+    /// much, or if that is more than a role should get.
+    fn needed_mb(&self, mb_max: f64) -> Option<u32> {
+        let needed = self.statement.as_ref()?.1.saturating_mul(MEMORY_PER_FILE);
+        let mut mb: u32 = 1;
+        while u64::from(mb) * MB < needed {
+            mb = mb.checked_mul(2)?;
+        }
+        (f64::from(mb) <= mb_max && u64::from(mb) * MB > self.work_mem_bytes?).then_some(mb)
+    }
+
+    /// Gives the role as much memory as its statement needs.
+    fn repair(&self, database: &Database, mb_max: f64) -> Option<Repair> {
+        let value = format!("{}MB", self.needed_mb(mb_max)?);
+        let (role, name) = (quote_identifier(&self.role), quote_identifier(&database.name));
+        let set = format!("alter role {role} in database {name} set work_mem = {}", quote_literal(&value));
+        Some(Repair {
+            sentence: format!("give {} more work_mem in this database; its new sessions have it", self.role),
+            commands: vec![set],
+            risk: "each sort and hash of each session of the role may take as much memory".to_owned(),
+            restart: Restart::Nothing,
+            change: database.set_for_role(&self.role, "work_mem", &value),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needed(call: Option<u64>, work_mem_bytes: Option<u64>) -> Option<u32> {
+        let statement = call.map(|call| ("select".to_owned(), call));
+        let (role, work_mem) = ("r".to_owned(), work_mem_bytes.map(bytes));
+        Writer { role, percent: 100.0, statement, work_mem, work_mem_bytes }.needed_mb(256.0)
+    }
+
+    #[test]
+    fn a_role_gets_as_much_as_its_statement_needs_or_nothing() {
+        assert_eq!(needed(Some(9 * MB), Some(4 * MB)), Some(32));
+        assert_eq!(needed(Some(128 * MB), Some(4 * MB)), Some(256));
+        assert_eq!(needed(Some(129 * MB), Some(4 * MB)), None, "a larger report");
+        assert_eq!(needed(Some(u64::MAX), Some(4 * MB)), None);
+        assert_eq!(needed(Some(9 * MB), Some(32 * MB)), None, "the role has as much");
+        assert_eq!(needed(Some(9 * MB), None), None, "what it has is not known");
+        assert_eq!(needed(None, Some(4 * MB)), None, "its statement is not known");
+    }
 }

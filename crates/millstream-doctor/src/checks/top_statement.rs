@@ -1,6 +1,5 @@
 //! Check `top-statement`: statements that take most of the server's time.
 
-use super::statement::{Statements, Wanted, statements};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Database;
 use millstream_model::quantity::age;
@@ -17,9 +16,9 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    let Statements { list, unseen } = statements(database, Wanted::All).await?;
+    let statements = database.statements().await?;
     let (percent, seconds) = (task.threshold("percent"), task.threshold("seconds"));
-    let top = list.iter().filter(|one| one.percent >= percent && one.milliseconds >= seconds * 1e3);
+    let top = statements.list.iter().filter(|one| one.percent >= percent && one.milliseconds >= seconds * 1e3);
     let found = top.map(|one| {
         let sentence = format!(
             "a statement took {:.0} % of the time of all statements: {}",
@@ -38,5 +37,5 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
         finding
     });
     let found: Seen = found.collect();
-    Ok(found.but(unseen))
+    Ok(found.but(statements.unseen.clone()))
 }

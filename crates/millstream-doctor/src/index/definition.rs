@@ -43,6 +43,18 @@ impl Definition {
         rows.iter().take(EXPLAINED_INDEXES_MAX).map(Self::read).collect()
     }
 
+    /// An index of one key that only the planner knows. Whatever it looks up, it looks up by that key.
+    pub(super) fn hypothetical(name: String, clause: &str) -> Self {
+        let predicate = Sql::new(clause).since_word("where");
+        Self {
+            name,
+            method: String::new(),
+            clause: clause.to_owned(),
+            keys: Vec::new(),
+            predicate: predicate.map(|text| Sql::new(text.trim_start_matches("where"))),
+        }
+    }
+
     fn read(row: &Row) -> Result<Self, Error> {
         let types: Vec<String> = row.try_get("types")?;
         let collations: Vec<Option<String>> = row.try_get("collations")?;
@@ -95,6 +107,14 @@ fn clause(definition: &Sql) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hypothetical_index_may_hold_a_part_of_the_rows() {
+        let one = |clause: &str| Definition::hypothetical("i".to_owned(), clause);
+        let predicate = one("(lower(mac)) where n <> 3").predicate;
+        assert_eq!(predicate.as_ref().map(Sql::text), Some("n <> 3"));
+        assert!(one("(\"where\")").predicate.is_none() && !one("(a)").is_ordered());
+    }
 
     #[test]
     fn a_clause_is_what_follows_the_tables_name() {

@@ -11,6 +11,9 @@ pub struct Explanation {
     pub readings: Vec<Reading>,
     /// Why repairs could not be tested, in the server's words.
     pub untried: Option<String>,
+    /// Repairs were tried on the table itself, new indexes as hypothetical ones, because no copy could be made.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub hypothetical: bool,
 }
 
 impl Explanation {

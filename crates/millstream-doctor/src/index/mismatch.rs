@@ -307,10 +307,7 @@ fn containment(pair: &Pair<'_>) -> Option<Suspicion> {
 
 /// Clauses of new indexes that may serve a condition, the simplest first.
 pub(super) fn new_indexes(condition: &Condition) -> Vec<String> {
-    let left = condition.left.bare().tidy();
-    let text = left.text();
-    let expression =
-        if left.pieces().count() == 1 || left.is_one_call() { text.to_owned() } else { format!("({text})") };
+    let expression = condition.left.as_key();
     let mut clauses = vec![format!("({expression})")];
     if let Some(collation) = condition.right.as_ref().and_then(Sql::collation) {
         clauses.push(format!("({expression} collate {collation})"));

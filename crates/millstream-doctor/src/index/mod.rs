@@ -1,23 +1,29 @@
 //! Whether a query uses an index of a table and, if it does not, why.
 //!
 //! The planner decides. To see whether an index could be used, we plan the query with sequential scans disabled. To
-//! see how a condition and an index would have to change, we plan on an empty copy of the table. Every repair in the
-//! report has used its index there. The query itself is planned and never executed.
+//! see how a condition and an index would have to change, we plan on an empty copy of the table, or with hypothetical
+//! indexes where no copy can be made. Every repair in the report has used its index there. The query itself is planned
+//! and never executed.
 
 mod condition;
 mod definition;
 mod examination;
 mod finding;
 mod json_path;
+mod json_read;
 mod mismatch;
 mod normalized;
+mod ordered_scan;
 mod plan;
 mod probe;
 mod sql;
 mod statement;
 
 pub use finding::{Explanation, Mismatch, Missed, NewIndex, Reading, Rewrite, Verdict};
-pub use normalized::{PATTERN, is_uncertain, with_patterns};
+pub use json_path::json_paths;
+pub use json_read::{JsonRead, json_reads};
+pub use normalized::{PATTERN, is_uncertain, with_limit, with_patterns};
+pub use ordered_scan::{OrderedScan, ordered_scans};
 
 use definition::Definition;
 use examination::Examination;
@@ -25,7 +31,7 @@ use millstream_pg::Error;
 use plan::{Node, Scan};
 use probe::{Probe, serves};
 use statement::{Statement, USABLE, USABLE_BY_JOINS};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Transaction};
 
 /// The table whose indexes are examined.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +51,8 @@ const SKIPPING_VERSION_NUM: i32 = 180_000;
 #[derive(Debug)]
 struct Facts {
     rows: f32,
+    /// Seconds since the last analyze, if one is known.
+    analyze_age: Option<f64>,
     version_num: i32,
     columns: Vec<String>,
     indexes: Vec<Definition>,
@@ -78,7 +86,8 @@ pub async fn tables(client: &mut Client, query: &str) -> Result<Vec<ExaminedTabl
 /// Explains which indexes of a table a query uses, and why it does not use the others.
 ///
 /// Parameters (`$1`) can have any value. For the time of the call it creates an empty temporary table, which is
-/// rolled back. If the role or the server does not allow that, repairs are reported untested.
+/// rolled back. If the role or the server does not allow that, it plans with hypothetical indexes of the extension
+/// `hypopg`. Without it, repairs are reported untested.
 ///
 /// # Errors
 /// [`Error::Query`] if the text is not a single query, or changes rows; the server's if it refuses the query.
@@ -94,7 +103,7 @@ pub async fn explain(client: &mut Client, examined: &ExaminedTable, query: &str)
     let mut readings = Vec::new();
     let mut untried = None;
     let probe = match verdicts.contains(&Verdict::Unusable) {
-        true => match Probe::open(client, &examined.schema, &examined.table).await? {
+        true => match Probe::open(client, examined, &facts.indexes).await? {
             Ok(probe) => Some(probe),
             Err(message) => {
                 untried = Some(message);
@@ -113,18 +122,13 @@ pub async fn explain(client: &mut Client, examined: &ExaminedTable, query: &str)
         };
         readings.push(Reading { verdict, indexes: indexes(scan, verdict, &plans), missed });
     }
-    Ok(Explanation { rows: (facts.rows >= 0.0).then(|| facts.rows.into()), readings, untried })
+    let hypothetical = probe.is_some_and(|probe| probe.is_hypothetical());
+    Ok(Explanation { rows: (facts.rows >= 0.0).then(|| facts.rows.into()), readings, untried, hypothetical })
 }
 
 async fn plans(client: &mut Client, statement: &Statement<'_>) -> Result<Plans, Error> {
     let transaction = client.build_transaction().read_only(true).start().await?;
-    let actual = statement.plan(&transaction).await.map_err(statement::of_query)?;
-    if actual.any("ModifyTable") {
-        return Err(Error::Query {
-            message: "the query changes rows".into(),
-            hint: "give a select with the same conditions".into(),
-        });
-    }
+    let actual = actual_plan(&transaction, statement).await?;
     let mut usable = Vec::new();
     for settings in [USABLE, USABLE_BY_JOINS] {
         for (name, value) in settings {
@@ -135,11 +139,24 @@ async fn plans(client: &mut Client, statement: &Statement<'_>) -> Result<Plans, 
     Ok(Plans { actual, usable })
 }
 
+/// The plan that the server chooses.
+async fn actual_plan(transaction: &Transaction<'_>, statement: &Statement<'_>) -> Result<Node, Error> {
+    let plan = statement.plan(transaction).await.map_err(statement::of_query)?;
+    if plan.any("ModifyTable") {
+        return Err(Error::Query {
+            message: "the query changes rows".into(),
+            hint: "give a select with the same conditions".into(),
+        });
+    }
+    Ok(plan)
+}
+
 async fn facts(client: &Client, examined: &ExaminedTable) -> Result<Facts, Error> {
     let row = client.query_one(include_str!("facts.sql"), &[&examined.schema, &examined.table]).await?;
     let indexes = Definition::list(client, row.try_get("oid")?).await?;
     Ok(Facts {
         rows: row.try_get("rows")?,
+        analyze_age: row.try_get("analyze_age")?,
         version_num: row.try_get("version_num")?,
         columns: row.try_get("columns")?,
         indexes,

@@ -10,15 +10,34 @@ pub const PATTERN: &str = "'a1%'";
 /// The statement with a pattern that begins with letters wherever it compares with `like` and a parameter.
 pub fn with_patterns(query: &str) -> String {
     let sql = Sql::new(query);
-    let pieces: Vec<&str> = sql.pieces().collect();
-    let is_like = |piece: &str| piece.eq_ignore_ascii_case("like") || piece == "~~";
-    let patterns: Vec<usize> = pieces
-        .windows(2)
-        .filter(|pair| is_like(pair[0]))
-        .filter_map(|pair| pair[1].strip_prefix('$')?.parse().ok())
-        .collect();
+    let patterns = following(&sql, &["like", "~~"]);
     let given = sql.map_parameters(|n| if patterns.contains(&n) { PATTERN.to_owned() } else { format!("${n}") });
     numbered(given.text())
+}
+
+/// The statement with a number of rows where its `limit` is a parameter, and from the first row on where `offset` is one.
+/// For a limit that it does not know, the planner assumes a tenth of all rows.
+pub fn with_limit(query: &str, rows: u64) -> String {
+    let sql = Sql::new(query);
+    let (limits, offsets) = (following(&sql, &["limit", "first", "next"]), following(&sql, &["offset"]));
+    let given = sql.map_parameters(|n| {
+        if limits.contains(&n) {
+            rows.to_string()
+        } else if offsets.contains(&n) {
+            "0".to_owned()
+        } else {
+            format!("${n}")
+        }
+    });
+    numbered(given.text())
+}
+
+/// Numbers of the parameters that follow one of these words.
+fn following(sql: &Sql, words: &[&str]) -> Vec<usize> {
+    let pieces: Vec<&str> = sql.pieces().collect();
+    let is_word = |piece: &str| words.iter().any(|word| piece.eq_ignore_ascii_case(word));
+    let pairs = pieces.windows(2).filter(|pair| is_word(pair[0]));
+    pairs.filter_map(|pair| pair[1].strip_prefix('$')?.parse().ok()).collect()
 }
 
 /// Whether a mismatch could come from a constant that the server has not kept, and not from the statement: the name of a
@@ -41,6 +60,20 @@ mod tests {
             "select from t where a = $1 and b like 'a1%' and c = $2"
         );
         assert_eq!(with_patterns("select from t where a = $1"), "select from t where a = $1");
+    }
+
+    #[test]
+    fn a_limit_is_as_many_rows_as_a_call_returns() {
+        let limited = |query| with_limit(query, 7);
+        assert_eq!(
+            limited("select a from t where a = $1 and b > $2 order by b LIMIT $3 OFFSET $4"),
+            "select a from t where a = $1 and b > $2 order by b LIMIT 7 OFFSET 0"
+        );
+        assert_eq!(
+            limited("select a from t offset $1 rows fetch next $2 rows only"),
+            "select a from t offset 0 rows fetch next 7 rows only"
+        );
+        assert_eq!(limited("select a from t where a = $1"), "select a from t where a = $1");
     }
 
     #[test]

@@ -7,6 +7,8 @@ use serde::Deserialize;
 pub(super) struct Node {
     #[serde(rename = "Node Type")]
     pub(super) kind: String,
+    #[serde(rename = "Parent Relationship")]
+    relationship: Option<String>,
     #[serde(rename = "Schema")]
     schema: Option<String>,
     #[serde(rename = "Relation Name")]
@@ -58,6 +60,8 @@ pub(super) struct Scan {
     pub(super) joins: Vec<String>,
     /// The order into which its rows are sorted, if they are.
     pub(super) sort_keys: Vec<String>,
+    /// It follows an index row by row, until the query has as many rows as its limit.
+    pub(super) is_ordered: bool,
 }
 
 /// An index in a plan.
@@ -76,7 +80,22 @@ struct Above {
     aliases: Vec<String>,
     joins: Vec<String>,
     sort_keys: Vec<String>,
+    /// A limit ends it early.
+    is_limited: bool,
 }
+
+/// Nodes that hand rows on as they come, so that a limit above them ends what is below.
+const STREAMS: &[&str] = &[
+    "Append",
+    "Gather",
+    "Gather Merge",
+    "Incremental Sort",
+    "LockRows",
+    "Merge Append",
+    "Nested Loop",
+    "Result",
+    "Subquery Scan",
+];
 
 impl Node {
     /// Reads the server's answer.
@@ -118,6 +137,7 @@ impl Node {
                 uses,
                 joins: above.joins.clone(),
                 sort_keys: above.sort_keys.clone(),
+                is_ordered: above.is_limited && matches!(self.kind.as_str(), "Index Scan" | "Index Only Scan"),
             });
         }
         let mut below = above.clone();
@@ -136,8 +156,13 @@ impl Node {
         below
             .joins
             .extend([&self.hash_condition, &self.merge_condition, &self.join_filter].into_iter().flatten().cloned());
+        let kind = self.kind.as_str();
+        let is_limited = kind == "Limit" || (above.is_limited && STREAMS.contains(&kind));
         for child in &self.children {
-            child.collect(&below, found);
+            // The inner side of a join, and a subquery that gives one value, are not ended.
+            let outer = ["Outer", "Member", "Subquery"];
+            let is_outer = child.relationship.as_deref().is_none_or(|one| outer.contains(&one));
+            child.collect(&Above { is_limited: is_limited && is_outer, ..below.clone() }, found);
         }
     }
 
@@ -186,5 +211,31 @@ mod tests {
         assert_eq!(scans[0].filter.as_deref(), Some("(g_1.a = 1)"));
         assert!(scans[1].uses.is_empty() && scans[1].sort_keys == ["g.x DESC"]);
         assert!(Node::read("[]").is_err() && Node::read("{").is_err());
+    }
+
+    #[test]
+    fn only_a_scan_that_a_limit_ends_is_an_ordered_one() {
+        let index = |alias: &str, relationship: &str| {
+            format!(
+                r#"{{"Node Type": "Index Scan", "Parent Relationship": "{relationship}", "Schema": "s",
+                "Relation Name": "t", "Alias": "{alias}", "Index Name": "i"}}"#
+            )
+        };
+        let below = |kinds: &[&str], plan: &str| {
+            let around = |plan: String, kind: &&str| {
+                format!(r#"{{"Node Type": "{kind}", "Parent Relationship": "Outer", "Plans": [{plan}]}}"#)
+            };
+            let plan = kinds.iter().rev().fold(plan.to_owned(), around);
+            let scans = Node::read(&format!(r#"[{{"Plan": {plan}}}]"#)).unwrap().scans();
+            scans.into_iter().filter(|scan| scan.is_ordered).map(|scan| scan.alias).collect::<Vec<_>>()
+        };
+        let one = index("a", "Outer");
+        assert_eq!(below(&["Limit"], &one), ["a"]);
+        assert_eq!(below(&["Limit", "LockRows", "Incremental Sort"], &one), ["a"]);
+        assert_eq!(below(&["Limit", "Sort"], &one), [""; 0]);
+        assert_eq!(below(&["Aggregate"], &one), [""; 0]);
+        let both = format!("{}, {}, {}", index("plan", "InitPlan"), index("outer", "Outer"), index("inner", "Inner"));
+        assert_eq!(below(&["Limit", "Nested Loop"], &both), ["outer"]);
+        assert_eq!(below(&["Limit", "Hash Join"], &both), [""; 0]);
     }
 }

@@ -1,23 +1,43 @@
-//! A probe on an empty copy of the table: whether the planner uses an index for a condition.
+//! A probe: whether the planner uses an index for a condition.
 //!
-//! The copy is a temporary table in a transaction that is rolled back. It has one index at a time, and sequential
-//! scans are disabled. So whether an index is used is the server's own answer, whatever the table holds. Nothing is
-//! executed.
+//! It asks on an empty copy of the table. The copy is a temporary table in a transaction that is rolled back. It has one
+//! index at a time, and sequential scans are disabled. So whether an index is used is the server's own answer, whatever
+//! the table holds. Nothing is executed.
+//!
+//! Where no temporary table can be made, such as on a standby, it asks on the table itself. The extension `hypopg` then
+//! adds an index that exists only for the planner, and only in this session:
+//! <https://hypopg.readthedocs.io>.
 
+use super::ExaminedTable;
 use super::definition::Definition;
 use super::plan::Use;
 use super::sql::Sql;
 use super::statement::{Statement, USABLE};
-use millstream_pg::Error;
-use millstream_pg::quote_qualified;
+use millstream_pg::{Error, quote_identifier, quote_qualified};
 use tokio_postgres::{Client, Transaction};
 
 /// The copy. Its name is our own, so that it hides nothing of the user's.
 const COPY: &str = "pg_temp.millstream_copy";
 
-/// An empty copy of a table.
+/// A table on which indexes are tried.
 pub(super) struct Probe<'a> {
     transaction: Transaction<'a>,
+    place: Place<'a>,
+}
+
+/// Where indexes are tried.
+enum Place<'a> {
+    /// On an empty copy of the table.
+    Copy,
+    /// On the table itself.
+    Table {
+        /// Its name, quoted.
+        name: String,
+        /// Its indexes.
+        indexes: &'a [Definition],
+        /// The schema of the extension `hypopg`, quoted.
+        hypopg: String,
+    },
 }
 
 /// The server's answer about an index and a question.
@@ -39,18 +59,36 @@ pub(super) enum Question<'q> {
 }
 
 impl<'a> Probe<'a> {
-    /// Creates the copy. The inner `Err` says why this server or role does not allow it.
-    pub(super) async fn open(client: &'a mut Client, schema: &str, table: &str) -> Result<Result<Self, String>, Error> {
+    /// Creates the copy, or finds another way. The inner `Err` says why this server or role does not allow any.
+    pub(super) async fn open(
+        client: &'a mut Client,
+        examined: &ExaminedTable,
+        indexes: &'a [Definition],
+    ) -> Result<Result<Self, String>, Error> {
         let transaction = client.transaction().await?;
-        let like = format!("create temporary table millstream_copy (like {})", quote_qualified(schema, table));
-        match or_refusal(transaction.execute(&like, &[]).await)? {
-            Ok(_) => {}
-            Err(message) => return Ok(Err(message)),
-        }
+        transaction.batch_execute("savepoint probe").await?;
+        let name = quote_qualified(&examined.schema, &examined.table);
+        let like = format!("create temporary table millstream_copy (like {name})");
+        let place = match or_refusal(transaction.execute(&like, &[]).await)? {
+            Ok(_) => Place::Copy,
+            Err(message) => {
+                transaction.batch_execute("rollback to probe").await?;
+                match hypopg(&transaction, &name).await? {
+                    Ok(hypopg) => Place::Table { name, indexes, hypopg },
+                    Err(more) => return Ok(Err(format!("{message}{more}"))),
+                }
+            }
+        };
+        transaction.batch_execute("release probe").await?;
         for (name, value) in USABLE {
             transaction.execute(&format!("set local {name} = {value}"), &[]).await?;
         }
-        Ok(Ok(Self { transaction }))
+        Ok(Ok(Self { transaction, place }))
+    }
+
+    /// Whether it asks on the table itself, with hypothetical indexes.
+    pub(super) fn is_hypothetical(&self) -> bool {
+        matches!(self.place, Place::Table { .. })
     }
 
     /// Whether an index, given as what follows the table's name in `create index`, serves a question.
@@ -58,33 +96,90 @@ impl<'a> Probe<'a> {
         self.transaction.batch_execute("savepoint probe").await?;
         let answer = self.answer(clause, question).await;
         self.transaction.batch_execute("rollback to probe; release probe").await?;
+        if let Place::Table { hypopg, .. } = &self.place {
+            // A hypothetical index outlives a rollback.
+            self.transaction.batch_execute(&format!("select {hypopg}.hypopg_reset()")).await?;
+        }
         answer
     }
 
     async fn answer(&self, clause: &str, question: Question<'_>) -> Result<Answer, Error> {
-        let create = format!("create index millstream_probe on {COPY} {clause}");
-        if let Err(message) = or_refusal(self.transaction.execute(&create, &[]).await)? {
-            return Ok(Answer::Refused(message));
-        }
+        let indexes = match self.index(clause).await? {
+            Ok(indexes) => indexes,
+            Err(message) => return Ok(Answer::Refused(message)),
+        };
+        let table: &str = match &self.place {
+            Place::Copy => COPY,
+            Place::Table { name, .. } => name,
+        };
         let (sql, is_order) = match question {
-            Question::Find(conditions) => (format!("select from {COPY} where ({})", conditions.join(") and (")), false),
-            Question::Order(keys) => (format!("select from {COPY} order by {keys} limit 1"), true),
+            Question::Find(conditions) => {
+                (format!("select from only {table} where ({})", conditions.join(") and (")), false)
+            }
+            Question::Order(keys) => (format!("select from only {table} order by {keys} limit 1"), true),
         };
         let plan = match (Statement { sql: &numbered(&sql) }).plan(&self.transaction).await {
             Ok(plan) => plan,
             Err(Error::Server { message, .. }) => return Ok(Answer::Refused(message)),
             Err(error) => return Err(error),
         };
-        let indexes = Definition::list(&self.transaction, self.copy_oid().await?).await?;
-        let used = plan.scans().iter().flat_map(|scan| &scan.uses).any(|one| serves(one, &indexes));
-        let is_used = if is_order { plan.sorts() == 0 } else { used };
+        let scans = plan.scans();
+        let mut uses = scans.iter().flat_map(|scan| &scan.uses);
+        let is_used = if is_order {
+            plan.sorts() == 0 && uses.any(|one| indexes.iter().any(|index| index.name == one.index))
+        } else {
+            uses.any(|one| serves(one, &indexes))
+        };
         Ok(if is_used { Answer::Used } else { Answer::NotUsed })
     }
 
-    async fn copy_oid(&self) -> Result<u32, Error> {
-        let sql = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
-        Ok(self.transaction.query_one(sql, &[&COPY]).await?.try_get(0)?)
+    /// Makes the index, and returns it. On the table itself, it returns the indexes with the same clause if there are any:
+    /// then the planner needs no other. The inner `Err` is the server's refusal.
+    async fn index(&self, clause: &str) -> Result<Result<Vec<Definition>, String>, Error> {
+        match &self.place {
+            Place::Copy => {
+                let create = format!("create index millstream_probe on {COPY} {clause}");
+                if let Err(message) = or_refusal(self.transaction.execute(&create, &[]).await)? {
+                    return Ok(Err(message));
+                }
+                let copy = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
+                let oid: u32 = self.transaction.query_one(copy, &[&COPY]).await?.try_get(0)?;
+                Ok(Ok(Definition::list(&self.transaction, oid).await?))
+            }
+            Place::Table { name, indexes, hypopg } => {
+                let same: Vec<Definition> = indexes.iter().filter(|index| index.clause == clause).cloned().collect();
+                if !same.is_empty() {
+                    return Ok(Ok(same));
+                }
+                let create = format!("create index on {name} {clause}");
+                let sql = format!("select indexname from {hypopg}.hypopg_create_index($1)");
+                Ok(match or_refusal(self.transaction.query_one(&sql, &[&create]).await)? {
+                    Ok(row) => Ok(vec![Definition::hypothetical(row.try_get(0)?, clause)]),
+                    Err(message) => Err(message),
+                })
+            }
+        }
     }
+}
+
+/// The schema of the extension `hypopg`, quoted, if this role may use it for a table. Otherwise the inner `Err` says what
+/// would allow it, as the rest of a sentence.
+async fn hypopg(transaction: &Transaction<'_>, table: &str) -> Result<Result<String, String>, Error> {
+    let Some(row) = transaction.query_opt(include_str!("hypopg.sql"), &[&table]).await? else {
+        return Ok(Err("; the extension hypopg in this database would help".to_owned()));
+    };
+    // The server would refuse each question.
+    if !row.try_get::<_, bool>("may_read")? {
+        return Ok(Err(String::new()));
+    }
+    let schema = quote_identifier(row.try_get("schema")?);
+    let reset = format!("select {schema}.hypopg_reset()");
+    if let Err(message) = or_refusal(transaction.query(&reset, &[]).await)? {
+        return Ok(Err(format!("; and hypopg: {message}")));
+    }
+    // The library is loaded now, and has these settings. Real numbers of objects cannot be had on a standby.
+    transaction.batch_execute("set local hypopg.enabled = on; set local hypopg.use_real_oids = off").await?;
+    Ok(Ok(schema))
 }
 
 /// Whether a used index narrows what is read: by its first key if it is ordered, by its predicate, or by

@@ -280,6 +280,31 @@ impl Sql {
         self.kind(0) == Some(Kind::Word) && self.piece(1) == "(" && self.closing(1) == Some(self.tokens.len() - 1)
     }
 
+    /// As a key of an index: in brackets, unless it is a column or a call of a function.
+    pub(super) fn as_key(&self) -> String {
+        let sql = self.bare().tidy();
+        let text = sql.text();
+        if sql.pieces().count() == 1 || sql.is_one_call() { text.to_owned() } else { format!("({text})") }
+    }
+
+    /// The parts between commas that are outside of all brackets.
+    pub(super) fn listed(&self) -> Vec<Self> {
+        let mut parts = Vec::new();
+        let mut start = 0;
+        for n in self.outer().into_iter().filter(|&n| self.piece(n) == ",") {
+            parts.push(self.slice(start..n));
+            start = n + 1;
+        }
+        parts.push(self.slice(start..self.tokens.len()));
+        parts
+    }
+
+    /// What stands in its first brackets.
+    pub(super) fn bracketed(&self) -> Option<Self> {
+        let open = self.pieces().position(|piece| piece == "(")?;
+        Some(self.slice(open + 1..self.closing(open)?))
+    }
+
     /// Number of tokens of the type that begins at `start`.
     fn type_len(&self, start: usize) -> usize {
         let mut n = start + 1;
@@ -468,12 +493,25 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_an_index_are_read_and_written() {
+        for (text, key) in [("(a)", "a"), ("lower((a))", "lower(a)"), ("((d ->> 'p'::text))", "(d ->> 'p')")] {
+            assert_eq!(Sql::new(text).as_key(), key);
+        }
+        let keys = |text| Sql::new(text).bracketed().map(|keys| keys.text().to_owned());
+        let clause = "USING btree (lower(a) DESC, b) INCLUDE (c) WHERE (d > 1)";
+        assert_eq!(keys(clause).as_deref(), Some("lower(a) DESC, b"));
+        assert_eq!(texts(&Sql::new("f(a, b) DESC, (c), \"d,e\"").listed()), ["f(a, b) DESC", "(c)", "\"d,e\""]);
+        assert_eq!((keys("a"), keys("(a")), (None, None));
+    }
+
+    #[test]
     fn odd_text_does_not_panic() {
         for text in
             ["", "'", "\"", "E'\\", "/* /*", "--", "$", "$x", "(", ")", "((", "a::", "é'é", "::", "a.", "1.", "e"]
         {
             let sql = Sql::new(text);
             let _ = (sql.bare(), sql.split("AND"), sql.comparison(), sql.without_casts(), sql.literal());
+            let _ = (sql.as_key(), sql.bracketed());
             let _ =
                 (sql.map_qualified(|_, _| None), sql.map_subqueries(str::to_owned), sql.same_uncast(&sql), sql.tidy());
         }

@@ -1,6 +1,6 @@
 //! A report as one page without references to other files.
 
-use super::{Report, class, level, restart, surroundings, title, typed};
+use super::{FIX, Report, class, level, restart, surroundings, title, typed, ways};
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 use millstream_model::Finding;
 
@@ -22,6 +22,7 @@ pub fn html(report: &Report) -> String {
                 @if let Some(surroundings) = surroundings(report) { p { (surroundings) } }
                 @if report.findings.is_empty() { p { "Nothing was found." } }
                 @for finding in &report.findings { (section(finding)) }
+                @if report.findings.iter().any(|finding| !ways(finding).is_empty()) { p { (FIX) } }
                 @if !report.skipped.is_empty() {
                     h2 { "Not looked at" }
                     table {
@@ -77,6 +78,7 @@ fn section(finding: &Finding) -> Markup {
                     @if let Some(restart) = restart(repair.restart) { " It needs " (restart) "." }
                 }
             }
+            @for (what, command) in ways(finding) { p { b { (what) ": " } code { (command) } } }
             p.key { (finding.key) }
         }
     }
@@ -92,6 +94,7 @@ mod tests {
         let page = html(&fixture::report());
         assert!(page.contains("public.&lt;s&gt;") && !page.contains("<s>"), "{page}");
         assert!(page.contains("alter sequence s as bigint;\n-- then look again\n"), "{page}");
+        assert!(page.contains("<b>Apply: </b><code>millstream doctor fix 'checkpoint-forced'</code>"), "{page}");
         for word in ["src=", "href=", "url(", "@import"] {
             assert!(!page.contains(word), "{word}");
         }

@@ -3,6 +3,7 @@
 mod html;
 mod text;
 
+use crate::checks::command::word;
 use millstream_model::{Class, Finding, Level, Restart};
 use serde::{Deserialize, Serialize};
 
@@ -129,6 +130,17 @@ fn typed(command: &str) -> String {
     format!("{command}{}", if is_statement { ";" } else { "" })
 }
 
+/// What the commands leave out: an address may hold a password.
+const FIX: &str = "Give fix the options of this run: --db, --config, --prove, --plan-as.";
+
+/// What the doctor itself can do about a finding: what that is, and the command.
+fn ways(finding: &Finding) -> Vec<(&'static str, String)> {
+    let fix = format!("millstream doctor fix {}", word(&finding.key));
+    let measure = finding.experiment.is_some().then(|| ("Measure first", format!("{fix} --experiment")));
+    let has_change = finding.repair.as_ref().is_some_and(|repair| repair.change.is_some());
+    measure.into_iter().chain(has_change.then_some(("Apply", fix))).collect()
+}
+
 /// The first line of a report.
 fn title(report: &Report) -> String {
     let provider = report.provider.as_ref().map(|provider| format!(" ({provider})")).unwrap_or_default();
@@ -152,7 +164,7 @@ fn surroundings(report: &Report) -> Option<String> {
 #[cfg(test)]
 pub(crate) mod fixture {
     use super::*;
-    use millstream_model::Repair;
+    use millstream_model::{Change, Repair};
 
     /// A report with a finding of each level and one of everything else.
     pub(crate) fn report() -> Report {
@@ -171,6 +183,15 @@ pub(crate) mod fixture {
             Finding::new("checkpoint-forced", Class::Arithmetic, Level::Warning, "", "half were requested");
         second.counted_seconds = Some(7_300.0);
         second.alternative = Some("backups request checkpoints too".to_owned());
+        let (kind, target, value) = ("setting".to_owned(), "max_wal_size".to_owned(), Some("4GB".to_owned()));
+        second.experiment = Some(Change { kind, target, value });
+        second.repair = Some(Repair {
+            sentence: "let the WAL grow".to_owned(),
+            commands: vec!["alter system set max_wal_size = '4GB'".to_owned()],
+            risk: "recovery after a crash takes longer".to_owned(),
+            restart: Restart::Nothing,
+            change: second.experiment.clone(),
+        });
         let skip =
             Skip { check: "dead-tuples".to_owned(), database: Some("shop".to_owned()), why: "no time".to_owned() };
         Report {
@@ -201,6 +222,15 @@ mod tests {
         let report = fixture::report();
         assert_eq!(fault(&report), None);
         assert_eq!(fault(&report.clone().since(&report)), None);
+    }
+
+    #[test]
+    fn a_key_stays_one_word_of_the_command_that_applies_its_repair() {
+        let mut finding = fixture::report().findings.remove(1);
+        finding.key = "unused-index:a shop:public.\"o'clock\"".to_owned();
+        let fix = r#"millstream doctor fix 'unused-index:a shop:public."o'\''clock"'"#.to_owned();
+        assert_eq!(ways(&finding), [("Measure first", format!("{fix} --experiment")), ("Apply", fix)]);
+        assert!(ways(&fixture::report().findings[0]).is_empty());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A report as text for a terminal of 80 columns.
 
-use super::{Report, class, level, restart, surroundings, title, typed};
+use super::{FIX, Report, class, level, restart, surroundings, title, typed, ways};
 use crate::check::Check;
 use millstream_model::Finding;
 use textwrap::{Options, WordSplitter, fill};
@@ -22,6 +22,10 @@ pub fn text(report: &Report) -> String {
     if report.findings.is_empty() {
         page.blank();
         page.add("", "Nothing was found.");
+    }
+    if report.findings.iter().any(|finding| !ways(finding).is_empty()) {
+        page.blank();
+        page.add("", FIX);
     }
     if !report.skipped.is_empty() {
         page.blank();
@@ -107,6 +111,10 @@ impl Page {
                 self.add("  needs ", restart);
             }
         }
+        // Not folded, so that they can be copied.
+        for (what, command) in ways(finding) {
+            self.line(&format!("  {}: {}", what.to_lowercase(), plain(&command)));
+        }
         self.add("  key: ", &finding.key);
     }
 }
@@ -136,7 +144,14 @@ critical: sequence-end: public.<s> in shop: 93 % are used up
 warning: checkpoint-forced: half were requested
   this is arithmetic from this server's own counters, of 2h
   unless backups request checkpoints too
+  to do: let the WAL grow
+    alter system set max_wal_size = '4GB';
+  risk: recovery after a crash takes longer
+  measure first: millstream doctor fix 'checkpoint-forced' --experiment
+  apply: millstream doctor fix 'checkpoint-forced'
   key: checkpoint-forced
+
+Give fix the options of this run: --db, --config, --prove, --plan-as.
 
 Not looked at:
   dead-tuples in shop: no time

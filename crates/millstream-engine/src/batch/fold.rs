@@ -228,6 +228,13 @@ impl Batch {
         }
     }
 
+    /// What became of its documents in the stages of the load; empty if it has none.
+    pub(crate) fn outcomes(&self) -> Vec<u64> {
+        let mut sum = Vec::new();
+        self.parts.iter().for_each(|part| part.add_outcomes(&mut sum));
+        sum
+    }
+
     /// How many parts of chunks the batch has.
     pub(crate) fn parts(&self) -> usize {
         self.parts.len()
@@ -326,7 +333,22 @@ mod tests {
         let (keys, bytes_read) = (bytes.clone(), bytes.len() as u64);
         let (bytes, rejects, refused) = (bytes::Bytes::from(bytes), Vec::new(), 0.into());
         let (source, end, prefix_hash, hold, acknowledged) = (0, bytes_read, 0, None, false);
-        Part { source, end, prefix_hash, bytes, keys, rows, rejects, refused, bytes_read, hold, acknowledged }
+        let (original, outcomes) = (None, Vec::new());
+        Part {
+            source,
+            end,
+            prefix_hash,
+            bytes,
+            keys,
+            rows,
+            rejects,
+            original,
+            outcomes,
+            refused,
+            bytes_read,
+            hold,
+            acknowledged,
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A lane's share of a chunk.
 
 use crate::merge::Member;
+use crate::original::Original;
 use bytes::Bytes;
 use millstream_model::Position;
 use millstream_store::RejectedDocument;
@@ -37,6 +38,10 @@ pub(crate) struct Part {
     pub(crate) keys: Vec<u8>,
     pub(crate) rows: Vec<Row>,
     pub(crate) rejects: Vec<RejectedDocument>,
+    /// The documents before stages changed them, if there are stages.
+    pub(crate) original: Option<Arc<Original>>,
+    /// How often each outcome of each stage came.
+    pub(crate) outcomes: Vec<u64>,
     /// How many documents the server refused in the current try.
     pub(crate) refused: AtomicU64,
     /// Bytes of the documents of this part, stored and rejected.
@@ -106,6 +111,14 @@ impl Part {
         &self.bytes[row.doc_start as usize..row.doc_start as usize + row.doc_len as usize]
     }
 
+    /// The document as the source has it.
+    pub(crate) fn source_document(&self, row: &Row) -> Bytes {
+        match &self.original {
+            Some(original) => original.at(row.offset),
+            None => self.bytes.slice(row.doc_start as usize..row.doc_start as usize + row.doc_len as usize),
+        }
+    }
+
     /// The document as a merge mode sees it.
     pub(crate) fn member(&self, row: &Row) -> Member<'_> {
         let version = (row.key_start + row.key_len) as usize;
@@ -123,6 +136,14 @@ impl Part {
     /// Where the part and its chunk end.
     pub(crate) fn mark(&self) -> Position {
         Position { source: self.source, offset: self.end }
+    }
+
+    /// Adds up what became of its documents in the stages of the load.
+    pub(crate) fn add_outcomes(&self, sum: &mut Vec<u64>) {
+        sum.resize(sum.len().max(self.outcomes.len()), 0);
+        for (sum, count) in sum.iter_mut().zip(&self.outcomes) {
+            *sum += count;
+        }
     }
 
     /// Documents in this part.

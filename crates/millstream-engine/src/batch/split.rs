@@ -3,6 +3,7 @@
 use super::part::{Hold, Part, Row};
 use crate::chunk::{Chunk, Frame};
 use crate::decode::Decoder;
+use crate::limits::TRANSFORM_OUTCOMES_MAX;
 use bytes::Bytes;
 use millstream_model::limits::{REJECT_BYTES_MAX, REJECT_END_BYTES, SLOTS};
 use millstream_model::{Fault, Position, Slot};
@@ -21,6 +22,8 @@ pub(crate) struct Splitter {
     /// Whether any floor is above zero.
     resumed: bool,
     lanes: usize,
+    /// Counts that the stages of a load need.
+    outcomes: usize,
     key: Vec<u8>,
     version: Vec<u8>,
 }
@@ -33,10 +36,16 @@ pub(crate) struct Skipped {
 
 impl Splitter {
     /// `lane_of_slot` and `floors` are indexed by slot.
-    pub(crate) fn new(decoder: Decoder, lane_of_slot: [u16; SLOTS], floors: Box<[Position; SLOTS]>) -> Self {
+    pub(crate) fn new(
+        decoder: Decoder,
+        lane_of_slot: [u16; SLOTS],
+        floors: Box<[Position; SLOTS]>,
+        transforms: usize,
+    ) -> Self {
         let lanes = lane_of_slot.iter().max().map_or(0, |l| usize::from(*l) + 1);
         let resumed = floors.iter().any(|f| *f > Position::default());
-        Self { decoder, lane_of_slot, floors, resumed, lanes, key: Vec::new(), version: Vec::new() }
+        let outcomes = transforms * TRANSFORM_OUTCOMES_MAX;
+        Self { decoder, lane_of_slot, floors, resumed, lanes, outcomes, key: Vec::new(), version: Vec::new() }
     }
 
     /// One part for each lane, in lane order.
@@ -51,6 +60,8 @@ impl Splitter {
                 keys: Vec::with_capacity(rows_per_lane * 20),
                 rows: Vec::with_capacity(rows_per_lane),
                 rejects: Vec::new(),
+                original: chunk.original.clone(),
+                outcomes: vec![0; if chunk.original.is_some() { self.outcomes } else { 0 }],
                 refused: AtomicU64::new(0),
                 bytes_read: 0,
                 hold: None,
@@ -58,7 +69,7 @@ impl Splitter {
             })
             .collect();
         let mut skipped = Skipped::default();
-        for frame in &chunk.frames {
+        for (number, frame) in chunk.frames.iter().enumerate() {
             let document = chunk.document(frame);
             self.key.clear();
             self.version.clear();
@@ -73,10 +84,13 @@ impl Splitter {
                 continue;
             }
             let part = &mut parts[usize::from(self.lane_of_slot[slot.index()])];
-            part.bytes_read += frame.whole_bytes();
+            part.bytes_read += chunk.source_bytes(number);
+            if let Some(original) = &chunk.original {
+                original.documents[number].outcomes.count(&mut part.outcomes);
+            }
             match decoded {
                 Ok(tombstone) => push_row(part, frame, &self.key, &self.version, tombstone),
-                Err(fault) => part.rejects.push(reject(chunk, frame, position, fault)),
+                Err(fault) => part.rejects.push(reject(chunk, number, position, fault)),
             }
         }
         let dealt: usize = parts.iter().map(Part::documents).sum();
@@ -104,10 +118,14 @@ fn push_row(part: &mut Part, frame: &Frame, key: &[u8], version: &[u8], tombston
     part.keys.extend_from_slice(version);
 }
 
-fn reject(chunk: &Chunk, frame: &Frame, position: Position, fault: Fault) -> RejectedDocument {
-    let start = frame.start as usize;
-    let whole = chunk.bytes.slice(start..start + frame.len as usize);
-    RejectedDocument { position, line: frame.line, fault, bytes: kept_bytes(whole), whole_bytes: frame.whole_bytes() }
+fn reject(chunk: &Chunk, frame: usize, position: Position, fault: Fault) -> RejectedDocument {
+    RejectedDocument {
+        position,
+        line: chunk.frames[frame].line,
+        fault,
+        bytes: kept_bytes(chunk.source_document(frame)),
+        whole_bytes: chunk.source_bytes(frame),
+    }
 }
 
 /// The bytes of a rejected document that are kept; of a long one, head and tail. They are a copy, so that a reject does
@@ -129,7 +147,7 @@ pub(crate) fn attach(parts: &mut [Part], hold: Hold) {
             part.hold = Some(Arc::clone(&hold));
         } else {
             // A lane may keep an empty part for a long time, and the memory budget does not count it.
-            (part.bytes, part.keys, part.rows) = (Bytes::new(), Vec::new(), Vec::new());
+            (part.bytes, part.keys, part.rows, part.original) = (Bytes::new(), Vec::new(), Vec::new(), None);
         }
     }
 }

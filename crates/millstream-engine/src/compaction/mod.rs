@@ -82,6 +82,8 @@ pub async fn compact(
         // What that run itself has committed meanwhile waits only for the next compaction.
         done.waits_for = oldest.filter(|run| newest.run_order > run.run_order).map(|run| run.load_id);
     }
+    // The server would release it when it notices the end of the session, which may be after our caller's next command.
+    segments::unlock(client, table_oid).await?;
     done.seconds = started.elapsed().as_secs_f64();
     Ok(done)
 }

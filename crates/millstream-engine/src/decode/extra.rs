@@ -89,7 +89,7 @@ fn unfit_version(wanted: &KeyRequest, version_type: VersionType, found: &Found, 
     let fault = |reason, detail| Fault::new(reason, detail);
     match (found, unfit) {
         (Found::Missing, _) => fault(Reason::VersionMissing, format!("version: nothing at {path}")),
-        (Found::Null, _) => fault(Reason::VersionMissing, format!("version: null at {path}")),
+        (Found::Null(_), _) => fault(Reason::VersionMissing, format!("version: null at {path}")),
         (_, Unfit::Literal(error @ LiteralError::LeapSecond)) => {
             fault(Reason::VersionType, format!("version: {error}, at {path}"))
         }

@@ -12,6 +12,7 @@ mod near;
 mod number;
 mod path;
 mod path_scan;
+mod places;
 mod scan;
 mod tally;
 mod text;
@@ -19,6 +20,7 @@ mod value;
 
 pub use inference::{Inference, InferenceError, infer, infer_version};
 pub use jsonb_text::JsonbText;
+pub(crate) use places::{Placed, Places};
 
 use crate::merge::Mode;
 use extra::Extra;

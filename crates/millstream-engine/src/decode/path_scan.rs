@@ -13,15 +13,15 @@ use std::ops::Range;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
     Missing,
-    Null,
-    Boolean(bool),
+    Null(Range<usize>),
+    Boolean(bool, Range<usize>),
     Number(Range<usize>),
     /// Without its quotes.
     String {
         range: Range<usize>,
         escaped: bool,
     },
-    Container,
+    Container(Range<usize>),
 }
 
 /// The scan of a document. Its depth is the number of containers around a value, which is also the number of path
@@ -188,10 +188,10 @@ impl<'d, 'c> PathScan<'d, 'c> {
     fn keep(&mut self, hit: Mask, depth: usize, range: Range<usize>, escaped: bool) {
         let found = match self.scanner.document[range.start] {
             b'"' => Found::String { range: range.start + 1..range.end - 1, escaped },
-            b'{' | b'[' => Found::Container,
-            b't' => Found::Boolean(true),
-            b'f' => Found::Boolean(false),
-            b'n' => Found::Null,
+            b'{' | b'[' => Found::Container(range),
+            b't' => Found::Boolean(true, range),
+            b'f' => Found::Boolean(false, range),
+            b'n' => Found::Null(range),
             _ => Found::Number(range),
         };
         for column in hit.columns() {

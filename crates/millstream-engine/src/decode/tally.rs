@@ -40,9 +40,9 @@ impl Kind {
         let mut key = Vec::new();
         match found {
             Found::Missing => Self::Missing,
-            Found::Null => Self::Null,
-            Found::Boolean(_) => Self::Boolean,
-            Found::Container => Self::Container,
+            Found::Null(_) => Self::Null,
+            Found::Boolean(..) => Self::Boolean,
+            Found::Container(_) => Self::Container,
             Found::Number(range) => {
                 let mut spelling = Vec::new();
                 super::number::put_spelling(&document[range.clone()], &mut spelling);

@@ -56,11 +56,11 @@ pub(super) fn put_typed(
 ) -> Result<(), Unfit> {
     match found {
         Found::Number(_) if !takes_numbers(key_type) => return Err(Unfit::Kind),
-        Found::Boolean(value) if key_type == KeyType::Boolean => {
+        Found::Boolean(value, _) if key_type == KeyType::Boolean => {
             put_bool(*value, key);
             return Ok(());
         }
-        Found::Boolean(value) if key_type.is_text() => {
+        Found::Boolean(value, _) if key_type.is_text() => {
             return put_literal(key_type, if *value { b"true" } else { b"false" }, key).map_err(Unfit::Literal);
         }
         _ => {}
@@ -123,7 +123,7 @@ fn unusable(column: &KeyColumn, found: &Found) -> Fault {
     let expected = column.key_type.expectation();
     match found {
         Found::Missing => Fault::new(Reason::KeyMissing, format!("key column \"{name}\": nothing at {path}")),
-        Found::Null => Fault::new(Reason::KeyNull, format!("key column \"{name}\": null at {path}")),
+        Found::Null(_) => Fault::new(Reason::KeyNull, format!("key column \"{name}\": null at {path}")),
         found => Fault::new(
             Reason::KeyType,
             format!("key column \"{name}\": expected {expected}, found {} at {path}", kind_with_article(found)),
@@ -138,10 +138,10 @@ fn kind(found: &Found) -> &'static str {
 pub(super) fn kind_with_article(found: &Found) -> &'static str {
     match found {
         Found::Missing => "no value",
-        Found::Null => "a null",
-        Found::Boolean(_) => "a boolean",
+        Found::Null(_) => "a null",
+        Found::Boolean(..) => "a boolean",
         Found::Number(_) => "a number",
         Found::String { .. } => "a string",
-        Found::Container => "an array or object",
+        Found::Container(_) => "an array or object",
     }
 }

@@ -134,11 +134,12 @@ impl Transcoder {
 mod tests {
     use super::super::Input;
     use super::super::dialect::Dialect;
-    use super::super::transcript::{Pieces, ReadFrame, bad, good, gzip, sizes, transcribe};
+    use super::super::transcript::{Pieces, ReadFrame, bad, good, sizes, transcribe};
     use super::*;
     use fastrand::Rng;
     use millstream_model::Reason::DamagedSource;
     use millstream_testkit::Cases;
+    use millstream_testkit::gzip;
 
     fn read(encoding: &str, content: &[u8], plain: &[u8], rng: &mut Rng) -> Vec<ReadFrame> {
         let largest = *rng.choice(&[1, 7, 5000]).unwrap();

@@ -169,12 +169,13 @@ impl Input {
 
 #[cfg(test)]
 mod tests {
-    use super::super::transcript::{self, COMPRESS, ReadFrame, bad, drain, good, gzip, zstd};
+    use super::super::transcript::{self, COMPRESS, ReadFrame, bad, drain, good};
     use super::*;
     use crate::source::{SourceOptions, open};
     use fastrand::Rng;
     use millstream_model::Reason::DamagedSource;
     use millstream_testkit::Cases;
+    use millstream_testkit::{gzip, zstd};
     use std::io::{Cursor, Write};
 
     /// Lines that do not compress to nothing.

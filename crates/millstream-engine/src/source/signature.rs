@@ -90,8 +90,9 @@ fn utf16(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::transcript::{gzip, read, recognise};
+    use super::super::transcript::{read, recognise};
     use super::*;
+    use millstream_testkit::gzip;
 
     #[test]
     fn unsupported_files_are_named_even_if_compressed() {

@@ -4,7 +4,8 @@ use super::got::Got;
 use super::{AUTO, Input, SourceError, SourceOptions, open_input};
 use fastrand::Rng;
 use millstream_model::Reason;
-use std::io::{Cursor, Read, Write};
+use millstream_testkit::{gzip, zstd};
+use std::io::{Cursor, Read};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// One frame.
@@ -122,19 +123,6 @@ type Compress = fn(&[u8]) -> Vec<u8>;
 
 /// The compressions we open.
 pub(super) const COMPRESS: [Compress; 2] = [gzip, zstd];
-
-pub(super) fn gzip(plain: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(plain).unwrap();
-    encoder.finish().unwrap()
-}
-
-pub(super) fn zstd(plain: &[u8]) -> Vec<u8> {
-    let mut encoder = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
-    encoder.include_checksum(true).unwrap();
-    encoder.write_all(plain).unwrap();
-    encoder.finish().unwrap()
-}
 
 /// A reader that gives what it holds in pieces of random sizes.
 pub(super) struct Pieces {

@@ -245,7 +245,7 @@ pub(super) struct Place {
 impl Place {
     /// A chunk that ends here.
     pub(super) fn chunk(self, bytes: Bytes, frames: Vec<Frame>) -> Chunk {
-        Chunk { source: self.source, end: self.offset, prefix_hash: self.hash, bytes, frames }
+        Chunk { source: self.source, end: self.offset, prefix_hash: self.hash, bytes, frames, original: None }
     }
 
     /// The last chunk of a source in which the next document cannot be found. It ends where the damage begins, so that

@@ -218,8 +218,8 @@ async fn sort(
     while let Some(chunk) = feed.next().await? {
         require_whole(&chunk, &request.load)?;
         let mut counters = Counters { read: chunk.frames.len() as u64, ..Counters::default() };
-        for frame in &chunk.frames {
-            counters.bytes_read += frame.whole_bytes();
+        for (number, frame) in chunk.frames.iter().enumerate() {
+            counters.bytes_read += chunk.source_bytes(number);
             key.clear();
             version.clear();
             let document = chunk.document(frame);

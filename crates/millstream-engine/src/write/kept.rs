@@ -53,6 +53,8 @@ mod tests {
             keys: Vec::new(),
             rows: Vec::new(),
             rejects: Vec::new(),
+            original: None,
+            outcomes: Vec::new(),
             refused: 0.into(),
             bytes_read: 0,
             hold: None,

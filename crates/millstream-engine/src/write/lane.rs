@@ -346,7 +346,9 @@ impl Lane {
         self.sent = Some(Sent { counters, refused: (refused.len() as u64, kept_bytes(refused)), writer });
         let last = batch.last_part();
         let rejects = batch.rejects().chain(refused).collect();
-        self.ledger.commit(Entry { mark: last.mark(), prefix_hash: last.prefix_hash, counters, rejects }).await
+        let outcomes = batch.outcomes();
+        let (mark, prefix_hash) = (last.mark(), last.prefix_hash);
+        self.ledger.commit(Entry { mark, prefix_hash, counters, rejects, outcomes }).await
     }
 
     fn setup(&self) -> &LaneSetup {

@@ -96,6 +96,8 @@ pub(super) struct Entry<'a> {
     pub(super) prefix_hash: u128,
     pub(super) counters: Counters,
     pub(super) rejects: Vec<&'a RejectedDocument>,
+    /// What became of its documents in the stages of the load.
+    pub(super) outcomes: Vec<u64>,
 }
 
 /// What the lane's row says after the connection was lost.
@@ -154,7 +156,7 @@ impl<M: OnConnection> Ledger<M> {
     /// Stores the rejects, the watermark and the counters in the open transaction, and commits it. All of it goes in
     /// one flight, except that more than `REJECT_ROWS` rejects take several statements first.
     pub(super) async fn commit(&mut self, entry: Entry<'_>) -> Result<(), Error> {
-        let Entry { mark, prefix_hash, counters, rejects } = entry;
+        let Entry { mark, prefix_hash, counters, rejects, outcomes } = entry;
         assert_eq!(counters.read, counters.accounted(), "every document of a batch is in exactly one column");
         let Link { connection, advance, reject, epoch, .. } = &self.link;
         let client = &connection.client;
@@ -173,6 +175,7 @@ impl<M: OnConnection> Ledger<M> {
             prefix_hash,
             counters,
             reject_bytes: kept_bytes(rejects.iter().copied()),
+            outcomes: &outcomes,
             table: &self.setup.table,
         };
         failpoint::hit("batch-advancing").await?;

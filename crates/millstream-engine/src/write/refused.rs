@@ -27,12 +27,12 @@ pub(super) fn reject(target: &Target, batch: &Batch, single: &Group, refusal: &E
     detail.truncate(detail.floor_char_boundary(REFUSAL_BYTES_MAX));
     detail.shrink_to_fit();
     let (part, row) = batch.members(single).next().expect("it holds one document");
-    let start = row.doc_start as usize;
+    let source = part.source_document(row);
     RejectedDocument {
         position: part.position(row),
         line: row.line,
         fault: Fault::new(reason, detail),
-        bytes: kept_bytes(part.bytes.slice(start..start + row.doc_len as usize)),
-        whole_bytes: u64::from(row.doc_len),
+        whole_bytes: source.len() as u64,
+        bytes: kept_bytes(source),
     }
 }

@@ -42,6 +42,8 @@ struct Segment {
     buffer: BytesMut,
     counters: Counters,
     rejects: Vec<RejectedDocument>,
+    /// What became of its documents in the stages of the load.
+    outcomes: Vec<u64>,
     /// It holds all of the lane's documents up to this position; `prefix_hash` is the hash of the sources up to there.
     mark: Position,
     prefix_hash: u128,
@@ -139,6 +141,7 @@ impl Appender {
         segment.prefix_hash = part.prefix_hash;
         segment.counters += counted(std::slice::from_ref(part));
         segment.rejects.extend(part.rejects.iter().cloned());
+        part.add_outcomes(&mut segment.outcomes);
         if part.rows.is_empty() {
             return Ok(());
         }
@@ -187,8 +190,8 @@ impl Appender {
         } else {
             client.batch_execute(BEGIN).await?;
         }
-        let Segment { mark, prefix_hash, rejects, .. } = &segment;
-        let entry = Entry { mark: *mark, prefix_hash: *prefix_hash, counters, rejects: rejects.iter().collect() };
+        let Segment { mark, prefix_hash, ref rejects, outcomes, .. } = segment;
+        let entry = Entry { mark, prefix_hash, counters, rejects: rejects.iter().collect(), outcomes };
         self.ledger.commit(entry).await?;
         Ok(counters)
     }

@@ -1,8 +1,9 @@
 //! The engine: plan, apply, verify, and then confirm or undo.
 
-use super::journal::{Entry, Journal, LastingLine, State, boot, now};
+use super::journal::{Entry, Journal, LastingLine, State, now};
 use super::kind::{Kind, Lasting, Refusal};
 use super::line;
+use super::setting::same;
 use crate::limits::CHANGE_START_SECONDS;
 use millstream_failpoint as failpoint;
 use millstream_model::Change;
@@ -15,10 +16,20 @@ pub enum Undone {
     Now,
     /// The old value was there already.
     Already,
+    /// The same, and the old value is that there is none: the target was removed, or it has another name by now, under
+    /// which it keeps the new value.
+    Gone,
     /// It was undone before.
     Before,
+    /// Nothing, because a restart of the machine has taken the new value away.
+    ByRestart,
     /// Nothing, because somebody else has changed the value since, to this; `None` if they took it away.
     Theirs(Option<String>),
+    /// Nothing, because the user keeps the value that is there. The change is closed.
+    Kept {
+        /// Whether the line that made the new value last was there, and was taken back.
+        line_is_back: bool,
+    },
 }
 
 /// Makes changes, and takes them back.
@@ -42,12 +53,21 @@ impl<'a> Engine<'a> {
         self.kind(&change.kind)?.read(&change.target).await
     }
 
+    /// The server that a change would change, without a password. `None`: this machine.
+    ///
+    /// # Errors
+    /// The kind is not known.
+    pub fn server(&self, change: &Change) -> Result<Option<String>, Refusal> {
+        Ok(self.kind(&change.kind)?.server())
+    }
+
     /// Records a change with the present value, and why it is made, for example the key of a finding. Nothing is touched
     /// yet. With `confirm_within`, the change has a deadline from now on, so that somebody can watch over it before it is
     /// applied.
     ///
     /// # Errors
-    /// It cannot be recorded, the value is there already, or another change of the target is open.
+    /// It cannot be recorded, the value is there already, another change of the target is open, or somebody holds such
+    /// targets for a time.
     pub async fn plan(
         &self,
         change: &Change,
@@ -55,22 +75,29 @@ impl<'a> Engine<'a> {
         confirm_within: Option<Duration>,
     ) -> Result<Entry, Refusal> {
         let kind = self.kind(&change.kind)?;
+        kind.is_free(None)?;
         let _lock = self.journal.lock(None).await?;
+        // The same setting of another server, or of another disk of this name, is another thing.
+        let identity = kind.identity(&change.target).await?;
         let open = self.journal.open_entries()?;
         if let Some(Entry { number, target, .. }) =
-            open.iter().find(|one| (&one.kind, &one.target) == (&change.kind, &change.target))
+            open.iter().find(|one| (&one.kind, &one.target, &one.identity) == (&change.kind, &change.target, &identity))
         {
-            let undo = format!("millstream doctor undo {number}");
             return Err(Refusal(format!(
-                "change {number} of {target} is neither confirmed nor undone; first run {undo}"
+                "change {number} of {target} is neither confirmed nor undone; first run millstream doctor confirm {number} \
+                 or millstream doctor undo {number}; {}",
+                way_out(*number)
             )));
         }
         let before = kind.read(&change.target).await?;
-        if same(before.as_deref(), change.value.as_deref()) {
+        let value = match &change.value {
+            Some(value) => Some(kind.spelled(&change.target, value).await?),
+            None => None,
+        };
+        if same(before.as_deref(), value.as_deref()) {
             return Err(Refusal(format!("{} is {} already", change.target, shown(before.as_deref()))));
         }
-        let identity = kind.identity(&change.target).await?;
-        let Change { kind: name, target, value } = change.clone();
+        let Change { kind: name, target, .. } = change.clone();
         // A part of a second counts as one, and the second that runs is not a whole one.
         let whole = |time: Duration| u64::try_from(time.as_millis().div_ceil(1_000)).unwrap_or(u64::MAX / 2) + 1;
         let confirm_seconds = confirm_within.map(whole);
@@ -85,8 +112,9 @@ impl<'a> Engine<'a> {
             planned: now(),
             confirm_seconds,
             deadline: confirm_seconds.map(|seconds| now() + seconds + CHANGE_START_SECONDS),
-            boot: boot(),
+            boot: self.journal.boot(),
             identity,
+            server: kind.server(),
             line: None,
         })?;
         passed("change-planned").await?;
@@ -105,6 +133,7 @@ impl<'a> Engine<'a> {
         if entry.state != State::Planned {
             return Err(Refusal(format!("change {number} was applied before, or undone")));
         }
+        kind.is_free(Some(&entry.target))?;
         is_thing(kind, &entry).await?;
         if let Err(refusal) = self.write_and_verify(kind, &mut entry).await {
             let back = self.give_back(kind, &mut entry).await;
@@ -126,7 +155,7 @@ impl<'a> Engine<'a> {
     /// Lets a change stay, and beyond a restart if it can. Confirming it again changes nothing.
     ///
     /// # Errors
-    /// It is not in effect, or somebody else has changed the value.
+    /// It is not in effect, a restart of the machine has undone it, or somebody else has changed the value.
     pub async fn confirm(&self, number: u32) -> Result<(Entry, Lasting), Refusal> {
         let _lock = self.journal.lock(Some(number)).await?;
         let mut entry = self.journal.entry(number)?;
@@ -135,18 +164,25 @@ impl<'a> Engine<'a> {
         match entry.state {
             State::Verified => {}
             State::Confirmed => return Ok((entry, lasting)),
-            State::Planned | State::Undone => {
+            State::Planned | State::Undone | State::Closed => {
                 return Err(Refusal(format!("change {number} is not in effect; there is nothing to confirm")));
             }
         }
+        if self.is_gone(kind, &entry).await? {
+            let undo = format!("millstream doctor undo {number}");
+            return Err(Refusal(format!("a restart of the machine has undone change {number}; close it with {undo}")));
+        }
+        kind.is_free(Some(&entry.target))?;
         is_thing(kind, &entry).await?;
-        is_value(&entry, kind.read(&entry.target).await?.as_deref())?;
+        let value = value_of(kind, &entry).await?;
+        is_value(&entry, value.as_deref()).map_err(|why| Refusal(format!("{why}; {}", way_out(number))))?;
         if let Lasting::Line { file, beginning, line: text } = &lasting {
-            // The line that was there is on the disk before it is replaced: an undo puts it back. If a confirmation was
-            // interrupted, it is recorded already.
+            let _lock = self.journal.lock(None).await?;
+            // The line that was there is on the disk before it is replaced: an undo puts it back. A confirmation that was
+            // interrupted has noted it already.
             if entry.line.is_none() {
+                let before = line::find(file, beginning)?;
                 let (file, beginning, line) = (file.clone(), beginning.clone(), text.clone());
-                let before = line::find(&file, &beginning)?;
                 entry.line = Some(LastingLine { file, beginning, line, before });
                 self.journal.write(&entry)?;
             }
@@ -161,7 +197,8 @@ impl<'a> Engine<'a> {
         Ok((entry, lasting))
     }
 
-    /// Gives a target its old value again, also after a confirmation. Repeating it changes nothing.
+    /// Gives a target its old value again, also after a confirmation. Repeating it changes nothing. If a restart of the
+    /// machine has taken the new value away, it only records that.
     ///
     /// # Errors
     /// The target cannot be read or written.
@@ -170,12 +207,13 @@ impl<'a> Engine<'a> {
         self.undo_entry(self.journal.entry(number)?).await
     }
 
-    /// The same, but only if nobody has confirmed it in time.
+    /// The same, but only if nobody has confirmed it in time. `None` also while another process works on it: that may
+    /// take long, for example if an index is built, and the deadline begins afterwards.
     ///
     /// # Errors
     /// As `undo`.
     pub async fn undo_if_late(&self, number: u32) -> Result<Option<Undone>, Refusal> {
-        let _lock = self.journal.lock(Some(number)).await?;
+        let Some(_lock) = self.journal.try_lock(number)? else { return Ok(None) };
         let entry = self.journal.entry(number)?;
         if !entry.is_late() {
             return Ok(None);
@@ -183,35 +221,99 @@ impl<'a> Engine<'a> {
         Ok(Some(self.undo_entry(entry).await?.1))
     }
 
+    /// Closes a change, and keeps the value that is there, whoever has set it. The line that made the new value last is
+    /// taken back if it is still there. Neither the server or device nor the kind of the change is asked: they may be
+    /// gone. Repeating it changes nothing.
+    ///
+    /// # Errors
+    /// The line cannot be taken back, or the journal cannot be written.
+    pub async fn keep(&self, number: u32) -> Result<(Entry, Undone), Refusal> {
+        let _lock = self.journal.lock(Some(number)).await?;
+        let mut entry = self.journal.entry(number)?;
+        if is_taken_back(&entry) {
+            return Ok((entry, Undone::Before));
+        }
+        let line_is_back = self.take_line_back(&mut entry).await?;
+        self.close(&mut entry, State::Closed)?;
+        Ok((entry, Undone::Kept { line_is_back }))
+    }
+
     async fn undo_entry(&self, mut entry: Entry) -> Result<(Entry, Undone), Refusal> {
-        if entry.state == State::Undone {
+        if is_taken_back(&entry) {
             return Ok((entry, Undone::Before));
         }
         let kind = self.kind(&entry.kind)?;
+        if self.is_gone(kind, &entry).await? {
+            self.close(&mut entry, State::Undone)?;
+            return Ok((entry, Undone::ByRestart));
+        }
+        kind.is_free(Some(&entry.target))?;
         is_thing(kind, &entry).await?;
-        let value = kind.read(&entry.target).await?;
+        let value = value_of(kind, &entry).await?;
         let is_old = same(value.as_deref(), entry.before.as_deref());
         if !is_old && !same(value.as_deref(), entry.value.as_deref()) {
             return Ok((entry, Undone::Theirs(value)));
         }
+        let may_be_renamed = entry.state != State::Planned && entry.before.is_none() && kind.can_be_renamed();
         self.give_back(kind, &mut entry).await?;
-        Ok((entry, if is_old { Undone::Already } else { Undone::Now }))
+        let undone = match (is_old, may_be_renamed) {
+            (false, _) => Undone::Now,
+            (true, false) => Undone::Already,
+            (true, true) => Undone::Gone,
+        };
+        Ok((entry, undone))
+    }
+
+    /// Whether a restart of the machine has taken the value away, and no line of ours brings it back.
+    async fn is_gone(&self, kind: &dyn Kind, entry: &Entry) -> Result<bool, Refusal> {
+        let lasts = kind.lasting(&entry.target, entry.value.as_deref())? == Lasting::Always;
+        if lasts || !self.journal.is_of_earlier_boot(entry) {
+            return Ok(false);
+        }
+        // The target itself may be another disk by now.
+        if entry.line.is_none() {
+            return Ok(true);
+        }
+        // Somebody may have removed the line after it took effect.
+        let value = kind.read(&entry.target).await;
+        let is_new = value.is_ok_and(|value| same(value.as_deref(), entry.value.as_deref()));
+        Ok(!is_new && !is_line_there(entry)?)
     }
 
     /// Puts back the line and the value. Only then the change counts as undone.
     async fn give_back(&self, kind: &dyn Kind, entry: &mut Entry) -> Result<(), Refusal> {
-        if let Some(LastingLine { file, beginning, line, before }) = &entry.line {
-            // A line that somebody has changed since is theirs.
-            if line::find(file, beginning)?.as_ref() == Some(line) {
-                line::replace(file, beginning, before.as_deref())?;
-            }
-            passed("line-restored").await?;
-        }
-        if !same(kind.read(&entry.target).await?.as_deref(), entry.before.as_deref()) {
-            kind.write(&entry.target, entry.before.as_deref()).await?;
+        self.take_line_back(entry).await?;
+        // How far a write came that was not verified, is not known.
+        let may_be_partial = entry.state == State::Planned && kind.leaves_parts();
+        if may_be_partial || !same(value_of(kind, entry).await?.as_deref(), entry.before.as_deref()) {
+            let written = kind.write(&entry.target, entry.before.as_deref()).await;
+            written.map_err(|why| perhaps_gone(&why, entry))?;
         }
         passed("value-restored").await?;
-        entry.state = State::Undone;
+        self.close(entry, State::Undone)
+    }
+
+    /// Puts back the line that was there before the one that makes the change last. `false` if that one is not there.
+    async fn take_line_back(&self, entry: &mut Entry) -> Result<bool, Refusal> {
+        if entry.state == State::Confirmed {
+            // If this is interrupted, the next run must show it.
+            entry.state = State::Verified;
+            self.journal.write(entry)?;
+            passed("change-reopened").await?;
+        }
+        let Some(LastingLine { file, beginning, before, .. }) = &entry.line else { return Ok(false) };
+        let _lock = self.journal.lock(None).await?;
+        // A line that somebody has changed since is theirs.
+        let is_ours = is_line_there(entry)?;
+        if is_ours {
+            line::replace(file, beginning, before.as_deref())?;
+        }
+        passed("line-restored").await?;
+        Ok(is_ours)
+    }
+
+    fn close(&self, entry: &mut Entry, state: State) -> Result<(), Refusal> {
+        entry.state = state;
         entry.deadline = None;
         self.journal.write(entry)
     }
@@ -227,12 +329,6 @@ async fn passed(point: &'static str) -> Result<(), Refusal> {
     failpoint::hit(point).await.map_err(|failed| Refusal(failed.to_string()))
 }
 
-/// Whether two values are the same: the kernel prints tabs where a person types spaces.
-fn same(one: Option<&str>, other: Option<&str>) -> bool {
-    let words = |text: &'_ str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    one.map(words) == other.map(words)
-}
-
 fn shown(value: Option<&str>) -> &str {
     value.unwrap_or("none")
 }
@@ -244,12 +340,40 @@ fn is_value(entry: &Entry, now: Option<&str>) -> Result<(), Refusal> {
     Err(Refusal(format!("{} is {}, and not {}", entry.target, shown(now), shown(entry.value.as_deref()))))
 }
 
+/// Whether a change was undone or closed before.
+fn is_taken_back(entry: &Entry) -> bool {
+    matches!(entry.state, State::Undone | State::Closed)
+}
+
+/// The value of a change's target now.
+async fn value_of(kind: &dyn Kind, entry: &Entry) -> Result<Option<String>, Refusal> {
+    kind.read(&entry.target).await.map_err(|why| perhaps_gone(&why, entry))
+}
+
+/// A refusal of the target itself, with what helps if it never answers again.
+fn perhaps_gone(why: &Refusal, entry: &Entry) -> Refusal {
+    Refusal(format!("{why}; if what was changed is gone for good, {}", way_out(entry.number)))
+}
+
+/// How a change that can be neither confirmed nor undone is closed.
+fn way_out(number: u32) -> String {
+    format!("millstream doctor undo {number} --keep closes the change and keeps the present value")
+}
+
+/// Whether the line that makes a change last is in its file.
+fn is_line_there(entry: &Entry) -> Result<bool, Refusal> {
+    let Some(LastingLine { file, beginning, line, .. }) = &entry.line else { return Ok(false) };
+    Ok(line::find(file, beginning)?.as_ref() == Some(line))
+}
+
 /// Refuses if another thing has the target's name now.
 async fn is_thing(kind: &dyn Kind, entry: &Entry) -> Result<(), Refusal> {
-    if kind.identity(&entry.target).await? == entry.identity {
+    let identity = kind.identity(&entry.target).await.map_err(|why| perhaps_gone(&why, entry))?;
+    if identity == entry.identity {
         return Ok(());
     }
-    Err(Refusal(format!("{} is not on the device or server that was changed; nothing was touched", entry.target)))
+    let why = "is not on the device or server that was changed; nothing was touched";
+    Err(perhaps_gone(&Refusal(format!("{} {why}", entry.target)), entry))
 }
 
 #[cfg(test)]
@@ -260,11 +384,12 @@ mod tests {
     use std::path::PathBuf;
     use std::sync::Mutex;
 
-    /// Values in memory. The value `bad` is refused, `other` becomes another one.
+    /// Values in memory. The value `bad` is refused, `other` becomes another one, `partial` is refused and leaves a part.
     #[derive(Debug, Default)]
     struct Memory {
         values: Mutex<BTreeMap<String, String>>,
         identity: Mutex<Option<String>>,
+        has_part: Mutex<bool>,
         file: PathBuf,
     }
 
@@ -280,7 +405,9 @@ mod tests {
         fn write<'a>(&'a self, target: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
             Box::pin(async move {
                 let mut values = self.values.lock().unwrap();
+                *self.has_part.lock().unwrap() = value == Some("partial");
                 match value {
+                    Some("partial") => return Err(Refusal("it broke off".to_owned())),
                     Some("bad") => return Err(Refusal("bad is refused".to_owned())),
                     Some("other") => values.insert(target.to_owned(), "adjusted".to_owned()),
                     Some(value) => values.insert(target.to_owned(), value.to_owned()),
@@ -288,6 +415,22 @@ mod tests {
                 };
                 Ok(())
             })
+        }
+
+        fn spelled<'a>(&'a self, _: &'a str, value: &'a str) -> Answer<'a, String> {
+            Box::pin(async move { Ok(value.to_lowercase()) })
+        }
+
+        fn leaves_parts(&self) -> bool {
+            true
+        }
+
+        fn can_be_renamed(&self) -> bool {
+            true
+        }
+
+        fn server(&self) -> Option<String> {
+            Some("postgres://a@db1/shop".to_owned())
         }
 
         fn lasting(&self, target: &str, value: Option<&str>) -> Result<Lasting, Refusal> {
@@ -301,7 +444,8 @@ mod tests {
     }
 
     struct Place {
-        memory: Memory,
+        memory: &'static Memory,
+        kinds: [&'static dyn Kind; 1],
         journal: Journal,
         _dir: tempfile::TempDir,
     }
@@ -310,9 +454,13 @@ mod tests {
         fn new() -> Self {
             let dir = tempfile::tempdir().unwrap();
             let memory = Memory { file: dir.path().join("lasting.conf"), ..Memory::default() };
-            let place = Self { memory, journal: Journal::new(&dir.path().join("changes")), _dir: dir };
-            place.memory.values.lock().unwrap().insert("t".to_owned(), "old".to_owned());
-            place
+            memory.values.lock().unwrap().insert("t".to_owned(), "old".to_owned());
+            let memory: &'static Memory = Box::leak(Box::new(memory));
+            Self { memory, kinds: [memory], journal: Journal::new(&dir.path().join("changes")), _dir: dir }
+        }
+
+        fn engine(&self) -> Engine<'_> {
+            Engine::new(&self.journal, &self.kinds)
         }
 
         fn lasting(&self) -> String {
@@ -336,16 +484,18 @@ mod tests {
     #[tokio::test]
     async fn a_change_is_applied_confirmed_and_undone() {
         let place = Place::new();
-        let kinds: [&dyn Kind; 1] = [&place.memory];
-        let engine = Engine::new(&place.journal, &kinds);
+        let engine = place.engine();
         let entry = apply(&engine, "new").await.unwrap();
         assert_eq!(
             (place.value().as_str(), entry.state, entry.before.as_deref()),
             ("new", State::Verified, Some("old"))
         );
         assert!(entry.deadline.is_some() && place.journal.open_entries().unwrap() == [entry.clone()]);
+        assert_eq!(entry.server.as_deref(), Some("postgres://a@db1/shop"));
+        assert_eq!(engine.server(&change("newer")).unwrap(), entry.server);
         let twice = apply(&engine, "newer").await.unwrap_err().to_string();
-        assert!(twice.ends_with("neither confirmed nor undone; first run millstream doctor undo 1"), "{twice}");
+        let ways = "confirm 1 or millstream doctor undo 1; millstream doctor undo 1 --keep closes the change";
+        assert!(twice.contains("t is neither confirmed nor undone; first run") && twice.contains(ways), "{twice}");
         std::fs::write(&place.memory.file, "t = theirs\nu = 1\n").unwrap();
         let (entry, _) = engine.confirm(entry.number).await.unwrap();
         assert_eq!((entry.state, place.lasting().as_str()), (State::Confirmed, "u = 1\nt = new\n"));
@@ -359,8 +509,7 @@ mod tests {
     #[tokio::test]
     async fn a_value_that_is_not_taken_is_taken_back() {
         let place = Place::new();
-        let kinds: [&dyn Kind; 1] = [&place.memory];
-        let engine = Engine::new(&place.journal, &kinds);
+        let engine = place.engine();
         assert_eq!(apply(&engine, "bad").await.unwrap_err().to_string(), "bad is refused");
         assert_eq!(apply(&engine, "other").await.unwrap_err().to_string(), "t is adjusted, and not other");
         assert_eq!(place.value(), "old");
@@ -368,27 +517,95 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_value_is_recorded_as_it_is_read_again() {
+        let place = Place::new();
+        let engine = place.engine();
+        assert_eq!(apply(&engine, "NEW").await.unwrap().value.as_deref(), Some("new"));
+        assert_eq!(place.value(), "new");
+    }
+
+    #[tokio::test]
+    async fn what_an_interrupted_write_has_left_is_removed() {
+        let place = Place::new();
+        let engine = place.engine();
+        assert_eq!(apply(&engine, "partial").await.unwrap_err().to_string(), "it broke off");
+        assert!(!*place.memory.has_part.lock().unwrap());
+        let planned = engine.plan(&change("new"), "because", None).await.unwrap();
+        // As if this process had been killed in the middle of the write.
+        *place.memory.has_part.lock().unwrap() = true;
+        assert_eq!(engine.undo(planned.number).await.unwrap().1, Undone::Already);
+        assert!(!*place.memory.has_part.lock().unwrap());
+        assert_eq!(place.value(), "old");
+    }
+
+    #[tokio::test]
     async fn a_change_of_somebody_else_is_not_undone() {
         let place = Place::new();
-        let kinds: [&dyn Kind; 1] = [&place.memory];
-        let engine = Engine::new(&place.journal, &kinds);
+        let engine = place.engine();
         let entry = apply(&engine, "new").await.unwrap();
         place.memory.values.lock().unwrap().insert("t".to_owned(), "theirs".to_owned());
         let undone = engine.undo(entry.number).await.unwrap().1;
         assert_eq!(undone, Undone::Theirs(Some("theirs".to_owned())));
-        assert!(engine.confirm(entry.number).await.is_err());
+        let refused = engine.confirm(entry.number).await.unwrap_err().to_string();
+        let way_out = "millstream doctor undo 1 --keep closes the change and keeps the present value";
+        assert_eq!(refused, format!("t is theirs, and not new; {way_out}"));
         assert_eq!(place.value(), "theirs");
+    }
+
+    #[tokio::test]
+    async fn a_change_is_closed_whoever_has_set_the_value_since() {
+        let place = Place::new();
+        let engine = place.engine();
+        std::fs::write(&place.memory.file, "t = before\n").unwrap();
+        let number = apply(&engine, "new").await.unwrap().number;
+        engine.confirm(number).await.unwrap();
+        assert_eq!(place.lasting(), "t = new\n");
+        place.memory.values.lock().unwrap().insert("t".to_owned(), "theirs".to_owned());
+        *place.memory.identity.lock().unwrap() = Some("another".to_owned());
+        // Nothing is asked of the thing that was changed.
+        let unknowing = Engine::new(&place.journal, &[]);
+        let (entry, kept) = unknowing.keep(number).await.unwrap();
+        assert_eq!((entry.state, kept), (State::Closed, Undone::Kept { line_is_back: true }));
+        assert_eq!((place.value(), place.lasting()), ("theirs".to_owned(), "t = before\n".to_owned()));
+        assert_eq!(unknowing.keep(number).await.unwrap(), (entry, Undone::Before));
+        assert_eq!(engine.undo(number).await.unwrap().1, Undone::Before);
+        assert!(engine.confirm(number).await.is_err());
+        apply(&engine, "newer").await.unwrap();
+        assert_eq!(place.value(), "newer");
+    }
+
+    #[tokio::test]
+    async fn a_change_that_is_kept_leaves_a_line_of_somebody_else() {
+        let place = Place::new();
+        let engine = place.engine();
+        let number = apply(&engine, "new").await.unwrap().number;
+        engine.confirm(number).await.unwrap();
+        std::fs::write(&place.memory.file, "t = theirs\n").unwrap();
+        assert_eq!(engine.keep(number).await.unwrap().1, Undone::Kept { line_is_back: false });
+        assert_eq!((place.value(), place.lasting()), ("new".to_owned(), "t = theirs\n".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_plan_that_is_closed_is_not_applied() {
+        let place = Place::new();
+        let engine = place.engine();
+        let number = engine.plan(&change("new"), "because", None).await.unwrap().number;
+        assert_eq!(engine.keep(number).await.unwrap().1, Undone::Kept { line_is_back: false });
+        assert_eq!(engine.keep(number).await.unwrap().1, Undone::Before);
+        assert!(engine.apply(number).await.is_err());
+        assert_eq!(place.value(), "old");
     }
 
     #[tokio::test]
     async fn another_device_with_the_same_name_is_not_touched() {
         let place = Place::new();
-        let kinds: [&dyn Kind; 1] = [&place.memory];
-        let engine = Engine::new(&place.journal, &kinds);
+        let engine = place.engine();
         let entry = apply(&engine, "new").await.unwrap();
         *place.memory.identity.lock().unwrap() = Some("another".to_owned());
         for refused in [engine.confirm(entry.number).await.err(), engine.undo(entry.number).await.err()] {
-            assert!(refused.unwrap().to_string().contains("not on the device or server"));
+            let text = refused.unwrap().to_string();
+            assert!(text.contains("not on the device or server"), "{text}");
+            assert!(text.contains("is gone for good, millstream doctor undo 1 --keep closes the change"), "{text}");
         }
         assert_eq!((place.value(), place.lasting()), ("new".to_owned(), String::new()));
     }
@@ -396,8 +613,7 @@ mod tests {
     #[tokio::test]
     async fn a_change_is_undone_only_if_it_is_late() {
         let place = Place::new();
-        let kinds: [&dyn Kind; 1] = [&place.memory];
-        let engine = Engine::new(&place.journal, &kinds);
+        let engine = place.engine();
         let entry = apply(&engine, "new").await.unwrap();
         assert_eq!(engine.undo_if_late(entry.number).await.unwrap(), None);
         place.journal.write(&Entry { deadline: Some(1), ..entry.clone() }).unwrap();
@@ -406,26 +622,37 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_confirmation_that_a_kill_interrupted_is_repeated_and_undone() {
+    async fn a_change_on_which_another_process_works_is_not_late() {
         let place = Place::new();
-        let kinds: [&dyn Kind; 1] = [&place.memory];
-        let engine = Engine::new(&place.journal, &kinds);
-        std::fs::write(&place.memory.file, "t = theirs\n").unwrap();
-        let entry = apply(&engine, "new").await.unwrap();
-        let (confirmed, _) = engine.confirm(entry.number).await.unwrap();
-        // As if the process had been killed after it wrote the line.
-        place.journal.write(&Entry { state: State::Verified, ..confirmed }).unwrap();
-        engine.confirm(entry.number).await.unwrap();
-        assert_eq!(place.lasting(), "t = new\n");
-        engine.undo(entry.number).await.unwrap();
-        assert_eq!((place.value(), place.lasting()), ("old".to_owned(), "t = theirs\n".to_owned()));
+        let engine = place.engine();
+        let planned = engine.plan(&change("new"), "because", Some(Duration::from_secs(60))).await.unwrap();
+        place.journal.write(&Entry { deadline: Some(1), ..planned.clone() }).unwrap();
+        let at_work = place.journal.lock(Some(planned.number)).await.unwrap();
+        assert_eq!(engine.undo_if_late(planned.number).await.unwrap(), None);
+        drop(at_work);
+        assert_eq!(engine.undo_if_late(planned.number).await.unwrap(), Some(Undone::Already));
+    }
+
+    #[tokio::test]
+    async fn what_is_gone_may_have_another_name() {
+        let place = Place::new();
+        let engine = place.engine();
+        let made = Change { target: "u".to_owned(), ..change("new") };
+        let planned = engine.plan(&made, "because", None).await.unwrap().number;
+        assert_eq!(engine.undo(planned).await.unwrap().1, Undone::Already, "it was never there");
+        let applied = engine.plan(&made, "because", None).await.unwrap().number;
+        engine.apply(applied).await.unwrap();
+        place.memory.values.lock().unwrap().remove("u");
+        assert_eq!(engine.undo(applied).await.unwrap().1, Undone::Gone);
+        let other = apply(&engine, "new").await.unwrap().number;
+        place.memory.values.lock().unwrap().insert("t".to_owned(), "old".to_owned());
+        assert_eq!(engine.undo(other).await.unwrap().1, Undone::Already, "it is there, with its old value");
     }
 
     #[tokio::test]
     async fn a_line_that_somebody_else_has_changed_stays() {
         let place = Place::new();
-        let kinds: [&dyn Kind; 1] = [&place.memory];
-        let engine = Engine::new(&place.journal, &kinds);
+        let engine = place.engine();
         let entry = apply(&engine, "new").await.unwrap();
         engine.confirm(entry.number).await.unwrap();
         std::fs::write(&place.memory.file, "t = theirs\n").unwrap();
@@ -434,30 +661,35 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_so_already_is_no_change() {
+    async fn a_line_that_was_there_before_stays() {
         let place = Place::new();
-        let kinds: [&dyn Kind; 1] = [&place.memory];
-        let engine = Engine::new(&place.journal, &kinds);
-        let refused = apply(&engine, "old").await.unwrap_err().to_string();
-        assert_eq!(refused, "t is old already");
-        assert!(place.journal.open_entries().unwrap().is_empty());
-        assert!(same(Some("1\t2"), Some("1 2")) && !same(Some("1"), None));
+        let engine = place.engine();
+        std::fs::write(&place.memory.file, "t = new\n").unwrap();
+        let entry = apply(&engine, "new").await.unwrap();
+        engine.confirm(entry.number).await.unwrap();
+        engine.undo(entry.number).await.unwrap();
+        assert_eq!((place.value(), place.lasting()), ("old".to_owned(), "t = new\n".to_owned()));
     }
 
     #[tokio::test]
-    async fn a_change_that_a_kill_interrupted_is_undone_wherever_it_stood() {
-        for written in [false, true] {
-            let place = Place::new();
-            let kinds: [&dyn Kind; 1] = [&place.memory];
-            let engine = Engine::new(&place.journal, &kinds);
-            let entry = apply(&engine, "new").await.unwrap();
-            // As if the process had been killed before it could record more than the plan.
-            place.journal.write(&Entry { state: State::Planned, deadline: None, ..entry.clone() }).unwrap();
-            let value = if written { "new" } else { "old" };
-            place.memory.values.lock().unwrap().insert("t".to_owned(), value.to_owned());
-            assert_eq!(place.journal.open_entries().unwrap().len(), 1);
-            let (_, undone) = engine.undo(entry.number).await.unwrap();
-            assert_eq!((place.value().as_str(), undone == Undone::Now), ("old", written));
-        }
+    async fn one_process_at_a_time_writes_lines() {
+        let place = Place::new();
+        let engine = place.engine();
+        let entry = apply(&engine, "new").await.unwrap();
+        let held = place.journal.lock(None).await.unwrap();
+        let waiting = tokio::time::timeout(Duration::from_millis(200), engine.confirm(entry.number)).await;
+        assert!(waiting.is_err() && place.lasting().is_empty(), "it waits");
+        drop(held);
+        engine.confirm(entry.number).await.unwrap();
+        assert_eq!(place.lasting(), "t = new\n");
+    }
+
+    #[tokio::test]
+    async fn what_is_so_already_is_no_change() {
+        let place = Place::new();
+        let engine = place.engine();
+        let refused = apply(&engine, "old").await.unwrap_err().to_string();
+        assert_eq!(refused, "t is old already");
+        assert!(place.journal.open_entries().unwrap().is_empty());
     }
 }

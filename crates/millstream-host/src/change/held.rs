@@ -1,14 +1,14 @@
 //! Changes of the kernel's settings, which are given back whatever happens.
 
+use super::setting::{origin, pair_of, write};
 use crate::error::Error;
-use crate::kernel::file;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 /// Where changes are noted. The directory is emptied by a restart of the machine, which also undoes the changes.
-const JOURNAL: &str = "/run/millstream-host-changes";
+pub(super) const JOURNAL: &str = "/run/millstream-host-changes";
 
 /// Settings of the kernel that were changed: files below `/proc/sys` and `/sys`.
 ///
@@ -35,7 +35,23 @@ impl HostChanges {
 
     /// Whether a process has changed settings of this machine and not given them back.
     pub fn is_pending() -> bool {
-        fs::metadata(JOURNAL).is_ok_and(|journal| journal.len() > 0)
+        Self::is_pending_at(Path::new(JOURNAL))
+    }
+
+    /// The same by a journal at another place: for tests.
+    pub(super) fn is_pending_at(journal: &Path) -> bool {
+        fs::metadata(journal).is_ok_and(|journal| journal.len() > 0)
+    }
+
+    /// Whether such a journal names this setting, or the other one of its pair. One that cannot be read may do so.
+    pub(super) fn is_held(journal: &Path, setting: &Path) -> bool {
+        let name = setting.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let other = pair_of(name).map(|other| setting.with_file_name(other));
+        let is_it = |held: &Path| held == setting || other.as_deref() == Some(held);
+        match fs::read_to_string(journal) {
+            Ok(text) => text.lines().filter_map(|line| line.split_once('\t')).any(|(held, _)| is_it(Path::new(held))),
+            Err(error) => error.kind() != ErrorKind::NotFound,
+        }
     }
 
     fn at(path: &Path) -> Result<(Self, Vec<PathBuf>), Error> {
@@ -104,56 +120,9 @@ impl Drop for HostChanges {
     }
 }
 
-/// The file of a setting by the name that `sysctl` gives it, such as `vm.swappiness`. `None` if it cannot be a name.
-pub fn sysctl_file(name: &str) -> Option<PathBuf> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '.';
-    let good = name.chars().all(plain) && !name.split('.').any(str::is_empty);
-    good.then(|| Path::new("/proc/sys").join(name.replace('.', "/")))
-}
-
-/// Settings of which the kernel keeps one: writing one of a pair makes the other 0, and 0 cannot be written to some.
-const PAIRS: &[(&str, &str)] = &[("dirty_bytes", "dirty_ratio"), ("dirty_background_bytes", "dirty_background_ratio")];
-
-/// The other setting of a pair, by its last name.
-pub(super) fn pair_of(name: &str) -> Option<&'static str> {
-    PAIRS.iter().find_map(|(one, other)| match name {
-        name if name == *one => Some(*other),
-        name if name == *other => Some(*one),
-        _ => None,
-    })
-}
-
-/// What must be written to undo a change of a setting: the setting with its value, or the other one of its pair.
-fn origin(setting: &Path) -> Result<(PathBuf, String), Error> {
-    let now = read(setting)?;
-    let name = setting.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let other = pair_of(name);
-    if let (Some(other), "0") = (other.map(|other| setting.with_file_name(other)), now.as_str()) {
-        let value = read(&other)?;
-        return Ok((other, value));
-    }
-    Ok((setting.to_owned(), now))
-}
-
-/// The value of a setting. Of a list of possible values the chosen one is in brackets.
-pub(super) fn read(setting: &Path) -> Result<String, Error> {
-    let text = fs::read_to_string(setting).map_err(Error::setting("read", setting))?;
-    Ok(file::choice(text.trim()).to_owned())
-}
-
-pub(super) fn write(setting: &Path, value: &str) -> Result<(), Error> {
-    fs::write(setting, value).map_err(Error::setting("change", setting))?;
-    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let now = read(setting)?;
-    if words(&now) == words(value) {
-        return Ok(());
-    }
-    let why = std::io::Error::other(format!("it did not take the value {value}, and is {now}"));
-    Err(Error::setting("change", setting)(why))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::setting::read;
     use super::*;
 
     struct Place {
@@ -233,6 +202,20 @@ mod tests {
     }
 
     #[test]
+    fn a_journal_holds_the_settings_that_it_names_and_the_others_of_their_pairs() {
+        let place = Place::new();
+        let journal = place.path("journal");
+        let is_held = |name: &str| HostChanges::is_held(&journal, &place.path(name));
+        assert!(!is_held("a"), "there is no journal");
+        let line = |name: &str| format!("{}\t1\n", place.path(name).display());
+        fs::write(&journal, line("a") + &line("dirty_ratio")).unwrap();
+        assert!(is_held("a") && is_held("dirty_ratio") && is_held("dirty_bytes"));
+        assert!(!is_held("aa") && !is_held("b") && !is_held("dirty_background_bytes"));
+        fs::write(&journal, [0xff_u8]).unwrap();
+        assert!(is_held("b"), "what cannot be read may hold it");
+    }
+
+    #[test]
     fn a_setting_that_does_not_exist_changes_nothing() {
         let place = Place::new();
         let (mut changes, _) = place.open().unwrap();
@@ -240,20 +223,5 @@ mod tests {
         assert!(error.starts_with("cannot read the setting") && error.contains("none"), "{error}");
         drop(changes);
         assert!(!place.path("none").exists());
-    }
-
-    #[test]
-    fn a_name_of_sysctl_is_a_file() {
-        assert_eq!(sysctl_file("vm.dirty_ratio"), Some(PathBuf::from("/proc/sys/vm/dirty_ratio")));
-        for name in ["../etc/passwd", "a/b", "a..b", ".a", ""] {
-            assert_eq!(sysctl_file(name), None, "{name}");
-        }
-    }
-
-    #[test]
-    fn of_several_values_the_chosen_one_counts() {
-        let place = Place::new();
-        fs::write(place.path("scheduler"), "none [mq-deadline] kyber\n").unwrap();
-        assert_eq!(read(&place.path("scheduler")).unwrap(), "mq-deadline");
     }
 }

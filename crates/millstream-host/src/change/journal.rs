@@ -2,6 +2,7 @@
 
 use super::kind::Refusal;
 use crate::file_lock::FileLock;
+use crate::kernel::file;
 use crate::limits::{CHANGE_BYTES_MAX, CHANGE_LOCK_LOOK, CHANGE_LOCK_WAIT_MAX, CHANGES_MAX};
 use crate::wait::wait_until;
 use crate::whole_file::write_whole;
@@ -16,6 +17,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Debug, Clone)]
 pub struct Journal {
     dir: PathBuf,
+    /// Where `/proc` is.
+    root: PathBuf,
 }
 
 /// A change.
@@ -41,10 +44,13 @@ pub struct Entry {
     pub confirm_seconds: Option<u64>,
     /// When it is undone unless it is confirmed before, in seconds since 1970.
     pub deadline: Option<u64>,
-    /// The machine's start in which it was applied: a kernel setting does not survive the next one.
+    /// The machine's start in which it was made, if known: a kernel setting does not survive the next one.
     pub boot: String,
     /// What tells the thing from another that may get its name later, such as a disk's serial number.
     pub identity: Option<String>,
+    /// The server that it changes, without a password. `None` for this machine, and for changes of older versions.
+    #[serde(default)]
+    pub server: Option<String>,
     /// The line that makes the value last, once it is about to be written.
     pub line: Option<LastingLine>,
 }
@@ -72,54 +78,87 @@ pub enum State {
     Verified,
     /// It stays.
     Confirmed,
-    /// The old value is back.
+    /// The old value is back, or a restart of the machine has taken the new one away.
     Undone,
+    /// The user has closed it, and kept the value that was there then.
+    Closed,
 }
 
 impl Entry {
     /// Whether nobody has confirmed it in time.
     pub fn is_late(&self) -> bool {
-        !self.state.is_over() && self.deadline.is_some_and(|deadline| now() >= deadline)
+        self.late_seconds().is_some()
+    }
+
+    /// Seconds since the end of the time in which it was to be confirmed. `None` if that has not come, or if nothing
+    /// waits for it.
+    pub fn late_seconds(&self) -> Option<u64> {
+        let deadline = self.deadline.filter(|_| !self.state.is_over())?;
+        now().checked_sub(deadline)
     }
 
     /// Seconds since it was planned.
     pub fn age_seconds(&self) -> u64 {
         now().saturating_sub(self.planned)
     }
-
-    /// Whether the machine was started since: kernel settings have lost their values then.
-    pub fn is_of_earlier_boot(&self) -> bool {
-        self.boot != boot()
-    }
 }
 
 impl State {
     /// Whether it waits for nothing any more.
     pub fn is_over(self) -> bool {
-        matches!(self, Self::Confirmed | Self::Undone)
+        matches!(self, Self::Confirmed | Self::Undone | Self::Closed)
     }
 }
 
 impl Journal {
     /// The journal in a directory, which is made when the first change is planned.
     pub fn new(dir: &Path) -> Self {
-        Self { dir: dir.to_owned() }
+        Self::below(Path::new("/"), dir)
     }
 
-    /// Takes the right to add a change (`None`), or to work on the change of a number, until what this returns is
-    /// dropped. Waits a few seconds for it.
+    /// The same of a machine whose `/proc` is in the directory `root`: for tests.
+    pub fn below(root: &Path, dir: &Path) -> Self {
+        Self { dir: dir.to_owned(), root: root.to_owned() }
+    }
+
+    /// The identity of the machine's last start; empty if the kernel does not say.
+    pub(super) fn boot(&self) -> String {
+        file::word(self.root.join("proc/sys/kernel/random/boot_id")).unwrap_or_default()
+    }
+
+    /// Whether the machine was started again since the change was made: kernel settings have lost their values then.
+    pub fn is_of_earlier_boot(&self, entry: &Entry) -> bool {
+        let boot = self.boot();
+        !boot.is_empty() && !entry.boot.is_empty() && boot != entry.boot
+    }
+
+    /// Takes the right to add a change or to write a line that lasts (`None`), or to work on the change of a number,
+    /// until what this returns is dropped. Waits a few seconds for it. If you need both, take the number first.
     ///
     /// # Errors
     /// Another process has it, or the lock cannot be made.
     pub async fn lock(&self, number: Option<u32>) -> Result<FileLock, Refusal> {
-        self.make_dir().map_err(|error| Refusal::file("make", &self.dir, &error))?;
-        let name = number.map_or_else(|| "lock".to_owned(), |number| format!("{number:06}.lock"));
-        let path = self.dir.join(name);
+        let path = self.lock_path(number)?;
         let taken = wait_until(CHANGE_LOCK_WAIT_MAX, CHANGE_LOCK_LOOK, || FileLock::try_take(&path).transpose()).await;
         match taken {
             Some(lock) => lock.map_err(|error| Refusal::file("lock", &path, &error)),
-            None => Err(Refusal("another process works on this change; try again".to_owned())),
+            None => Err(Refusal("another process makes or undoes a change; try again".to_owned())),
         }
+    }
+
+    /// Takes the right to work on the change of a number, without waiting for it. `None` if another process has it.
+    ///
+    /// # Errors
+    /// The lock cannot be made.
+    pub fn try_lock(&self, number: u32) -> Result<Option<FileLock>, Refusal> {
+        let path = self.lock_path(Some(number))?;
+        FileLock::try_take(&path).map_err(|error| Refusal::file("lock", &path, &error))
+    }
+
+    fn lock_path(&self, number: Option<u32>) -> Result<PathBuf, Refusal> {
+        self.make_dir().map_err(|error| Refusal::file("make", &self.dir, &error))?;
+        let name = number.map_or_else(|| "lock".to_owned(), |number| format!("{number:06}.lock"));
+        Ok(self.dir.join(name))
     }
 
     /// What is above the directory is made for everybody to enter, as it may be the home of a server of another account.
@@ -215,11 +254,6 @@ pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// The identity of the machine's last start.
-pub(super) fn boot() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,8 +270,9 @@ mod tests {
             planned: now(),
             confirm_seconds: None,
             deadline: None,
-            boot: boot(),
+            boot: "first".to_owned(),
             identity: None,
+            server: None,
             line: None,
         }
     }
@@ -259,6 +294,20 @@ mod tests {
         assert!(journal.entries().unwrap_err().to_string().contains("is no change"));
     }
 
+    #[test]
+    fn a_change_of_an_older_version_names_no_server() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::new(&dir.path().join("changes"));
+        journal.make_dir().unwrap();
+        let made = journal.add(Entry { server: Some("db1".to_owned()), ..entry(State::Planned) }).unwrap();
+        assert_eq!(journal.entry(1).unwrap(), made);
+        let text = fs::read_to_string(journal.path(1)).unwrap();
+        let older: Vec<&str> = text.lines().filter(|line| !line.contains("\"server\"")).collect();
+        assert_eq!(older.len() + 1, text.lines().count());
+        fs::write(journal.path(1), older.join("\n")).unwrap();
+        assert_eq!(journal.entry(1).unwrap(), Entry { server: None, ..made });
+    }
+
     #[tokio::test]
     async fn one_process_at_a_time_works_on_a_change() {
         let dir = tempfile::tempdir().unwrap();
@@ -267,8 +316,37 @@ mod tests {
         journal.lock(Some(2)).await.unwrap();
         let second = tokio::time::timeout(std::time::Duration::from_millis(200), journal.lock(Some(1))).await;
         assert!(second.is_err(), "it waits");
+        assert!(journal.try_lock(1).unwrap().is_none() && journal.try_lock(2).unwrap().is_some());
         drop(held);
         journal.lock(Some(1)).await.unwrap();
+    }
+
+    #[test]
+    fn a_restart_of_the_machine_is_known_by_its_identity() {
+        let root = tempfile::tempdir().unwrap();
+        let journal = Journal::below(root.path(), &root.path().join("changes"));
+        let (random, made) = (root.path().join("proc/sys/kernel/random"), entry(State::Verified));
+        assert!(!journal.is_of_earlier_boot(&made), "the kernel does not say");
+        fs::create_dir_all(&random).unwrap();
+        for (boot, is_earlier) in [("first\n", false), ("second\n", true)] {
+            fs::write(random.join("boot_id"), boot).unwrap();
+            assert_eq!(journal.is_of_earlier_boot(&made), is_earlier);
+        }
+        assert!(!journal.is_of_earlier_boot(&Entry { boot: String::new(), ..made }), "it did not say then");
+    }
+
+    #[test]
+    fn only_an_open_change_with_a_deadline_is_late() {
+        let late = Entry { deadline: Some(now() - 7), ..entry(State::Verified) };
+        assert!(late.is_late() && late.late_seconds().is_some_and(|seconds| seconds >= 7));
+        let in_time = Entry { deadline: Some(now() + 1_000), ..late.clone() };
+        let without = Entry { deadline: None, ..late.clone() };
+        for entry in [in_time, without] {
+            assert_eq!((entry.is_late(), entry.late_seconds()), (false, None));
+        }
+        for state in [State::Confirmed, State::Undone, State::Closed] {
+            assert_eq!(Entry { state, ..late.clone() }.late_seconds(), None);
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Kinds of changes of the kernel: what `sysctl` knows, and attributes below `/sys`.
 
-use super::held::{pair_of, read, sysctl_file, write};
+use super::held::{HostChanges, JOURNAL};
 use super::kind::{Answer, Kind, Lasting, Refusal};
-use std::fs;
+use super::setting::{origin, pair_of, read, sysctl_file, write};
+use crate::kernel::file;
 use std::path::{Path, PathBuf};
 
 /// Settings by the name that `sysctl` gives them. They last by a file below `/etc/sysctl.d`.
@@ -39,33 +40,34 @@ impl Kind for Sysctl {
     fn read<'a>(&'a self, target: &'a str) -> Answer<'a, Option<String>> {
         Box::pin(async move {
             let file = self.file(target)?;
-            let value = read(&file).map_err(|error| Refusal(error.to_string()))?;
-            match other_of(target).filter(|_| value == "0") {
-                None => Ok(Some(value)),
-                Some(other) => {
-                    let counts = read(&self.file(&other)?).map_err(|error| Refusal(error.to_string()))?;
-                    Ok(Some(format!("{other}={counts}")))
-                }
-            }
+            let (counts, value) = origin(&file)?;
+            Ok(Some(match other_of(target).filter(|_| counts != file) {
+                Some(other) => format!("{other}={value}"),
+                None => value,
+            }))
         })
     }
 
     fn write<'a>(&'a self, target: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
         Box::pin(async move {
-            let value = value.ok_or_else(|| Refusal(format!("{target} always has a value")))?;
+            let value = own(target, value)?;
             let (name, value) = match value.split_once('=') {
                 Some((other, value)) if other_of(target).as_deref() == Some(other) => (other, value),
                 _ => (target, value),
             };
-            write(&self.file(name)?, value).map_err(|error| Refusal(error.to_string()))
+            write(&self.file(name)?, value).map_err(Refusal::from)
         })
     }
 
     fn lasting(&self, target: &str, value: Option<&str>) -> Result<Lasting, Refusal> {
-        let value = value.ok_or_else(|| Refusal(format!("{target} always has a value")))?;
+        let value = own(target, value)?;
         let beginning = format!("{target} = ");
         let line = format!("{beginning}{value}");
         Ok(Lasting::Line { file: rooted(self.root.as_deref(), Path::new(SYSCTL_FILE)), beginning, line })
+    }
+
+    fn is_free(&self, target: Option<&str>) -> Result<(), Refusal> {
+        is_free(self.root.as_deref(), target.and_then(sysctl_file).as_deref())
     }
 }
 
@@ -82,19 +84,16 @@ impl Kind for SysfsAttribute {
     }
 
     fn read<'a>(&'a self, target: &'a str) -> Answer<'a, Option<String>> {
-        Box::pin(async move { read(&self.file(target)?).map(Some).map_err(|error| Refusal(error.to_string())) })
+        Box::pin(async move { read(&self.file(target)?).map(Some).map_err(Refusal::from) })
     }
 
     fn write<'a>(&'a self, target: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
-        Box::pin(async move {
-            let value = value.ok_or_else(|| Refusal(format!("{target} always has a value")))?;
-            write(&self.file(target)?, value).map_err(|error| Refusal(error.to_string()))
-        })
+        Box::pin(async move { write(&self.file(target)?, own(target, value)?).map_err(Refusal::from) })
     }
 
     /// A rule of udev, by which it finds the disk again.
     fn lasting(&self, target: &str, value: Option<&str>) -> Result<Lasting, Refusal> {
-        let value = value.ok_or_else(|| Refusal(format!("{target} always has a value")))?;
+        let value = own(target, value)?;
         let (device, name) = parts(target)?;
         let Some((attribute, number)) = self.serial(device) else {
             let why = "has no serial number by which udev could find it again";
@@ -108,6 +107,10 @@ impl Kind for SysfsAttribute {
         );
         let line = format!("{beginning}{value}\"");
         Ok(Lasting::Line { file: rooted(self.root.as_deref(), Path::new(UDEV_FILE)), beginning, line })
+    }
+
+    fn is_free(&self, target: Option<&str>) -> Result<(), Refusal> {
+        is_free(self.root.as_deref(), target.map(Path::new))
     }
 
     fn identity<'a>(&'a self, target: &'a str) -> Answer<'a, Option<String>> {
@@ -125,10 +128,7 @@ impl SysfsAttribute {
     /// What identifies a disk: the attribute by which udev matches it, and its value.
     fn serial(&self, device: &str) -> Option<(&'static str, String)> {
         let below = |name: &str| rooted(self.root.as_deref(), &Path::new("/sys/block").join(device).join(name));
-        SERIALS.iter().find_map(|(file, attribute)| {
-            let text = fs::read_to_string(below(file)).ok()?;
-            Some((*attribute, text.trim().to_owned())).filter(|(_, text)| !text.is_empty())
-        })
+        SERIALS.iter().find_map(|(name, attribute)| Some((*attribute, file::word(below(name))?)))
     }
 }
 
@@ -150,6 +150,26 @@ fn parts(target: &str) -> Result<(&str, &str), Refusal> {
     found.ok_or_else(|| Refusal(format!("{target} is no attribute of a disk's queue")))
 }
 
+/// The value for a target that always has one.
+fn own<'a>(target: &str, value: Option<&'a str>) -> Result<&'a str, Refusal> {
+    value.ok_or_else(|| Refusal(format!("{target} always has a value")))
+}
+
+/// Refuses while an experiment of the lab holds a setting of the machine; without a setting, while it holds any.
+fn is_free(root: Option<&Path>, setting: Option<&Path>) -> Result<(), Refusal> {
+    let journal = rooted(root, Path::new(JOURNAL));
+    let is_held = match setting {
+        Some(setting) => HostChanges::is_held(&journal, setting),
+        None => HostChanges::is_pending_at(&journal),
+    };
+    if !is_held {
+        return Ok(());
+    }
+    let why = "an experiment of the lab has changed kernel settings of this machine, and gives them back when it ends";
+    let way_out = "wait for that; if it was killed, the next millstream lab run as root gives them back";
+    Err(Refusal(format!("{why}; {way_out}")))
+}
+
 fn rooted(root: Option<&Path>, path: &Path) -> PathBuf {
     root.map_or_else(|| path.to_owned(), |root| root.join(path.strip_prefix("/").unwrap_or(path)))
 }
@@ -165,6 +185,7 @@ mod tests {
     use super::super::{Engine, Journal};
     use super::*;
     use millstream_model::Change;
+    use std::fs;
 
     fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
@@ -218,6 +239,48 @@ mod tests {
         fs::write(place.path().join("proc/sys/vm/dirty_ratio"), "0\n").unwrap();
         kind.write("vm.dirty_bytes", Some("vm.dirty_ratio=20")).await.unwrap();
         assert_eq!(fs::read_to_string(place.path().join("proc/sys/vm/dirty_ratio")).unwrap(), "20");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_changed_while_an_experiment_of_the_lab_holds_settings() {
+        let (of_sysctl, of_disk) = ("proc/sys/vm/swappiness", "sys/block/sda/queue/rotational");
+        let place = root(&[(of_sysctl, "1\n"), (of_disk, "1\n"), ("run/millstream-host-changes", "")]);
+        let own = place.path().to_owned();
+        let (sysctl, sysfs) = (Sysctl { root: Some(own.clone()) }, SysfsAttribute { root: Some(own.clone()) });
+        let journal = Journal::new(&own.join("j"));
+        let kinds: [&dyn Kind; 2] = [&sysctl, &sysfs];
+        let engine = Engine::new(&journal, &kinds);
+        let lab_holds = |text: &str| fs::write(own.join("run/millstream-host-changes"), text).unwrap();
+        let is_refused = |refusal: Option<Refusal>| {
+            let text = refusal.unwrap().to_string();
+            assert!(text.starts_with("an experiment of the lab has changed kernel settings"), "{text}");
+        };
+        for (kind, target, file) in
+            [("sysctl", "vm.swappiness", of_sysctl), ("sysfs", "/sys/block/sda/queue/rotational", of_disk)]
+        {
+            let value = || fs::read_to_string(own.join(file)).unwrap().trim().to_owned();
+            let change = Change { kind: kind.to_owned(), target: target.to_owned(), value: Some("0".to_owned()) };
+            let known = journal.entries().unwrap().len();
+            let (it, another) = (format!("/{file}\t60\n"), "/proc/sys/vm/dirty_ratio\t20\n");
+            lab_holds(another);
+            is_refused(engine.plan(&change, "a test", None).await.err());
+            assert_eq!(journal.entries().unwrap().len(), known);
+            lab_holds("");
+            let number = engine.plan(&change, "a test", None).await.unwrap().number;
+            lab_holds(&it);
+            is_refused(engine.apply(number).await.err());
+            assert_eq!(value(), "1");
+            lab_holds("");
+            engine.apply(number).await.unwrap();
+            lab_holds(&it);
+            is_refused(engine.confirm(number).await.err());
+            is_refused(engine.undo(number).await.err());
+            assert_eq!(value(), "0");
+            // A plan that was made before is carried out to its end.
+            lab_holds(another);
+            engine.undo(number).await.unwrap();
+            assert_eq!(value(), "1");
+        }
     }
 
     #[test]

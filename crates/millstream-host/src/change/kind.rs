@@ -17,11 +17,45 @@ pub trait Kind: Debug + Send + Sync {
     /// Gives a target a value, or takes its own value away.
     fn write<'a>(&'a self, target: &'a str, value: Option<&'a str>) -> Answer<'a, ()>;
 
+    /// A value in the words in which [`Kind::read`] returns it, before it is recorded. Nothing is changed.
+    ///
+    /// # Errors
+    /// The target cannot take the value.
+    fn spelled<'a>(&'a self, _target: &'a str, value: &'a str) -> Answer<'a, String> {
+        Box::pin(async move { Ok(value.to_owned()) })
+    }
+
+    /// Whether an interrupted [`Kind::write`] may leave something behind that [`Kind::read`] does not show. Writing the old
+    /// value removes it.
+    fn leaves_parts(&self) -> bool {
+        false
+    }
+
+    /// Whether a target can get another name, under which [`Kind::read`] does not find it.
+    fn can_be_renamed(&self) -> bool {
+        false
+    }
+
     /// How a value of a target lasts beyond a restart.
     ///
     /// # Errors
     /// The target is none of this kind.
     fn lasting(&self, target: &str, value: Option<&str>) -> Result<Lasting, Refusal>;
+
+    /// Refuses while somebody holds this target for a time, and gives it back afterwards: a change meanwhile would be
+    /// overwritten, and the value that is read is not the one to come back to. Without a target, refuses while somebody
+    /// holds any of this kind.
+    ///
+    /// # Errors
+    /// Somebody does.
+    fn is_free(&self, _target: Option<&str>) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// The server to which the targets belong, without a password. `None`: this machine.
+    fn server(&self) -> Option<String> {
+        None
+    }
 
     /// What tells the thing behind a target from another that may get its name later, such as a disk's serial number.
     fn identity<'a>(&'a self, _target: &'a str) -> Answer<'a, Option<String>> {
@@ -59,5 +93,11 @@ impl Refusal {
     /// Something could not be done with a file.
     pub(super) fn file(what: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
         Self(format!("cannot {what} {}: {error}", path.display()))
+    }
+}
+
+impl From<crate::error::Error> for Refusal {
+    fn from(error: crate::error::Error) -> Self {
+        Self(error.to_string())
     }
 }

@@ -1,7 +1,7 @@
 //! A line of a file of ours, found by its beginning.
 
 use super::kind::Refusal;
-use crate::whole_file::write_whole;
+use crate::whole_file::{remove_whole, write_whole};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(super) fn replace(file: &Path, beginning: &str, line: Option<&str>) -> Resul
     let text = text(file)?;
     let lines: Vec<&str> = text.lines().filter(|one| !one.starts_with(beginning)).chain(line).collect();
     if lines.is_empty() {
-        return match fs::remove_file(file) {
+        return match remove_whole(file) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(error)),
             Ok(()) | Err(_) => Ok(()),
         };

@@ -112,7 +112,7 @@ impl Observed<'_> {
     }
 
     /// Whether any session was active.
-    fn works(&self) -> bool {
+    pub fn works(&self) -> bool {
         self.value("sessions.active").is_some_and(|active| active >= SESSIONS_ACTIVE_MIN)
     }
 

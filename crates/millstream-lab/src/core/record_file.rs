@@ -64,8 +64,8 @@ pub(crate) fn write(text: &str, dir: &Path) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// Makes the directory of a new record: the given one, else one named after the day and the machine's short name. A
-/// directory that holds a record is never used again.
+/// Makes the directory of a new record, or of several: the given one, else one named after the day and the machine's
+/// short name. A given directory must hold no record; any other is one that held nothing.
 ///
 /// # Errors
 /// The directory cannot be made, or holds a record.
@@ -83,7 +83,8 @@ pub(crate) fn new_dir(given: Option<&Path>, date: &str, machine: &str) -> Result
             1 => format!("{day}-{machine}"),
             _ => format!("{day}-{machine}-{n}"),
         };
-        let free = (1..=NAME_TRIES_MAX).map(|n| Path::new(home).join(name(n))).find(|dir| !taken(dir));
+        let used = |dir: &Path| fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some());
+        let free = (1..=NAME_TRIES_MAX).map(|n| Path::new(home).join(name(n))).find(|dir| !used(dir));
         free.unwrap_or_else(|| Path::new(home).join(name(NAME_TRIES_MAX)))
     };
     fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;

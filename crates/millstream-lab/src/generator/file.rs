@@ -1,10 +1,10 @@
 //! The file of a workload: TOML, with the line of everything that is wrong.
 
-use super::goal::{LatencyGoal, is_latency, is_percentile};
+use super::goal::{LatencyGoal, Objective, is_latency, is_percentile};
 use super::pace::{Pace, Step};
 use super::statement::{Statement, Unusable, is_name};
 use super::value::Draw;
-use super::workload::{Class, Fault, Objective, Workload};
+use super::workload::{Class, Fault, Workload};
 use crate::core::word::{complaint, line_of, unknown};
 use crate::limits::{
     BACKLOG_DEFAULT, BACKLOG_MAX, CLASSES_MAX, CONNECTIONS_MAX, FINISH_DEFAULT_SECONDS, FINISH_SECONDS, RATE_MAX,
@@ -52,8 +52,17 @@ struct StepText {
     rate: f64,
 }
 
-/// Reads the text of a workload file.
-pub(super) fn workload(text: &str) -> Result<Workload, Fault> {
+impl Workload {
+    /// Reads the text of a workload file.
+    ///
+    /// # Errors
+    /// [`Fault`]: the first thing that is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        workload(text)
+    }
+}
+
+fn workload(text: &str) -> Result<Workload, Fault> {
     if text.len() > WORKLOAD_BYTES_MAX {
         let message = format!("a workload file has at most {WORKLOAD_BYTES_MAX} bytes");
         return Err(Fault { line: None, message });

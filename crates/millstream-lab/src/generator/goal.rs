@@ -1,8 +1,16 @@
 //! The goal of a search: the percentile of a latency and what it must stay below.
 
 use super::statement::is_name;
-use super::workload::Objective;
 use crate::limits::PERCENTILE_MAX;
+
+/// What a class must keep: a latency that a share of all scheduled requests does not exceed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Objective {
+    /// The latency, from the scheduled start.
+    pub latency_ms: f64,
+    /// The share in percent.
+    pub percentile: f64,
+}
 
 /// What a search for the highest rate is to keep, as in `read.p99 < 10ms`.
 #[derive(Debug, Clone, PartialEq)]

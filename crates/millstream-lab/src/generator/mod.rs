@@ -21,11 +21,11 @@ mod tally;
 mod value;
 mod workload;
 
-pub use goal::LatencyGoal;
+pub use goal::{LatencyGoal, Objective};
 pub use pace::{Pace, Step};
 pub use result::{ClassResult, Counts, Second, StepResult, WorkloadResult};
 pub use run::{RunOptions, run_workload};
 pub use search::{SearchResult, SearchStep, search};
 pub use statement::Statement;
 pub use value::Draw;
-pub use workload::{Class, Fault, Objective, Workload};
+pub use workload::{Class, Fault, Workload};

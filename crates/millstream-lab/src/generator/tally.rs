@@ -1,7 +1,8 @@
 //! The tally: what became of each request, counted while it happens.
 
+use super::goal::Objective;
 use super::result::{ClassResult, Counts, DropReason, Second, StepResult};
-use super::workload::{Class, Objective};
+use super::workload::Class;
 use crate::core::latency::Durations;
 use crate::limits::FAILURE_CODES_MAX;
 use std::collections::BTreeMap;

@@ -1,7 +1,6 @@
 //! A workload: classes of requests, each with its rate and its objective.
 
-use super::file;
-use super::goal::LatencyGoal;
+use super::goal::{LatencyGoal, Objective};
 use super::pace::Pace;
 use super::statement::Statement;
 use super::value::Draw;
@@ -41,15 +40,6 @@ pub struct Class {
     pub values: Vec<(String, Draw)>,
 }
 
-/// What a class must keep: a latency that a share of all scheduled requests does not exceed.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Objective {
-    /// The latency, from the scheduled start.
-    pub latency_ms: f64,
-    /// The share in percent.
-    pub percentile: f64,
-}
-
 impl Class {
     /// Names of what a request does, in order: `begin` and `commit` are steps of a transaction.
     pub(super) fn steps(&self) -> Vec<String> {
@@ -69,14 +59,6 @@ impl Class {
 }
 
 impl Workload {
-    /// Reads the text of a workload file.
-    ///
-    /// # Errors
-    /// [`Fault`]: the first thing that is wrong with it.
-    pub fn parse(text: &str) -> Result<Self, Fault> {
-        file::workload(text)
-    }
-
     /// Expected requests per second, as the mean over the schedule.
     pub fn rate(&self) -> f64 {
         self.classes.iter().map(|class| class.pace.requests()).sum::<f64>() / f64::from(self.seconds)

@@ -22,6 +22,8 @@ pub struct Analysis {
     pub show: Vec<String>,
     /// One block of short runs, no evidence.
     pub quick: bool,
+    /// The processor was emulated: nothing about speed.
+    pub emulated: bool,
     /// How many blocks there are.
     pub blocks: Blocks,
     /// The arms, in the order of the experiment, with the one that repeats the first.
@@ -127,7 +129,7 @@ pub struct Compared {
 impl Analysis {
     /// Analyses a record.
     pub fn of(record: &Record) -> Self {
-        let Conditions { experiment, blocks, quick, .. } = &record.conditions;
+        let Conditions { experiment, blocks, quick, emulated, .. } = &record.conditions;
         let metric = experiment.metric.metric();
         let finished = record.finished_blocks();
         let (matters, look) = (experiment.matters_percent / 100.0, record.conditions.look(finished));
@@ -164,6 +166,7 @@ impl Analysis {
             metric,
             show: experiment.show.iter().map(|one| one.as_str().to_owned()).collect(),
             quick: *quick,
+            emulated: *emulated,
             blocks: Blocks { finished, planned: *blocks },
             arms,
             comparisons,

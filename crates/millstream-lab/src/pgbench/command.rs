@@ -2,11 +2,12 @@
 
 use super::arm::Setup;
 use super::cluster::{Cluster, Trouble};
-use crate::core::{Measures, libpq};
+use crate::core::{Measures, Metric, libpq};
 use crate::error::Error;
 use crate::limits::RUN_SLACK;
 use millstream_host::{Child, Command, Measured};
 use millstream_pg::ConnInfo;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Measures a command line from its start to its exit.
@@ -20,7 +21,24 @@ pub(crate) async fn measure(
     measures.set("wall_seconds", Some(measured.wall_seconds));
     measures.set("client_cpu_seconds", measured.cpu_seconds);
     measures.set("rows_per_second", setup.rows.map(|rows| rows / measured.wall_seconds));
+    for (name, value) in said(&measured.ended.stdout)? {
+        measures.set(&name, Some(value));
+    }
     Ok(measures)
+}
+
+/// Metrics that a command measured itself: its last line of output, if that is a JSON object.
+fn said(output: &str) -> Result<BTreeMap<String, f64>, Trouble> {
+    let Some(line) = output.lines().next_back().filter(|line| line.starts_with('{')) else {
+        return Ok(BTreeMap::new());
+    };
+    let failed = |why: String| Trouble::Error(Error::Subject { subject: "the command", why });
+    let said: BTreeMap<String, f64> =
+        serde_json::from_str(line).map_err(|error| failed(format!("its last line is no list of metrics: {error}")))?;
+    match said.keys().find(|name| Metric::by_name(name).is_none()) {
+        Some(unknown) => Err(failed(format!("it reports {unknown}, which is no metric"))),
+        None => Ok(said),
+    }
 }
 
 /// Runs a shell command. It finds the database in libpq's variables and in `MILLSTREAM_DB`, the server's programs first in `PATH`, a directory

@@ -26,6 +26,9 @@ pub struct Difference {
 /// records: as many boots are needed for a verdict at 1 %.
 pub(super) const RECORDS_MIN: usize = 5;
 
+/// Instead of a verdict about an arm that was run in guests on both sides.
+const EMULATED: &str = "works in both; emulated, so no verdict about speed";
+
 /// Joins several records of a side into one that holds, for each arm, the median of each record as a run.
 ///
 /// # Errors
@@ -85,12 +88,14 @@ pub fn compare(a: &Record, b: &Record) -> Result<Vec<Difference>, Error> {
         if first.is_empty() && second.is_empty() {
             continue;
         }
-        let compared = Comparison::unpaired(&first, &second, criteria);
+        let emulated = one.emulated && !first.is_empty() && !second.is_empty();
+        let compared = (!emulated).then(|| Comparison::unpaired(&first, &second, criteria));
         let sentence = match &compared {
-            Ok(found) => found.sentence(Arms { a: "the first", b: "the second", metric }).to_string(),
-            Err(why) => why.to_string(),
+            Some(Ok(found)) => found.sentence(Arms { a: "the first", b: "the second", metric }).to_string(),
+            Some(Err(why)) => why.to_string(),
+            None => EMULATED.to_owned(),
         };
-        let comparison = compared.ok();
+        let comparison = compared.and_then(Result::ok);
         let worse_percent = comparison.as_ref().and_then(|found| worse(found, metric.better));
         let lost = !first.is_empty() && second.is_empty();
         differences.push(Difference { lost, arm: arm.name.clone(), comparison, worse_percent, sentence });
@@ -126,6 +131,7 @@ fn comparable(a: &Record, b: &Record) -> Result<(), Error> {
         (one.experiment.setup == other.experiment.setup, "their setup differs"),
         (one.experiment.reset == other.experiment.reset, "what they do before each run differs"),
         (one.quick == other.quick, "one of them is quick, and no evidence"),
+        (one.emulated == other.emulated, "one of them was made in a guest, which says nothing about speed"),
     ];
     if let Some((_, why)) = same.iter().find(|(same, _)| !same) {
         return Err(Error::Asked(format!("these records are not comparable: {why}")));
@@ -143,5 +149,47 @@ fn worse(found: &Comparison, better: crate::core::Better) -> Option<f64> {
         crate::core::Better::Higher => Some(100.0 * (1.0 - interval.high)),
         crate::core::Better::Lower => Some(100.0 * (interval.low - 1.0)),
         crate::core::Better::Neither => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pgbench::{Conditions, Request, Source};
+    use std::collections::BTreeMap;
+
+    /// A record whose arms each have a run of these seconds, or failed.
+    fn record(emulated: bool, arms: [(&str, Option<f64>); 2]) -> Record {
+        let source = Source::of_commands("true", "false").unwrap();
+        let conditions = Conditions { emulated, ..Conditions::planned(&source, &Request::default()) };
+        let dir = tempfile::tempdir().unwrap();
+        let opened = Record::open(&source, &Request::default(), conditions, Some(dir.path()), Vec::new());
+        let mut record = opened.unwrap().1;
+        for (arm, seconds) in arms {
+            let mut measures = Measures::default();
+            measures.set("wall_seconds", seconds);
+            let outcome = seconds.map_or_else(|| Outcome::Error("x".to_owned()), |_| Outcome::Measured(measures));
+            let (experiment, arm, factors) = ("commands".to_owned(), arm.to_owned(), BTreeMap::new());
+            record.runs.push(Run { experiment, arm, factors, block: 1, turn: 1, outcome });
+        }
+        record
+    }
+
+    fn side(emulated: bool, seconds: f64, b: Option<f64>) -> Record {
+        let boot = |n: u32| record(emulated, [("a", Some(seconds + f64::from(n) / 100.0)), ("b", b)]);
+        joined((0..5).map(boot).collect()).unwrap()
+    }
+
+    #[test]
+    fn guests_get_no_verdict_about_speed_and_an_arm_that_fails_in_one_is_lost() {
+        let found = compare(&side(true, 1.0, Some(1.0)), &side(true, 9.0, None)).unwrap();
+        assert_eq!(found[0].sentence, EMULATED);
+        assert!(found[0].comparison.is_none() && found[0].worse_percent.is_none() && !found[0].lost, "{found:?}");
+        assert!(found[1].lost, "{found:?}");
+
+        let real = compare(&side(false, 1.0, Some(1.0)), &side(false, 9.0, None)).unwrap();
+        assert!(real[0].worse_percent.is_some_and(|percent| percent > 100.0), "{real:?}");
+        let mixed = compare(&side(false, 1.0, None), &side(true, 1.0, None)).unwrap_err();
+        assert!(mixed.to_string().contains("one of them was made in a guest"), "{mixed}");
     }
 }

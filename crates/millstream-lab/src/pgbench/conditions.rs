@@ -49,6 +49,9 @@ pub struct Conditions {
     pub seconds: u32,
     /// One block of short runs, no evidence.
     pub quick: bool,
+    /// It was run in a guest, whose processor is emulated: the numbers say nothing about speed.
+    #[serde(default)]
+    pub emulated: bool,
     /// Seed of the order and of the random numbers.
     pub seed: u64,
     /// The build of this program, which may also be what is measured.
@@ -99,6 +102,7 @@ impl Conditions {
             looks: Vec::new(),
             seconds,
             quick: request.quick,
+            emulated: false,
             seed: request.seed,
             postgres: request.postgres.clone(),
             foreign: request.db.is_some(),

@@ -377,6 +377,8 @@ impl<'a> Course<'a> {
         if setup.via == Some(Via::Veth) {
             cluster.allow_veth(&mut say).await?;
         }
+        // A server takes pages that the host sets aside only when it starts.
+        self.host.set(&setup.host, cluster.data(), self.request.change_host)?;
         cluster.set(&setup.settings, &mut say).await?;
         let key = (server.clone(), data.clone());
         if !self.ready.contains(&key) {
@@ -386,7 +388,6 @@ impl<'a> Course<'a> {
             self.ready.push(key);
         }
         cluster.limit_memory(setup.memory_mb, &mut say).await?;
-        self.host.set(&setup.host, cluster.data(), self.request.change_host)?;
         Ok((server, data))
     }
 

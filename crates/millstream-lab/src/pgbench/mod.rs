@@ -16,7 +16,7 @@ mod output;
 mod program;
 mod record;
 pub mod report;
-mod scratch;
+pub(crate) mod scratch;
 mod watch;
 
 pub use analysis::{Analysis, Blocks, Compared, LimitedRuns, Look, Measured, SplitTime};

@@ -25,6 +25,11 @@ pub(crate) fn for_the_server() -> Result<TempDir, Error> {
     make(&std::env::temp_dir(), tempfile::Builder::new().prefix(PREFIX).permissions(mode))
 }
 
+/// A directory for what is large.
+pub(crate) fn on_disk() -> Result<TempDir, Error> {
+    make(&std::env::temp_dir(), tempfile::Builder::new().prefix(PREFIX))
+}
+
 fn make(home: &Path, dir: &mut tempfile::Builder<'_, '_>) -> Result<TempDir, Error> {
     dir.tempdir_in(home).map_err(Error::io("make a directory in", home))
 }

@@ -206,7 +206,7 @@ impl Show<'_> {
         let outcome = match (loaded, asked(&self.signals).await) {
             (Ok(outcome), _) => outcome,
             (Err(_), Some(exit)) => return Err(Halt::Stopped(exit)),
-            (Err(failure), None) => return Err(failure.into()),
+            (Err(error), None) => return Err(Failure::from(error).into()),
         };
         self.say(&receipt::text(&outcome.receipt))?;
         self.receipts.push(outcome.receipt.clone());

@@ -88,7 +88,12 @@ fn text(args: &ExplainIndexArgs, indexed: &IndexedTable, explanation: &Explanati
     }
     let repaired = explanation.readings.iter().flat_map(|reading| &reading.missed).any(has_repair);
     if repaired && explanation.untried.is_none() {
-        lines.push("each repair was tried on an empty copy of the table: the planner uses the index".into());
+        let place = if explanation.hypothetical {
+            "planned with a hypothetical index where there is none"
+        } else {
+            "tried on an empty copy of the table"
+        };
+        lines.push(format!("each repair was {place}: the planner uses the index"));
     }
     lines
 }

@@ -3,6 +3,7 @@
 use super::refresh::{Ended, refresh_now, show};
 use super::rejects::export;
 use crate::args::TargetArgs;
+use crate::enrich::EnrichArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, shell_word};
 use crate::keeper::Keeper;
@@ -83,6 +84,9 @@ pub struct LoadArgs {
 
     #[command(flatten)]
     source: SourceArgs,
+
+    #[command(flatten)]
+    enrich: EnrichArgs,
 
     /// What a new document does to the stored document of the same key
     #[arg(long, value_name = "MODE", default_value = "replace", long_help = modes())]
@@ -253,7 +257,7 @@ fn durabilities() -> clap::builder::PossibleValuesParser {
 
 /// Runs the command.
 pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
-    let request = request(args)?;
+    let mut request = request(args)?;
     look_for(&request.sources)?;
     refuse_rejects_on_stdout(args)?;
     let db = target::resolve(&args.target, Purpose::Work).await?;
@@ -266,8 +270,18 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
         check_everything(&request, &db).await?;
     }
     let _keeper = Keeper::watch(&args.target);
-    let rejects_file = args.rejects.as_deref().map(export::create).transpose()?;
-    let outcome = run_load(&request, &db, args.progress, signals.clone()).await?;
+    let rejects_file = args.rejects.as_deref().map(|path| export::create(path, export::is_reject)).transpose()?;
+    let outcome = match run_load(&request, &db, args.progress, signals.clone()).await {
+        Err(error) => {
+            let began =
+                began_with(&error).and_then(|(load_id, stages)| Some((load_id, args.enrich.stages_of(stages)?)));
+            let Some((load_id, stages)) = began else { return Err(error.into()) };
+            request.transforms = stages.map_err(|failure| failure.of_load(load_id))?;
+            note(&format!("load {load_id} began with an earlier generation of its ranges, and resumes with it"));
+            run_load(&request, &db, args.progress, signals.clone()).await?
+        }
+        Ok(outcome) => outcome,
+    };
     let shown = match output.is_json() {
         true => output.json(&outcome.receipt),
         false => output.line(&receipt::text(&outcome.receipt)),
@@ -373,7 +387,7 @@ pub(super) async fn run_load(
     db: &ConnInfo,
     progress: ProgressChoice,
     signals: Signals,
-) -> Result<Outcome, Failure> {
+) -> Result<Outcome, millstream_engine::Error> {
     let (stop, tally) = (Stop::default(), Arc::new(Tally::default()));
     let progress = Progress::start(progress, Arc::clone(&tally));
     let asked = stop.clone();
@@ -397,7 +411,15 @@ pub(super) async fn run_load(
             again(request)
         ));
     }
-    Ok(outcome?)
+    outcome
+}
+
+/// The unfinished load that a run was to resume, and the stages that it began with, if they differ.
+fn began_with(error: &millstream_engine::Error) -> Option<(i64, &[String])> {
+    match error {
+        millstream_engine::Error::LoadChanged { load_id, stages: Some(stages), .. } => Some((*load_id, stages)),
+        _ => None,
+    }
 }
 
 /// Reads and checks all sources before a load with `--strict`.
@@ -472,6 +494,7 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
 fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     let mut request = LoadRequest::new(args.into.clone(), args.key.0.clone(), sources(&args.files)?);
     args.source.apply(&mut request);
+    request.transforms = args.enrich.stages()?;
     request.source_name.clone_from(&args.source_name);
     request.mode = args.mode.clone().with_tombstone(args.delete_when.clone());
     request.forget_deletes = args.forget_deletes.map(|age| std::time::Duration::from_secs(age.seconds));

@@ -11,12 +11,11 @@ mod explain_index;
 mod freeze;
 mod get;
 mod lab;
-mod lab_drive;
-mod lab_pgbench;
 mod load;
 mod loads;
 mod models;
 mod publish;
+mod ranges;
 mod refresh;
 mod rejects;
 mod unpublish;
@@ -47,6 +46,7 @@ pub enum Command {
     Doctor(doctor::DoctorArgs),
     Models(models::ModelsArgs),
     Unpublish(unpublish::UnpublishArgs),
+    Ranges(ranges::RangesArgs),
     Lab(lab::LabArgs),
     Db(db::DbArgs),
 }
@@ -71,6 +71,7 @@ pub async fn run(command: Command, output: Output, signals: Signals) -> Result<E
         Command::Doctor(args) => doctor::run(&args, output, &signals).await,
         Command::Models(args) => models::run(&args, output).await,
         Command::Unpublish(args) => unpublish::run(&args, output).await,
+        Command::Ranges(args) => ranges::run(&args, output, &signals).await,
         Command::Lab(args) => lab::run(&args, output, signals).await,
         Command::Db(args) => db::run(&args, output).await,
     }

@@ -2,6 +2,7 @@
 
 use super::load::{Key, key, modes};
 use crate::args::TargetArgs;
+use crate::enrich::EnrichArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::keeper::Keeper;
@@ -58,6 +59,9 @@ pub struct VerifyArgs {
 
     #[command(flatten)]
     source: SourceArgs,
+
+    #[command(flatten)]
+    enrich: EnrichArgs,
 
     /// What a new document did to the stored document of the same key
     #[arg(long, value_name = "MODE", default_value = "replace", long_help = modes())]
@@ -123,6 +127,7 @@ pub async fn run(args: &VerifyArgs, output: Output) -> Result<Exit, Failure> {
 fn request(args: &VerifyArgs) -> Result<VerifyRequest, Failure> {
     let mut load = LoadRequest::new(args.into.clone(), args.key.0.clone(), sources(&args.files)?);
     args.source.apply(&mut load);
+    load.transforms = args.enrich.stages()?;
     load.mode = args.mode.clone().with_tombstone(args.delete_when.clone());
     target::schema(&args.target).name().clone_into(&mut load.schema);
     let mut request = VerifyRequest::new(load, std::env::temp_dir());

@@ -1,12 +1,11 @@
 //! Source `disks`: what the devices of data and WAL do, from `/proc/diskstats`.
 //!
-//! The kernel's `Documentation/admin-guide/iostats.rst` describes the fields. A latency is the mean over the requests
-//! that ended in the second, with their time in the queue. Flushes are counted by the disks below a composed device.
+//! A latency is the mean over the requests that ended in the second, with their time in the queue. Flushes are counted
+//! by the disks below a composed device.
 
 use super::reading::{Delta, Reading, Values, add};
 use super::{Read, Source};
-use millstream_host::kernel::BlockDevice;
-use millstream_host::kernel::file;
+use millstream_host::kernel::{BlockDevice, diskstats, file};
 
 pub(super) const SOURCE: Source = Source {
     name: "disks",
@@ -17,35 +16,23 @@ pub(super) const SOURCE: Source = Source {
     values,
 };
 
-/// Names and positions of the fields behind the device's name.
-const FIELDS: &[(&str, usize)] = &[
-    ("reads", 0),
-    ("read_sectors", 2),
-    ("read_ms", 3),
-    ("writes", 4),
-    ("write_sectors", 6),
-    ("write_ms", 7),
-    ("busy_ms", 9),
-];
+/// What is read of a device.
+const OWN: &[&str] = &["reads", "read_sectors", "read_ms", "writes", "write_sectors", "write_ms", "busy_ms"];
 
-/// Since Linux 5.5.
-const FLUSH_FIELDS: &[(&str, usize)] = &[("flushes", 15), ("flush_ms", 16)];
+/// What is read of the disks below it.
+const BELOW: &[&str] = &["flushes", "flush_ms"];
 
 /// The kernel counts in sectors of 512 bytes, whatever the device has.
 const SECTORS_PER_MB: f64 = 1e6 / 512.0;
 
 fn counters(text: &str, disks: &[(&str, BlockDevice)]) -> Values {
     let mut values = Values::new();
-    for line in text.lines() {
-        let words: Vec<&str> = line.split_whitespace().skip(2).collect();
-        let Some((name, fields)) = words.split_first() else { continue };
-        let field = |at: usize| fields.get(at).and_then(|word| word.parse::<f64>().ok());
+    for (name, numbers) in diskstats::devices(text) {
         for (role, device) in disks {
-            let own = FIELDS.iter().filter(|_| device.name == *name);
-            let below = FLUSH_FIELDS.iter().filter(|_| device.disks.iter().any(|disk| disk == name));
-            for (what, at) in own.chain(below) {
-                if let Some(value) = field(*at) {
-                    *values.entry(format!("{role}.{what}")).or_default() += value;
+            let (is_own, is_below) = (device.name == name, device.disks.iter().any(|disk| disk == name));
+            for (what, number) in &numbers {
+                if (is_own && OWN.contains(what)) || (is_below && BELOW.contains(what)) {
+                    *values.entry(format!("{role}.{what}")).or_default() += number;
                 }
             }
         }

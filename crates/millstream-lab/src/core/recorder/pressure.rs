@@ -5,7 +5,7 @@
 
 use super::reading::{Delta, Reading, Values, add};
 use super::{Read, Source};
-use millstream_host::kernel::file;
+use millstream_host::kernel::{file, pressure};
 
 pub(super) const SOURCE: Source = Source {
     name: "pressure",
@@ -13,7 +13,8 @@ pub(super) const SOURCE: Source = Source {
         let mut counters = Values::new();
         for resource in RESOURCES {
             let text = file::text(format!("/proc/pressure/{resource}")).unwrap_or_default();
-            counters.extend(totals(&text).map(|(kind, total)| (format!("{resource}_{kind}"), total)));
+            counters
+                .extend(pressure::values(&text, "total").map(|(kind, total)| (format!("{resource}_{kind}"), total)));
         }
         Reading::counters(counters)
     }),
@@ -21,14 +22,6 @@ pub(super) const SOURCE: Source = Source {
 };
 
 const RESOURCES: &[&str] = &["cpu", "io", "memory"];
-
-/// The totals in microseconds of lines such as `some avg10=0.00 avg60=0.00 avg300=0.00 total=12`.
-fn totals(text: &str) -> impl Iterator<Item = (&str, f64)> {
-    text.lines().filter_map(|line| {
-        let (kind, rest) = line.split_once(' ')?;
-        Some((kind, rest.split_once("total=")?.1.trim().parse().ok()?))
-    })
-}
 
 fn values(delta: &Delta<'_>, values: &mut Values) {
     for name in delta.after.keys() {
@@ -43,8 +36,6 @@ mod tests {
 
     #[test]
     fn totals_become_shares_of_the_time() {
-        let text = "some avg10=33.50 avg60=20.63 avg300=17.45 total=1000\nfull avg10=0.00 total=7\nbroken\n";
-        assert_eq!(totals(text).collect::<Vec<_>>(), [("some", 1000.0), ("full", 7.0)]);
         let before = super::super::reading::values(&[("io_some", 1e6)]);
         let after = super::super::reading::values(&[("io_some", 1.5e6)]);
         let mut found = Values::new();

@@ -2,7 +2,7 @@
 
 use super::reading::{Delta, Reading, Values, add};
 use super::{Read, Source};
-use millstream_host::kernel::file;
+use millstream_host::kernel::{file, processor};
 
 pub(super) const SOURCE: Source = Source {
     name: "processor",
@@ -10,23 +10,14 @@ pub(super) const SOURCE: Source = Source {
     values,
 };
 
-/// Fields of the line `cpu`, in clock ticks; proc(5). Guests' time is contained in `user` and `nice`.
-const FIELDS: &[&str] = &["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
-
 fn counters(text: &str) -> Values {
-    let mut values = Values::new();
-    for line in text.lines() {
-        let mut words = line.split_whitespace();
-        match words.next() {
-            Some("cpu") => {
-                let ticks: Vec<f64> = words.map_while(|word| word.parse().ok()).collect();
-                values.extend(FIELDS.iter().zip(&ticks).map(|(name, ticks)| ((*name).to_owned(), *ticks)));
-                values.insert("all".to_owned(), ticks.iter().take(FIELDS.len()).sum());
-            }
-            Some("ctxt") => add(&mut values, [("switches", words.next().and_then(|word| word.parse().ok()))]),
-            _ => {}
-        }
+    let mut values: Values = processor::ticks(text).map(|(what, ticks)| (what.to_owned(), ticks)).collect();
+    if !values.is_empty() {
+        let all: f64 = values.values().sum();
+        values.insert("all".to_owned(), all);
     }
+    let switches = file::numbers(text).find(|(name, _)| *name == "ctxt").map(|(_, number)| number);
+    add(&mut values, [("switches", switches)]);
     values
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A sample shows what each session does at that moment. The mean number of sessions in a state is the time spent in it,
 //! for each second of the clock. Sessions that are active without waiting are counted as `CPU`: they run, or wait for a
-//! processor. The lab's own sessions do not count.
+//! processor. Sessions of the lab and of the doctor do not count.
 
 use super::reading::Values;
 use crate::limits::WAIT_EVENTS_MAX;

@@ -9,6 +9,6 @@ from
 where
     backend_type in ('client backend', 'checkpointer', 'autovacuum worker')
     and pid <> pg_catalog.pg_backend_pid()
-    and coalesce(application_name, '') !~ 'millstream lab'
+    and coalesce(application_name, '') !~ 'millstream (lab|doctor)'
 group by
     1, 2, 3

@@ -57,6 +57,7 @@ fn conditions(experiment: Experiment, blocks: u32, seconds: u32) -> Conditions {
         looks: Vec::new(),
         seconds,
         quick: false,
+        emulated: false,
         seed: 1,
         servers: BTreeMap::from([(String::new(), "PostgreSQL 18.1 on x86_64".to_owned())]),
         pgbench: "pgbench 18.1".to_owned(),

@@ -62,7 +62,12 @@ fn heading(record: &Record, analysis: &Analysis) -> Markup {
                 span { (record.date.get(..10).unwrap_or(&record.date)) }
             }
         }
-        @if analysis.quick {
+        @if analysis.emulated {
+            p class="banner" {
+                b { "emulated: says nothing about speed." }
+                " The processor was emulated. The record shows only which arms work under this kernel."
+            }
+        } @else if analysis.quick {
             p class="banner" {
                 b { "quick: not evidence." }
                 " Runs this short show that everything works. Do not conclude anything from the numbers."
@@ -305,6 +310,8 @@ mod tests {
         assert!(!page(&record).contains("not evidence"));
         record.conditions.quick = true;
         assert!(page(&record).contains("<b>quick: not evidence.</b>"));
+        record.conditions.emulated = true;
+        assert!(page(&record).contains("<b>emulated: says nothing about speed.</b>"));
     }
 
     #[test]

@@ -84,6 +84,9 @@ fn promises(analysis: &Analysis) -> Vec<(&str, Vec<&str>)> {
 /// How the blocks stand, and whether they are evidence.
 fn standing(analysis: &Analysis) -> String {
     let Blocks { finished, planned } = analysis.blocks;
+    if analysis.emulated {
+        return "no evidence of speed: emulated runs".to_owned();
+    }
     match (analysis.quick, finished < planned) {
         (true, _) => "quick: not evidence".to_owned(),
         (false, true) => format!("unfinished: {finished} of {planned} blocks"),

@@ -37,7 +37,8 @@ pub fn text(record: &Record, analysis: &Analysis) -> String {
     let promises = promises(analysis).into_iter().map(|(promise, arms)| format!("! {}: {promise}", arms.join(", ")));
     text.section("Not the same promise:", promises);
     if analysis.quick {
-        text.section("", ["No verdicts: a quick run only shows that everything works.".to_owned()]);
+        let run = if analysis.emulated { "an emulated" } else { "a quick" };
+        text.section("", [format!("No verdicts: {run} run only shows what works.")]);
     }
     let verdicts = if analysis.quick { &[][..] } else { &analysis.comparisons };
     text.section("Verdicts:", verdicts.iter().map(|one| format!("{} / {}: {}", one.arm, one.with, one.sentence)));

@@ -13,7 +13,7 @@ use crate::target::resolve_running;
 use millstream_doctor::limits::FILE_BYTES_MAX;
 use millstream_doctor::{CHECKS, Check, Report, Request, Settings, examine, html, list, text};
 use millstream_model::Level;
-use millstream_pg::Environment;
+use millstream_pg::{ConnInfo, Environment};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -53,7 +53,8 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     budget: Duration,
 
-    /// Plan the statements that took the most time, to see which indexes they miss; run `select distinct` and its rewrite
+    /// Plan the statements that took the most time, to see which indexes they miss; run `select distinct` and its
+    /// rewrite, and read some JSON documents
     #[arg(long)]
     prove: bool,
 
@@ -137,10 +138,7 @@ pub async fn run(args: &DoctorArgs, output: Output, signals: &Signals) -> Result
     let settings = settings(args.config.as_deref())?;
     let earlier = args.since.as_deref().map(earlier).transpose()?;
     let db = resolve_running(&args.target).await?;
-    let planner = match &args.plan_as {
-        Some(role) => Some(db.as_role(role, &Environment::from_process())),
-        None => args.prove.then(|| db.clone()),
-    };
+    let planner = planner(args.prove, args.plan_as.as_deref(), &db);
     let request = Request {
         db,
         checks: args.checks.clone(),
@@ -168,6 +166,14 @@ pub async fn run(args: &DoctorArgs, output: Output, signals: &Signals) -> Result
         FailOn::Never => return Ok(Exit::Done),
     };
     Ok(if report.has(level) { Exit::Findings } else { Exit::Done })
+}
+
+/// How the role logs in that plans statements, if they are to be planned.
+fn planner(is_proven: bool, role: Option<&str>, db: &ConnInfo) -> Option<ConnInfo> {
+    match role {
+        Some(role) => Some(db.as_role(role, &Environment::from_process())),
+        None => is_proven.then(|| db.clone()),
+    }
 }
 
 fn today() -> String {

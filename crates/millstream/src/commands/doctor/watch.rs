@@ -109,7 +109,12 @@ impl Seen {
             values.retain(|name, _| MACHINE.iter().all(|source| !name.starts_with(source)));
             notes.push("the server's machine: watch from there to see it".to_owned());
         }
-        let Limited { by, evidence } = Limited::of(&Observed { values: &values, client_percent: None });
+        let observed = Observed { values: &values, client_percent: None };
+        let Limited { by, evidence } = match values.contains_key("sessions.active") && !observed.works() {
+            // Others may keep the machine busy, but then they limit nobody here.
+            true => Limited { by: Limiter::Unknown, evidence: vec!["hardly any session was active".to_owned()] },
+            false => Limited::of(&observed),
+        };
         Self { limiter: by, evidence, seconds, values, tables, notes }
     }
 
@@ -149,7 +154,7 @@ impl Seen {
         self.notes.iter().try_for_each(|note| output.line(&format!("not seen: {note}")))
     }
 
-    /// What sessions waited for most, and how many on average. `CPU` counts those that ran or waited for a processor.
+    /// Wait events with the most sessions, and their mean number of sessions. `CPU`: running, or waiting for a processor.
     fn waits(&self) -> Vec<(&str, f64)> {
         let waits = self.values.iter().filter_map(|(name, sessions)| Some((name.strip_prefix("wait.")?, *sessions)));
         let mut waits: Vec<(&str, f64)> = waits.filter(|(_, sessions)| *sessions >= 0.01).collect();
@@ -175,6 +180,16 @@ mod tests {
         let elsewhere = seen(false, &busy);
         assert_eq!(elsewhere.limiter, Limiter::Unknown);
         assert!(elsewhere.notes[0].contains("watch from there"));
+    }
+
+    #[test]
+    fn a_machine_that_others_keep_busy_does_not_limit_an_idle_server() {
+        let busy = [("processor.busy_percent", 99.0), ("pressure.cpu_some_percent", 80.0)];
+        let of = |sessions: &[(&str, f64)]| seen(true, &[&busy[..], sessions].concat());
+        let idle = of(&[("sessions.active", 0.0), ("sessions.idle", 5.0)]);
+        assert_eq!((idle.limiter, idle.evidence), (Limiter::Unknown, vec!["hardly any session was active".to_owned()]));
+        assert_eq!(of(&[("sessions.active", 1.0)]).limiter, Limiter::Processor);
+        assert_eq!(of(&[]).limiter, Limiter::Processor, "the sessions were not seen");
     }
 
     #[test]

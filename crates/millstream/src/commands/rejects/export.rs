@@ -18,9 +18,9 @@ pub fn create_new(path: &Path) -> Result<File, Failure> {
     })
 }
 
-/// Opens the file for a load's rejects. Rejects that an earlier run wrote there are replaced when the load ends. A file
-/// that holds anything else is refused.
-pub fn create(path: &Path) -> Result<File, Failure> {
+/// Opens the file for rejects. Rejects that an earlier run wrote there are to be replaced. A file that holds anything
+/// else is refused: its first line is no reject.
+pub fn create(path: &Path, is_reject: fn(&str) -> bool) -> Result<File, Failure> {
     let file = File::options()
         .read(true)
         .write(true)
@@ -29,7 +29,7 @@ pub fn create(path: &Path) -> Result<File, Failure> {
         .open(path)
         .map_err(|error| cannot("open", path, &error))?;
     let metadata = file.metadata().map_err(|error| cannot("open", path, &error))?;
-    if metadata.is_file() && metadata.len() > 0 && !holds_rejects(&file) {
+    if metadata.is_file() && metadata.len() > 0 && !holds_rejects(&file, is_reject) {
         return Err(
             Failure::user(format!("{} does not hold rejects", path.display())).hint("name a new file for the rejects")
         );
@@ -80,11 +80,15 @@ fn unwritten(error: &std::io::Error) -> Failure {
     Failure::user("cannot write the file of rejects").because(error)
 }
 
-/// Whether the first line is a reject as we write it. A reject that someone has mended with JSON is not.
-fn holds_rejects(file: &File) -> bool {
+fn holds_rejects(file: &File, is_reject: fn(&str) -> bool) -> bool {
     let mut line = String::new();
     let read = BufReader::new(file).take(REJECT_LINE_BYTES_MAX as u64).read_line(&mut line);
-    read.is_ok() && serde_json::from_str::<RejectLine>(&line).is_ok()
+    read.is_ok() && is_reject(&line)
+}
+
+/// Whether a line is a load's reject as we write it. A reject that someone has mended with JSON is not.
+pub fn is_reject(line: &str) -> bool {
+    serde_json::from_str::<RejectLine>(line).is_ok()
 }
 
 fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {

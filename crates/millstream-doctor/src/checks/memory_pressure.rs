@@ -1,0 +1,72 @@
+//! Check `memory-pressure`: processes wait because memory is short.
+
+use super::number::size;
+use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::host::Host;
+use millstream_model::{Class, Level, Repair, Restart};
+use millstream_pg::Error;
+use std::path::PathBuf;
+
+pub(super) const CHECK: Check = Check {
+    id: "memory-pressure",
+    about: "processes wait for memory, because the kernel has to free or swap pages first",
+    class: Class::Arithmetic,
+    thresholds: &[Threshold { name: "percent", default: 5.0 }, Threshold { name: "pages_per_second", default: 100.0 }],
+    manual: include_str!("memory_pressure.md"),
+    looks: &[Look::Later(|_, host, task| Box::pin(look(host, task)))],
+};
+
+const PRESSURE: &str = "/proc/pressure/memory";
+const SWAPPED: &str = "/proc/vmstat";
+
+async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
+    let waited = waited(host);
+    let twice = host.twice(&host.path(SWAPPED));
+    let per_second = |name: &str| twice.as_ref().and_then(|twice| Some(twice.growth(name)? / twice.seconds));
+    let (read, written) = (per_second("pswpin"), per_second("pswpout"));
+    let unseen = waited.is_none().then(|| Host::hidden("how long processes wait for memory", PRESSURE));
+    let sentence = match (&waited, read) {
+        // Reading back from swap counts as waiting. Without the kernel's account of it, the pages must do.
+        (Some((percent, _)), _) if *percent >= task.threshold("percent") => {
+            format!("in {percent:.0} % of the last minute, at least one process waited for memory")
+        }
+        (None, Some(read)) if read >= task.threshold("pages_per_second") => {
+            format!("the kernel reads {read:.0} pages a second back from swap, which processes wait for")
+        }
+        _ => return Ok(Seen::default().but(unseen)),
+    };
+    let mut finding = task.finding(Level::Warning, "", sentence);
+    if let Some((percent, file)) = waited {
+        finding = finding.with("waiting for memory", format!("{percent:.1} %"), &file.display().to_string());
+    }
+    for (name, pages) in [("pages read from swap", read), ("pages written to swap", written)] {
+        if let (Some(pages), Some(twice)) = (pages, &twice) {
+            let source = format!("{SWAPPED}, two looks in {:.0} s", twice.seconds);
+            finding = finding.with(name, format!("{pages:.0} a second"), &source);
+        }
+    }
+    if let Some(bytes) = host.available_bytes() {
+        finding = finding.with("available memory", size(bytes), "/proc/meminfo");
+    }
+    finding.alternative = Some("another program on this machine takes the memory".to_owned());
+    finding.repair = Some(Repair {
+        sentence: "use less: work_mem counts for each sort of each session, shared_buffers once; or give the machine, \
+                   or the server's control group, more memory"
+            .to_owned(),
+        commands: Vec::new(),
+        risk: "with less work_mem, sorts go to the disk; with less shared_buffers, more pages come from the system"
+            .to_owned(),
+        restart: Restart::Nothing,
+        change: None,
+    });
+    Ok(Seen { findings: vec![finding], unseen })
+}
+
+/// The largest share of the last minute in which a process waited for memory: of the machine, of the server's control
+/// group and of those above it. With the file that says so.
+fn waited(host: &Host) -> Option<(f64, PathBuf)> {
+    let groups = host.cgroup("memory").map(|group| group.dirs).unwrap_or_default();
+    let files = groups.iter().map(|dir| dir.join("memory.pressure")).chain([host.path(PRESSURE)]);
+    let shares = files.filter_map(|file| Host::waited(&file).map(|percent| (percent, file)));
+    shares.max_by(|(one, _), (other, _)| one.total_cmp(other))
+}

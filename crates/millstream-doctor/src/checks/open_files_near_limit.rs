@@ -1,0 +1,130 @@
+//! Check `open-files-near-limit`: the server's first process, or the machine, can open hardly any more files.
+
+use super::number;
+use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::host::Host;
+use crate::limits::OPEN_FILES_COUNTED_MAX;
+use crate::server::Server;
+use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_pg::Error;
+
+pub(super) const CHECK: Check = Check {
+    id: "open-files-near-limit",
+    about: "hardly any more files can be opened, after which statements fail and clients are refused",
+    class: Class::Arithmetic,
+    thresholds: &[Threshold { name: "percent", default: 80.0 }, Threshold { name: "critical_percent", default: 95.0 }],
+    manual: include_str!("open_files_near_limit.md"),
+    looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
+};
+
+/// Open files of the machine: allocated, unused, most.
+const MACHINE: &str = "/proc/sys/fs/file-nr";
+
+async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
+    let sql = "select current_setting('max_files_per_process')::int8 as per_process, \
+               current_setting('max_connections')::int8 as clients";
+    let row = server.session.client.query_one(sql, &[]).await?;
+    let server_may = number::number(&row, "per_process").saturating_mul(number::number(&row, "clients"));
+    let (process, unseen) = process(host, &task);
+    let (machine, hidden) = match machine(host) {
+        Some((open, most)) => (machine_finding(&task, open, most, server_may), None),
+        None => (None, Some(Host::hidden("the open files of the machine", MACHINE))),
+    };
+    let seen: Seen = machine.into_iter().chain(process).collect();
+    Ok(seen.but(unseen).but(hidden))
+}
+
+/// A level, if so many percent are worth a finding.
+fn level(task: &Task, percent: f64) -> Option<Level> {
+    let level = if percent >= task.threshold("critical_percent") { Level::Critical } else { Level::Warning };
+    (percent >= task.threshold("percent")).then_some(level)
+}
+
+/// A finding if the server's first process has almost as many files open as it may, and what could not be seen.
+fn process(host: &Host, task: &Task) -> (Option<Finding>, Option<String>) {
+    let Some(process) = host.postmaster() else {
+        return (None, Some("the server's first process, which this account does not see".to_owned()));
+    };
+    let limits = format!("{process}/limits");
+    let Some(text) = host.word(&limits) else {
+        return (None, Some(Host::hidden("how many files the server's first process may open", &limits)));
+    };
+    // Without a limit there is no number.
+    let Some(most) = most_open(&text) else { return (None, None) };
+    let files = format!("{process}/fd");
+    let Ok(open) = std::fs::read_dir(host.path(&files)) else {
+        let why = "run the doctor as root, or as the server's account";
+        let what = Host::hidden("the files that the server's first process has open", &files);
+        return (None, Some(format!("{what}; {why}")));
+    };
+    let open = open.take(OPEN_FILES_COUNTED_MAX).count();
+    let percent = 100.0 * open as f64 / most;
+    let Some(level) = level(task, percent) else { return (None, None) };
+    let sentence = format!("the server's first process has {open} files open, and may open {most:.0}");
+    let mut finding = task.finding(level, "postmaster", sentence).with("open files", open, &files).with(
+        "most",
+        format!("{most:.0}"),
+        &limits,
+    );
+    finding.alternative =
+        Some("it opens no more: with io_method = io_uring it opens one for each session when it starts".to_owned());
+    finding.repair = Some(Repair {
+        sentence: "give the service a higher limit, and start it again".to_owned(),
+        commands: vec!["$ systemctl edit postgresql@.service  # [Service] LimitNOFILE=65536".to_owned()],
+        risk: "the server restarts".to_owned(),
+        restart: Restart::Server,
+        change: None,
+    });
+    (Some(finding), None)
+}
+
+/// The number of files that a process may open, from its `limits`.
+fn most_open(text: &str) -> Option<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok().filter(|most| *most > 0.0)
+}
+
+/// Open files of the machine, and how many there may be.
+fn machine(host: &Host) -> Option<(f64, f64)> {
+    let text = host.word(MACHINE)?;
+    let mut numbers = text.split_whitespace().map(|word| word.parse::<f64>().ok());
+    let (open, _, most) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    (most > 0.0).then_some((open, most))
+}
+
+fn machine_finding(task: &Task, open: f64, most: f64, server_may: u64) -> Option<Finding> {
+    let percent = 100.0 * open / most;
+    let level = level(task, percent)?;
+    let setting = "fs.file-max";
+    let sentence = format!("{percent:.0} % of the files that all programs of the machine may open are open");
+    let mut finding = task
+        .finding(level, setting, sentence)
+        .with("open", format!("{open:.0}"), MACHINE)
+        .with("most", format!("{most:.0}"), MACHINE)
+        .with("that the server may open", server_may, "max_files_per_process times max_connections");
+    finding.alternative = Some("another program opens them and does not close them".to_owned());
+    let twice = format!("{:.0}", 2.0 * most);
+    finding.repair = Some(Repair {
+        sentence:
+            "let there be twice as many; or set max_files_per_process lower, so that sessions close files earlier"
+                .to_owned(),
+        commands: vec![format!("$ sysctl -w {setting}={twice}")],
+        risk: "each open file takes about a kilobyte of the kernel's memory".to_owned(),
+        restart: Restart::Nothing,
+        change: Some(Host::sysctl(setting, &twice)),
+    });
+    Some(finding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_soft_limit_counts() {
+        let line = |soft: &str| format!("Max processes  7 7 processes\nMax open files      {soft}   1048576   files\n");
+        assert_eq!(most_open(&line("1024")), Some(1024.0));
+        assert_eq!(most_open(&line("unlimited")), None);
+        assert_eq!(most_open("Max processes  7 7 processes\n"), None);
+    }
+}

@@ -1,0 +1,80 @@
+//! Check `wal-buffers-full`: sessions that write WAL themselves, because its buffers are full.
+
+use super::number::{bytes, count, number, percent};
+use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::server::Server;
+use millstream_model::{Change, Class, Level, Repair, Restart};
+use millstream_pg::Error;
+use millstream_pg::sizing::{size, wal_buffers};
+
+pub(super) const CHECK: Check = Check {
+    id: "wal-buffers-full",
+    about: "sessions that must write WAL before they go on, because its buffers are full",
+    class: Class::Arithmetic,
+    thresholds: &[Threshold { name: "per_second", default: 1.0 }, Threshold { name: "percent", default: 10.0 }],
+    manual: include_str!("wal_buffers_full.md"),
+    looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
+};
+
+async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+    let row = server.session.client.query_one(include_str!("wal_buffers_full.sql"), &[]).await?;
+    let waits = number(&row, "waits");
+    let seconds: f64 = row.get::<_, Option<f64>>("seconds").unwrap_or(0.0).max(1.0);
+    let per_second = waits as f64 / seconds;
+    // Each time a session writes a page at least.
+    let share = percent(waits, number(&row, "wal_bytes") / number(&row, "page_bytes").max(1)).min(100.0);
+    if per_second < task.threshold("per_second") || share < task.threshold("percent") {
+        return Ok(Seen::default());
+    }
+    let sentence = format!(
+        "{per_second:.1} times a second a session found the WAL buffers full, for {share:.0} % of the pages of WAL"
+    );
+    let mut finding = task
+        .finding(Level::Info, "wal_buffers", sentence)
+        .with("times that they were full", count(&row, "waits"), "pg_stat_wal.wal_buffers_full")
+        .with("WAL", bytes(&row, "wal_bytes"), "pg_stat_wal.wal_bytes")
+        .with("wal_buffers", bytes(&row, "buffers"), "pg_settings");
+    finding.counted_seconds = Some(seconds);
+    finding.alternative = Some("a load or an index build has run once since the counters began".to_owned());
+    let (repair, experiment) = repair(server, number(&row, "buffers"), number(&row, "shared"));
+    (finding.repair, finding.experiment) = (Some(repair), experiment);
+    Ok([finding].into_iter().collect())
+}
+
+/// The repair, and the change that an experiment can measure.
+fn repair(server: &Server, present: u64, shared: u64) -> (Repair, Option<Change>) {
+    let Some(larger) = larger(present, shared) else {
+        let faster_disk = Repair {
+            sentence: "the buffers are large, so the disk of the WAL is the limit: write less WAL, or put pg_wal on a \
+                       faster disk"
+                .to_owned(),
+            commands: Vec::new(),
+            risk: "the server must stand still while pg_wal is moved".to_owned(),
+            restart: Restart::Server,
+            change: None,
+        };
+        return (faster_disk, None);
+    };
+    let risk = "as much memory less for other work";
+    server.setting_at_start("wal_buffers", &size(larger), "let more WAL wait for one write, and measure", risk)
+}
+
+/// The buffers to try, in bytes: twice as much, or what the table of settings says. `None` if they are the largest.
+fn larger(present: u64, shared: u64) -> Option<u64> {
+    let most = wal_buffers(u64::MAX);
+    (present < most).then(|| wal_buffers(shared).max(present.saturating_mul(2)).min(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn larger_buffers_are_tried_up_to_the_largest_that_help() {
+        const MB: u64 = 1 << 20;
+        assert_eq!(larger(MB / 16, 128 * MB), Some(4 * MB));
+        assert_eq!(larger(16 * MB, 512 * MB), Some(32 * MB));
+        assert_eq!(larger(48 * MB, 512 * MB), Some(64 * MB));
+        assert_eq!(larger(64 * MB, 512 * MB), None);
+    }
+}

@@ -1,0 +1,156 @@
+//! The statements that the server has counted (`pg_stat_statements`).
+
+use crate::limits::{STATEMENT_BYTES_MAX, STATEMENT_SHOWN_MAX, STATEMENTS_MAX};
+use millstream_model::Finding;
+use millstream_model::quantity;
+use millstream_pg::{Error, quote_identifier};
+use tokio_postgres::{Client, Row};
+
+/// A statement that the server has counted, with a parameter in the place of each constant.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    /// Its number, `queryid`.
+    pub(crate) id: i64,
+    pub(crate) sql: String,
+    /// It begins as a statement that only reads.
+    is_query: bool,
+    pub(crate) calls: u64,
+    /// Rows that all calls returned.
+    pub(crate) rows: u64,
+    /// Blocks of tables and indexes that all calls looked at, in memory or on the disk.
+    pub(crate) blocks: u64,
+    pub(crate) milliseconds: f64,
+    /// Share of the time of all statements in this database, in percent.
+    pub(crate) percent: f64,
+}
+
+impl Counted {
+    /// Its text as a report shows it: on one line, and not too long.
+    pub(crate) fn shown(&self) -> String {
+        shown(&self.sql)
+    }
+
+    /// Its words in lower case.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let is_mark = |c: char| !c.is_alphanumeric() && c != '_';
+        self.sql.split(is_mark).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+    }
+
+    /// Blocks that it looked at for each row that it returned. A call that returned none counts as one row.
+    pub(crate) fn blocks_per_row(&self) -> f64 {
+        self.blocks as f64 / (self.rows.max(self.calls).max(1) as f64)
+    }
+
+    /// The finding with the statement as evidence.
+    pub(crate) fn add_to(&self, finding: Finding) -> Finding {
+        let source = "pg_stat_statements";
+        let mean = self.milliseconds / (self.calls.max(1) as f64);
+        finding.with("statement", self.shown(), source).with("its calls", quantity::count(self.calls), source).with(
+            "its mean time",
+            format!("{mean:.1} ms"),
+            source,
+        )
+    }
+
+    /// The same, with what each call returned and looked at.
+    pub(crate) fn add_reads_to(&self, finding: Finding) -> Finding {
+        let source = "pg_stat_statements";
+        let calls = self.calls.max(1);
+        self.add_to(finding)
+            .with("rows that a call returns", format!("{:.1}", self.rows as f64 / (calls as f64)), source)
+            .with("blocks that a call looks at", quantity::count(self.blocks / calls), source)
+    }
+}
+
+/// Statements of a database, and what is not known of them.
+#[derive(Debug, Default)]
+pub(crate) struct Statements {
+    /// Those that took the most time come first.
+    pub(crate) list: Vec<Counted>,
+    pub(crate) unseen: Option<String>,
+}
+
+impl Statements {
+    /// Reads the statements that took the most time in the database of the session.
+    ///
+    /// # Errors
+    /// The server's, but for a library that is not loaded.
+    pub(crate) async fn read(client: &Client) -> Result<Self, Error> {
+        let Some(schema) = schema(client).await? else {
+            let why =
+                "which statements take the time; load pg_stat_statements, and create the extension in this database";
+            return Ok(Self { list: Vec::new(), unseen: Some(why.to_owned()) });
+        };
+        let sql = include_str!("statement.sql").replace("{schema}", &quote_identifier(&schema));
+        match client.query(&sql, &[&STATEMENT_BYTES_MAX, &STATEMENTS_MAX]).await.map_err(Error::from) {
+            Ok(rows) => {
+                let (hidden, list): (Vec<_>, Vec<_>) = rows.iter().map(counted).partition(|one| one.sql == HIDDEN);
+                let unseen = "statements of other roles; grant pg_monitor to this role to see them";
+                Ok(Self { list, unseen: (!hidden.is_empty()).then(|| unseen.to_owned()) })
+            }
+            // The server has not loaded the library, or the extension is older than the server.
+            Err(Error::Server { message, .. }) => {
+                Ok(Self { list: Vec::new(), unseen: Some(format!("which statements take the time: {message}")) })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Those that only read.
+    pub(crate) fn queries(&self) -> Vec<&Counted> {
+        self.list.iter().filter(|one| one.is_query).collect()
+    }
+}
+
+/// The schema of `pg_stat_statements`. `None` if the extension is not in the session's database, or if this role may not
+/// use it.
+///
+/// # Errors
+/// The server's.
+pub(crate) async fn schema(client: &Client) -> Result<Option<String>, Error> {
+    let sql = "select n.nspname from pg_extension as e join pg_namespace as n on n.oid = e.extnamespace \
+               where e.extname = 'pg_stat_statements' and has_schema_privilege(n.oid, 'usage')";
+    Ok(client.query_opt(sql, &[]).await?.map(|row| row.get(0)))
+}
+
+/// A statement as a report shows it: on one line, and not too long.
+pub(crate) fn shown(sql: &str) -> String {
+    let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(STATEMENT_SHOWN_MAX) {
+        Some((end, _)) => format!("{} ..", &line[..end]),
+        None => line,
+    }
+}
+
+/// What stands in the place of a statement that the role may not see.
+const HIDDEN: &str = "<insufficient privilege>";
+
+fn counted(row: &Row) -> Counted {
+    let number = |column: &str| u64::try_from(row.get::<_, i64>(column)).unwrap_or(0);
+    Counted {
+        id: row.get::<_, Option<i64>>("queryid").unwrap_or(0),
+        sql: row.get("query"),
+        is_query: row.get("is_query"),
+        calls: number("calls"),
+        rows: number("rows"),
+        blocks: number("blocks"),
+        milliseconds: row.get("total_exec_time"),
+        percent: row.get::<_, Option<f64>>("percent").unwrap_or(0.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_has_words_and_blocks_for_each_row() {
+        let sql = "select * from Public.Modem m where a=$1".to_owned();
+        let mut one =
+            Counted { id: 1, sql, is_query: true, calls: 10, rows: 40, blocks: 400, milliseconds: 1.0, percent: 1.0 };
+        assert_eq!(one.words(), ["select", "from", "public", "modem", "m", "where", "a", "1"]);
+        assert!((one.blocks_per_row() - 10.0).abs() < 1e-9);
+        one.rows = 0;
+        assert!((one.blocks_per_row() - 40.0).abs() < 1e-9);
+    }
+}

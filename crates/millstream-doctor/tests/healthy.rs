@@ -1,0 +1,95 @@
+//! A tuned server with data, under load, on a tuned machine: nothing is wrong with it.
+
+use crate::checks::{request, seen, sql};
+use crate::host::{FAST, machine};
+use millstream_doctor::{CHECKS, Report, Request, examine};
+use millstream_model::{Finding, Level, MachineFacts};
+use millstream_pg::sizing::{BuildFacts, RECORDED, settings};
+use millstream_testkit as testkit;
+use tokio_postgres::Client;
+
+/// The machine of the fake root.
+const MACHINE: MachineFacts = MachineFacts {
+    kernel: String::new(),
+    processor: None,
+    cores: 2,
+    memory_bytes: 1_000_000 << 10,
+    cgroup_bytes: None,
+    load_average: None,
+    file_system: None,
+    disk_free_bytes: 100 << 30,
+    rotational: false,
+};
+
+/// Files that say the same.
+const FILES: &[(&str, &str)] = &[
+    ("proc/meminfo", "MemTotal:        1000000 kB\nMemAvailable:     800000 kB\n"),
+    ("proc/cpuinfo", "processor\t: 0\nprocessor\t: 1\n"),
+];
+
+/// Tables with keys, a foreign key with its index, large values, partitions, and statistics of all of it.
+const DATA: &str = "create extension pg_stat_statements;
+    create table customer (id int primary key, name text not null, notes text);
+    insert into customer select n, 'customer ' || n, repeat(md5(n::text), 100) from generate_series(1, 5000) as n;
+    create table bill (id bigserial primary key, customer int not null references customer, amount numeric not null);
+    create index on bill (customer);
+    insert into bill (customer, amount) select 1 + n % 5000, n from generate_series(1, 20000) as n;
+    create table visit (day int not null, customer int not null, primary key (day, customer)) partition by range (day);
+    create table visit_1 partition of visit for values from (0) to (10);
+    create table visit_2 partition of visit for values from (10) to (20);
+    insert into visit select n % 20, n from generate_series(1, 20000) as n;
+    vacuum (analyze) customer; vacuum (analyze) bill; analyze visit; checkpoint";
+
+/// Most rounds of the load.
+const ROUNDS: i32 = 1_000;
+
+/// What an application does: short transactions by key, on rows all over the tables.
+async fn load(client: &Client) {
+    for round in 0..ROUNDS {
+        let customer = 1 + (round * 7) % 5_000;
+        client.execute("insert into bill (customer, amount) values ($1, 5)", &[&customer]).await.unwrap();
+        client.execute("update customer set name = name || '' where id = $1", &[&customer]).await.unwrap();
+        client.query("select sum(amount) from bill where customer = $1", &[&customer]).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_tuned_server_under_load_on_a_tuned_machine_has_no_finding_above_info() {
+    let place = machine(FILES);
+    // How full the disk of the tests is, is not the server's fault.
+    let own = format!("{FAST}\n[threshold.disk-full]\npercent = 101\ncritical_percent = 101");
+    for build in testkit::builds().await {
+        let sized = settings(&MACHINE, BuildFacts { major: build.major(), lz4: false });
+        let recorded = RECORDED.iter().map(|one| (one.name, one.value.to_owned()));
+        let lines = sized.into_iter().map(|one| (one.name, one.value)).chain(recorded);
+        let conf = lines.map(|(name, value)| format!("{name} = '{value}'")).collect();
+        let server = testkit::Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await;
+        let url = server.url("postgres");
+        let (client, worker) = (testkit::connect(&url).await, testkit::connect(&url).await);
+        sql(&client, DATA).await;
+        let request = Request { root: Some(place.path().to_owned()), ..request(&url, &[], &own) };
+        let look = async || {
+            let report: Report = examine(&request).await.unwrap();
+            let above: Vec<&Finding> = report.findings.iter().filter(|one| one.level > Level::Info).collect();
+            assert_eq!(above, Vec::<&Finding>::new(), "on {}", build.installation);
+            let late = report.skipped.iter().find(|skip| skip.why.contains("--budget"));
+            assert_eq!(late, None);
+            assert!(report.passed.len() > CHECKS.len() / 2, "{report:?}");
+            for check in ["dead-tuples", "few-reads-ahead", "memory-overcommitted", "never-analyzed", "not-recorded"] {
+                assert!(report.passed.iter().any(|id| id == check), "{check}: {report:?}");
+            }
+        };
+        // While the load works, and when it is over.
+        tokio::join!(load(&worker), look());
+        look().await;
+        // What it records no longer is missed until it is recorded again.
+        for (statement, missed) in [
+            ("alter system set log_lock_waits = off", &["log_lock_waits"][..]),
+            ("alter system set log_lock_waits = on", &[]),
+        ] {
+            sql(&client, statement).await;
+            sql(&client, "select pg_reload_conf()").await;
+            seen(&url, "not-recorded", "", |keys| keys == missed).await;
+        }
+    }
+}

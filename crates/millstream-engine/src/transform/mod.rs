@@ -1,0 +1,118 @@
+//! Stages between a source and the decoder: each may change a document, or reject it.
+//!
+//! A stage sees a document after the source's hash, so positions, watermarks, resuming and rejects mean the bytes of the
+//! source. A new stage is one file and two lines here.
+
+mod annotate;
+
+pub use annotate::{Annotate, Answer, Existing, Lookup, Missing};
+
+use crate::chunk::{Chunk, Frame, UnreadableFrame};
+use crate::limits::{TRANSFORM_DOCUMENTS, TRANSFORM_OUTCOMES_MAX};
+use crate::original::{Original, Outcomes, SourceDocument};
+use bytes::Bytes;
+use millstream_model::{Fault, StageCounts};
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A stage. It decides about each document by itself.
+pub trait Transform: Debug + Send + Sync {
+    /// What it does, in full: a load resumes only with stages of the same names, in the same order.
+    fn name(&self) -> String;
+
+    /// What can become of a document, as the receipt names it; at most
+    /// [`TRANSFORM_OUTCOMES_MAX`].
+    fn outcomes(&self) -> &'static [&'static str];
+
+    /// Looks at documents, each by itself, and appends to `applied` what it did with each, in their order. It is given
+    /// several at once so that it can wait for memory once for all of them. Documents that are to be others are
+    /// appended to `changed`, which may hold something already.
+    fn apply(&self, documents: &[&[u8]], changed: &mut Vec<u8>, applied: &mut Vec<Applied>);
+}
+
+/// What a stage did with a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Applied {
+    /// It is no document: the decoder says why.
+    Unreadable,
+    /// The document stays as it is. The number is the outcome's.
+    Same(usize),
+    /// The changed document was appended, and has this place.
+    Changed(usize, Range<usize>),
+    /// The document cannot be stored.
+    Rejected(usize, Fault),
+}
+
+/// Applies stages to every document of a chunk.
+pub(crate) fn apply(transforms: &[Arc<dyn Transform>], mut chunk: Chunk) -> Chunk {
+    if transforms.is_empty() {
+        return chunk;
+    }
+    let mut changed = Vec::with_capacity(chunk.bytes.len() + chunk.bytes.len() / 2);
+    let mut documents = Vec::with_capacity(chunk.frames.len());
+    let mut buffers = vec![Vec::new(); transforms.len()];
+    for frames in chunk.frames.chunks_mut(TRANSFORM_DOCUMENTS) {
+        apply_to(transforms, &chunk.bytes, frames, &mut buffers, &mut changed, &mut documents);
+    }
+    changed.shrink_to_fit();
+    let bytes = std::mem::replace(&mut chunk.bytes, Bytes::from(changed));
+    chunk.original = Some(Arc::new(Original { bytes, documents }));
+    chunk
+}
+
+/// Applies stages to some documents. Each stage has a buffer. What the documents are at last is appended to `changed`.
+fn apply_to(
+    transforms: &[Arc<dyn Transform>],
+    bytes: &[u8],
+    frames: &mut [Frame],
+    buffers: &mut [Vec<u8>],
+    changed: &mut Vec<u8>,
+    documents: &mut Vec<SourceDocument>,
+) {
+    let mut now: Vec<&[u8]> = frames.iter().map(|f| &bytes[f.start as usize..][..f.len as usize]).collect();
+    let mut outcomes = vec![Outcomes::default(); frames.len()];
+    let mut readable: Vec<usize> = (0..frames.len()).filter(|n| frames[*n].unreadable.is_none()).collect();
+    let mut applied = Vec::with_capacity(frames.len());
+    for ((stage, transform), buffer) in transforms.iter().enumerate().zip(buffers) {
+        buffer.clear();
+        let given: Vec<&[u8]> = readable.iter().map(|n| now[*n]).collect();
+        transform.apply(&given, buffer, &mut applied);
+        assert_eq!(applied.len(), given.len(), "a stage says what it did with each document");
+        let buffer = &*buffer;
+        let mut applied = applied.drain(..);
+        readable.retain(|&n| {
+            let (outcome, stays) = match applied.next().expect("there is one for each") {
+                Applied::Unreadable => return false,
+                Applied::Same(outcome) => (outcome, true),
+                Applied::Changed(outcome, place) => {
+                    now[n] = &buffer[place];
+                    (outcome, true)
+                }
+                Applied::Rejected(outcome, fault) => {
+                    let unreadable = UnreadableFrame { fault, truncated_from: None, ends_source: false };
+                    frames[n].unreadable = Some(Box::new(unreadable));
+                    (outcome, false)
+                }
+            };
+            outcomes[n].set(stage, outcome);
+            stays
+        });
+    }
+    for ((frame, now), outcomes) in frames.iter_mut().zip(now).zip(outcomes) {
+        documents.push(SourceDocument { offset: frame.offset, start: frame.start, len: frame.len, outcomes });
+        frame.start = u32::try_from(changed.len()).expect("a chunk and what is inserted into it fit 4 GiB");
+        frame.len = u32::try_from(now.len()).expect("a document fits a chunk");
+        changed.extend_from_slice(now);
+    }
+}
+
+/// Counts by name. There may be none yet.
+pub(crate) fn counts(transforms: &[Arc<dyn Transform>], outcomes: &[u64]) -> Vec<StageCounts> {
+    let documents = |stage: usize, transform: &Arc<dyn Transform>| {
+        let count = |n: usize| outcomes.get(stage * TRANSFORM_OUTCOMES_MAX + n).copied().unwrap_or(0);
+        transform.outcomes().iter().enumerate().map(|(n, name)| ((*name).to_owned(), count(n))).collect()
+    };
+    let counted = transforms.iter().enumerate();
+    counted.map(|(n, stage)| StageCounts { name: stage.name(), documents: documents(n, stage) }).collect()
+}

@@ -1,0 +1,7 @@
+//! Changes of a machine by processes that are killed, and over restarts of the machine.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod kill;
+mod machine;
+mod restart;

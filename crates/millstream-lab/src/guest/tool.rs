@@ -1,0 +1,65 @@
+//! The programs of this machine that make guests.
+
+use crate::error::Error;
+use std::path::PathBuf;
+
+/// The machine.
+pub(super) const QEMU: &str = "qemu-system-x86_64";
+
+/// The shell and the small programs in a guest.
+const BUSYBOX: &str = "busybox";
+
+/// What is needed, each with its package in Debian.
+const TOOLS: &[(&str, &str)] = &[
+    (QEMU, "qemu-system-x86"),
+    (BUSYBOX, "busybox-static"),
+    ("dpkg-deb", "dpkg"),
+    ("tar", "tar"),
+    ("ldd", "libc-bin"),
+];
+
+/// Checks that everything is there, and returns the path of busybox.
+///
+/// # Errors
+/// [`Error::Missing`] with the packages to install.
+pub(super) fn busybox() -> Result<PathBuf, Error> {
+    if std::env::consts::ARCH != "x86_64" {
+        return Err(Error::Asked("guests run only on x86-64".to_owned()));
+    }
+    let absent: Vec<_> = TOOLS.iter().copied().filter(|(name, _)| in_path(name).is_none()).collect();
+    match in_path(BUSYBOX) {
+        Some(busybox) if absent.is_empty() => Ok(busybox),
+        _ => Err(missing(&absent)),
+    }
+}
+
+fn missing(absent: &[(&'static str, &'static str)]) -> Error {
+    let names: Vec<&str> = absent.iter().map(|(name, _)| *name).collect();
+    let packages: Vec<&str> = absent.iter().map(|(_, package)| *package).collect();
+    let why = format!("not in PATH: {}", names.join(", "));
+    Error::missing("a guest", why, format!("on Debian: apt install {}", packages.join(" ")))
+}
+
+fn in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_missing_programs_are_named_with_their_packages() {
+        let error = missing(&TOOLS[..2]);
+        let says = "cannot measure what needs a guest: not in PATH: qemu-system-x86_64, busybox";
+        assert_eq!(error.to_string(), says);
+        assert_eq!(error.hint().unwrap(), "on Debian: apt install qemu-system-x86 busybox-static");
+    }
+
+    #[test]
+    fn programs_are_found_in_path() {
+        assert!(in_path("sh").unwrap().is_absolute());
+        assert_eq!(in_path("no-such-program"), None);
+    }
+}

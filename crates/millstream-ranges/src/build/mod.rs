@@ -1,0 +1,314 @@
+//! Builds a generation: reads the inputs on a thread, sorts, decides about overlaps, writes, and makes it current.
+
+mod overlap;
+mod sorter;
+
+pub use overlap::Overlap;
+
+use crate::error::Error;
+use crate::input::{Input, Read};
+use crate::limits::{
+    BATCH_BYTES, BATCH_QUEUE, BATCH_RECORDS, MAP_BYTES_MAX, MAP_BYTES_MIN, MAP_FACTOR, PAGE_BYTES_MAX, PROGRESS_RANGES,
+    REJECTS_MAX, SORT_BYTES, SORT_BYTES_MIN,
+};
+use crate::range::Family;
+use crate::store::{Building, Content, FORMAT, Layout, Put, Receipt, Written, hash, write};
+use overlap::{Counts, Sweep};
+use serde::Serialize;
+use sorter::{Place, Record, Sorted, Sorter};
+use std::path::PathBuf;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Instant;
+
+/// What to build.
+#[derive(Debug, Clone)]
+pub struct BuildRequest {
+    /// The folder; made if it is missing.
+    pub store: PathBuf,
+    /// What happens where ranges overlap.
+    pub overlap: Overlap,
+    /// Whether adjacent ranges with equal members become one.
+    pub merge: bool,
+    /// How ranges are kept.
+    pub layout: Layout,
+    /// Memory to sort in. If it is too little, sorted runs go to files without names in the store's folder.
+    pub memory_bytes: usize,
+    /// Address space of the first try to write. `None`: chosen from the content. If it is too little, another try has
+    /// more.
+    pub map_bytes: Option<usize>,
+    /// Rejected entries that stop the build.
+    pub rejects_max: u64,
+}
+
+impl BuildRequest {
+    /// A request with defaults for everything else.
+    pub fn new(store: PathBuf) -> Self {
+        Self {
+            store,
+            overlap: Overlap::default(),
+            merge: false,
+            layout: Layout::default(),
+            memory_bytes: SORT_BYTES,
+            map_bytes: None,
+            rejects_max: REJECTS_MAX,
+        }
+    }
+}
+
+/// An entry of the input that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Reject {
+    /// The input.
+    pub source: String,
+    /// The line on which it begins, from 1; the number of the entry where there are no lines.
+    pub line: u64,
+    /// What is wrong.
+    pub reason: String,
+    /// The entry, cut if it is long.
+    pub text: String,
+}
+
+/// How far a build is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// `reading` or `writing`.
+    pub phase: &'static str,
+    /// Ranges read or written.
+    pub ranges: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Bytes to read, if that is known.
+    pub total_bytes: Option<u64>,
+}
+
+/// Watches a build, and may stop it.
+pub trait Observer: Sync {
+    /// An entry cannot be used.
+    fn rejected(&self, reject: &Reject);
+    /// The build has come this far. Called a few times for each million of ranges.
+    fn progress(&self, progress: Progress);
+    /// Whether somebody wants the build to end. The store is then as it was.
+    fn is_stopped(&self) -> bool;
+}
+
+/// Watches nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn rejected(&self, _: &Reject) {}
+    fn progress(&self, _: Progress) {}
+    fn is_stopped(&self) -> bool {
+        false
+    }
+}
+
+/// Builds a generation from inputs and makes it the current one. Blocks.
+///
+/// # Errors
+/// Those of the inputs and the disk; [`Error::Overlap`], [`Error::Rejects`] and [`Error::Stopped`]; there is no range
+/// to store. The store is then as it was.
+pub fn build(request: &BuildRequest, inputs: Vec<Box<dyn Input>>, observer: &dyn Observer) -> Result<Receipt, Error> {
+    let began = Instant::now();
+    if request.memory_bytes < SORT_BYTES_MIN {
+        return Err(Error::Request {
+            problem: format!("--memory takes {} MiB or more", SORT_BYTES_MIN >> 20),
+            hint: "leave it out for the default".into(),
+        });
+    }
+    let building = Building::begin(&request.store)?;
+    let names: Vec<String> = inputs.iter().map(|input| input.name().to_owned()).collect();
+    let mut sorter = Sorter::new(&request.store, request.memory_bytes);
+    let Reads { read, rejected } = read_all(inputs, &names, &mut sorter, request.rejects_max, observer)?;
+    if read == rejected {
+        return Err(Error::Request {
+            problem: format!("there is no range to store: {read} entries read, {rejected} rejected"),
+            hint: "check the input and --format, --range; the store is as it was".into(),
+        });
+    }
+    let mut receipt = Receipt {
+        format: FORMAT,
+        generation: building.generation,
+        layout: request.layout,
+        sources: names,
+        read,
+        rejected,
+        ..Receipt::default()
+    };
+    write_sorted(request, &building, &mut sorter.finish()?, &mut receipt, observer)?;
+    (receipt.bytes, receipt.xxh3) = hash(&building.unfinished)?;
+    receipt.seconds = began.elapsed().as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "a rate is rounded")]
+    let rate = read as f64 / receipt.seconds;
+    receipt.ranges_per_second = rate;
+    assert!(receipt.adds_up(), "every entry is in one column of the receipt: {receipt:?}");
+    building.publish(&receipt)?;
+    Ok(receipt)
+}
+
+/// What was read.
+struct Reads {
+    read: u64,
+    rejected: u64,
+}
+
+/// What the reading thread sends.
+#[derive(Default)]
+struct Batch {
+    records: Vec<Record>,
+    rejects: Vec<Reject>,
+    bytes: u64,
+    total_bytes: Option<u64>,
+}
+
+fn read_all(
+    inputs: Vec<Box<dyn Input>>,
+    names: &[String],
+    sorter: &mut Sorter,
+    rejects_max: u64,
+    observer: &dyn Observer,
+) -> Result<Reads, Error> {
+    std::thread::scope(|scope| {
+        let (sender, batches) = sync_channel(BATCH_QUEUE);
+        let reader = scope.spawn(move || read_batches(inputs, names, &sender));
+        let mut reads = Reads { read: 0, rejected: 0 };
+        for batch in batches {
+            let Batch { records, rejects, bytes, total_bytes } = batch;
+            reads.read += (records.len() + rejects.len()) as u64;
+            for reject in &rejects {
+                reads.rejected += 1;
+                observer.rejected(reject);
+                if reads.rejected > rejects_max {
+                    return Err(Error::Rejects { count: reads.rejected, most: rejects_max });
+                }
+            }
+            for record in records {
+                sorter.push(record)?;
+            }
+            observer.progress(Progress { phase: "reading", ranges: reads.read, bytes, total_bytes });
+            if observer.is_stopped() {
+                return Err(Error::Stopped);
+            }
+        }
+        let ended = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        ended.map(|()| reads)
+    })
+}
+
+/// Reads until the end, or until nobody receives any more.
+fn read_batches(inputs: Vec<Box<dyn Input>>, names: &[String], sender: &SyncSender<Batch>) -> Result<(), Error> {
+    let mut members = String::new();
+    let known: Option<Vec<u64>> = inputs.iter().map(|input| input.progress().1).collect();
+    let total_bytes = known.map(|bytes| bytes.iter().sum());
+    let mut bytes_before = 0;
+    for ((number, mut input), name) in (0..).zip(inputs).zip(names) {
+        let mut ended = false;
+        while !ended {
+            let mut batch = Batch { records: Vec::with_capacity(BATCH_RECORDS), ..Batch::default() };
+            let mut member_bytes = 0;
+            while batch.records.len() + batch.rejects.len() < BATCH_RECORDS && member_bytes < BATCH_BYTES {
+                let Some(Read { line, range }) = input.next(&mut members)? else {
+                    ended = true;
+                    break;
+                };
+                match range {
+                    Ok(range) => {
+                        member_bytes += members.len();
+                        let place = Place { input: number, line };
+                        batch.records.push(Record { range, place, members: members.as_str().into() });
+                    }
+                    Err(rejected) => batch.rejects.push(Reject {
+                        source: name.clone(),
+                        line,
+                        reason: rejected.reason,
+                        text: rejected.text,
+                    }),
+                }
+            }
+            (batch.bytes, batch.total_bytes) = (bytes_before + input.progress().0, total_bytes);
+            if sender.send(batch).is_err() {
+                return Ok(());
+            }
+        }
+        bytes_before += input.progress().0;
+    }
+    Ok(())
+}
+
+/// Writes the file, with more address space after each try that had too little, and fills in the counts.
+fn write_sorted(
+    request: &BuildRequest,
+    building: &Building,
+    sorted: &mut Sorted,
+    receipt: &mut Receipt,
+    observer: &dyn Observer,
+) -> Result<(), Error> {
+    let content = usize::try_from(sorted.bytes()).unwrap_or(usize::MAX);
+    let guess = content.saturating_mul(MAP_FACTOR).clamp(MAP_BYTES_MIN, MAP_BYTES_MAX);
+    // A multiple of every page size.
+    let mut map_bytes = request.map_bytes.unwrap_or(guess).next_multiple_of(PAGE_BYTES_MAX);
+    loop {
+        let names = receipt.sources.clone();
+        let mut content = Sweeping {
+            records: sorted.records()?,
+            sweep: Some(Sweep::new(request.overlap, request.merge, &names)),
+            receipt: receipt.clone(),
+            written: 0,
+            observer,
+        };
+        let written = write(&building.unfinished, request.layout, map_bytes, &mut content)?;
+        if matches!(written, Written::Whole) {
+            *receipt = content.receipt;
+            return Ok(());
+        }
+        building.discard()?;
+        map_bytes = map_bytes.saturating_mul(MAP_FACTOR);
+    }
+}
+
+/// Sorted records on their way to the file.
+struct Sweeping<'a, I> {
+    records: I,
+    /// `None` after the end.
+    sweep: Option<Sweep<'a>>,
+    /// Has the counts after the end.
+    receipt: Receipt,
+    written: u64,
+    observer: &'a dyn Observer,
+}
+
+impl<I: Iterator<Item = Result<Record, Error>>> Content for Sweeping<'_, I> {
+    fn next(&mut self, put: Put<'_>) -> Result<bool, Error> {
+        let Some(sweep) = &mut self.sweep else { return Ok(false) };
+        if self.written.is_multiple_of(PROGRESS_RANGES) {
+            let ranges = self.written;
+            self.observer.progress(Progress { phase: "writing", ranges, bytes: 0, total_bytes: None });
+            if self.observer.is_stopped() {
+                return Err(Error::Stopped);
+            }
+        }
+        self.written += 1;
+        if let Some(record) = self.records.next() {
+            sweep.push(record?, put)?;
+            return Ok(true);
+        }
+        if let Some(sweep) = self.sweep.take() {
+            self.count(sweep.finish(put)?);
+        }
+        Ok(false)
+    }
+
+    fn receipt(&self) -> &Receipt {
+        &self.receipt
+    }
+}
+
+impl<I> Sweeping<'_, I> {
+    fn count(&mut self, counts: Counts) {
+        let Counts { whole, merged, cut, covered, stored } = counts;
+        let receipt = &mut self.receipt;
+        (receipt.whole, receipt.merged, receipt.cut, receipt.covered) = (whole, merged, cut, covered);
+        (receipt.stored_v4, receipt.stored_v6) = (stored[Family::V4 as usize], stored[Family::V6 as usize]);
+        receipt.stored = receipt.stored_v4 + receipt.stored_v6;
+    }
+}

@@ -1,0 +1,174 @@
+//! Why a store cannot be built, opened or read.
+
+use crate::limits::{DEPTH_MAX, MAP_BYTES_MAX};
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// What failed. The messages name the file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file cannot be read, written or renamed.
+    #[error("cannot {what} {}: {source}", path.display())]
+    File {
+        /// What failed, as a verb.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// There is no store, or no such generation in it.
+    #[error("{} is no store of ranges: {problem}", path.display())]
+    NoStore {
+        /// The folder.
+        path: PathBuf,
+        /// What is missing.
+        problem: String,
+        /// The way out.
+        hint: String,
+    },
+    /// A generation that is not there, or not any more.
+    #[error("{} has no generation {number}; it has {}", path.display(), listed(there))]
+    NoGeneration {
+        /// The store.
+        path: PathBuf,
+        /// The generation that was asked for.
+        number: u64,
+        /// Those that are there.
+        there: Vec<u64>,
+    },
+    /// The file is not what the build wrote.
+    #[error("{} is damaged: {problem}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// LMDB failed.
+    #[error("cannot {what} {}: {source}", path.display())]
+    Lmdb {
+        /// What failed, as a verb.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// LMDB's answer.
+        source: heed::Error,
+    },
+    /// The file would need more address space than is possible.
+    #[error("{} would take more than {} TiB", path.display(), MAP_BYTES_MAX >> 40)]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another build writes the store.
+    #[error("another build writes {}", path.display())]
+    Busy {
+        /// The store.
+        path: PathBuf,
+    },
+    /// Something that was asked for is not possible.
+    #[error("{problem}")]
+    Request {
+        /// What is wrong.
+        problem: String,
+        /// The way out.
+        hint: String,
+    },
+    /// Ranges overlap, and they must not.
+    #[error("{}: {}", overlapping(*count), named.join("; "))]
+    Overlap {
+        /// How many.
+        count: u64,
+        /// The first of them, with both places.
+        named: Vec<String>,
+    },
+    /// Too many ranges overlap at one address.
+    #[error("more than {DEPTH_MAX} ranges overlap at {address}")]
+    TooDeep {
+        /// The address.
+        address: IpAddr,
+    },
+    /// Too many entries of the input were rejected.
+    #[error("{count} entries rejected, more than --max-rejects {most}")]
+    Rejects {
+        /// How many.
+        count: u64,
+        /// How many are allowed.
+        most: u64,
+    },
+    /// The index would take too much memory.
+    #[error("the ranges of {} take {bytes} bytes in memory, more than {most}", path.display())]
+    Memory {
+        /// The file.
+        path: PathBuf,
+        /// Bytes needed.
+        bytes: usize,
+        /// Bytes allowed.
+        most: usize,
+    },
+    /// The input cannot be read on.
+    #[error("{name}: {problem}")]
+    Input {
+        /// The file or query.
+        name: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Somebody stopped the build.
+    #[error("the build was stopped; the store is as it was")]
+    Stopped,
+    /// The database failed.
+    #[error(transparent)]
+    Postgres(#[from] millstream_pg::Error),
+}
+
+impl Error {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoGeneration { .. } => "name another generation, or none for the current one".into(),
+            Self::Damaged { .. } => "build the store again; until then, STORE@N reads the previous generation".into(),
+            Self::Busy { .. } => "wait for it to end".into(),
+            Self::Memory { .. } => "choose members with pick, or make a store with fewer ranges".into(),
+            Self::TooDeep { .. } => "leave out the ranges that lie below others".into(),
+            Self::Request { hint, .. } | Self::NoStore { hint, .. } => hint.clone(),
+            Self::Overlap { .. } => {
+                "choose which one counts: --overlap narrowest, --overlap first or --overlap last".into()
+            }
+            Self::Rejects { .. } => "mend the input, or allow more with --max-rejects".into(),
+            Self::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                "free some space; the store is as it was".into()
+            }
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn file(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { what, path, source }
+    }
+
+    pub(crate) fn lmdb(what: &'static str, path: &std::path::Path) -> impl FnOnce(heed::Error) -> Self {
+        let path = path.to_owned();
+        move |source| match source {
+            heed::Error::Io(source) => Self::File { what, path, source },
+            source => Self::Lmdb { what, path, source },
+        }
+    }
+}
+
+fn overlapping(count: u64) -> String {
+    if count == 1 {
+        "1 range overlaps one before it".into()
+    } else {
+        format!("{count} ranges overlap others before them")
+    }
+}
+
+fn listed(numbers: &[u64]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    if numbers.is_empty() { "none".into() } else { numbers.join(", ") }
+}

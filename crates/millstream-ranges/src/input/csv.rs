@@ -1,0 +1,324 @@
+//! Comma-separated values: the range in one or two columns, the others as members.
+
+use super::columns::{Columns, Place};
+use super::join::Join;
+use super::members::{Member, fitting};
+use super::records::Records;
+use super::window::Window;
+use super::{Format, Input, InputOptions, Read};
+use crate::error::Error;
+use crate::limits::JOIN_BYTES_MAX;
+use crate::range::{Range, Reading};
+
+/// The format's entry in the list.
+pub(super) const FORMAT: Format = Format {
+    name: "csv",
+    about: "comma-separated values (RFC 4180), with a header line unless you say otherwise; values are strings",
+    open: |window, options| open(window, options, b','),
+};
+
+/// Reads records. The delimiter is used if the options name none.
+pub(super) fn open(window: Window, options: &InputOptions, delimiter: u8) -> Result<Box<dyn Input>, Error> {
+    let delimiter = options.delimiter.unwrap_or(delimiter);
+    let mut records = Records::new(window, delimiter)?;
+    if !records.read()? {
+        let nothing = Layout { columns: 0, place: Place::One(0), members: Vec::new(), join: None };
+        return Ok(Box::new(Csv { records, layout: nothing, reading: options.reading, is_read: false }));
+    }
+    let layout = Layout::of(&records, options, delimiter)?;
+    Ok(Box::new(Csv { records, layout, reading: options.reading, is_read: !options.header }))
+}
+
+/// Records of a file.
+struct Csv {
+    records: Records,
+    layout: Layout,
+    reading: Reading,
+    /// Whether the next record was read already: the first, if the file has no header.
+    is_read: bool,
+}
+
+/// What the columns are.
+struct Layout {
+    /// How many there are.
+    columns: usize,
+    place: Place,
+    members: Vec<Member>,
+    /// The column that is looked up, and where.
+    join: Option<(usize, Join)>,
+}
+
+impl Layout {
+    /// The layout of a file whose first record was read.
+    fn of(records: &Records, options: &InputOptions, delimiter: u8) -> Result<Self, Error> {
+        let fields = records.record().and_then(|record| record.fields()).map_err(|problem| records.failed(&problem))?;
+        let names = if options.header {
+            fields.iter().map(|name| name.trim().to_owned()).collect()
+        } else {
+            (1..=fields.len()).map(|number| number.to_string()).collect()
+        };
+        let columns = Columns { source: records.window().name().to_owned(), kind: "column", names };
+        let place = match fields[..] {
+            // Without names, the range is at the beginning.
+            [first, _, ..] if !options.header && options.range.is_empty() && !first.contains(['/', '-']) => {
+                Place::Two(0, 1)
+            }
+            _ if !options.header && options.range.is_empty() => Place::One(0),
+            _ => columns.place(&options.range).map_err(|error| without_header(error, &fields, options))?,
+        };
+        let keep = &options.keep;
+        let is_kept = |column: usize| keep.iter().any(|name| columns.column(name) == Some(column));
+        let wanted = |column: usize| if keep.is_empty() { !place.holds(column) } else { is_kept(column) };
+        let members = columns.members(wanted)?;
+        let join = match &options.join {
+            Some(join) => {
+                let taken: Vec<&str> = members.iter().map(|member| columns.names[member.column].as_str()).collect();
+                let column = columns.named(&join.column, "--join FILE:COLUMN")?;
+                Some((column, Join::read(join, delimiter, keep, &taken, JOIN_BYTES_MAX)?))
+            }
+            None => None,
+        };
+        let is_joined = |name: &str| join.as_ref().is_some_and(|(_, join)| join.columns.column(name).is_some());
+        for name in keep.iter().filter(|name| !is_joined(name)) {
+            columns.named(name, "--keep COLUMN,..")?;
+        }
+        Ok(Self { columns: fields.len(), place, members, join })
+    }
+}
+
+/// The way out if the columns were not found because the first record is no header.
+fn without_header(error: Error, fields: &[&str], options: &InputOptions) -> Error {
+    let is_data = options.header && fields.iter().any(|field| Range::parse(field, options.reading).is_ok());
+    match error {
+        Error::Request { problem, .. } if is_data => {
+            let hint = "add --no-header: the first record holds an address and is no header".into();
+            Error::Request { problem, hint }
+        }
+        error => error,
+    }
+}
+
+impl Csv {
+    /// The range and the members of the record that was read.
+    fn entry(&self, members: &mut String) -> Result<Range, String> {
+        let Layout { columns, place, members: wanted, join } = &self.layout;
+        let record = self.records.record()?;
+        if record.len() != *columns {
+            return Err(format!("the number of fields is {}, and not {columns}", record.len()));
+        }
+        let range = match *place {
+            Place::One(column) => Range::parse(record.field(column)?, self.reading)?,
+            Place::Two(first, last) => Range::parse_pair(record.field(first)?, record.field(last)?, self.reading)?,
+        };
+        for member in wanted {
+            member.put(record.field(member.column)?, record.is_plain, members);
+        }
+        if let Some((column, join)) = join {
+            join.put(record.field(*column)?, members);
+        }
+        fitting(range, members)
+    }
+}
+
+impl Input for Csv {
+    fn next(&mut self, members: &mut String) -> Result<Option<Read>, Error> {
+        members.clear();
+        if !std::mem::take(&mut self.is_read) && !self.records.read()? {
+            return Ok(None);
+        }
+        let range = self.entry(members).map_err(|reason| {
+            members.clear();
+            self.records.rejected(reason)
+        });
+        Ok(Some(Read { line: self.records.line(), range }))
+    }
+
+    fn name(&self) -> &str {
+        self.records.window().name()
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        self.records.window().progress()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::transcript::{read, read_named};
+    use super::*;
+    use crate::limits::{LINE_BYTES_MAX, VALUE_BYTES_MAX};
+    use crate::range::Family;
+
+    fn options(range: &[&str], keep: &[&str], header: bool) -> InputOptions {
+        let owned = |names: &[&str]| names.iter().copied().map(str::to_owned).collect();
+        InputOptions { range: owned(range), keep: owned(keep), header, ..InputOptions::default() }
+    }
+
+    fn lines(content: &str, options: &InputOptions) -> Vec<String> {
+        read("csv", content.as_bytes(), options).unwrap()
+    }
+
+    fn error(content: &str, options: &InputOptions) -> Error {
+        read("csv", content.as_bytes(), options).unwrap_err()
+    }
+
+    #[test]
+    fn columns_become_ranges_and_members() {
+        let by_name = options(&[], &[], true);
+        assert_eq!(
+            lines(
+                "start_ip,end_ip,country,city\n1.0.0.0,1.0.0.255,AU,\n::1,::2,FR,Paris\n3.0.0.0,3.0.0.0,,\n",
+                &by_name
+            ),
+            [
+                "2 1.0.0.0-1.0.0.255 \"country\":\"AU\"",
+                "3 ::1-::2 \"country\":\"FR\",\"city\":\"Paris\"",
+                "4 3.0.0.0-3.0.0.0 ",
+            ]
+        );
+        assert_eq!(lines(" cc , Network \r\nAU, 1.0.0.0/24 \r\n", &by_name), ["2 1.0.0.0-1.0.0.255 \"cc\":\"AU\""]);
+        assert_eq!(lines("a,ip_range,b\nx,1.0.0.0-1.0.0.9,y", &by_name), ["2 1.0.0.0-1.0.0.9 \"a\":\"x\",\"b\":\"y\""]);
+        assert_eq!(lines("ip\n1.2.3.4\n", &by_name), ["2 1.2.3.4-1.2.3.4 "]);
+    }
+
+    #[test]
+    fn the_user_chooses_columns() {
+        let content = "id,from_ip,end,cc\n7,1.0.0.0,1.0.0.9,AU\n";
+        let range = ["from_ip", "end"];
+        assert_eq!(lines(content, &options(&range, &[], true)), ["2 1.0.0.0-1.0.0.9 \"id\":\"7\",\"cc\":\"AU\""]);
+        assert_eq!(lines(content, &options(&range, &["cc"], true)), ["2 1.0.0.0-1.0.0.9 \"cc\":\"AU\""]);
+        // The order is that of the columns, and a column of the range can be kept too.
+        assert_eq!(
+            lines(content, &options(&range, &["cc", "from_ip"], true)),
+            ["2 1.0.0.0-1.0.0.9 \"from_ip\":\"1.0.0.0\",\"cc\":\"AU\""]
+        );
+        assert_eq!(lines(content, &options(&["from_ip"], &["id"], true)), ["2 1.0.0.0-1.0.0.0 \"id\":\"7\""]);
+    }
+
+    #[test]
+    fn columns_that_are_missing_or_not_allowed_are_errors() {
+        let content = "id,from_ip,end,cc\n7,1.0.0.0,1.0.0.9,AU\n";
+        for (options, problem, hint) in [
+            (options(&[], &[], true), "no name that is known for ranges", "choose with --range COLUMN[,COLUMN]"),
+            (options(&["from_ip", "to"], &[], true), "no column \"to\"", "choose with --range COLUMN[,COLUMN]"),
+            (options(&["from_ip"], &[], true), "the member \"end\" is the store's own", "choose with --keep COLUMN,.."),
+            (options(&["from_ip"], &["name"], true), "no column \"name\"", "choose with --keep COLUMN,.."),
+            (options(&["from_ip", "end"], &["end"], true), "store's own", "choose with --keep COLUMN,.."),
+        ] {
+            let error = error(content, &options);
+            assert!(error.to_string().contains(problem), "{error}");
+            assert!(error.to_string().ends_with("its columns are \"id\", \"from_ip\", \"end\", \"cc\""), "{error}");
+            assert_eq!(error.hint().as_deref(), Some(hint));
+        }
+        let twice = error("ip,a,a\n", &options(&[], &[], true));
+        assert!(twice.to_string().contains("there are two columns \"a\""), "{twice}");
+        assert_eq!(lines("ip,a,a,b\n1.2.3.4,1,2,3\n", &options(&[], &["b"], true)), ["2 1.2.3.4-1.2.3.4 \"b\":\"3\""]);
+        assert!(error("ip,\u{0},\n", &options(&[], &[], true)).to_string().contains("number 3 has no name"));
+        let data = error("1.0.0.0,1.0.0.9,AU\n", &options(&[], &[], true));
+        assert!(data.hint().unwrap().starts_with("add --no-header"), "{data}");
+        let bytes = read("csv", b"ip,\xff\n", &options(&[], &[], true)).unwrap_err().to_string();
+        assert!(bytes.ends_with("line 1: the record is not UTF-8"), "{bytes}");
+    }
+
+    #[test]
+    fn dirty_records_become_rejects_with_line_and_reason() {
+        let content = "start,end,cc\n\
+                       154.17.129.024,154.17.129.255,US\n\
+                       1.2.3.9,0.0.0.0,AU\n\
+                       1.2.3.4,::1,AU\n\
+                       \n\
+                       1.2.3.4\n\
+                       1.0.0.0,1.0.0.9,AU,more\n\
+                       0x1234567,1.2.3.4,\"A\nU\"\n\
+                       ,,\n\
+                       fe80::1%eth0,fe80::2%eth0,ok\n";
+        assert_eq!(
+            lines(content, &options(&[], &[], true)),
+            [
+                "2 ! 154.17.129.024 has an octet with a leading zero, 024 | 154.17.129.024,154.17.129.255,US",
+                "3 ! the last address 0.0.0.0 is before the first, 1.2.3.9 | 1.2.3.9,0.0.0.0,AU",
+                "4 ! 1.2.3.4 and ::1 are of two families | 1.2.3.4,::1,AU",
+                "6 ! the number of fields is 1, and not 3 | 1.2.3.4",
+                "7 ! the number of fields is 4, and not 3 | 1.0.0.0,1.0.0.9,AU,more",
+                "8 ! \"0x1234567\" is no IP address | 0x1234567,1.2.3.4,\"A\nU\"",
+                "10 ! the address is empty | ,,",
+                "11 fe80::1-fe80::2 \"cc\":\"ok\"",
+            ]
+        );
+    }
+
+    #[test]
+    fn quotation_marks_and_line_ends_within_them_are_read() {
+        let content = "network,name\r\n\r\n1.0.0.0/24,\"two\r\nlines\"\r\n2.0.0.0/24,\"say \"\"so\"\"\"\r\n\
+                       3.0.0.0/24,a\"b\n4.0.0.0/24,back\\slash\n5.0.0.0/24,last";
+        assert_eq!(
+            lines(content, &options(&[], &[], true)),
+            [
+                "3 1.0.0.0-1.0.0.255 \"name\":\"two\\r\\nlines\"",
+                "5 2.0.0.0-2.0.0.255 \"name\":\"say \\\"so\\\"\"",
+                "6 3.0.0.0-3.0.0.255 \"name\":\"a\\\"b\"",
+                "7 4.0.0.0-4.0.0.255 \"name\":\"back\\\\slash\"",
+                "8 5.0.0.0-5.0.0.255 \"name\":\"last\"",
+            ]
+        );
+        assert!(error("ip,a\n1.2.3.4,\"b\n", &options(&[], &[], true)).to_string().contains("never closed"));
+    }
+
+    #[test]
+    fn files_without_records_are_empty() {
+        for content in ["", "\u{feff}", "\n\r\n", "ip,a", "ip,a\n", "\u{feff}ip,a\r\n"] {
+            assert!(lines(content, &options(&[], &[], true)).is_empty(), "{content:?}");
+        }
+        assert!(lines("\n", &options(&[], &[], false)).is_empty());
+    }
+
+    #[test]
+    fn without_a_header_the_range_comes_first_and_columns_have_numbers() {
+        let numbered = options(&[], &[], false);
+        assert_eq!(
+            lines("1.0.0.0,1.0.0.255,AU\n2.0.0.0,2.0.0.1,FR\n", &numbered),
+            ["1 1.0.0.0-1.0.0.255 \"3\":\"AU\"", "2 2.0.0.0-2.0.0.1 \"3\":\"FR\""]
+        );
+        assert_eq!(lines("1.0.0.0/24,AU\n", &numbered), ["1 1.0.0.0-1.0.0.255 \"2\":\"AU\""]);
+        assert_eq!(lines("\u{feff}::1-::2,AU\n", &numbered), ["1 ::1-::2 \"2\":\"AU\""]);
+        assert_eq!(lines("1.2.3.4\n", &numbered), ["1 1.2.3.4-1.2.3.4 "]);
+        assert_eq!(
+            lines("AU,1.0.0.0,1.0.0.255\n", &options(&["2", "3"], &[], false)),
+            ["1 1.0.0.0-1.0.0.255 \"1\":\"AU\""]
+        );
+        assert!(error("1.0.0.0,1.0.0.1\n", &options(&["2", "3"], &[], false)).to_string().contains("no column \"3\""));
+    }
+
+    #[test]
+    fn addresses_are_read_as_the_options_say() {
+        let numbers =
+            InputOptions { reading: Reading { numbers: Some(Family::V4), unmap: true }, ..options(&[], &[], false) };
+        assert_eq!(
+            lines("16777216,16777471,AU\n::ffff:1.2.3.4,::ffff:1.2.3.5,FR\n", &numbers),
+            ["1 1.0.0.0-1.0.0.255 \"3\":\"AU\"", "2 1.2.3.4-1.2.3.5 \"3\":\"FR\""]
+        );
+    }
+
+    #[test]
+    fn a_delimiter_can_be_chosen() {
+        let semicolons = InputOptions { delimiter: Some(b';'), ..options(&[], &[], true) };
+        assert_eq!(lines("ip;a\n1.2.3.4;b,c\n", &semicolons), ["2 1.2.3.4-1.2.3.4 \"a\":\"b,c\""]);
+        let tabs = read_named("a.tsv", b"ip\ta\n1.2.3.4\tb,c\n", &InputOptions::default());
+        assert_eq!(tabs.unwrap(), ["2 1.2.3.4-1.2.3.4 \"a\":\"b,c\""]);
+    }
+
+    #[test]
+    fn long_values_and_records_are_rejects() {
+        let value = "v".repeat(VALUE_BYTES_MAX);
+        let record = "r".repeat(LINE_BYTES_MAX);
+        let content = format!("ip,a\n1.2.3.4,{value}\n1.2.3.5,b\n1.2.3.6,\"{record}\"\n1.2.3.7,c\n");
+        let lines = lines(&content, &options(&[], &[], true));
+        assert_eq!(lines.len(), 4);
+        assert!(lines[0].starts_with("2 ! its value would have "), "{}", &lines[0][..100]);
+        assert!(lines[0].len() < 2_000 && lines[0].ends_with("vvv…"));
+        assert_eq!(lines[1], "3 1.2.3.5-1.2.3.5 \"a\":\"b\"");
+        assert!(lines[2].starts_with("4 ! the record has more than "), "{}", &lines[2][..100]);
+        assert!(lines[2].len() < 2_000 && lines[2].ends_with("rrr…"));
+        assert_eq!(lines[3], "5 1.2.3.7-1.2.3.7 \"a\":\"c\"");
+    }
+}

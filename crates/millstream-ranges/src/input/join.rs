@@ -1,0 +1,174 @@
+//! A second CSV file, held in memory, whose columns become members of the first one's entries.
+
+use super::JoinOptions;
+use super::columns::Columns;
+use super::records::Records;
+use super::window::Window;
+use crate::error::Error;
+use crate::limits::JOIN_ENTRY_BYTES;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// The members of a joined file, by the text in its key column.
+#[derive(Debug)]
+pub(super) struct Join {
+    /// The file's columns.
+    pub(super) columns: Columns,
+    members: HashMap<Box<str>, Box<str>>,
+}
+
+impl Join {
+    /// Reads the file. Columns become members if the user wants to keep them and no name in `taken` is theirs; the key
+    /// does not.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no CSV, has a key twice, or takes more than `most` bytes.
+    pub(super) fn read(
+        options: &JoinOptions,
+        delimiter: u8,
+        keep: &[String],
+        taken: &[&str],
+        most: usize,
+    ) -> Result<Self, Error> {
+        let mut records = Records::new(Window::open(&options.file)?, delimiter)?;
+        let mut names = Vec::new();
+        if records.read()? {
+            let fields = records.record().and_then(|record| record.fields());
+            let fields = fields.map_err(|problem| records.failed(&problem))?;
+            names = fields.into_iter().map(|name| name.trim().to_owned()).collect();
+        }
+        let columns = Columns { source: records.window().name().to_owned(), kind: "column", names };
+        let key = columns.named(&options.column, "--join FILE:COLUMN")?;
+        let is_kept = |column: usize| keep.is_empty() || keep.iter().any(|name| columns.column(name) == Some(column));
+        let is_free = |column: usize| column != key && !taken.contains(&columns.names[column].as_str());
+        let wanted = columns.members(|column| is_free(column) && is_kept(column))?;
+        let mut all: HashMap<Box<str>, Box<str>> = HashMap::new();
+        let (mut bytes, mut text) = (0, String::new());
+        while records.read()? {
+            let record = records.record().map_err(|problem| records.failed(&problem))?;
+            if record.len() != columns.names.len() {
+                let problem = format!("the number of fields is {}, and not {}", record.len(), columns.names.len());
+                return Err(records.failed(&problem));
+            }
+            let fields = record.fields().map_err(|problem| records.failed(&problem))?;
+            text.clear();
+            for member in &wanted {
+                member.put(fields[member.column], record.is_plain, &mut text);
+            }
+            bytes += fields[key].len() + text.len() + JOIN_ENTRY_BYTES;
+            if bytes > most {
+                let problem = format!("{} takes more than {most} bytes of memory", columns.source);
+                return Err(Error::Request { problem, hint: "keep fewer of its columns: --keep COLUMN,..".into() });
+            }
+            match all.entry(fields[key].into()) {
+                Entry::Vacant(entry) => entry.insert(text.as_str().into()),
+                Entry::Occupied(entry) => {
+                    return Err(records.failed(&format!("there is a line before with the key {:?}", entry.key())));
+                }
+            };
+        }
+        Ok(Self { columns, members: all })
+    }
+
+    /// Appends the members of a key, if there are any.
+    pub(super) fn put(&self, key: &str, members: &mut String) {
+        let Some(joined) = self.members.get(key).filter(|joined| !joined.is_empty()) else { return };
+        if !members.is_empty() {
+            members.push(',');
+        }
+        members.push_str(joined);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::InputOptions;
+    use super::super::transcript::read;
+    use super::*;
+    use millstream_testkit::gzip;
+    use std::fs;
+    use std::path::PathBuf;
+    use tempfile::TempDir;
+
+    const BLOCKS: &str = "network,geoname_id,registered_country_geoname_id,is_anycast\n\
+                          1.0.0.0/24,2077456,2077456,0\n\
+                          1.0.1.0/24,1814991,2077456,\n\
+                          1.0.2.0/24,,2077456,0\n\
+                          1.0.3.0/24,99,2077456,0\n\
+                          2001:db8::/32,7,,\n";
+
+    const LOCATIONS: &str = "geoname_id,locale_code,country_name,is_anycast\r\n\
+                             2077456,en,Australia,9\r\n\
+                             1814991,en,\"China, \"\"PRC\"\"\",9\r\n\
+                             7,,,9\r\n";
+
+    fn file(content: &[u8]) -> (TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("locations.csv");
+        fs::write(&path, content).unwrap();
+        (folder, path)
+    }
+
+    fn joined(blocks: &str, locations: &[u8], keep: &[&str]) -> Result<Vec<String>, Error> {
+        let (_folder, path) = file(locations);
+        let keep = keep.iter().copied().map(str::to_owned).collect();
+        let options = InputOptions { keep, join: Some(JoinOptions::new(path)), ..InputOptions::default() };
+        read("csv", blocks.as_bytes(), &options)
+    }
+
+    #[test]
+    fn blocks_get_the_members_of_their_locations() {
+        let expected = [
+            "2 1.0.0.0-1.0.0.255 \"geoname_id\":\"2077456\",\"registered_country_geoname_id\":\"2077456\",\
+             \"is_anycast\":\"0\",\"locale_code\":\"en\",\"country_name\":\"Australia\"",
+            "3 1.0.1.0-1.0.1.255 \"geoname_id\":\"1814991\",\"registered_country_geoname_id\":\"2077456\",\
+             \"locale_code\":\"en\",\"country_name\":\"China, \\\"PRC\\\"\"",
+            "4 1.0.2.0-1.0.2.255 \"registered_country_geoname_id\":\"2077456\",\"is_anycast\":\"0\"",
+            "5 1.0.3.0-1.0.3.255 \"geoname_id\":\"99\",\"registered_country_geoname_id\":\"2077456\",\
+             \"is_anycast\":\"0\"",
+            "6 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff \"geoname_id\":\"7\"",
+        ];
+        assert_eq!(joined(BLOCKS, LOCATIONS.as_bytes(), &[]).unwrap(), expected);
+        assert_eq!(joined(BLOCKS, &gzip(LOCATIONS.as_bytes()), &[]).unwrap(), expected);
+    }
+
+    #[test]
+    fn the_user_chooses_among_the_columns_of_both_files() {
+        let lines = joined(BLOCKS, LOCATIONS.as_bytes(), &["country_name", "is_anycast"]).unwrap();
+        assert_eq!(lines[0], "2 1.0.0.0-1.0.0.255 \"is_anycast\":\"0\",\"country_name\":\"Australia\"");
+        assert_eq!(lines[4], "6 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff ");
+        let unknown = joined(BLOCKS, LOCATIONS.as_bytes(), &["country_name", "city"]).unwrap_err();
+        assert!(unknown.to_string().contains("no column \"city\""), "{unknown}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_joined_file_is_said() {
+        for (locations, problem) in [
+            ("", "there is no column \"geoname_id\", or several"),
+            ("id,name\n", "there is no column \"geoname_id\", or several"),
+            ("geoname_id,end\n", "the member \"end\" is the store's own"),
+            ("geoname_id,a,a\n", "there are two columns \"a\""),
+            ("geoname_id,a\n7,b\n\n7,c\n", "line 4: there is a line before with the key \"7\""),
+            ("geoname_id,a\n7\n", "line 2: the number of fields is 1, and not 2"),
+            ("geoname_id,a\n7,\"b\n", "line 2: the record that begins here has a quotation mark"),
+        ] {
+            let error = joined(BLOCKS, locations.as_bytes(), &[]).unwrap_err().to_string();
+            assert!(error.contains(problem), "{error}");
+            assert!(error.contains("locations.csv"), "{error}");
+        }
+        let key = joined("network,id\n", LOCATIONS.as_bytes(), &[]).unwrap_err().to_string();
+        assert!(key.contains("there is no column \"geoname_id\", or several; its columns are \"network\", \"id\""));
+        let options = JoinOptions::new(PathBuf::from("missing.csv"));
+        assert!(matches!(Join::read(&options, b',', &[], &[], 1), Err(Error::File { what: "open", .. })));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let (_folder, path) = file(LOCATIONS.as_bytes());
+        let read = |most| Join::read(&JoinOptions::new(path.clone()), b',', &[], &[], most);
+        assert_eq!(read(10_000).unwrap().members.len(), 3);
+        let error = read(200).unwrap_err();
+        assert!(error.to_string().ends_with("takes more than 200 bytes of memory"), "{error}");
+        assert_eq!(error.hint().unwrap(), "keep fewer of its columns: --keep COLUMN,..");
+    }
+}

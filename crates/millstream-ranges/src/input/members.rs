@@ -1,0 +1,119 @@
+//! Members of a value as JSON without the braces, put together.
+
+use crate::limits::VALUE_BYTES_MAX;
+use crate::range::Range;
+use serde_json::Value;
+
+/// The member that holds the last address. No input may bring its own.
+pub(super) const RESERVED: &str = "end";
+
+/// Why a member of that name is refused.
+pub(super) const IS_RESERVED: &str = "the member \"end\" is the store's own";
+
+/// Appends a member whose name and value are JSON already.
+pub(super) fn put(name: &str, value: &str, members: &mut String) {
+    if !members.is_empty() {
+        members.push(',');
+    }
+    members.push_str(name);
+    members.push(':');
+    members.push_str(value);
+}
+
+/// The range, if its value with these members is not too long to be stored.
+///
+/// # Errors
+/// It is too long.
+pub(super) fn fitting(range: Range, members: &str) -> Result<Range, String> {
+    // `{"end":"`, the hex digits, `",` and `}`.
+    let bytes = 8 + 2 * range.family.bytes() + 2 + members.len() + 1;
+    if bytes > VALUE_BYTES_MAX {
+        return Err(format!("its value would have {bytes} bytes, more than {VALUE_BYTES_MAX}"));
+    }
+    Ok(range)
+}
+
+/// Whether a JSON string can hold the text as it is.
+pub(super) fn is_plain(text: &str) -> bool {
+    // Without a way out of the loop, it is done for many bytes at once.
+    text.bytes().fold(true, |plain, byte| plain & (byte >= b' ') & (byte != b'"') & (byte != b'\\'))
+}
+
+/// A column whose text becomes a member.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// The column.
+    pub(super) column: usize,
+    /// `"name":"`.
+    beginning: String,
+}
+
+impl Member {
+    pub(super) fn new(column: usize, name: &str) -> Self {
+        Self { column, beginning: format!("{}:\"", Value::from(name)) }
+    }
+
+    /// Appends the member, unless the text is empty. `plain`: it is known that a JSON string can hold it as it is.
+    #[inline]
+    pub(super) fn put(&self, text: &str, plain: bool, members: &mut String) {
+        if text.is_empty() {
+            return;
+        }
+        if !members.is_empty() {
+            members.push(',');
+        }
+        members.push_str(&self.beginning);
+        if plain || is_plain(text) {
+            members.push_str(text);
+            members.push('"');
+        } else {
+            // The first quotation mark is there.
+            members.push_str(&Value::from(text).to_string()[1..]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::range::{FAMILIES, Family};
+    use crate::value;
+
+    #[test]
+    fn texts_become_json_strings() {
+        let texts = ["a", "é€", "say \"so\"", "back\\slash", "tab\tand\u{1}", "\u{7f}", "\0"];
+        for text in texts {
+            let mut members = String::new();
+            Member::new(0, "na\"me").put(text, false, &mut members);
+            Member::new(1, "empty").put("", true, &mut members);
+            Member::new(2, "b").put("2", true, &mut members);
+            let value: Value = serde_json::from_str(&format!("{{{members}}}")).unwrap();
+            assert_eq!(value, serde_json::json!({"na\"me": text, "b": "2"}));
+        }
+    }
+
+    #[test]
+    fn plain_texts_are_those_that_json_does_not_change() {
+        for character in '\0'..='\u{100}' {
+            for text in [format!("{character}"), format!("0123456789abcdef{character}0123456789abcdef")] {
+                let json = Value::from(text.as_str()).to_string();
+                assert_eq!(is_plain(&text), json == format!("\"{text}\""), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_that_fits_is_as_long_as_the_store_allows() {
+        for family in FAMILIES {
+            let range = Range { family, start: 1, end: 2 };
+            let longest = (0..100).map(|less| VALUE_BYTES_MAX - less).find(|bytes| {
+                let members = format!("\"a\":\"{}\"", "x".repeat(bytes - 6));
+                fitting(range, &members).is_ok()
+            });
+            let members = format!("\"a\":\"{}\"", "x".repeat(longest.unwrap() - 6));
+            let mut value = String::new();
+            value::put(family, range.end, &members, &mut value);
+            assert_eq!(value.len(), VALUE_BYTES_MAX, "{}", Family::name(family));
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! MaxMind's database format: networks in a tree, each with a value.
+
+use super::members::{IS_RESERVED, RESERVED, fitting, put};
+use super::window::Window;
+use super::{Format, Input, InputOptions, Read, Rejected, refuse_join};
+use crate::error::Error;
+use crate::limits::{BATCH_QUEUE, BATCH_RECORDS, INDEX_BYTES_MAX, MMDB_TEXT_BYTES, MMDB_TEXTS_BYTES};
+use crate::range::{Family, Range, Reading};
+use maxminddb::{LookupResult, Reader, WithinOptions};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// The format's entry in the list.
+pub(super) const FORMAT: Format =
+    Format { name: "mmdb", about: "MaxMind's database format; the file is held in memory", open };
+
+/// Name of the member for a value that is no object.
+const VALUE: &str = "value";
+
+fn open(mut window: Window, options: &InputOptions) -> Result<Box<dyn Input>, Error> {
+    refuse_join(window.name(), options)?;
+    let content = window.rest(INDEX_BYTES_MAX)?;
+    let reader = Reader::from_source(content).map_err(|error| Error::Input {
+        name: window.name().to_owned(),
+        problem: format!("it cannot be read as a MaxMind database: {error}"),
+    })?;
+    let (sender, messages) = sync_channel(BATCH_QUEUE);
+    let decoder = Decoder { keep: options.keep.clone(), reading: options.reading };
+    // The iterator borrows the reader, so both stay on a thread of their own.
+    std::thread::Builder::new()
+        .name("mmdb".into())
+        .spawn(move || send_networks(&reader, &decoder, &sender))
+        .map_err(Error::file("start a thread to read", window.path()))?;
+    Ok(Box::new(Mmdb {
+        name: window.name().to_owned(),
+        progress: window.progress(),
+        messages,
+        networks: Vec::new().into_iter(),
+        number: 0,
+        has_ended: false,
+    }))
+}
+
+/// What the thread sends.
+enum Message {
+    Networks(Vec<Network>),
+    /// The file cannot be read on.
+    Failed(String),
+    /// There are no more. A thread that panics does not send it.
+    End,
+}
+
+/// A network of the tree.
+struct Network {
+    range: Result<Range, Rejected>,
+    /// Most networks share their value with others.
+    members: Arc<str>,
+}
+
+/// Makes ranges and members.
+struct Decoder {
+    keep: Vec<String>,
+    reading: Reading,
+}
+
+fn send_networks(reader: &Reader<Vec<u8>>, decoder: &Decoder, sender: &SyncSender<Message>) {
+    let last = match send_batches(reader, decoder, sender) {
+        Ok(()) => Message::End,
+        Err(problem) => Message::Failed(problem),
+    };
+    // Nobody receives any more if the build has failed.
+    let _ = sender.send(last);
+}
+
+fn send_batches(reader: &Reader<Vec<u8>>, decoder: &Decoder, sender: &SyncSender<Message>) -> Result<(), String> {
+    let networks = reader.networks(WithinOptions::default()).map_err(|error| error.to_string())?;
+    // By place in the file.
+    let mut texts: HashMap<usize, Result<Arc<str>, String>> = HashMap::new();
+    let (mut texts_bytes, mut batch, mut batch_bytes) = (0, Vec::new(), 0);
+    for found in networks {
+        let found = found.map_err(|error| error.to_string())?;
+        let Some(offset) = found.offset() else { continue };
+        let text = match texts.get(&offset) {
+            Some(text) => text.clone(),
+            None => {
+                let text = decoder.members(&found);
+                let bytes = text.as_ref().map_or(0, |text| text.len()) + MMDB_TEXT_BYTES;
+                batch_bytes += bytes;
+                texts_bytes += bytes;
+                if texts_bytes > MMDB_TEXTS_BYTES {
+                    texts.clear();
+                    texts_bytes = bytes;
+                }
+                texts.insert(offset, text.clone());
+                text
+            }
+        };
+        batch.push(decoder.network(&found, text)?);
+        if batch.len() >= BATCH_RECORDS || batch_bytes > MMDB_TEXTS_BYTES {
+            if sender.send(Message::Networks(std::mem::take(&mut batch))).is_err() {
+                return Ok(());
+            }
+            batch_bytes = 0;
+        }
+    }
+    // An error here is an error of the message after it.
+    let _ = sender.send(Message::Networks(batch));
+    Ok(())
+}
+
+impl Decoder {
+    /// A network, given its members or what is wrong with them.
+    fn network(&self, found: &LookupResult<'_, Vec<u8>>, text: Result<Arc<str>, String>) -> Result<Network, String> {
+        let network = found.network().map_err(|error| error.to_string())?;
+        let fitted = text.and_then(|members| {
+            let range = if self.reading.unmap && Family::of(network.ip()) == Family::V6 {
+                Range::parse(&network.to_string(), self.reading)
+            } else {
+                Range::of_prefix(network.ip(), network.prefix().into())
+            };
+            Ok((fitting(range?, &members)?, members))
+        });
+        Ok(match fitted {
+            Ok((range, members)) => Network { range: Ok(range), members },
+            Err(reason) => {
+                Network { range: Err(Rejected { reason, text: network.to_string() }), members: Arc::default() }
+            }
+        })
+    }
+
+    /// The members of a value.
+    fn members(&self, found: &LookupResult<'_, Vec<u8>>) -> Result<Arc<str>, String> {
+        let value: Option<Value> = found.decode().map_err(|error| error.to_string())?;
+        let mut members = String::new();
+        let mut keep = |name: &str, value: &Value| {
+            if !self.keep.is_empty() && !self.keep.iter().any(|kept| kept == name) {
+                return Ok(());
+            }
+            if name == RESERVED {
+                return Err(IS_RESERVED.to_owned());
+            }
+            put(&Value::from(name).to_string(), &value.to_string(), &mut members);
+            Ok(())
+        };
+        match &value {
+            Some(Value::Object(object)) => object.iter().try_for_each(|(name, value)| keep(name, value))?,
+            Some(value) => keep(VALUE, value)?,
+            None => {}
+        }
+        Ok(members.into())
+    }
+}
+
+/// Networks of a file, in order.
+struct Mmdb {
+    name: String,
+    progress: (u64, Option<u64>),
+    messages: Receiver<Message>,
+    networks: std::vec::IntoIter<Network>,
+    /// Networks read.
+    number: u64,
+    has_ended: bool,
+}
+
+impl Mmdb {
+    /// The next network, `None` at the end.
+    fn network(&mut self) -> Result<Option<Network>, Error> {
+        loop {
+            if let Some(network) = self.networks.next() {
+                return Ok(Some(network));
+            }
+            if self.has_ended {
+                return Ok(None);
+            }
+            let problem = match self.messages.recv() {
+                Ok(Message::Networks(networks)) => {
+                    self.networks = networks.into_iter();
+                    continue;
+                }
+                Ok(Message::End) => {
+                    self.has_ended = true;
+                    continue;
+                }
+                Ok(Message::Failed(problem)) => problem,
+                Err(_) => "its reader stopped".into(),
+            };
+            return Err(Error::Input { name: self.name.clone(), problem });
+        }
+    }
+}
+
+impl Input for Mmdb {
+    fn next(&mut self, members: &mut String) -> Result<Option<Read>, Error> {
+        members.clear();
+        let Some(network) = self.network()? else { return Ok(None) };
+        members.push_str(&network.members);
+        self.number += 1;
+        Ok(Some(Read { line: self.number, range: network.range }))
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        self.progress
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::transcript::{read, read_named};
+    use super::*;
+    use crate::limits::VALUE_BYTES_MAX;
+    use millstream_testkit::gzip;
+    use mmdb_writer::ipnet::IpNet;
+    use mmdb_writer::{IpVersion, Value as Stored, Writer};
+
+    fn file(version: IpVersion, networks: &[(&str, Stored)]) -> Vec<u8> {
+        let mut writer = Writer::builder("Test").ip_version(version).build();
+        for (network, value) in networks {
+            writer.insert_value(network.parse::<IpNet>().unwrap(), value.clone()).unwrap();
+        }
+        writer.to_bytes().unwrap()
+    }
+
+    fn country(code: &str) -> Stored {
+        let country = Stored::map([("iso_code", Stored::from(code)), ("names", Stored::map([("en", "Land")]))]);
+        Stored::map([("country", country), ("asn", Stored::from(64_512_u32))])
+    }
+
+    fn lines(content: &[u8], keep: &[&str]) -> Vec<String> {
+        let keep = keep.iter().copied().map(str::to_owned).collect();
+        read("mmdb", content, &InputOptions { keep, ..InputOptions::default() }).unwrap()
+    }
+
+    #[test]
+    fn networks_of_both_families_come_out_once_with_their_values() {
+        let content = file(
+            IpVersion::V6,
+            &[
+                ("1.0.0.0/24", country("AU")),
+                ("1.0.2.0/23", country("CN")),
+                ("1.0.3.0/24", country("AU")),
+                ("2001:db8::/32", country("FR")),
+                ("::5/128", Stored::from("five")),
+            ],
+        );
+        let members =
+            |code: &str| format!("\"asn\":64512,\"country\":{{\"iso_code\":\"{code}\",\"names\":{{\"en\":\"Land\"}}}}");
+        let expected = [
+            "1 0.0.0.5-0.0.0.5 \"value\":\"five\"".to_owned(),
+            format!("2 1.0.0.0-1.0.0.255 {}", members("AU")),
+            format!("3 1.0.2.0-1.0.2.255 {}", members("CN")),
+            format!("4 1.0.3.0-1.0.3.255 {}", members("AU")),
+            format!("5 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff {}", members("FR")),
+        ];
+        assert_eq!(lines(&content, &[]), expected);
+        assert_eq!(read_named("a.mmdb.gz", &gzip(&content), &InputOptions::default()).unwrap(), expected);
+        assert_eq!(read_named("recognised", &content, &InputOptions::default()).unwrap(), expected);
+        assert_eq!(lines(&content, &["asn"])[1], "2 1.0.0.0-1.0.0.255 \"asn\":64512");
+        assert_eq!(lines(&content, &["asn"])[0], "1 0.0.0.5-0.0.0.5 ");
+    }
+
+    #[test]
+    fn a_file_of_ipv4_alone_is_read() {
+        let content = file(IpVersion::V4, &[("1.0.0.0/24", country("AU")), ("128.0.0.0/1", Stored::from(7_u32))]);
+        assert_eq!(
+            lines(&content, &["asn", "value"]),
+            ["1 1.0.0.0-1.0.0.255 \"asn\":64512", "2 128.0.0.0-255.255.255.255 \"value\":7"]
+        );
+        assert!(lines(&file(IpVersion::V4, &[]), &[]).is_empty());
+    }
+
+    #[test]
+    fn more_networks_than_a_batch_holds_come_out_in_order() {
+        let mut writer = Writer::builder("Test").ip_version(IpVersion::V4).build();
+        let count = u32::try_from(3 * BATCH_RECORDS + 1).unwrap();
+        for number in 0..count {
+            let network = IpNet::new(std::net::Ipv4Addr::from_bits(number << 8).into(), 24).unwrap();
+            writer.insert_value(network, Stored::map([("n", number)])).unwrap();
+        }
+        let lines = lines(&writer.to_bytes().unwrap(), &[]);
+        assert_eq!(lines.len(), 3 * BATCH_RECORDS + 1);
+        for (number, line) in (0..).zip(&lines) {
+            let range = Range { family: Family::V4, start: number << 8, end: number << 8 | 0xff };
+            assert_eq!(*line, format!("{} {range} \"n\":{number}", number + 1));
+        }
+    }
+
+    #[test]
+    fn values_that_cannot_be_stored_are_rejects() {
+        let long = "v".repeat(VALUE_BYTES_MAX);
+        let content = file(
+            IpVersion::V4,
+            &[
+                ("1.0.0.0/24", Stored::map([("end", Stored::from("x")), ("cc", Stored::from("AU"))])),
+                ("1.0.1.0/24", Stored::map([("a", Stored::from(long))])),
+                ("1.0.2.0/24", Stored::map([("a", Stored::from(u128::MAX))])),
+                ("1.0.3.0/24", Stored::map([("a", Stored::from(u64::MAX))])),
+            ],
+        );
+        let all = lines(&content, &[]);
+        assert_eq!(all[0], "1 ! the member \"end\" is the store's own | 1.0.0.0/24");
+        assert!(all[1].starts_with("2 ! its value would have ") && all[1].ends_with(" | 1.0.1.0/24"), "{}", all[1]);
+        assert!(all[2].starts_with("3 ! ") && all[2].ends_with(" | 1.0.2.0/24"), "{}", all[2]);
+        assert_eq!(all[3], "4 1.0.3.0-1.0.3.255 \"a\":18446744073709551615");
+        assert_eq!(lines(&content, &["cc"])[0], "1 1.0.0.0-1.0.0.255 \"cc\":\"AU\"");
+    }
+
+    #[test]
+    fn a_file_that_is_none_or_is_damaged_is_an_error() {
+        let content = file(IpVersion::V4, &[("1.0.0.0/24", country("AU"))]);
+        for damaged in [&b""[..], b"text", &content[..content.len() / 2]] {
+            let error = read("mmdb", damaged, &InputOptions::default()).unwrap_err();
+            assert!(error.to_string().contains("it cannot be read as a MaxMind database"), "{error}");
+        }
+        // A tree that points to itself.
+        let mut damaged = content.clone();
+        damaged[..6].fill(0);
+        let error = read("mmdb", &damaged, &InputOptions::default()).unwrap_err();
+        assert!(matches!(error, Error::Input { .. }), "{error}");
+    }
+}

@@ -1,0 +1,322 @@
+//! Inputs turn files and queries into ranges with their members. One file per format; a new format is one file and two
+//! lines here.
+//!
+//! Bad entries are data, not errors: they come out with a reason. An [`Error`] ends the input.
+
+mod columns;
+mod csv;
+mod join;
+mod listed;
+mod members;
+mod mmdb;
+mod ndjson;
+mod objects;
+mod query;
+mod records;
+mod tsv;
+mod window;
+
+pub use listed::Listed;
+pub use query::{query, send_query};
+
+use crate::error::Error;
+use crate::limits::{RECOGNISED_BYTES, SHOWN_BYTES};
+use crate::range::{Range, Reading};
+use memchr::memchr;
+use std::path::{Path, PathBuf};
+use window::Window;
+
+/// Ranges of one file or query, in order.
+pub trait Input: Send {
+    /// Reads the next entry and puts its members into `members`, as JSON without the braces; whatever was there is
+    /// removed first. `None` at the end.
+    ///
+    /// # Errors
+    /// The input cannot be read on.
+    fn next(&mut self, members: &mut String) -> Result<Option<Read>, Error>;
+
+    /// The name for messages and the receipt: the path as it was given, or the query.
+    fn name(&self) -> &str;
+
+    /// Bytes read so far, compressed as they are, and how many there are, if that is known.
+    fn progress(&self) -> (u64, Option<u64>);
+}
+
+/// One entry of an input.
+#[derive(Debug)]
+pub struct Read {
+    /// Where it stands: the line on which it begins, from 1, or its number where there are no lines.
+    pub line: u64,
+    /// Its range, or why it has none.
+    pub range: Result<Range, Rejected>,
+}
+
+/// Why an entry cannot be used.
+#[derive(Debug)]
+pub struct Rejected {
+    /// What is wrong.
+    pub reason: String,
+    /// The entry as it was read, cut if it is long.
+    pub text: String,
+}
+
+/// How inputs are read.
+#[derive(Debug, Clone)]
+pub struct InputOptions {
+    /// `auto`, or the name of one of [`FORMATS`].
+    pub format: String,
+    /// Columns or members that hold the range: one with `a/length`, `a-b` or a single address, or two with the first
+    /// and the last address. Empty: found by well-known names, such as `network`, or `start_ip` and `end_ip`. The
+    /// networks of an mmdb file are its ranges, whatever stands here.
+    pub range: Vec<String>,
+    /// Columns or members to keep. Empty: all that do not hold the range.
+    pub keep: Vec<String>,
+    /// Whether the first record of CSV holds the names of the columns. Without them, the columns have the names 1, 2
+    /// and so on.
+    pub header: bool,
+    /// What separates columns, if not the format's own character.
+    pub delimiter: Option<u8>,
+    /// How addresses are read.
+    pub reading: Reading,
+    /// More members from another file; for CSV and TSV.
+    pub join: Option<JoinOptions>,
+}
+
+impl Default for InputOptions {
+    fn default() -> Self {
+        Self {
+            format: "auto".into(),
+            range: Vec::new(),
+            keep: Vec::new(),
+            header: true,
+            delimiter: None,
+            reading: Reading::default(),
+            join: None,
+        }
+    }
+}
+
+/// A file with more members for the entries of a CSV file, such as the locations of MaxMind's blocks. It is CSV with a
+/// header and the same delimiter.
+#[derive(Debug, Clone)]
+pub struct JoinOptions {
+    /// The file. It is held in memory.
+    pub file: PathBuf,
+    /// The column of both files by which an entry finds its members.
+    pub column: String,
+}
+
+impl JoinOptions {
+    /// Joins by MaxMind's column `geoname_id`.
+    pub fn new(file: PathBuf) -> Self {
+        Self { file, column: "geoname_id".into() }
+    }
+}
+
+type Open = fn(Window, &InputOptions) -> Result<Box<dyn Input>, Error>;
+
+/// A format of files.
+#[derive(Debug)]
+pub struct Format {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub about: &'static str,
+    open: Open,
+}
+
+/// All formats.
+pub const FORMATS: &[&Format] = &[&csv::FORMAT, &mmdb::FORMAT, &ndjson::FORMAT, &tsv::FORMAT];
+
+/// Opens a file, or standard input if the path is `-`. Gzip and zstd are recognised by their first bytes.
+///
+/// # Errors
+/// The file cannot be opened, its header is of no use, or an option does not fit it.
+pub fn open(path: &Path, options: &InputOptions) -> Result<Box<dyn Input>, Error> {
+    let mut window = Window::open(path)?;
+    let format = match options.format.as_str() {
+        "auto" => recognise(&mut window, options)?,
+        name => FORMATS.iter().copied().find(|format| format.name == name).ok_or_else(|| {
+            let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+            let problem = format!("there is no format {name:?}");
+            Error::Request { problem, hint: format!("choose one of auto, {}", names.join(", ")) }
+        })?,
+    };
+    (format.open)(window, options)
+}
+
+/// Ends of file names and what they say.
+const EXTENSIONS: &[(&str, &Format)] = &[
+    (".csv", &csv::FORMAT),
+    (".mmdb", &mmdb::FORMAT),
+    (".json", &ndjson::FORMAT),
+    (".jsonl", &ndjson::FORMAT),
+    (".ndjson", &ndjson::FORMAT),
+    (".tsv", &tsv::FORMAT),
+];
+
+/// The format that the file's name says, or else the beginning of its content.
+fn recognise(window: &mut Window, options: &InputOptions) -> Result<&'static Format, Error> {
+    let name = window.name().to_lowercase();
+    let name = [".gz", ".zst", ".zstd"].iter().find_map(|end| name.strip_suffix(*end)).unwrap_or(&name);
+    if let Some((_, format)) = EXTENSIONS.iter().find(|(end, _)| name.ends_with(*end)) {
+        return Ok(*format);
+    }
+    let line_end = loop {
+        match memchr(b'\n', window.bytes()) {
+            Some(end) => break end,
+            None if window.bytes().len() < RECOGNISED_BYTES && window.fill()? => {}
+            None => break window.bytes().len(),
+        }
+    };
+    let line = &window.bytes()[..line_end];
+    let begins = line.strip_prefix(window::BYTE_ORDER_MARK).unwrap_or(line).trim_ascii_start();
+    Ok(if memchr(0, line).is_some() {
+        &mmdb::FORMAT
+    } else if begins.first() == Some(&b'{') {
+        &ndjson::FORMAT
+    } else if options.delimiter.is_none() && memchr(b'\t', line).is_some() && memchr(b',', line).is_none() {
+        &tsv::FORMAT
+    } else {
+        &csv::FORMAT
+    })
+}
+
+/// Only rows with columns can be joined.
+fn refuse_join(name: &str, options: &InputOptions) -> Result<(), Error> {
+    if options.join.is_none() {
+        return Ok(());
+    }
+    let problem = format!("{name} cannot be joined with another file: it is neither CSV nor TSV");
+    Err(Error::Request { problem, hint: "leave --join out, or say what the file is with --format".into() })
+}
+
+/// A reject of an entry, given its bytes or the beginning of them that is more than a reject shows.
+#[cold]
+fn rejected(reason: String, entry: &[u8]) -> Rejected {
+    let entry = entry.trim_ascii_end();
+    let shown = &entry[..entry.len().min(SHOWN_BYTES)];
+    let mut text = String::from_utf8_lossy(shown).into_owned();
+    if shown.len() < entry.len() {
+        // The cut may have gone through a character.
+        text.truncate(text.trim_end_matches('\u{fffd}').len());
+        text.push('…');
+    }
+    Rejected { reason, text }
+}
+
+#[cfg(test)]
+mod transcript;
+
+#[cfg(test)]
+mod tests {
+    use super::transcript::{COMPRESS, read, read_named, transcribe};
+    use super::*;
+    use millstream_testkit::{gzip, zstd};
+    use std::fs;
+
+    #[test]
+    fn formats_are_recognised() {
+        let csv = "network,cc\n1.0.0.0/24,AU\n";
+        let tsv = "network\tcc\n1.0.0.0/24\tAU\n";
+        let ndjson = "{\"network\":\"1.0.0.0/24\",\"cc\":\"AU\"}\n";
+        for (name, content, line) in [
+            ("a.csv", csv, 2),
+            ("a", csv, 2),
+            ("A.CSV", csv, 2),
+            ("a.TSV", tsv, 2),
+            ("a", tsv, 2),
+            ("a.ndjson", ndjson, 1),
+            ("a.jsonl", ndjson, 1),
+            ("a.txt", ndjson, 1),
+            ("a", "\u{feff} {\"network\":\"1.0.0.0/24\",\"cc\":\"AU\"}", 1),
+        ] {
+            let expected = format!("{line} 1.0.0.0-1.0.0.255 \"cc\":\"AU\"");
+            let plain = content.as_bytes();
+            for (end, content) in [("", plain.to_vec()), (".gz", gzip(plain)), (".zst", zstd(plain))] {
+                let lines = read_named(&format!("{name}{end}"), &content, &InputOptions::default());
+                assert_eq!(lines.unwrap(), [expected.as_str()], "{name}{end}");
+            }
+        }
+        let bars = InputOptions { delimiter: Some(b'|'), ..InputOptions::default() };
+        assert_eq!(read_named("a", b"network|a\tb\n1.2.3.4|1", &bars).unwrap(), ["2 1.2.3.4-1.2.3.4 \"a\\tb\":\"1\""]);
+    }
+
+    #[test]
+    fn the_content_decides_about_compression_not_the_name() {
+        let content = gzip(b"network\n1.2.3.4\n");
+        assert_eq!(read_named("a.csv", &content, &InputOptions::default()).unwrap(), ["2 1.2.3.4-1.2.3.4 "]);
+        assert_eq!(read_named("a.csv.gz", b"network\n1.2.3.4\n", &InputOptions::default()).unwrap().len(), 1);
+        // Members of gzip and frames of zstd follow each other.
+        for (_, compress) in COMPRESS {
+            let content = [compress(b"network\n1.2.3."), compress(b"4\n")].concat();
+            assert_eq!(read("csv", &content, &InputOptions::default()).unwrap(), ["2 1.2.3.4-1.2.3.4 "]);
+        }
+    }
+
+    #[test]
+    fn data_that_is_cut_off_or_damaged_is_an_error() {
+        let text: String = (0..20_000).map(|n: u32| format!("{}\n", std::net::Ipv4Addr::from_bits(n * 7919))).collect();
+        let text = format!("ip\n{text}");
+        for (name, compress) in COMPRESS {
+            let whole = compress(text.as_bytes());
+            for length in [5, 20, whole.len() / 2, whole.len() - 9, whole.len() - 1] {
+                let error = read("csv", &whole[..length], &InputOptions::default()).unwrap_err();
+                assert!(matches!(error, Error::Input { .. }), "{name} {length}: {error}");
+                assert!(error.to_string().contains(&format!("the {name} data is damaged or cut off")), "{error}");
+            }
+            let mut damaged = whole.clone();
+            let middle = whole.len() / 2;
+            damaged[middle..middle + 40].fill(0xff);
+            assert!(read("csv", &damaged, &InputOptions::default()).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn progress_counts_bytes_as_they_are_in_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv.gz");
+        let content = gzip("ip\n1.2.3.4\n".repeat(1_000).as_bytes());
+        fs::write(&path, &content).unwrap();
+        let mut input = open(&path, &InputOptions::default()).unwrap();
+        let size = content.len() as u64;
+        let (read, total) = input.progress();
+        assert!(read <= size);
+        assert_eq!(total, Some(size));
+        assert_eq!(input.name(), path.to_str().unwrap());
+        let mut members = String::new();
+        while input.next(&mut members).unwrap().is_some() {}
+        assert_eq!(input.progress(), (size, Some(size)));
+        assert!(input.next(&mut members).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = |path: &Path, options: &InputOptions| open(path, options).and_then(transcribe).unwrap_err();
+        let missing = error(&folder.path().join("a.csv"), &InputOptions::default());
+        assert!(missing.to_string().starts_with("cannot open "), "{missing}");
+        let opened = error(folder.path(), &InputOptions::default());
+        assert!(opened.to_string().starts_with("cannot read "), "{opened}");
+        let path = folder.path().join("a");
+        fs::write(&path, "ip\n").unwrap();
+        let unknown = error(&path, &InputOptions { format: "xml".into(), ..InputOptions::default() });
+        assert_eq!(unknown.to_string(), "there is no format \"xml\"");
+        assert_eq!(unknown.hint().unwrap(), "choose one of auto, csv, mmdb, ndjson, tsv");
+        let join = InputOptions {
+            format: "ndjson".into(),
+            join: Some(JoinOptions::new(path.clone())),
+            ..InputOptions::default()
+        };
+        assert!(error(&path, &join).to_string().contains("cannot be joined"));
+    }
+
+    #[test]
+    fn a_long_entry_is_cut_between_characters() {
+        let Rejected { text, .. } = rejected("why".into(), "é".repeat(SHOWN_BYTES).as_bytes());
+        assert_eq!(text, format!("{}…", "é".repeat(SHOWN_BYTES / 2)));
+        let Rejected { text, .. } = rejected("why".into(), format!("x{}", "é".repeat(SHOWN_BYTES)).as_bytes());
+        assert_eq!(text, format!("x{}…", "é".repeat(SHOWN_BYTES / 2 - 1)));
+        assert_eq!(rejected("why".into(), b"a,b\r\n").text, "a,b");
+    }
+}

@@ -1,0 +1,185 @@
+//! Newline-delimited JSON: one object on each line.
+
+use super::objects::Objects;
+use super::window::{Line, Window};
+use super::{Format, Input, InputOptions, Read, refuse_join, rejected};
+use crate::error::Error;
+use crate::limits::LINE_BYTES_MAX;
+
+/// The format's entry in the list.
+pub(super) const FORMAT: Format =
+    Format { name: "ndjson", about: "one JSON object per line; values are kept as they are written", open };
+
+fn open(mut window: Window, options: &InputOptions) -> Result<Box<dyn Input>, Error> {
+    refuse_join(window.name(), options)?;
+    let objects = Objects::new(window.name(), options)?;
+    window.skip_byte_order_mark()?;
+    Ok(Box::new(Ndjson { window, objects }))
+}
+
+/// Lines of a file. Empty ones are skipped.
+struct Ndjson {
+    window: Window,
+    objects: Objects,
+}
+
+impl Input for Ndjson {
+    fn next(&mut self, members: &mut String) -> Result<Option<Read>, Error> {
+        members.clear();
+        while let Some(Line { number, text, is_whole }) = self.window.next_line()? {
+            if text.trim_ascii().is_empty() && is_whole {
+                continue;
+            }
+            let range = if is_whole {
+                self.objects.range(text, members)?
+            } else {
+                Err(format!("the line has more than {LINE_BYTES_MAX} bytes"))
+            };
+            let range = range.map_err(|reason| {
+                members.clear();
+                rejected(reason, text)
+            });
+            return Ok(Some(Read { line: number, range }));
+        }
+        Ok(None)
+    }
+
+    fn name(&self) -> &str {
+        self.window.name()
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        self.window.progress()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::transcript::read;
+    use super::*;
+    use crate::limits::VALUE_BYTES_MAX;
+    use crate::range::{Family, Reading};
+
+    fn options(range: &[&str], keep: &[&str]) -> InputOptions {
+        let owned = |names: &[&str]| names.iter().copied().map(str::to_owned).collect();
+        InputOptions { range: owned(range), keep: owned(keep), ..InputOptions::default() }
+    }
+
+    fn lines(content: &str, options: &InputOptions) -> Vec<String> {
+        read("ndjson", content.as_bytes(), options).unwrap()
+    }
+
+    #[test]
+    fn members_come_out_as_they_are_written() {
+        let content = concat!(
+            "\u{feff}{\"start\":\"1.0.0.0\",\"end\":\"1.0.0.255\",\"n\":1.50e+00,\"s\":\"\\u00e9\\u0000\\/\"}\r\n",
+            "\n \t\r\n",
+            " { \"end\" : \"::2\" , \"a\\u0062\" : { \"x\" : [ 1 , 2 ] } , \"start\" : \"::\\u0031\" ,",
+            " \"big\":12345678901234567890123} \n",
+            "{\"start\":\"2.0.0.0\",\"end\":\"2.0.0.0\"}",
+        );
+        assert_eq!(
+            lines(content, &options(&[], &[])),
+            [
+                "1 1.0.0.0-1.0.0.255 \"n\":1.50e+00,\"s\":\"\\u00e9\\u0000\\/\"",
+                "4 ::1-::2 \"a\\u0062\":{ \"x\" : [ 1 , 2 ] },\"big\":12345678901234567890123",
+                "5 2.0.0.0-2.0.0.0 ",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_range_can_be_in_one_member_or_as_the_user_says() {
+        let content = "{\"network\":\"1.0.0.0/24\",\"from\":\"1.2.3.4\",\"a\":null,\"b\":\"x\"}\n";
+        assert_eq!(
+            lines(content, &options(&[], &[])),
+            ["1 1.0.0.0-1.0.0.255 \"from\":\"1.2.3.4\",\"a\":null,\"b\":\"x\""]
+        );
+        assert_eq!(lines(content, &options(&["from"], &["b"])), ["1 1.2.3.4-1.2.3.4 \"b\":\"x\""]);
+        assert_eq!(
+            lines(content, &options(&["from"], &["network", "none"])),
+            ["1 1.2.3.4-1.2.3.4 \"network\":\"1.0.0.0/24\""]
+        );
+        // The first object is on the first line that holds one.
+        assert_eq!(lines(&format!("nonsense\n{content}"), &options(&[], &["b"]))[1], "2 1.0.0.0-1.0.0.255 \"b\":\"x\"");
+    }
+
+    #[test]
+    fn numbers_can_be_addresses() {
+        let content = "{\"ip_from\":16777216,\"ip_to\":16777471}\n{\"ip_from\":\"16777216\",\"ip_to\":\"1.0.0.1\"}\n";
+        let reading = Reading { numbers: Some(Family::V4), ..Reading::default() };
+        let numbers = InputOptions { reading, ..InputOptions::default() };
+        assert_eq!(lines(content, &numbers), ["1 1.0.0.0-1.0.0.255 ", "2 1.0.0.0-1.0.0.1 "]);
+        let refused = lines(content, &InputOptions::default());
+        assert!(refused[0].starts_with("1 ! \"16777216\" is no IP address | "), "{}", refused[0]);
+    }
+
+    #[test]
+    fn dirty_lines_become_rejects_with_line_and_reason() {
+        let good = "{\"start\":\"1.2.3.4\",\"end\":\"1.2.3.4\"}";
+        for (line, reason) in [
+            (
+                "{\"start\":\"154.17.129.024\",\"end\":\"154.17.129.255\"}",
+                "154.17.129.024 has an octet with a leading zero, 024",
+            ),
+            ("{\"start\":\"1.2.3.9\",\"end\":\"0.0.0.0\"}", "the last address 0.0.0.0 is before the first, 1.2.3.9"),
+            ("{\"start\":\"1.2.3.9\",\"end\":\"::1\"}", "1.2.3.9 and ::1 are of two families"),
+            ("{\"start\":\"1.2.3.9\"}", "the member \"end\" is missing"),
+            ("{\"start\":\"1.2.3.9\",\"end\":null}", "the member \"end\" is neither a string nor a number"),
+            ("{\"start\":\"1.2.3.9\",\"end\":{}}", "the member \"end\" is neither a string nor a number"),
+            ("{\"start\":\"1.2.3.9\",\"start\":1,\"end\":\"1.2.3.9\"}", "the member \"start\" is there twice"),
+            ("{\"start\":\"\\ud800\",\"end\":\"1.2.3.9\"}", "\"\\\"\\\\ud800\\\"\" is no IP address"),
+            ("[1]", "it is no JSON object: invalid type: sequence, expected an object"),
+            ("{\"start\":", "it is no JSON object: EOF while parsing a value at byte 9"),
+            ("{} {}", "it is no JSON object: trailing characters at byte 4"),
+            ("{\"a\":\"x\ty\"}", "it is no JSON object: "),
+        ] {
+            let lines = lines(&format!("{good}\n{line}\n{good}"), &options(&[], &[]));
+            assert_eq!((lines.len(), lines[0].as_str()), (3, "1 1.2.3.4-1.2.3.4 "), "{line}");
+            assert!(lines[1].starts_with(&format!("2 ! {reason}")), "{}", lines[1]);
+            assert!(lines[1].ends_with(&format!(" | {line}")), "{}", lines[1]);
+            assert_eq!(lines[2], "3 1.2.3.4-1.2.3.4 ");
+        }
+        let bytes = read("ndjson", b"{\"ip\":\"1.2.3.4\",\"a\":\"\xff\"}", &options(&[], &[])).unwrap();
+        assert!(bytes[0].starts_with("1 ! it is not UTF-8 | "), "{}", bytes[0]);
+    }
+
+    #[test]
+    fn a_member_with_the_stores_own_name_is_refused() {
+        for name in ["end", "\\u0065nd"] {
+            let content = format!("{{\"ip\":\"1.2.3.4\",\"{name}\":1,\"a\":2}}");
+            let lines = lines(&content, &options(&[], &[]));
+            assert_eq!(lines, [format!("1 ! the member \"end\" is the store's own | {content}")]);
+            assert_eq!(super::tests::lines(&content, &options(&[], &["a"])), ["1 1.2.3.4-1.2.3.4 \"a\":2"]);
+        }
+        assert!(read("ndjson", b"", &options(&[], &["end"])).is_err());
+    }
+
+    #[test]
+    fn names_that_are_not_known_are_an_error() {
+        let error = read("ndjson", b"{\"a\":1,\"b\":\"1.2.3.4\"}\n", &options(&[], &[])).unwrap_err();
+        let problem = "among its members is no name that is known for ranges; its members are \"a\", \"b\"";
+        assert!(error.to_string().ends_with(problem), "{error}");
+        assert_eq!(error.hint().unwrap(), "choose with --range COLUMN[,COLUMN]");
+        assert!(read("ndjson", b"", &options(&["a", "b", "c"], &[])).is_err());
+    }
+
+    #[test]
+    fn long_lines_and_values_are_rejects() {
+        let value = "v".repeat(VALUE_BYTES_MAX);
+        let line = "l".repeat(LINE_BYTES_MAX);
+        let content = format!(
+            "{{\"ip\":\"1.2.3.4\",\"a\":\"{value}\"}}\n{{\"ip\":\"1.2.3.5\"}}\n{{\"ip\":\"{line}\"}}\n\
+             {{\"ip\":\"1.2.3.6\"}}\n{}",
+            " ".repeat(LINE_BYTES_MAX + 1)
+        );
+        let lines = lines(&content, &options(&[], &[]));
+        assert_eq!(lines.len(), 5);
+        assert!(lines[0].starts_with("1 ! its value would have ") && lines[0].len() < 2_000);
+        assert_eq!(lines[1], "2 1.2.3.5-1.2.3.5 ");
+        assert!(lines[2].starts_with("3 ! the line has more than ") && lines[2].len() < 2_000);
+        assert!(lines[2].ends_with("lll…"));
+        assert_eq!(lines[3], "4 1.2.3.6-1.2.3.6 ");
+        assert!(lines[4].starts_with("5 ! the line has more than "));
+    }
+}

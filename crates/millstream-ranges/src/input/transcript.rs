@@ -1,0 +1,62 @@
+//! Inputs written down line by line, for the tests of this folder.
+
+use super::window::Window;
+use super::{Input, InputOptions, Read, open};
+use crate::error::Error;
+use millstream_testkit::{gzip, zstd};
+use std::fs;
+use std::io::{self, Cursor};
+use std::path::Path;
+
+/// Reads content of a format. An entry becomes `LINE RANGE MEMBERS`, a reject `LINE ! REASON | TEXT`.
+pub(super) fn read(format: &str, content: &[u8], options: &InputOptions) -> Result<Vec<String>, Error> {
+    read_named("input", content, &InputOptions { format: format.into(), ..options.clone() })
+}
+
+/// Reads the content of a file with a name.
+pub(super) fn read_named(name: &str, content: &[u8], options: &InputOptions) -> Result<Vec<String>, Error> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    fs::write(&path, content).unwrap();
+    transcribe(open(&path, options)?)
+}
+
+/// Reads all of an input.
+pub(super) fn transcribe(mut input: Box<dyn Input>) -> Result<Vec<String>, Error> {
+    let mut members = "left over".to_owned();
+    let mut lines = Vec::new();
+    while let Some(Read { line, range }) = input.next(&mut members)? {
+        lines.push(match range {
+            Ok(range) => format!("{line} {range} {members}"),
+            Err(rejected) => {
+                assert_eq!(members, "", "a reject has no members");
+                format!("{line} ! {} | {}", rejected.reason, rejected.text)
+            }
+        });
+    }
+    Ok(lines)
+}
+
+type Compress = fn(&[u8]) -> Vec<u8>;
+
+/// The compressions that are opened, with their names.
+pub(super) const COMPRESS: [(&str, Compress); 2] = [("gzip", gzip), ("zstd", zstd)];
+
+/// Gives a few bytes at a time.
+struct Drops {
+    content: Cursor<Vec<u8>>,
+    bytes: usize,
+}
+
+impl io::Read for Drops {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = buffer.len().min(self.bytes);
+        io::Read::read(&mut self.content, &mut buffer[..bytes])
+    }
+}
+
+/// A window over content that comes in reads of so many bytes.
+pub(super) fn window(content: &[u8], bytes: usize) -> Window {
+    let drops = Drops { content: Cursor::new(content.to_vec()), bytes };
+    Window::new(Path::new("here"), Box::new(drops), None).unwrap()
+}

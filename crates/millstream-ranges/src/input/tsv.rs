@@ -1,0 +1,10 @@
+//! Tab-separated values: CSV with another delimiter.
+
+use super::{Format, csv};
+
+/// The format's entry in the list.
+pub(super) const FORMAT: Format = Format {
+    name: "tsv",
+    about: "tab-separated values; otherwise like csv",
+    open: |window, options| csv::open(window, options, b'\t'),
+};

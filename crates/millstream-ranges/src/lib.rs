@@ -1,0 +1,25 @@
+//! Ranges of IP addresses: stores in LMDB that other programs read, built, looked up, verified, compared and exported.
+
+mod build;
+mod diff;
+mod error;
+pub mod export;
+mod index;
+pub mod input;
+pub mod limits;
+mod logged;
+mod pick;
+mod range;
+mod store;
+mod value;
+mod verify;
+
+pub use build::{BuildRequest, Observer, Overlap, Progress, Reject, Silent, build};
+pub use diff::{Difference, Differences, diff};
+pub use error::Error;
+pub use index::Index;
+pub use logged::{Which, addresses};
+pub use pick::Pick;
+pub use range::{FAMILIES, Family, Range, Reading};
+pub use store::{FORMAT, Found, Generation, Layout, Receipt, current, generations};
+pub use verify::{Verification, verify};

@@ -1,0 +1,202 @@
+//! Building, replacing and opening stores, also damaged ones.
+
+use crate::stored::{built, found, given, range};
+use millstream_ranges::{
+    BuildRequest, Error, FAMILIES, Family, Generation, Layout, Observer, Overlap, Progress, Reject, build, verify,
+};
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+
+/// A store with one range of IPv4, whose members name the build.
+fn one(store: &Path, name: u32) {
+    built(store, [(range(Family::V4, 10, 20), format!("\"build\":{name}"))], |_| ()).expect("it is built");
+}
+
+#[test]
+fn a_build_replaces_the_store_and_readers_keep_what_they_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("geo");
+    one(&store, 1);
+    let first = Generation::open(&store, None).unwrap();
+    one(&store, 2);
+    one(&store, 3);
+    assert_eq!(found(&first, Family::V4, 15).as_deref(), Some("\"build\":1"), "its file is unlinked but open");
+    let opened = |number| Generation::open(&store, number);
+    assert_eq!(found(&opened(None).unwrap(), Family::V4, 15).as_deref(), Some("\"build\":3"));
+    assert_eq!(found(&opened(Some(2)).unwrap(), Family::V4, 15).as_deref(), Some("\"build\":2"));
+    let gone = opened(Some(1)).unwrap_err();
+    assert!(matches!(&gone, Error::NoGeneration { number: 1, there, .. } if there == &[2, 3]), "{gone}");
+    let mut names: Vec<_> = fs::read_dir(&store).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["00000002.json", "00000002.lmdb", "00000003.json", "00000003.lmdb", "current", "lock"]);
+}
+
+#[test]
+fn a_failed_build_leaves_the_store_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    one(dir.path(), 1);
+    let overlapping = || [(range(Family::V4, 1, 9), "a".into()), (range(Family::V4, 9, 12), "b".into())];
+    let error = built(dir.path(), overlapping(), |_| ()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "1 range overlaps one before it: given:1 0.0.0.1-0.0.0.9 and given:2 0.0.0.9-0.0.0.12"
+    );
+    let empty = built(dir.path(), [], |_| ()).unwrap_err();
+    assert!(empty.to_string().contains("there is no range to store"), "{empty}");
+    struct Stopping;
+    impl Observer for Stopping {
+        fn rejected(&self, _: &Reject) {}
+        fn progress(&self, _: Progress) {}
+        fn is_stopped(&self) -> bool {
+            true
+        }
+    }
+    let given = given([(Some(range(Family::V4, 1, 2)), String::new())]);
+    let stopped = build(&BuildRequest::new(dir.path().into()), vec![given], &Stopping).unwrap_err();
+    assert!(matches!(stopped, Error::Stopped));
+    let serving = Generation::open(dir.path(), None).unwrap();
+    assert_eq!(found(&serving, Family::V4, 10).as_deref(), Some("\"build\":1"));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 4, "current, lock, the file and its receipt");
+}
+
+#[test]
+fn rejected_entries_are_reported_and_limited() {
+    struct Noting(Mutex<Vec<u64>>);
+    impl Observer for Noting {
+        fn rejected(&self, reject: &Reject) {
+            self.0.lock().unwrap().push(reject.line);
+        }
+        fn progress(&self, _: Progress) {}
+        fn is_stopped(&self) -> bool {
+            false
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mixed = || {
+        let good = (Some(range(Family::V4, 1, 2)), String::new());
+        let bad = (None, String::new());
+        given([bad.clone(), good, bad.clone(), bad])
+    };
+    let mut request = BuildRequest::new(dir.path().into());
+    let noting = Noting(Mutex::default());
+    let receipt = build(&request, vec![mixed()], &noting).unwrap();
+    assert_eq!((receipt.read, receipt.rejected, receipt.stored), (4, 3, 1));
+    assert_eq!(*noting.0.lock().unwrap(), [1, 3, 4]);
+    request.rejects_max = 2;
+    let error = build(&request, vec![mixed()], &noting).unwrap_err();
+    assert!(matches!(error, Error::Rejects { count: 3, most: 2 }), "{error}");
+}
+
+#[test]
+fn a_map_that_is_too_small_is_tried_again_with_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let ranges = (0..20_000u128).map(|n| (range(Family::V6, n * 10, n * 10 + 3), format!("\"n\":{n}")));
+    let receipt = built(dir.path(), ranges, |request| request.map_bytes = Some(1 << 16)).unwrap();
+    assert_eq!((receipt.stored, receipt.stored_v6), (20_000, 20_000));
+    let store = Generation::open(dir.path(), None).unwrap();
+    assert_eq!(found(&store, Family::V6, 199_993).as_deref(), Some("\"n\":19999"));
+    assert_eq!(found(&store, Family::V6, 199_994), None);
+}
+
+#[test]
+fn little_memory_gives_the_same_store() {
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let ranges = || {
+        let mut rng = fastrand::Rng::with_seed(9);
+        let mut numbers: Vec<u32> = (0..30_000).collect();
+        rng.shuffle(&mut numbers);
+        numbers.into_iter().map(|n| {
+            let (family, n) = (FAMILIES[n as usize % 2], u128::from(n));
+            (range(family, n * 7, n * 7 + 20), format!("\"n\":{n}"))
+        })
+    };
+    for (dir, memory) in dirs.iter().zip([1 << 20, 1 << 30]) {
+        let receipt = built(dir.path(), ranges(), |request| {
+            (request.memory_bytes, request.overlap) = (memory, Overlap::Last);
+        });
+        assert!(receipt.unwrap().cut > 0);
+    }
+    let [a, b] = dirs.each_ref().map(|dir| Generation::open(dir.path(), None).unwrap());
+    let all = |store: &Generation| -> Vec<_> {
+        store.ranges().unwrap().map(|found| found.map(|f| (f.range, f.value.to_vec())).unwrap()).collect()
+    };
+    assert!(all(&a) == all(&b));
+}
+
+#[test]
+fn both_families_can_share_one_database() {
+    let dir = tempfile::tempdir().unwrap();
+    // The first four bytes of these IPv6 addresses lie between the first address of the IPv4 range and the one asked for.
+    let v6 =
+        (0..50u128).map(|n| (range(Family::V6, (0x2000_0000 + n) << 96, (0x2000_0000 + n) << 96), "\"f\":6".into()));
+    let v4 = [(range(Family::V4, 0x1fff_ff00, 0x2000_00ff), "\"f\":4".to_owned())];
+    built(dir.path(), v6.chain(v4), |request| request.layout = Layout::Single).unwrap();
+    let store = Generation::open(dir.path(), None).unwrap();
+    assert_eq!(store.layout(), Layout::Single);
+    for (family, number, expected) in [
+        (Family::V4, 0x2000_0020, Some("\"f\":4")),
+        (Family::V4, 0x2000_0100, None),
+        (Family::V4, 0x1fff_feff, None),
+        (Family::V6, 0x2000_0010 << 96, Some("\"f\":6")),
+        (Family::V6, (0x2000_0010 << 96) + 1, None),
+        (Family::V6, 0, None),
+        (Family::V6, u128::MAX, None),
+    ] {
+        assert_eq!(found(&store, family, number).as_deref(), expected, "{}", family.address(number));
+    }
+    let verified = verify(&store).unwrap();
+    assert_eq!((verified.problems, verified.v4, verified.v6), (0, 1, 50), "{:?}", verified.named);
+}
+
+#[test]
+fn a_damaged_file_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path(), (0..5_000).map(|n| (range(Family::V4, n * 2, n * 2), format!("\"n\":{n}"))), |_| ()).unwrap();
+    let file = dir.path().join("00000001.lmdb");
+    let whole = fs::read(&file).unwrap();
+    let refused = |bytes: &[u8]| {
+        fs::write(&file, bytes).unwrap();
+        match Generation::open(dir.path(), None).unwrap_err() {
+            Error::Damaged { problem, .. } => problem,
+            error => panic!("{error}"),
+        }
+    };
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    assert_eq!(refused(&flipped), "its content has changed since it was written");
+    let short = refused(&whole[..whole.len() - 4096]);
+    assert_eq!(short, format!("it has {} bytes, and {} were written", whole.len() - 4096, whole.len()));
+    assert!(refused(&[]).starts_with("it has 0 bytes"));
+    fs::write(&file, &whole).unwrap();
+    drop(Generation::open(dir.path(), None).unwrap());
+    fs::write(dir.path().join("00000001.json"), "{").unwrap();
+    assert!(matches!(Generation::open(dir.path(), None), Err(Error::Damaged { .. })));
+}
+
+#[test]
+fn what_is_no_store_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let problem = |path: &Path| match Generation::open(path, None).unwrap_err() {
+        Error::NoStore { problem, .. } => problem,
+        error => panic!("{error}"),
+    };
+    assert_eq!(problem(&dir.path().join("none")), "it does not exist");
+    assert_eq!(problem(dir.path()), "nothing was built in it");
+    fs::write(dir.path().join("current"), "x").unwrap();
+    assert!(problem(dir.path()).contains("no symbolic link"));
+    let text = dir.path().join("text");
+    fs::write(&text, "no LMDB").unwrap();
+    let error = Generation::open(&text, None).unwrap_err();
+    assert!(matches!(error, Error::Lmdb { .. }), "{error}");
+}
+
+#[test]
+fn two_builds_at_once_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    one(dir.path(), 1);
+    let lock = fs::File::options().write(true).open(dir.path().join("lock")).unwrap();
+    lock.lock().unwrap();
+    let busy = built(dir.path(), [(range(Family::V4, 1, 2), String::new())], |_| ()).unwrap_err();
+    assert!(matches!(busy, Error::Busy { .. }), "{busy}");
+}

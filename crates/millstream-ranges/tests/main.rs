@@ -1,0 +1,7 @@
+//! Stores on a real disk, and their twins in a real PostgreSQL.
+
+mod agreement;
+mod build;
+mod oracle;
+mod stored;
+mod table;

@@ -1,0 +1,404 @@
+//! Tables of PostgreSQL that are filled from a store.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::stored::built;
+use fastrand::Rng;
+use millstream_model::CollectionName;
+use millstream_ranges::export::{TableOptions, lateral, to_table};
+use millstream_ranges::{Error, FAMILIES, Family, Generation, Range, Reading};
+use millstream_testkit::{cases, each_build};
+use serde_json::Value;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tokio_postgres::Client;
+
+/// A folder for a store.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn store(&self) -> PathBuf {
+        self.0.path().join("store")
+    }
+
+    /// Builds the next generation and opens it.
+    fn build(&self, ranges: Vec<(Range, String)>) -> Generation {
+        built(&self.store(), ranges, |_| {}).unwrap();
+        Generation::open(&self.store(), None).unwrap()
+    }
+
+    fn build_of(&self, ranges: &[(&str, &str)]) -> Generation {
+        let parsed =
+            |(range, members): &(&str, &str)| (Range::parse(range, Reading::default()).unwrap(), (*members).to_owned());
+        self.build(ranges.iter().map(parsed).collect())
+    }
+}
+
+fn name(text: &str) -> CollectionName {
+    text.parse().unwrap()
+}
+
+/// Ranges of both families with gaps of all sizes, some of them of one address.
+fn random(rng: &mut Rng, count: usize) -> Vec<(Range, String)> {
+    let mut all = Vec::new();
+    for family in FAMILIES {
+        // The first range leaves addresses below it, and the last one addresses above it.
+        let step = family.last() / (count as u128 + 2);
+        let mut next = step;
+        for n in 0..count {
+            let at_most = |rng: &mut Rng, most: u128| if rng.u8(..4) == 0 { 0 } else { rng.u128(..=most) };
+            let start = next + at_most(rng, step / 2);
+            let end = start + at_most(rng, step / 2 - 1);
+            let members = if n % 10 == 0 { String::new() } else { format!("\"n\":{n},\"t\":\"\\u00e9\\n{family:?}\"") };
+            all.push((Range { family, start, end }, members));
+            next = end + 1 + at_most(rng, 3).min(step / 4);
+        }
+    }
+    all
+}
+
+/// Every boundary, the addresses beside it, and random ones.
+fn addresses(rng: &mut Rng, ranges: &[(Range, String)], random: usize) -> Vec<IpAddr> {
+    let mut all = Vec::new();
+    for (Range { family, start, end }, _) in ranges {
+        let middle = start + (end - start) / 2;
+        let beside = [start.checked_sub(1), end.checked_add(1)].into_iter().flatten();
+        let numbers = beside.chain([*start, middle, *end]).filter(|number| *number <= family.last());
+        all.extend(numbers.map(|number| family.address(number)));
+    }
+    for family in FAMILIES {
+        all.extend([0, 1, family.last()].map(|number| family.address(number)));
+        all.extend((0..random / 2).map(|_| family.address(rng.u128(..=family.last()))));
+    }
+    all
+}
+
+/// What an address gets: first, last and document.
+type Answer = Option<(IpAddr, IpAddr, Value)>;
+
+fn from_store(generation: &Generation, address: IpAddr) -> Answer {
+    let found = generation.get(address).unwrap()?;
+    let doc = serde_json::from_str(&format!("{{{}}}", found.members().unwrap())).unwrap();
+    Some((found.range.first(), found.range.last(), doc))
+}
+
+/// Answers of a statement whose rows have start, end and document as text, in the order of the addresses.
+async fn from_table(client: &Client, sql: &str) -> Vec<Answer> {
+    let rows = client.query(sql, &[]).await.unwrap();
+    rows.iter()
+        .map(|row| {
+            let doc: Option<String> = row.get("doc");
+            Some((row.get::<_, Option<IpAddr>>("start")?, row.get("end"), serde_json::from_str(&doc?).unwrap()))
+        })
+        .collect()
+}
+
+/// Makes the table `addresses` with the columns `n` and `ip`.
+async fn fill_addresses(client: &Client, addresses: &[IpAddr]) {
+    client.batch_execute("drop table if exists addresses; create table addresses (n bigint, ip inet)").await.unwrap();
+    let insert = "insert into addresses select n, ip from unnest($1::inet[]) with ordinality a (ip, n)";
+    client.execute(insert, &[&addresses]).await.unwrap();
+    client.batch_execute("analyze addresses").await.unwrap();
+}
+
+#[tokio::test]
+async fn addresses_get_the_same_from_the_table_and_the_store() {
+    let mut rng = Rng::with_seed(11);
+    let ranges = random(&mut rng, 2_000);
+    let wanted = addresses(&mut rng, &ranges, cases(10_000));
+    let folder = Folder::new();
+    let count = ranges.len() as u64;
+    let generation = folder.build(ranges);
+    let expected: Vec<Answer> = wanted.iter().map(|address| from_store(&generation, *address)).collect();
+    each_build(async |db| {
+        let client = db.client().await;
+        let table = name("ranges");
+        let rows = to_table(&client, &generation, &table, &TableOptions::default()).await.unwrap();
+        assert_eq!(rows, count);
+        fill_addresses(&client, &wanted).await;
+        let by_function = "select r.start, r.\"end\", r.doc::text as doc from addresses a
+            left join lateral millstream.range_of('ranges', a.ip) r on true order by a.n";
+        let by_statement = format!("select start, \"end\", doc::text as doc from ({}) l order by n", lateral(&table));
+        for sql in [by_function, &by_statement] {
+            let found = from_table(&client, sql).await;
+            assert_eq!(found.len(), expected.len());
+            for ((found, expected), address) in found.iter().zip(&expected).zip(&wanted) {
+                assert_eq!(found, expected, "{address} {sql}");
+            }
+        }
+        let odd = "select (select count(*) from millstream.range_of('ranges', null)),
+            (select count(*) from addresses a, millstream.range_of('ranges', a.ip)),
+            (select count(*) from addresses a, millstream.range_of('ranges', a.ip) r,
+                millstream.range_of('ranges', set_masklen(a.ip, 8)) s where r.start = s.start)";
+        let row = client.query_one(odd, &[]).await.unwrap();
+        let [null, plain, netmask] = [0, 1, 2].map(|column| row.get::<_, i64>(column));
+        assert!(null == 0 && plain > 0 && plain == netmask, "{null} {plain} {netmask}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_address_of_one_family_never_gets_a_range_of_the_other() {
+    let folder = Folder::new();
+    let generation = folder.build_of(&[("0.0.0.0/0", "\"v\":4"), ("8000::/1", "\"v\":6")]);
+    each_build(async |db| {
+        let client = db.client().await;
+        to_table(&client, &generation, &name("ranges"), &TableOptions::default()).await.unwrap();
+        let sql = "select doc->>'v' from millstream.range_of('ranges', $1)";
+        for (address, expected) in [
+            ("0.0.0.0", Some("4")),
+            ("255.255.255.255", Some("4")),
+            ("::", None),
+            ("7fff::", None),
+            ("8000::", Some("6")),
+        ] {
+            let address: IpAddr = address.parse().unwrap();
+            let row = client.query_opt(sql, &[&address]).await.unwrap();
+            assert_eq!(row.map(|row| row.get::<_, String>(0)).as_deref(), expected, "{address}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_table_is_replaced_with_its_rights() {
+    each_build(async |db| {
+        let client = db.client().await;
+        let (folder, table) = (Folder::new(), name("geo.ranges"));
+        client.batch_execute("create schema geo").await.unwrap();
+        let first = folder.build_of(&[("1.0.0.0/24", "\"a\":1"), ("::1", "\"a\":2")]);
+        assert_eq!(to_table(&client, &first, &table, &TableOptions::default()).await.unwrap(), 2);
+        let owner = format!("owner_of_{}", db.name);
+        let grants = format!(
+            "create role {owner}; grant create on schema geo to {owner}; alter table geo.ranges owner to {owner};
+             grant select on geo.ranges to public; grant update on geo.ranges to pg_monitor with grant option"
+        );
+        client.batch_execute(&grants).await.unwrap();
+        let state = "select obj_description(c.oid, 'pg_class'), c.relowner::regrole::text,
+                array(select i.indexrelid::regclass::text from pg_index i where i.indrelid = c.oid),
+                has_table_privilege('public', c.oid, 'select'), has_table_privilege('public', c.oid, 'update'),
+                has_table_privilege('pg_monitor', c.oid, 'update with grant option'),
+                (select array_agg(k.conname::text order by k.conname) from pg_constraint k
+                 where k.conrelid = c.oid and k.contype in ('c', 'p'))
+            from pg_class c where c.oid = 'geo.ranges'::regclass";
+        drop(first);
+        for generation in [2, 3] {
+            let ranges = format!("2001:db8::{generation}");
+            let next = folder.build_of(&[(&*ranges, "\"a\":3")]);
+            assert_eq!(to_table(&client, &next, &table, &TableOptions::default()).await.unwrap(), 1);
+            let row = client.query_one(state, &[]).await.unwrap();
+            let store = folder.store();
+            let comment = format!("IP ranges by Millstream: generation {generation} of {}, 1 ranges", store.display());
+            assert_eq!(row.get::<_, String>(0), comment);
+            assert_eq!(row.get::<_, String>(1), owner);
+            assert_eq!(row.get::<_, Vec<String>>(2), ["geo.ranges_pkey"]);
+            assert_eq!([3, 4, 5].map(|column| row.get::<_, bool>(column)), [true, false, true]);
+            assert_eq!(row.get::<_, Vec<String>>(6), ["is_a_range", "ranges_pkey"]);
+            let start: IpAddr = client.query_one("select start from geo.ranges", &[]).await.unwrap().get(0);
+            assert_eq!(start.to_string(), ranges);
+        }
+        let tables: i64 = client
+            .query_one("select count(*) from pg_class where relname like 'millstream_new%'", &[])
+            .await
+            .unwrap()
+            .get(0);
+        assert_eq!(tables, 0);
+        let broken = "insert into geo.ranges values ('1.0.0.9', '1.0.0.1', '{}')";
+        for values in [broken, &broken.replace("1.0.0.1'", "::1'")] {
+            let error = client.batch_execute(values).await.unwrap_err();
+            assert_eq!(error.as_db_error().unwrap().constraint(), Some("is_a_range"));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_name_that_is_taken_by_something_else_is_refused() {
+    let folder = Folder::new();
+    let generation = folder.build_of(&[("1.0.0.0/24", "\"a\":1")]);
+    each_build(async |db| {
+        let client = db.client().await;
+        client
+            .batch_execute(
+                "create table mine (start inet primary key, \"end\" inet, doc jsonb); insert into mine values ('::1');
+                 create view seen as select 1; create sequence counted",
+            )
+            .await
+            .unwrap();
+        for taken in ["mine", "seen", "counted"] {
+            let error = to_table(&client, &generation, &name(taken), &TableOptions::default()).await.unwrap_err();
+            let says = format!("{taken} is there already, and it is no table that Millstream exported");
+            assert_eq!(error.to_string(), says);
+        }
+        let rows: i64 = client.query_one("select count(*) from mine", &[]).await.unwrap().get(0);
+        assert_eq!(rows, 1);
+        let ours = name("ours");
+        to_table(&client, &generation, &ours, &TableOptions::default()).await.unwrap();
+        client.batch_execute("alter table ours enable row level security").await.unwrap();
+        let error = to_table(&client, &generation, &ours, &TableOptions::default()).await.unwrap_err();
+        assert!(error.to_string().starts_with("ours has row security"), "{error}");
+        client.batch_execute("alter table ours disable row level security; create view v as table ours").await.unwrap();
+        let error = to_table(&client, &generation, &ours, &TableOptions::default()).await.unwrap_err();
+        assert!(matches!(&error, Error::Postgres(error) if error.sqlstate() == Some("2BP01")), "{error:?}");
+        let rows: i64 = client.query_one("select count(*) from v", &[]).await.unwrap().get(0);
+        assert_eq!(rows, 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_value_that_jsonb_refuses_is_named_and_nothing_is_left() {
+    each_build(async |db| {
+        let client = db.client().await;
+        for (members, says) in [
+            ("\"a\":\"\\u0000\"", "1.0.0.7-1.0.0.7: a string holds \\u0000, which jsonb cannot hold"),
+            ("\"a\":1e400000", "1.0.0.7-1.0.0.7: PostgreSQL refuses its value: "),
+        ] {
+            let folder = Folder::new();
+            let mut ranges: Vec<(String, String)> =
+                (0..7).map(|n| (format!("1.0.0.{n}"), format!("\"n\":{n}"))).collect();
+            ranges.push(("1.0.0.7".into(), members.into()));
+            // Many messages of COPY follow.
+            ranges.extend((0..200).map(|n| (format!("1.0.1.{n}"), format!("\"n\":\"{}\"", "x".repeat(5_000)))));
+            let ranges: Vec<(&str, &str)> = ranges.iter().map(|(range, members)| (&**range, &**members)).collect();
+            let generation = folder.build_of(&ranges);
+            let error = to_table(&client, &generation, &name("ranges"), &TableOptions::default()).await.unwrap_err();
+            assert!(error.to_string().starts_with(says), "{error:?}");
+            assert!(error.hint().is_some());
+            let left = "select count(*) from pg_class
+                where relname = 'ranges' or relname like 'millstream%' or relnamespace = to_regnamespace('millstream')";
+            let left: i64 = client.query_one(left, &[]).await.unwrap().get(0);
+            assert_eq!(left, 0);
+            // The session is not in a transaction any more.
+            client.batch_execute("begin; commit").await.unwrap();
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn large_values_and_no_function_are_possible() {
+    let folder = Folder::new();
+    let long = format!("\"a\":\"{}\"", "é".repeat(500_000));
+    let generation = folder.build_of(&[("1.0.0.0", long.as_str()), ("1.0.0.1", ""), ("1.0.0.2", long.as_str())]);
+    each_build(async |db| {
+        let client = db.client().await;
+        let options = TableOptions { function: None, ..TableOptions::default() };
+        to_table(&client, &generation, &name("ranges"), &options).await.unwrap();
+        let sql = "select array_agg(length(coalesce(doc->>'a', '')) order by start),
+                to_regnamespace('millstream') is null from ranges";
+        let row = client.query_one(sql, &[]).await.unwrap();
+        assert_eq!((row.get::<_, Vec<i32>>(0), row.get::<_, bool>(1)), (vec![500_000, 0, 500_000], true));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_role_that_owns_nothing_of_ours_can_fill_a_table() {
+    let folder = Folder::new();
+    let generation = folder.build_of(&[("1.0.0.0/24", "\"a\":1")]);
+    each_build(async |db| {
+        let client = db.client().await;
+        to_table(&client, &generation, &name("first"), &TableOptions::default()).await.unwrap();
+        let role = format!("filler_of_{}", db.name);
+        let sql = format!(
+            "create role {role}; create schema own authorization {role}; grant usage on schema millstream to {role};
+             set role {role}"
+        );
+        client.batch_execute(&sql).await.unwrap();
+        let table = name("own.ranges");
+        for _ in 0..2 {
+            to_table(&client, &generation, &table, &TableOptions::default()).await.unwrap();
+        }
+        let found = "select count(*) from millstream.range_of('own.ranges', '1.0.0.77')";
+        let found: i64 = client.query_one(found, &[]).await.unwrap().get(0);
+        assert_eq!(found, 1);
+        let denied = client.query_one("select count(*) from millstream.range_of('first', '1.0.0.77')", &[]).await;
+        assert_eq!(denied.unwrap_err().code().map(|code| code.code()), Some("42501"));
+        client.batch_execute("reset role").await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn look_ups_use_the_primary_key_whatever_the_statistics_say() {
+    let folder = Folder::new();
+    let generation = folder.build(random(&mut Rng::with_seed(12), 20_000));
+    each_build(async |db| {
+        let client = db.client().await;
+        let table = name("ranges");
+        to_table(&client, &generation, &table, &TableOptions::default()).await.unwrap();
+        let all: Vec<IpAddr> = (0..5_000).map(|number| Family::V4.address(number * 800_000)).collect();
+        fill_addresses(&client, &all).await;
+        client.batch_execute("alter table ranges set (autovacuum_enabled = false)").await.unwrap();
+        // The statement of the function, for any address and for one.
+        let function = include_str!("../src/export/range_of.sql");
+        let inner = function.split('\'').nth(1).unwrap().replace("%s", "ranges");
+        let prepare = format!("prepare look_up (inet) as {inner}");
+        client.batch_execute(&prepare).await.unwrap();
+        let none = "delete from pg_catalog.pg_statistic where starelid = 'ranges'::regclass";
+        for statistics in ["analyze ranges", none] {
+            client.batch_execute(statistics).await.unwrap();
+            let mut plans = vec![explain(&client, &lateral(&table)).await];
+            for mode in ["force_custom_plan", "force_generic_plan"] {
+                client.batch_execute(&format!("set plan_cache_mode = {mode}")).await.unwrap();
+                plans.push(explain(&client, "execute look_up ('2001:db8::1')").await);
+            }
+            for plan in plans {
+                let expected = "Index Scan Backward using ranges_pkey on ranges";
+                assert!(plan.contains(expected) && plan.contains("Index Cond: (start <= "), "{statistics}:\n{plan}");
+                assert!(!plan.contains("Seq Scan on ranges") && !plan.contains("Sort"), "{statistics}:\n{plan}");
+            }
+        }
+    })
+    .await;
+}
+
+async fn explain(client: &Client, sql: &str) -> String {
+    let rows = client.query(&format!("explain {sql}"), &[]).await.unwrap();
+    rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn ip4r_is_used_where_it_is_installed() {
+    let mut rng = Rng::with_seed(13);
+    let ranges = random(&mut rng, 300);
+    let wanted = addresses(&mut rng, &ranges, 1_000);
+    let folder = Folder::new();
+    let generation = folder.build(ranges);
+    let tried = AtomicBool::new(false);
+    let expected: Vec<Answer> = wanted.iter().map(|address| from_store(&generation, *address)).collect();
+    each_build(async |db| {
+        let client = db.client().await;
+        let options = TableOptions { ip4r: true, ..TableOptions::default() };
+        let table = name("ranges");
+        let error = to_table(&client, &generation, &table, &options).await.unwrap_err();
+        assert_eq!(error.to_string(), "the extension ip4r is not installed in this database");
+        let there = "select exists (select from pg_available_extensions where name = 'ip4r')";
+        if !client.query_one(there, &[]).await.unwrap().get::<_, bool>(0) {
+            return;
+        }
+        tried.store(true, Relaxed);
+        client.batch_execute("create schema \"IP\"; create extension ip4r schema \"IP\"").await.unwrap();
+        for _ in 0..2 {
+            to_table(&client, &generation, &table, &options).await.unwrap();
+        }
+        fill_addresses(&client, &wanted).await;
+        let path = "select set_config('search_path', current_setting('search_path') || ', \"IP\"', false)";
+        client.batch_execute(&format!("{path}; set enable_seqscan = off")).await.unwrap();
+        let sql = "select r.start, r.\"end\", r.doc::text as doc from addresses a
+            left join ranges r on r.range >>= a.ip::ipaddress order by a.n";
+        assert_eq!(from_table(&client, sql).await, expected);
+        let plan = explain(&client, "select from ranges where range >>= '1.2.3.4'::ipaddress").await;
+        assert!(plan.contains("ranges_range"), "{plan}");
+    })
+    .await;
+    if !tried.load(Relaxed) {
+        millstream_testkit::skip("no build of PostgreSQL here has ip4r");
+    }
+}

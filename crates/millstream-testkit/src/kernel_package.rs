@@ -1,0 +1,22 @@
+//! A kernel that a test boots.
+
+use crate::skip;
+use millstream_host::Command;
+use std::path::PathBuf;
+
+/// Programs without which no kernel boots in a guest.
+const PROGRAMS: &[&str] = &["qemu-system-x86_64", "busybox"];
+
+/// The package of a kernel that `MILLSTREAM_TEST_KERNEL` names. `None`, after [`skip`], without one, or on a machine
+/// that cannot boot it in a guest.
+pub fn kernel_package() -> Option<PathBuf> {
+    let Some(package) = std::env::var_os("MILLSTREAM_TEST_KERNEL") else {
+        skip("MILLSTREAM_TEST_KERNEL names no package of a kernel");
+        return None;
+    };
+    if let Some(missing) = PROGRAMS.iter().find(|name| Command::new(name).arg("--help").run_blocking().is_err()) {
+        skip(&format!("it needs {missing}"));
+        return None;
+    }
+    Some(package.into())
+}

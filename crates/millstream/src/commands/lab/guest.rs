@@ -1,0 +1,92 @@
+//! `lab run --guest`: runs an experiment under kernels that boot in emulated machines.
+
+use super::pgbench::exit_of;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use crate::signal::Signals;
+use crate::table::{Align, Table};
+use millstream_lab::Error;
+use millstream_lab::guest::{Boot, Guests, Request};
+use millstream_lab::pgbench::Analysis;
+use serde_json::json;
+use std::path::Path;
+
+/// Boots the kernels in turn, and prints for each boot which arms ran. It prints no speed.
+pub async fn run(request: Request<'_>, out: Option<&Path>, output: Output, signals: &Signals) -> Result<Exit, Failure> {
+    let guests = Guests::new(request, out)?;
+    let mut say = |line: &str| note(line);
+    // A signal from the terminal reaches the guest too, so that both may be ready. Boxed, because it is large.
+    let ended = tokio::select! {
+        biased;
+        exit = signals.stop_asked() => {
+            note(&format!("stopped; to resume, give the same command with --out {}", guests.dir.display()));
+            return Ok(exit);
+        }
+        ended = Box::pin(guests.run(&mut say)) => ended,
+    };
+    note(&format!("records: {}", guests.dir.display()));
+    let boots = ended?;
+    let shown: Vec<Shown> = boots.iter().map(|boot| boot.record.as_ref().map(Analysis::of).map_err(why)).collect();
+    if output.is_json() {
+        let boots: Vec<_> = boots.iter().zip(&shown).map(|(boot, shown)| described(boot, shown)).collect();
+        output.json(&json!({ "emulated": true, "boots": boots }))?;
+    } else {
+        show(&boots, &shown, output)?;
+    }
+    let failed = |shown: &Shown| shown.as_ref().map_or(true, |analysis| exit_of(analysis) == Exit::Findings);
+    Ok(if shown.iter().any(failed) { Exit::Findings } else { Exit::Done })
+}
+
+/// What a boot has shown, or why its kernel did not boot.
+type Shown = Result<Analysis, String>;
+
+/// Why a kernel did not boot, and where to read more.
+fn why(error: &Error) -> String {
+    match error {
+        // What a program printed may have several lines.
+        Error::Guest { why, hint, .. } => format!("{}; {hint}", why.replace('\n', " ")),
+        other => other.to_string(),
+    }
+}
+
+fn show(boots: &[Boot], shown: &[Shown], output: Output) -> Result<(), Failure> {
+    let headings =
+        [("kernel", Align::Left), ("boot", Align::Right), ("arms that ran", Align::Left), ("record", Align::Wrap)];
+    let mut table = Table::new(&headings);
+    for (boot, shown) in boots.iter().zip(shown) {
+        let ran = match shown {
+            Ok(analysis) => format!("{} of {}", analysis.arms.len() - missing(analysis).len(), analysis.arms.len()),
+            Err(_) => "did not boot".to_owned(),
+        };
+        table.row([boot.kernel.clone(), boot.number.to_string(), ran, boot.dir.display().to_string()]);
+    }
+    output.table(&table)?;
+    for (boot, shown) in boots.iter().zip(shown) {
+        let lines = match shown {
+            Ok(analysis) => missing(analysis),
+            Err(why) => vec![format!("did not boot: {why}")],
+        };
+        for line in lines {
+            output.line(&format!("{}, boot {}: {line}", boot.kernel, boot.number))?;
+        }
+    }
+    output.line("The processor was emulated: this says nothing about speed.")
+}
+
+fn described(boot: &Boot, shown: &Shown) -> serde_json::Value {
+    json!({
+        "kernel": boot.kernel,
+        "boot": boot.number,
+        "arms": shown.as_ref().map_or(0, |analysis| analysis.arms.len()),
+        "missing": shown.as_ref().map(missing).unwrap_or_default(),
+        "did_not_boot": shown.as_ref().err(),
+        "record": boot.dir.display().to_string(),
+    })
+}
+
+/// The arms that have no numbers, and why.
+fn missing(analysis: &Analysis) -> Vec<String> {
+    let arms = analysis.arms.iter();
+    arms.filter_map(|arm| Some(format!("{}: {}", arm.name, arm.missing.as_ref()?))).collect()
+}

@@ -1,0 +1,229 @@
+//! `lab` with pgbench: runs experiments that are files, and reports and compares their records.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, note, write_page};
+use crate::signal::Signals;
+use millstream_lab::Error;
+use millstream_lab::pgbench::report::{csv, html, markdown, text};
+use millstream_lab::pgbench::{self, Analysis, Conditions, Difference, Ended, Record, Request, Results, Source};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// What is asked for a run, besides the experiment.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    /// Names of experiments, or paths of their files.
+    pub experiments: &'a [String],
+    /// Two command lines to compare instead.
+    pub commands: Option<(&'a str, &'a str)>,
+    /// How they are run.
+    pub request: Request,
+    /// Largest scale of pgbench's tables; `None`: that of the experiment.
+    pub scale_max: Option<u32>,
+    /// Directory of the record.
+    pub out: Option<&'a Path>,
+    /// The command, without directories and passwords.
+    pub argv: Vec<String>,
+}
+
+/// How a report is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Text for a terminal
+    #[default]
+    Text,
+    /// Markdown, for an issue or a document
+    Markdown,
+    /// Every run as a line of CSV
+    Csv,
+}
+
+/// Whether this names an experiment with pgbench: a built-in one, or a file.
+pub fn is_experiment(name: &str) -> bool {
+    has_extension(name) || Source::built_in().is_ok_and(|all| all.iter().any(|one| one.experiment.name == name))
+}
+
+/// A row for each built-in experiment: name, minutes, megabytes of data, question.
+pub fn rows() -> Result<Vec<[String; 4]>, Failure> {
+    let row = |source: &Source| {
+        let (minutes, bytes) = source.experiment.cost();
+        let megabytes = (bytes / 1_000_000).to_string();
+        [source.experiment.name.clone(), format!("{minutes:.0}"), megabytes, source.experiment.question.clone()]
+    };
+    Ok(Source::built_in()?.iter().map(row).collect())
+}
+
+/// As `rows`, as JSON.
+pub fn described() -> Result<Vec<serde_json::Value>, Failure> {
+    let json = |source: &Source| {
+        let (minutes, bytes) = source.experiment.cost();
+        let one = &source.experiment;
+        serde_json::json!({ "name": one.name, "about": one.question, "minutes": minutes, "bytes": bytes })
+    };
+    Ok(Source::built_in()?.iter().map(json).collect())
+}
+
+/// Runs experiments one after the other, each into a record of its own.
+pub async fn run(asked: Asked<'_>, output: Output, signals: &Signals) -> Result<Exit, Failure> {
+    if asked.out.is_some() && asked.experiments.len() > 1 {
+        return Err(Failure::user("--out names the record of one experiment").hint("run them one by one"));
+    }
+    let mut exit = Exit::Done;
+    let mut sources = Vec::new();
+    if let Some((a, b)) = asked.commands {
+        sources.push(Source::of_commands(a, b)?);
+    }
+    for name in asked.experiments {
+        let mut source = Source::named(name)?;
+        let scale = source.experiment.data.scale;
+        source.experiment.data.scale = asked.scale_max.map_or(scale, |most| scale.min(most));
+        sources.push(source);
+    }
+    for source in sources {
+        let name = &source.experiment.name;
+        let (minutes, bytes) = source.experiment.cost();
+        if !asked.request.quick {
+            note(&format!("{name}: about {minutes:.0} minutes and {} MB of data", bytes / 1_000_000));
+        }
+        let ended = one(&source, &asked, output, signals).await?;
+        if ended != Exit::Done {
+            exit = ended;
+        }
+        if matches!(ended, Exit::Interrupted | Exit::Terminated) {
+            break;
+        }
+    }
+    Ok(exit)
+}
+
+async fn one(source: &Source, asked: &Asked<'_>, output: Output, signals: &Signals) -> Result<Exit, Failure> {
+    let conditions = Conditions::planned(source, &asked.request);
+    let opened = Record::open(source, &asked.request, conditions, asked.out, asked.argv.clone());
+    let (dir, record) = opened?;
+    let (conditions, mut runs) = (record.conditions.clone(), record.runs.clone());
+    if !runs.is_empty() {
+        note(&format!("{} runs are recorded; the others follow", runs.len()));
+    }
+    let mut results = Recorded { record, dir };
+    let stopped = async { signals.stop_asked().await };
+    // Boxed, because it is large and would make every command's future as large.
+    let ended = Box::pin(pgbench::run(source, &asked.request, conditions, &mut runs, &mut results, stopped)).await;
+    match ended {
+        Ok(Ended::Finished) => {}
+        Ok(Ended::Stopped(exit)) => {
+            note(&format!("stopped; to resume, give the same command with --out {}", results.dir.display()));
+            return Ok(exit);
+        }
+        Err(error) => {
+            note(&format!("record: {}", results.dir.display()));
+            return Err(error.into());
+        }
+    }
+    let exit = show(&results.record, Format::Text, output)?;
+    note(&format!("record: {}", results.dir.display()));
+    Ok(exit)
+}
+
+/// Prints a record's report, if it is a record of pgbench. `None` if it is of another kind.
+pub fn report(path: &Path, format: Format, output: Output) -> Result<Option<Exit>, Failure> {
+    match Record::read(path)? {
+        Some(record) => show(&record, format, output).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Most facts of the surroundings that a comparison prints.
+const SURROUNDINGS_SHOWN: usize = 20;
+
+/// Compares two records.
+pub fn compare(before: &str, after: &str, fail_above: Option<f64>, output: Output) -> Result<Exit, Failure> {
+    let read = |path: &Path| {
+        let record = Record::read(path)?;
+        record.ok_or_else(|| {
+            Failure::user(format!("{} is a record of loads, and only those of pgbench are compared", path.display()))
+        })
+    };
+    let side = |paths: &str| {
+        let records: Result<Vec<Record>, Failure> = paths.split(',').map(|path| read(Path::new(path))).collect();
+        pgbench::joined(records?).map_err(Failure::from)
+    };
+    let (before, after) = (side(before)?, side(after)?);
+    let differences = pgbench::compare(&before, &after)?;
+    let surroundings = pgbench::surroundings(&before, &after);
+    let worse = |one: &&Difference| {
+        fail_above.is_some_and(|most| one.lost || one.worse_percent.is_some_and(|worse| worse > most))
+    };
+    let failed: Vec<&str> = differences.iter().filter(worse).map(|one| one.arm.as_str()).collect();
+    if output.is_json() {
+        output.json(&json!({ "arms": differences, "surroundings": surroundings }))?;
+    } else {
+        for one in &differences {
+            output.line(&format!("{}: {}", one.arm, one.sentence))?;
+        }
+        for one in surroundings.iter().take(SURROUNDINGS_SHOWN) {
+            let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+            output.line(&format!("not the same: {} was {}, is {}", one.name, value(&one.a), value(&one.b)))?;
+        }
+        if surroundings.len() > SURROUNDINGS_SHOWN {
+            output
+                .line(&format!("and {} more facts; --output json has all", surroundings.len() - SURROUNDINGS_SHOWN))?;
+        }
+    }
+    if failed.is_empty() {
+        return Ok(Exit::Done);
+    }
+    note(&format!("worse than allowed, or not measured any more: {}", failed.join(", ")));
+    Ok(Exit::Findings)
+}
+
+/// Writes a record's report as a page, if it is a record of pgbench. `None` if it is of another kind.
+pub fn report_page(path: &Path, file: &Path) -> Result<Option<Exit>, Failure> {
+    let Some(record) = Record::read(path)? else { return Ok(None) };
+    let analysis = Analysis::of(&record);
+    write_page(file, &html(&record, &analysis))?;
+    Ok(Some(exit_of(&analysis)))
+}
+
+fn show(record: &Record, format: Format, output: Output) -> Result<Exit, Failure> {
+    let analysis = Analysis::of(record);
+    if output.is_json() {
+        output.json(&analysis)?;
+    } else {
+        let text = match format {
+            Format::Text => text(record, &analysis),
+            Format::Markdown => markdown(record, &analysis),
+            Format::Csv => csv(record),
+        };
+        output.line(text.trim_end())?;
+    }
+    Ok(exit_of(&analysis))
+}
+
+/// The exit code that a record asks for: whether an arm failed.
+pub(super) fn exit_of(analysis: &Analysis) -> Exit {
+    let failed = analysis.arms.iter().any(|arm| arm.missing.as_ref().is_some_and(|why| why.starts_with("failed")));
+    if failed { Exit::Findings } else { Exit::Done }
+}
+
+/// The record of a run, written after every measurement.
+struct Recorded {
+    record: Record,
+    dir: PathBuf,
+}
+
+impl Results for Recorded {
+    fn keep(&mut self, conditions: &Conditions, runs: &[millstream_lab::Run]) -> Result<(), Error> {
+        self.record.conditions.clone_from(conditions);
+        self.record.runs = runs.to_vec();
+        self.record.write(&self.dir).map(|_| ())
+    }
+
+    fn say(&mut self, line: &str) {
+        note(line);
+    }
+}
+
+fn has_extension(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "toml")
+}

@@ -1,0 +1,385 @@
+//! `ranges build`: makes a generation of a store from files and a query.
+
+use super::receipt;
+use super::rejects::Rejects;
+use crate::args::TargetArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use crate::progress::{Counts, Printer, Progress, ProgressChoice};
+use crate::quantity::{self, Size};
+use crate::signal::Signals;
+use crate::source_args::delimiter;
+use crate::store_name::StoreName;
+use crate::target::{self, Purpose};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use millstream_pg::SessionSettings;
+use millstream_ranges::input::{self, Input, InputOptions, JoinOptions};
+use millstream_ranges::limits::{QUERY_QUEUE, REJECTS_MAX};
+use millstream_ranges::{
+    BuildRequest, Error, FAMILIES, Family, Layout, Observer, Overlap, Progress as Step, Reading, Reject, build,
+};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream ranges build cities ranges.csv
+  millstream ranges build cities ranges.csv --range first,last --keep country
+  millstream ranges build asn asn.tsv.gz --range 1 --no-header
+  millstream ranges build geo Blocks-IPv4.csv Blocks-IPv6.csv \\
+      --join Locations-en.csv:geoname_id
+  millstream ranges build offices --query 'select net, name from office'
+  zcat feed.gz | millstream ranges build feed - --overlap narrowest --merge
+
+Exit code 1 if entries were rejected. The others are in the store.";
+
+/// Build a store of IP ranges from files, standard input or a query
+///
+/// Each build writes a new generation. It becomes the current one when it is complete and on the disk; until
+/// then, readers see the old one. One older generation is kept. If you stop or kill a build, or if it fails, the
+/// store is as it was.
+///
+/// An entry that cannot be used becomes a reject, and the build continues. At the end the build prints a receipt, which
+/// accounts for every entry. Memory is bounded, whatever the size.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct BuildArgs {
+    /// Directory of the store; made if it is missing
+    #[arg(value_name = "STORE")]
+    store: StoreName,
+
+    /// Files with ranges; - is standard input
+    #[arg(value_name = "FILE", required_unless_present = "query")]
+    files: Vec<PathBuf>,
+
+    /// Read ranges from the result of this query, too; it counts as the last file
+    ///
+    /// --range and --keep name columns of the result.
+    #[arg(long, value_name = "SQL")]
+    query: Option<String>,
+
+    /// Format of the files
+    #[arg(long, value_name = "FORMAT", default_value = AUTO, value_parser = formats())]
+    format: String,
+
+    /// Columns of the first and the last address, or one column with a network (10.0.0.0/8), a range
+    /// (10.0.0.0-10.0.0.9) or an address [default: found by name]
+    #[arg(long, value_name = "COLUMN[,COLUMN]", value_delimiter = ',')]
+    range: Vec<String>,
+
+    /// Columns that make up the value of a range [default: all others]
+    #[arg(long, value_name = "COLUMN[,COLUMN..]", value_delimiter = ',')]
+    keep: Vec<String>,
+
+    /// CSV and TSV: the files have no header line; columns are numbered from 1
+    #[arg(long)]
+    no_header: bool,
+
+    /// CSV and TSV: character between fields, one ASCII character or `tab` [default: a comma, for tsv a tab]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    delimiter: Option<u8>,
+
+    /// CSV: add the columns of this file's line that has the same value in COLUMN [default COLUMN: geoname_id]
+    #[arg(long, value_name = "FILE[:COLUMN]")]
+    join: Option<Joined>,
+
+    /// Read whole numbers as addresses of this family, such as 16777216 for 1.0.0.0
+    #[arg(long, value_name = "FAMILY", value_parser = families())]
+    numbers: Option<Family>,
+
+    /// Read ::ffff:1.2.3.4 as 1.2.3.4
+    #[arg(long)]
+    unmap: bool,
+
+    /// What happens where ranges overlap
+    #[arg(long, value_name = "WHICH", default_value = "error", value_parser = overlaps())]
+    overlap: Overlap,
+
+    /// Join adjacent ranges with equal values
+    #[arg(long)]
+    merge: bool,
+
+    /// Keep both families in one database without a name, and no description of the file
+    #[arg(long)]
+    single: bool,
+
+    /// Memory to sort in, at least 1MiB; a number without a unit is in bytes
+    ///
+    /// If the ranges need more, sorted parts of them go to nameless files in the directory of the store.
+    #[arg(long, value_name = "SIZE", default_value = "512MiB")]
+    memory: Size,
+
+    /// Also write the rejects to FILE, one line of JSON each
+    ///
+    /// Rejects that an earlier build wrote there are replaced. Without this option, only the first ten are
+    /// printed.
+    #[arg(long, value_name = "FILE")]
+    rejects: Option<PathBuf>,
+
+    /// Fail if there are more rejects than this
+    #[arg(long, value_name = "N", default_value_t = REJECTS_MAX)]
+    max_rejects: u64,
+
+    /// How to show progress
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    progress: ProgressChoice,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// The format that is found by the content.
+const AUTO: &str = "auto";
+
+/// A file to join, as typed.
+#[derive(Debug, Clone)]
+struct Joined(JoinOptions);
+
+impl From<OsString> for Joined {
+    fn from(typed: OsString) -> Self {
+        let whole = PathBuf::from(typed);
+        match whole.to_str().and_then(|text| text.rsplit_once(':')) {
+            // A file may have a colon in its name.
+            Some((file, column)) if !whole.exists() => {
+                Self(JoinOptions { file: file.into(), column: column.to_owned() })
+            }
+            _ => Self(JoinOptions::new(whole)),
+        }
+    }
+}
+
+fn formats() -> PossibleValuesParser {
+    let auto = PossibleValue::new(AUTO).help("look at the name, then at the content");
+    let named = input::FORMATS.iter().map(|format| PossibleValue::new(format.name).help(format.about));
+    std::iter::once(auto).chain(named).collect::<Vec<_>>().into()
+}
+
+fn families() -> impl TypedValueParser<Value = Family> {
+    PossibleValuesParser::from(FAMILIES.map(Family::name))
+        .map(|name| FAMILIES.into_iter().find(|family| family.name() == name).expect("it is a possible value"))
+}
+
+fn overlaps() -> impl TypedValueParser<Value = Overlap> {
+    PossibleValuesParser::from(Overlap::ALL.map(|(_, name, about)| PossibleValue::new(name).help(about)))
+        .map(|typed| Overlap::ALL.into_iter().find(|(_, name, _)| *name == typed).expect("it is a possible value").0)
+}
+
+/// Runs the command.
+pub async fn run(args: &BuildArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
+    refuse(args)?;
+    let request = request(args);
+    let inputs = inputs(args).await?;
+    let counted = Arc::new(Counted::default());
+    let rejects = Rejects::open(args.rejects.as_deref())?;
+    let progress = Progress::start(args.progress, Arc::clone(&counted));
+    let stopped = Arc::new(OnceLock::new());
+    let watcher = Arc::new(Watcher {
+        counted,
+        printer: progress.printer(),
+        rejects: Mutex::new(rejects),
+        stopped: Arc::clone(&stopped),
+    });
+    let (signals, asked) = (signals.clone(), Arc::clone(&stopped));
+    let watch = tokio::spawn(async move {
+        let exit = signals.stop_asked().await;
+        let _ = asked.set(exit);
+        note("stopping; a second signal stops at once");
+    });
+    let observer = Arc::clone(&watcher);
+    let built = tokio::task::spawn_blocking(move || build(&request, inputs, &*observer)).await;
+    watch.abort();
+    progress.finish();
+    let built = built.map_err(|error| Failure::bug("the build did not end").because(&error))?;
+    let kept = watcher.rejects().finish(built.is_ok());
+    let receipt = match (built, stopped.get()) {
+        (Err(Error::Stopped), Some(exit)) => {
+            note("stopped; the store is as it was");
+            return Ok(*exit);
+        }
+        // The file of rejects has failed.
+        (Err(Error::Stopped), None) => return kept.and(Err(Error::Stopped.into())),
+        (built, _) => built?,
+    };
+    match output.is_json() {
+        true => output.json(&receipt)?,
+        false => output.line(&receipt::text(&receipt))?,
+    }
+    kept?;
+    Ok(if receipt.rejected == 0 { Exit::Done } else { Exit::Findings })
+}
+
+/// Refuses what cannot be meant.
+fn refuse(args: &BuildArgs) -> Result<(), Failure> {
+    if let Some(generation) = args.store.generation {
+        return Err(Failure::user(format!(
+            "{} names generation {generation}, and a build makes a new one",
+            args.store
+        ))
+        .hint("name the store alone"));
+    }
+    if args.rejects.as_deref() == Some(Path::new("-")) {
+        return Err(Failure::user("--rejects takes no -: standard output takes the receipt").hint("name a file"));
+    }
+    if args.target.db.is_some() && args.query.is_none() {
+        return Err(Failure::user("--db says where --query runs, and there is no --query")
+            .hint("add --query SQL, or leave out --db"));
+    }
+    Ok(())
+}
+
+fn request(args: &BuildArgs) -> BuildRequest {
+    let mut request = BuildRequest::new(args.store.path.clone());
+    request.overlap = args.overlap;
+    request.merge = args.merge;
+    request.layout = if args.single { Layout::Single } else { Layout::Named };
+    request.memory_bytes = args.memory.bytes;
+    request.rejects_max = args.max_rejects;
+    request
+}
+
+async fn inputs(args: &BuildArgs) -> Result<Vec<Box<dyn Input>>, Failure> {
+    let options = InputOptions {
+        format: args.format.clone(),
+        range: args.range.clone(),
+        keep: args.keep.clone(),
+        header: !args.no_header,
+        delimiter: args.delimiter,
+        reading: Reading { unmap: args.unmap, numbers: args.numbers },
+        join: args.join.as_ref().map(|Joined(join)| join.clone()),
+    };
+    let mut inputs = Vec::new();
+    for file in &args.files {
+        inputs.push(input::open(file, &options)?);
+    }
+    if let Some(sql) = &args.query {
+        inputs.push(query(sql, &args.target, &options).await?);
+    }
+    Ok(inputs)
+}
+
+/// Runs a query in a task, which sends its rows to the input.
+async fn query(sql: &str, target: &TargetArgs, options: &InputOptions) -> Result<Box<dyn Input>, Failure> {
+    let db = target::resolve(target, Purpose::Work).await?;
+    let connection = millstream_pg::connect(&db, &SessionSettings::named("millstream ranges")).await?;
+    let (sender, rows) = mpsc::channel(QUERY_QUEUE);
+    let text = sql.to_owned();
+    tokio::spawn(async move {
+        // The task takes the whole connection; with the client alone, it would be closed.
+        let connection = connection;
+        input::send_query(&connection.client, &text, sender).await
+    });
+    Ok(input::query(sql.to_owned(), rows, options)?)
+}
+
+/// How far the build is.
+#[derive(Debug)]
+struct Counted(Mutex<At>);
+
+#[derive(Debug, Clone, Copy)]
+struct At {
+    phase: &'static str,
+    since: Instant,
+    ranges: u64,
+    bytes: u64,
+    total_bytes: Option<u64>,
+    rejected: u64,
+}
+
+impl Default for Counted {
+    fn default() -> Self {
+        let since = Instant::now();
+        Self(Mutex::new(At { phase: "reading", since, ranges: 0, bytes: 0, total_bytes: None, rejected: 0 }))
+    }
+}
+
+impl Counted {
+    fn at(&self) -> MutexGuard<'_, At> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counts for Counted {
+    fn input(&self) -> (u64, Option<u64>) {
+        let at = self.at();
+        (at.bytes, at.total_bytes)
+    }
+
+    fn state(&self, _: Duration) -> String {
+        let At { phase, since, ranges, bytes, rejected, .. } = *self.at();
+        #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
+        let rate = ranges as f64 / since.elapsed().as_secs_f64().max(0.001);
+        let mut text = format!("{phase} {} ranges, {}/s", quantity::count(ranges), quantity::rate(rate));
+        if bytes > 0 {
+            text.push_str(&format!(", {}", quantity::bytes(bytes)));
+        }
+        if rejected > 0 {
+            text.push_str(&format!(", {} rejected", quantity::count(rejected)));
+        }
+        text
+    }
+}
+
+/// Watches a build: shows how far it is, keeps its rejects, and stops it after a signal.
+struct Watcher {
+    counted: Arc<Counted>,
+    printer: Printer,
+    rejects: Mutex<Rejects>,
+    stopped: Arc<OnceLock<Exit>>,
+}
+
+impl Watcher {
+    fn rejects(&self) -> MutexGuard<'_, Rejects> {
+        self.rejects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for Watcher {
+    fn rejected(&self, reject: &Reject) {
+        self.counted.at().rejected += 1;
+        self.rejects().add(reject, &self.printer);
+    }
+
+    fn progress(&self, step: Step) {
+        let mut at = self.counted.at();
+        if at.phase != step.phase {
+            (at.phase, at.since) = (step.phase, Instant::now());
+        }
+        (at.ranges, at.bytes, at.total_bytes) = (step.ranges, step.bytes, step.total_bytes);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.get().is_some() || self.rejects().has_failed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_colon_separates_the_column_unless_a_file_has_it_in_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a:b"), "").unwrap();
+        let usual = "geoname_id";
+        for (typed, file, column) in
+            [("a", "a", usual), ("a:c", "a", "c"), ("a:b", "a:b", usual), ("a:b:c", "a:b", "c")]
+        {
+            let Joined(join) = Joined::from(dir.path().join(typed).into_os_string());
+            assert_eq!((join.file, join.column.as_str()), (dir.path().join(file), column), "{typed}");
+        }
+    }
+
+    #[test]
+    fn the_state_names_what_is_known() {
+        let counted = Counted::default();
+        let state = || counted.state(Duration::ZERO);
+        assert_eq!(state(), "reading 0 ranges, 0/s");
+        counted.at().bytes = 2_048;
+        counted.at().rejected = 3;
+        assert_eq!(state(), "reading 0 ranges, 0/s, 2.0 KiB, 3 rejected");
+    }
+}

@@ -1,0 +1,228 @@
+//! `ranges export`: writes a store for other programs, or fills a table of PostgreSQL with it.
+
+use crate::args::TargetArgs;
+use crate::exit::Exit;
+use crate::failure::{Failure, shell_word};
+use crate::output::Output;
+use crate::quantity::{count, things};
+use crate::store_name::StoreName;
+use crate::table::visible;
+use crate::target::{self, Purpose};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use millstream_model::CollectionName;
+use millstream_pg::{SessionSettings, quote_identifier, quote_literal, quote_qualified};
+use millstream_ranges::Generation;
+use millstream_ranges::export::{EXPORTS, ExportOptions, TableOptions, export, lateral, to_table};
+use serde_json::json;
+use std::fs::{File, Permissions};
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream ranges export cities --to csv > cities.csv
+  millstream ranges export cities@6 --to mmdb cities.mmdb
+  millstream ranges export blocked --to nftables --into blocked | nft -f -
+  millstream ranges export cities --to table --into geo.cities";
+
+/// The form that is no file.
+const TABLE: &str = "table";
+
+/// The form that is no text.
+const BINARY: &str = "mmdb";
+
+/// Options that mean something for some forms only.
+const OPTIONS: &[(&str, &[&str])] = &[
+    ("FILE", &["csv", BINARY, "ndjson", "nftables", "sql"]),
+    ("--into", &[BINARY, "nftables", "sql", TABLE]),
+    ("--without-ipv4-space", &[BINARY]),
+    ("--ip4r", &[TABLE]),
+    ("--no-function", &[TABLE]),
+    ("--db", &[TABLE]),
+];
+
+/// Write a store in a format of other programs, or into a table of PostgreSQL
+///
+/// The table has the columns start, "end" and doc, and a B-tree on start. Millstream fills a new table, which
+/// replaces the table of this name if Millstream made that one, too. Readers wait only while the two change places.
+/// The function range_of(TABLE, IP) finds the range of an address; it is in the schema of Millstream's own tables.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ExportArgs {
+    /// Store to export
+    #[arg(value_name = "STORE[@N]")]
+    store: StoreName,
+
+    /// File to write, which is replaced when it is complete [default: standard output]
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// What to write
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    to: String,
+
+    /// Name of the table for table, sql and nftables, or of the type of database for mmdb [default: ip_ranges]
+    #[arg(long, value_name = "[SCHEMA.]NAME", required_if_eq("to", TABLE))]
+    into: Option<String>,
+
+    /// For mmdb: leave out IPv6 addresses in ::/96, where such a file keeps IPv4
+    #[arg(long)]
+    without_ipv4_space: bool,
+
+    /// For table: add a column of the type iprange with a GiST index; the extension ip4r must be installed
+    #[arg(long)]
+    ip4r: bool,
+
+    /// For table: do not make the function range_of
+    #[arg(long)]
+    no_function: bool,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+fn formats() -> PossibleValuesParser {
+    let files = EXPORTS.iter().map(|export| {
+        let needs = if export.needs.is_empty() { String::new() } else { format!("; {}", export.needs) };
+        PossibleValue::new(export.name).help(format!("{}{needs}", export.about))
+    });
+    let table = PossibleValue::new(TABLE).help("a table of PostgreSQL: start, \"end\", doc");
+    files.chain([table]).collect::<Vec<_>>().into()
+}
+
+/// Runs the command.
+pub async fn run(args: &ExportArgs, output: Output) -> Result<Exit, Failure> {
+    refuse(args)?;
+    if args.to == TABLE {
+        return fill(args, output).await;
+    }
+    let generation = args.store.open()?;
+    let Some(path) = args.file.as_deref().filter(|path| *path != Path::new("-")) else {
+        let mut stdout = io::stdout().lock();
+        if args.to == BINARY && stdout.is_terminal() {
+            return Err(Failure::user("a terminal cannot show an .mmdb file")
+                .hint(format!("name a file: millstream ranges export {} --to mmdb FILE", shell_word(&args.store))));
+        }
+        write(args, &generation, &mut stdout)?;
+        return Ok(Exit::Done);
+    };
+    let ranges = replace(path, |file| write(args, &generation, file))?;
+    if output.is_json() {
+        output.json(&json!({ "file": path.display().to_string(), "ranges": ranges }))?;
+    } else {
+        output.line(&visible(&format!("{} in {}", things(ranges, "range"), path.display())))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Refuses options that mean nothing for the form.
+fn refuse(args: &ExportArgs) -> Result<(), Failure> {
+    let given = [
+        args.file.is_some(),
+        args.into.is_some(),
+        args.without_ipv4_space,
+        args.ip4r,
+        args.no_function,
+        args.target.db.is_some(),
+    ];
+    let unfit = OPTIONS.iter().zip(given).find(|((_, forms), given)| *given && !forms.contains(&args.to.as_str()));
+    let Some(((option, forms), _)) = unfit else { return Ok(()) };
+    Err(Failure::user(format!("--to {} takes no {option}", args.to))
+        .hint(format!("leave it out; it is for --to {}", forms.join(", --to "))))
+}
+
+fn write(args: &ExportArgs, generation: &Generation, out: &mut dyn Write) -> Result<u64, Failure> {
+    let mut options = ExportOptions { without_ipv4_space: args.without_ipv4_space, ..ExportOptions::default() };
+    if let Some(name) = &args.into {
+        options.name.clone_from(name);
+    }
+    Ok(export(generation, &args.to, out, &options)?)
+}
+
+/// Writes a file beside its name and renames it: a reader sees the old file or the whole new one. What is no file, such
+/// as a named pipe, is written as it is.
+fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<u64, Failure>) -> Result<u64, Failure> {
+    let shown = path.display().to_string();
+    let failed = |error: &io::Error| Failure::user(format!("cannot write {shown}")).because(error);
+    // A link stays.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        let mut file = File::options().write(true).open(&path).map_err(|error| failed(&error))?;
+        return write(&mut file);
+    }
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut new = tempfile::Builder::new()
+        .prefix(".millstream-")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(dir)
+        .map_err(|error| failed(&error))?;
+    let ranges = write(new.as_file_mut()).map_err(|failure| failure.at(&*shown))?;
+    new.as_file().sync_all().map_err(|error| failed(&error))?;
+    new.persist(&path).map_err(|error| failed(&error.error))?;
+    Ok(ranges)
+}
+
+/// Fills a table of PostgreSQL.
+async fn fill(args: &ExportArgs, output: Output) -> Result<Exit, Failure> {
+    let name = args.into.as_deref().unwrap_or_default();
+    let table = name
+        .parse::<CollectionName>()
+        .map_err(|error| Failure::of(&error).hint("name the table as NAME or SCHEMA.NAME"))?;
+    let generation = args.store.open()?;
+    let db = target::resolve(&args.target, Purpose::Work).await?;
+    let session = SessionSettings::named("millstream ranges");
+    let connection = millstream_pg::connect(&db, &session).await?;
+    let schema = target::schema(&args.target).name().to_owned();
+    let function = (!args.no_function).then_some(schema);
+    let options = TableOptions { ip4r: args.ip4r, function: function.clone() };
+    let rows = Box::pin(to_table(&connection.client, &generation, &table, &options)).await?;
+    let question = function.map(|schema| {
+        let table = quote_literal(&quote_qualified(&table.schema, &table.table));
+        format!("select * from {}.range_of({}, '192.0.2.1')", quote_identifier(&schema), table.trim_start())
+    });
+    let many = lateral(&table);
+    if output.is_json() {
+        output.json(&json!({ "table": table.to_string(), "rows": rows, "function": question, "lateral": many }))?;
+        return Ok(Exit::Done);
+    }
+    output.line(&format!("{table}: {} rows", count(rows)))?;
+    if let Some(question) = question {
+        output.line(&format!("\nthe range of an address:\n\n{question};"))?;
+    }
+    output.line(&format!("\nthe ranges of a table with a column ip:\n\n{};", many.trim_end()))?;
+    Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_takes_a_file_or_is_the_table() {
+        let (_, files) = OPTIONS.iter().find(|(option, _)| *option == "FILE").unwrap();
+        let names: Vec<&str> = EXPORTS.iter().map(|export| export.name).collect();
+        assert_eq!(names, *files);
+        assert!(OPTIONS.iter().flat_map(|(_, forms)| *forms).all(|form| *form == TABLE || names.contains(form)));
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("a.csv"), dir.path().join("link"));
+        let put = |path: &Path, text: &'static str, fails: bool| {
+            replace(path, |out| {
+                out.write_all(text.as_bytes())?;
+                if fails { Err(Failure::user("no more")) } else { Ok(1) }
+            })
+        };
+        put(&path, "old", false).unwrap();
+        assert!(put(&path, "new", true).is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
+        std::os::unix::fs::symlink("a.csv", &link).unwrap();
+        put(&link, "newer", false).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "newer");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+        assert!(put(dir.path(), "x", false).is_err());
+    }
+}

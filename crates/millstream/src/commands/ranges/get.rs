@@ -1,0 +1,205 @@
+//! `ranges get`: prints the ranges in which addresses lie.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::limits::{ADDRESS_LINE_BYTES_MAX, ANSWERS_BYTES_MAX};
+use crate::output::Output;
+use crate::store_name::StoreName;
+use crate::table::visible;
+use millstream_ranges::{Error, Found, Generation, Reading};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::net::IpAddr;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream ranges get cities 1.0.0.1 2001:db8::1
+  millstream ranges get cities@6 1.0.0.1 --output json
+  cut -d ' ' -f 1 access.log | millstream ranges get cities -
+
+The output has a line for each address: the address, a tab, the first and the
+last address of its range, a tab, and the members of its value as JSON. If no
+range holds the address, the line is the address, a tab and -. If the input is
+no address, it is the input, a tab, error: and the reason.
+
+With --output json each line is an object with the members ip and found, and
+with first, last and value, or error.
+
+Exit code 1 if some input was no address, also if all others were found.";
+
+/// Print the range in which each address lies, one line for each address
+///
+/// Standard input (-) has one address on a line. Answers are written when the input pauses, so another program
+/// can ask over a pipe and wait for each answer. All answers come from the generation that the command opened,
+/// even if a newer one is built meanwhile.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct GetArgs {
+    /// Store to ask
+    #[arg(value_name = "STORE[@N]")]
+    store: StoreName,
+
+    /// Addresses to look up; - is standard input
+    #[arg(value_name = "IP", required = true)]
+    addresses: Vec<String>,
+
+    /// Look up ::ffff:1.2.3.4 as 1.2.3.4
+    #[arg(long)]
+    unmap: bool,
+}
+
+/// An answer for programs.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    ip: &'a str,
+    found: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first: Option<IpAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last: Option<IpAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+/// Answers questions on stdout.
+struct Answers<'a, W: Write> {
+    generation: &'a Generation,
+    reading: Reading,
+    output: Output,
+    out: W,
+    /// Whether some input was no address.
+    is_wrong: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &GetArgs, output: Output) -> Result<Exit, Failure> {
+    let generation = args.store.open()?;
+    let mut answers = Answers {
+        generation: &generation,
+        reading: Reading { unmap: args.unmap, ..Reading::default() },
+        output,
+        out: BufWriter::with_capacity(ANSWERS_BYTES_MAX, io::stdout().lock()),
+        is_wrong: false,
+    };
+    for address in &args.addresses {
+        match address.as_str() {
+            "-" => answers.stream(io::stdin().lock())?,
+            address => answers.add(address)?,
+        }
+    }
+    answers.out.flush()?;
+    Ok(if answers.is_wrong { Exit::Findings } else { Exit::Done })
+}
+
+impl<W: Write> Answers<'_, W> {
+    /// Answers a line for each line. Before it would wait for more input, everything that is answered is written.
+    fn stream(&mut self, input: impl Read) -> Result<(), Failure> {
+        let mut input = BufReader::with_capacity(ANSWERS_BYTES_MAX, input);
+        let mut line = Vec::new();
+        loop {
+            if !input.buffer().contains(&b'\n') {
+                self.out.flush()?;
+            }
+            let more = read_line(&mut input, &mut line);
+            if !more.map_err(|error| Failure::user("cannot read standard input").because(&error))? {
+                return Ok(());
+            }
+            self.add(&String::from_utf8_lossy(&line))?;
+        }
+    }
+
+    fn add(&mut self, text: &str) -> Result<(), Failure> {
+        let (text, generation) = (text.trim(), self.generation);
+        match self.reading.address(text) {
+            Ok(address) => match generation.get(address)? {
+                Some(found) => self.found(text, &found),
+                None => self.missed(text, None),
+            },
+            Err(problem) => {
+                self.is_wrong = true;
+                self.missed(text, Some(&problem))
+            }
+        }
+    }
+
+    fn found(&mut self, ip: &str, found: &Found<'_>) -> Result<(), Failure> {
+        let (first, last, generation) = (found.range.first(), found.range.last(), self.generation);
+        let damaged = |problem: String| Error::Damaged { path: generation.path().to_owned(), problem };
+        let members = found.members().map_err(damaged)?;
+        // The value may be spread over lines. In JSON these characters are only ever space between words.
+        let value = format!("{{{}}}", members.replace(|c: char| c < ' ', " "));
+        if !self.output.is_json() {
+            return Ok(writeln!(self.out, "{}\t{first}-{last}\t{value}", visible(ip))?);
+        }
+        let value = RawValue::from_string(value)
+            .map_err(|error| damaged(format!("the value of {first}-{last} is not JSON: {error}")))?;
+        let (first, last, value) = (Some(first), Some(last), Some(value));
+        self.object(&Answer { ip, found: true, first, last, value, error: None })
+    }
+
+    fn missed(&mut self, ip: &str, problem: Option<&str>) -> Result<(), Failure> {
+        if self.output.is_json() {
+            let (first, last, value) = (None, None, None);
+            return self.object(&Answer { ip, found: false, first, last, value, error: problem });
+        }
+        match problem {
+            None => writeln!(self.out, "{}\t-", visible(ip))?,
+            Some(problem) => writeln!(self.out, "{}\terror: {}", visible(ip), visible(problem))?,
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, answer: &Answer<'_>) -> Result<(), Failure> {
+        // Only writing can fail.
+        serde_json::to_writer(&mut self.out, answer).map_err(io::Error::from)?;
+        Ok(self.out.write_all(b"\n")?)
+    }
+}
+
+/// Reads a line without its end. Of a long one only the beginning is kept. `false` at the end of the input.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    let mut any = false;
+    loop {
+        let buffer = match input.fill_buf() {
+            Ok(buffer) => buffer,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if buffer.is_empty() {
+            return Ok(any);
+        }
+        any = true;
+        let end = buffer.iter().position(|b| *b == b'\n');
+        let part = &buffer[..end.unwrap_or(buffer.len())];
+        line.extend(part.iter().take(ADDRESS_LINE_BYTES_MAX.saturating_sub(line.len())));
+        let used = end.map_or(part.len(), |end| end + 1);
+        input.consume(used);
+        if end.is_some() {
+            return Ok(true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_read_once_and_long_ones_are_cut() {
+        let long = "1".repeat(3 * ADDRESS_LINE_BYTES_MAX);
+        let text = format!("1.2.3.4\r\n\n{long}\n::1");
+        for capacity in [1, 7, 100_000] {
+            let mut input = BufReader::with_capacity(capacity, text.as_bytes());
+            let mut lines = Vec::new();
+            let mut line = Vec::new();
+            while read_line(&mut input, &mut line).unwrap() {
+                lines.push(String::from_utf8(line.clone()).unwrap());
+            }
+            assert_eq!(lines, ["1.2.3.4\r", "", &long[..ADDRESS_LINE_BYTES_MAX], "::1"]);
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! `--enrich`: what a range of addresses knows becomes a member of each document.
+
+use crate::failure::Failure;
+use crate::store_name::StoreName;
+use millstream_engine::limits::ANNOTATION_BYTES_MAX;
+use millstream_engine::{Annotate, Answer, Existing, Lookup, Missing, Transform};
+use millstream_model::KeyRequest;
+use millstream_ranges::{Generation, Index, Pick, Which, addresses};
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What to add to documents.
+#[derive(Debug, clap::Args)]
+pub struct EnrichArgs {
+    /// Add what a store of ranges knows about an address; can be given several times
+    ///
+    /// WHAT is [first of|last of|all of] PATH from STORE[@N] [pick MEMBERS] as PATH. The first PATH leads to an
+    /// address: 1.2.3.4, 1.2.3.4:80, [2001:db8::1]:443. For a list of addresses, such as X-Forwarded-For, write
+    /// which one you mean; `all of` adds an array. STORE is a store that `millstream ranges build` made; @N names
+    /// a generation. MEMBERS are paths of the range's value, such as `country, asn.org as org`; by default all
+    /// members are added. The last PATH is the member that each document gets.
+    ///
+    /// The rest of a document keeps its spelling. Positions, rejects and resuming mean the file's documents.
+    #[arg(long, value_name = "WHAT", value_parser = Wish::parse)]
+    enrich: Vec<Wish>,
+
+    /// What becomes of a document whose address is in no range, or that has no usable address
+    #[arg(long, value_name = "HOW", default_value = "keep", requires = "enrich")]
+    enrich_missing: MissingChoice,
+
+    /// What becomes of a document that has the member already
+    #[arg(long, value_name = "HOW", default_value = "replace", requires = "enrich")]
+    enrich_existing: ExistingChoice,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum MissingChoice {
+    /// It stays as it is
+    Keep,
+    /// It gets the member with a null
+    Null,
+    /// It is rejected
+    Reject,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ExistingChoice {
+    /// It stays as it is
+    Keep,
+    /// The member is replaced
+    Replace,
+    /// It is rejected
+    Reject,
+}
+
+/// One enrichment as typed.
+#[derive(Debug, Clone)]
+struct Wish {
+    which: Which,
+    from: Vec<String>,
+    store: StoreName,
+    pick: Option<(Pick, String)>,
+    into: Vec<String>,
+    /// The words before the store's generation and after it, with an absolute path.
+    name: (String, String),
+}
+
+/// Digits of a generation's hash in the name of a stage.
+const NAME_HASH_DIGITS: usize = 8;
+
+const LISTS: [(&str, Which); 3] = [("first of ", Which::First), ("last of ", Which::Last), ("all of ", Which::All)];
+
+impl Wish {
+    fn parse(text: &str) -> Result<Self, String> {
+        let form = || "it is [first of|last of|all of] PATH from STORE [pick MEMBERS] as PATH".to_owned();
+        let text = text.trim();
+        let list = LISTS.iter().find_map(|(words, which)| Some((*words, text.strip_prefix(words)?, *which)));
+        let (words, rest, which) = list.unwrap_or(("", text, Which::Only));
+        let (from, rest) = rest.split_once(" from ").ok_or_else(form)?;
+        let (rest, into) = rest.rsplit_once(" as ").ok_or_else(form)?;
+        let (store, pick) = match rest.split_once(" pick ") {
+            Some((store, members)) => (store, Some((Pick::parse(members)?, members.trim().to_owned()))),
+            None => (rest, None),
+        };
+        let store = StoreName::from(OsString::from(store.trim()));
+        let absolute = std::path::absolute(&store.path).map_err(|error| error.to_string())?;
+        // Without a slash at its end.
+        let absolute: PathBuf = absolute.components().collect();
+        let picked = pick.as_ref().map(|(_, members)| format!(" pick {members}")).unwrap_or_default();
+        let name =
+            (format!("{words}{} from {}@", from.trim(), absolute.display()), format!("{picked} as {}", into.trim()));
+        Ok(Self { which, from: path(from)?, store, pick, into: path(into)?, name })
+    }
+}
+
+fn path(text: &str) -> Result<Vec<String>, String> {
+    let mut paths = KeyRequest::parse_paths(text.trim()).map_err(|error| error.to_string())?;
+    match paths.pop() {
+        Some(path) if paths.is_empty() && path.key_type.is_none() => Ok(path.path),
+        _ => Err(format!("{:?} is not one path, such as client.ip", text.trim())),
+    }
+}
+
+impl EnrichArgs {
+    /// The stages of a load. Reads the stores into memory.
+    pub fn stages(&self) -> Result<Vec<Arc<dyn Transform>>, Failure> {
+        self.enrich.iter().map(|wish| self.stage(wish, wish.store.generation)).collect()
+    }
+
+    /// The stages that a load began with, if they differ from those asked for only in the generation of a store that was
+    /// not typed. The failure says why such a generation cannot be used.
+    pub fn stages_of(&self, recorded: &[String]) -> Option<Result<Vec<Arc<dyn Transform>>, Failure>> {
+        let numbers: Vec<u64> =
+            self.enrich.iter().zip(recorded).map_while(|(wish, name)| self.number(wish, name)).collect();
+        if recorded.len() != self.enrich.len() || numbers.len() != recorded.len() {
+            return None;
+        }
+        let began_with = self.enrich.iter().zip(recorded).zip(numbers).map(|((wish, recorded), number)| {
+            let stage = self.stage(wish, Some(number))?;
+            if stage.name() != *recorded {
+                return Err(Failure::user(format!("{} is another store now", wish.store.path.display())));
+            }
+            Ok(stage)
+        });
+        let hint = "start over with --resume off: the documents that are stored had the values of that generation";
+        Some(began_with.collect::<Result<_, Failure>>().map_err(|failure| failure.hint(hint)))
+    }
+
+    /// The generation in the name of a stage, if the name is otherwise the one of a wish.
+    fn number(&self, wish: &Wish, name: &str) -> Option<u64> {
+        let (number, _hash) = name.strip_prefix(&wish.name.0)?.strip_suffix(&self.name_end(wish))?.split_once('#')?;
+        number.parse().ok().filter(|number| wish.store.generation.is_none_or(|typed| typed == *number))
+    }
+
+    /// The name of a stage behind the generation.
+    fn name_end(&self, wish: &Wish) -> String {
+        let missing = match self.enrich_missing {
+            MissingChoice::Keep => "",
+            MissingChoice::Null => ", missing null",
+            MissingChoice::Reject => ", missing reject",
+        };
+        let existing = match self.enrich_existing {
+            ExistingChoice::Keep => ", existing keep",
+            ExistingChoice::Replace => "",
+            ExistingChoice::Reject => ", existing reject",
+        };
+        format!("{}{missing}{existing}", wish.name.1)
+    }
+
+    fn stage(&self, wish: &Wish, generation: Option<u64>) -> Result<Arc<dyn Transform>, Failure> {
+        let generation = Generation::open(&wish.store.path, generation)?;
+        let index = Index::read(&generation, wish.pick.as_ref().map(|(pick, _)| pick))?;
+        let longest = index.value_bytes_max();
+        if longest > ANNOTATION_BYTES_MAX {
+            let store = &wish.store;
+            return Err(Failure::user(format!(
+                "a value of {store} has {longest} bytes, and at most {ANNOTATION_BYTES_MAX} can be added to a document"
+            ))
+            .hint("choose members with pick"));
+        }
+        let Some(receipt) = generation.receipt() else {
+            return Err(Failure::user(format!("another program wrote {}", wish.store))
+                .hint("build a store of it: millstream ranges export, then millstream ranges build"));
+        };
+        let missing = match self.enrich_missing {
+            MissingChoice::Keep => Missing::Keep,
+            MissingChoice::Null => Missing::Null,
+            MissingChoice::Reject => Missing::Reject,
+        };
+        let existing = match self.enrich_existing {
+            ExistingChoice::Keep => Existing::Keep,
+            ExistingChoice::Replace => Existing::Replace,
+            ExistingChoice::Reject => Existing::Reject,
+        };
+        // The hash tells a store that was made anew under the same name.
+        let hash: String = receipt.xxh3.chars().take(NAME_HASH_DIGITS).collect();
+        let name = format!("{}{}#{hash}{}", wish.name.0, receipt.generation, self.name_end(wish));
+        let lookup = Arc::new(Ranges { index, which: wish.which });
+        let stage = Annotate::new(name, wish.from.clone(), wish.into.clone(), missing, existing, lookup);
+        Ok(Arc::new(stage.map_err(Failure::user)?))
+    }
+}
+
+/// What ranges know about the addresses of a text.
+#[derive(Debug)]
+struct Ranges {
+    index: Index,
+    which: Which,
+}
+
+impl Lookup for Ranges {
+    fn get(&self, texts: &[Option<Cow<'_, str>>], json: &mut String) -> Vec<Answer> {
+        if self.which == Which::All {
+            return texts
+                .iter()
+                .map(|text| text.as_ref().map_or(Answer::Unusable, |text| self.all(text, json)))
+                .collect();
+        }
+        let asked: Vec<Option<IpAddr>> = texts.iter().map(|text| self.one(text.as_ref()?)).collect();
+        let known = self.index.get_all(&asked, json);
+        let answers = asked.iter().zip(known).map(|(asked, known)| match (asked, known) {
+            (None, _) => Answer::Unusable,
+            (Some(_), None) => Answer::Missing,
+            (Some(_), Some(place)) => Answer::Found(place),
+        });
+        answers.collect()
+    }
+}
+
+impl Ranges {
+    /// The address of a list that is meant.
+    fn one(&self, text: &str) -> Option<IpAddr> {
+        let mut listed = addresses(text);
+        let address = match self.which {
+            Which::First => listed.next(),
+            Which::Last => listed.next_back(),
+            Which::Only | Which::All => listed.next().filter(|_| listed.next().is_none()),
+        };
+        address.flatten()
+    }
+
+    /// An array with one element for each entry of the list, null where nothing is known.
+    fn all(&self, text: &str, json: &mut String) -> Answer {
+        let begin = json.len();
+        let (mut usable, mut found) = (false, false);
+        for (n, address) in addresses(text).enumerate() {
+            json.push(if n == 0 { '[' } else { ',' });
+            usable |= address.is_some();
+            let value = address.and_then(|address| self.index.get(address));
+            found |= value.is_some();
+            json.push_str(value.unwrap_or("null"));
+            if json.len() - begin > ANNOTATION_BYTES_MAX {
+                json.truncate(begin);
+                return Answer::Unusable;
+            }
+        }
+        json.push(']');
+        match (found, usable) {
+            (true, _) => Answer::Found(begin..json.len()),
+            (false, true) => Answer::Missing,
+            (false, false) => Answer::Unusable,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn an_enrichment_is_read() {
+        let wish = Wish::parse("last of headers.xff from a b/geo.store@7 pick country, asn.org as org as client.geo");
+        let wish = wish.unwrap();
+        assert_eq!((wish.which, wish.store.generation), (Which::Last, Some(7)));
+        assert_eq!(wish.from, ["headers", "xff"]);
+        assert_eq!(wish.store.path, Path::new("a b/geo.store"));
+        assert_eq!(wish.pick.unwrap().1, "country, asn.org as org");
+        assert_eq!(wish.into, ["client", "geo"]);
+        let plain = Wish::parse("ip from geo as geo").unwrap();
+        assert_eq!((plain.which, plain.store.generation, plain.pick.is_none()), (Which::Only, None, true));
+        for text in ["", "ip", "ip from geo", "ip as geo", "ip from geo pick a, as geo", "ip:text from geo as geo"] {
+            assert!(Wish::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! `load --enrich`: documents get what a store of ranges knows, and all else means the bytes of the file.
+
+use crate::process::{Run, command, millstream};
+use millstream_testkit::{TestDatabase, database};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use tokio_postgres::Row;
+
+/// A directory with a store, a file of documents, and a database.
+struct Place {
+    dir: tempfile::TempDir,
+    database: TestDatabase,
+}
+
+const GEO: &str = "client.ip from STORE pick country as geo";
+
+impl Place {
+    async fn new() -> Self {
+        let place = Self { dir: tempfile::tempdir().unwrap(), database: database().await };
+        place.build("AU");
+        place
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn write(&self, name: &str, content: &str) -> String {
+        fs::write(self.dir.path().join(name), content).unwrap();
+        self.path(name)
+    }
+
+    /// Builds the next generation: one range of each family, with a country.
+    fn build(&self, country: &str) {
+        let lines =
+            format!("first,last,country,n\n1.0.0.0,1.0.129.0,{country},1\n2001:db8::,2001:db8::ff,{country},2\n");
+        let file = self.write("ranges.csv", &lines);
+        millstream(&["ranges", "build", &self.path("geo"), &file, "--progress", "none"]).ends(0);
+    }
+
+    /// The arguments of a command on a file, with an enrichment from the store.
+    fn args(&self, name: &str, file: &str, enrich: &str, more: &[&str]) -> Vec<String> {
+        let enrich = enrich.replace("STORE", &self.path("geo"));
+        let url = self.database.url();
+        let fixed = [name, file, "--into", "visits", "--key", "id:bigint", "--progress", "none", "--enrich", &enrich];
+        let all = [&fixed[..], &["--output", "json", "--db", &url], more].concat();
+        all.into_iter().map(str::to_owned).collect()
+    }
+
+    fn run(&self, name: &str, file: &str, enrich: &str, more: &[&str]) -> Run {
+        let args = self.args(name, file, enrich, more);
+        millstream(&args.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// The documents by key.
+    async fn documents(&self) -> Vec<Value> {
+        let client = self.database.client().await;
+        let rows = client.query("select doc::text from visits order by id", &[]).await.unwrap();
+        rows.iter().map(|row| serde_json::from_str(row.get(0)).unwrap()).collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_are_enriched_counted_and_verified() {
+    let place = Place::new().await;
+    let file = place.write(
+        "visits.ndjson",
+        "{\"id\":1,\"client\":{\"ip\":\"1.0.128.7:4711\"},\"n\":1.50}\n\
+         {\"id\":2,\"client\":{\"ip\":\"192.0.2.1\"}}\n\
+         {\"id\":3,\"client\":{}}\n\
+         {\"id\":4,\"client\":{\"ip\":\"[2001:db8::7]:443\"},\"geo\":\"old\"}\n\
+         {\"id\":5,\n",
+    );
+    for layout in ["table", "log"] {
+        let dry = place.run("load", &file, GEO, &["--layout", layout, "--dry-run"]).ends(1).json();
+        assert_eq!((&dry["read"], &dry["rejected"]), (&json!(5), &json!(1)));
+        let receipt = place.run("load", &file, GEO, &["--layout", layout]).ends(1).json();
+        let stage = &receipt["stages"][0];
+        assert_eq!(stage["documents"], json!({"enriched": 2, "missing": 1, "unusable": 1, "existing": 0}), "{receipt}");
+        let name = stage["name"].as_str().unwrap();
+        assert!(name.starts_with("client.ip from /") && name.contains("geo@1#"), "{name}");
+        assert!(name.ends_with(" pick country as geo"), "{name}");
+        if layout == "log" {
+            millstream(&["compact", "visits", "--db", &place.database.url()]).ends(0);
+        }
+        assert_eq!(
+            place.documents().await,
+            [
+                json!({"id": 1, "client": {"ip": "1.0.128.7:4711"}, "n": 1.50, "geo": {"country": "AU"}}),
+                json!({"id": 2, "client": {"ip": "192.0.2.1"}}),
+                json!({"id": 3, "client": {}}),
+                json!({"id": 4, "client": {"ip": "[2001:db8::7]:443"}, "geo": {"country": "AU"}}),
+            ]
+        );
+        place.run("verify", &file, GEO, &[]).ends(0);
+        place.run("verify", &file, "client.ip from STORE pick n as geo", &[]).ends(1);
+        millstream(&["drop", "visits", "--yes", "--db", &place.database.url()]).ends(0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rejects_have_the_bytes_of_the_file() {
+    let place = Place::new().await;
+    let lines = [
+        r#"{"id": 1, "client": {"ip": "1.0.0.1"}}"#,
+        r#"{"id": 2, "client": {"ip": "8.8.8.8"}}"#,
+        r#"{"id": "x", "client": {"ip": "1.0.0.1"}}"#,
+        r#"{"id": 4, "client": {"ip": "1.0.0.2"}, "bad": true}"#,
+        r#"{"id": 5, "client": {"ip": "none"}}"#,
+    ];
+    let file = place.write("visits.ndjson", &(lines.join("\n") + "\n"));
+    let more = ["--enrich-missing", "reject", "--check", "doc -> 'bad' is null or doc -> 'geo' is null"];
+    let receipt = place.run("load", &file, GEO, &more).ends(1).json();
+    assert_eq!((&receipt["inserted"], &receipt["rejected"]), (&json!(1), &json!(4)));
+    let client = place.database.client().await;
+    let rows = client.query("select reason, line, document from millstream.reject order by line", &[]).await.unwrap();
+    let line = |row: &Row| usize::try_from(row.get::<_, i64>(1)).unwrap();
+    let found: Vec<(String, usize, String)> = rows.iter().map(|row| (row.get(0), line(row), row.get(2))).collect();
+    let expected = [("not_enriched", 2), ("key_type", 3), ("breaks_check", 4), ("not_enriched", 5_usize)];
+    let expected = expected.map(|(reason, line)| (reason.to_owned(), line, lines[line - 1].to_owned()));
+    assert_eq!(found, expected);
+    // A file of rejects is enriched like any other.
+    let rejects = place.path("mend.rejects");
+    millstream(&["rejects", "visits", "--export", &rejects, "--clear", "--db", &place.database.url()]).ends(0);
+    place.run("load", &rejects, GEO, &["--format", "rejects", "--resume", "off"]).ends(1);
+    assert_eq!(
+        place.documents().await.len(),
+        3,
+        "those without an answer are kept now; the check and the key reject two"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_resumes_with_the_generation_that_it_began_with() {
+    let place = Place::new().await;
+    let mut text = String::new();
+    for id in 0..30_000 {
+        writeln!(text, "{{\"id\":{id},\"client\":{{\"ip\":\"1.0.{}.{}\"}}}}", id / 250 % 128, id % 250).unwrap();
+    }
+    let file = place.write("visits.ndjson", &text);
+    let small = ["--batch-rows", "2000", "--lanes", "2"];
+    let killed = |build: Option<&str>| {
+        let args = place.args("load", &file, GEO, &small);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let status = command(&args).env("MILLSTREAM_FAILPOINTS", "batch-committed=kill@4").output().unwrap().status;
+        assert_eq!(status.signal(), Some(9));
+        build.into_iter().for_each(|country| place.build(country));
+    };
+    killed(Some("NZ"));
+    let resumed = place.run("load", &file, GEO, &small).ends(0);
+    assert!(resumed.stderr.contains("began with an earlier generation"), "{}", resumed.stderr);
+    let receipt = resumed.json();
+    assert!(receipt["resumed_from"].as_u64().is_some_and(|before| before > 0), "{receipt}");
+    assert_eq!(
+        receipt["stages"][0]["documents"],
+        json!({"enriched": 30_000, "missing": 0, "unusable": 0, "existing": 0})
+    );
+    let documents = place.documents().await;
+    assert!(documents.len() == 30_000 && documents.iter().all(|doc| doc["geo"]["country"] == "AU"));
+    // A new load takes the new generation. After two more builds that one is gone.
+    killed(Some("FJ"));
+    place.build("WS");
+    let refused = place.run("load", &file, GEO, &small).ends(2);
+    assert!(refused.stderr.contains("no generation 2"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("start over with --resume off"), "{}", refused.stderr);
+    let other = place.run("load", &file, GEO, &[&small[..], &["--enrich-missing", "null"]].concat()).ends(2);
+    assert!(other.stderr.contains("with other stages"), "{}", other.stderr);
+    place.run("load", &file, GEO, &[&small[..], &["--resume", "off"]].concat()).ends(0);
+    assert!(place.documents().await.iter().all(|doc| doc["geo"]["country"] == "WS"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_enriched_with_is_refused() {
+    let place = Place::new().await;
+    let file = place.write("visits.ndjson", "{\"id\":1}\n");
+    for (enrich, said) in [
+        ("ip", "PATH from STORE"),
+        ("client.ip from STORE pick a, as geo", "PATH as NAME"),
+        ("client.ip from STORE@9 as geo", "no generation 9"),
+        ("client.ip from STORE pick contry as geo", "has a member contry"),
+        ("client.ip from STORE as client", "name another one"),
+        ("client.ip from STORE/none as geo", "it does not exist"),
+        ("client.ip from STORE as id.x.y.z.a.b.c.d.e", "more than 8 segments"),
+    ] {
+        let refused = place.run("load", &file, enrich, &[]).ends(2);
+        assert!(refused.stderr.contains(said), "{enrich}: {}", refused.stderr);
+    }
+    let long = format!("first,last,text\n1.0.0.0,1.0.0.9,{}\n", "x".repeat(5_000));
+    let ranges = place.write("long.csv", &long);
+    millstream(&["ranges", "build", &place.path("geo"), &ranges, "--progress", "none"]).ends(0);
+    let refused = place.run("load", &file, "client.ip from STORE as geo", &[]).ends(2);
+    assert!(refused.stderr.contains("at most 4096 can be added"), "{}", refused.stderr);
+}
