@@ -15,8 +15,9 @@ pub const SOURCE_ANSWER_SECONDS_MAX: u64 = 5;
 pub const DOWNLOAD_SECONDS_MAX: u64 = 600;
 
 /// Port that is tried first; if it is busy, the following ones. It is not PostgreSQL's own 5432, because a server of
-/// the distribution may use that.
-pub const PORT_FIRST: u16 = 54_850;
+/// the distribution may use that. It is below the ports that Linux gives to outgoing connections (32,768 to 60,999): one
+/// of those could hold the port of a stopped server at its next start.
+pub const PORT_FIRST: u16 = 24_850;
 
 /// Ports that are tried.
 pub const PORTS: u16 = 100;

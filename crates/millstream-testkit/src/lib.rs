@@ -35,6 +35,7 @@ mod feature;
 mod kernel_package;
 mod limits;
 mod loop_disk;
+mod port;
 mod proxy;
 mod schema;
 mod server;
@@ -51,6 +52,7 @@ pub use database::{TestDatabase, connect, database, database_on, database_with, 
 pub use feature::{FEATURES, Feature};
 pub use kernel_package::kernel_package;
 pub use loop_disk::LoopDisk;
+pub use port::Port;
 pub use proxy::{Proxy, Traffic};
 pub use schema::misfit;
 pub use server::{Server, Settings, StopMode, shared};

@@ -7,8 +7,8 @@ use std::time::Duration;
 pub(crate) const BUILDS_MAX: usize = 64;
 
 /// Ports of test servers. They are below the range of ports for outgoing connections, so that a stopped server finds
-/// its own port free when it starts again.
-pub(crate) const PORTS: Range<u16> = 20_000..32_000;
+/// its own port free when it starts again, and above those that Millstream's local servers try.
+pub(crate) const PORTS: Range<u16> = 25_000..32_000;
 
 /// Most ports that are tried.
 pub(crate) const PORT_TRIES_MAX: usize = 20;

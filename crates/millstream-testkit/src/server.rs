@@ -2,12 +2,12 @@
 
 use crate::build::{Build, account, builds};
 use crate::certificate::Certificates;
-use crate::limits::{BUILDS_MAX, PORT_TRIES_MAX, PORTS, PROGRAM_TIME_MAX, STOP_POLL, WAIT_SECONDS_MAX};
+use crate::limits::{BUILDS_MAX, PORT_TRIES_MAX, PROGRAM_TIME_MAX, STOP_POLL, WAIT_SECONDS_MAX};
+use crate::port::Port;
 use crate::template::{SUPERUSER, Template, run};
 use crate::watchdog::{Watchdog, directory, directory_on_disk};
 use millstream_host::{Account, signal, wait_until};
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub struct Server {
     build: &'static Build,
     account: Account,
     dir: PathBuf,
-    port: u16,
+    port: Port,
     password: String,
     _watchdog: Watchdog,
 }
@@ -74,7 +74,8 @@ impl Server {
         let mut copy = account.command("cp");
         copy.arg("-R").arg(&template.data).arg(dir.join("data"));
         run(&mut copy, "copying the template").await;
-        let mut server = Self { build, account, dir, port: 0, password: template.password, _watchdog: watchdog };
+        let mut server =
+            Self { build, account, dir, port: Port::new(), password: template.password, _watchdog: watchdog };
         server.write_access(&settings).await;
         server.start_on_some_port(&settings).await;
         server
@@ -82,11 +83,10 @@ impl Server {
 
     async fn start_on_some_port(&mut self, settings: &Settings) {
         for _ in 0..PORT_TRIES_MAX {
-            self.port = free_port();
             self.write_conf(settings).await;
             match self.try_start().await {
                 Ok(()) => return,
-                Err(log) if log.contains("could not create any TCP/IP sockets") => {}
+                Err(log) if log.contains("could not create any TCP/IP sockets") => self.port = Port::new(),
                 Err(log) => panic!("the test server did not start:\n{log}"),
             }
         }
@@ -110,7 +110,7 @@ impl Server {
     async fn write_conf(&self, settings: &Settings) {
         let mut lines = vec![
             "listen_addresses = '127.0.0.1'".to_owned(),
-            format!("port = {}", self.port),
+            format!("port = {}", self.port()),
             format!("unix_socket_directories = '{}'", self.dir.display()),
             "shared_buffers = 64MB".to_owned(),
             "max_connections = 200".to_owned(),
@@ -176,7 +176,7 @@ impl Server {
         assert!(in_time, "the test server did not stop:\n{}", self.log());
         // If nobody waits for the dead postmaster, the next server takes its pid for a living one.
         let _ = fs::remove_file(&pid_file);
-        let _ = fs::remove_file(self.dir.join(format!(".s.PGSQL.{}.lock", self.port)));
+        let _ = fs::remove_file(self.dir.join(format!(".s.PGSQL.{}.lock", self.port())));
     }
 
     /// Stops and starts it.
@@ -202,7 +202,7 @@ impl Server {
 
     /// Its port on 127.0.0.1.
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number
     }
 
     /// Password of the superuser, `millstream`.
@@ -212,7 +212,7 @@ impl Server {
 
     /// URL of a database over TCP, as superuser.
     pub fn url(&self, database: &str) -> String {
-        self.url_at(&format!("127.0.0.1:{}", self.port), database)
+        self.url_at(&format!("127.0.0.1:{}", self.port()), database)
     }
 
     /// As [`Self::url`], with another `host:port`, such as a proxy's.
@@ -223,7 +223,7 @@ impl Server {
 
     /// URL of a database over the unix socket, as superuser, without password.
     pub fn socket_url(&self, database: &str) -> String {
-        let (dir, port) = (self.dir.display(), self.port);
+        let (dir, port) = (self.dir.display(), self.port());
         format!("postgres:///{database}?host={dir}&port={port}&user={SUPERUSER}")
     }
 
@@ -231,11 +231,4 @@ impl Server {
     pub fn log(&self) -> String {
         fs::read_to_string(self.dir.join("log")).unwrap_or_default()
     }
-}
-
-fn free_port() -> u16 {
-    (0..PORT_TRIES_MAX)
-        .map(|_| fastrand::u16(PORTS))
-        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
-        .expect("a port is free")
 }

@@ -1,6 +1,7 @@
 //! A process that outlives a test and cleans up after it, even if the test was killed.
 
 use crate::limits::MEMORY_BYTES_MIN;
+use crate::port::Port;
 use millstream_host::{Child, Command, facts};
 use std::path::{Path, PathBuf};
 
@@ -29,11 +30,13 @@ impl Drop for Watchdog {
     }
 }
 
-/// A home for a local server (`MILLSTREAM_HOME`). It is removed with the test, and its server stopped.
+/// A home for a local server (`MILLSTREAM_HOME`), which remembers a port of its own. It is removed with the test, and
+/// its server stopped.
 #[derive(Debug)]
 pub struct LocalHome {
-    /// The directory. It is empty, and the account that runs servers can enter it.
+    /// The directory. Only the remembered port is in it, and the account that runs servers can enter it.
     pub dir: PathBuf,
+    _port: Port,
     _watchdog: Watchdog,
 }
 
@@ -43,7 +46,9 @@ impl LocalHome {
     pub fn new() -> Self {
         let dir = directory(0o755);
         let watchdog = Watchdog::over(&dir);
-        Self { dir, _watchdog: watchdog }
+        let port = Port::new();
+        std::fs::write(dir.join("port"), format!("{}\n", port.number)).expect("there is room for a file");
+        Self { dir, _port: port, _watchdog: watchdog }
     }
 }
 

@@ -1,39 +1,36 @@
 //! The local server, started and stopped by the binary.
 
 use crate::process::{Run, command, run};
+use millstream_testkit::LocalHome;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 /// A home of its own for a local server, which is stopped at the end.
 struct Home {
-    dir: tempfile::TempDir,
+    path: PathBuf,
+    _local: LocalHome,
 }
 
 impl Home {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        // As root the server runs under another account, which must be able to enter.
-        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
-        Self { dir }
+        let local = LocalHome::new();
+        Self { path: local.dir.clone(), _local: local }
     }
 
-    /// A home whose server runs, on a port that no other test takes while it is dead.
-    async fn with_own_port() -> Self {
+    /// A home whose server runs.
+    async fn started() -> Self {
         let home = Self::new();
         let bin = millstream_testkit::default_build().await.installation.bin.to_str().unwrap();
         home.run(&["db", "start", "--postgres-bin", bin]).ends(0);
-        home.run(&["db", "stop"]).ends(0);
-        std::fs::write(home.path().join("port"), format!("{}\n", fastrand::u16(20_000..32_000))).unwrap();
-        home.run(&["db", "start"]).ends(0);
         home
     }
 
-    fn path(&self) -> PathBuf {
-        self.dir.path().join("home")
+    fn path(&self) -> &Path {
+        &self.path
     }
 
     fn run(&self, args: &[&str]) -> Run {
@@ -45,16 +42,10 @@ impl Home {
     }
 }
 
-impl Drop for Home {
-    fn drop(&mut self) {
-        // Does nothing if the test has stopped it already.
-        let _ = command(&["db", "stop"]).env("MILLSTREAM_HOME", self.path()).output();
-    }
-}
-
 #[test]
 fn commands_report_a_missing_local_server_and_do_not_create_it() {
-    let home = Home::new();
+    let mut home = Home::new();
+    home.path.push("missing");
     let run = home.run(&["db", "status"]).ends(1);
     assert!(run.stdout.starts_with("not created yet\n"), "{run:?}");
     assert_eq!(home.json(&["db", "stop"], 0), json!({"stopped": false}));
@@ -130,7 +121,7 @@ fn wait_for(stderr: &mut impl BufRead, beginning: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_load_restarts_a_dead_local_server_but_not_a_stopped_one() {
-    let home = Home::with_own_port().await;
+    let home = Home::started().await;
     let mut loading =
         command(&["load", "-", "--into", "kept", "--key", "id:bigint", "--format", "ndjson", "--output", "json"]);
     let loading = loading.env("MILLSTREAM_HOME", home.path());
@@ -169,13 +160,13 @@ async fn a_load_restarts_a_dead_local_server_but_not_a_stopped_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn verify_and_refresh_restart_when_the_local_server_dies() {
-    let home = Home::with_own_port().await;
-    let file = home.dir.path().join("a.ndjson");
+    let home = Home::started().await;
+    let file = home.path().join("a.ndjson");
     std::fs::write(&file, "{\"id\":1}\n{\"id\":2}\n").unwrap();
     let file = file.to_str().unwrap();
     home.run(&["load", file, "--into", "kept", "--key", "id:bigint"]).ends(0);
     home.run(&["publish", "kept", "--as", "kept_read"]).ends(0);
-    let held = home.dir.path().join("held");
+    let held = home.path().join("held");
     for (args, point, printed) in [
         (&["verify", file, "--into", "kept", "--key", "id"][..], "chunk-read", "2 equal"),
         (&["refresh", "kept_read", "--way", "swap"], "refresh-locked", "kept_read: 2 rows by swap"),
@@ -204,11 +195,9 @@ async fn verify_and_refresh_restart_when_the_local_server_dies() {
 async fn the_lock_file_of_the_local_server_is_private() {
     let home = Home::new();
     let bin = millstream_testkit::default_build().await.installation.bin.to_str().unwrap();
-    std::fs::create_dir(home.path()).unwrap();
     // As an earlier version made it.
     std::fs::write(home.path().join("lock"), "").unwrap();
     std::fs::set_permissions(home.path().join("lock"), PermissionsExt::from_mode(0o644)).unwrap();
-    std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o755)).unwrap();
     home.run(&["db", "start", "--postgres-bin", bin]).ends(0);
     let mode = std::fs::metadata(home.path().join("lock")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
