@@ -159,6 +159,10 @@ impl Host {
 
     /// The program that runs the container in which the server and the doctor are, if they are in one.
     pub(crate) fn container(&self) -> Option<String> {
+        // A virtual machine that was made from an image of a container has its marks, but also the kernel's threads.
+        if self.word("/proc/2/comm").as_deref() == Some("kthreadd") {
+            return None;
+        }
         let marks = [("/.dockerenv", "Docker"), ("/run/.containerenv", "Podman")];
         let marked = marks.iter().find(|(file, _)| self.path(file).exists()).map(|(_, name)| (*name).to_owned());
         marked.or_else(|| self.word("/run/systemd/container")).filter(|name| !name.is_empty())

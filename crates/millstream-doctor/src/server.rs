@@ -65,7 +65,7 @@ impl Server {
     /// # Errors
     /// The server's; a pooler is between that gives each transaction another session.
     pub(crate) async fn open(db: &ConnInfo, planner: Option<&ConnInfo>) -> Result<Self, Error> {
-        let settings = SessionSettings::named("millstream doctor");
+        let settings = SessionSettings::doctor();
         let session = connect(db, &settings).await?;
         // What is set here would stay in a session that a pooler gives to somebody else.
         ensure_session_pooling(&session, &connect(db, &settings).await?).await?;
@@ -145,7 +145,7 @@ impl Database {
         let mut db = server.db.clone();
         name.clone_into(&mut db.dbname);
         let begun = Instant::now();
-        let session = connect(&db, &SessionSettings::named("millstream doctor")).await?;
+        let session = connect(&db, &SessionSettings::doctor()).await?;
         let opened = begun.elapsed();
         restrict(&session).await?;
         let counts: bool = session.client.query_one("select current_setting('track_counts')::bool", &[]).await?.get(0);
@@ -171,7 +171,7 @@ impl Database {
     pub(crate) async fn session_to_plan(&self, planner: &ConnInfo) -> Result<Result<Connection, String>, Error> {
         let mut db = planner.clone();
         self.name.clone_into(&mut db.dbname);
-        let session = match connect(&db, &SessionSettings::named("millstream doctor")).await {
+        let session = match connect(&db, &SessionSettings::doctor()).await {
             Ok(session) => session,
             Err(error) => return Ok(Err(format!("statements that {} may plan: {error}", db.user))),
         };

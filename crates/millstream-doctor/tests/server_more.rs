@@ -409,3 +409,31 @@ async fn estimates_say_how_old_the_statistics_are() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_database_of_another_encoding_is_examined_like_one_in_utf8() {
+    for build in testkit::builds().await {
+        let server = server(build, &[]).await;
+        let client = testkit::connect(&server.url("postgres")).await;
+        for (name, encoding) in [("latin", "LATIN1"), ("ascii", "SQL_ASCII")] {
+            sql(&client, &format!("create database {name} encoding '{encoding}' locale 'C' template template0")).await;
+        }
+        let plant = "create table zähler (n int not null); create index on zähler (n); create index on zähler (n)";
+        client.batch_execute(plant).await.unwrap();
+        let mut latin = request(&server.url("latin"), &[], "");
+        let session = millstream_pg::connect(&latin.db, &millstream_pg::SessionSettings::doctor()).await.unwrap();
+        session.client.batch_execute(plant).await.unwrap();
+
+        let skipped = |report: &Report| -> Vec<(String, String)> {
+            report.skipped.iter().map(|skip| (skip.check.clone(), skip.why.clone())).collect()
+        };
+        let here = examine(&request(&server.url("postgres"), &[], "")).await.unwrap();
+        let there = examine(&latin).await.unwrap();
+        assert_eq!(skipped(&there), skipped(&here));
+        assert!(subjects(&there).iter().any(|subject| subject.contains("zähler")), "{there:?}");
+
+        latin.db.dbname = "ascii".to_owned();
+        let refused = examine(&latin).await.unwrap_err().to_string();
+        assert!(refused.contains("SQL_ASCII"), "{refused}");
+    }
+}

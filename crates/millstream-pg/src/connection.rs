@@ -98,7 +98,7 @@ impl Connection {
             _ => None,
         });
         let row = row.ok_or_else(|| unexpected("no facts"))?;
-        check_encoding(text(row, "server_encoding")?, text(row, "database")?)?;
+        check_encoding(text(row, "server_encoding")?, text(row, "database")?, session.any_encoding)?;
         let server = facts(row, host)?;
         Ok(Connection { client, server, driver })
     }
@@ -155,13 +155,16 @@ fn major(version: &str) -> i32 {
     version[..digits].parse().unwrap_or(0)
 }
 
-fn check_encoding(encoding: &str, database: &str) -> Result<(), Error> {
-    if encoding == "UTF8" {
-        return Ok(());
-    }
+fn check_encoding(encoding: &str, database: &str, any: bool) -> Result<(), Error> {
+    let why = match (encoding, any) {
+        ("UTF8", _) => return Ok(()),
+        ("SQL_ASCII", true) => "so its texts may be in any",
+        (_, true) => return Ok(()),
+        (_, false) => "JSON needs UTF8",
+    };
     Err(Error::unusable(
         ErrorKind::Config,
-        format!("database \"{database}\" has the encoding {encoding}; JSON needs UTF8"),
+        format!("database \"{database}\" has the encoding {encoding}; {why}"),
         "create another: create database NAME encoding 'UTF8' template template0",
     ))
 }
@@ -216,10 +219,12 @@ mod tests {
     }
 
     #[test]
-    fn databases_must_be_utf8() {
-        assert!(check_encoding("UTF8", "d").is_ok());
-        let error = check_encoding("SQL_ASCII", "d").expect_err("not UTF-8");
-        assert_eq!(error.kind(), ErrorKind::Config);
-        assert!(error.to_string().contains("SQL_ASCII"));
+    fn databases_must_be_utf8_or_at_least_of_a_known_encoding() {
+        assert!(check_encoding("UTF8", "d", false).is_ok() && check_encoding("LATIN1", "d", true).is_ok());
+        for (encoding, any) in [("LATIN1", false), ("SQL_ASCII", false), ("SQL_ASCII", true)] {
+            let error = check_encoding(encoding, "d", any).expect_err("not UTF-8");
+            assert_eq!(error.kind(), ErrorKind::Config);
+            assert!(error.to_string().contains(encoding));
+        }
     }
 }

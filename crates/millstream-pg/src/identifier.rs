@@ -21,6 +21,11 @@ pub fn quote_qualified(schema: &str, name: &str) -> String {
     format!("{}.{}", quote_identifier(schema), quote_identifier(name))
 }
 
+/// The name of a setting, quoted part by part: `millstream.x` is two identifiers.
+pub fn quote_setting(name: &str) -> String {
+    name.split('.').map(quote_identifier).collect::<Vec<_>>().join(".")
+}
+
 /// `text` as a SQL string literal, correct with any value of `standard_conforming_strings`.
 ///
 /// A NUL byte cannot be part of a PostgreSQL text and is left out.

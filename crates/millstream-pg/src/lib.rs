@@ -27,7 +27,7 @@ pub use conninfo::{
 };
 pub use error::Error;
 pub use hash::hash_text;
-pub use identifier::{quote_identifier, quote_literal, quote_qualified};
+pub use identifier::{quote_identifier, quote_literal, quote_qualified, quote_setting};
 pub use kind::{ERROR_KINDS, ErrorKind};
 pub use poll::Poll;
 pub use pooler::ensure_session_pooling;

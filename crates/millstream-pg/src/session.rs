@@ -1,6 +1,6 @@
 //! The settings of a session, which are set before it does anything, and why.
 
-use crate::identifier::{quote_identifier, quote_literal};
+use crate::identifier::{quote_literal, quote_setting};
 use crate::limits;
 
 /// The settings of one session. They are set after the login by `set`, so that nothing given with the connection
@@ -15,6 +15,8 @@ pub struct SessionSettings {
     pub application_name: String,
     /// Name and value, in the order in which they are set. If a name occurs twice, the last value counts.
     pub settings: Vec<(String, String)>,
+    /// Whether the database may have another encoding than UTF8. It must have one: in SQL_ASCII, bytes can be anything.
+    pub any_encoding: bool,
 }
 
 /// What every session of ours needs: name, value, first major version that has it.
@@ -51,13 +53,18 @@ impl SessionSettings {
         SessionSettings::named("millstream control")
     }
 
+    /// The session that examines a database, also one that cannot hold all of JSON.
+    pub fn doctor() -> SessionSettings {
+        SessionSettings { any_encoding: true, ..SessionSettings::named("millstream doctor") }
+    }
+
     /// A session for another purpose.
     pub fn named(application_name: &str) -> SessionSettings {
         let settings = vec![
             ("lock_timeout".to_owned(), format!("{}s", limits::LOCK_TIMEOUT_S)),
             ("idle_in_transaction_session_timeout".to_owned(), format!("{}s", limits::IDLE_IN_TRANSACTION_TIMEOUT_S)),
         ];
-        SessionSettings { application_name: application_name.to_owned(), settings }
+        SessionSettings { application_name: application_name.to_owned(), settings, any_encoding: false }
     }
 
     /// Adds a setting.
@@ -83,15 +90,10 @@ impl SessionSettings {
         let own = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let mut sql = String::new();
         for (name, value) in fixed.chain(own) {
-            sql.push_str(&format!("set {} = {};\n", setting_name(name), quote_literal(value)));
+            sql.push_str(&format!("set {} = {};\n", quote_setting(name), quote_literal(value)));
         }
         sql
     }
-}
-
-/// A setting's name quoted part by part: `millstream.x` is two identifiers.
-fn setting_name(name: &str) -> String {
-    name.split('.').map(quote_identifier).collect::<Vec<_>>().join(".")
 }
 
 #[cfg(test)]

@@ -25,8 +25,9 @@ async fn login_errors_say_what_is_wrong() {
 
 #[tokio::test]
 async fn connection_errors_name_the_address() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = listener.local_addr().expect("bound").port();
+    let own = testkit::Port::new();
+    let port = own.number;
+    let listener = std::net::TcpListener::bind(("127.0.0.1", port)).expect("it is free");
     let silent = refused(&format!("host=127.0.0.1 port={port} user=u connect_timeout=1")).await;
     assert_eq!(silent.kind(), ErrorKind::Unreachable);
     assert!(silent.to_string().contains("no answer in time"), "{silent}");

@@ -1,6 +1,6 @@
 //! A real PgBouncer between us and the server: transaction pooling is refused, session pooling is not.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -15,7 +15,7 @@ const PROGRAMS: &[&str] = &["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"];
 /// A running PgBouncer; it ends when dropped.
 struct Pooler {
     process: Child,
-    port: u16,
+    port: testkit::Port,
     _dir: tempfile::TempDir,
 }
 
@@ -30,13 +30,14 @@ impl Pooler {
     /// Starts one in front of the server; as root it becomes `nobody`, for it refuses to run as root.
     async fn start(program: &str, server: &testkit::Server, settings: &str) -> Pooler {
         let dir = tempfile::tempdir().expect("a directory");
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+        let port = testkit::Port::new();
         let file = dir.path().join("pgbouncer.ini");
         let text = format!(
             "[databases]\n* = host=127.0.0.1 port={} user=millstream password={}\n\
-             [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n{settings}\n",
+             [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {}\nunix_socket_dir =\nauth_type = any\n{settings}\n",
             server.port(),
-            server.password()
+            server.password(),
+            port.number
         );
         std::fs::write(&file, text).expect("written");
         for (path, mode) in [(dir.path(), 0o755), (file.as_path(), 0o644)] {
@@ -48,7 +49,7 @@ impl Pooler {
         }
         let process = command.arg("-q").arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let mut pooler = Pooler { process: process.expect("it starts"), port, _dir: dir };
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        while TcpStream::connect(("127.0.0.1", pooler.port.number)).is_err() {
             assert!(pooler.process.try_wait().expect("a child").is_none(), "pgbouncer ended at once");
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
@@ -56,7 +57,7 @@ impl Pooler {
     }
 
     fn url(&self) -> String {
-        format!("postgres://millstream@127.0.0.1:{}/postgres", self.port)
+        format!("postgres://millstream@127.0.0.1:{}/postgres", self.port.number)
     }
 }
 

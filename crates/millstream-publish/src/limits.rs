@@ -31,7 +31,7 @@ pub const CHANGE_BYTES_MAX: u64 = 256 << 20;
 pub const INCREMENTAL_SHARE_MAX: f64 = 0.2;
 
 /// Share of dead rows in a model above which a refresh vacuums it itself: half of autovacuum's own share.
-pub const LITTER_SHARE_MAX: f64 = 0.1;
+pub const BLOAT_SHARE_MAX: f64 = 0.1;
 
 /// How long a connection of a build waits behind a session that waits to change the collection's table. That session
 /// waits for the build itself, so the refresh starts over after it.

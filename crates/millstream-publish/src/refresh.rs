@@ -4,7 +4,7 @@ use crate::clear::clear;
 use crate::culprit::culprit;
 use crate::error::Error;
 use crate::figures::bloat;
-use crate::limits::{BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, LITTER_SHARE_MAX, READERS_PATIENCE, REFRESH_TRIES_MAX};
+use crate::limits::{BLOAT_SHARE_MAX, BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, READERS_PATIENCE, REFRESH_TRIES_MAX};
 use crate::model::found_again;
 use crate::origin::is_unlogged;
 use crate::refresh_target::{RefreshTarget, lock_collections, require_columns, rows_estimate, targets};
@@ -380,10 +380,10 @@ async fn tidy(client: &Client, target: &RefreshTarget<'_>, refreshed: &mut Refre
     client.batch_execute("select pg_catalog.pg_stat_force_next_flush()").await?;
     if refreshed.way == "swap" {
         let cleared = clear(client, &[(&storage, Storage::other(model.serving))], CLEAR_AFTER_PATIENCE).await?;
-        // Not earlier: the build's snapshot prevents freezing, and the lock for statistics of the whole is not held
-        // during a build.
+        // After the build, whose own snapshot keeps rows from being frozen.
         client.batch_execute(&format!("vacuum (freeze) {shown}")).await?;
-        // It also reads the replaced generation, and would wait for those who use it.
+        // After the build, too: its lock on the whole model would last as long. It also reads the replaced generation,
+        // and would wait for those who use it.
         if cleared {
             client.batch_execute(&format!("analyze {}", storage.parts())).await?;
         }
@@ -393,7 +393,7 @@ async fn tidy(client: &Client, target: &RefreshTarget<'_>, refreshed: &mut Refre
             // Remove what could not be removed after a swap because of readers.
             clear(client, &[(&storage, Storage::other(model.serving))], Duration::ZERO).await?;
         }
-        if is_littered(client, &shown).await? {
+        if is_bloated(client, &shown).await? {
             client.batch_execute(&format!("vacuum (analyze) {shown}")).await?;
         }
     }
@@ -426,9 +426,9 @@ async fn held(client: &Client, swapped: &[&RefreshTarget<'_>], waited: Duration)
 
 /// Whether so many of a table's rows are dead that we vacuum it now and do not wait for autovacuum. A vacuum scans
 /// every index, which is too much for a few changes.
-async fn is_littered(client: &Client, table: &str) -> Result<bool, Error> {
+async fn is_bloated(client: &Client, table: &str) -> Result<bool, Error> {
     let sql = "select pg_catalog.pg_stat_get_dead_tuples(oid)::float8, greatest(reltuples, 0)::float8 \
                from pg_catalog.pg_class where oid = $1::text::pg_catalog.regclass";
     let row = client.query_one(sql, &[&table]).await?;
-    Ok(row.get::<_, f64>(0) > LITTER_SHARE_MAX * row.get::<_, f64>(1))
+    Ok(row.get::<_, f64>(0) > BLOAT_SHARE_MAX * row.get::<_, f64>(1))
 }

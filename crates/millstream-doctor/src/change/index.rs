@@ -1,7 +1,7 @@
 //! Indexes, with their definitions as values.
 
 use super::session::{identity, open, parts, refusal};
-use millstream_host::{Answer, Kind, Lasting, Refusal};
+use millstream_host::{Answer, Kind, Refusal};
 use millstream_pg::{ConnInfo, Error};
 
 /// An index by `DATABASE/SCHEMA.NAME`, quoted as SQL needs it. Its value is its definition; no value: there is no such
@@ -131,10 +131,6 @@ impl Kind for IndexKind {
 
     fn can_be_renamed(&self) -> bool {
         true
-    }
-
-    fn lasting(&self, _: &str, _: Option<&str>) -> Result<Lasting, Refusal> {
-        Ok(Lasting::Always)
     }
 
     fn identity<'a>(&'a self, _: &'a str) -> Answer<'a, Option<String>> {

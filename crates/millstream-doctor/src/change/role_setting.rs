@@ -1,8 +1,8 @@
 //! Settings of roles, with which their new sessions begin.
 
-use super::session::{identity, open, refusal};
-use millstream_host::{Answer, Kind, Lasting, Refusal};
-use millstream_pg::{ConnInfo, quote_identifier, quote_literal};
+use super::session::{assignment, identity, open, refusal};
+use millstream_host::{Answer, Kind, Refusal};
+use millstream_pg::{ConnInfo, quote_identifier};
 
 /// A setting of a role by `ROLE/SETTING`, or by `ROLE/DATABASE/SETTING` for its sessions in one database. Its value is
 /// what `alter role` has written. No value: the setting of the database or of the server counts.
@@ -37,10 +37,6 @@ impl Kind for RoleSettingKind {
 
     fn can_be_renamed(&self) -> bool {
         true
-    }
-
-    fn lasting(&self, _: &str, _: Option<&str>) -> Result<Lasting, Refusal> {
-        Ok(Lasting::Always)
     }
 
     fn identity<'a>(&'a self, _: &'a str) -> Answer<'a, Option<String>> {
@@ -82,17 +78,11 @@ fn role_parts(target: &str) -> Result<(&str, &str, &str), Refusal> {
 
 /// The statement that gives a setting of a role a value, or takes its own value away.
 fn statement((role, database, setting): (&str, &str, &str), value: Option<&str>) -> String {
-    // A setting of an extension has a name of two parts.
-    let setting = setting.split('.').map(quote_identifier).collect::<Vec<_>>().join(".");
     let place = match database {
         "" => String::new(),
         name => format!(" in database {}", quote_identifier(name)),
     };
-    let change = match value {
-        Some(value) => format!("set {setting} = {}", quote_literal(value)),
-        None => format!("reset {setting}"),
-    };
-    format!("alter role {}{place} {change}", quote_identifier(role))
+    format!("alter role {}{place} {}", quote_identifier(role), assignment(setting, value))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::limits::CHANGE_LOCK_TIME_MAX_MS;
 use millstream_host::Refusal;
-use millstream_pg::{ConnInfo, Connection, SessionSettings, connect};
+use millstream_pg::{ConnInfo, Connection, SessionSettings, connect, quote_literal, quote_setting};
 
 /// Opens a session in a database; `None`: in the one that the user named.
 pub(super) async fn open(db: &ConnInfo, database: Option<&str>) -> Result<Connection, Refusal> {
@@ -10,7 +10,7 @@ pub(super) async fn open(db: &ConnInfo, database: Option<&str>) -> Result<Connec
     if let Some(name) = database {
         name.clone_into(&mut db.dbname);
     }
-    let settings = SessionSettings::named("millstream doctor")
+    let settings = SessionSettings::doctor()
         .with("lock_timeout", &CHANGE_LOCK_TIME_MAX_MS.to_string())
         // If this process is killed, the server must not go on with its work.
         .with("client_connection_check_interval", "1s")
@@ -24,6 +24,15 @@ pub(super) async fn identity(db: &ConnInfo) -> Result<Option<String>, Refusal> {
                from pg_control_system()";
     let row = open(db, None).await?.client.query_one(sql, &[]).await.map_err(refusal)?;
     Ok(Some(row.get(0)))
+}
+
+/// The part of a statement that gives a setting a value, or takes its own value away.
+pub(super) fn assignment(setting: &str, value: Option<&str>) -> String {
+    let name = quote_setting(setting);
+    match value {
+        Some(value) => format!("set {name} = {}", quote_literal(value)),
+        None => format!("reset {name}"),
+    }
 }
 
 /// The server's answer as a refusal.

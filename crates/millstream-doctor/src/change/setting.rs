@@ -1,9 +1,9 @@
 //! Settings of a server that `alter system` has written.
 
-use super::session::{identity, open, refusal};
+use super::session::{assignment, identity, open, refusal};
 use crate::limits::{SETTING_EFFECT_MAX, SETTING_LOOK};
-use millstream_host::{Answer, Kind, Lasting, Refusal};
-use millstream_pg::{ConnInfo, quote_identifier, quote_literal};
+use millstream_host::{Answer, Kind, Refusal};
+use millstream_pg::ConnInfo;
 use std::time::Instant;
 
 /// A setting by its name. Its value is what `alter system` has written; without that, other files or the default count.
@@ -29,21 +29,11 @@ impl Kind for SettingKind {
     fn write<'a>(&'a self, target: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
         Box::pin(async move {
             let session = open(&self.db, None).await?;
-            // A setting of an extension has a name of two parts.
-            let name: Vec<String> = target.split('.').map(quote_identifier).collect();
-            let name = name.join(".");
-            let sql = match value {
-                Some(value) => format!("alter system set {name} = {}", quote_literal(value)),
-                None => format!("alter system reset {name}"),
-            };
+            let sql = format!("alter system {}", assignment(target, value));
             session.client.batch_execute(&sql).await.map_err(refusal)?;
             session.client.batch_execute("select pg_reload_conf()").await.map_err(refusal)?;
             if value.is_some() { self.comes_into_effect(target).await } else { Ok(()) }
         })
-    }
-
-    fn lasting(&self, _: &str, _: Option<&str>) -> Result<Lasting, Refusal> {
-        Ok(Lasting::Always)
     }
 
     fn identity<'a>(&'a self, _: &'a str) -> Answer<'a, Option<String>> {

@@ -1,7 +1,7 @@
 //! Options of tables, such as their own thresholds of autovacuum.
 
 use super::session::{identity, open, parts, refusal};
-use millstream_host::{Answer, Kind, Lasting, Refusal};
+use millstream_host::{Answer, Kind, Refusal};
 use millstream_pg::{ConnInfo, quote_literal};
 
 /// An option of a table by `DATABASE/SCHEMA.TABLE/OPTION`, the table quoted as SQL needs it. No value: the server's
@@ -38,10 +38,6 @@ impl Kind for TableOptionKind {
             let session = open(&self.db, Some(database)).await?;
             session.client.batch_execute(&format!("alter table {table} {change}")).await.map_err(refusal)
         })
-    }
-
-    fn lasting(&self, _: &str, _: Option<&str>) -> Result<Lasting, Refusal> {
-        Ok(Lasting::Always)
     }
 
     fn identity<'a>(&'a self, _: &'a str) -> Answer<'a, Option<String>> {

@@ -78,7 +78,7 @@ fn slow(policy: &Policy) -> Option<(Level, &'static str, &'static str)> {
         "powersave" if CHOOSING.contains(&driver.as_str()) => {
             let saves = ["power", "balance_power"].contains(&preference.as_str());
             let set = "$ echo performance | tee /sys/devices/system/cpu/cpufreq/policy*/energy_performance_preference";
-            saves.then_some((Level::Info, "the processors are told to prefer saving power to speed", set))
+            saves.then_some((Level::Info, "the processors save power rather than run fast", set))
         }
         "powersave" => Some((Level::Warning, "the kernel keeps the processors at their lowest frequency", governed)),
         "conservative" => Some((Level::Info, "the kernel makes the processors fast only step by step", governed)),

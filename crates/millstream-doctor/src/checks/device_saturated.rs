@@ -80,8 +80,8 @@ fn finding(
     times: &[(&str, f64)],
 ) -> Finding {
     let sentence = format!(
-        "{what} of the disk of the {role} takes {slowest:.0} ms, and in {waited:.0} % of the last minute a process \
-         waited for a disk"
+        "{what} of the disk of the {role} takes {slowest:.0} ms, and processes waited for a disk {waited:.0} % of \
+         the last minute"
     );
     let source = format!("{WORK}, two looks in {:.0} s", work.seconds);
     let mut finding =

@@ -28,7 +28,7 @@ async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
     let sentence = match (&waited, read) {
         // Reading back from swap counts as waiting. Without the kernel's account of it, the pages must do.
         (Some((percent, _)), _) if *percent >= task.threshold("percent") => {
-            format!("in {percent:.0} % of the last minute, at least one process waited for memory")
+            format!("processes waited for memory {percent:.0} % of the last minute")
         }
         (None, Some(read)) if read >= task.threshold("pages_per_second") => {
             format!("the kernel reads {read:.0} pages a second back from swap, which processes wait for")
@@ -62,8 +62,8 @@ async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
     Ok(Seen { findings: vec![finding], unseen })
 }
 
-/// The largest share of the last minute in which a process waited for memory: of the machine, of the server's control
-/// group and of those above it. With the file that says so.
+/// How much of the last minute processes waited for memory, in percent, and the file that says so. The machine, the
+/// server's control group and those above it count each for itself; the largest share is returned.
 fn waited(host: &Host) -> Option<(f64, PathBuf)> {
     let groups = host.cgroup("memory").map(|group| group.dirs).unwrap_or_default();
     let files = groups.iter().map(|dir| dir.join("memory.pressure")).chain([host.path(PRESSURE)]);

@@ -344,19 +344,19 @@ mod tests {
                 "a:date",
                 r#"{"a":"2024-1-1"}"#,
                 KeyType,
-                "key column \"a\": expected a date such as 2024-02-29, found another string at a",
+                "key column \"a\": expected a date such as 2024-02-29, but the string at a is none",
             ),
             (
                 "a:integer",
                 r#"{"a":1.5}"#,
                 KeyType,
-                "key column \"a\": expected a whole number from -2147483648 to 2147483647 (integer), found another number at a",
+                "key column \"a\": expected a whole number from -2147483648 to 2147483647 (integer), but the number at a is none",
             ),
             (
                 "a:bigint",
                 r#"{"a":"1.0"}"#,
                 KeyType,
-                "key column \"a\": expected a whole number from -9223372036854775808 to 9223372036854775807 (bigint), found another string at a",
+                "key column \"a\": expected a whole number from -9223372036854775808 to 9223372036854775807 (bigint), but the string at a is none",
             ),
             (
                 "a:varchar(2)",

@@ -40,7 +40,9 @@ pub trait Kind: Debug + Send + Sync {
     ///
     /// # Errors
     /// The target is none of this kind.
-    fn lasting(&self, target: &str, value: Option<&str>) -> Result<Lasting, Refusal>;
+    fn lasting(&self, _target: &str, _value: Option<&str>) -> Result<Lasting, Refusal> {
+        Ok(Lasting::Always)
+    }
 
     /// Refuses while somebody holds this target for a time, and gives it back afterwards: a change meanwhile would be
     /// overwritten, and the value that is read is not the one to come back to. Without a target, refuses while somebody

@@ -100,7 +100,7 @@ impl<'a> Guests<'a> {
             let failed = boots.iter().any(|boot| boot.kernel == kernel.release && boot.record.is_err());
             let record = match self.earlier(&dir)? {
                 Some(record) => Ok(record),
-                // Until it is given up, a guest that hangs takes half an hour.
+                // A guest that hangs takes half an hour before it is given up.
                 None if failed => Err(Error::Asked("not tried again, because an earlier boot failed".to_owned())),
                 None => {
                     say(&format!("boot {number} of {}: {}", self.request.boots, kernel.release));

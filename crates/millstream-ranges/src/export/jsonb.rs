@@ -32,7 +32,7 @@ pub(super) fn problem(json: &str) -> Option<&'static str> {
     None
 }
 
-/// The number of an escape `uXXXX`, given without its backslash.
+/// The number of an escape such as `u00e4`, given without its backslash.
 fn unit(escape: &[u8]) -> Option<u32> {
     let digits = escape.strip_prefix(b"u")?.get(..4)?;
     digits.iter().try_fold(0, |number: u32, digit| Some(number << 4 | char::from(*digit).to_digit(16)?))

@@ -102,7 +102,7 @@ fn verdict(reading: &Reading, explanation: &Explanation) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "an estimate, never negative")]
     let rows = explanation
         .rows
-        .map_or_else(|| "all rows".to_owned(), |rows| format!("all of some {} rows", count(rows as u64)));
+        .map_or_else(|| "all rows".to_owned(), |rows| format!("all rows (about {})", count(rows as u64)));
     let indexes = reading.indexes.iter().map(|index| named(index)).collect::<Vec<_>>().join(", ");
     match reading.verdict {
         Verdict::Used => format!("uses {indexes}"),

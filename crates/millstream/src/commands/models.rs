@@ -20,7 +20,7 @@ Examples:
 ///
 /// `waiting` is the number of changed keys that a refresh would bring, and the documents of the log layout that
 /// it would merge first. For a materialized view, the number of changes is not known. `lag` is the age of the
-/// newest change that the model does not show. `litter` is the number of bytes of dead rows, and of rows that
+/// newest change that the model does not show. `bloat` is the number of bytes of dead rows, and of rows that
 /// were replaced or are being built.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -72,7 +72,7 @@ fn states(listed: &[Listed]) -> Table {
         ("way", Align::Left),
         ("waiting", Align::Right),
         ("lag", Align::Right),
-        ("litter", Align::Right),
+        ("bloat", Align::Right),
     ]);
     for Listed { model, figures } in listed {
         let kind = if model.definition.materialized { "materialized" } else { "" };

@@ -86,7 +86,7 @@ fn entry(table: &str, name: &str, value: &str) -> String {
 /// What is in effect may come from a file, or be the default.
 async fn of_setting(change: &Change, db: &ConnInfo) -> Result<Sides, Failure> {
     let failed = millstream_pg::Error::from;
-    let session = connect(db, &SessionSettings::named("millstream doctor")).await?;
+    let session = connect(db, &SessionSettings::doctor()).await?;
     let sql = "select current_setting($1), \
                coalesce((select context = 'postmaster' from pg_settings where name = $1), false)";
     let row = session.client.query_one(sql, &[&change.target]).await.map_err(failed)?;
@@ -202,7 +202,7 @@ pub async fn measured(text: &str, db: &ConnInfo, output: Output, signals: &Signa
 
 /// The server's major version, if this machine has it. `None`: the lab takes the newest that is here.
 async fn installed_here(db: &ConnInfo) -> Result<Option<String>, Failure> {
-    let session = connect(db, &SessionSettings::named("millstream doctor")).await?;
+    let session = connect(db, &SessionSettings::doctor()).await?;
     let major = u32::try_from(session.server.version_num / 10_000).unwrap_or(0);
     if installed(&server_account()?).iter().any(|one| one.major == major) {
         return Ok(Some(major.to_string()));
