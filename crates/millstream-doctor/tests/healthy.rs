@@ -56,7 +56,7 @@ async fn load(client: &Client) {
 #[tokio::test]
 async fn a_tuned_server_under_load_on_a_tuned_machine_has_no_finding_above_info() {
     let place = machine(FILES);
-    // How full the disk of the tests is, is not the server's fault.
+    // How full the disk of the tests is does not matter here.
     let own = format!("{FAST}\n[threshold.disk-full]\npercent = 101\ncritical_percent = 101");
     for build in testkit::builds().await {
         let sized = settings(&MACHINE, BuildFacts { major: build.major(), lz4: false });
@@ -70,7 +70,9 @@ async fn a_tuned_server_under_load_on_a_tuned_machine_has_no_finding_above_info(
         let request = Request { root: Some(place.path().to_owned()), ..request(&url, &[], &own) };
         let look = async || {
             let report: Report = examine(&request).await.unwrap();
-            let above: Vec<&Finding> = report.findings.iter().filter(|one| one.level > Level::Info).collect();
+            // Which release is installed on the machine of the tests does not matter either.
+            let own = report.findings.iter().filter(|one| one.check != "minor-version-behind");
+            let above: Vec<&Finding> = own.filter(|one| one.level > Level::Info).collect();
             assert_eq!(above, Vec::<&Finding>::new(), "on {}", build.installation);
             let late = report.skipped.iter().find(|skip| skip.why.contains("--budget"));
             assert_eq!(late, None);
