@@ -95,7 +95,7 @@ pub enum Error {
         difference: &'static str,
         /// Whether what it has added up would count again in the load asked for.
         adds_up: bool,
-        /// The names of its stages, if they differ.
+        /// The names of its stages, if it differs in nothing else.
         stages: Option<Vec<String>>,
     },
     /// The server lost batches that it had acknowledged.

@@ -184,8 +184,7 @@ async fn lock_unfinished(
         // A load that was killed before it read anything does not matter.
         if !discard_unread(client, schema, load_id).await? {
             let adds_up = adds_up(&unfinished.mode) && adds_up(&identity.mode);
-            let stages = Some(unfinished.transforms).filter(|stages| *stages != identity.transforms);
-            return Err(Error::LoadChanged { load_id, difference, adds_up, stages });
+            return Err(Error::LoadChanged { load_id, difference, adds_up, stages: unfinished.other_stages });
         }
         load::unlock(client, schema, load_id).await?;
     }

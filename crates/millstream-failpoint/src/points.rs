@@ -71,7 +71,7 @@ pub const CHANGE: &[&str] = &[
 ];
 
 /// The points of a build of ranges, in order.
-pub const RANGES: &[&str] = &["ranges-written", "ranges-linked", "ranges-current"];
+pub const RANGES: &[&str] = &["ranges-filled", "ranges-hashed", "ranges-written", "ranges-linked", "ranges-current"];
 
 /// Every point.
 #[cfg(feature = "armed")]

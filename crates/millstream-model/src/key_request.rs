@@ -84,6 +84,11 @@ impl KeyRequest {
         Ok(Self { column, path, key_type })
     }
 
+    /// Whether only a path was typed: no type, and no column that has another name than the path.
+    pub fn is_path(&self) -> bool {
+        self.key_type.is_none() && self.path.last() == Some(&self.column)
+    }
+
     /// The path as you would type it: dotted, or a JSON Pointer if a name needs it.
     pub fn path_text(&self) -> String {
         path_text(&self.path)

@@ -204,9 +204,9 @@ fn alike(one: Option<&str>, other: Option<&str>) -> bool {
     }
 }
 
-/// Members by name, values as they are written. `None`: it is no JSON.
+/// Members by name, values as they are written. `None`: it is not JSON.
 fn sorted(members: &str) -> Option<Vec<(String, String)>> {
-    let text = format!("{{{members}}}");
+    let text = value::braced(members);
     let members = value::object(&text).ok()?.into_iter();
     let mut members: Vec<(String, String)> = members.map(|(name, value)| (name, value.get().to_owned())).collect();
     // Stable: of two members with one name, the later one counts.

@@ -1,6 +1,7 @@
 //! Why a store cannot be built, opened or read.
 
 use crate::limits::{DEPTH_MAX, MAP_BYTES_MAX};
+use crate::store;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ pub enum Error {
         source: io::Error,
     },
     /// There is no store, or no such generation in it.
-    #[error("{} is no store of ranges: {problem}", path.display())]
+    #[error("{} is not a store of ranges: {problem}", path.display())]
     NoStore {
         /// The folder.
         path: PathBuf,
@@ -130,10 +131,10 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::NoGeneration { .. } => "name another generation, or none for the current one".into(),
-            Self::Damaged { .. } => "build the store again; until then, STORE@N reads the previous generation".into(),
+            Self::Damaged { path, .. } => store::way_out(path),
             Self::Busy { .. } => "wait for it to end".into(),
             Self::Memory { .. } => "choose members with pick, or make a store with fewer ranges".into(),
-            Self::TooDeep { .. } => "leave out the ranges that lie below others".into(),
+            Self::TooDeep { .. } => "leave out some of the ranges that hold this address".into(),
             Self::Request { hint, .. } | Self::NoStore { hint, .. } => hint.clone(),
             Self::Overlap { .. } => {
                 "choose which one counts: --overlap narrowest, --overlap first or --overlap last".into()

@@ -1,10 +1,12 @@
 //! All ranges of a store in memory, for look-ups by the million. Equal values are kept once.
 
 use crate::error::Error;
+use crate::export::jsonb;
 use crate::limits::{INDEX_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::pick::Pick;
 use crate::range::Family;
 use crate::store::Generation;
+use crate::value::braced;
 use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
 use std::hash::BuildHasher;
@@ -68,7 +70,7 @@ impl Index {
                 Entry::Vacant(entry) => {
                     let object = match pick {
                         Some(pick) => pick.object(&members, &mut seen).map_err(damaged)?,
-                        None => Some(format!("{{{members}}}")),
+                        None => Some(braced(&members)),
                     };
                     let number = u32::try_from(index.values.len()).map_err(|_| damaged("too many values".into()))?;
                     let value = object.is_some().then_some(number);
@@ -132,6 +134,11 @@ impl Index {
             begin..json.len()
         };
         values.into_iter().map(|value| value.map(&mut append)).collect()
+    }
+
+    /// Why PostgreSQL's type jsonb refuses one of the values, except for numbers that are too large; `None` if it does not.
+    pub fn jsonb_problem(&self) -> Option<&'static str> {
+        self.values.iter().find_map(|value| jsonb::problem(value))
     }
 
     /// Length of the longest value, in bytes.

@@ -22,4 +22,5 @@ pub use logged::{Which, addresses};
 pub use pick::Pick;
 pub use range::{FAMILIES, Family, Range, Reading};
 pub use store::{FORMAT, Found, Generation, Layout, Receipt, current, generations};
+pub use value::braced;
 pub use verify::{Verification, verify};

@@ -27,11 +27,17 @@ pub const REJECTS_MAX: u64 = 1_000;
 /// Overlaps that an error names.
 pub const OVERLAPS_NAMED: usize = 5;
 
+/// Objects of NDJSON before the first whose members say where the range is.
+pub const UNDECIDED_MAX: usize = 100;
+
 /// Records that the reading thread sends at once.
 pub const BATCH_RECORDS: usize = 4_096;
 
-/// Bytes of members after which a batch is sent, if it has fewer records.
+/// Bytes of members and rejects after which a batch is sent, if it has fewer records.
 pub const BATCH_BYTES: usize = 8 << 20;
+
+/// How long a build waits for a batch before it looks whether it is stopped, and asks for what there is.
+pub const BATCH_WAIT: Duration = Duration::from_millis(100);
 
 /// Batches that wait to be sorted.
 pub const BATCH_QUEUE: usize = 4;
@@ -73,6 +79,9 @@ pub const JOIN_BYTES_MAX: usize = 1 << 30;
 /// Rows of a query that wait to be read.
 pub const QUERY_QUEUE: usize = 4_096;
 
+/// Bytes of these rows.
+pub const QUERY_QUEUE_BYTES: usize = 16 << 20;
+
 /// Problems that `verify` names; all are counted.
 pub const PROBLEMS_NAMED: usize = 20;
 
@@ -113,8 +122,14 @@ pub const RECORD_PIECE_BYTES: usize = 1 << 12;
 /// Bytes at the beginning that tell the format.
 pub const RECOGNISED_BYTES: usize = 1 << 16;
 
-/// Bytes of an entry that a reject shows.
+/// Bytes of an entry that a reject shows, and bytes of its reason.
 pub const SHOWN_BYTES: usize = 1 << 10;
+
+/// Characters of a text that a reason shows.
+pub const SHOWN_CHARACTERS: usize = 60;
+
+/// Hyphens in two addresses with zone ids. Linux allows 15 bytes for the name of an interface.
+pub const ZONE_HYPHENS_MAX: usize = 32;
 
 /// Memory of a text besides its bytes.
 pub const MMDB_TEXT_BYTES: usize = 96;
@@ -124,4 +139,5 @@ pub const MMDB_TEXTS_BYTES: usize = 32 << 20;
 
 const _: () = assert!(GENERATIONS_KEPT >= 2, "a load that is resumed may need the previous generation");
 const _: () = assert!(VALUE_BYTES_MAX < WRITE_BYTES);
+const _: () = assert!(LINE_BYTES_MAX <= QUERY_QUEUE_BYTES, "each row that is read finds room in the queue");
 const _: () = assert!(SORT_BYTES_MIN <= SORT_BYTES);

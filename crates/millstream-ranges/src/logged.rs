@@ -16,7 +16,7 @@ pub enum Which {
     All,
 }
 
-/// The addresses of a text, separated by commas. `None` for an entry that is no address, such as `unknown`.
+/// The addresses of a text, separated by commas. `None` for an entry that is not an address, such as `unknown`.
 pub fn addresses(text: &str) -> impl DoubleEndedIterator<Item = Option<IpAddr>> {
     text.split(',').map(address)
 }

@@ -1,6 +1,6 @@
 //! Which members of a range's value are wanted, and under which names.
 
-use crate::value::{member, object};
+use crate::value::{braced, member, object};
 use millstream_model::KeyRequest;
 
 /// Some members of a value, as in `country, asn.org as org`.
@@ -28,7 +28,7 @@ impl Pick {
                 None => (item.trim(), None),
             };
             let path = match KeyRequest::parse_paths(path) {
-                Ok(mut paths) if paths.len() == 1 && paths[0].key_type.is_none() => paths.remove(0).path,
+                Ok(mut paths) if paths.len() == 1 && paths[0].is_path() => paths.remove(0).path,
                 _ => return Err(format!("{:?} is not PATH or PATH as NAME", item.trim())),
             };
             let name = name.or(path.last().map(String::as_str)).unwrap_or_default().to_owned();
@@ -46,7 +46,7 @@ impl Pick {
     /// # Errors
     /// The members are not JSON.
     pub(crate) fn object(&self, members: &str, seen: &mut [bool]) -> Result<Option<String>, String> {
-        let text = format!("{{{members}}}");
+        let text = braced(members);
         let mut found = Vec::new();
         for (Picked { path, name }, seen) in self.members.iter().zip(seen) {
             if let Some(value) = value_at(&text, path)? {
@@ -54,7 +54,7 @@ impl Pick {
                 found.push(member(name, value));
             }
         }
-        Ok((!found.is_empty()).then(|| format!("{{{}}}", found.join(","))))
+        Ok((!found.is_empty()).then(|| braced(&found.join(","))))
     }
 
     /// How many members are picked.
@@ -109,6 +109,8 @@ mod tests {
         for (pick, problem) in [
             ("", "\"\" is not PATH or PATH as NAME"),
             ("a,", "\"\" is not PATH or PATH as NAME"),
+            ("b=a", "\"b=a\" is not PATH or PATH as NAME"),
+            ("a:text", "\"a:text\" is not PATH or PATH as NAME"),
             ("a.", "\"a.\" is not PATH or PATH as NAME"),
             ("a.x, b.x", "two members would be named x; give one another name with \"as\""),
         ] {

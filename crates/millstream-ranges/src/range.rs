@@ -1,5 +1,7 @@
 //! A range of addresses of one family, and how people write it.
 
+use crate::limits::{SHOWN_CHARACTERS, ZONE_HYPHENS_MAX};
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -144,11 +146,11 @@ impl Range {
                 .parse()
                 .ok()
                 .filter(|_| digits)
-                .ok_or_else(|| format!("/{length:?} is no length of a prefix"))?;
+                .ok_or_else(|| format!("/{:?} is not the length of a prefix", shown(length)))?;
             let range = Self::of_prefix(given, length)?;
             return Ok(if reading.unmap { range.unmapped() } else { range });
         }
-        if let Some((first, last)) = text.split_once('-') {
+        if let Some((first, last)) = reading.ends(text) {
             return Self::parse_pair(first, last, reading);
         }
         let address = reading.address(text)?;
@@ -222,6 +224,18 @@ impl Reading {
         })
     }
 
+    /// The two texts of `a-b`. `None`: it is one address. A zone id may have hyphens, as in `fe80::1%br-lan`.
+    fn ends(self, text: &str) -> Option<(&str, &str)> {
+        let ends = text.split_once('-')?;
+        if !ends.0.contains('%') {
+            return Some(ends);
+        }
+        let mut hyphens = text.match_indices('-').take(ZONE_HYPHENS_MAX).map(|(at, _)| (&text[..at], &text[at + 1..]));
+        let is_range = |ends: &(&str, &str)| self.address(ends.0).is_ok() && self.address(ends.1).is_ok();
+        // The colon of an address cannot be in a zone id.
+        hyphens.find(is_range).or_else(|| ends.1.contains(':').then_some(ends))
+    }
+
     fn address_as_written(self, text: &str) -> Result<IpAddr, String> {
         let text = text.trim();
         if let Some(family) = self.numbers
@@ -232,7 +246,7 @@ impl Reading {
             let fits = number.filter(|number| *number <= family.last());
             return fits
                 .map(|number| family.address(number))
-                .ok_or_else(|| format!("{text} is more than {}", { family.address(family.last()) }));
+                .ok_or_else(|| format!("{} is more than {}", shown(text), family.address(family.last())));
         }
         let address = match text.split_once('%') {
             Some((address, _zone)) if address.contains(':') => address,
@@ -242,21 +256,28 @@ impl Reading {
     }
 }
 
-/// Why a text is no address. A leading zero gets words of its own: some programs read such an octet as octal.
+/// Why a text is not an address. A leading zero gets words of its own: some programs read such an octet as octal.
 #[cold]
 fn not_an_address(text: &str) -> String {
     let octets: Vec<&str> = text.split('.').collect();
     if octets.len() == 4 {
         let number = |octet: &&&str| !octet.is_empty() && octet.bytes().all(|b| b.is_ascii_digit());
         if let Some(octet) = octets.iter().filter(number).find(|octet| octet.len() > 1 && octet.starts_with('0')) {
-            return format!("{text} has an octet with a leading zero, {octet}");
+            return format!("{} has an octet with a leading zero, {}", shown(text), shown(octet));
         }
     }
     if text.is_empty() {
         return "the address is empty".into();
     }
-    let shown: String = text.chars().take(60).collect();
-    format!("{shown:?} is no IP address")
+    format!("{:?} is not an IP address", shown(text))
+}
+
+/// What a message shows of a text, which may be long.
+fn shown(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SHOWN_CHARACTERS) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
 }
 
 #[cfg(test)]
@@ -279,6 +300,9 @@ mod tests {
             ("::/0", "::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
             ("2001:db8::/32", "2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"),
             ("fe80::1%eth0-fe80::2%eth0", "fe80::1-fe80::2"),
+            ("fe80::1%br-lan", "fe80::1-fe80::1"),
+            ("fe80::1%br-lan - fe80::2%br-lan", "fe80::1-fe80::2"),
+            ("fe80::1-fe80::2%br-lan", "fe80::1-fe80::2"),
             ("::ffff:1.2.3.4", "::ffff:1.2.3.4-::ffff:1.2.3.4"),
         ] {
             assert_eq!(parsed(text).as_deref(), Ok(range), "{text}");
@@ -294,14 +318,23 @@ mod tests {
             ("1.2.3.4-::1", "1.2.3.4 and ::1 are of two families"),
             ("10.0.0.1/8", "10.0.0.1 has bits beyond /8; the network is 10.0.0.0/8"),
             ("10.0.0.0/33", "/33 is longer than an address of 32 bits"),
-            ("10.0.0.0/+8", "/\"+8\" is no length of a prefix"),
-            ("10.0.0.0/", "/\"\" is no length of a prefix"),
+            ("10.0.0.0/+8", "/\"+8\" is not the length of a prefix"),
+            ("10.0.0.0/", "/\"\" is not the length of a prefix"),
             ("", "the address is empty"),
-            ("1.2.3", "\"1.2.3\" is no IP address"),
-            ("16777216", "\"16777216\" is no IP address"),
-            ("1.2.3.0%2F24", "\"1.2.3.0%2F24\" is no IP address"),
+            ("1.2.3", "\"1.2.3\" is not an IP address"),
+            ("fe80::1%br-lan-fe80::x", "\"lan-fe80::x\" is not an IP address"),
+            ("16777216", "\"16777216\" is not an IP address"),
+            ("1.2.3.0%2F24", "\"1.2.3.0%2F24\" is not an IP address"),
         ] {
             assert_eq!(parsed(text), Err(problem.into()), "{text}");
+        }
+        let long = "1".repeat(1_000);
+        let numbers = Reading { numbers: Some(Family::V4), ..Reading::default() };
+        for text in [format!("1.1.1.0{long}"), format!("1.1.1.1/{long}"), format!("::{long}"), long.clone()] {
+            for reading in [Reading::default(), numbers] {
+                let problem = Range::parse(&text, reading).unwrap_err();
+                assert!(problem.contains('…') && problem.len() < 200, "{problem}");
+            }
         }
     }
 

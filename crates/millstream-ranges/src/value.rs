@@ -73,7 +73,7 @@ fn foreign(family: Family, text: &str) -> Result<Parts<'_>, String> {
     let members = object(text)?;
     let mut ends = members.iter().filter(|(name, _)| name == "end");
     let (_, end) = ends.next_back().ok_or("the value has no member \"end\"")?;
-    let end = String::deserialize(*end).map_err(|_| "the member \"end\" is no string".to_owned())?;
+    let end = String::deserialize(*end).map_err(|_| "the member \"end\" is not a string".to_owned())?;
     if end.chars().count() == family.bytes() && !end.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err("the member \"end\" holds raw bytes and not hex".into());
     }
@@ -81,6 +81,11 @@ fn foreign(family: Family, text: &str) -> Result<Parts<'_>, String> {
     let others: Vec<String> =
         members.iter().filter(|(name, _)| name != "end").map(|(name, value)| member(name, value.get())).collect();
     Ok(Parts { end, members: Cow::Owned(others.join(",")) })
+}
+
+/// Members as a JSON object.
+pub fn braced(members: &str) -> String {
+    format!("{{{members}}}")
 }
 
 /// A member as JSON.
@@ -112,7 +117,7 @@ pub(crate) fn object(text: &str) -> Result<Vec<(String, &RawValue)>, String> {
     let mut json = serde_json::Deserializer::from_str(text);
     let members = serde::Deserializer::deserialize_map(&mut json, Members);
     let members = members.and_then(|members| json.end().map(|()| members));
-    members.map_err(|error| format!("the value is no JSON object: {error}"))
+    members.map_err(|error| format!("the value is not a JSON object: {error}"))
 }
 
 /// Hex digits of one address, upper or lower case.
@@ -126,7 +131,7 @@ fn hex(family: Family, digits: &[u8]) -> Result<u128, String> {
         ));
     }
     digits.iter().try_fold(0, |number: u128, digit| {
-        let digit = char::from(*digit).to_digit(16).ok_or("the member \"end\" is no hex")?;
+        let digit = char::from(*digit).to_digit(16).ok_or("the member \"end\" is not hexadecimal")?;
         Ok(number << 4 | u128::from(digit))
     })
 }
@@ -175,8 +180,8 @@ mod tests {
     fn what_is_wrong_with_a_value_is_said() {
         for (value, problem) in [
             (&b"{\"end\":\"01008\"}"[..], "the member \"end\" has 5 characters; an address of v4 has 8 hex digits"),
-            (b"{\"end\":\"0100810g\"}", "the member \"end\" is no hex"),
-            (b"{\"end\":17}", "the member \"end\" is no string"),
+            (b"{\"end\":\"0100810g\"}", "the member \"end\" is not hexadecimal"),
+            (b"{\"end\":17}", "the member \"end\" is not a string"),
             (b"{\"cc\":\"AU\"}", "the value has no member \"end\""),
             (b"{\"end\":\"\\u0001\\u0000\\u0081\\u0000\"}", "the member \"end\" holds raw bytes and not hex"),
             (b"\xff", "the value is not UTF-8"),

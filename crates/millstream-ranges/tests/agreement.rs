@@ -5,8 +5,10 @@ use fastrand::Rng;
 use maxminddb::Reader;
 use millstream_ranges::export::{ExportOptions, TableOptions, export, to_table};
 use millstream_ranges::{FAMILIES, Family, Generation, Index, Range};
-use millstream_testkit::each_build;
+use millstream_testkit::{each_build, skip};
 use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use tokio_postgres::Client;
 
 const ADDRESSES: usize = 100_000;
@@ -98,6 +100,7 @@ async fn all_ways_to_ask_give_the_same_answer() {
     };
     assert!(asked.iter().map(from_mmdb).eq(expected.iter().copied()), "maxminddb");
 
+    let tried = AtomicBool::new(false);
     each_build(async |db| {
         let client = db.client().await;
         let there = "select exists (select from pg_available_extensions where name = 'ip4r')";
@@ -118,7 +121,11 @@ async fn all_ways_to_ask_give_the_same_answer() {
         if ip4r {
             let join = "left join geo r on r.range >>= asked.ip::ipaddress";
             assert!(by_table(&client, join).await == expected, "ip4r");
+            tried.store(true, Relaxed);
         }
     })
     .await;
+    if !tried.load(Relaxed) {
+        skip("no build of PostgreSQL here has ip4r");
+    }
 }

@@ -1,8 +1,10 @@
 //! Building, replacing and opening stores, also damaged ones.
 
 use crate::stored::{built, found, given, range};
+use millstream_ranges::input::{InputOptions, open};
 use millstream_ranges::{
-    BuildRequest, Error, FAMILIES, Family, Generation, Layout, Observer, Overlap, Progress, Reject, build, verify,
+    BuildRequest, Error, FAMILIES, Family, Generation, Layout, Observer, Overlap, Progress, Reject, Silent, build,
+    verify,
 };
 use std::fs;
 use std::path::Path;
@@ -184,11 +186,79 @@ fn what_is_no_store_is_refused() {
     assert_eq!(problem(&dir.path().join("none")), "it does not exist");
     assert_eq!(problem(dir.path()), "nothing was built in it");
     fs::write(dir.path().join("current"), "x").unwrap();
-    assert!(problem(dir.path()).contains("no symbolic link"));
+    assert!(problem(dir.path()).contains("not a symbolic link"));
     let text = dir.path().join("text");
     fs::write(&text, "no LMDB").unwrap();
     let error = Generation::open(&text, None).unwrap_err();
     assert!(matches!(error, Error::Lmdb { .. }), "{error}");
+}
+
+#[test]
+fn records_that_end_with_a_carriage_return_are_all_stored() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.csv");
+    fs::write(&file, "network,cc\r1.0.0.0/24,AU\r1.0.1.0/24,NZ\r").unwrap();
+    let store = dir.path().join("geo");
+    let inputs = vec![open(&file, &InputOptions::default()).unwrap()];
+    let receipt = build(&BuildRequest::new(store.clone()), inputs, &Silent).unwrap();
+    assert_eq!((receipt.read, receipt.whole, receipt.stored), (2, 2, 2));
+    let store = Generation::open(&store, None).unwrap();
+    assert_eq!(found(&store, Family::V4, 0x0100_0101).as_deref(), Some("\"cc\":\"NZ\""));
+}
+
+#[test]
+fn a_folder_with_a_file_of_another_program_is_not_built_in() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("data.mdb"), "another program's").unwrap();
+    let refused = built(dir.path(), [(range(Family::V4, 1, 2), String::new())], |_| ()).unwrap_err();
+    assert!(refused.to_string().contains("holds data.mdb, a file of another program"), "{refused}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_member_to_keep_that_no_entry_has_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let built = |contents: &[&str], keep: &[&str]| {
+        let keep = keep.iter().map(|name| (*name).to_owned()).collect();
+        let options = InputOptions { format: "ndjson".into(), keep, ..InputOptions::default() };
+        let inputs = contents.iter().enumerate().map(|(n, content)| {
+            let file = dir.path().join(n.to_string());
+            fs::write(&file, content).unwrap();
+            open(&file, &options).unwrap()
+        });
+        build(&BuildRequest::new(dir.path().join("geo")), inputs.collect(), &Silent)
+    };
+    let (v4, v6) = ("{\"ip\":\"1.2.3.4\",\"cc\":1}\n", "{\"ip\":\"::1\",\"asn\":2}\n");
+    built(&[v4, v6], &["cc", "asn"]).unwrap();
+    let error = built(&[v4, v6], &["cc", "cn", "town"]).unwrap_err();
+    assert_eq!(error.to_string(), "no entry has a member cn, town");
+    let error = built(&[v4, ""], &["asn"]).unwrap_err();
+    assert_eq!(error.to_string(), "no entry has a member asn");
+}
+
+#[test]
+fn a_generation_is_opened_by_the_name_of_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    one(dir.path(), 1);
+    let damaged = Error::Damaged { path: dir.path().join("00000001.json"), problem: String::new() };
+    assert_eq!(damaged.hint().as_deref(), Some("build the store again"));
+    one(dir.path(), 2);
+    assert!(damaged.hint().is_some_and(|hint| hint.ends_with("@2 reads another generation")), "{:?}", damaged.hint());
+    for (name, number) in [("current", 2), ("00000002.lmdb", 2), ("00000001.lmdb", 1)] {
+        let opened = Generation::open(&dir.path().join(name), None).unwrap();
+        assert_eq!(opened.receipt().map(|receipt| receipt.generation), Some(number), "{name}");
+        assert!(opened.is(dir.path(), Some(number)).unwrap());
+        assert!(opened.is(&dir.path().join(name), None).unwrap());
+    }
+    let other = Generation::open(&dir.path().join("current"), Some(1)).unwrap_err();
+    assert!(other.to_string().ends_with("has no generations"), "{other}");
+    // A copy of the file alone is one of another program, whatever its name.
+    let copy = dir.path().join("copy");
+    fs::create_dir(&copy).unwrap();
+    fs::copy(dir.path().join("00000001.lmdb"), copy.join("00000001.lmdb")).unwrap();
+    assert!(Generation::open(&copy.join("00000001.lmdb"), None).unwrap().receipt().is_none());
+    let foreign = Error::Damaged { path: copy.join("data.mdb"), problem: String::new() };
+    assert_eq!(foreign.hint().as_deref(), Some("correct it with the program that wrote it"));
 }
 
 #[test]

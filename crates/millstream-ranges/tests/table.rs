@@ -232,7 +232,7 @@ async fn a_name_that_is_taken_by_something_else_is_refused() {
             .unwrap();
         for taken in ["mine", "seen", "counted"] {
             let error = to_table(&client, &generation, &name(taken), &TableOptions::default()).await.unwrap_err();
-            let says = format!("{taken} is there already, and it is no table that Millstream exported");
+            let says = format!("{taken} is there already, and it is not a table that Millstream exported");
             assert_eq!(error.to_string(), says);
         }
         let rows: i64 = client.query_one("select count(*) from mine", &[]).await.unwrap().get(0);

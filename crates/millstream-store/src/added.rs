@@ -32,11 +32,12 @@ pub async fn added(
     if !identity.once {
         return Ok(None);
     }
-    let Identity { table_oid, mode, key, format, .. } = identity;
+    let Identity { table_oid, mode, key, format, transforms, .. } = identity;
     let (load_id, known) = unfinished.unzip();
     let sources = &identity.sources[known.unwrap_or(0)..];
     let sql = schema.sql(include_str!("load_added.sql"));
-    let row = client.query_opt(&sql, &[table_oid, mode, &key_json(key), format, &sources, &load_id]).await?;
+    let row =
+        client.query_opt(&sql, &[table_oid, mode, &key_json(key), format, &sources, &load_id, transforms]).await?;
     let Some(row) = row else { return Ok(None) };
     if row.get("rows_tell") {
         if !any_row(client, &row.get::<_, String>("table")).await? {
@@ -70,6 +71,7 @@ fn in_another_way(row: &Row, identity: &Identity, sources: &[String]) -> Error {
         () if row.get::<_, &str>("mode") != identity.mode => "in another mode",
         () if !row.get::<_, bool>("same_key") => "by another key",
         () if row.get::<_, &str>("format") != identity.format => "in another format",
+        () if row.get::<_, Vec<String>>("transforms") != identity.transforms => "with other stages",
         () => "in another list of sources",
     };
     let first = shared.first().map_or("one of these sources", |name| name.as_str());

@@ -144,8 +144,8 @@ pub struct Unfinished {
     pub sources: Vec<String>,
     /// Its merge mode.
     pub mode: String,
-    /// Names of its stages in order.
-    pub transforms: Vec<String>,
+    /// Names of its stages in order, if it differs from the one asked for in nothing else.
+    pub other_stages: Option<Vec<String>>,
     /// What makes it another load than the one asked for, as the end of a clause; `None` if it is the same.
     pub difference: Option<&'static str>,
 }
@@ -176,8 +176,11 @@ pub async fn find_unfinished(
         (!identity.resumable, "together with a stream that has no --source-name"),
         (row.get::<_, i16>("slot_hash_version") != SLOT_HASH_VERSION, "with another version of millstream"),
     ];
-    let difference = differences.into_iter().find(|(differs, _)| *differs).map(|(_, difference)| difference);
-    Ok(Some(Unfinished { load_id: row.get("load_id"), sources, mode, transforms, difference }))
+    let mut found = differences.into_iter().filter(|(differs, _)| *differs).map(|(_, difference)| difference);
+    let difference = found.next();
+    let is_only = found.next().is_none() && transforms != identity.transforms;
+    let other_stages = is_only.then_some(transforms);
+    Ok(Some(Unfinished { load_id: row.get("load_id"), sources, mode, other_stages, difference }))
 }
 
 /// The number of an unfinished load of these sources whose table was dropped and created again since.

@@ -2,8 +2,9 @@
 -- identity comes first. For abandoned loads, count only the sources they reached. Loads whose unlogged collection a
 -- crash emptied are skipped: their marker row is missing. If someone else changed the table's persistence, the marker
 -- row is unreliable: `rows_tell` makes the caller check whether the table has rows.
-select load_id, same, state = 'finished' as finished, receipt::text, mode, same_key, format, adding.come_to as sources,
-       prefix_source, prefix_length, prefix_hash, (durability = 'unlogged') <> unlogged as rows_tell,
+select load_id, same, state = 'finished' as finished, receipt::text, mode, same_key, format, transforms,
+       adding.come_to as sources, prefix_source, prefix_length, prefix_hash,
+       (durability = 'unlogged') <> unlogged as rows_tell,
        exists (
            select
            from {schema}.load n
@@ -17,7 +18,8 @@ from (
         case when resumable then l.sources else l.sources[1 : greatest(l.prefix_source, lanes.last) + 1] end as come_to,
         c.relpersistence = 'u' as unlogged,
         key = ($3::text)::jsonb as same_key,
-        mode = $2 and key = ($3::text)::jsonb and format = $4 and sources = $5::text[] and state = 'finished' as same
+        mode = $2 and key = ($3::text)::jsonb and format = $4 and sources = $5::text[] and transforms = $7::text[]
+            and state = 'finished' as same
     from {schema}.load l
     join pg_catalog.pg_class c on c.oid = l.table_oid
     cross join lateral (

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::store_name::StoreName;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use millstream_engine::limits::ANNOTATION_BYTES_MAX;
 use millstream_engine::{Annotate, Answer, Existing, Lookup, Missing, Transform};
 use millstream_model::KeyRequest;
@@ -23,37 +24,26 @@ pub struct EnrichArgs {
     /// a generation. MEMBERS are paths of the range's value, such as `country, asn.org as org`; by default all
     /// members are added. The last PATH is the member that each document gets.
     ///
-    /// The rest of a document keeps its spelling. Positions, rejects and resuming mean the file's documents.
+    /// The rest of a document keeps its spelling. Positions, rejects and resuming refer to the file's documents.
     #[arg(long, value_name = "WHAT", value_parser = Wish::parse)]
     enrich: Vec<Wish>,
 
     /// What becomes of a document whose address is in no range, or that has no usable address
-    #[arg(long, value_name = "HOW", default_value = "keep", requires = "enrich")]
-    enrich_missing: MissingChoice,
+    #[arg(long, value_name = "HOW", default_value = "keep", requires = "enrich", value_parser = one_of(&Missing::ALL))]
+    enrich_missing: Missing,
 
     /// What becomes of a document that has the member already
-    #[arg(long, value_name = "HOW", default_value = "replace", requires = "enrich")]
-    enrich_existing: ExistingChoice,
+    #[arg(long, value_name = "HOW", default_value = "replace", requires = "enrich", value_parser = one_of(&Existing::ALL))]
+    enrich_existing: Existing,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum MissingChoice {
-    /// It stays as it is
-    Keep,
-    /// It gets the member with a null
-    Null,
-    /// It is rejected
-    Reject,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum ExistingChoice {
-    /// It stays as it is
-    Keep,
-    /// The member is replaced
-    Replace,
-    /// It is rejected
-    Reject,
+/// A choice from values with their names and meanings.
+fn one_of<T: Copy + Send + Sync + 'static>(
+    all: &'static [(T, &'static str, &'static str)],
+) -> impl TypedValueParser<Value = T> {
+    let values = all.iter().map(|(_, name, about)| PossibleValue::new(*name).help(*about));
+    PossibleValuesParser::from(values.collect::<Vec<_>>())
+        .map(|typed| all.iter().find(|(_, name, _)| *name == typed).expect("it is a possible value").0)
 }
 
 /// One enrichment as typed.
@@ -99,7 +89,7 @@ impl Wish {
 fn path(text: &str) -> Result<Vec<String>, String> {
     let mut paths = KeyRequest::parse_paths(text.trim()).map_err(|error| error.to_string())?;
     match paths.pop() {
-        Some(path) if paths.is_empty() && path.key_type.is_none() => Ok(path.path),
+        Some(path) if paths.is_empty() && path.is_path() => Ok(path.path),
         _ => Err(format!("{:?} is not one path, such as client.ip", text.trim())),
     }
 }
@@ -137,51 +127,44 @@ impl EnrichArgs {
 
     /// The name of a stage behind the generation.
     fn name_end(&self, wish: &Wish) -> String {
-        let missing = match self.enrich_missing {
-            MissingChoice::Keep => "",
-            MissingChoice::Null => ", missing null",
-            MissingChoice::Reject => ", missing reject",
-        };
-        let existing = match self.enrich_existing {
-            ExistingChoice::Keep => ", existing keep",
-            ExistingChoice::Replace => "",
-            ExistingChoice::Reject => ", existing reject",
-        };
+        let missing = said("missing", &Missing::ALL, self.enrich_missing);
+        let existing = said("existing", &Existing::ALL, self.enrich_existing);
         format!("{}{missing}{existing}", wish.name.1)
     }
 
     fn stage(&self, wish: &Wish, generation: Option<u64>) -> Result<Arc<dyn Transform>, Failure> {
         let generation = Generation::open(&wish.store.path, generation)?;
+        let store = &wish.store;
+        let Some(receipt) = generation.receipt() else {
+            return Err(Failure::user(format!("another program wrote {store}"))
+                .hint("build a store of it: millstream ranges export, then millstream ranges build"));
+        };
         let index = Index::read(&generation, wish.pick.as_ref().map(|(pick, _)| pick))?;
         let longest = index.value_bytes_max();
         if longest > ANNOTATION_BYTES_MAX {
-            let store = &wish.store;
             return Err(Failure::user(format!(
                 "a value of {store} has {longest} bytes, and at most {ANNOTATION_BYTES_MAX} can be added to a document"
             ))
             .hint("choose members with pick"));
         }
-        let Some(receipt) = generation.receipt() else {
-            return Err(Failure::user(format!("another program wrote {}", wish.store))
-                .hint("build a store of it: millstream ranges export, then millstream ranges build"));
-        };
-        let missing = match self.enrich_missing {
-            MissingChoice::Keep => Missing::Keep,
-            MissingChoice::Null => Missing::Null,
-            MissingChoice::Reject => Missing::Reject,
-        };
-        let existing = match self.enrich_existing {
-            ExistingChoice::Keep => Existing::Keep,
-            ExistingChoice::Replace => Existing::Replace,
-            ExistingChoice::Reject => Existing::Reject,
-        };
+        if let Some(problem) = index.jsonb_problem() {
+            return Err(Failure::user(format!("a value of {store} cannot be added to a document: {problem}"))
+                .hint("choose other members with pick, or correct the values and build the store again"));
+        }
         // The hash tells a store that was made anew under the same name.
         let hash: String = receipt.xxh3.chars().take(NAME_HASH_DIGITS).collect();
         let name = format!("{}{}#{hash}{}", wish.name.0, receipt.generation, self.name_end(wish));
         let lookup = Arc::new(Ranges { index, which: wish.which });
+        let (missing, existing) = (self.enrich_missing, self.enrich_existing);
         let stage = Annotate::new(name, wish.from.clone(), wish.into.clone(), missing, existing, lookup);
         Ok(Arc::new(stage.map_err(Failure::user)?))
     }
+}
+
+/// What the name of a stage says about a choice: nothing if it is the default.
+fn said<T: Default + PartialEq>(what: &str, all: &[(T, &str, &str)], chosen: T) -> String {
+    let name = all.iter().find(|(one, ..)| *one == chosen).map_or("", |(_, name, _)| name);
+    if chosen == T::default() { String::new() } else { format!(", {what} {name}") }
 }
 
 /// What ranges know about the addresses of a text.
@@ -234,7 +217,7 @@ impl Ranges {
             json.push_str(value.unwrap_or("null"));
             if json.len() - begin > ANNOTATION_BYTES_MAX {
                 json.truncate(begin);
-                return Answer::Unusable;
+                return Answer::TooLong;
             }
         }
         json.push(']');
@@ -262,7 +245,16 @@ mod tests {
         assert_eq!(wish.into, ["client", "geo"]);
         let plain = Wish::parse("ip from geo as geo").unwrap();
         assert_eq!((plain.which, plain.store.generation, plain.pick.is_none()), (Which::Only, None, true));
-        for text in ["", "ip", "ip from geo", "ip as geo", "ip from geo pick a, as geo", "ip:text from geo as geo"] {
+        for text in [
+            "",
+            "ip",
+            "ip from geo",
+            "ip as geo",
+            "ip from geo pick a, as geo",
+            "ip:text from geo as geo",
+            "ip from geo as c=geo",
+            "c=ip from geo as geo",
+        ] {
             assert!(Wish::parse(text).is_err(), "{text}");
         }
     }

@@ -152,7 +152,7 @@ fn encodings() -> clap::builder::PossibleValuesParser {
 fn root(text: &str) -> Result<Root, String> {
     let mut paths = KeyRequest::parse_paths(text).map_err(|error| error.to_string())?;
     match paths.pop() {
-        Some(path) if paths.is_empty() && path.key_type.is_none() => Ok(Root(path.path)),
+        Some(path) if paths.is_empty() && path.is_path() => Ok(Root(path.path)),
         _ => Err("it takes one path, such as data.items".into()),
     }
 }

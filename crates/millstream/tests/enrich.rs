@@ -193,3 +193,70 @@ async fn what_cannot_be_enriched_with_is_refused() {
     let refused = place.run("load", &file, "client.ip from STORE as geo", &[]).ends(2);
     assert!(refused.stderr.contains("at most 4096 can be added"), "{}", refused.stderr);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_is_chosen_from_a_list_in_a_text_or_an_array() {
+    let place = Place::new().await;
+    let file = place.write(
+        "visits.ndjson",
+        "{\"id\":1,\"xff\":\"1.0.0.1, 8.8.8.8, 2001:db8::1\",\"hops\":[\"9.9.9.9\",\"2001:db8::2\"]}\n\
+         {\"id\":2,\"xff\":\"8.8.8.8, unknown\",\"hops\":[]}\n\
+         {\"id\":3,\"xff\":\"2001:db8::1, 8.8.8.8\",\"hops\":[\"1.0.0.1\",7]}\n",
+    );
+    let last = place.args("load", &file, "last of hops from STORE pick country, n as last", &[]);
+    let mut args: Vec<&str> = last.iter().map(String::as_str).collect();
+    let geo = place.path("geo");
+    let first = format!("first of xff from {geo} pick n as client.first");
+    let all = format!("all of xff from {geo} pick n as client.all");
+    let only = format!("xff from {geo} as only");
+    for enrich in [&first, &all, &only] {
+        args.extend(["--enrich", enrich]);
+    }
+    let receipt = millstream(&args).ends(0).json();
+    let counts: Vec<_> = (0..4).map(|stage| receipt["stages"][stage]["documents"]["enriched"].as_u64()).collect();
+    assert_eq!(counts, [Some(1), Some(2), Some(2), Some(0)], "{receipt}");
+    let mut documents = place.documents().await;
+    let added = documents.iter_mut().map(|document| {
+        let document = document.as_object_mut().unwrap();
+        document.retain(|name, _| !["id", "xff", "hops"].contains(&name.as_str()));
+        Value::Object(std::mem::take(document))
+    });
+    let (v4, v6) = (json!({"n": "1"}), json!({"n": "2"}));
+    assert_eq!(
+        added.collect::<Vec<_>>(),
+        [
+            json!({"last": {"country": "AU", "n": "2"}, "client": {"first": v4, "all": [v4, null, v6]}}),
+            json!({}),
+            json!({"client": {"first": v6, "all": [v6, null]}}),
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sums_of_a_finished_load_are_not_added_with_other_stages() {
+    let place = Place::new().await;
+    let file = place.write("visits.ndjson", "{\"id\":1,\"client\":{\"ip\":\"1.0.0.1\"},\"n\":1}\n");
+    let load = |enrich: &str| place.run("load", &file, enrich, &["--mode", "sum:n"]);
+    let first = load(GEO).ends(0).json();
+    assert_eq!(load(GEO).ends(0).json()["load_id"], first["load_id"]);
+    let other = load("client.ip from STORE pick n as geo").ends(2);
+    assert!(other.stderr.contains("visits.ndjson with other stages; its documents would count twice"), "{other:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_jsonb_refuses_or_is_too_long_is_not_added() {
+    let place = Place::new().await;
+    let file = place.write("visits.ndjson", &format!("{{\"id\":1,\"ip\":\"{}\"}}\n", ["1.0.0.1"; 10].join(",")));
+    let ranges = place.write("ranges.csv", &format!("ip,text\n1.0.0.1,{}\n", "x".repeat(500)));
+    millstream(&["ranges", "build", &place.path("geo"), &ranges]).ends(0);
+    let more = ["--enrich-missing", "reject"];
+    place.run("load", &file, "all of ip from STORE as geo", &more).ends(1);
+    let client = place.database.client().await;
+    let detail: String = client.query_one("select detail from millstream.reject", &[]).await.unwrap().get(0);
+    assert_eq!(detail, "what is known about ip has more than 4096 bytes");
+    let ranges = place.write("ranges.ndjson", "{\"ip\":\"1.0.0.1\",\"text\":\"a\\u0000\"}\n");
+    millstream(&["ranges", "build", &place.path("geo"), &ranges]).ends(0);
+    let refused = place.run("load", &file, "all of ip from STORE as geo", &[]).ends(2);
+    assert!(refused.stderr.contains("geo cannot be added to a document: a string holds "), "{refused:?}");
+    assert!(refused.stderr.contains("choose other members with pick"), "{refused:?}");
+}

@@ -34,6 +34,7 @@ mod models;
 mod pages;
 mod process;
 mod ranges;
+mod ranges_programs;
 mod ranges_readers;
 mod recorder;
 mod records;

@@ -31,7 +31,7 @@ const WRONG: &[(u64, &str)] = &[
     (5, "the last address 0.0.0.0 is before the first, 1.2.3.9"),
     (6, "1.2.3.4 and ::1 are of two families"),
     (8, "the number of fields is 1, and not 3"),
-    (9, "\"0x01020304\" is no IP address"),
+    (9, "\"0x01020304\" is not an IP address"),
 ];
 
 /// A directory with files and stores.
@@ -136,7 +136,7 @@ fn too_many_rejects_end_a_build_and_few_of_them_are_printed() {
     assert!(failed.stderr.contains("13 entries rejected, more than --max-rejects 12"), "{failed:?}");
     assert_eq!(value(&store, "10.0.0.1"), "{\"name\":\"good\"}", "the store is as it was");
     let built = build(&store, &bad, &["--max-rejects", "13"]).ends(1);
-    assert_eq!(built.stderr.matches("is no IP address").count(), 10, "{built:?}");
+    assert_eq!(built.stderr.matches("is not an IP address").count(), 10, "{built:?}");
     assert!(built.stderr.contains("these are 10 of 13 rejects; --rejects FILE writes all"), "{built:?}");
     let none = build(&store, &place.write("none.csv", "ip\nnonsense\n"), &[]).ends(2);
     assert!(none.stderr.contains("there is no range to store"), "{none:?}");
@@ -155,6 +155,15 @@ fn rejects_go_to_no_file_that_holds_anything_else() {
         assert!(refused.stderr.contains(problem), "{refused:?}");
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), DIRTY);
+}
+
+#[test]
+fn standard_input_is_given_once() {
+    let place = Place::new();
+    for more in [&["-"][..], &["--join", "-"], &["--join", "-:id"]] {
+        let refused = build(&place.path("geo"), "-", more).ends(2);
+        assert!(refused.stderr.contains("standard input can be read only once"), "{refused:?}");
+    }
 }
 
 #[test]
@@ -204,10 +213,10 @@ fn what_is_no_address_is_answered_on_its_line() {
             "1.0.0.0\t1.0.0.0-1.0.129.0\t{\"country\":\"AU\"}",
             "\terror: the address is empty",
             "9.9.9.9\t-",
-            "non\\tsense\terror: \"non\\tsense\" is no IP address",
+            "non\\tsense\terror: \"non\\tsense\" is not an IP address",
             "1.02.3.4\terror: 1.02.3.4 has an octet with a leading zero, 02",
             "fe80::1%eth0\t-",
-            "\u{fffd}\terror: \"\u{fffd}\" is no IP address",
+            "\u{fffd}\terror: \"\u{fffd}\" is not an IP address",
             "1.0.129.0\t1.0.0.0-1.0.129.0\t{\"country\":\"AU\"}",
         ]
     );
@@ -221,10 +230,10 @@ fn what_is_no_address_is_answered_on_its_line() {
             found("1.0.0.0"),
             wrong("", "the address is empty"),
             json!({"ip": "9.9.9.9", "found": false}),
-            wrong("non\tsense", "\"non\\tsense\" is no IP address"),
+            wrong("non\tsense", "\"non\\tsense\" is not an IP address"),
             wrong("1.02.3.4", "1.02.3.4 has an octet with a leading zero, 02"),
             json!({"ip": "fe80::1%eth0", "found": false}),
-            wrong("\u{fffd}", "\"\u{fffd}\" is no IP address"),
+            wrong("\u{fffd}", "\"\u{fffd}\" is not an IP address"),
             found("1.0.129.0"),
         ]
     );
@@ -440,7 +449,7 @@ fn what_is_exported_builds_the_same_store_again() {
         (&["--to", "csv", "--into", "a"], "--to csv takes no --into"),
         (&["--to", "table", "--into", "a", "file"], "--to table takes no FILE"),
         (&["--to", "table"], "--into"),
-        (&["--to", "nftables", "--into", "a b"], "no name of a table"),
+        (&["--to", "nftables", "--into", "a b"], "is not a name for a table"),
     ] {
         let refused = ranges(&[&["export", &store], args].concat()).ends(2);
         assert!(refused.stderr.contains(problem) && refused.stdout.is_empty(), "{refused:?}");
@@ -496,6 +505,8 @@ fn a_build_killed_at_any_point_leaves_a_store_that_serves_and_can_be_built() {
         let mut killed = command(&["ranges", "build", &store, &new, "--progress", "none"]);
         let killed = killed.env("MILLSTREAM_FAILPOINTS", format!("{point}=kill")).output().unwrap();
         assert_eq!(killed.status.signal(), Some(9), "{point} is passed: {killed:?}");
+        let is_unfinished = ["ranges-filled", "ranges-hashed"].contains(point);
+        assert_eq!(leftovers(&store).contains(&"build.new".to_owned()), is_unfinished, "{point}");
         let serving = if *point == "ranges-current" { "new" } else { "old" };
         assert_eq!(value(&store, "10.0.0.7"), format!("{{\"name\":\"{serving}\"}}"), "{point}");
         ranges(&["verify", &store]).ends(0);
@@ -525,7 +536,7 @@ fn begun(store: &str) -> Child {
     building.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     let mut line = String::new();
     BufReader::new(building.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "-:2: \"nonsense\" is no IP address\n");
+    assert_eq!(line, "-:2: \"nonsense\" is not an IP address\n");
     building
 }
 
@@ -546,11 +557,10 @@ fn a_build_that_is_killed_or_stopped_while_it_reads_changes_nothing() {
         assert!(sent.success());
         let messages = BufReader::new(stopped.stderr.take().unwrap());
         assert!(messages.lines().any(|line| line.unwrap().starts_with("stopping")));
-        // The build looks for a signal whenever it has read some more.
-        let mut input = stopped.stdin.take().unwrap();
-        let _ = input.write_all("::1,1\n".repeat(20_000).as_bytes());
-        drop(input);
+        // Its input stays open and gives no more.
+        let input = stopped.stdin.take();
         assert_eq!(stopped.wait().unwrap().code(), Some(code), "{signal}");
+        drop(input);
         assert_eq!(value(&store, "10.0.0.7"), "{\"name\":\"old\"}");
     }
     build(&store, &place.named("new"), &[]).ends(0);
@@ -665,8 +675,8 @@ fn what_is_no_store_is_refused() {
     let empty = place.path("empty");
     fs::create_dir(&empty).unwrap();
     for (store, problem) in [
-        (&missing, "is no store of ranges: it does not exist"),
-        (&empty, "is no store of ranges: nothing was built in it"),
+        (&missing, "is not a store of ranges: it does not exist"),
+        (&empty, "is not a store of ranges: nothing was built in it"),
         (&text, "cannot open"),
     ] {
         for args in [

@@ -21,7 +21,7 @@ const RANGES: &str = include_str!("../../../data/ranges/ranges.csv");
 const QUESTIONS: &str = include_str!("../../../data/ranges/questions.csv");
 
 /// Time in which a program ends, begins to serve, or answers.
-const TIME_MAX: Duration = Duration::from_secs(60);
+pub const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Time after which a question is sent again: a datagram may be lost.
 const ANSWER_TIME: Duration = Duration::from_secs(2);
@@ -91,14 +91,14 @@ impl Store {
 }
 
 /// Whether an interpreter is here and runs this code.
-async fn can(program: &str, code: &str) -> bool {
+pub async fn can(program: &str, code: &str) -> bool {
     let option = if program.contains("python") { "-c" } else { "-e" };
     let ended = Command::new(program).args([option, code]).run(TIME_MAX).await;
     ended.is_ok_and(|ended| ended.status.success())
 }
 
 /// The same. If not, the test is skipped, because it needs these packages.
-async fn is_here(program: &str, code: &str, packages: &str) -> bool {
+pub async fn is_here(program: &str, code: &str, packages: &str) -> bool {
     let here = can(program, code).await;
     if !here {
         skip(&format!("it needs {packages}"));

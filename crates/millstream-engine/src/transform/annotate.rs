@@ -25,6 +25,8 @@ pub enum Answer {
     Missing,
     /// The text is not of the kind that can be looked up.
     Unusable,
+    /// What is known is longer than [`ANNOTATION_BYTES_MAX`].
+    TooLong,
 }
 
 /// What becomes of a document about whose text nothing is known, or that has no usable text.
@@ -39,6 +41,15 @@ pub enum Missing {
     Reject,
 }
 
+impl Missing {
+    /// Each with its name and meaning.
+    pub const ALL: [(Self, &'static str, &'static str); 3] = [
+        (Self::Keep, "keep", "It stays as it is"),
+        (Self::Null, "null", "It gets the member with a null"),
+        (Self::Reject, "reject", "It is rejected"),
+    ];
+}
+
 /// What becomes of a document that has the member already.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Existing {
@@ -49,6 +60,15 @@ pub enum Existing {
     Replace,
     /// It is rejected.
     Reject,
+}
+
+impl Existing {
+    /// Each with its name and meaning.
+    pub const ALL: [(Self, &'static str, &'static str); 3] = [
+        (Self::Keep, "keep", "It stays as it is"),
+        (Self::Replace, "replace", "The member is replaced"),
+        (Self::Reject, "reject", "It is rejected"),
+    ];
 }
 
 /// Looks up the text at one path and inserts the answer at another.
@@ -146,17 +166,19 @@ impl Annotate {
             _ => {}
         }
         let answer = match answer {
-            Answer::Found(place) if place.len() > ANNOTATION_BYTES_MAX => Answer::Unusable,
+            Answer::Found(place) if place.len() > ANNOTATION_BYTES_MAX => Answer::TooLong,
             answer => answer,
         };
-        let (outcome, json) = match (&answer, self.missing) {
-            (Answer::Found(place), _) => (ENRICHED, &known[place.clone()]),
-            (Answer::Missing, Missing::Null) => (MISSING, "null"),
-            (Answer::Unusable, Missing::Null) => (UNUSABLE, "null"),
-            (Answer::Missing, Missing::Keep) => return Applied::Same(MISSING),
-            (Answer::Unusable, Missing::Keep) => return Applied::Same(UNUSABLE),
-            (Answer::Missing, Missing::Reject) => return Applied::Rejected(MISSING, self.nothing_known(&answer)),
-            (Answer::Unusable, Missing::Reject) => return Applied::Rejected(UNUSABLE, self.nothing_known(&answer)),
+        let outcome = match answer {
+            Answer::Found(_) => ENRICHED,
+            Answer::Missing => MISSING,
+            Answer::Unusable | Answer::TooLong => UNUSABLE,
+        };
+        let json = match (&answer, self.missing) {
+            (Answer::Found(place), _) => &known[place.clone()],
+            (_, Missing::Null) => "null",
+            (_, Missing::Keep) => return Applied::Same(outcome),
+            (_, Missing::Reject) => return Applied::Rejected(outcome, self.nothing_known(&answer)),
         };
         let json = json.as_bytes();
         if let Some(range) = existing {
@@ -168,7 +190,7 @@ impl Annotate {
             None => (0, whole(document)),
         };
         if document[object.start] != b'{' {
-            let detail = format!("{} is no object, so that it cannot have members", self.into[..known].join("."));
+            let detail = format!("{} is not an object, so that it cannot have members", self.into[..known].join("."));
             return match self.missing {
                 Missing::Reject => Applied::Rejected(UNUSABLE, Fault::new(Reason::NotEnriched, detail)),
                 Missing::Keep | Missing::Null => Applied::Same(UNUSABLE),
@@ -189,6 +211,7 @@ impl Annotate {
         let path = self.from.join(".");
         let detail = match answer {
             Answer::Missing => format!("nothing is known about what is at {path}"),
+            Answer::TooLong => format!("what is known about {path} has more than {ANNOTATION_BYTES_MAX} bytes"),
             _ => format!("there is nothing at {path} that can be looked up"),
         };
         Fault::new(Reason::NotEnriched, detail)

@@ -6,18 +6,21 @@ mod sorter;
 pub use overlap::Overlap;
 
 use crate::error::Error;
-use crate::input::{Input, Read};
+use crate::input::{Input, Read, Rejected};
 use crate::limits::{
-    BATCH_BYTES, BATCH_QUEUE, BATCH_RECORDS, MAP_BYTES_MAX, MAP_BYTES_MIN, MAP_FACTOR, PAGE_BYTES_MAX, PROGRESS_RANGES,
-    REJECTS_MAX, SORT_BYTES, SORT_BYTES_MIN,
+    BATCH_BYTES, BATCH_QUEUE, BATCH_RECORDS, BATCH_WAIT, MAP_BYTES_MAX, MAP_BYTES_MIN, MAP_FACTOR, PAGE_BYTES_MAX,
+    PROGRESS_RANGES, REJECTS_MAX, SORT_BYTES, SORT_BYTES_MIN,
 };
 use crate::range::Family;
 use crate::store::{Building, Content, FORMAT, Layout, Put, Receipt, Written, hash, write};
+use millstream_failpoint as failpoint;
 use overlap::{Counts, Sweep};
 use serde::Serialize;
 use sorter::{Place, Record, Sorted, Sorter};
 use std::path::PathBuf;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Instant;
 
 /// What to build.
@@ -107,7 +110,8 @@ impl Observer for Silent {
 ///
 /// # Errors
 /// Those of the inputs and the disk; [`Error::Overlap`], [`Error::Rejects`] and [`Error::Stopped`]; there is no range
-/// to store. The store is then as it was.
+/// to store, or no entry has a member that is to be kept. The store is then as it was. An input may still be read for a
+/// while, on a thread of its own.
 pub fn build(request: &BuildRequest, inputs: Vec<Box<dyn Input>>, observer: &dyn Observer) -> Result<Receipt, Error> {
     let began = Instant::now();
     if request.memory_bytes < SORT_BYTES_MIN {
@@ -119,11 +123,17 @@ pub fn build(request: &BuildRequest, inputs: Vec<Box<dyn Input>>, observer: &dyn
     let building = Building::begin(&request.store)?;
     let names: Vec<String> = inputs.iter().map(|input| input.name().to_owned()).collect();
     let mut sorter = Sorter::new(&request.store, request.memory_bytes);
-    let Reads { read, rejected } = read_all(inputs, &names, &mut sorter, request.rejects_max, observer)?;
+    let Reads { read, rejected, unseen } = read_all(inputs, &mut sorter, request.rejects_max, observer)?;
     if read == rejected {
         return Err(Error::Request {
             problem: format!("there is no range to store: {read} entries read, {rejected} rejected"),
             hint: "check the input and --format, --range; the store is as it was".into(),
+        });
+    }
+    if !unseen.is_empty() {
+        return Err(Error::Request {
+            problem: format!("no entry has a member {}", unseen.join(", ")),
+            hint: "correct or leave out the name in --keep; the store is as it was".into(),
         });
     }
     let mut receipt = Receipt {
@@ -137,6 +147,7 @@ pub fn build(request: &BuildRequest, inputs: Vec<Box<dyn Input>>, observer: &dyn
     };
     write_sorted(request, &building, &mut sorter.finish()?, &mut receipt, observer)?;
     (receipt.bytes, receipt.xxh3) = hash(&building.unfinished)?;
+    failpoint::hit_on_thread("ranges-hashed");
     receipt.seconds = began.elapsed().as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "a rate is rounded")]
     let rate = read as f64 / receipt.seconds;
@@ -150,6 +161,8 @@ pub fn build(request: &BuildRequest, inputs: Vec<Box<dyn Input>>, observer: &dyn
 struct Reads {
     read: u64,
     rejected: u64,
+    /// Members to keep that no entry has.
+    unseen: Vec<String>,
 }
 
 /// What the reading thread sends.
@@ -161,78 +174,98 @@ struct Batch {
     total_bytes: Option<u64>,
 }
 
+/// Reads on a thread of its own. After an error nobody waits for the thread, because a pipe or a query may keep it
+/// waiting for ever; it ends when it has read some more.
 fn read_all(
     inputs: Vec<Box<dyn Input>>,
-    names: &[String],
     sorter: &mut Sorter,
     rejects_max: u64,
     observer: &dyn Observer,
 ) -> Result<Reads, Error> {
-    std::thread::scope(|scope| {
-        let (sender, batches) = sync_channel(BATCH_QUEUE);
-        let reader = scope.spawn(move || read_batches(inputs, names, &sender));
-        let mut reads = Reads { read: 0, rejected: 0 };
-        for batch in batches {
-            let Batch { records, rejects, bytes, total_bytes } = batch;
-            reads.read += (records.len() + rejects.len()) as u64;
-            for reject in &rejects {
-                reads.rejected += 1;
-                observer.rejected(reject);
-                if reads.rejected > rejects_max {
-                    return Err(Error::Rejects { count: reads.rejected, most: rejects_max });
-                }
+    let (sender, batches) = sync_channel(BATCH_QUEUE);
+    let is_awaited = Arc::new(AtomicBool::new(false));
+    let awaited = Arc::clone(&is_awaited);
+    let reader = std::thread::spawn(move || read_batches(inputs, &sender, &awaited));
+    let mut reads = Reads { read: 0, rejected: 0, unseen: Vec::new() };
+    loop {
+        if observer.is_stopped() {
+            return Err(Error::Stopped);
+        }
+        let Batch { records, rejects, bytes, total_bytes } = match batches.recv_timeout(BATCH_WAIT) {
+            Ok(batch) => batch,
+            Err(RecvTimeoutError::Timeout) => {
+                is_awaited.store(true, Ordering::Relaxed);
+                continue;
             }
-            for record in records {
-                sorter.push(record)?;
-            }
-            observer.progress(Progress { phase: "reading", ranges: reads.read, bytes, total_bytes });
-            if observer.is_stopped() {
-                return Err(Error::Stopped);
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        is_awaited.store(false, Ordering::Relaxed);
+        reads.read += (records.len() + rejects.len()) as u64;
+        for reject in &rejects {
+            reads.rejected += 1;
+            observer.rejected(reject);
+            if reads.rejected > rejects_max {
+                return Err(Error::Rejects { count: reads.rejected, most: rejects_max });
             }
         }
-        let ended = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        ended.map(|()| reads)
-    })
+        for record in records {
+            sorter.push(record)?;
+        }
+        observer.progress(Progress { phase: "reading", ranges: reads.read, bytes, total_bytes });
+    }
+    reads.unseen = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    Ok(reads)
 }
 
-/// Reads until the end, or until nobody receives any more.
-fn read_batches(inputs: Vec<Box<dyn Input>>, names: &[String], sender: &SyncSender<Batch>) -> Result<(), Error> {
+/// Reads until the end, or until nobody receives any more. Returns the names that no input has seen.
+fn read_batches(
+    inputs: Vec<Box<dyn Input>>,
+    sender: &SyncSender<Batch>,
+    is_awaited: &AtomicBool,
+) -> Result<Vec<String>, Error> {
     let mut members = String::new();
     let known: Option<Vec<u64>> = inputs.iter().map(|input| input.progress().1).collect();
     let total_bytes = known.map(|bytes| bytes.iter().sum());
     let mut bytes_before = 0;
-    for ((number, mut input), name) in (0..).zip(inputs).zip(names) {
+    let mut unseen: Option<Vec<String>> = None;
+    for (number, mut input) in (0..).zip(inputs) {
         let mut ended = false;
         while !ended {
             let mut batch = Batch { records: Vec::with_capacity(BATCH_RECORDS), ..Batch::default() };
-            let mut member_bytes = 0;
-            while batch.records.len() + batch.rejects.len() < BATCH_RECORDS && member_bytes < BATCH_BYTES {
+            let mut batch_bytes = 0;
+            while batch.records.len() + batch.rejects.len() < BATCH_RECORDS && batch_bytes < BATCH_BYTES {
                 let Some(Read { line, range }) = input.next(&mut members)? else {
                     ended = true;
                     break;
                 };
                 match range {
                     Ok(range) => {
-                        member_bytes += members.len();
+                        batch_bytes += members.len();
                         let place = Place { input: number, line };
                         batch.records.push(Record { range, place, members: members.as_str().into() });
                     }
-                    Err(rejected) => batch.rejects.push(Reject {
-                        source: name.clone(),
-                        line,
-                        reason: rejected.reason,
-                        text: rejected.text,
-                    }),
+                    Err(Rejected { reason, text }) => {
+                        batch_bytes += reason.len() + text.len();
+                        batch.rejects.push(Reject { source: input.name().to_owned(), line, reason, text });
+                    }
+                }
+                if is_awaited.load(Ordering::Relaxed) {
+                    break;
                 }
             }
             (batch.bytes, batch.total_bytes) = (bytes_before + input.progress().0, total_bytes);
             if sender.send(batch).is_err() {
-                return Ok(());
+                return Ok(Vec::new());
             }
         }
         bytes_before += input.progress().0;
+        let not_here = input.unseen();
+        match &mut unseen {
+            Some(unseen) => unseen.retain(|name| not_here.contains(name)),
+            None => unseen = Some(not_here),
+        }
     }
-    Ok(())
+    Ok(unseen.unwrap_or_default())
 }
 
 /// Writes the file, with more address space after each try that had too little, and fills in the counts.

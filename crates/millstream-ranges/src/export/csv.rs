@@ -1,6 +1,6 @@
 //! CSV: a line for each range, a column for each member.
 
-use super::{Export, ExportOptions, damaged, failed, members, object, unfit};
+use super::{Export, ExportOptions, braced, damaged, failed, members, unfit};
 use crate::error::Error;
 use crate::limits::CSV_COLUMNS_MAX;
 use crate::store::Generation;
@@ -28,7 +28,7 @@ fn write(generation: &Generation, out: &mut dyn Write, _: &ExportOptions) -> Res
     let mut ranges = 0;
     for found in generation.ranges()? {
         let found = found?;
-        let members = object(&members(&found)?);
+        let members = braced(&members(&found)?);
         let mut fields: Vec<Cow<'_, str>> = vec![Cow::Borrowed(""); columns.names.len()];
         for (name, value) in value::object(&members).map_err(|problem| damaged(found.range, &problem))? {
             fields[columns.places[&name]] = field(value);
@@ -54,7 +54,7 @@ impl Columns {
         let mut columns = Self::default();
         for found in generation.ranges()? {
             let found = found?;
-            let members = object(&members(&found)?);
+            let members = braced(&members(&found)?);
             for (name, _) in value::object(&members).map_err(|problem| damaged(found.range, &problem))? {
                 if columns.places.contains_key(&name) {
                     continue;

@@ -6,7 +6,7 @@ use memchr::memchr;
 /// `numeric` are left to the server.
 ///
 /// Source: PostgreSQL manual, "JSON Types": `\u0000` is rejected, and so are surrogates that are no pair.
-pub(super) fn problem(json: &str) -> Option<&'static str> {
+pub(crate) fn problem(json: &str) -> Option<&'static str> {
     let mut rest = json.as_bytes();
     // A backslash stands only in strings.
     while let Some(at) = memchr(b'\\', rest) {

@@ -1,6 +1,6 @@
 //! MaxMind's database format: a tree of prefixes that its many readers look up.
 
-use super::{Export, ExportOptions, damaged, failed, object, unfit};
+use super::{Export, ExportOptions, braced, failed, unfit};
 use crate::diff::answers;
 use crate::error::Error;
 use crate::limits::VALUE_BYTES_MAX;
@@ -34,8 +34,8 @@ fn write(generation: &Generation, out: &mut dyn Write, options: &ExportOptions) 
             let problem = format!("its value has {} bytes, more than {VALUE_BYTES_MAX}", members.len());
             return Err(unfit(range, &problem, "export it as ndjson"));
         }
-        let value: serde_json::Value = serde_json::from_str(&object(&members))
-            .map_err(|error| damaged(range, &format!("its value is no JSON: {error}")))?;
+        let value: serde_json::Value = serde_json::from_str(&braced(&members))
+            .map_err(|error| unfit(range, &format!("its value does not fit: {error}"), "export it as ndjson"))?;
         let value = converted(value).unwrap_or_else(|| Value::map::<String, Value, _>([]));
         for (address, length) in part.prefixes() {
             let length = u8::try_from(length).expect("a prefix has at most 128 bits");
@@ -138,6 +138,16 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_a_file_cannot_hold_is_named() {
+        let error = exported("mmdb", &ExportOptions::default(), &[("1.0.0.0", "\"a\":1e400")]).unwrap_err();
+        assert!(
+            error.to_string().starts_with("1.0.0.0-1.0.0.0: its value does not fit: number out of range"),
+            "{error}"
+        );
+        assert_eq!(error.hint().as_deref(), Some("export it as ndjson"));
+    }
+
+    #[test]
     fn integers_get_the_narrowest_type() {
         let of = |json: serde_json::Value| converted(json).unwrap();
         assert_eq!(of(json!(65535)), Value::U16(u16::MAX));
@@ -193,7 +203,7 @@ mod tests {
             let number = u128::from(number);
             for address in [Family::V4.address((10 << 24) + number), Family::V6.address((0x2001_0db8 << 96) + number)] {
                 let stored = generation.get(address).unwrap().map(|found| {
-                    serde_json::from_str::<serde_json::Value>(&object(&found.members().unwrap())).unwrap()
+                    serde_json::from_str::<serde_json::Value>(&braced(&found.members().unwrap())).unwrap()
                 });
                 assert_eq!(found(&reader, address), stored, "{address}");
             }

@@ -2,7 +2,7 @@
 //! one file and two lines here. A table of PostgreSQL needs a connection and stands apart.
 
 mod csv;
-mod jsonb;
+pub(crate) mod jsonb;
 mod mmdb;
 mod ndjson;
 mod nftables;
@@ -14,6 +14,7 @@ pub use table::{TableOptions, lateral, to_table};
 use crate::error::Error;
 use crate::range::Range;
 use crate::store::{Found, Generation};
+use crate::value::braced;
 use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -80,11 +81,6 @@ fn unfit(range: Range, problem: &str, hint: &str) -> Error {
 /// The members of a range, as JSON without the braces.
 fn members<'a>(found: &Found<'a>) -> Result<Cow<'a, str>, Error> {
     found.members().map_err(|problem| damaged(found.range, &problem))
-}
-
-/// Members as a JSON object.
-fn object(members: &str) -> String {
-    format!("{{{members}}}")
 }
 
 /// A range whose value is not what a store holds.

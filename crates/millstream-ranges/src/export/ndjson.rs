@@ -1,6 +1,6 @@
 //! NDJSON: a line for each range, members as they are stored.
 
-use super::{Export, ExportOptions, failed, members, object, unfit};
+use super::{Export, ExportOptions, braced, failed, members, unfit};
 use crate::error::Error;
 use crate::store::Generation;
 use crate::value;
@@ -44,7 +44,7 @@ fn write(generation: &Generation, out: &mut dyn Write, _: &ExportOptions) -> Res
 fn has_start(members: &str) -> bool {
     // Parsed only if it is likely.
     members.contains("\"start\"")
-        && value::object(&object(members)).is_ok_and(|members| members.iter().any(|(name, _)| name == "start"))
+        && value::object(&braced(members)).is_ok_and(|members| members.iter().any(|(name, _)| name == "start"))
 }
 
 #[cfg(test)]

@@ -15,6 +15,20 @@ pub(super) const EXPORT: Export = Export {
     write,
 };
 
+/// Words of nft's language, which cannot be names. All are in lower case and without `_`.
+///
+/// Source: nftables 1.0.6, by trying every word of its manual page and library, and the words of later versions.
+const KEYWORDS: &str = "\
+    accept add ah all and arp bridge cgroup chain comment comp constant continue counter cpu create ct day dccp \
+    define delete describe destroy device devices dnat drop dst dup dynamic ecn element elements eq esp ether exists \
+    expires export exthdr fib flags flow flowtable flowtables flush frag fwd ge geneve get goto gre gretap gt handle \
+    hbh hook hour ibriport ibrname icmp icmpv6 igmp iif iifgroup iifname iiftype import in include index inet inner \
+    insert interval ip ip6 ipsec jhash jump last le limit list log lshift lt map mark masquerade meta meter mh \
+    missing monitor ne netdev nftrace not notrack numgen obriport obrname offload oif oifgroup oifname oiftype or \
+    osf pkttype policy position priority queue quota random redefine redirect reject rename replace reset return \
+    rshift rt rt0 rt2 rtclassid rule ruleset sctp secmark set size skgid skuid snat socket srh symhash synproxy \
+    table tcp th time timeout tproxy type typeof udp udplite undefine update vlan vmap vxlan xor xt";
+
 fn write(generation: &Generation, out: &mut dyn Write, options: &ExportOptions) -> Result<u64, Error> {
     let name = table(&options.name)?;
     begin(out, name).map_err(failed)?;
@@ -34,12 +48,13 @@ fn write(generation: &Generation, out: &mut dyn Write, options: &ExportOptions) 
 /// The name, if nft takes it without quotes.
 fn table(name: &str) -> Result<&str, Error> {
     let first = name.starts_with(|c: char| c.is_ascii_alphabetic());
-    if first && name.len() < NFT_NAME_BYTES && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+    let plain = first && name.len() < NFT_NAME_BYTES && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    if plain && !KEYWORDS.split(' ').any(|word| word == name) {
         return Ok(name);
     }
     Err(Error::Request {
-        problem: format!("{name:?} is no name of a table of nftables"),
-        hint: "use letters, digits and _, a letter first".into(),
+        problem: format!("{name:?} is not a name for a table of nftables"),
+        hint: "use letters, digits and _, a letter first, and no word of nft such as set; set_ is possible".into(),
     })
 }
 
@@ -121,7 +136,7 @@ add element inet ip_ranges v6 {
 
     #[test]
     fn names_that_nft_does_not_take_are_refused() {
-        for name in ["", "1a", "a b", "a;flush", "a\nb", "a".repeat(256).as_str()] {
+        for name in ["", "1a", "a b", "a;flush", "a\nb", "set", "xt", "accept", "a".repeat(256).as_str()] {
             let options = ExportOptions { name: name.into(), ..ExportOptions::default() };
             assert!(exported("nftables", &options, &[("::1", "")]).is_err(), "{name:?}");
         }

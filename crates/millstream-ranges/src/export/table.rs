@@ -175,7 +175,7 @@ async fn rights_of_old(client: &Client, table: &CollectionName) -> Result<Option
     let Some(row) = row else { return Ok(None) };
     let refused = |problem: String, hint: &str| Err(Error::Request { problem, hint: hint.to_owned() });
     if !row.get::<_, bool>("ours") {
-        let problem = format!("{table} is there already, and it is no table that Millstream exported");
+        let problem = format!("{table} is there already, and it is not a table that Millstream exported");
         return refused(problem, "name another table, or drop this one first");
     }
     if row.get("secured") {

@@ -87,10 +87,10 @@ impl Columns {
         places.extend(SINGLES.iter().filter_map(|single| self.column(single)).map(Place::One));
         let what = match places[..] {
             [place] => return Ok(place),
-            [] => "no name that is known for ranges",
-            _ => "more than one name that is known for ranges",
+            [] => format!("no {} has a usual name for a range", self.kind),
+            _ => format!("several {}s have a usual name for a range", self.kind),
         };
-        Err(self.failed(&format!("{}: among its {}s is {what}", self.source, self.kind), OPTION))
+        Err(self.failed(&format!("{}: {what}", self.source), OPTION))
     }
 
     /// The wanted columns as members.
@@ -175,10 +175,10 @@ mod tests {
     #[test]
     fn an_unclear_choice_is_an_error_that_names_the_columns() {
         for (names, range, problem) in [
-            ("a,b", &[] as &[&str], "here: among its columns is no name that is known for ranges"),
-            ("ip,network", &[], "here: among its columns is more than one name that is known for ranges"),
-            ("start,end,ip", &[], "here: among its columns is more than one name that is known for ranges"),
-            ("Ip,IP", &[], "here: among its columns is no name that is known for ranges"),
+            ("a,b", &[] as &[&str], "here: no column has a usual name for a range"),
+            ("ip,network", &[], "here: several columns have a usual name for a range"),
+            ("start,end,ip", &[], "here: several columns have a usual name for a range"),
+            ("Ip,IP", &[], "here: no column has a usual name for a range"),
             ("a,b", &["c"], "here: there is no column \"c\", or several"),
             ("a,b", &["a", "c"], "here: there is no column \"c\", or several"),
             ("a,a", &["a"], "here: there is no column \"a\", or several"),

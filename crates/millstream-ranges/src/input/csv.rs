@@ -9,6 +9,7 @@ use super::{Format, Input, InputOptions, Read};
 use crate::error::Error;
 use crate::limits::JOIN_BYTES_MAX;
 use crate::range::{Range, Reading};
+use std::sync::Arc;
 
 /// The format's entry in the list.
 pub(super) const FORMAT: Format = Format {
@@ -45,7 +46,7 @@ struct Layout {
     place: Place,
     members: Vec<Member>,
     /// The column that is looked up, and where.
-    join: Option<(usize, Join)>,
+    join: Option<(usize, Arc<Join>)>,
 }
 
 impl Layout {
@@ -74,7 +75,7 @@ impl Layout {
             Some(join) => {
                 let taken: Vec<&str> = members.iter().map(|member| columns.names[member.column].as_str()).collect();
                 let column = columns.named(&join.column, "--join FILE:COLUMN")?;
-                Some((column, Join::read(join, delimiter, keep, &taken, JOIN_BYTES_MAX)?))
+                Some((column, join.read(delimiter, keep, &taken, JOIN_BYTES_MAX)?))
             }
             None => None,
         };
@@ -91,7 +92,7 @@ fn without_header(error: Error, fields: &[&str], options: &InputOptions) -> Erro
     let is_data = options.header && fields.iter().any(|field| Range::parse(field, options.reading).is_ok());
     match error {
         Error::Request { problem, .. } if is_data => {
-            let hint = "add --no-header: the first record holds an address and is no header".into();
+            let hint = "add --no-header: the first record holds an address and is not a header".into();
             Error::Request { problem, hint }
         }
         error => error,
@@ -199,7 +200,7 @@ mod tests {
     fn columns_that_are_missing_or_not_allowed_are_errors() {
         let content = "id,from_ip,end,cc\n7,1.0.0.0,1.0.0.9,AU\n";
         for (options, problem, hint) in [
-            (options(&[], &[], true), "no name that is known for ranges", "choose with --range COLUMN[,COLUMN]"),
+            (options(&[], &[], true), "no column has a usual name for a range", "choose with --range COLUMN[,COLUMN]"),
             (options(&["from_ip", "to"], &[], true), "no column \"to\"", "choose with --range COLUMN[,COLUMN]"),
             (options(&["from_ip"], &[], true), "the member \"end\" is the store's own", "choose with --keep COLUMN,.."),
             (options(&["from_ip"], &["name"], true), "no column \"name\"", "choose with --keep COLUMN,.."),
@@ -240,7 +241,7 @@ mod tests {
                 "4 ! 1.2.3.4 and ::1 are of two families | 1.2.3.4,::1,AU",
                 "6 ! the number of fields is 1, and not 3 | 1.2.3.4",
                 "7 ! the number of fields is 4, and not 3 | 1.0.0.0,1.0.0.9,AU,more",
-                "8 ! \"0x1234567\" is no IP address | 0x1234567,1.2.3.4,\"A\nU\"",
+                "8 ! \"0x1234567\" is not an IP address | 0x1234567,1.2.3.4,\"A\nU\"",
                 "10 ! the address is empty | ,,",
                 "11 fe80::1-fe80::2 \"cc\":\"ok\"",
             ]

@@ -1,6 +1,5 @@
 //! A second CSV file, held in memory, whose columns become members of the first one's entries.
 
-use super::JoinOptions;
 use super::columns::Columns;
 use super::records::Records;
 use super::window::Window;
@@ -8,6 +7,59 @@ use crate::error::Error;
 use crate::limits::JOIN_ENTRY_BYTES;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A file with more members for the entries of a CSV file, such as the locations of MaxMind's blocks. It is CSV with a
+/// header and the same delimiter.
+#[derive(Debug, Clone)]
+pub struct JoinOptions {
+    /// The file. It is held in memory.
+    pub file: PathBuf,
+    /// The column of both files by which an entry finds its members.
+    pub column: String,
+    /// What was read last, for the next file with the same columns.
+    last: Arc<Mutex<Option<Shared>>>,
+}
+
+/// A joined file as some files need it.
+#[derive(Debug)]
+struct Shared {
+    delimiter: u8,
+    keep: Vec<String>,
+    taken: Vec<String>,
+    join: Arc<Join>,
+}
+
+impl JoinOptions {
+    /// Joins by a column.
+    pub fn by(file: PathBuf, column: String) -> Self {
+        Self { file, column, last: Arc::default() }
+    }
+
+    /// Joins by MaxMind's column `geoname_id`.
+    pub fn new(file: PathBuf) -> Self {
+        Self::by(file, "geoname_id".into())
+    }
+
+    /// The file, read once for files that need the same of it.
+    ///
+    /// # Errors
+    /// As for [`Join::read`].
+    pub(super) fn read(&self, delimiter: u8, keep: &[String], taken: &[&str], most: usize) -> Result<Arc<Join>, Error> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |shared: &Shared| (shared.delimiter, &*shared.keep) == (delimiter, keep) && shared.taken == taken;
+        if let Some(shared) = last.as_ref().filter(|shared| fits(shared)) {
+            return Ok(Arc::clone(&shared.join));
+        }
+        // Two of them would take the memory twice.
+        *last = None;
+        let join = Arc::new(Join::read(self, delimiter, keep, taken, most)?);
+        let taken = taken.iter().map(|name| (*name).to_owned()).collect();
+        *last = Some(Shared { delimiter, keep: keep.to_vec(), taken, join: Arc::clone(&join) });
+        Ok(join)
+    }
+}
 
 /// The members of a joined file, by the text in its key column.
 #[derive(Debug)]
@@ -23,13 +75,7 @@ impl Join {
     ///
     /// # Errors
     /// The file cannot be read, is no CSV, has a key twice, or takes more than `most` bytes.
-    pub(super) fn read(
-        options: &JoinOptions,
-        delimiter: u8,
-        keep: &[String],
-        taken: &[&str],
-        most: usize,
-    ) -> Result<Self, Error> {
+    fn read(options: &JoinOptions, delimiter: u8, keep: &[String], taken: &[&str], most: usize) -> Result<Self, Error> {
         let mut records = Records::new(Window::open(&options.file)?, delimiter)?;
         let mut names = Vec::new();
         if records.read()? {
@@ -160,6 +206,18 @@ mod tests {
         assert!(key.contains("there is no column \"geoname_id\", or several; its columns are \"network\", \"id\""));
         let options = JoinOptions::new(PathBuf::from("missing.csv"));
         assert!(matches!(Join::read(&options, b',', &[], &[], 1), Err(Error::File { what: "open", .. })));
+    }
+
+    #[test]
+    fn files_with_the_same_columns_share_what_was_read() {
+        let (_folder, path) = file(LOCATIONS.as_bytes());
+        let options = JoinOptions::new(path);
+        let read = |taken: &[&str]| options.clone().read(b',', &[], taken, 10_000).unwrap();
+        let first = read(&["a"]);
+        assert!(Arc::ptr_eq(&first, &read(&["a"])));
+        let other = read(&["country_name"]);
+        assert!(!Arc::ptr_eq(&first, &other) && first.members.values().all(|members| members.contains("locale")));
+        assert!(other.members.values().all(|members| !members.contains("country_name")));
     }
 
     #[test]

@@ -20,6 +20,20 @@ pub(super) fn put(name: &str, value: &str, members: &mut String) {
     members.push_str(value);
 }
 
+/// Whether a member is among those to keep, which is then noted in `seen`. `None`: nobody said which to keep.
+pub(super) fn is_kept(keep: &[String], name: &str, seen: &mut [bool]) -> Option<bool> {
+    let mut is_kept = false;
+    for (_, seen) in keep.iter().zip(seen).filter(|(kept, _)| *kept == name) {
+        (*seen, is_kept) = (true, true);
+    }
+    (!keep.is_empty()).then_some(is_kept)
+}
+
+/// The names to keep that were not seen.
+pub(super) fn unseen(keep: &[String], seen: &[bool]) -> Vec<String> {
+    keep.iter().zip(seen).filter(|(_, seen)| !**seen).map(|(name, _)| name.clone()).collect()
+}
+
 /// The range, if its value with these members is not too long to be stored.
 ///
 /// # Errors
@@ -87,7 +101,7 @@ mod tests {
             Member::new(0, "na\"me").put(text, false, &mut members);
             Member::new(1, "empty").put("", true, &mut members);
             Member::new(2, "b").put("2", true, &mut members);
-            let value: Value = serde_json::from_str(&format!("{{{members}}}")).unwrap();
+            let value: Value = serde_json::from_str(&value::braced(&members)).unwrap();
             assert_eq!(value, serde_json::json!({"na\"me": text, "b": "2"}));
         }
     }

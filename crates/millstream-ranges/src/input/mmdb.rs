@@ -1,6 +1,6 @@
 //! MaxMind's database format: networks in a tree, each with a value.
 
-use super::members::{IS_RESERVED, RESERVED, fitting, put};
+use super::members::{IS_RESERVED, RESERVED, fitting, is_kept, put, unseen};
 use super::window::Window;
 use super::{Format, Input, InputOptions, Read, Rejected, refuse_join};
 use crate::error::Error;
@@ -27,11 +27,12 @@ fn open(mut window: Window, options: &InputOptions) -> Result<Box<dyn Input>, Er
         problem: format!("it cannot be read as a MaxMind database: {error}"),
     })?;
     let (sender, messages) = sync_channel(BATCH_QUEUE);
-    let decoder = Decoder { keep: options.keep.clone(), reading: options.reading };
+    let keep = options.keep.clone();
+    let decoder = Decoder { seen: vec![false; keep.len()], keep, reading: options.reading };
     // The iterator borrows the reader, so both stay on a thread of their own.
     std::thread::Builder::new()
         .name("mmdb".into())
-        .spawn(move || send_networks(&reader, &decoder, &sender))
+        .spawn(move || send_networks(&reader, decoder, &sender))
         .map_err(Error::file("start a thread to read", window.path()))?;
     Ok(Box::new(Mmdb {
         name: window.name().to_owned(),
@@ -40,6 +41,7 @@ fn open(mut window: Window, options: &InputOptions) -> Result<Box<dyn Input>, Er
         networks: Vec::new().into_iter(),
         number: 0,
         has_ended: false,
+        unseen: Vec::new(),
     }))
 }
 
@@ -48,8 +50,8 @@ enum Message {
     Networks(Vec<Network>),
     /// The file cannot be read on.
     Failed(String),
-    /// There are no more. A thread that panics does not send it.
-    End,
+    /// There are no more. Members to keep that no value has. A thread that panics does not send it.
+    End(Vec<String>),
 }
 
 /// A network of the tree.
@@ -62,19 +64,21 @@ struct Network {
 /// Makes ranges and members.
 struct Decoder {
     keep: Vec<String>,
+    /// Which of them were there.
+    seen: Vec<bool>,
     reading: Reading,
 }
 
-fn send_networks(reader: &Reader<Vec<u8>>, decoder: &Decoder, sender: &SyncSender<Message>) {
-    let last = match send_batches(reader, decoder, sender) {
-        Ok(()) => Message::End,
+fn send_networks(reader: &Reader<Vec<u8>>, mut decoder: Decoder, sender: &SyncSender<Message>) {
+    let last = match send_batches(reader, &mut decoder, sender) {
+        Ok(()) => Message::End(unseen(&decoder.keep, &decoder.seen)),
         Err(problem) => Message::Failed(problem),
     };
     // Nobody receives any more if the build has failed.
     let _ = sender.send(last);
 }
 
-fn send_batches(reader: &Reader<Vec<u8>>, decoder: &Decoder, sender: &SyncSender<Message>) -> Result<(), String> {
+fn send_batches(reader: &Reader<Vec<u8>>, decoder: &mut Decoder, sender: &SyncSender<Message>) -> Result<(), String> {
     let networks = reader.networks(WithinOptions::default()).map_err(|error| error.to_string())?;
     // By place in the file.
     let mut texts: HashMap<usize, Result<Arc<str>, String>> = HashMap::new();
@@ -131,11 +135,11 @@ impl Decoder {
     }
 
     /// The members of a value.
-    fn members(&self, found: &LookupResult<'_, Vec<u8>>) -> Result<Arc<str>, String> {
+    fn members(&mut self, found: &LookupResult<'_, Vec<u8>>) -> Result<Arc<str>, String> {
         let value: Option<Value> = found.decode().map_err(|error| error.to_string())?;
         let mut members = String::new();
         let mut keep = |name: &str, value: &Value| {
-            if !self.keep.is_empty() && !self.keep.iter().any(|kept| kept == name) {
+            if is_kept(&self.keep, name, &mut self.seen) == Some(false) {
                 return Ok(());
             }
             if name == RESERVED {
@@ -162,6 +166,8 @@ struct Mmdb {
     /// Networks read.
     number: u64,
     has_ended: bool,
+    /// After the end: members to keep that no value has.
+    unseen: Vec<String>,
 }
 
 impl Mmdb {
@@ -179,8 +185,8 @@ impl Mmdb {
                     self.networks = networks.into_iter();
                     continue;
                 }
-                Ok(Message::End) => {
-                    self.has_ended = true;
+                Ok(Message::End(unseen)) => {
+                    (self.has_ended, self.unseen) = (true, unseen);
                     continue;
                 }
                 Ok(Message::Failed(problem)) => problem,
@@ -206,6 +212,10 @@ impl Input for Mmdb {
 
     fn progress(&self) -> (u64, Option<u64>) {
         self.progress
+    }
+
+    fn unseen(&self) -> Vec<String> {
+        self.unseen.clone()
     }
 }
 
@@ -262,6 +272,17 @@ mod tests {
         assert_eq!(read_named("recognised", &content, &InputOptions::default()).unwrap(), expected);
         assert_eq!(lines(&content, &["asn"])[1], "2 1.0.0.0-1.0.0.255 \"asn\":64512");
         assert_eq!(lines(&content, &["asn"])[0], "1 0.0.0.5-0.0.0.5 ");
+    }
+
+    #[test]
+    fn members_to_keep_that_no_value_has_are_known_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.mmdb");
+        std::fs::write(&path, file(IpVersion::V4, &[("1.0.0.0/24", country("AU"))])).unwrap();
+        let keep = vec!["asn".into(), "ans".into()];
+        let mut input = super::super::open(&path, &InputOptions { keep, ..InputOptions::default() }).unwrap();
+        while input.next(&mut String::new()).unwrap().is_some() {}
+        assert_eq!(input.unseen(), ["ans"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod columns;
 mod csv;
 mod join;
+mod later;
 mod listed;
 mod members;
 mod mmdb;
@@ -16,14 +17,16 @@ mod records;
 mod tsv;
 mod window;
 
+pub use join::JoinOptions;
+pub use later::open_later;
 pub use listed::Listed;
-pub use query::{query, send_query};
+pub use query::{RowReceiver, RowSender, query, row_queue, send_query};
 
 use crate::error::Error;
 use crate::limits::{RECOGNISED_BYTES, SHOWN_BYTES};
 use crate::range::{Range, Reading};
 use memchr::memchr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use window::Window;
 
 /// Ranges of one file or query, in order.
@@ -40,12 +43,18 @@ pub trait Input: Send {
 
     /// Bytes read so far, compressed as they are, and how many there are, if that is known.
     fn progress(&self) -> (u64, Option<u64>);
+
+    /// After the end: names of members to keep that no entry had.
+    fn unseen(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// One entry of an input.
 #[derive(Debug)]
 pub struct Read {
-    /// Where it stands: the line on which it begins, from 1, or its number where there are no lines.
+    /// Where it stands: the line on which it begins, from 1, or its number where there are no lines. It is greater than
+    /// that of the entry before.
     pub line: u64,
     /// Its range, or why it has none.
     pub range: Result<Range, Rejected>,
@@ -93,23 +102,6 @@ impl Default for InputOptions {
             reading: Reading::default(),
             join: None,
         }
-    }
-}
-
-/// A file with more members for the entries of a CSV file, such as the locations of MaxMind's blocks. It is CSV with a
-/// header and the same delimiter.
-#[derive(Debug, Clone)]
-pub struct JoinOptions {
-    /// The file. It is held in memory.
-    pub file: PathBuf,
-    /// The column of both files by which an entry finds its members.
-    pub column: String,
-}
-
-impl JoinOptions {
-    /// Joins by MaxMind's column `geoname_id`.
-    pub fn new(file: PathBuf) -> Self {
-        Self { file, column: "geoname_id".into() }
     }
 }
 
@@ -194,15 +186,21 @@ fn refuse_join(name: &str, options: &InputOptions) -> Result<(), Error> {
 /// A reject of an entry, given its bytes or the beginning of them that is more than a reject shows.
 #[cold]
 fn rejected(reason: String, entry: &[u8]) -> Rejected {
-    let entry = entry.trim_ascii_end();
-    let shown = &entry[..entry.len().min(SHOWN_BYTES)];
+    // A reason may name a member of any length.
+    let reason = if reason.len() > SHOWN_BYTES { shown(reason.as_bytes()) } else { reason };
+    Rejected { reason, text: shown(entry.trim_ascii_end()) }
+}
+
+/// The bytes as text, cut if they are many.
+fn shown(bytes: &[u8]) -> String {
+    let shown = &bytes[..bytes.len().min(SHOWN_BYTES)];
     let mut text = String::from_utf8_lossy(shown).into_owned();
-    if shown.len() < entry.len() {
+    if shown.len() < bytes.len() {
         // The cut may have gone through a character.
         text.truncate(text.trim_end_matches('\u{fffd}').len());
         text.push('…');
     }
-    Rejected { reason, text }
+    text
 }
 
 #[cfg(test)]
@@ -318,5 +316,6 @@ mod tests {
         let Rejected { text, .. } = rejected("why".into(), format!("x{}", "é".repeat(SHOWN_BYTES)).as_bytes());
         assert_eq!(text, format!("x{}…", "é".repeat(SHOWN_BYTES / 2 - 1)));
         assert_eq!(rejected("why".into(), b"a,b\r\n").text, "a,b");
+        assert_eq!(rejected("é".repeat(SHOWN_BYTES), b"").reason, format!("{}…", "é".repeat(SHOWN_BYTES / 2)));
     }
 }

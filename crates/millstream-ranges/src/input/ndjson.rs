@@ -4,7 +4,7 @@ use super::objects::Objects;
 use super::window::{Line, Window};
 use super::{Format, Input, InputOptions, Read, refuse_join, rejected};
 use crate::error::Error;
-use crate::limits::LINE_BYTES_MAX;
+use crate::limits::{LINE_BYTES_MAX, UNDECIDED_MAX};
 
 /// The format's entry in the list.
 pub(super) const FORMAT: Format =
@@ -12,7 +12,7 @@ pub(super) const FORMAT: Format =
 
 fn open(mut window: Window, options: &InputOptions) -> Result<Box<dyn Input>, Error> {
     refuse_join(window.name(), options)?;
-    let objects = Objects::new(window.name(), options)?;
+    let objects = Objects::new(window.name(), options, UNDECIDED_MAX)?;
     window.skip_byte_order_mark()?;
     Ok(Box::new(Ndjson { window, objects }))
 }
@@ -41,6 +41,7 @@ impl Input for Ndjson {
             });
             return Ok(Some(Read { line: number, range }));
         }
+        self.objects.end()?;
         Ok(None)
     }
 
@@ -50,6 +51,10 @@ impl Input for Ndjson {
 
     fn progress(&self) -> (u64, Option<u64>) {
         self.window.progress()
+    }
+
+    fn unseen(&self) -> Vec<String> {
+        self.objects.unseen()
     }
 }
 
@@ -111,7 +116,7 @@ mod tests {
         let numbers = InputOptions { reading, ..InputOptions::default() };
         assert_eq!(lines(content, &numbers), ["1 1.0.0.0-1.0.0.255 ", "2 1.0.0.0-1.0.0.1 "]);
         let refused = lines(content, &InputOptions::default());
-        assert!(refused[0].starts_with("1 ! \"16777216\" is no IP address | "), "{}", refused[0]);
+        assert!(refused[0].starts_with("1 ! \"16777216\" is not an IP address | "), "{}", refused[0]);
     }
 
     #[test]
@@ -128,11 +133,11 @@ mod tests {
             ("{\"start\":\"1.2.3.9\",\"end\":null}", "the member \"end\" is neither a string nor a number"),
             ("{\"start\":\"1.2.3.9\",\"end\":{}}", "the member \"end\" is neither a string nor a number"),
             ("{\"start\":\"1.2.3.9\",\"start\":1,\"end\":\"1.2.3.9\"}", "the member \"start\" is there twice"),
-            ("{\"start\":\"\\ud800\",\"end\":\"1.2.3.9\"}", "\"\\\"\\\\ud800\\\"\" is no IP address"),
-            ("[1]", "it is no JSON object: invalid type: sequence, expected an object"),
-            ("{\"start\":", "it is no JSON object: EOF while parsing a value at byte 9"),
-            ("{} {}", "it is no JSON object: trailing characters at byte 4"),
-            ("{\"a\":\"x\ty\"}", "it is no JSON object: "),
+            ("{\"start\":\"\\ud800\",\"end\":\"1.2.3.9\"}", "\"\\\"\\\\ud800\\\"\" is not an IP address"),
+            ("[1]", "it is not a JSON object: invalid type: sequence, expected an object"),
+            ("{\"start\":", "it is not a JSON object: EOF while parsing a value at byte 9"),
+            ("{} {}", "it is not a JSON object: trailing characters at byte 4"),
+            ("{\"a\":\"x\ty\"}", "it is not a JSON object: "),
         ] {
             let lines = lines(&format!("{good}\n{line}\n{good}"), &options(&[], &[]));
             assert_eq!((lines.len(), lines[0].as_str()), (3, "1 1.2.3.4-1.2.3.4 "), "{line}");
@@ -158,10 +163,23 @@ mod tests {
     #[test]
     fn names_that_are_not_known_are_an_error() {
         let error = read("ndjson", b"{\"a\":1,\"b\":\"1.2.3.4\"}\n", &options(&[], &[])).unwrap_err();
-        let problem = "among its members is no name that is known for ranges; its members are \"a\", \"b\"";
+        let problem = "no member has a usual name for a range; its members are \"a\", \"b\"";
         assert!(error.to_string().ends_with(problem), "{error}");
         assert_eq!(error.hint().unwrap(), "choose with --range COLUMN[,COLUMN]");
         assert!(read("ndjson", b"", &options(&["a", "b", "c"], &[])).is_err());
+        let many = "{\"a\":1}\n".repeat(UNDECIDED_MAX + 1);
+        let error = read("ndjson", (many + "{\"ip\":\"1.2.3.4\"}").as_bytes(), &options(&[], &[])).unwrap_err();
+        assert!(error.to_string().ends_with("its members are \"a\""), "{error}");
+    }
+
+    #[test]
+    fn objects_before_the_first_with_a_range_are_rejects() {
+        let content = "{\"cc\":\"AU\"}\n{\"ip\":\"1.2.3.4\",\"cidr\":1}\n{\"ip\":\"1.2.3.4\"}\n{\"cidr\":\"::/8\"}\n";
+        let lines = lines(content, &options(&[], &[]));
+        assert!(lines[0].starts_with("1 ! no member has a usual name for a range"), "{}", lines[0]);
+        assert!(lines[1].starts_with("2 ! several members have a usual name for a range"), "{}", lines[1]);
+        assert_eq!(lines[2], "3 1.2.3.4-1.2.3.4 ");
+        assert!(lines[3].starts_with("4 ! the member \"ip\" is missing"), "{}", lines[3]);
     }
 
     #[test]

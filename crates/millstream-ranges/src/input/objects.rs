@@ -2,7 +2,7 @@
 
 use super::InputOptions;
 use super::columns::{Columns, Place, check_range};
-use super::members::{IS_RESERVED, RESERVED, fitting, put};
+use super::members::{IS_RESERVED, RESERVED, fitting, is_kept, put, unseen};
 use crate::error::Error;
 use crate::range::{Range, Reading};
 use crate::value;
@@ -16,18 +16,24 @@ use std::fmt;
 pub(super) struct Objects {
     /// Name of the input, for messages.
     source: String,
-    /// Names of the one or two members that hold the range. Empty until the first object, unless the user named them.
+    /// Names of the one or two members that hold the range. Empty until an object decides, unless the user named them.
     range: Vec<String>,
     keep: Vec<String>,
+    /// Which of the members to keep were there.
+    seen: Vec<bool>,
     reading: Reading,
+    /// Objects that may still leave open which members hold the range.
+    undecided_left: usize,
+    /// Why the first of them left it open.
+    undecided: Option<Error>,
 }
 
 impl Objects {
-    /// For an input with a name.
+    /// For an input with a name, of whose first objects so many may leave open which members hold the range.
     ///
     /// # Errors
     /// An option is of no use.
-    pub(super) fn new(source: &str, options: &InputOptions) -> Result<Self, Error> {
+    pub(super) fn new(source: &str, options: &InputOptions, undecided_max: usize) -> Result<Self, Error> {
         check_range(&options.range)?;
         if options.keep.iter().any(|name| name == RESERVED) {
             let hint = "leave it out of --keep; the range brings it".into();
@@ -37,14 +43,17 @@ impl Objects {
             source: source.to_owned(),
             range: options.range.clone(),
             keep: options.keep.clone(),
+            seen: vec![false; options.keep.len()],
             reading: options.reading,
+            undecided_left: undecided_max,
+            undecided: None,
         })
     }
 
     /// The range of an object, or what is wrong with it. Its other members are appended to `members`.
     ///
     /// # Errors
-    /// It is the first object, and no member has a name that is known for ranges, or several have.
+    /// Too many objects have no member whose name is usual for a range, or several.
     pub(super) fn range(&mut self, object: &[u8], members: &mut String) -> Result<Result<Range, String>, Error> {
         let Ok(object) = std::str::from_utf8(object) else { return Ok(Err("it is not UTF-8".into())) };
         if self.range.is_empty()
@@ -52,9 +61,20 @@ impl Objects {
         {
             let names = first.into_iter().map(|(name, _)| name).collect();
             let columns = Columns { source: self.source.clone(), kind: "member", names };
-            let place = match columns.place(&[])? {
-                Place::One(one) => vec![one],
-                Place::Two(first, last) => vec![first, last],
+            let place = match columns.place(&[]) {
+                Ok(Place::One(one)) => vec![one],
+                Ok(Place::Two(first, last)) => vec![first, last],
+                Err(error) => {
+                    // The reject names the input already.
+                    let reason = error.to_string().replacen(&format!("{}: ", self.source), "", 1);
+                    let first = self.undecided.take().unwrap_or(error);
+                    if self.undecided_left == 0 {
+                        return Err(first);
+                    }
+                    self.undecided_left -= 1;
+                    self.undecided = Some(first);
+                    return Ok(Err(reason));
+                }
             };
             self.range = place.into_iter().map(|member| columns.names[member].clone()).collect();
         }
@@ -62,14 +82,27 @@ impl Objects {
         Ok(range.and_then(|range| fitting(range, members)))
     }
 
-    fn take_apart(&self, object: &str, members: &mut String) -> Result<Range, String> {
+    /// Ends the input.
+    ///
+    /// # Errors
+    /// Objects were there, and none decided which members hold the range.
+    pub(super) fn end(&mut self) -> Result<(), Error> {
+        self.undecided.take().filter(|_| self.range.is_empty()).map_or(Ok(()), Err)
+    }
+
+    /// Members to keep that no object had.
+    pub(super) fn unseen(&self) -> Vec<String> {
+        unseen(&self.keep, &self.seen)
+    }
+
+    fn take_apart(&mut self, object: &str, members: &mut String) -> Result<Range, String> {
         let mut json = serde_json::Deserializer::from_str(object);
-        let visitor = Members { range: &self.range, keep: &self.keep, members };
+        let visitor = Members { range: &self.range, keep: &self.keep, seen: &mut self.seen, members };
         let taken = serde::Deserializer::deserialize_map(&mut json, visitor);
         let taken = taken.and_then(|taken| json.end().map(|()| taken));
         let taken = taken.map_err(|error| {
             // The reject has the line's number already.
-            format!("it is no JSON object: {}", error.to_string().replace(" at line 1 column ", " at byte "))
+            format!("it is not a JSON object: {}", error.to_string().replace(" at line 1 column ", " at byte "))
         })?;
         let [first, last] = taken?;
         match self.range.as_slice() {
@@ -102,6 +135,7 @@ fn unquoted(json: &str) -> Cow<'_, str> {
 struct Members<'a> {
     range: &'a [String],
     keep: &'a [String],
+    seen: &'a mut [bool],
     members: &'a mut String,
 }
 
@@ -123,9 +157,7 @@ impl<'de> Visitor<'de> for Members<'_> {
             {
                 problem = Some(format!("the member {name:?} is there twice"));
             }
-            let is_kept =
-                if self.keep.is_empty() { place.is_none() } else { self.keep.iter().any(|kept| *kept == *name) };
-            if !is_kept {
+            if !is_kept(self.keep, &name, self.seen).unwrap_or(place.is_none()) {
                 continue;
             }
             if name == RESERVED {

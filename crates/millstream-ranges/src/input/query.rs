@@ -3,44 +3,65 @@
 use super::objects::Objects;
 use super::{Input, InputOptions, Read, refuse_join, rejected};
 use crate::error::Error;
-use crate::limits::LINE_BYTES_MAX;
+use crate::limits::{LINE_BYTES_MAX, QUERY_QUEUE, QUERY_QUEUE_BYTES, SHOWN_BYTES};
 use futures_util::TryStreamExt;
-use tokio::sync::mpsc;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_postgres::Client;
 
-/// Rows that come through a channel; the place of a row is its number. Each is the text of a JSON object, and
-/// [`send_query`] sends them. An empty text is the end: a channel that is closed without it has lost rows, because its
-/// sender was stopped.
+/// Rows on their way from a query to an input.
+#[derive(Debug)]
+pub struct RowSender {
+    rows: mpsc::Sender<Message>,
+    /// Bytes that may still wait.
+    room: Arc<Semaphore>,
+}
+
+/// Where an input gets the rows of a query.
+#[derive(Debug)]
+pub struct RowReceiver(mpsc::Receiver<Message>);
+
+/// What is sent. A queue that is closed without an end has lost rows, because its sender was stopped.
+#[derive(Debug)]
+enum Message {
+    /// The text of a JSON object. When it is taken, there is room for others.
+    Row(String, OwnedSemaphorePermit),
+    /// The beginning of a row that is too long.
+    Long(String),
+    End,
+    Failed(Error),
+}
+
+/// A queue for the rows of a query. It is bounded by rows and by bytes.
+pub fn row_queue() -> (RowSender, RowReceiver) {
+    let (rows, received) = mpsc::channel(QUERY_QUEUE);
+    (RowSender { rows, room: Arc::new(Semaphore::new(QUERY_QUEUE_BYTES)) }, RowReceiver(received))
+}
+
+/// The rows that come through a queue; the place of a row is its number. [`send_query`] sends them.
 ///
 /// The input blocks while it waits for rows, so read it outside of asynchronous code.
 ///
 /// # Errors
 /// An option is of no use for a query.
-pub fn query(
-    name: String,
-    rows: mpsc::Receiver<Result<String, Error>>,
-    options: &InputOptions,
-) -> Result<Box<dyn Input>, Error> {
+pub fn query(name: String, rows: RowReceiver, options: &InputOptions) -> Result<Box<dyn Input>, Error> {
     refuse_join(&name, options)?;
-    let objects = Objects::new(&name, options)?;
+    // All rows have the same members, so that the first one decides.
+    let objects = Objects::new(&name, options, 0)?;
     Ok(Box::new(Rows { name, rows, objects, number: 0, bytes: 0, has_ended: false }))
 }
 
 /// Runs a query and sends its rows to an input, as fast as that reads them. What goes wrong is sent, too.
-pub async fn send_query(client: &Client, sql: &str, sender: mpsc::Sender<Result<String, Error>>) {
+pub async fn send_query(client: &Client, sql: &str, sender: RowSender) {
     let ended = match send_rows(client, sql, &sender).await {
-        Ok(()) => Ok(String::new()),
-        Err(error) => Err(Error::from(error)),
+        Ok(()) => Message::End,
+        Err(error) => Message::Failed(error.into()),
     };
     // Nobody receives any more if the build has failed.
-    let _ = sender.send(ended).await;
+    let _ = sender.rows.send(ended).await;
 }
 
-async fn send_rows(
-    client: &Client,
-    sql: &str,
-    sender: &mpsc::Sender<Result<String, Error>>,
-) -> Result<(), millstream_pg::Error> {
+async fn send_rows(client: &Client, sql: &str, sender: &RowSender) -> Result<(), millstream_pg::Error> {
     let sql = sql.trim_end().trim_end_matches(';');
     // The line feed ends a comment. A column of the query could have any short name, and would hide the row.
     let sql = format!(
@@ -50,18 +71,32 @@ async fn send_rows(
     let rows = client.query_raw(sql.as_str(), none).await?;
     let mut rows = std::pin::pin!(rows);
     while let Some(row) = rows.try_next().await? {
-        let text: String = row.try_get(0)?;
-        if sender.send(Ok(text)).await.is_err() {
+        if !sender.send(row.try_get(0)?).await {
             break;
         }
     }
     Ok(())
 }
 
+impl RowSender {
+    /// Sends a row when there is room for it. `false`: nobody receives any more.
+    async fn send(&self, row: &str) -> bool {
+        let message = match u32::try_from(row.len()) {
+            Ok(bytes) if row.len() <= LINE_BYTES_MAX => {
+                // What waits in the queue is dropped with its receiver, so that nobody waits here for ever.
+                let Ok(room) = Arc::clone(&self.room).acquire_many_owned(bytes).await else { return false };
+                Message::Row(row.to_owned(), room)
+            }
+            _ => Message::Long(row[..row.floor_char_boundary(SHOWN_BYTES + 1)].to_owned()),
+        };
+        self.rows.send(message).await.is_ok()
+    }
+}
+
 /// The rows of a query.
 struct Rows {
     name: String,
-    rows: mpsc::Receiver<Result<String, Error>>,
+    rows: RowReceiver,
     objects: Objects,
     /// Rows read.
     number: u64,
@@ -76,21 +111,24 @@ impl Input for Rows {
         if self.has_ended {
             return Ok(None);
         }
-        let row = self.rows.blocking_recv().ok_or_else(|| {
+        let message = self.rows.0.blocking_recv().ok_or_else(|| {
             let problem = "the query was stopped before its last row".into();
             Error::Input { name: self.name.clone(), problem }
-        })??;
-        if row.is_empty() {
-            self.has_ended = true;
-            return Ok(None);
-        }
+        })?;
+        let (row, range) = match message {
+            Message::Row(row, _room) => {
+                let range = self.objects.range(row.as_bytes(), members)?;
+                (row, range)
+            }
+            Message::Long(row) => (row, Err(format!("the row has more than {LINE_BYTES_MAX} bytes"))),
+            Message::End => {
+                self.has_ended = true;
+                return Ok(None);
+            }
+            Message::Failed(error) => return Err(error),
+        };
         self.number += 1;
         self.bytes += row.len() as u64;
-        let range = if row.len() <= LINE_BYTES_MAX {
-            self.objects.range(row.as_bytes(), members)?
-        } else {
-            Err(format!("the row has more than {LINE_BYTES_MAX} bytes"))
-        };
         let range = range.map_err(|reason| {
             members.clear();
             rejected(reason, row.as_bytes())
@@ -105,6 +143,10 @@ impl Input for Rows {
     fn progress(&self) -> (u64, Option<u64>) {
         (self.bytes, None)
     }
+
+    fn unseen(&self) -> Vec<String> {
+        self.objects.unseen()
+    }
 }
 
 #[cfg(test)]
@@ -112,69 +154,91 @@ mod tests {
     use super::super::JoinOptions;
     use super::super::transcript::transcribe;
     use super::*;
+    use futures_util::FutureExt;
     use std::path::PathBuf;
 
-    fn rows(rows: Vec<Result<String, Error>>, options: &InputOptions) -> Result<Vec<String>, Error> {
-        let (sender, receiver) = mpsc::channel(rows.len().max(1));
+    /// An input that gets these rows, and then the message, if there is one.
+    async fn sent(rows: &[&str], last: Option<Message>, options: &InputOptions) -> Result<Box<dyn Input>, Error> {
+        let (sender, receiver) = row_queue();
         for row in rows {
-            sender.try_send(row).unwrap();
+            assert!(sender.send(row).await);
         }
-        drop(sender);
-        transcribe(query("select 1".into(), receiver, options)?)
+        if let Some(last) = last {
+            sender.rows.send(last).await.unwrap();
+        }
+        query("select 1".into(), receiver, options)
     }
 
-    fn texts(texts: &[&str]) -> Vec<Result<String, Error>> {
-        texts.iter().map(|text| Ok((*text).to_owned())).collect()
+    async fn rows(rows: &[&str], last: Option<Message>, options: &InputOptions) -> Result<Vec<String>, Error> {
+        let input = sent(rows, last, options).await?;
+        tokio::task::spawn_blocking(|| transcribe(input)).await.unwrap()
     }
 
-    #[test]
-    fn rows_become_ranges_and_members() {
-        let sent = texts(&[
+    #[tokio::test]
+    async fn rows_become_ranges_and_members() {
+        let sent = [
             "{\"cc\": \"AU\", \"network\": \"1.0.0.0/24\", \"n\": 1.50}",
             "{\"cc\": null, \"network\": \"1.0.1.0\"}",
             "{\"cc\": \"FR\", \"network\": null}",
-            "",
-        ]);
+        ];
         assert_eq!(
-            rows(sent, &InputOptions::default()).unwrap(),
+            rows(&sent, Some(Message::End), &InputOptions::default()).await.unwrap(),
             [
                 "1 1.0.0.0-1.0.0.255 \"cc\":\"AU\",\"n\":1.50",
                 "2 1.0.1.0-1.0.1.0 \"cc\":null",
                 "3 ! the member \"network\" is neither a string nor a number | {\"cc\": \"FR\", \"network\": null}",
             ]
         );
-        assert!(rows(texts(&[""]), &InputOptions::default()).unwrap().is_empty());
+        assert!(rows(&[], Some(Message::End), &InputOptions::default()).await.unwrap().is_empty());
     }
 
-    #[test]
-    fn a_query_that_ends_early_or_fails_is_an_error() {
-        let early = rows(texts(&["{\"ip\": \"1.2.3.4\"}"]), &InputOptions::default()).unwrap_err();
+    #[tokio::test]
+    async fn a_query_that_ends_early_or_fails_is_an_error() {
+        let one = ["{\"ip\": \"1.2.3.4\"}"];
+        let early = rows(&one, None, &InputOptions::default()).await.unwrap_err();
         assert_eq!(early.to_string(), "select 1: the query was stopped before its last row");
-        let mut sent = texts(&["{\"ip\": \"1.2.3.4\"}"]);
-        sent.push(Err(Error::Postgres(millstream_pg::Error::Lost { message: "closed".into() })));
-        let failed = rows(sent, &InputOptions::default()).unwrap_err();
+        let lost = Error::Postgres(millstream_pg::Error::Lost { message: "closed".into() });
+        let failed = rows(&one, Some(Message::Failed(lost)), &InputOptions::default()).await.unwrap_err();
         assert!(matches!(failed, Error::Postgres(_)), "{failed}");
     }
 
-    #[test]
-    fn rows_are_bounded_and_counted() {
+    #[tokio::test]
+    async fn rows_are_bounded_and_counted() {
         let long = format!("{{\"ip\": \"{}\"}}", "x".repeat(LINE_BYTES_MAX));
-        let (sender, receiver) = mpsc::channel(3);
-        sender.try_send(Ok(long.clone())).unwrap();
-        sender.try_send(Ok(String::new())).unwrap();
-        let mut input = query("q".into(), receiver, &InputOptions::default()).unwrap();
-        let read = input.next(&mut String::new()).unwrap().unwrap();
-        assert_eq!(read.line, 1);
-        assert_eq!(read.range.unwrap_err().reason, format!("the row has more than {LINE_BYTES_MAX} bytes"));
-        assert_eq!((input.name(), input.progress()), ("q", (long.len() as u64, None)));
-        assert!(input.next(&mut String::new()).unwrap().is_none());
-        assert!(input.next(&mut String::new()).unwrap().is_none());
+        let mut input = sent(&[&long], Some(Message::End), &InputOptions::default()).await.unwrap();
+        let read = move || {
+            let first = input.next(&mut String::new()).unwrap().unwrap();
+            assert_eq!((input.name(), input.progress()), ("select 1", (SHOWN_BYTES as u64 + 1, None)));
+            assert!(input.next(&mut String::new()).unwrap().is_none());
+            assert!(input.next(&mut String::new()).unwrap().is_none());
+            first
+        };
+        let first = tokio::task::spawn_blocking(read).await.unwrap();
+        assert_eq!(first.line, 1);
+        let rejected = first.range.unwrap_err();
+        assert_eq!(rejected.reason, format!("the row has more than {LINE_BYTES_MAX} bytes"));
+        assert!(rejected.text.ends_with("xxx…"));
     }
 
-    #[test]
-    fn a_query_is_not_joined() {
+    #[tokio::test]
+    async fn a_row_waits_until_there_is_room_for_its_bytes() {
+        let (sender, mut receiver) = row_queue();
+        let row = "x".repeat(LINE_BYTES_MAX);
+        for _ in 0..QUERY_QUEUE_BYTES / LINE_BYTES_MAX {
+            assert!(sender.send(&row).await);
+        }
+        let mut waiting = std::pin::pin!(sender.send(&row));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        drop(receiver.0.recv().await);
+        assert!(waiting.await);
+        drop(receiver);
+        assert!(!sender.send(&row).await);
+    }
+
+    #[tokio::test]
+    async fn a_query_is_not_joined() {
         let join = Some(JoinOptions::new(PathBuf::from("a.csv")));
-        let error = rows(Vec::new(), &InputOptions { join, ..InputOptions::default() }).unwrap_err();
+        let error = rows(&[], None, &InputOptions { join, ..InputOptions::default() }).await.unwrap_err();
         assert!(error.to_string().starts_with("select 1 cannot be joined"), "{error}");
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct Records {
     piece_ends: Vec<usize>,
     /// Where the record begins.
     line: u64,
+    /// Whether a carriage return before the bytes in view ended a line, unless a line feed follows it.
+    has_returned: bool,
     /// The fields, one after the other, without delimiters.
     text: Vec<u8>,
     /// Where in the text each field ends.
@@ -89,6 +91,7 @@ impl Records {
             piece: vec![0; RECORD_PIECE_BYTES],
             piece_ends: vec![0; RECORD_PIECE_BYTES],
             line: 0,
+            has_returned: false,
             text: Vec::new(),
             ends: Vec::new(),
             raw: Vec::new(),
@@ -101,7 +104,8 @@ impl Records {
         &self.window
     }
 
-    /// The line on which the record begins, from 1.
+    /// The line on which the record begins, from 1. No two records begin on one line: a carriage return alone ends it,
+    /// too.
     pub(super) fn line(&self) -> u64 {
         self.line
     }
@@ -139,20 +143,31 @@ impl Records {
         self.raw.clear();
         self.bytes = 0;
         loop {
-            match self.window.bytes().first().copied() {
-                Some(b'\n') => self.window.take(1, 1),
-                Some(b'\r') => self.window.take(1, 0),
-                Some(_) => break,
-                None if self.window.fill()? => {}
-                None => return Ok(false),
+            let Some(first) = self.window.bytes().first().copied() else {
+                if self.window.fill()? {
+                    continue;
+                }
+                return Ok(false);
+            };
+            if std::mem::take(&mut self.has_returned) && first != b'\n' {
+                self.window.take(0, 1);
+            }
+            match first {
+                b'\n' => self.window.take(1, 1),
+                b'\r' => self.take_return(1),
+                _ => break,
             }
         }
         self.line = self.window.line();
+        let mut searched = 0;
         let line_end = loop {
-            match memchr(b'\n', self.window.bytes()) {
-                Some(line_end) => break Some(line_end),
-                None if self.window.bytes().len() <= LINE_BYTES_MAX && self.window.fill()? => {}
-                None => break None,
+            let bytes = self.window.bytes();
+            match memchr2(b'\n', b'\r', &bytes[searched..]) {
+                Some(line_end) => break Some(searched + line_end),
+                None => searched = bytes.len(),
+            }
+            if searched > LINE_BYTES_MAX || !self.window.fill()? {
+                break None;
             }
         };
         if line_end.is_some_and(|line_end| self.split(line_end)) {
@@ -166,8 +181,7 @@ impl Records {
     /// less time than the reader's look at each byte.
     fn split(&mut self, line_end: usize) -> bool {
         let line = &self.window.bytes()[..line_end];
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if line.len() > LINE_BYTES_MAX || memchr2(b'"', b'\r', line).is_some() {
+        if line.len() > LINE_BYTES_MAX || memchr(b'"', line).is_some() {
             return false;
         }
         let mut start = 0;
@@ -178,8 +192,18 @@ impl Records {
         }
         self.raw.extend_from_slice(&line[..line.len().min(SHOWN_BYTES + 1)]);
         self.bytes = line.len();
-        self.window.take(line_end + 1, 1);
+        if self.window.bytes()[line_end] == b'\r' {
+            self.take_return(line_end + 1);
+        } else {
+            self.window.take(line_end + 1, 1);
+        }
         true
+    }
+
+    /// Moves on by bytes that end with the carriage return at the end of a line.
+    fn take_return(&mut self, bytes: usize) {
+        self.window.take(bytes, 0);
+        self.has_returned = true;
     }
 
     /// Reads any record.
@@ -194,9 +218,11 @@ impl Records {
             self.raw.extend_from_slice(&bytes[..read.min(room)]);
             self.bytes += read;
             let lines = memchr_iter(b'\n', &bytes[..read]).count() as u64;
+            let has_returned = bytes[..read].ends_with(b"\r");
             self.window.take(read, lines);
             self.keep(written, ended);
             if matches!(result, ReadRecordResult::Record) {
+                self.has_returned = has_returned;
                 return Ok(());
             }
         }
@@ -249,12 +275,24 @@ mod tests {
         for drop_bytes in [1, 2, 3, 5, 100] {
             let (records, error) = records(content, drop_bytes);
             let expected: [(u64, &[&str]); 6] =
-                [(3, &["a", "b"]), (5, &["c\r\nd", "e"]), (7, &["f"]), (8, &["g"]), (8, &["h\n", ""]), (11, &["i"])];
+                [(3, &["a", "b"]), (5, &["c\r\nd", "e"]), (7, &["f"]), (8, &["g"]), (9, &["h\n", ""]), (12, &["i"])];
             let owned = |fields: &[&str]| fields.iter().copied().map(str::to_owned).collect();
             let expected: [(u64, Vec<String>); 6] = expected.map(|(line, fields)| (line, owned(fields)));
             assert_eq!(records, expected);
             assert!(error.is_none(), "{error:?}");
         }
+    }
+
+    #[test]
+    fn no_two_records_begin_on_one_line() {
+        for content in ["a\rb\r\"c\"\rd\r\r\re\r\n\rf", "a\r\rb\n\r\"c\"\r\n\"d\ne\"\rf"] {
+            for drop_bytes in [1, 2, 100] {
+                let (records, _) = records(content.as_bytes(), drop_bytes);
+                assert!(records.is_sorted_by(|(a, _), (b, _)| a < b), "{records:?}");
+            }
+        }
+        let (records, _) = records(b"a\rb\r\n\r\"c\"\r\r\nd", 1);
+        assert_eq!(records.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [1, 2, 4, 6]);
     }
 
     #[test]

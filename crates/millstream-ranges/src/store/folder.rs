@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 
 const CURRENT: &str = "current";
 const LOCK: &str = "lock";
+/// The file of LMDB that other programs keep in a folder.
+pub(super) const FOREIGN: &str = "data.mdb";
 const EXTENSION: &str = "lmdb";
 /// Files that a build writes have this extension until they are complete.
 const UNFINISHED: &str = "new";
@@ -55,7 +57,7 @@ pub fn current(store: &Path) -> Result<u64, Error> {
                 io::ErrorKind::NotFound if numbers(store)?.is_empty() => none("nothing was built in it", build()),
                 io::ErrorKind::NotFound => none("its link \"current\" is missing", mend()),
                 io::ErrorKind::NotADirectory => none("it is a file", build()),
-                io::ErrorKind::InvalidInput => none("its file \"current\" is no symbolic link", mend()),
+                io::ErrorKind::InvalidInput => none("its file \"current\" is not a symbolic link", mend()),
                 _ => Err(Error::file("read", &link)(error)),
             };
         }
@@ -90,6 +92,28 @@ fn number_of(path: &Path) -> Option<u64> {
     path.file_stem()?.to_str().filter(|stem| stem.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()
 }
 
+/// The store and the number of a generation, given its file or a link to it. `None`: it is another file.
+pub(super) fn of_file(file: &Path) -> Option<(PathBuf, u64)> {
+    let file = file.canonicalize().ok()?;
+    let (store, number) = (file.parent()?, number_of(&file)?);
+    receipt_file(store, number).is_file().then(|| (store.to_owned(), number))
+}
+
+/// What to do about a damaged file.
+pub(crate) fn way_out(damaged: &Path) -> String {
+    let number = number_of(&damaged.with_extension(EXTENSION));
+    let (Some(number), Some(store)) = (number, damaged.parent()) else {
+        return "correct it with the program that wrote it".into();
+    };
+    let mut others = numbers(store).unwrap_or_default().into_iter().filter(|other| *other != number);
+    match others.next_back() {
+        Some(other) => {
+            format!("build the store again; until then, {}@{other} reads another generation", store.display())
+        }
+        None => "build the store again".into(),
+    }
+}
+
 /// The receipt of a generation.
 ///
 /// # Errors
@@ -116,9 +140,20 @@ impl Building {
     /// Makes the folder if it is missing, takes its lock, and removes what a killed build left.
     ///
     /// # Errors
-    /// [`Error::Busy`] when another build runs; errors of the disk.
+    /// [`Error::Busy`] when another build runs; the folder has a file of another program; errors of the disk.
     pub(crate) fn begin(store: &Path) -> Result<Self, Error> {
+        // Readers would open that file and not the store.
+        if store.join(FOREIGN).exists() {
+            let problem = format!("{} holds {FOREIGN}, a file of another program", store.display());
+            return Err(Error::Request { problem, hint: "build the store in another directory".into() });
+        }
+        let missing = store.ancestors().filter(|folder| !folder.as_os_str().is_empty());
+        let made: Vec<&Path> = missing.take_while(|folder| !folder.exists()).collect();
         fs::create_dir_all(store).map_err(Error::file("make", store))?;
+        for folder in made {
+            let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+            sync_folder(parent.unwrap_or(Path::new(".")))?;
+        }
         let path = store.join(LOCK);
         // Opened and not truncated, so that a lock of somebody else's file is not touched.
         let lock = File::options().create(true).truncate(false).write(true).open(&path);

@@ -4,7 +4,7 @@ mod folder;
 mod receipt;
 mod write;
 
-pub(crate) use folder::Building;
+pub(crate) use folder::{Building, way_out};
 pub use folder::{current, generations};
 pub use receipt::{FORMAT, Layout, Receipt};
 pub(crate) use write::{Content, Put, Stored, Written, write};
@@ -75,11 +75,11 @@ impl<'a> Entry<'a> {
     /// The family of the key's length, and the first address.
     ///
     /// # Errors
-    /// The key is no address.
+    /// The key is not an address.
     pub(crate) fn start(&self) -> Result<(Family, u128), String> {
         let mut bytes = [0; 16];
         let family = FAMILIES.into_iter().find(|family| family.bytes() == self.key.len());
-        let family = family.ok_or_else(|| format!("a key of {} bytes is no address", self.key.len()))?;
+        let family = family.ok_or_else(|| format!("a key of {} bytes is not an address", self.key.len()))?;
         bytes[16 - self.key.len()..].copy_from_slice(self.key);
         Ok((family, u128::from_be_bytes(bytes)))
     }
@@ -112,30 +112,42 @@ pub(crate) fn key(family: Family, number: u128) -> ([u8; 16], usize) {
 
 impl Generation {
     /// Opens the current generation of a store, or the one with a number. The file is read once, to compare its hash:
-    /// LMDB trusts its files, and a damaged one could crash the program. A store may also be an LMDB file that another
-    /// program wrote, or a folder with its `data.mdb`; such a file has no hash.
+    /// LMDB trusts its files, and a damaged one could crash the program. The name may also be that of a generation's
+    /// file, of an LMDB file that another program wrote, or of a folder with its `data.mdb`; a file of another program
+    /// has no hash.
     ///
     /// # Errors
     /// There is no such store or generation, or it is damaged, or LMDB cannot open it. Within a process, a generation
     /// can be open only once.
     pub fn open(store: &Path, generation: Option<u64>) -> Result<Self, Error> {
-        if let Some(path) = foreign(store) {
-            if generation.is_some() {
-                let problem = format!("{} is a file of LMDB and has no generations", store.display());
-                return Err(Error::Request { problem, hint: "leave the generation out".into() });
+        match Named::of(store, generation)? {
+            Named::Foreign(path) => Self::open_file(path, None),
+            Named::Generation(store, number) => Self::open_number(&store, number),
+            Named::Current(store) => {
+                let number = folder::current(&store)?;
+                let opened = Self::open_number(&store, number);
+                // Builds may have replaced and removed it since.
+                match folder::current(&store)? {
+                    now if opened.is_err() && now != number => Self::open_number(&store, now),
+                    _ => opened,
+                }
             }
-            return Self::open_file(path, None);
         }
-        let number = match generation {
-            Some(number) => number,
-            None => folder::current(store)?,
-        };
+    }
+
+    fn open_number(store: &Path, number: u64) -> Result<Self, Error> {
         let path = folder::file(store, number);
-        if !path.is_file() {
+        let opened = Self::open_complete(store, number, &path);
+        if opened.is_err() && !path.is_file() {
             folder::current(store)?;
             return Err(Error::NoGeneration { path: store.to_owned(), number, there: folder::numbers(store)? });
         }
+        opened
+    }
+
+    fn open_complete(store: &Path, number: u64, path: &Path) -> Result<Self, Error> {
         let receipt = folder::receipt(store, number)?;
+        let path = path.to_owned();
         if receipt.format != FORMAT {
             let problem = format!("it has format {}, and this program reads format {FORMAT}", receipt.format);
             let hint = "read it with the program that built it, or build it again".into();
@@ -186,10 +198,10 @@ impl Generation {
     /// # Errors
     /// There is no store, or nothing was built in it.
     pub fn is(&self, store: &Path, generation: Option<u64>) -> Result<bool, Error> {
-        let other = match (foreign(store), generation) {
-            (Some(file), _) => file,
-            (None, Some(number)) => folder::file(store, number),
-            (None, None) => folder::file(store, folder::current(store)?),
+        let other = match Named::of(store, generation)? {
+            Named::Foreign(file) => file,
+            Named::Generation(store, number) => folder::file(&store, number),
+            Named::Current(store) => folder::file(&store, folder::current(&store)?),
         };
         Ok(same_file(&self.path, &other))
     }
@@ -271,9 +283,34 @@ impl Generation {
     }
 }
 
-/// The file of another program that a name means, if it means one.
-fn foreign(store: &Path) -> Option<PathBuf> {
-    [store.to_owned(), store.join("data.mdb")].into_iter().find(|path| path.is_file())
+/// What a name means.
+enum Named {
+    /// The generation of a store that is the current one when it is opened.
+    Current(PathBuf),
+    /// A generation of a store.
+    Generation(PathBuf, u64),
+    /// A file that another program wrote.
+    Foreign(PathBuf),
+}
+
+impl Named {
+    fn of(path: &Path, generation: Option<u64>) -> Result<Self, Error> {
+        let file = [path.to_owned(), path.join(folder::FOREIGN)].into_iter().find(|path| path.is_file());
+        match (file, generation) {
+            (None, None) => Ok(Self::Current(path.to_owned())),
+            (None, Some(number)) => Ok(Self::Generation(path.to_owned(), number)),
+            (Some(file), wanted) => match (folder::of_file(&file), wanted) {
+                (Some((store, number)), wanted) if wanted.is_none_or(|wanted| wanted == number) => {
+                    Ok(Self::Generation(store, number))
+                }
+                (None, None) => Ok(Self::Foreign(file)),
+                _ => {
+                    let problem = format!("{} is a file of LMDB and has no generations", path.display());
+                    Err(Error::Request { problem, hint: "leave the generation out".into() })
+                }
+            },
+        }
+    }
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {

@@ -34,9 +34,9 @@ pub struct Receipt {
     pub whole: u64,
     /// Joined to the range before them, which has the same members.
     pub merged: u64,
-    /// Stored in part, because others lie above them.
+    /// Partly hidden by others, and stored in part.
     pub cut: u64,
-    /// Not stored, because others lie above all of them.
+    /// Fully hidden by others, and not stored.
     pub covered: u64,
     /// Not usable.
     pub rejected: u64,

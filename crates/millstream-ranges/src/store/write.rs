@@ -8,6 +8,7 @@ use crate::range::{FAMILIES, Range};
 use crate::value;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, EnvFlags, MdbError, PutFlags};
+use millstream_failpoint as failpoint;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -94,6 +95,7 @@ pub(crate) fn write(
                 (rows, bytes) = (0, 0);
             }
         }
+        failpoint::hit_on_thread("ranges-filled");
         if layout == Layout::Named {
             for (name, text) in described(content.receipt()) {
                 meta.put(&mut transaction, name.as_bytes(), text.as_bytes()).map_err(failed)?;

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 /// What is wrong with it.
 pub(super) fn strict(family: Family, value: &[u8]) -> Result<u128, String> {
     let Ok(text) = std::str::from_utf8(value) else {
-        return Err("the value is not UTF-8, so it is no JSON; an end that is kept as raw bytes does that".into());
+        return Err("the value is not UTF-8, so it is not JSON; an end that is kept as raw bytes does that".into());
     };
     let members = value::object(text)?;
     let ends: Vec<_> = members.iter().filter(|(name, _)| name == "end").collect();
@@ -86,15 +86,15 @@ mod tests {
         for (value, problem) in [
             (
                 &b"{\"end\":\"\x01\x00\x81\x00\"}"[..],
-                "the value is not UTF-8, so it is no JSON; an end that is kept as raw bytes does that",
+                "the value is not UTF-8, so it is not JSON; an end that is kept as raw bytes does that",
             ),
             (
                 b"{\"end\":\"01000000\",\"end\":\"01000000\"}",
                 "the value has 2 members \"end\"; readers choose one as they like",
             ),
             (b"{\"a\":1}", "the value has no member \"end\""),
-            (b"{\"end\":1}", "the member \"end\" is no string"),
-            (b"{\"end\":\"0100000g\"}", "the member \"end\" is no hex"),
+            (b"{\"end\":1}", "the member \"end\" is not a string"),
+            (b"{\"end\":\"0100000g\"}", "the member \"end\" is not hexadecimal"),
         ] {
             assert_eq!(strict(Family::V4, value), Err(problem.into()));
         }
@@ -102,7 +102,7 @@ mod tests {
         for rest in [",\"a\":}", ",}", "}}", "", "}x"] {
             let value = format!("{{\"end\":\"01000000\"{rest}");
             let found = strict(Family::V4, value.as_bytes()).unwrap_err();
-            assert!(found.starts_with("the value is no JSON object"), "{found}");
+            assert!(found.starts_with("the value is not a JSON object"), "{found}");
         }
     }
 }

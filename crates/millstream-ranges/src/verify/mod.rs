@@ -50,7 +50,7 @@ pub fn verify(generation: &Generation) -> Result<Verification, Error> {
     if let Some(counts) = generation.meta("counts")? {
         match serde_json::from_slice(counts) {
             Ok(said) => scan.compare("the database \"meta\"", &said),
-            Err(_) => scan.problem("the counts in the database \"meta\" are no JSON".into()),
+            Err(_) => scan.problem("the counts in the database \"meta\" are not JSON".into()),
         }
     }
     Ok(scan.found)
@@ -170,7 +170,7 @@ mod tests {
     fn problems_are_named() {
         let good = "{\"end\":\"01000009\"}";
         for (entries, problems) in [
-            (&[(Family::V4, &[1, 0, 0][..], good)][..], &["a key of 3 bytes is no address: 010000"][..]),
+            (&[(Family::V4, &[1, 0, 0][..], good)][..], &["a key of 3 bytes is not an address: 010000"][..]),
             (&[(Family::V4, &[0; 16][..], good)], &["the key :: is in the database \"v4\""]),
             (
                 &[(Family::V4, &[1, 0, 0, 5][..], good), (Family::V4, &[1, 0, 0, 5][..], good)],

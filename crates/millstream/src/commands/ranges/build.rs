@@ -15,7 +15,7 @@ use crate::target::{self, Purpose};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use millstream_pg::SessionSettings;
 use millstream_ranges::input::{self, Input, InputOptions, JoinOptions};
-use millstream_ranges::limits::{QUERY_QUEUE, REJECTS_MAX};
+use millstream_ranges::limits::REJECTS_MAX;
 use millstream_ranges::{
     BuildRequest, Error, FAMILIES, Family, Layout, Observer, Overlap, Progress as Step, Reading, Reject, build,
 };
@@ -23,7 +23,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -83,7 +82,7 @@ pub struct BuildArgs {
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     delimiter: Option<u8>,
 
-    /// CSV: add the columns of this file's line that has the same value in COLUMN [default COLUMN: geoname_id]
+    /// CSV and TSV: add the columns of this file's line that has the same value in COLUMN [default COLUMN: geoname_id]
     #[arg(long, value_name = "FILE[:COLUMN]")]
     join: Option<Joined>,
 
@@ -144,9 +143,7 @@ impl From<OsString> for Joined {
         let whole = PathBuf::from(typed);
         match whole.to_str().and_then(|text| text.rsplit_once(':')) {
             // A file may have a colon in its name.
-            Some((file, column)) if !whole.exists() => {
-                Self(JoinOptions { file: file.into(), column: column.to_owned() })
-            }
+            Some((file, column)) if !whole.exists() => Self(JoinOptions::by(file.into(), column.to_owned())),
             _ => Self(JoinOptions::new(whole)),
         }
     }
@@ -159,7 +156,8 @@ fn formats() -> PossibleValuesParser {
 }
 
 fn families() -> impl TypedValueParser<Value = Family> {
-    PossibleValuesParser::from(FAMILIES.map(Family::name))
+    let about = |family| if family == Family::V4 { "IPv4" } else { "IPv6" };
+    PossibleValuesParser::from(FAMILIES.map(|family| PossibleValue::new(family.name()).help(about(family))))
         .map(|name| FAMILIES.into_iter().find(|family| family.name() == name).expect("it is a possible value"))
 }
 
@@ -224,6 +222,10 @@ fn refuse(args: &BuildArgs) -> Result<(), Failure> {
     if args.rejects.as_deref() == Some(Path::new("-")) {
         return Err(Failure::user("--rejects takes no -: standard output takes the receipt").hint("name a file"));
     }
+    let joined = args.join.iter().map(|Joined(join)| &join.file);
+    if args.files.iter().chain(joined).filter(|file| *file == Path::new("-")).count() > 1 {
+        return Err(Failure::user("standard input can be read only once").hint("name - once"));
+    }
     if args.target.db.is_some() && args.query.is_none() {
         return Err(Failure::user("--db says where --query runs, and there is no --query")
             .hint("add --query SQL, or leave out --db"));
@@ -253,7 +255,7 @@ async fn inputs(args: &BuildArgs) -> Result<Vec<Box<dyn Input>>, Failure> {
     };
     let mut inputs = Vec::new();
     for file in &args.files {
-        inputs.push(input::open(file, &options)?);
+        inputs.push(input::open_later(file, &options)?);
     }
     if let Some(sql) = &args.query {
         inputs.push(query(sql, &args.target, &options).await?);
@@ -265,7 +267,7 @@ async fn inputs(args: &BuildArgs) -> Result<Vec<Box<dyn Input>>, Failure> {
 async fn query(sql: &str, target: &TargetArgs, options: &InputOptions) -> Result<Box<dyn Input>, Failure> {
     let db = target::resolve(target, Purpose::Work).await?;
     let connection = millstream_pg::connect(&db, &SessionSettings::named("millstream ranges")).await?;
-    let (sender, rows) = mpsc::channel(QUERY_QUEUE);
+    let (sender, rows) = input::row_queue();
     let text = sql.to_owned();
     tokio::spawn(async move {
         // The task takes the whole connection; with the client alone, it would be closed.

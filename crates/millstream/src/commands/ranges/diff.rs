@@ -7,7 +7,7 @@ use crate::quantity::things;
 use crate::store_name::StoreName;
 use crate::table::visible;
 use millstream_ranges::limits::DIFFERENCES_NAMED;
-use millstream_ranges::{Difference, Differences, diff};
+use millstream_ranges::{Difference, Differences, braced, diff};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::net::IpAddr;
@@ -84,7 +84,7 @@ pub fn run(args: &DiffArgs, output: Output) -> Result<Exit, Failure> {
 
 fn in_json(difference: Difference) -> Result<Listed, Failure> {
     let Difference { range, before, after } = difference;
-    let value = |members: Option<String>| members.map(|members| RawValue::from_string(object(&members))).transpose();
+    let value = |members: Option<String>| members.map(|members| RawValue::from_string(braced(&members))).transpose();
     let damaged = |error: serde_json::Error| {
         Failure::user(format!("a value of {range} is not JSON")).because(&error).hint("millstream ranges verify STORE")
     };
@@ -94,14 +94,10 @@ fn in_json(difference: Difference) -> Result<Listed, Failure> {
 
 fn lines(difference: &Difference) -> impl Iterator<Item = String> {
     let range = difference.range;
-    let line = move |sign: char, members: &String| format!("{sign} {range}\t{}", visible(&object(members)));
+    let line = move |sign: char, members: &String| format!("{sign} {range}\t{}", visible(&braced(members)));
     let before = difference.before.as_ref().map(|members| line('-', members));
     let after = difference.after.as_ref().map(|members| line('+', members));
     before.into_iter().chain(after)
-}
-
-fn object(members: &str) -> String {
-    format!("{{{members}}}")
 }
 
 fn summary(counts: &Differences, listed: usize) -> String {

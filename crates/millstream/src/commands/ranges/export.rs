@@ -157,6 +157,9 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<u64, Failur
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(dir)
         .map_err(|error| failed(&error))?;
+    if let Ok(old) = path.metadata() {
+        new.as_file().set_permissions(old.permissions()).map_err(|error| failed(&error))?;
+    }
     let ranges = write(new.as_file_mut()).map_err(|failure| failure.at(&*shown))?;
     new.as_file().sync_all().map_err(|error| failed(&error))?;
     new.persist(&path).map_err(|error| failed(&error.error))?;
@@ -217,11 +220,13 @@ mod tests {
             })
         };
         put(&path, "old", false).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o604)).unwrap();
         assert!(put(&path, "new", true).is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
         std::os::unix::fs::symlink("a.csv", &link).unwrap();
         put(&link, "newer", false).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "newer");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o604);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
         assert!(put(dir.path(), "x", false).is_err());
     }

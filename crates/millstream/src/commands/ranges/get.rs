@@ -6,7 +6,7 @@ use crate::limits::{ADDRESS_LINE_BYTES_MAX, ANSWERS_BYTES_MAX};
 use crate::output::Output;
 use crate::store_name::StoreName;
 use crate::table::visible;
-use millstream_ranges::{Error, Found, Generation, Reading};
+use millstream_ranges::{Error, Found, Generation, Reading, braced};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -130,7 +130,7 @@ impl<W: Write> Answers<'_, W> {
         let damaged = |problem: String| Error::Damaged { path: generation.path().to_owned(), problem };
         let members = found.members().map_err(damaged)?;
         // The value may be spread over lines. In JSON these characters are only ever space between words.
-        let value = format!("{{{}}}", members.replace(|c: char| c < ' ', " "));
+        let value = braced(&members.replace(|c: char| c < ' ', " "));
         if !self.output.is_json() {
             return Ok(writeln!(self.out, "{}\t{first}-{last}\t{value}", visible(ip))?);
         }

@@ -10,8 +10,8 @@ pub fn text(receipt: &Receipt) -> String {
         ("read", receipt.read, "entries"),
         ("whole", receipt.whole, "stored as they are"),
         ("merged", receipt.merged, "joined to the range before them, with equal values"),
-        ("cut", receipt.cut, "stored in part: elsewhere, other ranges count"),
-        ("covered", receipt.covered, "not stored: everywhere, other ranges count"),
+        ("cut", receipt.cut, "partly hidden by other ranges"),
+        ("covered", receipt.covered, "fully hidden by other ranges"),
         ("rejected", receipt.rejected, "could not be used"),
         ("stored", receipt.stored, "ranges in the store"),
     ];
@@ -50,7 +50,7 @@ mod tests {
             "receipt of generation 7\n  \
                read                 1,003  entries\n  \
                whole                1,000  stored as they are\n  \
-               cut                      2  stored in part: elsewhere, other ranges count\n  \
+               cut                      2  partly hidden by other ranges\n  \
                rejected                 1  could not be used\n  \
                stored               1,004  ranges in the store\n  \
                1,004 of IPv4, 0 of IPv6, 64.0 KiB\n  \

@@ -51,8 +51,8 @@ struct Kept {
 pub fn run(args: &StatArgs, output: Output) -> Result<Exit, Failure> {
     let generation = args.store.open()?;
     let path = generation.path();
-    let generations = match generation.receipt() {
-        Some(_) => kept(&args.store.path)?,
+    let generations = match generation.receipt().and(path.parent()) {
+        Some(store) => kept(store)?,
         None => Vec::new(),
     };
     let stat = Stat {
