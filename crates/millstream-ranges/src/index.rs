@@ -22,8 +22,21 @@ const BLOCK: usize = 16;
 pub struct Index {
     v4: Ranges<u32>,
     v6: Ranges<u128>,
-    values: Vec<Box<str>>,
+    /// All values, one behind the other.
+    values: String,
+    value_bytes_max: usize,
 }
+
+/// A value's place in the text of all values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    start: u32,
+    len: u32,
+}
+
+/// Parts into which the addresses of a family are divided, at most. The number of the first block of each part takes as
+/// much memory as a processor's cache holds.
+const PARTS_MAX: u32 = 1 << 16;
 
 /// The ranges of a family, in order.
 #[derive(Debug)]
@@ -32,14 +45,24 @@ struct Ranges<N> {
     starts: Vec<N>,
     blocks: Vec<Block<N>>,
     count: usize,
+    /// How many blocks begin before each part of the addresses. A look-up searches only the blocks of one part.
+    parts: Vec<u32>,
+    /// An address is in the part of this number, counted from the first address: the bits above these.
+    part_bits: u32,
 }
 
-/// Neighbours. What a look-up needs of them lies in one page of memory.
+/// Neighbours. What a look-up needs of them lies in two cache lines.
 #[derive(Debug)]
 struct Block<N> {
     starts: [N; BLOCK],
-    ends: [N; BLOCK],
-    values: [u32; BLOCK],
+    rest: [Rest<N>; BLOCK],
+}
+
+/// What a range has besides its first address.
+#[derive(Debug, Clone, Copy)]
+struct Rest<N> {
+    end: N,
+    value: Place,
 }
 
 /// Numbers that are looked up together, and the place of each among all addresses.
@@ -56,10 +79,12 @@ impl Index {
     /// The store cannot be read; [`Error::Memory`].
     pub fn read(generation: &Generation, pick: Option<&Pick>) -> Result<Self, Error> {
         let damaged = |problem| Error::Damaged { path: generation.path().to_owned(), problem };
-        let mut index = Self { v4: Ranges::default(), v6: Ranges::default(), values: Vec::new() };
+        let too_large = |bytes| Error::Memory { path: generation.path().to_owned(), bytes, most: INDEX_BYTES_MAX };
+        let mut index =
+            Self { v4: Ranges::default(), v6: Ranges::default(), values: String::new(), value_bytes_max: 0 };
         // Equal members have one value. To compare the members would take longer than all else, because each lies
         // elsewhere in the file. Nobody knows the seed, so two of a billion have one hash once in 10^20 times.
-        let mut numbers: HashMap<u128, Option<u32>> = HashMap::new();
+        let mut numbers: HashMap<u128, Option<Place>> = HashMap::new();
         let seed = RandomState::new().hash_one(0);
         let (mut bytes, mut seen) = (0, vec![false; pick.map_or(0, Pick::count)]);
         for found in generation.ranges()? {
@@ -72,14 +97,11 @@ impl Index {
                         Some(pick) => pick.object(&members, &mut seen).map_err(damaged)?,
                         None => Some(braced(&members)),
                     };
-                    let number = u32::try_from(index.values.len()).map_err(|_| damaged("too many values".into()))?;
-                    let value = object.is_some().then_some(number);
-                    bytes += 2 * size_of::<(u128, Option<u32>)>();
-                    if let Some(object) = object {
-                        bytes += object.len();
-                        index.values.push(object.into());
+                    bytes += 2 * size_of::<(u128, Option<Place>)>() + object.as_ref().map_or(0, String::len);
+                    if bytes > INDEX_BYTES_MAX {
+                        return Err(too_large(bytes));
                     }
-                    *entry.insert(value)
+                    *entry.insert(object.map(|object| index.add_value(&object)))
                 }
             };
             // Without one of the picked members, there is nothing to know about its addresses.
@@ -91,9 +113,11 @@ impl Index {
                 Family::V6 => index.v6.push(range.start, range.end, value),
             };
             if bytes > INDEX_BYTES_MAX {
-                return Err(Error::Memory { path: generation.path().to_owned(), bytes, most: INDEX_BYTES_MAX });
+                return Err(too_large(bytes));
             }
         }
+        index.v4.divide();
+        index.v6.divide();
         let unseen = pick.map(|pick| pick.unseen(&seen)).unwrap_or_default();
         if !unseen.is_empty() {
             return Err(Error::Request {
@@ -111,7 +135,7 @@ impl Index {
             IpAddr::V4(address) => self.v4.get(address.to_bits()),
             IpAddr::V6(address) => self.v6.get(address.to_bits()),
         };
-        value.map(|value| &*self.values[value as usize])
+        value.map(|value| self.value(value))
     }
 
     /// What each of some addresses gets: appends it to `json`, and returns its place there. This is faster than
@@ -128,9 +152,9 @@ impl Index {
         }
         self.v4.get_all(&v4, &mut values);
         self.v6.get_all(&v6, &mut values);
-        let mut append = |value: u32| {
+        let mut append = |value: Place| {
             let begin = json.len();
-            json.push_str(&self.values[value as usize]);
+            json.push_str(self.value(value));
             begin..json.len()
         };
         values.into_iter().map(|value| value.map(&mut append)).collect()
@@ -143,7 +167,21 @@ impl Index {
 
     /// Length of the longest value, in bytes.
     pub fn value_bytes_max(&self) -> usize {
-        self.values.iter().map(|value| value.len()).max().unwrap_or(0)
+        self.value_bytes_max
+    }
+
+    /// Adds a value. There is room for it: [`INDEX_BYTES_MAX`] is below the largest place.
+    fn add_value(&mut self, value: &str) -> Place {
+        let place = |bytes: usize| u32::try_from(bytes).expect("the values of an index are bounded");
+        let added = Place { start: place(self.values.len()), len: place(value.len()) };
+        self.values.push_str(value);
+        self.value_bytes_max = self.value_bytes_max.max(value.len());
+        added
+    }
+
+    #[inline]
+    fn value(&self, Place { start, len }: Place) -> &str {
+        &self.values[start as usize..][..len as usize]
     }
 }
 
@@ -162,64 +200,90 @@ impl<N> Default for Asked<N> {
 
 impl<N> Default for Ranges<N> {
     fn default() -> Self {
-        Self { starts: Vec::new(), blocks: Vec::new(), count: 0 }
+        Self { starts: Vec::new(), blocks: Vec::new(), count: 0, parts: Vec::new(), part_bits: 0 }
     }
 }
 
-impl<N: Copy + Ord> Ranges<N> {
+impl<N: Copy + Ord + Into<u128>> Ranges<N> {
     /// Adds a range behind the others. Returns the memory that it takes.
-    fn push(&mut self, start: N, end: N, value: u32) -> usize {
+    fn push(&mut self, start: N, end: N, value: Place) -> usize {
         let at = self.count % BLOCK;
         self.count += 1;
         match self.blocks.last_mut().filter(|_| at > 0) {
-            Some(block) => (block.starts[at], block.ends[at], block.values[at]) = (start, end, value),
+            Some(block) => (block.starts[at], block.rest[at]) = (start, Rest { end, value }),
             None => {
                 self.starts.push(start);
-                self.blocks.push(Block { starts: [start; BLOCK], ends: [end; BLOCK], values: [value; BLOCK] });
+                self.blocks.push(Block { starts: [start; BLOCK], rest: [Rest { end, value }; BLOCK] });
             }
         }
         size_of::<Block<N>>() / BLOCK + size_of::<N>() / BLOCK
     }
 
+    /// Divides the addresses into parts. No range is added after that.
+    fn divide(&mut self) {
+        let (Some(first), Some(last)) = (self.starts.first(), self.starts.last()) else { return };
+        let (first, last): (u128, u128) = ((*first).into(), (*last).into());
+        self.part_bits = (u128::BITS - (last - first).leading_zeros()).saturating_sub(PARTS_MAX.ilog2());
+        let parts = ((last - first) >> self.part_bits) + 1;
+        let mut before = 0;
+        for part in 0..parts {
+            self.parts.push(u32::try_from(before).expect("an index has fewer blocks than bytes"));
+            let in_part = |start: &N| ((*start).into() - first) >> self.part_bits == part;
+            before += self.starts[before..].iter().take_while(|start| in_part(start)).count();
+        }
+        self.parts.push(u32::try_from(before).expect("an index has fewer blocks than bytes"));
+    }
+
     /// The value of the range that begins last at or before the number, if that range reaches it.
     #[inline]
-    fn get(&self, number: N) -> Option<u32> {
-        let block = self.starts.partition_point(|start| *start <= number).checked_sub(1)?;
-        self.get_in(block, number)
+    fn get(&self, number: N) -> Option<Place> {
+        let blocks = self.part(number)?;
+        self.get_in(self.block(blocks, number), number)
     }
 
     /// Looks up many numbers. Each part of the work is done for all of them before the next: what one number needs from
     /// memory waits for what it got before, and does not wait for the other numbers.
-    fn get_all(&self, asked: &Asked<N>, values: &mut [Option<u32>]) {
-        let Some(first) = self.starts.first() else { return };
-        let mut blocks = vec![0; asked.numbers.len()];
-        let mut left = self.starts.len();
-        while left > 1 {
-            let half = left / 2;
-            for (block, number) in blocks.iter_mut().zip(&asked.numbers) {
-                let middle = *block + half;
-                *block = if self.starts[middle] <= *number { middle } else { *block };
-            }
-            left -= half;
-        }
+    fn get_all(&self, asked: &Asked<N>, values: &mut [Option<Place>]) {
+        let parts: Vec<_> = asked.numbers.iter().map(|number| self.part(*number)).collect();
+        let found = parts.into_iter().zip(&asked.numbers);
+        let blocks: Vec<_> = found.map(|(part, number)| Some(self.block(part?, *number))).collect();
         for ((block, number), place) in blocks.into_iter().zip(&asked.numbers).zip(&asked.places) {
-            if first <= number {
-                values[*place] = self.get_in(block, *number);
-            }
+            values[*place] = block.and_then(|block| self.get_in(block, *number));
         }
+    }
+
+    /// The blocks that begin in the part of a number. `None`: all ranges are above the number.
+    #[inline]
+    fn part(&self, number: N) -> Option<(u32, u32)> {
+        let first = *self.starts.first()?;
+        if number < first {
+            return None;
+        }
+        let part = (number.into() - first.into()) >> self.part_bits;
+        let last = self.parts.len() - 2;
+        let part = usize::try_from(part).map_or(last, |part| part.min(last));
+        Some((self.parts[part], self.parts[part + 1]))
+    }
+
+    /// The last block that begins at or before a number. Where none of the part does, it is the one before.
+    #[inline]
+    fn block(&self, (begin, end): (u32, u32), number: N) -> usize {
+        let before = self.starts[begin as usize..end as usize].partition_point(|start| *start <= number);
+        (begin as usize + before).saturating_sub(1)
     }
 
     /// The same as [`Ranges::get`], if the block is known that holds the last range at or before the number.
     #[inline]
-    fn get_in(&self, number_of_block: usize, number: N) -> Option<u32> {
+    fn get_in(&self, number_of_block: usize, number: N) -> Option<Place> {
         let block = &self.blocks[number_of_block];
         let filled = (self.count - number_of_block * BLOCK).min(BLOCK);
         let at = block.starts[..filled].partition_point(|start| *start <= number) - 1;
-        (number <= block.ends[at]).then_some(block.values[at])
+        let Rest { end, value } = block.rest[at];
+        (number <= end).then_some(value)
     }
 }
 
-const _: () = assert!(VALUE_BYTES_MAX < INDEX_BYTES_MAX);
+const _: () = assert!(VALUE_BYTES_MAX < INDEX_BYTES_MAX && INDEX_BYTES_MAX <= 1 << u32::BITS);
 
 #[cfg(test)]
 mod tests {
@@ -230,12 +294,13 @@ mod tests {
     fn a_number_gets_the_value_of_the_range_around_it() {
         for mut rng in Cases::new(300) {
             let (mut ranges, mut plain, mut next) = (Ranges::default(), Vec::new(), rng.u32(..3));
-            for value in 0..rng.u32(..400) {
+            for value in (0..rng.u32(..400)).map(|start| Place { start, len: 1 }) {
                 let end = next + rng.u32(..3);
                 ranges.push(next, end, value);
                 plain.push((next, end, value));
                 next = end + 1 + rng.u32(..3);
             }
+            ranges.divide();
             for number in 0..next + 3 {
                 let expected = plain.iter().find(|(start, end, _)| (*start..=*end).contains(&number));
                 assert_eq!(ranges.get(number), expected.map(|(_, _, value)| *value), "{number}");
@@ -247,7 +312,9 @@ mod tests {
             assert_eq!(ranges.get(u32::MAX), None);
         }
         let mut last = Ranges::default();
-        last.push(u128::MAX, u128::MAX, 1);
-        assert_eq!((last.get(u128::MAX), last.get(0)), (Some(1), None));
+        let value = Place { start: 1, len: 2 };
+        last.push(u128::MAX, u128::MAX, value);
+        last.divide();
+        assert_eq!((last.get(u128::MAX), last.get(0)), (Some(value), None));
     }
 }
