@@ -20,6 +20,8 @@ pub(crate) struct Server {
     pub(crate) may_monitor: bool,
     /// How the role logs in that may plan the statements of others.
     pub(crate) planner: Option<ConnInfo>,
+    /// Seconds for which it may have counted, at most.
+    pub(crate) counted_seconds: f64,
     /// Sessions show what they do.
     tracks_activities: bool,
     /// The service that runs the server, if it is a managed one.
@@ -37,6 +39,8 @@ pub(crate) struct Database {
     pub(crate) opened: Duration,
     /// Why the use of its tables and indexes is not known, if it is not.
     pub(crate) uncounted: Option<String>,
+    /// Seconds for which its counters have counted.
+    pub(crate) counted_seconds: f64,
     /// Its partitions and their roots.
     pub(crate) roots: Roots,
     statements: OnceCell<Statements>,
@@ -82,7 +86,8 @@ impl Server {
         let found: Option<String> = row.get("provider");
         let provider = PROVIDERS.iter().find(|provider| found.as_deref() == Some(provider.setting));
         let (may_monitor, tracks_activities) = (row.get("may_monitor"), row.get("tracks_activities"));
-        Ok(Self { session, db, may_monitor, planner, tracks_activities, provider })
+        let counted_seconds = row.get::<_, Option<f64>>("counted_seconds").unwrap_or(0.0).max(1.0);
+        Ok(Self { session, db, may_monitor, planner, counted_seconds, tracks_activities, provider })
     }
 
     /// The name of the service that runs the server, if it is a managed one.
@@ -148,14 +153,16 @@ impl Database {
         let session = connect(&db, &SessionSettings::doctor()).await?;
         let opened = begun.elapsed();
         restrict(&session).await?;
-        let counts: bool = session.client.query_one("select current_setting('track_counts')::bool", &[]).await?.get(0);
-        let uncounted = match (session.server.in_recovery, counts) {
+        let row = session.client.query_one(include_str!("database.sql"), &[]).await?;
+        let uncounted = match (session.server.in_recovery, row.get("counts")) {
             (true, _) => Some("what the primary counts; this is a standby, so examine the primary".to_owned()),
             (false, false) => Some("what is not counted, because track_counts is off; switch it on".to_owned()),
             (false, true) => None,
         };
+        let counted_seconds = row.get::<_, Option<f64>>("seconds").unwrap_or(server.counted_seconds).max(1.0);
         let roots = Roots::read(&session.client).await?;
-        Ok(Self { session, name: name.to_owned(), opened, uncounted, roots, statements: OnceCell::new() })
+        let (name, statements) = (name.to_owned(), OnceCell::new());
+        Ok(Self { session, name, opened, uncounted, counted_seconds, roots, statements })
     }
 
     /// The statements that took the most time in it. They are read once.
