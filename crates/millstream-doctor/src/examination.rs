@@ -3,7 +3,7 @@
 use crate::check::{Check, Look, Looking, Seen, Task};
 use crate::checks::CHECKS;
 use crate::host::Host;
-use crate::limits::{FINDINGS_MAX, ROWS_MAX};
+use crate::limits::{FINDINGS_MAX, MEASURE_PARTS, MEASURE_TIME_MAX, ROWS_MAX};
 use crate::report::{Report, Skip};
 use crate::server::{Database, Server};
 use crate::settings::Settings;
@@ -72,8 +72,10 @@ pub async fn examine(request: &Request) -> Result<Report, Error> {
         }
     }
     let databases = course.databases(&server).await;
-    for name in &databases {
-        match tokio::time::timeout_at(course.deadline.into(), Database::open(&server, name)).await {
+    for (before, name) in databases.iter().enumerate() {
+        let left = course.deadline.saturating_duration_since(Instant::now());
+        let opening = Database::open(&server, name, measure_time(left, databases.len() - before));
+        match tokio::time::timeout_at(course.deadline.into(), opening).await {
             Ok(Ok(database)) => course.database(&server, &database).await,
             Ok(Err(error)) => course.skip_databases(Some(name), &format!("the database cannot be opened: {error}")),
             Err(_) => course.skip_databases(Some(name), &course.out_of_time()),
@@ -245,6 +247,13 @@ impl Course<'_> {
     }
 }
 
+/// Longest time of each check that measures the tables or indexes of a database, if so much time is left for so many
+/// databases. One with large tables leaves the others theirs.
+fn measure_time(left: Duration, databases: usize) -> Duration {
+    let databases = u32::try_from(databases).unwrap_or(u32::MAX);
+    MEASURE_TIME_MAX.min(left / databases.saturating_mul(MEASURE_PARTS).max(1))
+}
+
 /// Settings that show in the transactions of pgbench, which find rows by their key and write. Plans and large scans are
 /// not among them.
 const MEASURABLE: &[&str] = &[
@@ -285,6 +294,19 @@ mod tests {
     use super::*;
     use millstream_model::Level;
     use millstream_pg::Environment;
+
+    #[test]
+    fn databases_with_large_tables_share_the_time_for_measuring_them() {
+        let seconds = Duration::from_secs;
+        assert_eq!(measure_time(seconds(30), 1), seconds(10));
+        assert_eq!(measure_time(seconds(3_600), 1), MEASURE_TIME_MAX);
+        // Both checks of both databases take all that they may.
+        let first = measure_time(seconds(30), 2);
+        let second = measure_time(seconds(30) - 2 * first, 1);
+        assert_eq!(first, seconds(5));
+        assert!(2 * first + 2 * second < seconds(25), "there is time for the other checks");
+        assert_eq!(measure_time(Duration::ZERO, 3), Duration::ZERO);
+    }
 
     #[tokio::test]
     async fn what_a_look_has_kept_stays_when_its_time_is_up() {

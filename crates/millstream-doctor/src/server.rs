@@ -41,6 +41,8 @@ pub(crate) struct Database {
     pub(crate) uncounted: Option<String>,
     /// Seconds for which its counters have counted.
     pub(crate) counted_seconds: f64,
+    /// Longest time of each check that measures its tables or indexes.
+    pub(crate) measure_time: Duration,
     /// Its partitions and their roots.
     pub(crate) roots: Roots,
     statements: OnceCell<Statements>,
@@ -146,7 +148,7 @@ impl Database {
     ///
     /// # Errors
     /// The server's.
-    pub(crate) async fn open(server: &Server, name: &str) -> Result<Self, Error> {
+    pub(crate) async fn open(server: &Server, name: &str, measure_time: Duration) -> Result<Self, Error> {
         let mut db = server.db.clone();
         name.clone_into(&mut db.dbname);
         let begun = Instant::now();
@@ -162,7 +164,7 @@ impl Database {
         let counted_seconds = row.get::<_, Option<f64>>("seconds").unwrap_or(server.counted_seconds).max(1.0);
         let roots = Roots::read(&session.client).await?;
         let (name, statements) = (name.to_owned(), OnceCell::new());
-        Ok(Self { session, name, opened, uncounted, counted_seconds, roots, statements })
+        Ok(Self { session, name, opened, uncounted, counted_seconds, measure_time, roots, statements })
     }
 
     /// The statements that took the most time in it. They are read once.
