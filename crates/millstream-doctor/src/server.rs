@@ -214,13 +214,19 @@ impl Database {
     pub(crate) fn set_for_role(&self, role: &str, setting: &str, value: &str) -> Option<Change> {
         let (kind, target) = ("role-setting".to_owned(), format!("{role}/{}/{setting}", self.name));
         let is_plain = !role.contains('/') && !self.name.contains('/');
-        is_plain.then(|| Change { kind, target, value: Some(value.to_owned()) })
+        (is_plain && !self.is_standby()).then(|| Change { kind, target, value: Some(value.to_owned()) })
     }
 
-    /// A change that takes something in this database away. Its target begins with the database and a slash.
+    /// Nothing in its databases can be changed here.
+    fn is_standby(&self) -> bool {
+        self.session.server.in_recovery
+    }
+
+    /// A change that takes something in this database away. Its target begins with the database and a slash. A standby
+    /// cannot make it.
     fn change(&self, kind: &str, what: &str) -> Option<Change> {
         let target = format!("{}/{what}", self.name);
-        (!self.name.contains('/')).then(|| Change { kind: kind.to_owned(), target, value: None })
+        (!self.name.contains('/') && !self.is_standby()).then(|| Change { kind: kind.to_owned(), target, value: None })
     }
 }
 
