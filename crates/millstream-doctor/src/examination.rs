@@ -21,6 +21,8 @@ pub struct Request {
     pub checks: Vec<String>,
     /// Only the database that is named.
     pub one_database: bool,
+    /// Only what can have a finding with this key: of databases, those that it names.
+    pub key: Option<String>,
     /// Time for all checks. What it does not suffice for is listed as skipped.
     pub budget: Duration,
     /// Thresholds and silences.
@@ -116,7 +118,9 @@ impl Course<'_> {
                 return Vec::new();
             }
         };
-        let (open, closed): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, may_connect)| *may_connect);
+        let wanted = |name: &str| self.request.key.as_deref().is_none_or(|key| is_in(key, name));
+        let all = all.into_iter().filter(|(name, _)| wanted(name));
+        let (open, closed): (Vec<_>, Vec<_>) = all.partition(|(_, may_connect)| *may_connect);
         for (name, _) in &closed {
             let why =
                 format!("this role may not connect to it; grant connect on database {} to it", quote_identifier(name));
@@ -254,6 +258,12 @@ fn measure_time(left: Duration, databases: usize) -> Duration {
     MEASURE_TIME_MAX.min(left / databases.saturating_mul(MEASURE_PARTS).max(1))
 }
 
+/// Whether a finding with this key can be one of a database: `CHECK:DATABASE` or `CHECK:DATABASE:SUBJECT`.
+fn is_in(key: &str, database: &str) -> bool {
+    let rest = key.split_once(':').and_then(|(_, rest)| rest.strip_prefix(database));
+    rest.is_some_and(|subject| subject.is_empty() || subject.starts_with(':'))
+}
+
 /// Settings that show in the transactions of pgbench, which find rows by their key and write. Plans and large scans are
 /// not among them.
 const MEASURABLE: &[&str] = &[
@@ -272,7 +282,7 @@ const MEASURABLE: &[&str] = &[
 ];
 
 /// Whether an experiment of the lab can make a change for the time of a run, and shows what it does.
-fn is_measurable(change: &Change) -> bool {
+pub fn is_measurable(change: &Change) -> bool {
     match change.kind.as_str() {
         "setting" => MEASURABLE.contains(&change.target.as_str()),
         "sysctl" | "sysfs" => true,
@@ -308,12 +318,27 @@ mod tests {
         assert_eq!(measure_time(Duration::ZERO, 3), Duration::ZERO);
     }
 
+    #[test]
+    fn a_key_names_the_database_of_its_finding() {
+        for (key, database, is_named) in [
+            ("unused-index:shop:public.i", "shop", true),
+            ("temporary-files:shop", "shop", true),
+            ("unused-index:a:b:public.i", "a:b", true),
+            ("unused-index:shop2:public.i", "shop", false),
+            ("unused-index:public.shop", "shop", false),
+            ("durability-off", "durability-off", false),
+        ] {
+            assert_eq!(is_in(key, database), is_named, "{key} in {database}");
+        }
+    }
+
     #[tokio::test]
     async fn what_a_look_has_kept_stays_when_its_time_is_up() {
         let request = Request {
             db: ConnInfo::parse("postgres://a@b/c", &Environment::from_variables([])).unwrap(),
             checks: Vec::new(),
             one_database: true,
+            key: None,
             budget: Duration::ZERO,
             settings: Settings::default(),
             planner: None,

@@ -90,9 +90,6 @@ pub const MEMBERS_MAX: i64 = 1_000;
 /// Most tables whose work is compared between two looks.
 pub const BUSY_TABLES_MAX: i64 = 1_000;
 
-/// Time for an examination, unless the user gives another.
-pub const EXAMINATION_TIME: Duration = Duration::from_secs(30);
-
 /// Most files of the data directory among which the largest is looked for.
 pub const FILES_LOOKED_AT_MAX: usize = 10_000;
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod checks;
+mod databases;
 mod healthy;
 mod host;
 mod host_more;
