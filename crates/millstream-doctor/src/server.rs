@@ -65,6 +65,11 @@ const PROVIDERS: &[Provider] = &[
     Provider { name: "Neon", setting: "neon.timeline_id", database: "" },
 ];
 
+/// The service whose servers have this setting.
+fn provider_with(setting: &str) -> Option<&'static Provider> {
+    PROVIDERS.iter().find(|provider| provider.setting == setting)
+}
+
 impl Server {
     /// Opens a session that changes nothing and waits for no lock.
     ///
@@ -85,8 +90,7 @@ impl Server {
         restrict(&session).await?;
         let names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.setting).collect();
         let row = session.client.query_one(include_str!("server.sql"), &[&names]).await?;
-        let found: Option<String> = row.get("provider");
-        let provider = PROVIDERS.iter().find(|provider| found.as_deref() == Some(provider.setting));
+        let provider = row.get::<_, Option<&str>>("provider").and_then(provider_with);
         let (may_monitor, tracks_activities) = (row.get("may_monitor"), row.get("tracks_activities"));
         let counted_seconds = row.get::<_, Option<f64>>("counted_seconds").unwrap_or(0.0).max(1.0);
         Ok(Self { session, db, may_monitor, planner, counted_seconds, tracks_activities, provider })
@@ -253,6 +257,20 @@ fn set(provider: Option<&str>, name: &str, value: &str) -> (Vec<String>, Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_managed_service_is_known_by_a_setting_that_only_it_has() {
+        for (setting, name, database) in [
+            ("rds.extensions", "Amazon RDS", "rdsadmin"),
+            ("cloudsql.enable_pgaudit", "Google Cloud SQL", "cloudsqladmin"),
+            ("azure.extensions", "Azure Database", "azure_maintenance"),
+            ("neon.timeline_id", "Neon", ""),
+        ] {
+            let found = provider_with(setting).unwrap();
+            assert_eq!((found.name, found.database), (name, database));
+        }
+        assert!(provider_with("pgaudit.log").is_none() && provider_with("").is_none());
+    }
 
     #[test]
     fn a_managed_service_sets_its_parameters_itself() {

@@ -70,7 +70,9 @@ async fn a_tuned_server_under_load_on_a_tuned_machine_has_no_finding_above_info(
         let request = Request { root: Some(place.path().to_owned()), ..request(&url, &[], &own) };
         let look = async || {
             let report: Report = examine(&request).await.unwrap();
-            let above: Vec<&Finding> = report.findings.iter().filter(|one| one.level > Level::Info).collect();
+            // How old the installed release is, is not the server's fault.
+            let counts = |one: &&Finding| one.level > Level::Info && one.check != "minor-version-behind";
+            let above: Vec<&Finding> = report.findings.iter().filter(counts).collect();
             assert_eq!(above, Vec::<&Finding>::new(), "on {}", build.installation);
             let late = report.skipped.iter().find(|skip| skip.why.contains("--budget"));
             assert_eq!(late, None);

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod alike;
 mod checks;
 mod databases;
 mod healthy;
@@ -15,3 +16,4 @@ mod proof;
 mod role_setting;
 mod server_more;
 mod standby;
+mod vacuum_causes;

@@ -317,7 +317,9 @@ async fn the_owner_of_a_table_changes_it_without_other_rights() {
         }
         let url = |database: &str| format!("postgres://owner:p@127.0.0.1:{}/{database}", place.server.port());
         let shop = connect(&url("shop")).await;
-        shop.batch_execute("create table t (a int); create index one on t (a); create index two on t (a)").await.unwrap();
+        shop.batch_execute("create table t (a int); create index one on t (a); create index two on t (a)")
+            .await
+            .unwrap();
         let key = "duplicate-index:shop:public.two";
         let doctor = |args: &[&str]| {
             let mut command = command(&["doctor"]);
