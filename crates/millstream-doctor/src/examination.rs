@@ -3,7 +3,7 @@
 use crate::check::{Check, Look, Looking, Seen, Task};
 use crate::checks::CHECKS;
 use crate::host::Host;
-use crate::limits::{FINDINGS_MAX, ROWS_MAX};
+use crate::limits::{FINDINGS_MAX, MEASURE_PARTS, MEASURE_TIME_MAX, ROWS_MAX};
 use crate::report::{Report, Skip};
 use crate::server::{Database, Server};
 use crate::settings::Settings;
@@ -21,6 +21,8 @@ pub struct Request {
     pub checks: Vec<String>,
     /// Only the database that is named.
     pub one_database: bool,
+    /// Only what can have a finding with this key: of databases, those that it names.
+    pub key: Option<String>,
     /// Time for all checks. What it does not suffice for is listed as skipped.
     pub budget: Duration,
     /// Thresholds and silences.
@@ -72,8 +74,10 @@ pub async fn examine(request: &Request) -> Result<Report, Error> {
         }
     }
     let databases = course.databases(&server).await;
-    for name in &databases {
-        match tokio::time::timeout_at(course.deadline.into(), Database::open(&server, name)).await {
+    for (before, name) in databases.iter().enumerate() {
+        let left = course.deadline.saturating_duration_since(Instant::now());
+        let opening = Database::open(&server, name, measure_time(left, databases.len() - before));
+        match tokio::time::timeout_at(course.deadline.into(), opening).await {
             Ok(Ok(database)) => course.database(&server, &database).await,
             Ok(Err(error)) => course.skip_databases(Some(name), &format!("the database cannot be opened: {error}")),
             Err(_) => course.skip_databases(Some(name), &course.out_of_time()),
@@ -114,7 +118,9 @@ impl Course<'_> {
                 return Vec::new();
             }
         };
-        let (open, closed): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, may_connect)| *may_connect);
+        let wanted = |name: &str| self.request.key.as_deref().is_none_or(|key| is_in(key, name));
+        let all = all.into_iter().filter(|(name, _)| wanted(name));
+        let (open, closed): (Vec<_>, Vec<_>) = all.partition(|(_, may_connect)| *may_connect);
         for (name, _) in &closed {
             let why =
                 format!("this role may not connect to it; grant connect on database {} to it", quote_identifier(name));
@@ -245,6 +251,19 @@ impl Course<'_> {
     }
 }
 
+/// Longest time of each check that measures the tables or indexes of a database, if so much time is left for so many
+/// databases. One with large tables leaves the others theirs.
+fn measure_time(left: Duration, databases: usize) -> Duration {
+    let databases = u32::try_from(databases).unwrap_or(u32::MAX);
+    MEASURE_TIME_MAX.min(left / databases.saturating_mul(MEASURE_PARTS).max(1))
+}
+
+/// Whether a finding with this key can be one of a database: `CHECK:DATABASE` or `CHECK:DATABASE:SUBJECT`.
+fn is_in(key: &str, database: &str) -> bool {
+    let rest = key.split_once(':').and_then(|(_, rest)| rest.strip_prefix(database));
+    rest.is_some_and(|subject| subject.is_empty() || subject.starts_with(':'))
+}
+
 /// Settings that show in the transactions of pgbench, which find rows by their key and write. Plans and large scans are
 /// not among them.
 const MEASURABLE: &[&str] = &[
@@ -263,7 +282,7 @@ const MEASURABLE: &[&str] = &[
 ];
 
 /// Whether an experiment of the lab can make a change for the time of a run, and shows what it does.
-fn is_measurable(change: &Change) -> bool {
+pub fn is_measurable(change: &Change) -> bool {
     match change.kind.as_str() {
         "setting" => MEASURABLE.contains(&change.target.as_str()),
         "sysctl" | "sysfs" => true,
@@ -286,12 +305,40 @@ mod tests {
     use millstream_model::Level;
     use millstream_pg::Environment;
 
+    #[test]
+    fn databases_with_large_tables_share_the_time_for_measuring_them() {
+        let seconds = Duration::from_secs;
+        assert_eq!(measure_time(seconds(30), 1), seconds(10));
+        assert_eq!(measure_time(seconds(3_600), 1), MEASURE_TIME_MAX);
+        // Both checks of both databases take all that they may.
+        let first = measure_time(seconds(30), 2);
+        let second = measure_time(seconds(30) - 2 * first, 1);
+        assert_eq!(first, seconds(5));
+        assert!(2 * first + 2 * second < seconds(25), "there is time for the other checks");
+        assert_eq!(measure_time(Duration::ZERO, 3), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_key_names_the_database_of_its_finding() {
+        for (key, database, is_named) in [
+            ("unused-index:shop:public.i", "shop", true),
+            ("temporary-files:shop", "shop", true),
+            ("unused-index:a:b:public.i", "a:b", true),
+            ("unused-index:shop2:public.i", "shop", false),
+            ("unused-index:public.shop", "shop", false),
+            ("durability-off", "durability-off", false),
+        ] {
+            assert_eq!(is_in(key, database), is_named, "{key} in {database}");
+        }
+    }
+
     #[tokio::test]
     async fn what_a_look_has_kept_stays_when_its_time_is_up() {
         let request = Request {
             db: ConnInfo::parse("postgres://a@b/c", &Environment::from_variables([])).unwrap(),
             checks: Vec::new(),
             one_database: true,
+            key: None,
             budget: Duration::ZERO,
             settings: Settings::default(),
             planner: None,

@@ -45,7 +45,7 @@ pub(crate) struct Twice {
 impl Twice {
     /// By how much the counter in a line such as `name 12` grew. `None` if it is missing, or began anew in between.
     pub(crate) fn growth(&self, name: &str) -> Option<f64> {
-        let growth = line(&self.after, name)? - line(&self.before, name)?;
+        let growth = file::number(&self.after, name)? - file::number(&self.before, name)?;
         (growth >= 0.0).then_some(growth)
     }
 }
@@ -101,7 +101,7 @@ impl Host {
 
     /// The number in a line such as `name 12` of a file.
     pub(crate) fn line(path: &Path, name: &str) -> Option<f64> {
-        line(&file::text(path)?, name)
+        file::number(&file::text(path)?, name)
     }
 
     /// What a check does not see because a file of the kernel is missing or hidden.
@@ -157,15 +157,23 @@ impl Host {
         Some(format!("/proc/{parent}"))
     }
 
-    /// The program that runs the container in which the server and the doctor are, if they are in one.
+    /// What runs the container in which the server and the doctor are, or what shows that they are in one.
     pub(crate) fn container(&self) -> Option<String> {
         // A virtual machine that was made from an image of a container has its marks, but also the kernel's threads.
         if self.word("/proc/2/comm").as_deref() == Some("kthreadd") {
             return None;
         }
-        let marks = [("/.dockerenv", "Docker"), ("/run/.containerenv", "Podman")];
+        let marks = [
+            ("/run/secrets/kubernetes.io", "Kubernetes"),
+            ("/var/run/secrets/kubernetes.io", "Kubernetes"),
+            ("/.dockerenv", "Docker"),
+            ("/run/.containerenv", "Podman"),
+        ];
         let marked = marks.iter().find(|(file, _)| self.path(file).exists()).map(|(_, name)| (*name).to_owned());
-        marked.or_else(|| self.word("/run/systemd/container")).filter(|name| !name.is_empty())
+        marked
+            .or_else(|| self.word("/run/systemd/container"))
+            .or_else(|| named_container(&file::text(self.path("/proc/1/environ"))?))
+            .or_else(|| mount::of(&self.mounts, Path::new("/")).and_then(layered))
     }
 
     /// Memory in bytes that is free or caches files.
@@ -294,9 +302,15 @@ impl Host {
     }
 }
 
-/// The number in a line such as `name 12`.
-fn line(text: &str, name: &str) -> Option<f64> {
-    file::numbers(text).find(|(one, _)| *one == name).map(|(_, number)| number)
+/// The name in the variable by which a container's first process is told what runs it; systemd's Container Interface.
+fn named_container(environment: &str) -> Option<String> {
+    let value = environment.split('\0').find_map(|variable| variable.strip_prefix("container="))?;
+    (!value.is_empty()).then(|| value.to_owned())
+}
+
+/// A root of layers is one that a container's runtime has made.
+fn layered(root: &Mount) -> Option<String> {
+    ["overlay", "aufs"].contains(&root.file_system.as_str()).then(|| "its root is made of layers".to_owned())
 }
 
 /// Whether the process that serves our session is one of this machine's.

@@ -18,6 +18,6 @@ pub use activity::{Activity, Tables, Work, work_between};
 pub use change::{IndexKind, RoleSettingKind, SettingKind, TableOptionKind, leftover};
 pub use check::{Check, Threshold};
 pub use checks::CHECKS;
-pub use examination::{Request, examine};
+pub use examination::{Request, examine, is_measurable};
 pub use report::{Changes, Report, Skip, html, list, text};
 pub use settings::{Settings, Silence};

@@ -62,6 +62,10 @@ pub const STATEMENT_SHOWN_MAX: usize = 300;
 /// Longest time for measuring bloat with pgstattuple, in each database and for each check.
 pub const MEASURE_TIME_MAX: Duration = Duration::from_secs(10);
 
+/// Into so many parts a database's share of the budget is divided: one for each of the two checks that measure bloat, and
+/// one for all other checks.
+pub(crate) const MEASURE_PARTS: u32 = 3;
+
 /// Longest statement of others that is looked at, in bytes.
 pub const STATEMENT_BYTES_MAX: i64 = 100_000;
 
@@ -85,9 +89,6 @@ pub const MEMBERS_MAX: i64 = 1_000;
 
 /// Most tables whose work is compared between two looks.
 pub const BUSY_TABLES_MAX: i64 = 1_000;
-
-/// Time for an examination, unless the user gives another.
-pub const EXAMINATION_TIME: Duration = Duration::from_secs(30);
 
 /// Most files of the data directory among which the largest is looked for.
 pub const FILES_LOOKED_AT_MAX: usize = 10_000;

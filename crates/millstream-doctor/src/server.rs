@@ -20,6 +20,8 @@ pub(crate) struct Server {
     pub(crate) may_monitor: bool,
     /// How the role logs in that may plan the statements of others.
     pub(crate) planner: Option<ConnInfo>,
+    /// Seconds for which it may have counted, at most.
+    pub(crate) counted_seconds: f64,
     /// Sessions show what they do.
     tracks_activities: bool,
     /// The service that runs the server, if it is a managed one.
@@ -37,6 +39,10 @@ pub(crate) struct Database {
     pub(crate) opened: Duration,
     /// Why the use of its tables and indexes is not known, if it is not.
     pub(crate) uncounted: Option<String>,
+    /// Seconds for which its counters have counted.
+    pub(crate) counted_seconds: f64,
+    /// Longest time of each check that measures its tables or indexes.
+    pub(crate) measure_time: Duration,
     /// Its partitions and their roots.
     pub(crate) roots: Roots,
     statements: OnceCell<Statements>,
@@ -59,6 +65,11 @@ const PROVIDERS: &[Provider] = &[
     Provider { name: "Neon", setting: "neon.timeline_id", database: "" },
 ];
 
+/// The service whose servers have this setting.
+fn provider_with(setting: &str) -> Option<&'static Provider> {
+    PROVIDERS.iter().find(|provider| provider.setting == setting)
+}
+
 impl Server {
     /// Opens a session that changes nothing and waits for no lock.
     ///
@@ -79,10 +90,10 @@ impl Server {
         restrict(&session).await?;
         let names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.setting).collect();
         let row = session.client.query_one(include_str!("server.sql"), &[&names]).await?;
-        let found: Option<String> = row.get("provider");
-        let provider = PROVIDERS.iter().find(|provider| found.as_deref() == Some(provider.setting));
+        let provider = row.get::<_, Option<&str>>("provider").and_then(provider_with);
         let (may_monitor, tracks_activities) = (row.get("may_monitor"), row.get("tracks_activities"));
-        Ok(Self { session, db, may_monitor, planner, tracks_activities, provider })
+        let counted_seconds = row.get::<_, Option<f64>>("counted_seconds").unwrap_or(0.0).max(1.0);
+        Ok(Self { session, db, may_monitor, planner, counted_seconds, tracks_activities, provider })
     }
 
     /// The name of the service that runs the server, if it is a managed one.
@@ -141,21 +152,23 @@ impl Database {
     ///
     /// # Errors
     /// The server's.
-    pub(crate) async fn open(server: &Server, name: &str) -> Result<Self, Error> {
+    pub(crate) async fn open(server: &Server, name: &str, measure_time: Duration) -> Result<Self, Error> {
         let mut db = server.db.clone();
         name.clone_into(&mut db.dbname);
         let begun = Instant::now();
         let session = connect(&db, &SessionSettings::doctor()).await?;
         let opened = begun.elapsed();
         restrict(&session).await?;
-        let counts: bool = session.client.query_one("select current_setting('track_counts')::bool", &[]).await?.get(0);
-        let uncounted = match (session.server.in_recovery, counts) {
+        let row = session.client.query_one(include_str!("database.sql"), &[]).await?;
+        let uncounted = match (session.server.in_recovery, row.get("counts")) {
             (true, _) => Some("what the primary counts; this is a standby, so examine the primary".to_owned()),
             (false, false) => Some("what is not counted, because track_counts is off; switch it on".to_owned()),
             (false, true) => None,
         };
+        let counted_seconds = row.get::<_, Option<f64>>("seconds").unwrap_or(server.counted_seconds).max(1.0);
         let roots = Roots::read(&session.client).await?;
-        Ok(Self { session, name: name.to_owned(), opened, uncounted, roots, statements: OnceCell::new() })
+        let (name, statements) = (name.to_owned(), OnceCell::new());
+        Ok(Self { session, name, opened, uncounted, counted_seconds, measure_time, roots, statements })
     }
 
     /// The statements that took the most time in it. They are read once.
@@ -205,13 +218,19 @@ impl Database {
     pub(crate) fn set_for_role(&self, role: &str, setting: &str, value: &str) -> Option<Change> {
         let (kind, target) = ("role-setting".to_owned(), format!("{role}/{}/{setting}", self.name));
         let is_plain = !role.contains('/') && !self.name.contains('/');
-        is_plain.then(|| Change { kind, target, value: Some(value.to_owned()) })
+        (is_plain && !self.is_standby()).then(|| Change { kind, target, value: Some(value.to_owned()) })
     }
 
-    /// A change that takes something in this database away. Its target begins with the database and a slash.
+    /// Nothing in its databases can be changed here.
+    fn is_standby(&self) -> bool {
+        self.session.server.in_recovery
+    }
+
+    /// A change that takes something in this database away. Its target begins with the database and a slash. A standby
+    /// cannot make it.
     fn change(&self, kind: &str, what: &str) -> Option<Change> {
         let target = format!("{}/{what}", self.name);
-        (!self.name.contains('/')).then(|| Change { kind: kind.to_owned(), target, value: None })
+        (!self.name.contains('/') && !self.is_standby()).then(|| Change { kind: kind.to_owned(), target, value: None })
     }
 }
 
@@ -238,6 +257,20 @@ fn set(provider: Option<&str>, name: &str, value: &str) -> (Vec<String>, Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_managed_service_is_known_by_a_setting_that_only_it_has() {
+        for (setting, name, database) in [
+            ("rds.extensions", "Amazon RDS", "rdsadmin"),
+            ("cloudsql.enable_pgaudit", "Google Cloud SQL", "cloudsqladmin"),
+            ("azure.extensions", "Azure Database", "azure_maintenance"),
+            ("neon.timeline_id", "Neon", ""),
+        ] {
+            let found = provider_with(setting).unwrap();
+            assert_eq!((found.name, found.database), (name, database));
+        }
+        assert!(provider_with("pgaudit.log").is_none() && provider_with("").is_none());
+    }
 
     #[test]
     fn a_managed_service_sets_its_parameters_itself() {

@@ -22,6 +22,17 @@ pub(crate) struct Counted {
     pub(crate) milliseconds: f64,
     /// Share of the time of all statements in this database, in percent.
     pub(crate) percent: f64,
+    /// Since when the server counts statements.
+    since: Since,
+}
+
+/// Since when the server counts statements.
+#[derive(Debug, Clone, Copy, Default)]
+struct Since {
+    /// Seconds since the counters were reset. `None` if the extension is older than 1.9.
+    seconds: Option<f64>,
+    /// How often the server has dropped the statements that are used least, to make room for others.
+    drops: u64,
 }
 
 impl Counted {
@@ -41,15 +52,20 @@ impl Counted {
         self.blocks as f64 / (self.rows.max(self.calls).max(1) as f64)
     }
 
-    /// The finding with the statement as evidence.
+    /// The finding with the statement as evidence, and the time for which the server has counted it.
     pub(crate) fn add_to(&self, finding: Finding) -> Finding {
         let source = "pg_stat_statements";
         let mean = self.milliseconds / (self.calls.max(1) as f64);
-        finding.with("statement", self.shown(), source).with("its calls", quantity::count(self.calls), source).with(
-            "its mean time",
-            format!("{mean:.1} ms"),
-            source,
-        )
+        let mut finding = finding
+            .with("statement", self.shown(), source)
+            .with("its calls", quantity::count(self.calls), source)
+            .with("its mean time", format!("{mean:.1} ms"), source);
+        if self.since.drops > 0 {
+            let drops = quantity::count(self.since.drops);
+            finding = finding.with("how often rare statements were dropped", drops, "pg_stat_statements_info.dealloc");
+        }
+        finding.counted_seconds = self.since.seconds;
+        finding
     }
 
     /// The same, with what each call returned and looked at.
@@ -84,7 +100,9 @@ impl Statements {
         let sql = include_str!("statement.sql").replace("{schema}", &quote_identifier(&schema));
         match client.query(&sql, &[&STATEMENT_BYTES_MAX, &STATEMENTS_MAX]).await.map_err(Error::from) {
             Ok(rows) => {
-                let (hidden, list): (Vec<_>, Vec<_>) = rows.iter().map(counted).partition(|one| one.sql == HIDDEN);
+                let since = Since::read(client, &schema).await?;
+                let all = rows.iter().map(|row| counted(row, since));
+                let (hidden, list): (Vec<_>, Vec<_>) = all.partition(|one| one.sql == HIDDEN);
                 let unseen = "statements of other roles; grant pg_monitor to this role to see them";
                 Ok(Self { list, unseen: (!hidden.is_empty()).then(|| unseen.to_owned()) })
             }
@@ -99,6 +117,24 @@ impl Statements {
     /// Those that only read.
     pub(crate) fn queries(&self) -> Vec<&Counted> {
         self.list.iter().filter(|one| one.is_query).collect()
+    }
+}
+
+impl Since {
+    /// Reads it in the database of the session.
+    ///
+    /// # Errors
+    /// The server's.
+    async fn read(client: &Client, schema: &str) -> Result<Self, Error> {
+        let view = format!("{}.pg_stat_statements_info", quote_identifier(schema));
+        let is_there = "select to_regclass($1) is not null";
+        if !client.query_one(is_there, &[&view]).await?.get::<_, bool>(0) {
+            return Ok(Self::default());
+        }
+        // Statements with `extract` could not be planned again.
+        let sql = format!("select date_part('epoch', now() - stats_reset)::float8, dealloc from {view}");
+        let row = client.query_one(&sql, &[]).await?;
+        Ok(Self { seconds: row.get(0), drops: u64::try_from(row.get::<_, i64>(1)).unwrap_or(0) })
     }
 }
 
@@ -125,7 +161,7 @@ pub(crate) fn shown(sql: &str) -> String {
 /// What stands in the place of a statement that the role may not see.
 const HIDDEN: &str = "<insufficient privilege>";
 
-fn counted(row: &Row) -> Counted {
+fn counted(row: &Row, since: Since) -> Counted {
     let number = |column: &str| u64::try_from(row.get::<_, i64>(column)).unwrap_or(0);
     Counted {
         id: row.get::<_, Option<i64>>("queryid").unwrap_or(0),
@@ -136,21 +172,40 @@ fn counted(row: &Row) -> Counted {
         blocks: number("blocks"),
         milliseconds: row.get("total_exec_time"),
         percent: row.get::<_, Option<f64>>("percent").unwrap_or(0.0),
+        since,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_model::{Class, Level};
 
     #[test]
     fn a_statement_has_words_and_blocks_for_each_row() {
         let sql = "select * from Public.Modem m where a=$1".to_owned();
-        let mut one =
-            Counted { id: 1, sql, is_query: true, calls: 10, rows: 40, blocks: 400, milliseconds: 1.0, percent: 1.0 };
+        let since = Since { seconds: Some(60.0), drops: 0 };
+        let mut one = Counted {
+            id: 1,
+            sql,
+            is_query: true,
+            calls: 10,
+            rows: 40,
+            blocks: 400,
+            milliseconds: 1.0,
+            percent: 1.0,
+            since,
+        };
         assert_eq!(one.words(), ["select", "from", "public", "modem", "m", "where", "a", "1"]);
         assert!((one.blocks_per_row() - 10.0).abs() < 1e-9);
         one.rows = 0;
         assert!((one.blocks_per_row() - 40.0).abs() < 1e-9);
+
+        let found = |one: &Counted| one.add_to(Finding::new("a", Class::Fact, Level::Info, "", "b"));
+        assert_eq!((found(&one).counted_seconds, found(&one).evidence.len()), (Some(60.0), 3));
+        one.since = Since { seconds: None, drops: 5 };
+        let dropped = found(&one);
+        assert_eq!(dropped.counted_seconds, None);
+        assert_eq!(dropped.evidence[3].value, "5");
     }
 }

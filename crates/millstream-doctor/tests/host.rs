@@ -251,11 +251,27 @@ const SMALL: &str = "[threshold.huge-pages-unused]\nshared_gb = 0.01";
 #[tokio::test]
 async fn a_report_from_a_container_says_whose_facts_it_has() {
     let database = testkit::database().await;
-    let place = machine(&[("run/.containerenv", "")]);
-    let request = Request { root: Some(place.path().to_owned()), ..request(&database.url(), &["atime"], "") };
-    let report = examine(&request).await.unwrap();
-    assert_eq!(report.container.as_deref(), Some("Podman"));
-    assert!(millstream_doctor::text(&report).contains("The doctor runs in a container (Podman)"));
+    let layers = ("proc/self/mountinfo", "1 1 0:50 / / rw,relatime - overlay overlay rw,lowerdir=/a\n");
+    let kernel = ("proc/2/comm", "kthreadd\n");
+    for (files, container) in [
+        (&[("run/.containerenv", "")][..], Some("Podman")),
+        (&[("run/secrets/kubernetes.io/serviceaccount/token", ""), layers], Some("Kubernetes")),
+        (&[("proc/1/environ", "PATH=/bin\0container=containerd\0"), layers], Some("containerd")),
+        (&[layers], Some("its root is made of layers")),
+        (&[("proc/1/environ", "PATH=/bin\0container=\0"), ("proc/2/comm", "sh\n")], None),
+        // A machine whose image was one of a container.
+        (&[("run/.containerenv", ""), (".dockerenv", ""), layers, kernel], None),
+        (&[], None),
+    ] {
+        let place = machine(files);
+        let request = Request { root: Some(place.path().to_owned()), ..request(&database.url(), &["atime"], "") };
+        let report = examine(&request).await.unwrap();
+        assert_eq!(report.container.as_deref(), container, "{files:?}");
+        let says = container.map(|name| format!("The doctor runs in a container ({name})"));
+        let text = millstream_doctor::text(&report);
+        assert_eq!(text.contains("The doctor runs in a container"), says.is_some(), "{text}");
+        assert!(says.is_none_or(|says| text.contains(&says)), "{text}");
+    }
 }
 
 #[tokio::test]

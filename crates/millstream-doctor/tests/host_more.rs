@@ -352,11 +352,18 @@ async fn little_room_for_wal_is_found_on_a_disk_that_is_not_full() {
 #[tokio::test]
 async fn the_release_of_a_server_is_compared_with_the_table() {
     testkit::each_build(async |database| {
-        let report = examine(&request(&database.url(), &["minor-version-behind"], "")).await.unwrap();
+        // As if every version ended soon, and the table were old.
+        let settings = "[threshold.minor-version-behind]\nend_days = 1e6\ntable_days = -1e6";
+        let report = examine(&request(&database.url(), &["minor-version-behind"], settings)).await.unwrap();
         let by_table = |finding: &Finding| finding.evidence.iter().any(|one| one.source.contains("our table of 20"));
-        assert!(report.findings.iter().all(by_table), "{report:?}");
-        // If the table is old or has a gap, a server that is not behind it is skipped.
-        assert!(report.skipped.iter().all(|skip| skip.why.contains("our table")), "{report:?}");
+        let by_table: Vec<&str> =
+            report.findings.iter().filter(|one| by_table(one)).map(|one| one.subject.as_str()).collect();
+        let skipped: Vec<bool> = report.skipped.iter().map(|skip| skip.why.contains("which our table lacks")).collect();
+        // A server that is not behind an old table may be behind all the same.
+        match (by_table.as_slice(), skipped.as_slice()) {
+            (["release", "version"], []) | (["version"], [true]) => {}
+            _ => panic!("{report:?}"),
+        }
     })
     .await;
 }

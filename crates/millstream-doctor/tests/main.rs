@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod alike;
 mod checks;
+mod databases;
 mod healthy;
 mod host;
 mod host_more;
@@ -13,3 +15,5 @@ mod partition;
 mod proof;
 mod role_setting;
 mod server_more;
+mod standby;
+mod vacuum_causes;

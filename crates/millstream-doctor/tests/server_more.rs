@@ -8,7 +8,7 @@ use millstream_testkit::{self as testkit, Build, Server};
 use std::path::Path;
 use std::time::Duration;
 
-async fn server(build: &'static Build, conf: &[&str]) -> Server {
+pub(crate) async fn server(build: &'static Build, conf: &[&str]) -> Server {
     let conf = conf.iter().map(|line| (*line).to_owned()).collect();
     Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await
 }
@@ -25,7 +25,7 @@ fn as_role(url: &str, role: &str) -> String {
 }
 
 /// Examines again and again until a report is as expected.
-async fn until(url: &str, check: &str, settings: &str, expected: impl Fn(&Report) -> bool) -> Report {
+pub(crate) async fn until(url: &str, check: &str, settings: &str, expected: impl Fn(&Report) -> bool) -> Report {
     let request = request(url, &[check], settings);
     let mut found = examine(&request).await.unwrap();
     for _ in 0..600 {

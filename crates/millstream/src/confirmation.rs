@@ -3,12 +3,17 @@
 use crate::failure::Failure;
 use std::io::{BufRead, IsTerminal, Write};
 
+/// Whether there is a terminal to ask on.
+pub fn can_ask() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
 /// Asks a question. `alone` makes the failure if there is no terminal to ask on.
 ///
 /// # Errors
 /// There is no terminal, or the answer cannot be read.
 pub fn confirmed(question: &str, alone: impl FnOnce() -> Failure) -> Result<bool, Failure> {
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+    if !can_ask() {
         return Err(alone());
     }
     let mut stderr = std::io::stderr();

@@ -304,6 +304,48 @@ async fn an_index_and_an_option_of_a_table_come_back_as_they_were() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_owner_of_a_table_changes_it_without_other_rights() {
+    for build in builds().await {
+        let place = Place::new(build).await;
+        for sql in [
+            "create role owner login password 'p'",
+            "create database shop owner owner",
+            "create database other",
+            "revoke connect on database other from public",
+        ] {
+            place.sql(sql).await;
+        }
+        let url = |database: &str| format!("postgres://owner:p@127.0.0.1:{}/{database}", place.server.port());
+        let shop = connect(&url("shop")).await;
+        shop.batch_execute("create table t (a int); create index one on t (a); create index two on t (a)")
+            .await
+            .unwrap();
+        let key = "duplicate-index:shop:public.two";
+        let doctor = |args: &[&str]| {
+            let mut command = command(&["doctor"]);
+            command.args(args).args(["--db", &url("postgres")]).current_dir(place.home.path());
+            run(command.env("MILLSTREAM_HOME", place.home.path()))
+        };
+        let count = "select count(*) from pg_indexes where tablename = 't'";
+        let indexes = async || shop.query_one(count, &[]).await.unwrap().get::<_, i64>(0);
+        doctor(&["fix", key, "--apply"]).ends(0);
+        assert_eq!(indexes().await, 1);
+        doctor(&["confirm"]).ends(0);
+        doctor(&["undo", "1"]).ends(0);
+        assert_eq!(indexes().await, 2);
+
+        // What could not be looked at may be the reason. Only the database that the key names counts.
+        let hidden = doctor(&["fix", "duplicate-index:other:public.two"]).ends(2);
+        let why = "now; not looked at in other: this role may not connect to it; grant connect on database";
+        assert!(hidden.stderr.contains(why), "{hidden:?}");
+        let gone = doctor(&["fix", "duplicate-index:shop:public.three"]).ends(2);
+        assert!(gone.stderr.contains("public.three now\n"), "{gone:?}");
+        let late = doctor(&["fix", key, "--budget", "1ms"]).ends(2);
+        assert!(late.stderr.contains("the time of 1ms was used up; --budget gives more"), "{late:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_setting_of_a_role_comes_back_as_it_was() {
     for build in builds().await {
         let conf = vec!["shared_preload_libraries = 'pg_stat_statements'".to_owned()];

@@ -73,6 +73,34 @@ async fn a_setting_that_needs_a_restart_is_measured_on_a_server_of_the_lab_and_n
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_pgbench_does_not_show_is_not_measured_and_nobody_is_asked_after_a_quarter_of_an_hour() {
+    let place = Place::new(default_build().await).await;
+    let client = connect(&place.server.url("postgres")).await;
+    for sql in [
+        "alter system set full_page_writes = off",
+        "alter system set checkpoint_completion_target = 0.5",
+        "select pg_reload_conf()",
+    ] {
+        client.batch_execute(sql).await.unwrap();
+    }
+    let (none, some) = ("durability-off:full_page_writes", "checkpoint-spread:checkpoint_completion_target");
+    for args in [&["--experiment"][..], &["--measure", "--apply"]] {
+        let refused = place.doctor(&[&["fix", none], args].concat()).ends(2);
+        assert!(refused.stderr.contains("this change has no experiment"), "{refused:?}");
+    }
+    let source = place.experiment(some);
+    assert_eq!(arms(&source)[1].settings["checkpoint_completion_target"], "0.9");
+    let alone = place.doctor(&["fix", some, "--measure"]).ends(2);
+    assert!(alone.stderr.contains("there is no terminal to ask on"), "{alone:?}");
+    let left: Vec<String> = fs::read_dir(place.home.path())
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("doctor-measure"))
+        .collect();
+    assert_eq!(left, [""; 0], "nothing was measured");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_shell_takes_the_printed_command_as_it_is_whatever_a_table_is_called() {
     let place = Place::new(default_build().await).await;
     let client = connect(&place.server.url("postgres")).await;

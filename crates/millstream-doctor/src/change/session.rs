@@ -18,9 +18,11 @@ pub(super) async fn open(db: &ConnInfo, database: Option<&str>) -> Result<Connec
     connect(&db, &settings).await.map_err(refusal)
 }
 
-/// What tells a server from others, and from its copies.
+/// What tells a server from others, and from its copies. The view hides the data directory from a role without
+/// `pg_monitor`, such as the owner of a table. The rest tells enough then.
 pub(super) async fn identity(db: &ConnInfo) -> Result<Option<String>, Refusal> {
-    let sql = "select concat_ws(' ', system_identifier, current_setting('data_directory'), current_setting('port')) \
+    let sql = "select concat_ws(' ', system_identifier, \
+               (select setting from pg_settings where name = 'data_directory'), current_setting('port')) \
                from pg_control_system()";
     let row = open(db, None).await?.client.query_one(sql, &[]).await.map_err(refusal)?;
     Ok(Some(row.get(0)))

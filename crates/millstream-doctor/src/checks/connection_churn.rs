@@ -27,7 +27,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     }
     let row = database.session.client.query_one(include_str!("connection_churn.sql"), &[]).await?;
     let (sessions, transactions) = (number(&row, "sessions"), number(&row, "transactions"));
-    let seconds: f64 = row.get::<_, Option<f64>>("seconds").unwrap_or(0.0).max(1.0);
+    let seconds = database.counted_seconds;
     let (percent, per_second) = (percent(sessions, transactions), sessions as f64 / seconds);
     if percent < task.threshold("percent")
         || per_second < task.threshold("per_second")

@@ -1,7 +1,7 @@
 //! Check `foreign-key-without-index`: deletes that read a whole table to look for references.
 
 use super::new_index;
-use super::number::count;
+use super::number::{count, with_analyzed};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::{FINDINGS_MAX, ROWS_MAX};
 use crate::server::Database;
@@ -43,11 +43,13 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             false => "every write to the table maintains it",
         };
         let sentence = format!("a delete in {other}, or an update of its key, reads all of {table}");
-        let mut finding = task
+        let finding = task
             .finding(Level::Info, row.get::<_, String>("name"), sentence)
             .with("rows of the table", count(row, "rows"), "pg_class.reltuples")
             .with("deletes and updates in the other one", count(row, "changes"), "pg_stat_user_tables")
             .with("foreign key", row.get::<_, String>("definition"), "pg_get_constraintdef");
+        let mut finding = with_analyzed(finding, row.get("analyze_age"));
+        finding.counted_seconds = Some(database.counted_seconds);
         finding.alternative = Some("the updates leave the key alone, and rows are deleted with truncate".to_owned());
         finding.repair = Some(Repair {
             sentence: "create an index on its columns".to_owned(),

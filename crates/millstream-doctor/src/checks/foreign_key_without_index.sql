@@ -12,6 +12,9 @@ select
         join pg_attribute as a on a.attrelid = k.conrelid and a.attnum = u.attnum) as columns,
     pg_get_constraintdef(k.oid) as definition,
     greatest(c.reltuples, 0)::bigint as rows,
+    extract(epoch from now() - greatest(
+        pg_stat_get_last_analyze_time(c.oid), pg_stat_get_last_autoanalyze_time(c.oid)
+    ))::float8 as analyze_age,
     s.n_tup_del + s.n_tup_upd as changes
 from
     pg_constraint as k

@@ -1,6 +1,6 @@
 //! Check `index-bloat`: indexes that are mostly free space.
 
-use super::number::{number, percent};
+use super::number::{number, percent, with_analyzed};
 use super::pgstattuple::Meter;
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
@@ -19,6 +19,9 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
+/// Where the free space comes from if it was not measured.
+const ESTIMATE: &str = "estimate from pg_stats";
+
 async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     let (least, percent) = (task.threshold("index_mb") * 1e6, task.threshold("percent"));
     let sql = include_str!("index_bloat.sql");
@@ -29,7 +32,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
         let measured = meter.measure(row.get("oid")).await?;
         let (size, after, source) = match (measured.as_deref(), row.get::<_, Option<i64>>("needed")) {
             (Some([size, used]), _) => (*size, rebuilt(*used, row), "pgstatindex"),
-            (_, Some(needed)) => (number(row, "bytes"), u64::try_from(needed).unwrap_or(0), "estimate from pg_stats"),
+            (_, Some(needed)) => (number(row, "bytes"), u64::try_from(needed).unwrap_or(0), ESTIMATE),
             (_, None) => {
                 meter.unknown += 1;
                 continue;
@@ -61,6 +64,9 @@ fn finding(row: &Row, size: u64, free: u64, source: &str, task: &Task) -> Option
         .finding(Level::Info, name.clone(), sentence)
         .with("size", bytes(size), "pg_class.relpages")
         .with("a rebuild gives back", bytes(free), source);
+    if source == ESTIMATE {
+        finding = with_analyzed(finding, row.get("analyze_age"));
+    }
     finding.alternative = Some("random inserts have just split its pages, and fill them again".to_owned());
     finding.repair = Some(Repair {
         sentence: "build it again, beside other sessions".to_owned(),

@@ -7,6 +7,9 @@ with sizes as (
         i.indrelid::regclass::text as table_name,
         i.indrelid,
         i.indkey,
+        extract(epoch from now() - greatest(
+            pg_stat_get_last_analyze_time(i.indrelid), pg_stat_get_last_autoanalyze_time(i.indrelid)
+        ))::float8 as analyze_age,
         x.reltuples::float8 as rows,
         x.relpages::float8 * current_setting('block_size')::float8 as bytes,
         -- A page without its header and its end, as full as the index's option allows.
@@ -67,6 +70,7 @@ select
     table_name,
     bytes::bigint,
     filled,
+    analyze_age,
     case when needed is not null then least(needed, bytes)::bigint end as needed
 from
     needs

@@ -47,7 +47,9 @@ async fn suspected(database: &Database, task: &Task, statements: &Statements) ->
     let (rows, reads) = (task.threshold("rows"), task.threshold("reads"));
     let found = database.session.client.query(include_str!("missed_index.sql"), &[&rows, &reads, &ROWS_MAX]).await?;
     let texts: Vec<Text<'_>> = statements.queries().into_iter().map(Text::of).collect();
-    Ok(found.iter().map(|row| suspicion(row, task, &texts)).collect())
+    let suspicions = found.iter().map(|row| suspicion(row, task, &texts));
+    // What is suspected rests on the counters of the indexes, and not on those of the statements.
+    Ok(suspicions.map(|finding| Finding { counted_seconds: Some(database.counted_seconds), ..finding }).collect())
 }
 
 /// A statement, prepared for many comparisons.

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_check_has_a_name_of_its_own_and_a_manual_page() {
+    fn every_check_has_a_name_of_its_own_and_a_manual_page_with_the_source_of_each_threshold() {
         assert!(CHECKS.is_sorted_by(|one, other| one.id < other.id));
         for check in CHECKS {
             assert!(check.id.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", check.id);
@@ -153,7 +153,9 @@ mod tests {
             for threshold in check.thresholds {
                 let row = format!("| `{}` | {} | ", threshold.name, threshold.default);
                 let row = check.manual.lines().find_map(|line| line.strip_prefix(row.as_str()));
-                assert!(row.is_some_and(|text| text.len() > 10), "{}: {}", check.id, threshold.name);
+                let cells = row.and_then(|row| row.strip_suffix(" |")?.split_once(" | "));
+                let (meaning, source) = cells.unwrap_or_default();
+                assert!(!meaning.is_empty() && !source.is_empty(), "{}: {}", check.id, threshold.name);
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Measurements by the extension `pgstattuple`, if it is there and this role may use it.
 
-use crate::limits::{MEASURE_TIME_MAX, ROWS_MAX};
+use crate::limits::{ROWS_MAX, STATEMENT_TIME_MAX_MS};
 use crate::server::Database;
 use millstream_pg::{Error, quote_identifier};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio_postgres::Row;
 
 /// Measures tables or indexes one after the other, for a limited time.
@@ -32,13 +32,19 @@ impl<'a> Meter<'a> {
             let schema = quote_identifier(row.get("nspname"));
             format!("select array[{columns}]::int8[] from {schema}.{function}($1::oid::regclass)")
         });
-        Ok(Self { database, sql, end: Instant::now() + MEASURE_TIME_MAX, unknown: 0 })
+        Ok(Self { database, sql, end: Instant::now() + database.measure_time, unknown: 0 })
     }
 
     /// The columns. `None` if it cannot be measured, takes too long or is locked: then an estimate must do.
     pub(super) async fn measure(&self, oid: u32) -> Result<Option<Vec<u64>>, Error> {
-        let Some(sql) = self.sql.as_ref().filter(|_| Instant::now() < self.end) else { return Ok(None) };
-        match self.database.session.client.query_one(sql, &[&oid]).await.map_err(Error::from) {
+        let left = self.end.saturating_duration_since(Instant::now());
+        let Some(sql) = self.sql.as_ref().filter(|_| left >= Duration::from_millis(1)) else { return Ok(None) };
+        let client = &self.database.session.client;
+        let set = |milliseconds: u128| format!("set statement_timeout = {milliseconds}");
+        client.batch_execute(&set(left.as_millis().min(STATEMENT_TIME_MAX_MS.into()))).await?;
+        let measured = client.query_one(sql, &[&oid]).await.map_err(Error::from);
+        client.batch_execute(&set(STATEMENT_TIME_MAX_MS.into())).await?;
+        match measured {
             Ok(row) => {
                 let columns: Vec<Option<i64>> = row.get(0);
                 Ok(columns.into_iter().map(|value| u64::try_from(value?).ok()).collect())

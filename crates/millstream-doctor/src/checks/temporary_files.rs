@@ -50,7 +50,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     }
     let row = database.session.client.query_one(include_str!("temporary_files.sql"), &[]).await?;
     let (files, all) = (number(&row, "files"), number(&row, "bytes"));
-    let seconds = row.get::<_, Option<f64>>("seconds").unwrap_or(0.0).max(1.0);
+    let seconds = database.counted_seconds;
     let (files_hourly, bytes_hourly) = (files as f64 * 3_600.0 / seconds, all as f64 * 3_600.0 / seconds);
     if files_hourly < task.threshold("files_per_hour")
         || bytes_hourly < task.threshold("gb_per_hour") * 1e9

@@ -4,7 +4,7 @@ mod html;
 mod text;
 
 use crate::checks::command::word;
-use millstream_model::{Class, Finding, Level, Restart};
+use millstream_model::{Class, Finding, Level, Restart, quantity};
 use serde::{Deserialize, Serialize};
 
 pub use html::html;
@@ -104,13 +104,13 @@ fn level(level: Level) -> &'static str {
 
 /// How sure a finding is, in words.
 fn class(finding: &Finding) -> String {
-    match (finding.class, finding.counted_seconds) {
-        (Class::Fact, _) => "a fact".to_owned(),
-        (Class::Arithmetic, None) => "arithmetic from this server's own numbers".to_owned(),
-        (Class::Arithmetic, Some(seconds)) => {
-            format!("arithmetic from this server's own counters, of {}", millstream_model::quantity::age(seconds))
-        }
-        (Class::Hypothesis, _) => "a hypothesis: measure before and after".to_owned(),
+    let counted = finding.counted_seconds.map(|seconds| format!(", counted for {}", quantity::age(seconds)));
+    let (counters, counted) = (counted.is_some(), counted.unwrap_or_default());
+    match finding.class {
+        Class::Fact => format!("a fact{counted}"),
+        Class::Arithmetic if counters => format!("arithmetic from this server's own counters{counted}"),
+        Class::Arithmetic => "arithmetic from this server's own numbers".to_owned(),
+        Class::Hypothesis => format!("a hypothesis{counted}: measure before and after"),
     }
 }
 

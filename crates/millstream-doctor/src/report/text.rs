@@ -142,7 +142,7 @@ critical: sequence-end: public.<s> in shop: 93 % are used up
   key: sequence-end:shop:public.<s>
 
 warning: checkpoint-forced: half were requested
-  this is arithmetic from this server's own counters, of 2h
+  this is arithmetic from this server's own counters, counted for 2h
   unless backups request checkpoints too
   to do: let the WAL grow
     alter system set max_wal_size = '4GB';

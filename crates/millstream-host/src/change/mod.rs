@@ -16,10 +16,14 @@ mod kernel;
 mod kind;
 mod line;
 mod setting;
+mod sysctl;
+mod sysfs_attribute;
 
 pub use engine::{Engine, Undone};
 pub use held::HostChanges;
 pub use journal::{Entry, Journal, LastingLine, State};
-pub use kernel::{KERNEL_KINDS, Sysctl, SysfsAttribute};
+pub use kernel::KERNEL_KINDS;
 pub use kind::{Answer, Kind, Lasting, Refusal};
 pub use setting::sysctl_file;
+pub use sysctl::Sysctl;
+pub use sysfs_attribute::SysfsAttribute;

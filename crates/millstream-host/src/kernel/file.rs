@@ -34,6 +34,11 @@ pub fn numbers(text: &str) -> impl Iterator<Item = (&str, f64)> {
     })
 }
 
+/// The number in a line such as `name 12` or `name: 12 kB`.
+pub fn number(text: &str, name: &str) -> Option<f64> {
+    numbers(text).find(|(one, _)| *one == name).map(|(_, number)| number)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,5 +62,6 @@ mod tests {
     fn numbers_are_read_with_and_without_colon_and_unit() {
         let text = "MemFree:   12 kB\nnr_throttled 3\nbroken\nname x\n";
         assert_eq!(numbers(text).collect::<Vec<_>>(), [("MemFree", 12.0), ("nr_throttled", 3.0)]);
+        assert_eq!((number(text, "nr_throttled"), number(text, "name")), (Some(3.0), None));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::measure;
 use crate::args::{TargetArgs, duration};
-use crate::confirmation::confirmed;
+use crate::confirmation::{can_ask, confirmed};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::limits::{CHANGE_LATE_SECONDS_MAX, CHANGE_LOOK, CHANGE_PAUSE_MAX, WATCH_READY_MAX};
@@ -10,8 +10,7 @@ use crate::output::{Output, note};
 use crate::quantity::age;
 use crate::signal::Signals;
 use crate::target::resolve_running;
-use millstream_doctor::limits::EXAMINATION_TIME;
-use millstream_doctor::{IndexKind, Request, RoleSettingKind, SettingKind, TableOptionKind, examine, leftover};
+use millstream_doctor::{IndexKind, Report, Request, RoleSettingKind, SettingKind, TableOptionKind, examine, leftover};
 use millstream_host::{
     Command, Engine, Entry, Journal, KERNEL_KINDS, Kind, Lasting, LastingLine, Refusal, State, Undone, leave_terminal,
 };
@@ -45,6 +44,10 @@ pub struct FixArgs {
     /// The same in a session of this role; a superuser must name one
     #[arg(long, value_name = "ROLE")]
     plan_as: Option<String>,
+
+    /// Stop looking for the finding after this time
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    budget: Duration,
 
     /// Print an experiment for `lab run` that measures the change, and change nothing
     #[arg(long, conflicts_with_all = ["apply", "measure", "confirm_within"])]
@@ -199,17 +202,16 @@ pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Ex
         db: db.clone(),
         checks,
         one_database: false,
-        budget: EXAMINATION_TIME,
+        key: Some(args.key.clone()),
+        budget: args.budget,
         settings,
         planner: super::planner(args.prove, args.plan_as.as_deref(), &db),
         today,
         root: None,
     };
-    let report = examine(&request).await?;
-    let finding = report.findings.iter().find(|finding| finding.key == args.key).ok_or_else(|| {
-        let hint = "millstream doctor lists what it finds; give fix the same --prove or --plan-as";
-        Failure::user(format!("there is no finding {} now", args.key)).hint(hint)
-    })?;
+    let report = Box::pin(examine(&request)).await?;
+    let finding = report.findings.iter().find(|finding| finding.key == args.key);
+    let finding = finding.ok_or_else(|| not_found(&args.key, &report))?;
     let (journal, kinds) = (journal()?, Kinds::of(&db));
     let kinds = kinds.all();
     let engine = Engine::new(&journal, &kinds);
@@ -217,7 +219,13 @@ pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Ex
         output.line(experiment(finding, &engine, &db).await?.trim_end())?;
         return Ok(Exit::Done);
     }
+    let alone = || Failure::user("there is no terminal to ask on").hint("--apply changes it without asking");
     if args.measure {
+        // Not after a quarter of an hour. A change that you make yourself needs no answer.
+        let asks = finding.repair.as_ref().is_some_and(|repair| repair.change.is_some());
+        if asks && !args.apply && !can_ask() {
+            return Err(alone());
+        }
         let text = experiment(finding, &engine, &db).await?;
         let (is_faster, sentence) = Box::pin(measure::measured(&text, &db, output, signals)).await?;
         note(&sentence);
@@ -238,7 +246,6 @@ pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Ex
     }
     note(&format!("{}: {} -> {}", change.target, shown(before.as_deref()), shown(change.value.as_deref())));
     note(&format!("risk: {}", repair.risk));
-    let alone = || Failure::user("there is no terminal to ask on").hint("--apply changes it without asking");
     if !args.apply && !confirmed("Change it?", alone)? {
         note("nothing was changed");
         return Ok(Exit::Done);
@@ -268,6 +275,17 @@ pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Ex
     Ok(Exit::Done)
 }
 
+/// A key that no finding has now. What the check could not look at may be the reason.
+fn not_found(key: &str, report: &Report) -> Failure {
+    let mut sentence = format!("there is no finding {key} now");
+    for skip in &report.skipped {
+        let place = skip.database.as_ref().map(|name| format!(" in {name}")).unwrap_or_default();
+        sentence += &format!("; not looked at{place}: {}", skip.why);
+    }
+    Failure::user(sentence)
+        .hint("millstream doctor lists what it finds; give fix the same --prove or --plan-as, --config and --db")
+}
+
 /// What must be typed besides the number of a change.
 fn same_server(target: &TargetArgs, change: &Change) -> &'static str {
     if target.db.is_some() && !is_of_kernel(&change.kind) { " (with the same --db)" } else { "" }
@@ -277,7 +295,7 @@ fn same_server(target: &TargetArgs, change: &Change) -> &'static str {
 async fn experiment(finding: &Finding, engine: &Engine<'_>, db: &ConnInfo) -> Result<String, Failure> {
     let change = match &finding.experiment {
         Some(change) => change,
-        // Of a change that is no guess one may want to know what it costs, too.
+        // You may want to know what a change costs that is no guess.
         None => change_of(finding)?.1,
     };
     let before = engine.value_now(change).await.map_err(refused)?;

@@ -5,9 +5,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::signal::Signals;
+use millstream_doctor::is_measurable;
 use millstream_host::kernel::device::queues_below;
 use millstream_host::kernel::file;
-use millstream_lab::core::statistics::Verdict;
+use millstream_lab::core::statistics::{Comparison, Verdict};
 use millstream_lab::pgbench::{Analysis, Compared, Record, Request};
 use millstream_local::{HOME_VARIABLE, Home, installed, server_account};
 use millstream_model::Change;
@@ -42,16 +43,12 @@ struct Sides {
 /// The change is of a kind that no experiment can make, or of another disk than the lab's; the server does not answer.
 pub async fn experiment(change: &Change, before: Option<&str>, db: &ConnInfo) -> Result<String, Failure> {
     let sides = match change.kind.as_str() {
+        _ if !is_measurable(change) => return Err(no_experiment()),
         "setting" => of_setting(change, db).await?,
         "sysctl" => of_sysctl(change, before),
         "sysfs" => of_disk(change, before, &queues_below(&Home::choose(None)?.dir.join("lab")))?,
-        "table-option" if change.target.ends_with("/fillfactor") => of_fillfactor(change, before),
-        _ => {
-            return Err(Failure::user("this change has no experiment: pgbench's tables do not show it").hint(
-                "settings of the server and of the kernel have one, attributes of a disk, and fillfactor; compare two \
-                 commands of your own with millstream lab run --a COMMAND --b COMMAND",
-            ));
-        }
+        "table-option" => of_fillfactor(change, before),
+        _ => return Err(no_experiment()),
     };
     let Sides { both, now, changed, value, restarts } = sides;
     let question = format!("Is {} = {} faster than {value} here?", change.target, proposed(change));
@@ -71,6 +68,13 @@ pub async fn experiment(change: &Change, before: Option<&str>, db: &ConnInfo) ->
          [[arm]]\nname = \"{CHANGED}\"\nabout = \"as the doctor proposes\"\n\n[arm.run]\n{changed}",
         text(&question)
     ))
+}
+
+fn no_experiment() -> Failure {
+    Failure::user("this change has no experiment: the transactions of pgbench do not show it").hint(
+        "fillfactor has one, and so have settings of the kernel, attributes of a disk, and settings of the server that \
+         such transactions show; compare two commands of your own with millstream lab run --a COMMAND --b COMMAND",
+    )
 }
 
 /// The value that a change gives.
@@ -122,8 +126,7 @@ async fn of_setting(change: &Change, db: &ConnInfo) -> Result<Sides, Failure> {
 
 /// A line of `/proc/meminfo`, in kB or pages.
 fn memory_kb(name: &str) -> Option<i64> {
-    let text = file::text("/proc/meminfo")?;
-    let (_, number) = file::numbers(&text).find(|(one, _)| *one == name)?;
+    let number = file::number(&file::text("/proc/meminfo")?, name)?;
     #[expect(clippy::cast_possible_truncation, reason = "a cast of floats saturates")]
     Some(number as i64)
 }
@@ -196,8 +199,12 @@ pub async fn measured(text: &str, db: &ConnInfo, output: Output, signals: &Signa
         return Err(Failure::user("the change could not be measured; nothing was changed")
             .hint(format!("the reason is in {}", dir.display())));
     };
-    let differs = matches!(comparison.verdict, Verdict::Differs { negligible: false });
-    Ok((differs && comparison.ratio > 1.0, sentence.clone()))
+    Ok((is_faster(comparison), sentence.clone()))
+}
+
+/// Whether the arm with the change has more transactions a second, by more than chance and by enough to matter.
+fn is_faster(comparison: &Comparison) -> bool {
+    matches!(comparison.verdict, Verdict::Differs { negligible: false }) && comparison.ratio > 1.0
 }
 
 /// The server's major version, if this machine has it. `None`: the lab takes the newest that is here.
@@ -219,6 +226,7 @@ fn text(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_lab::core::statistics::Criteria;
     use millstream_lab::pgbench::Source;
     use millstream_pg::Environment;
 
@@ -241,10 +249,31 @@ mod tests {
             let names: Vec<&str> = source.experiment.arms.iter().map(|arm| arm.name.as_str()).collect();
             assert_eq!(names, ["now", CHANGED], "{target}");
         }
-        for kind in ["index", "table-option"] {
-            let error = experiment(&change(kind, "shop/public.i", ""), None, &db).await.unwrap_err();
-            assert!(error.to_string().contains("has no experiment"), "{error}");
+        for (kind, target) in [
+            ("index", "shop/public.i"),
+            ("table-option", "shop/public.t/autovacuum_enabled"),
+            // No transaction of pgbench sorts or reads ahead.
+            ("setting", "work_mem"),
+            ("setting", "effective_io_concurrency"),
+        ] {
+            let error = experiment(&change(kind, target, ""), None, &db).await.unwrap_err();
+            assert!(error.to_string().contains("has no experiment"), "{target}: {error}");
         }
+    }
+
+    #[test]
+    fn only_a_change_that_is_faster_by_enough_to_matter_is_made() {
+        let now = [101.0, 99.5, 100.2, 100.8, 99.1, 100.4, 98.9, 100.1, 99.7, 100.6];
+        let is_made = |changed: [f64; 10]| {
+            is_faster(&Comparison::paired(&now, &changed, Criteria::default()).expect("as many positive values"))
+        };
+        assert!(is_made(now.map(|rate| rate * 1.2)));
+        assert!(!is_made(now.map(|rate| rate / 1.2)), "it is slower");
+        assert!(!is_made(now.map(|rate| rate * 1.01)), "it does not matter");
+        assert!(!is_made(now), "it is the same");
+        let mut scattered = now.map(|rate| rate * 1.5);
+        scattered.iter_mut().step_by(2).for_each(|rate| *rate /= 3.0);
+        assert!(!is_made(scattered), "it may be chance");
     }
 
     #[test]

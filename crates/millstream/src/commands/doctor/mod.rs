@@ -143,6 +143,7 @@ pub async fn run(args: &DoctorArgs, output: Output, signals: &Signals) -> Result
         db,
         checks: args.checks.clone(),
         one_database: args.one_database,
+        key: None,
         budget: args.budget,
         settings,
         planner,

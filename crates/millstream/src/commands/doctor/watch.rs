@@ -193,6 +193,19 @@ mod tests {
     }
 
     #[test]
+    fn a_slow_disk_is_named_if_sessions_wait_for_it() {
+        let slow = [("processor.busy_percent", 20.0), ("disk.data.flush_ms", 8.0), ("sessions.active", 8.0)];
+        let of = |waits: &[(&str, f64)]| seen(true, &[&slow[..], waits].concat());
+        let waiting = of(&[("wait.IO:WALSync", 2.0), ("wait.LWLock:WALWrite", 5.0)]);
+        assert_eq!(waiting.limiter, Limiter::Disk);
+        let evidence = "88 % of the active sessions waited for the disk or for a flush of the WAL";
+        assert_eq!(waiting.evidence, [evidence, "a flush of the disk took 8.0 ms"]);
+        // They wait for each other, however slow the disk is.
+        let others = of(&[("wait.Lock:relation", 7.0), ("wait.IO:WALSync", 1.0)]);
+        assert_eq!(others.limiter, Limiter::Unknown, "{others:?}");
+    }
+
+    #[test]
     fn the_longest_waits_come_first() {
         let seen = seen(true, &[("wait.IO:WALSync", 1.0), ("wait.Lock:tuple", 5.0), ("wait.LWLock:x", 0.001)]);
         assert_eq!(seen.waits(), [("Lock:tuple", 5.0), ("IO:WALSync", 1.0)]);
