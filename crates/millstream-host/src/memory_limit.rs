@@ -1,6 +1,7 @@
 //! A limit of memory for a process and its descendants, by a control group.
 
 use crate::error::Error;
+use crate::kernel::{cgroup, mount};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,8 @@ const ROUNDS_MAX: usize = 10;
 #[derive(Debug)]
 pub struct MemoryLimit {
     hierarchy: Hierarchy,
+    /// The group from which the process came, to which it goes back. After a kill nobody knows it: then it is the root.
+    origin: PathBuf,
 }
 
 /// Where control groups with the controller `memory` are.
@@ -43,7 +46,11 @@ impl MemoryLimit {
             }
             Ok(()) | Err(_) => {}
         }
-        let limit = Self { hierarchy };
+        let origin = cgroup::of(&pid.to_string(), "memory", &mount::mounts());
+        let origin = origin.and_then(|group| group.dirs.into_iter().next());
+        // A process that an earlier run has left in our group came from an unknown one.
+        let origin = origin.filter(|dir| *dir != group && dir.starts_with(&hierarchy.root));
+        let limit = Self { origin: origin.unwrap_or_else(|| hierarchy.root.clone()), hierarchy };
         let file = group.join(limit.hierarchy.limit);
         fs::write(&file, bytes.to_string()).map_err(Error::setting("change", &file))?;
         let procs = group.join("cgroup.procs");
@@ -75,7 +82,7 @@ impl MemoryLimit {
     /// Lifts a limit that a killed process has left. Only for a process that holds the lock of [`crate::HostChanges`]:
     /// the limit of another run looks alike.
     pub fn lift_left() {
-        drop(left().map(|hierarchy| Self { hierarchy }));
+        drop(left().map(|hierarchy| Self { origin: hierarchy.root.clone(), hierarchy }));
     }
 }
 
@@ -93,7 +100,9 @@ impl Drop for MemoryLimit {
                 break;
             }
             for pid in inside {
-                let _ = fs::write(self.hierarchy.root.join("cgroup.procs"), pid.to_string());
+                // The group may be gone meanwhile.
+                let [origin, root] = [&self.origin, &self.hierarchy.root].map(|dir| dir.join("cgroup.procs"));
+                let _ = fs::write(origin, pid.to_string()).or_else(|_| fs::write(root, pid.to_string()));
             }
         }
         let _ = fs::remove_dir(&group);

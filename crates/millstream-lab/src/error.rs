@@ -151,7 +151,7 @@ impl Error {
             Self::Missing { hint, .. } | Self::Guest { hint, .. } => Some(hint.clone()),
             Self::Noisy(_) => Some("stop what else runs here, or measure on another machine".to_owned()),
             Self::Taken { .. } => Some("choose another --out; records are never overwritten".to_owned()),
-            Self::Subject { subject: "pgbench" | "beside", .. } => None,
+            Self::Subject { subject: "pgbench" | "beside" | "the command", .. } => None,
             Self::Subject { .. } => Some("--millstream-bin names another binary to measure".to_owned()),
             Self::Io { .. } | Self::Range { .. } | Self::Recorder(_) | Self::Asked(_) | Self::Wrong(_) => None,
         }

@@ -118,8 +118,8 @@ pub const ARMS_MAX: usize = 200;
 /// Most blocks that two arms are compared over. The exact test of so many takes less than a second.
 pub const BLOCKS_MAX: u32 = 200;
 
-/// Most runs a side when two records are compared. The exact test of so many takes less than a second.
-pub const RECORD_RUNS_MAX: u32 = 50;
+/// Most runs a side when two records are compared. The exact test of so many takes about a second, of twice as many a minute.
+pub const RECORD_RUNS_MAX: u32 = 100;
 
 /// Most steps by which the end of a warm-up is sought. A series with more changes is not steady.
 pub(crate) const CHANGES_MAX: u32 = 100;
@@ -144,6 +144,9 @@ pub(crate) const INIT_SECONDS_MAX: u32 = 6 * 3_600;
 
 /// Time that a run may take beyond its own length: to connect, and to finish its last transactions.
 pub(crate) const RUN_SLACK: Duration = Duration::from_secs(600);
+
+/// Longest time of a shell command of an experiment: one that is measured, or that prepares runs.
+pub(crate) const COMMAND_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// Most log files of a run, one of each thread of pgbench.
 pub(crate) const LOG_FILES_MAX: usize = 10_000;
@@ -175,8 +178,11 @@ pub(crate) const QUICK_SECONDS: f64 = 60.0;
 /// Longest run of a quick experiment, in seconds.
 pub(crate) const QUICK_RUN_SECONDS_MAX: f64 = 5.0;
 
-/// Seconds of the runs that measure what pgbench's log takes.
-pub(crate) const LOG_COST_SECONDS: u32 = 5;
+/// Pairs of runs, with and without it, that measure what pgbench's log takes: the fewest that can show a difference.
+pub(crate) const LOG_COST_PAIRS: u32 = 8;
+
+/// Seconds of each of these runs.
+pub(crate) const LOG_COST_SECONDS: u32 = 3;
 
 /// Seconds between two runs, about: vacuum, checkpoint, start of pgbench.
 pub(crate) const RUN_PAUSE_SECONDS: f64 = 1.0;

@@ -124,7 +124,8 @@ async fn an_experiment_in_a_file_runs_is_reported_and_compared() {
         let compared = crate::process::millstream(&["lab", "compare", &out, &out, "--fail-above", "5%"]).ends(0);
         assert_eq!(
             compared.stdout,
-            "simple: no difference (identical samples)\nprepared: no difference (identical samples)\n"
+            "simple: no difference (identical samples)\nprepared: no difference (identical samples)\n2 comparisons; if \
+             nothing differs, expect at most 0.02 false verdicts of a difference\n"
         );
         let csv = crate::process::millstream(&["lab", "report", &out, "--format", "csv"]).ends(1);
         assert_eq!(csv.stdout.lines().count(), 8, "{csv:?}");
@@ -143,7 +144,7 @@ fn a_wrong_word_in_an_experiment_is_named_with_its_line() {
     let run = crate::process::millstream(&["lab", "run", "ladder", "ingest"]).ends(2);
     assert!(run.stderr.contains("ladder runs pgbench and ingest loads documents"), "{run:?}");
     let run = crate::process::millstream(&["lab", "run", "ladder", "--docs", "5"]).ends(2);
-    assert!(run.stderr.contains("--docs is for experiments that load documents"), "{run:?}");
+    assert!(run.stderr.contains("--docs applies only to experiments that load documents"), "{run:?}");
 }
 
 #[test]
@@ -160,5 +161,5 @@ fn two_command_lines_are_compared() {
     let other = dir.path().join("other");
     let args = ["lab", "run", "--a", "true", "--b", "false", "--quick", "--out", other.to_str().unwrap()];
     let failed = crate::process::millstream(&args).ends(1);
-    assert!(failed.stdout.contains("b: failed"), "{failed:?}");
+    assert!(failed.stdout.contains("b: failed: the command failed: it ended with"), "{failed:?}");
 }

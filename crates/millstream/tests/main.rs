@@ -25,6 +25,7 @@ mod kill;
 mod lab;
 mod lab_drive;
 mod lab_guest;
+mod lab_own_server;
 mod lab_pgbench;
 mod local;
 mod log_kill;

@@ -25,6 +25,7 @@ pub struct HostChanges {
 
 impl HostChanges {
     /// Opens the journal of this machine. Gives back settings that a killed process had changed, and returns their names.
+    /// One whose file is gone, with its device or module, has nothing to give back: see [`HostChanges::is_gone`].
     ///
     /// # Errors
     /// [`Error::Setting`] without the right to write the journal or a setting; [`Error::Busy`] if another process
@@ -36,6 +37,11 @@ impl HostChanges {
     /// Whether a process has changed settings of this machine and not given them back.
     pub fn is_pending() -> bool {
         Self::is_pending_at(Path::new(JOURNAL))
+    }
+
+    /// Whether the file of a setting is gone.
+    pub fn is_gone(setting: &Path) -> bool {
+        fs::metadata(setting).is_err_and(|error| error.kind() == ErrorKind::NotFound)
     }
 
     /// The same by a journal at another place: for tests.
@@ -102,7 +108,8 @@ impl HostChanges {
     /// # Errors
     /// [`Error::Setting`] if one cannot be written. The others are given back all the same.
     pub fn restore(&mut self) -> Result<(), Error> {
-        let written: Vec<_> = self.before.iter().map(|(setting, value)| write(setting, value)).collect();
+        let there = self.before.iter().filter(|(setting, _)| !Self::is_gone(setting));
+        let written: Vec<_> = there.map(|(setting, value)| write(setting, value)).collect();
         written.into_iter().collect::<Result<(), Error>>()?;
         let emptied = self.journal.set_len(0).and_then(|()| self.journal.rewind());
         emptied.map_err(Error::setting("empty", &self.path))?;
@@ -183,6 +190,20 @@ mod tests {
         let (_changes, left) = place.open().unwrap();
         assert_eq!(left, [place.path("a"), place.path("b")]);
         assert_eq!(place.values(), ["1", "2\t3"]);
+    }
+
+    #[test]
+    fn a_setting_whose_file_is_gone_does_not_keep_the_others() {
+        let place = Place::new();
+        let line = |name: &str, value: &str| format!("{}\t{value}\n", place.path(name).display());
+        fs::write(place.path("journal"), line("b", "5") + &line("gone", "1")).unwrap();
+        let (changes, left) = place.open().unwrap();
+        assert_eq!(left, [place.path("b"), place.path("gone")]);
+        assert!(HostChanges::is_gone(&left[1]) && !HostChanges::is_gone(&left[0]));
+        assert_eq!(place.values()[1], "5");
+        drop(changes);
+        assert_eq!(fs::read_to_string(place.path("journal")).unwrap(), "");
+        assert!(!place.path("gone").exists());
     }
 
     #[test]

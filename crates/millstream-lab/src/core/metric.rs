@@ -69,7 +69,11 @@ pub const METRICS: &[Metric] = &[
     lower("store_bytes", "B", "Bytes on disk of data and indexes afterwards, in a store other than PostgreSQL."),
     neither("page_image_bytes", "B", "Full-page images in the WAL that the server wrote meanwhile."),
     neither("autovacuums", "", "Autovacuums of the table so far."),
-    neither("client_share", "", "Processor time of the client, of a whole core."),
+    neither(
+        "client_share",
+        "",
+        "Processor time of the client, divided by that which its threads could use: 1 is a whole core for each thread of pgbench.",
+    ),
     neither("transactions", "tx", "Transactions in the measured time."),
     neither("seconds", "s", "Measured time."),
     neither("wal_bytes", "B", "WAL that the server wrote meanwhile."),

@@ -1,10 +1,12 @@
 //! What a record says: each arm with its spread, each comparison with its verdict.
 
 use super::arm::Arm;
+use super::client_count::ClientCount;
 use super::conditions::Conditions;
+use super::course::is_wrong;
 use super::experiment::{AGAIN, Experiment};
 use super::record::Record;
-use crate::core::statistics::{Arms, Comparison, Criteria, Multiplicity};
+use crate::core::statistics::{Arms, Comparison, Criteria, Multiplicity, estimate};
 use crate::core::{Limited, Limiter, METRICS, Metric, Outcome, Run, Spread};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +28,8 @@ pub struct Analysis {
     pub emulated: bool,
     /// How many blocks there are.
     pub blocks: Blocks,
+    /// Why there are no verdicts, if so: the runs are no evidence, or the planned blocks are not finished.
+    pub no_verdicts: Option<String>,
     /// The arms, in the order of the experiment, with the one that repeats the first.
     pub arms: Vec<Measured>,
     /// What was compared, in the order of the arms.
@@ -34,6 +38,8 @@ pub struct Analysis {
     pub noise: Option<Compared>,
     /// Times that are differences of two arms, in milliseconds.
     pub splits: Vec<SplitTime>,
+    /// How many clients are best, of each group that varies them.
+    pub clients: Vec<ClientCount>,
     /// Which look at the result this is.
     pub look: Look,
     /// Number of comparisons, and how many false verdicts to expect of them.
@@ -82,14 +88,16 @@ pub struct Measured {
     pub runs: usize,
     /// Median, smallest and largest value of each metric, by name.
     pub values: BTreeMap<&'static str, Spread>,
-    /// How many times the first measured arm of its group it is; median of the blocks.
+    /// How many times the first measured arm of its group it is; the estimate that verdicts use.
     pub of_first: Option<f64>,
     /// What limited its runs.
     pub limited: Option<LimitedRuns>,
     /// It promises less than the others after a crash: how.
     pub promise: Option<String>,
-    /// Why there are no numbers.
+    /// Why there are no numbers, or fewer: how many runs have none.
     pub missing: Option<String>,
+    /// It failed: it was run and has no good run, or a run had a wrong result.
+    pub failed: bool,
 }
 
 /// What limited the runs of an arm.
@@ -135,7 +143,12 @@ impl Analysis {
         let (matters, look) = (experiment.matters_percent / 100.0, record.conditions.look(finished));
         let criteria = Criteria { matters, look, ..Criteria::default() };
         let values = |arm: &str| block_values(&record.runs, arm, metric.name);
+        let no_verdicts = no_verdicts(&record.conditions, finished);
         let compare = |with: &str, arm: &str| {
+            if let Some(why) = &no_verdicts {
+                let sentence = format!("no verdict: {why}");
+                return Compared { arm: arm.to_owned(), with: with.to_owned(), comparison: None, sentence };
+            }
             let (a, b): (Vec<f64>, Vec<f64>) = pairs(&values(with), &values(arm)).into_iter().unzip();
             let comparison = Comparison::paired(&a, &b, criteria);
             let sentence = match &comparison {
@@ -152,7 +165,7 @@ impl Analysis {
                 others.iter().copied().filter(|arm| measured(arm)).map(|other| compare(&other.name, &arm.name)),
             );
         }
-        let noise = Some(compare(&experiment.twice().name, AGAIN)).filter(|one| one.comparison.is_some());
+        let noise = (!values(AGAIN).is_empty()).then(|| compare(&experiment.twice().name, AGAIN));
         let multiplicity =
             Multiplicity::of(comparisons.iter().filter_map(|one| Some(&one.comparison.as_ref()?.criteria)));
         let mut arms: Vec<Measured> = experiment.arms.iter().map(|arm| Measured::of(arm, record)).collect();
@@ -168,7 +181,9 @@ impl Analysis {
             quick: *quick,
             emulated: *emulated,
             blocks: Blocks { finished, planned: *blocks },
+            clients: ClientCount::of(experiment, &arms),
             arms,
+            no_verdicts,
             comparisons,
             noise,
             splits: splits(experiment, &record.runs),
@@ -190,26 +205,62 @@ impl Measured {
         let ratios = first.map(|first| {
             let pairs =
                 pairs(&block_values(&record.runs, &first.name, metric), &block_values(&record.runs, &arm.name, metric));
-            Spread::of(pairs.into_iter().filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a))
+            let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+            estimate(&a, &b)
         });
-        let missing = own().find_map(|run| match &run.outcome {
-            Outcome::Measured(_) => None,
-            Outcome::Void(why) => Some(format!("void: {why}")),
-            Outcome::Skipped(why) => Some(format!("skipped: {why}")),
-            Outcome::Error(why) => Some(format!("failed: {why}")),
-        });
+        let good = own().filter(|run| run.measures().is_some()).count();
+        let was_run = own().any(|run| !matches!(run.outcome, Outcome::Skipped(_)));
+        let wrong = own().any(|run| matches!(&run.outcome, Outcome::Error(why) if is_wrong(why)));
         Self {
             name: arm.name.clone(),
             about: arm.about.clone(),
             group: arm.group.clone(),
-            runs: own().filter(|run| run.measures().is_some()).count(),
+            runs: good,
             values: METRICS.iter().filter_map(|one| spread(one.name)).collect(),
-            of_first: ratios.flatten().map(|spread| spread.median),
+            of_first: ratios.flatten(),
             limited: LimitedRuns::of(&own().filter_map(|run| run.measures()?.limited()).collect::<Vec<_>>()),
             promise: arm.promise.clone().or_else(|| experiment.setup(arm).promise()),
-            missing,
+            missing: missing(&own().map(|run| &run.outcome).collect::<Vec<_>>()),
+            failed: wrong || was_run && good == 0,
         }
     }
+}
+
+/// Why a record has no verdicts. Looks before the planned end would find differences by chance.
+fn no_verdicts(conditions: &Conditions, finished: u32) -> Option<String> {
+    let Conditions { blocks, quick, emulated, .. } = conditions;
+    if *emulated {
+        return Some("an emulated run only shows what works".to_owned());
+    }
+    if *quick {
+        return Some("a quick run only shows what works".to_owned());
+    }
+    let how = "finish them with the same command, --out and the record's directory";
+    (finished < *blocks).then(|| format!("{finished} of {blocks} blocks are finished; {how}"))
+}
+
+/// How many of an arm's runs have no numbers, and why the first of each kind has none.
+fn missing(outcomes: &[&Outcome]) -> Option<String> {
+    let bad = outcomes.iter().filter_map(|outcome| match outcome {
+        Outcome::Measured(_) => None,
+        Outcome::Void(why) => Some(("void", why)),
+        Outcome::Skipped(why) => Some(("skipped", why)),
+        Outcome::Error(why) => Some(("failed", why)),
+    });
+    let mut kinds: Vec<(&str, &String, usize)> = Vec::new();
+    for (kind, why) in bad {
+        match kinds.iter_mut().find(|(known, ..)| *known == kind) {
+            Some((.., count)) => *count += 1,
+            None => kinds.push((kind, why, 1)),
+        }
+    }
+    let all = outcomes.len();
+    let said = kinds.iter().map(|(kind, why, count)| match kind {
+        _ if *count == all => format!("{kind}: {why}"),
+        _ => format!("{kind}, {count} of {all} runs: {why}"),
+    });
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 impl super::arm::Setup {
@@ -267,12 +318,16 @@ fn notes(record: &Record) -> Vec<String> {
             }
         }
     }
-    let Conditions { voids, log_cost_percent, build, .. } = &record.conditions;
+    let Conditions { voids, saturated, log_ratios, build, .. } = &record.conditions;
     if build.as_ref().is_some_and(|build| build.debug == Some(true)) {
         notes.push("this program was built without optimisation: its own times are too long".to_owned());
     }
     if *voids > 0 {
         notes.push(format!("{voids} runs were made again because the machine was disturbed"));
+    }
+    if *saturated > 0 {
+        notes
+            .push(format!("{saturated} runs were made again because pgbench had no time left or fell behind its rate"));
     }
     let cost = |name: &str| {
         let recorded = record.runs.iter().filter_map(|run| run.measures()?.recorded.get(name).copied());
@@ -282,10 +337,23 @@ fn notes(record: &Record) -> Vec<String> {
         let server = server.map(|percent| format!(", and {percent:.1} % for its session at the server"));
         notes.push(format!("the recorder takes {own:.1} % of a processor{}", server.unwrap_or_default()));
     }
-    if let Some(percent) = log_cost_percent {
-        notes.push(format!("the log of pgbench, which every run writes, takes about {percent:.1} % of the rate"));
-    }
+    notes.extend(log_cost(log_ratios));
     notes
+}
+
+/// What pgbench's log takes, from the rate with it, divided by that without it, of pairs of runs.
+fn log_cost(ratios: &[f64]) -> Option<String> {
+    let found = Comparison::paired(&vec![1.0; ratios.len()], ratios, Criteria::default()).ok()?;
+    let percent = |ratio: f64| 100.0 * (1.0 - ratio);
+    Some(match found.interval.filter(|interval| !interval.contains(1.0)) {
+        Some(interval) => format!(
+            "the log of pgbench, which every run writes, takes about {:.1} % of the rate ({:.1} to {:.1} %)",
+            percent(found.ratio),
+            percent(interval.high),
+            percent(interval.low)
+        ),
+        None => format!("the log of pgbench, which every run writes, has no cost that {} pairs can show", ratios.len()),
+    })
 }
 
 #[cfg(test)]
@@ -294,6 +362,24 @@ mod tests {
 
     fn limited(by: Limiter) -> Limited {
         Limited { by, evidence: vec![format!("evidence of {by:?}")] }
+    }
+
+    #[test]
+    fn the_cost_of_the_log_is_told_only_if_it_is_sure() {
+        assert_eq!(log_cost(&[]), None);
+        let cost = log_cost(&[0.90, 0.91, 0.89, 0.90, 0.92, 0.90, 0.88, 0.90]).unwrap();
+        assert!(cost.ends_with("takes about 10.0 % of the rate (8.0 to 12.0 %)"), "{cost}");
+        let none = log_cost(&[0.90, 1.1, 0.89, 1.0, 0.92, 1.2, 0.88, 0.90]).unwrap();
+        assert!(none.ends_with("has no cost that 8 pairs can show"), "{none}");
+    }
+
+    #[test]
+    fn runs_without_numbers_are_counted() {
+        let good = Outcome::Measured(crate::core::Measures::default());
+        let [void, error] = [Outcome::Void("v".to_owned()), Outcome::Error("e".to_owned())];
+        assert_eq!(missing(&[&good, &good]), None);
+        assert_eq!(missing(&[&error, &error]).unwrap(), "failed: e");
+        assert_eq!(missing(&[&good, &error, &void, &error]).unwrap(), "failed, 2 of 4 runs: e; void, 1 of 4 runs: v");
     }
 
     #[test]

@@ -89,6 +89,9 @@ pub struct Setup {
     /// Megabytes that the server and the page cache that it fills may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_mb: Option<u32>,
+    /// The WAL on a device of its own: the one of `--wal-dir`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wal_apart: Option<bool>,
     /// A shell command that runs again and again beside the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
@@ -219,6 +222,7 @@ impl Setup {
             settings,
             host,
             memory_mb: own.memory_mb.or(base.memory_mb),
+            wal_apart: own.wal_apart.or(base.wal_apart),
             beside: own.beside.or_else(|| base.beside.clone()),
             before: [base.before.clone(), own.before].concat(),
             check: own.check.or_else(|| base.check.clone()),
@@ -248,6 +252,7 @@ impl Setup {
         add("postgres", self.postgres.clone());
         add("command", self.command.clone());
         add("memory_mb", self.memory_mb.map(|mb| mb.to_string()));
+        add("wal_apart", self.wal_apart.map(|apart| apart.to_string()));
         add("beside", self.beside.clone());
         for (name, value) in &self.variables {
             add(name, Some(value.to_string()));
@@ -263,6 +268,7 @@ impl Setup {
         let given = [
             ("host", !self.host.is_empty()),
             ("memory_mb", self.memory_mb.is_some()),
+            ("wal_apart", self.wal_apart.is_some()),
             ("beside", self.beside.is_some()),
             ("before", !self.before.is_empty()),
             ("check", self.check.is_some()),

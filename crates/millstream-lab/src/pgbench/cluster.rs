@@ -2,6 +2,7 @@
 
 use super::arm::Via;
 use super::scratch;
+use super::wal::Wal;
 use crate::error::Error;
 use crate::limits::{POLL, RECOVERY_TIME_MAX, RELOAD_TIME_MAX};
 use millstream_host::{FileLock, MemoryLimit, Namespace};
@@ -80,8 +81,14 @@ impl Cluster {
         let options = LocalOptions { home: Some(home.clone()), postgres_bin };
         let lock = lock(&home)?;
         // A run that was killed may have left its settings, with which the server may not even start.
-        if has_settings(&home)? {
+        let data = home.join("data");
+        let wal_is_left = Wal(&data).is_left();
+        if has_settings(&home)? || wal_is_left {
             millstream_local::stop(&options, progress).await?;
+            if wal_is_left {
+                progress("moving the WAL back: a run that was killed had moved it");
+                Wal(&data).bring_back().map_err(Error::io("move back the WAL of", &data))?;
+            }
             forget_settings(&home)?;
         }
         let running = millstream_local::start(&options, progress).await?;
@@ -115,6 +122,14 @@ impl Cluster {
         match &self.kind {
             Kind::Own { running, .. } => Some(&running.data),
             Kind::Foreign { .. } => None,
+        }
+    }
+
+    /// Whether the server runs on this machine, as far as its address shows.
+    pub(crate) fn is_local(&self) -> bool {
+        match &self.kind {
+            Kind::Own { .. } => true,
+            Kind::Foreign { db, .. } => db.is_local(),
         }
     }
 
@@ -312,6 +327,42 @@ impl Cluster {
         Ok(())
     }
 
+    /// Moves the WAL to this directory on another device; `None`: back to the data. Which of them it is, the data
+    /// directory itself shows.
+    pub(crate) async fn place_wal(
+        &mut self,
+        dir: Option<&Path>,
+        progress: &mut (dyn FnMut(&str) + Send),
+    ) -> Result<(), Trouble> {
+        let Kind::Own { options, running, .. } = &self.kind else {
+            let why = || Trouble::Unfit("it moves the WAL of a server that is not the lab's".to_owned());
+            return dir.map_or(Ok(()), |_| Err(why()));
+        };
+        let data = running.data.clone();
+        let wal = Wal(&data);
+        if wal.is_away() == dir.is_some() {
+            return Ok(());
+        }
+        if let Some(dir) = dir {
+            let account = server_account()?;
+            let unfit = wal.unfit(dir).or_else(|| {
+                let why =
+                    format!("the account {}, which runs the server, cannot enter {}", account.name, dir.display());
+                (!account.reaches(dir)).then_some(why)
+            });
+            if let Some(why) = unfit {
+                return Err(Trouble::Unfit(format!("{why}; name an empty directory on another device with --wal-dir")));
+            }
+        }
+        millstream_local::stop(options, progress).await?;
+        let sent = dir.map_or(Ok(()), |dir| wal.send(dir));
+        let failed = Error::io("move back the WAL of", &data);
+        let back = if dir.is_none() || sent.is_err() { wal.bring_back().map_err(failed) } else { Ok(()) };
+        self.restart(progress).await?;
+        back?;
+        sent.map_err(|error| Trouble::Unfit(format!("the WAL cannot be moved to --wal-dir: {error}")))
+    }
+
     /// The statement that gives a setting its wanted value, or what it was before the first change.
     fn statement(&self, name: &str, wanted: &BTreeMap<String, String>) -> String {
         let quoted = quote_identifier(name);
@@ -324,6 +375,7 @@ impl Cluster {
     /// Brings back the cluster's own settings.
     pub(crate) async fn reset(&mut self, progress: &mut (dyn FnMut(&str) + Send)) -> Result<(), Trouble> {
         self.memory = None;
+        let placed = self.place_wal(None, progress).await;
         if self.namespace.take().is_some() {
             self.control().await?.client.batch_execute("alter system reset listen_addresses").await?;
             self.restart(progress).await?;
@@ -336,6 +388,7 @@ impl Cluster {
             }
             (_, done) => done,
         }
+        .and(placed)
     }
 
     async fn restart(&mut self, progress: &mut (dyn FnMut(&str) + Send)) -> Result<(), Trouble> {

@@ -4,16 +4,18 @@ use super::arm::Setup;
 use super::cluster::{Cluster, Trouble};
 use crate::core::{Measures, Metric, libpq};
 use crate::error::Error;
-use crate::limits::RUN_SLACK;
+use crate::limits::{COMMAND_TIME_MAX, RUN_SLACK};
 use millstream_host::{Child, Command, Measured};
 use millstream_pg::ConnInfo;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Measures a command line from its start to its exit.
+/// Measures a command line from its start to its exit. If that time decides, what the command prints is its own matter:
+/// only a list of metrics counts.
 pub(crate) async fn measure(
     command: &str,
     setup: &Setup,
+    time_decides: bool,
     server: Option<(&Cluster, &ConnInfo)>,
 ) -> Result<Measures, Trouble> {
     let measured = shell(command, server).await?;
@@ -21,7 +23,9 @@ pub(crate) async fn measure(
     measures.set("wall_seconds", Some(measured.wall_seconds));
     measures.set("client_cpu_seconds", measured.cpu_seconds);
     measures.set("rows_per_second", setup.rows.map(|rows| rows / measured.wall_seconds));
-    for (name, value) in said(&measured.ended.stdout)? {
+    let said =
+        said(&measured.ended.stdout).or_else(|error| if time_decides { Ok(BTreeMap::new()) } else { Err(error) });
+    for (name, value) in said? {
         measures.set(&name, Some(value));
     }
     Ok(measures)
@@ -32,7 +36,7 @@ fn said(output: &str) -> Result<BTreeMap<String, f64>, Trouble> {
     let Some(line) = output.lines().next_back().filter(|line| line.starts_with('{')) else {
         return Ok(BTreeMap::new());
     };
-    let failed = |why: String| Trouble::Error(Error::Subject { subject: "the command", why });
+    let failed = |why: String| Trouble::Error(Error::Subject { subject: COMMAND, why });
     let said: BTreeMap<String, f64> =
         serde_json::from_str(line).map_err(|error| failed(format!("its last line is no list of metrics: {error}")))?;
     match said.keys().find(|name| Metric::by_name(name).is_none()) {
@@ -44,8 +48,14 @@ fn said(output: &str) -> Result<BTreeMap<String, f64>, Trouble> {
 /// Runs a shell command. It finds the database in libpq's variables and in `MILLSTREAM_DB`, the server's programs first in `PATH`, a directory
 /// for its files in `LAB_DIR`, and this program in `MILLSTREAM`.
 pub(crate) async fn shell(text: &str, server: Option<(&Cluster, &ConnInfo)>) -> Result<Measured, Trouble> {
-    finished(&mut shell_command(text, server), 0).await
+    finished(&mut shell_command(text, server), COMMAND, COMMAND_TIME_MAX).await
 }
+
+/// What errors call a shell command.
+const COMMAND: &str = "the command";
+
+/// What errors call pgbench.
+pub(crate) const PGBENCH: &str = "pgbench";
 
 /// Runs a shell command as [`shell`] does, again and again, until it fails, or what is returned is dropped.
 pub(crate) fn again_and_again(text: &str, cluster: &Cluster, db: &ConnInfo) -> Result<Child, Trouble> {
@@ -73,11 +83,13 @@ fn shell_command(text: &str, server: Option<(&Cluster, &ConnInfo)>) -> Command {
     command
 }
 
-/// Runs a process to its end, which must be a good one. It may take so many seconds, and some more to start and to end.
-pub(crate) async fn finished(command: &mut Command, seconds: u32) -> Result<Measured, Trouble> {
-    let program = command.program().display().to_string();
-    let failed = |why: String| Trouble::Error(Error::Subject { subject: "pgbench", why });
-    let limit = Duration::from_secs(seconds.into()) + RUN_SLACK;
+/// Runs a pgbench to its end, which must be a good one. It may take so many seconds, and some more to start and to end.
+pub(crate) async fn pgbench(command: &mut Command, seconds: u32) -> Result<Measured, Trouble> {
+    finished(command, PGBENCH, Duration::from_secs(seconds.into()) + RUN_SLACK).await
+}
+
+async fn finished(command: &mut Command, subject: &'static str, limit: Duration) -> Result<Measured, Trouble> {
+    let failed = |why: String| Trouble::Error(Error::Subject { subject, why });
     let measured = command.measure(limit).await.map_err(|error| failed(error.to_string()))?;
     match measured.ended.status.success() {
         true => Ok(measured),
@@ -85,7 +97,39 @@ pub(crate) async fn finished(command: &mut Command, seconds: u32) -> Result<Meas
             let said = measured.ended.stderr.lines().filter(|line| !line.starts_with("progress: "));
             let said: Vec<&str> = said.collect();
             let said = said[said.len().saturating_sub(5)..].join(" ");
-            Err(failed(format!("{program} ended with {}: {said}", measured.ended.status)))
+            let said = if said.is_empty() { said } else { format!(": {said}") };
+            Err(failed(format!("it ended with {}{said}", measured.ended.status)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn measured(command: &str, time_decides: bool) -> Result<Measures, String> {
+        let measured = measure(command, &Setup::default(), time_decides, None).await;
+        measured.map_err(|trouble| match trouble {
+            Trouble::Error(error) => error.chain(),
+            Trouble::Unfit(why) => why,
+        })
+    }
+
+    #[tokio::test]
+    async fn a_command_that_fails_is_named_as_such() {
+        assert_eq!(measured("exit 3", true).await.unwrap_err(), "the command failed: it ended with exit status: 3");
+        let said = measured("echo why >&2; false", true).await.unwrap_err();
+        assert_eq!(said, "the command failed: it ended with exit status: 1: why");
+    }
+
+    #[tokio::test]
+    async fn a_command_says_metrics_and_other_json_only_if_its_time_decides() {
+        let said = measured("echo '{\"rows_per_second\": 5.0}'", false).await.unwrap();
+        assert_eq!(said.values["rows_per_second"], 5.0);
+        for other in ["{\"rows\": \"many\"}", "{\"nothing\": 1.0}", "{"] {
+            let command = format!("echo '{other}'");
+            assert!(measured(&command, true).await.unwrap().values.contains_key("wall_seconds"), "{other}");
+            assert!(measured(&command, false).await.is_err(), "{other}");
         }
     }
 }

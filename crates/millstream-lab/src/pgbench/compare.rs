@@ -2,10 +2,19 @@
 
 use super::experiment::Experiment;
 use super::record::Record;
-use crate::core::statistics::{Arms, Comparison, Criteria, Verdict};
+use crate::core::statistics::{Arms, Comparison, Criteria, Multiplicity, Verdict};
 use crate::core::{self, Measures, Outcome, Run, Spread};
 use crate::error::Error;
 use serde::Serialize;
+
+/// What two records say.
+#[derive(Debug, Serialize)]
+pub struct Differences {
+    /// Every arm of which a record has numbers.
+    pub arms: Vec<Difference>,
+    /// Number of comparisons, and how many false verdicts to expect of them.
+    pub multiplicity: Multiplicity,
+}
 
 /// What two records say of an arm.
 #[derive(Debug, Serialize)]
@@ -16,10 +25,23 @@ pub struct Difference {
     pub comparison: Option<Comparison>,
     /// The first record has numbers of this arm and the second has none.
     pub lost: bool,
+    /// Both records have numbers of this arm, and no test can compare them.
+    pub incomparable: bool,
     /// The second record is worse by at least this many percent with certainty; negative if it may be better.
     pub worse_percent: Option<f64>,
     /// The verdict, as a sentence.
     pub sentence: String,
+}
+
+impl Difference {
+    /// Why the second record must not replace the first, if it may be worse by at most so many percent.
+    pub fn failure(&self, most: f64) -> Option<String> {
+        if self.lost || self.incomparable {
+            return Some(self.sentence.clone());
+        }
+        let worse = self.worse_percent.filter(|worse| *worse > most)?;
+        Some(format!("certainly worse by at least {worse:.1} %"))
+    }
 }
 
 /// Fewest records a side that show something about the machines or kernels of the records, and not only about the
@@ -32,7 +54,7 @@ const EMULATED: &str = "works in both; emulated, so no verdict about speed";
 /// Joins several records of a side into one that holds, for each arm, the median of each record as a run.
 ///
 /// # Errors
-/// [`Error::Asked`] if they are not comparable among themselves, or are too few.
+/// [`Error::Asked`] if they are not comparable among themselves, are too few, or are not all different.
 pub fn joined(records: Vec<Record>) -> Result<Record, Error> {
     if records.len() > 1 && records.len() < RECORDS_MIN {
         let why = format!("name one record a side, or at least {RECORDS_MIN}: with fewer, no verdict is possible");
@@ -44,8 +66,18 @@ pub fn joined(records: Vec<Record>) -> Result<Record, Error> {
     if rest.is_empty() {
         return Ok(first.clone());
     }
-    for other in rest {
+    for (n, other) in (0..).zip(rest) {
         comparable(first, other)?;
+        let (one, its) = (&first.machine, &other.machine);
+        let same = (&one.kernel, &one.processor, one.cores) == (&its.kernel, &its.processor, its.cores);
+        if !same {
+            let why = "the records of a side differ in kernel or machine; name records of one kernel on one machine";
+            return Err(Error::Asked(why.to_owned()));
+        }
+        if records[..=n].contains(other) {
+            let why = "a side names a record twice; name records of different boots";
+            return Err(Error::Asked(why.to_owned()));
+        }
     }
     let metric = first.conditions.experiment.metric.as_str();
     let mut one = first.clone();
@@ -63,21 +95,22 @@ pub fn joined(records: Vec<Record>) -> Result<Record, Error> {
     Ok(one)
 }
 
-/// Compares the deciding metric of each arm that both records have. Runs of two records are not paired, because the
-/// machine may have changed between them.
+/// Compares the deciding metric of each arm of two records. Runs of two records are not paired, because the machine may
+/// have changed between them.
 ///
 /// # Errors
 /// [`Error::Asked`] if the records are not comparable, with the reason.
-pub fn compare(a: &Record, b: &Record) -> Result<Vec<Difference>, Error> {
+pub fn compare(a: &Record, b: &Record) -> Result<Differences, Error> {
     comparable(a, b)?;
     let (one, other) = (&a.conditions, &b.conditions);
     let experiment: &Experiment = &one.experiment;
     let metric = experiment.metric.metric();
     let criteria = Criteria { matters: experiment.matters_percent / 100.0, ..Criteria::default() };
-    let mut differences = Vec::new();
-    for arm in &experiment.arms {
-        let Some(twin) = other.experiment.arm(&arm.name) else { continue };
-        if experiment.setup(arm) != other.experiment.setup(twin) {
+    let mut arms = Vec::new();
+    let new = other.experiment.arms.iter().filter(|arm| experiment.arm(&arm.name).is_none());
+    for arm in experiment.arms.iter().chain(new) {
+        let both = experiment.arm(&arm.name).zip(other.experiment.arm(&arm.name));
+        if both.is_some_and(|(arm, twin)| experiment.setup(arm) != other.experiment.setup(twin)) {
             return Err(Error::Asked(format!("these records are not comparable: arm {} is run differently", arm.name)));
         }
         let values = |record: &Record| -> Vec<f64> {
@@ -85,25 +118,32 @@ pub fn compare(a: &Record, b: &Record) -> Result<Vec<Difference>, Error> {
             own.filter_map(|run| run.value(metric.name)).collect()
         };
         let (first, second) = (values(a), values(b));
-        if first.is_empty() && second.is_empty() {
-            continue;
-        }
-        let emulated = one.emulated && !first.is_empty() && !second.is_empty();
-        let compared = (!emulated).then(|| Comparison::unpaired(&first, &second, criteria));
-        let sentence = match &compared {
-            Some(Ok(found)) => found.sentence(Arms { a: "the first", b: "the second", metric }).to_string(),
-            Some(Err(why)) => why.to_string(),
-            None => EMULATED.to_owned(),
+        let compared = match (first.is_empty(), second.is_empty()) {
+            (true, true) => continue,
+            (false, true) => Err("only the first record has numbers of it".to_owned()),
+            (true, false) => Err("only the second record has numbers of it".to_owned()),
+            (false, false) if one.emulated => Err(EMULATED.to_owned()),
+            (false, false) => {
+                let found = Comparison::unpaired(&first, &second, criteria);
+                found.map_err(|why| format!("it cannot be compared: {why}"))
+            }
         };
-        let comparison = compared.and_then(Result::ok);
+        let sentence = match &compared {
+            Ok(found) => found.sentence(Arms { a: "the first", b: "the second", metric }).to_string(),
+            Err(why) => why.clone(),
+        };
+        let (lost, both) = (second.is_empty(), !first.is_empty() && !second.is_empty());
+        let incomparable = both && !one.emulated && compared.is_err();
+        let comparison = compared.ok();
         let worse_percent = comparison.as_ref().and_then(|found| worse(found, metric.better));
-        let lost = !first.is_empty() && second.is_empty();
-        differences.push(Difference { lost, arm: arm.name.clone(), comparison, worse_percent, sentence });
+        let arm = arm.name.clone();
+        arms.push(Difference { arm, comparison, lost, incomparable, worse_percent, sentence });
     }
-    match differences.is_empty() {
-        true => Err(Error::Asked("these records have no arm in common".to_owned())),
-        false => Ok(differences),
+    if arms.is_empty() {
+        return Err(Error::Asked("neither record has numbers of any arm".to_owned()));
     }
+    let multiplicity = Multiplicity::of(arms.iter().filter_map(|one| Some(&one.comparison.as_ref()?.criteria)));
+    Ok(Differences { arms, multiplicity })
 }
 
 /// The facts of servers and machines in which two records differ. A fact of a server that arms name begins with its name.
@@ -182,14 +222,73 @@ mod tests {
 
     #[test]
     fn guests_get_no_verdict_about_speed_and_an_arm_that_fails_in_one_is_lost() {
-        let found = compare(&side(true, 1.0, Some(1.0)), &side(true, 9.0, None)).unwrap();
+        let found = compare(&side(true, 1.0, Some(1.0)), &side(true, 9.0, None)).unwrap().arms;
         assert_eq!(found[0].sentence, EMULATED);
         assert!(found[0].comparison.is_none() && found[0].worse_percent.is_none() && !found[0].lost, "{found:?}");
         assert!(found[1].lost, "{found:?}");
+        assert_eq!(found[0].failure(0.0), None);
 
-        let real = compare(&side(false, 1.0, Some(1.0)), &side(false, 9.0, None)).unwrap();
+        let real = compare(&side(false, 1.0, Some(1.0)), &side(false, 9.0, None)).unwrap().arms;
         assert!(real[0].worse_percent.is_some_and(|percent| percent > 100.0), "{real:?}");
         let mixed = compare(&side(false, 1.0, None), &side(true, 1.0, None)).unwrap_err();
         assert!(mixed.to_string().contains("one of them was made in a guest"), "{mixed}");
+    }
+
+    /// A record whose arm `a` has these runs.
+    fn runs(values: &[f64]) -> Record {
+        let mut one = record(false, [("a", Some(1.0)), ("b", None)]);
+        let run = one.runs[0].clone();
+        one.runs = values
+            .iter()
+            .map(|value| {
+                let mut measures = Measures::default();
+                measures.set("wall_seconds", Some(*value));
+                Run { outcome: Outcome::Measured(measures), ..run.clone() }
+            })
+            .collect();
+        one
+    }
+
+    #[test]
+    fn an_arm_that_cannot_be_compared_or_is_lost_fails_and_a_new_one_does_not() {
+        let failure = |a: &Record, b: &Record| {
+            let found = compare(a, b).unwrap();
+            assert_eq!(found.arms.len(), 1, "{found:?}");
+            (found.arms[0].failure(5.0), found.multiplicity.comparisons)
+        };
+        let values = |from: u32, count: u32| (from..from + count).map(f64::from).collect::<Vec<_>>();
+        let many = runs(&values(1, 150));
+        assert_eq!(failure(&many, &many), (None, 1), "a record never differs from itself");
+        let (why, _) = failure(&many, &runs(&values(2, 150)));
+        assert_eq!(why.unwrap(), "it cannot be compared: an arm has 150 values; at most 100 are compared");
+        let (why, _) = failure(&runs(&[1.0, 2.0]), &runs(&[0.0, 1.0]));
+        assert!(why.unwrap().ends_with("a value is not a positive number, so there is no ratio"));
+        let (why, _) = failure(&runs(&values(1_000, 60)), &runs(&values(2_000, 60)));
+        assert!(why.unwrap().starts_with("certainly worse by at least 9"));
+
+        let mut other = runs(&[1.0]);
+        other.conditions.experiment.arms[0].name = "c".to_owned();
+        other.runs[0].arm = "c".to_owned();
+        let found = compare(&runs(&[1.0]), &other).unwrap().arms;
+        assert_eq!(
+            (found[0].failure(5.0), found[0].lost),
+            (Some("only the first record has numbers of it".to_owned()), true)
+        );
+        assert_eq!((found[1].failure(5.0), found[1].arm.as_str()), (None, "c"));
+        assert_eq!(found[1].sentence, "only the second record has numbers of it");
+    }
+
+    #[test]
+    fn a_side_is_made_of_different_records_of_one_machine() {
+        let one = |n: u32| record(false, [("a", Some(f64::from(n))), ("b", None)]);
+        let five = || (1..=5).map(one).collect::<Vec<_>>();
+        assert_eq!(joined(five()).unwrap().runs.len(), 5);
+        let why = |records: Vec<Record>| joined(records).unwrap_err().to_string();
+        let mut twice = five();
+        twice[4] = twice[2].clone();
+        assert!(why(twice).contains("names a record twice"));
+        let mut kernels = five();
+        kernels[3].machine.kernel = "linux 2.6".to_owned();
+        assert!(why(kernels).contains("differ in kernel or machine"));
     }
 }

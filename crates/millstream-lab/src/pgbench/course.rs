@@ -13,7 +13,7 @@ use super::scratch;
 use super::watch::Watch;
 use crate::core::{Build, Environment, Factors, Machine, Measures, Outcome, Proxy, Run, blocks};
 use crate::error::Error;
-use crate::limits::{BUSY_SHARE_MAX, LOG_COST_SECONDS, RATE_SHARE_MIN, TRIES_MAX};
+use crate::limits::{BUSY_SHARE_MAX, LOG_COST_PAIRS, LOG_COST_SECONDS, RATE_SHARE_MIN, TRIES_MAX};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -95,13 +95,28 @@ struct Course<'a> {
     begun: Instant,
     /// Runs since then, also void ones.
     made: u32,
+    /// What disturbs each of them, in tests.
+    #[cfg(test)]
+    disturb: Option<Box<dyn FnMut(u32) -> Option<Void> + Send>>,
 }
 
 impl<'a> Course<'a> {
     fn new(source: &'a Source, request: &'a Request, conditions: Conditions) -> Self {
         let (clusters, ready, out) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
         let host = Host::default();
-        Self { source, request, conditions, clusters, host, ready, out, begun: Instant::now(), made: 0 }
+        Self {
+            source,
+            request,
+            conditions,
+            clusters,
+            host,
+            ready,
+            out,
+            begun: Instant::now(),
+            made: 0,
+            #[cfg(test)]
+            disturb: None,
+        }
     }
 
     async fn all(&mut self, runs: &mut Vec<Run>, results: &mut dyn Results) -> Result<(), Error> {
@@ -145,7 +160,7 @@ impl<'a> Course<'a> {
                         // What lies in the arm itself comes again.
                         Err(Void::Unfit(why)) if tries > TRIES_MAX => break Outcome::Void(why),
                         Err(Void::Unfit(why)) => {
-                            self.conditions.voids += 1;
+                            self.conditions.saturated += 1;
                             results.say(&format!("{name}: void, run again: {why}"));
                         }
                         Ok(outcome) => break outcome,
@@ -188,7 +203,7 @@ impl<'a> Course<'a> {
                 Ok(answer) => {
                     let (other, expected) = first.entry(&arm.group).or_insert((&arm.name, answer.clone()));
                     if *expected != answer {
-                        let why = format!("its result differs from that of {other}: {answer} instead of {expected}");
+                        let why = format!("{DIFFERS} that of {other}: {answer} instead of {expected}");
                         self.out.insert(arm.name.clone(), Outcome::Error(why));
                     }
                 }
@@ -227,6 +242,10 @@ impl<'a> Course<'a> {
         let Place { name, arm, block, turn, tries } = place;
         if let Some(outcome) = self.out.get(&arm.name) {
             return Ok(Ok(outcome.clone()));
+        }
+        #[cfg(test)]
+        if let Some(void) = self.disturb.as_mut().and_then(|disturb| disturb(self.made)) {
+            return Ok(Err(void));
         }
         let setup = self.source.experiment.setup(arm);
         self.version(arm, &setup).await;
@@ -288,7 +307,7 @@ impl<'a> Course<'a> {
             setup.beside.as_ref().map(|text| command::again_and_again(text, cluster, &control)).transpose()?;
         let mut measures = match &setup.command {
             None => program.measure(self.source, setup, db, length).await?,
-            Some(command) => command::measure(command, setup, Some((cluster, db))).await?,
+            Some(command) => command::measure(command, setup, self.time_decides(), Some((cluster, db))).await?,
         };
         if beside.as_mut().is_some_and(|beside| beside.ended().is_some()) {
             let why = "the command beside the run failed; try it by itself".to_owned();
@@ -301,7 +320,7 @@ impl<'a> Course<'a> {
         if let Some(check) = &setup.check {
             let row = session.client.query_one(check, &[]).await.map_err(Error::from)?;
             if !row.try_get::<_, bool>(0).map_err(Error::from)? {
-                return Err(Error::Wrong(format!("after the run this is not true: {check}")).into());
+                return Err(Error::Wrong(format!("{NOT_TRUE}: {check}")).into());
             }
         }
         for (name, after) in counters(&session).await? {
@@ -315,12 +334,18 @@ impl<'a> Course<'a> {
 
     /// A run of a command that needs no server.
     async fn alone(&self, setup: &Setup) -> Result<Result<Outcome, Void>, Trouble> {
+        let command = setup.command.as_deref().unwrap_or_default();
         let watch = Watch::start(self.request.program.as_deref(), None).await;
-        let mut measures = command::measure(setup.command.as_deref().unwrap_or_default(), setup, None).await?;
+        let mut measures = command::measure(command, setup, self.time_decides(), None).await?;
         let recorded = watch.finish(&self.source.experiment.record).await;
         let why = recorded.disturbance().map(Void::Disturbed);
         recorded.add_to(&mut measures);
         Ok(self.judged(measures, why))
+    }
+
+    /// Whether the time of a command decides, and not what it prints.
+    fn time_decides(&self) -> bool {
+        self.source.experiment.metric.as_str() == "wall_seconds"
     }
 
     /// A quick run is no evidence, so that nothing can make it void.
@@ -352,7 +377,10 @@ impl<'a> Course<'a> {
                 let why = format!("the record was begun with {earlier}, and this is {version}; choose another --out");
                 return Err(Error::Asked(why).into());
             }
-            let environment = Environment::look(cluster.data(), None, Some(&control.client)).await?;
+            let environment = match cluster.is_local() {
+                true => Environment::look(cluster.data(), None, Some(&control.client)).await?,
+                false => Environment::of_server(&control.client).await?,
+            };
             self.conditions.environments.insert(server.clone(), environment);
             let data = cluster.data();
             let disk = data.map(|data| Machine::look(Some(data), &std::env::temp_dir()).disk);
@@ -377,7 +405,20 @@ impl<'a> Course<'a> {
         if setup.via == Some(Via::Veth) {
             cluster.allow_veth(&mut say).await?;
         }
+        let wal_dir = match (setup.wal_apart, &self.request.wal_dir) {
+            (Some(true), None) => {
+                let why = "it needs the WAL on another device; --wal-dir names an empty directory there";
+                return Err(Trouble::Unfit(why.to_owned()));
+            }
+            (Some(true), dir) => dir.as_deref(),
+            (Some(false) | None, _) => None,
+        };
+        cluster.place_wal(wal_dir, &mut say).await?;
         // A server takes pages that the host sets aside only when it starts.
+        if !setup.host.is_empty() && !cluster.is_local() {
+            let why = "it changes the machine of the server, and --db names a server on another one";
+            return Err(Trouble::Unfit(why.to_owned()));
+        }
         self.host.set(&setup.host, cluster.data(), self.request.change_host)?;
         cluster.set(&setup.settings, &mut say).await?;
         let key = (server.clone(), data.clone());
@@ -409,8 +450,7 @@ impl<'a> Course<'a> {
     async fn log_cost(&mut self, results: &mut dyn Results) -> Result<(), Error> {
         let arm = self.source.experiment.twice();
         let setup = self.source.experiment.setup(arm);
-        let seconds = LOG_COST_SECONDS;
-        let known = self.conditions.log_cost_percent.is_some();
+        let known = !self.conditions.log_ratios.is_empty();
         if known || self.conditions.quick || setup.scripts.is_none() || self.out.contains_key(&arm.name) {
             return Ok(());
         }
@@ -418,15 +458,19 @@ impl<'a> Course<'a> {
         let Ok((server, data)) = self.ready(&setup, results).await else { return Ok(()) };
         let Ok((cluster, program)) = self.cluster(&server) else { return Ok(()) };
         let Ok(db) = cluster.db(setup.via, &data.name) else { return Ok(()) };
-        let mut rates = Vec::new();
-        for with_log in [false, true, true, false] {
-            match program.count(self.source, &setup, &db, seconds, with_log).await {
-                Ok(Some(tps)) => rates.push(tps),
-                Ok(None) | Err(_) => return Ok(()),
+        let mut ratios = Vec::new();
+        for pair in 0..LOG_COST_PAIRS {
+            // In every other pair the run with the log comes first.
+            let mut rates = [0.0; 2];
+            for with_log in [pair % 2 == 1, pair % 2 == 0] {
+                match program.count(self.source, &setup, &db, LOG_COST_SECONDS, with_log).await {
+                    Ok(Some(tps)) => rates[usize::from(with_log)] = tps,
+                    Ok(None) | Err(_) => return Ok(()),
+                }
             }
+            ratios.push(rates[1] / rates[0]);
         }
-        let without = f64::midpoint(rates[0], rates[3]);
-        self.conditions.log_cost_percent = Some(100.0 * (1.0 - f64::midpoint(rates[1], rates[2]) / without));
+        self.conditions.log_ratios = ratios;
         Ok(())
     }
 
@@ -497,6 +541,17 @@ impl<'a> Course<'a> {
     }
 }
 
+/// How the reason begins of a run after which the arm's check is not true.
+const NOT_TRUE: &str = "after the run this is not true";
+
+/// How the reason begins of an arm whose result is not that of its group.
+const DIFFERS: &str = "its result differs from";
+
+/// Whether the reason of a failure is a wrong result.
+pub(super) fn is_wrong(why: &str) -> bool {
+    [NOT_TRUE, DIFFERS].iter().any(|beginning| why.contains(beginning))
+}
+
 /// What the server counts, to take differences of.
 async fn counters(session: &millstream_pg::Connection) -> Result<BTreeMap<String, f64>, Trouble> {
     let table = match session.server.version_num {
@@ -531,4 +586,97 @@ fn behind(measures: &Measures, setup: &Setup) -> Option<String> {
     let seconds = value("seconds").max(1.0);
     let expected = RATE_SHARE_MIN * rate - 3.0 * (rate / seconds).sqrt();
     (begun < expected).then(|| format!("{begun:.0} of {rate:.0} scheduled transactions a second were begun"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pgbench::Number;
+
+    fn measures(values: &[(&str, f64)]) -> Measures {
+        let values = values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        Measures { values, ..Measures::default() }
+    }
+
+    #[test]
+    fn a_client_without_time_makes_a_run_void_unless_it_may_limit() {
+        let setup = |may: Option<bool>| Setup { client_may_limit: may, ..Setup::default() };
+        let [busy, calm] = [0.95, 0.85].map(|share| measures(&[("client_share", share)]));
+        assert!(client_limit(&busy, &setup(None)).unwrap().starts_with("pgbench was busy for 95 % of the time"));
+        assert_eq!(client_limit(&calm, &setup(None)), None);
+        assert_eq!(client_limit(&busy, &setup(Some(true))), None);
+        assert_eq!(client_limit(&measures(&[]), &setup(None)), None, "it was not measured");
+    }
+
+    #[test]
+    fn a_run_that_began_too_few_transactions_is_void() {
+        let setup = Setup { rate: Some(Number::Plain(1_000.0)), ..Setup::default() };
+        let run = |tps: f64, skipped: f64| {
+            behind(&measures(&[("tps", tps), ("seconds", 10.0), ("skipped_percent", skipped)]), &setup)
+        };
+        assert_eq!(run(900.0, 0.0).unwrap(), "900 of 1000 scheduled transactions a second were begun");
+        assert_eq!(run(960.0, 0.0), None);
+        assert_eq!(run(925.0, 0.0), None, "arrivals are random");
+        assert_eq!(run(500.0, 50.0), None, "skipped ones were begun");
+        assert_eq!(behind(&measures(&[("tps", 1.0)]), &Setup::default()), None, "there is no rate");
+    }
+
+    #[test]
+    fn a_wrong_result_is_told_from_other_failures() {
+        assert!(is_wrong(&Error::Wrong(format!("{NOT_TRUE}: select false")).chain()));
+        assert!(is_wrong(&format!("{DIFFERS} that of a: 1 instead of 2")));
+        assert!(!is_wrong("pgbench failed: it ended with exit status: 2"));
+    }
+
+    /// Keeps what an experiment says.
+    #[derive(Default)]
+    struct Said {
+        lines: Vec<String>,
+        conditions: Option<Conditions>,
+    }
+
+    impl Results for Said {
+        fn keep(&mut self, conditions: &Conditions, _runs: &[Run]) -> Result<(), Error> {
+            self.conditions = Some(conditions.clone());
+            Ok(())
+        }
+
+        fn say(&mut self, line: &str) {
+            self.lines.push(line.to_owned());
+        }
+    }
+
+    /// Runs two commands for one block each, in a course that `void` disturbs.
+    async fn course(void: impl FnMut(u32) -> Option<Void> + Send + 'static) -> (Result<(), Error>, Vec<Run>, Said) {
+        let source = Source::of_commands("true", "true").unwrap();
+        let request = Request { blocks: Some(1), ..Request::default() };
+        let mut course = Course::new(&source, &request, Conditions::planned(&source, &request));
+        course.disturb = Some(Box::new(void));
+        let (mut runs, mut said) = (Vec::new(), Said::default());
+        let ended = Box::pin(course.all(&mut runs, &mut said)).await;
+        (ended, runs, said)
+    }
+
+    #[tokio::test]
+    async fn a_disturbed_run_is_repeated_until_the_machine_is_too_noisy() {
+        let once = |made| (made == 1).then(|| Void::Disturbed("steal".to_owned()));
+        let (ended, runs, said) = course(once).await;
+        ended.unwrap();
+        assert_eq!((runs.len(), said.conditions.unwrap().voids), (3, 1));
+        assert!(said.lines.iter().any(|line| line.ends_with("void, run again: steal")), "{:?}", said.lines);
+
+        let (ended, runs, said) = course(|_| Some(Void::Disturbed("steal".to_owned()))).await;
+        assert!(matches!(ended, Err(Error::Noisy(why)) if why == "steal"));
+        assert!(runs.is_empty() && said.lines.len() == 3, "as many as planned: {:?}", said.lines);
+    }
+
+    #[tokio::test]
+    async fn a_run_that_its_arm_makes_void_is_repeated_twice_and_left_out() {
+        let (ended, runs, said) = course(|_| Some(Void::Unfit("slow client".to_owned()))).await;
+        ended.unwrap();
+        let void = Outcome::Void("slow client".to_owned());
+        assert!(runs.len() == 3 && runs.iter().all(|run| run.outcome == void), "{runs:?}");
+        let conditions = said.conditions.unwrap();
+        assert_eq!((conditions.voids, conditions.saturated), (0, 3 * TRIES_MAX));
+    }
 }

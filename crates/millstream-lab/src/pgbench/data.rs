@@ -2,7 +2,7 @@
 
 use super::arm::{Setup, Via};
 use super::cluster::{Cluster, Trouble};
-use super::command::finished;
+use super::command;
 use super::files::Source;
 use super::program::Program;
 use crate::error::Error;
@@ -70,7 +70,7 @@ impl Data {
                 if self.unlogged {
                     command.arg("--unlogged-tables");
                 }
-                finished(&mut command, INIT_SECONDS_MAX).await?;
+                command::pgbench(&mut command, INIT_SECONDS_MAX).await?;
             }
             let complete = format!("comment on database {name} is {}", quote_literal(COMPLETE));
             control.client.batch_execute(&complete).await?;
@@ -119,7 +119,7 @@ impl Data {
             match line.strip_prefix('!') {
                 Some(shell) => {
                     let db = cluster.db(None, &self.name)?;
-                    super::command::shell(shell, Some((cluster, &db))).await?;
+                    command::shell(shell, Some((cluster, &db))).await?;
                 }
                 None => {
                     let session = cluster.session(&self.name).await?;

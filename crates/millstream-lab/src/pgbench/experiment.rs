@@ -246,11 +246,7 @@ impl Experiment {
         };
         range("blocks", self.blocks, 1, BLOCKS_MAX)?;
         range("seconds", self.seconds, 1, RUN_SECONDS_MAX)?;
-        if let WarmUp::Seconds(seconds) = self.warm_up
-            && !(0.0..f64::from(self.seconds)).contains(&seconds)
-        {
-            return Err(format!("warm_up must be shorter than the {} seconds of a run", self.seconds));
-        }
+        self.check_warm_up(self.seconds)?;
         if !(0.1..=100.0).contains(&self.matters_percent) {
             return Err("matters_percent must be from 0.1 to 100".to_owned());
         }
@@ -279,6 +275,16 @@ impl Experiment {
             self.known(&arms).map_err(|why| format!("split {}: {why}", split.name))?;
         }
         Ok(())
+    }
+
+    /// Refuses a warm-up that leaves less than half of a run.
+    pub(crate) fn check_warm_up(&self, seconds: u32) -> Result<(), String> {
+        match self.warm_up {
+            WarmUp::Seconds(warm_up) if !(0.0..=f64::from(seconds) / 2.0).contains(&warm_up) => {
+                Err(format!("warm_up, {warm_up} s, must be at most half of the {seconds} s of a run"))
+            }
+            WarmUp::Seconds(_) | WarmUp::Word(_) => Ok(()),
+        }
     }
 
     /// Without a server there are only commands, and nothing that is done to a server.
@@ -418,7 +424,7 @@ mod tests {
                 "line 9: unknown word \"prepare\": did you mean \"prepared\"?",
             ),
             ("blocks = 0\n", "blocks must be from 1"),
-            ("warm_up = 5\n", "warm_up must be shorter than the 5 seconds of a run"),
+            ("warm_up = 3\n", "warm_up, 3 s, must be at most half of the 5 s of a run"),
             ("seconds = 5\n", "line 6: duplicate key"),
         ] {
             let text = if rest.starts_with('[') { rest.to_owned() } else { format!("{rest}{arm}") };

@@ -26,10 +26,11 @@ impl Host {
         match HostChanges::open() {
             Ok((changes, left)) => {
                 for setting in left {
-                    say(&format!(
-                        "{} has its own value again: a run that was killed had changed it",
-                        setting.display()
-                    ));
+                    let now = match HostChanges::is_gone(&setting) {
+                        true => "is gone, so that it needs no value",
+                        false => "has its own value again",
+                    };
+                    say(&format!("{} {now}: a run that was killed had changed it", setting.display()));
                 }
                 MemoryLimit::lift_left();
                 Namespace::remove_left();
@@ -37,7 +38,7 @@ impl Host {
             }
             // Another run is at work, and gives back what it changes.
             Err(millstream_host::Error::Busy { .. }) => {}
-            Err(error) => say(&format!("a run that was killed has left changes of this machine; run as root: {error}")),
+            Err(error) => say(&format!("a run that was killed has left changes of this machine: {}", why(error))),
         }
     }
 
@@ -84,11 +85,15 @@ impl Host {
 }
 
 fn unfit(error: millstream_host::Error) -> Trouble {
+    Trouble::Unfit(why(error))
+}
+
+fn why(error: millstream_host::Error) -> String {
     match error {
         millstream_host::Error::Setting { ref source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-            Trouble::Unfit(format!("{error}; run it as root"))
+            format!("{error}; run it as root")
         }
-        error => Trouble::Unfit(error.to_string()),
+        error => error.to_string(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod analysis;
 mod arm;
+mod client_count;
 mod cluster;
 mod command;
 mod compare;
@@ -17,13 +18,15 @@ mod program;
 mod record;
 pub mod report;
 pub(crate) mod scratch;
+mod wal;
 mod watch;
 
 pub use analysis::{Analysis, Blocks, Compared, LimitedRuns, Look, Measured, SplitTime};
 #[cfg(test)]
 pub(crate) use analysis::{block_values, pairs};
 pub use arm::{Arm, Number, Protocol, Setup, Via};
-pub use compare::{Difference, compare, joined, surroundings};
+pub use client_count::{Choice, ClientCount};
+pub use compare::{Difference, Differences, compare, joined, surroundings};
 pub use conditions::{Conditions, Request};
 pub use course::{Ended, Results, run};
 pub use experiment::{AGAIN, Data, Equal, Experiment, MetricName, Split, WarmUp, WarmUpWord};

@@ -2,7 +2,7 @@
 
 use super::arm::{BUILTIN, Protocol, Setup, Via};
 use super::cluster::{Cluster, Trouble};
-use super::command::finished;
+use super::command::{self, PGBENCH};
 use super::files::Source;
 use super::log::Log;
 use super::output::Summary;
@@ -81,7 +81,7 @@ impl Program {
         command.args(["-T", &length.seconds.to_string(), "--random-seed", &seed.to_string()]);
         command.args(["-P", "1", "-l", "--log-prefix"]).arg(dir.path().join("log"));
         command.arg(&db.dbname);
-        let measured = finished(&mut command, length.seconds).await?;
+        let measured = command::pgbench(&mut command, length.seconds).await?;
         let mut log = Log::new(length.warm_up.unwrap_or(0.0));
         for path in logs(dir.path())? {
             let file = File::open(&path).map_err(Error::io("read", &path))?;
@@ -98,7 +98,7 @@ impl Program {
         if found.is_none() {
             measures.notes.push("the run never became steady, so all of it counts".to_owned());
         }
-        let summary = Summary::parse(&measured.ended.stdout, setup.clients());
+        let summary = Summary::parse(&measured.ended.stdout, setup);
         let mut put = |name: &str, value: Option<f64>| {
             value.map(|value| measures.values.insert(name.to_owned(), value));
         };
@@ -111,7 +111,7 @@ impl Program {
         }
         if !measures.values.contains_key("tps") {
             let why = "pgbench finished no transaction in the measured time".to_owned();
-            return Err(Error::Subject { subject: "pgbench", why }.into());
+            return Err(Error::Subject { subject: PGBENCH, why }.into());
         }
         Ok(measures)
     }
@@ -133,8 +133,8 @@ impl Program {
         if with_log {
             command.args(["-P", "1", "-l", "--log-prefix"]).arg(dir.path().join("log"));
         }
-        let measured = finished(command.arg(&db.dbname), seconds).await?;
-        Ok(Summary::parse(&measured.ended.stdout, setup.clients()).tps)
+        let measured = command::pgbench(command.arg(&db.dbname), seconds).await?;
+        Ok(Summary::parse(&measured.ended.stdout, setup).tps)
     }
 
     /// Mean milliseconds of each statement of a setup's scripts.
@@ -149,8 +149,8 @@ impl Program {
         let mut command = self.command(db, setup.via.unwrap_or_default());
         self.arguments(&mut command, source, setup, dir.path())?;
         command.args(["-r", "-T", &seconds.to_string()]).arg(&db.dbname);
-        let measured = finished(&mut command, seconds).await?;
-        Ok(Summary::parse(&measured.ended.stdout, setup.clients()))
+        let measured = command::pgbench(&mut command, seconds).await?;
+        Ok(Summary::parse(&measured.ended.stdout, setup))
     }
 
     /// Runs a number of transactions of one client, the same ones for the same seed.
@@ -166,7 +166,7 @@ impl Program {
         let mut command = self.command(db, setup.via.unwrap_or_default());
         self.arguments(&mut command, source, &one, dir.path())?;
         command.args(["-t", &count.to_string(), "--random-seed", "1"]).arg(&db.dbname);
-        finished(&mut command, 0).await?;
+        command::pgbench(&mut command, 0).await?;
         Ok(())
     }
 

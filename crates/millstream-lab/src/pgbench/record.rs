@@ -85,7 +85,7 @@ impl Record {
     /// interrupted, or gets more blocks.
     ///
     /// # Errors
-    /// The directory holds another run, or cannot be made.
+    /// The directory holds another run, or cannot be made; the runs are too short for their warm-up.
     pub fn open(
         source: &Source,
         request: &Request,
@@ -93,6 +93,9 @@ impl Record {
         out: Option<&Path>,
         argv: Vec<String>,
     ) -> Result<(PathBuf, Self), Error> {
+        if !conditions.quick {
+            source.experiment.check_warm_up(conditions.seconds).map_err(Error::Asked)?;
+        }
         let machine = Machine::look(None, &std::env::temp_dir());
         if let Some(dir) = out.filter(|dir| record_file::file_of(dir).exists()) {
             let path = record_file::file_of(dir);
@@ -114,9 +117,9 @@ impl Record {
             if let Some((_, why)) = same.iter().find(|(same, _)| !same) {
                 return Err(taken(why));
             }
+            found.conditions.blocks = found.finished_blocks().max(conditions.blocks);
             // What could not be run may be possible now, for example with another option.
             found.runs.retain(|run| !matches!(run.outcome, Outcome::Skipped(_)));
-            found.conditions.blocks = found.finished_blocks().max(conditions.blocks);
             return Ok((dir.to_owned(), found));
         }
         let date = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -132,7 +135,7 @@ impl Record {
 mod tests {
     use super::*;
     use crate::core::Measures;
-    use crate::pgbench::Experiment;
+    use crate::pgbench::{Experiment, WarmUp};
     use std::collections::BTreeMap;
 
     #[test]
@@ -156,8 +159,23 @@ mod tests {
         let (_, more) = open(5).unwrap();
         assert_eq!((more.conditions.blocks, more.conditions.voids, more.runs.len()), (5, 7, 7));
         assert_eq!(open(1).unwrap().1.conditions.blocks, 2);
+        for run in record.runs.iter_mut().filter(|run| run.arm == "b") {
+            run.outcome = Outcome::Skipped("not here".to_owned());
+        }
+        record.write(dir.path()).unwrap();
+        let (_, resumed) = open(1).unwrap();
+        assert_eq!((resumed.conditions.blocks, resumed.runs.len()), (2, 5), "skipped runs are tried again");
         let other = Request { seconds: Some(9), ..Request::default() };
         let refused = Record::open(&source, &other, Conditions::planned(&source, &other), Some(dir.path()), Vec::new());
         assert!(refused.unwrap_err().to_string().contains("runs of another length"));
+        let mut source = source.clone();
+        source.experiment.warm_up = WarmUp::Seconds(2.0);
+        for (seconds, quick, fits) in [(4, false, true), (3, false, false), (3, true, true)] {
+            let (dir, request) =
+                (tempfile::tempdir().unwrap(), Request { seconds: Some(seconds), quick, ..Request::default() });
+            let conditions = Conditions::planned(&source, &request);
+            let opened = Record::open(&source, &request, conditions, Some(&dir.path().join("new")), Vec::new());
+            assert_eq!(opened.is_ok(), fits, "{seconds}");
+        }
     }
 }

@@ -13,17 +13,29 @@ use tempfile::TempDir;
 /// Series that every record keeps, by the beginning of their names: a report draws them, or explains others with them.
 const KEPT: &[&str] = &["checkpoint.running", "disk.data.write_mb", "processor.busy", "wal.mb"];
 
+/// What is recorded of this machine, by the beginning of the names: nothing about a server on another one.
+const OF_THE_MACHINE: &[&str] = &["disk.", "memory.", "network.", "pressure.", "processor.", "throttling."];
+
 /// A recorder at work.
 #[derive(Debug)]
-pub(crate) struct Watch(Result<(Recorder, TempDir), String>);
+pub(crate) struct Watch {
+    recorder: Result<(Recorder, TempDir), String>,
+    /// The server runs on this machine, or there is none.
+    is_local: bool,
+}
 
 impl Watch {
     /// Starts a recorder. Without one, because it cannot start or there is no `program`, the run is measured all the
     /// same, and says so.
     pub(crate) async fn start(program: Option<&Path>, server: Option<(&Cluster, &ConnInfo)>) -> Self {
-        let Some(program) = program else { return Self(Err("nothing was recorded beside the run".to_owned())) };
-        let started = Self::with(program, server).await;
-        Self(started.map_err(|error| format!("nothing was recorded beside the run: {}", error.chain())))
+        let recorder = match program {
+            None => Err("nothing was recorded beside the run".to_owned()),
+            Some(program) => {
+                let started = Self::with(program, server).await;
+                started.map_err(|error| format!("nothing was recorded beside the run: {}", error.chain()))
+            }
+        };
+        Self { recorder, is_local: server.is_none_or(|(cluster, _)| cluster.is_local()) }
     }
 
     async fn with(program: &Path, server: Option<(&Cluster, &ConnInfo)>) -> Result<(Recorder, TempDir), Error> {
@@ -37,11 +49,14 @@ impl Watch {
 
     /// Ends the recorder. Series whose names begin with a word of `more` are kept besides the usual ones.
     pub(crate) async fn finish(self, more: &[String]) -> Recorded {
-        let recording = match self.0 {
+        let recording = match self.recorder {
             Ok((recorder, _dir)) => recorder.finish().await.map_err(|error| error.chain()),
             Err(why) => Err(why),
         };
-        recording.map_or_else(|why| Recorded { notes: vec![why], ..Recorded::default() }, |all| Recorded::of(all, more))
+        recording.map_or_else(
+            |why| Recorded { notes: vec![why], ..Recorded::default() },
+            |all| Recorded::of(all, more, self.is_local),
+        )
     }
 }
 
@@ -54,11 +69,13 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    fn of(recording: Recording, more: &[String]) -> Self {
+    fn of(recording: Recording, more: &[String], is_local: bool) -> Self {
         let Recording { series, summary, notes, .. } = recording;
+        let of_server = |name: &str| is_local || !OF_THE_MACHINE.iter().any(|beginning| name.starts_with(beginning));
+        let summary = summary.into_iter().filter(|(name, _)| of_server(name)).collect();
         let kept = |name: &str| {
             let wanted = KEPT.iter().copied().chain(more.iter().map(String::as_str));
-            wanted.into_iter().any(|beginning| name.starts_with(beginning))
+            of_server(name) && wanted.into_iter().any(|beginning| name.starts_with(beginning))
         };
         let series = series.into_iter().filter(|(name, _)| kept(name)).collect();
         Self { values: summary, series, notes }
@@ -95,7 +112,7 @@ mod tests {
 
     fn recorded(values: &[(&str, f64)]) -> Recorded {
         let summary = values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-        Recorded::of(Recording { summary, ..Recording::default() }, &[])
+        Recorded::of(Recording { summary, ..Recording::default() }, &[], true)
     }
 
     #[test]
@@ -115,9 +132,19 @@ mod tests {
         let series = all.iter().map(|name| ((*name).to_owned(), one.clone())).collect();
         let recording = Recording { series, ..Recording::default() };
         let mut measures = Measures::default();
-        Recorded::of(recording, &["memory.".to_owned()]).add_to(&mut measures);
+        Recorded::of(recording, &["memory.".to_owned()], true).add_to(&mut measures);
         let kept: Vec<&str> = measures.series.keys().map(String::as_str).collect();
         assert_eq!(kept, ["checkpoint.running", "disk.data.write_mb_per_second", "memory.free_bytes"]);
+    }
+
+    #[test]
+    fn this_machine_says_nothing_about_a_server_on_another_one() {
+        let values = [("processor.steal_percent", 10.0), ("disk.data.flush_ms", 9.0), ("wait.CPU", 1.0)];
+        let summary = values.map(|(name, value)| (name.to_owned(), value)).into();
+        let series = [("processor.busy_percent".to_owned(), Series::each_second([Some(1.0)]))].into();
+        let found = Recorded::of(Recording { summary, series, ..Recording::default() }, &[], false);
+        assert_eq!(found.disturbance(), None);
+        assert!(found.values.keys().eq(["wait.CPU"]) && found.series.is_empty(), "{found:?}");
     }
 
     #[tokio::test]

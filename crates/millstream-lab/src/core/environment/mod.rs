@@ -79,14 +79,24 @@ impl Environment {
             wal: wal.map(Path::to_owned).or_else(|| Some(data?.join("pg_wal"))),
             process: data.and_then(cgroup::server_process).unwrap_or_else(|| "self".to_owned()),
         };
-        let mut environment = Self::default();
+        let mut environment = match client {
+            Some(client) => Self::of_server(client).await?,
+            None => Self::default(),
+        };
         for section in SECTIONS {
             environment.add(section.name, (section.read)(&ground));
         }
-        if let Some(client) = client {
-            environment.add("server", server::build(client).await?);
-            environment.add("settings", server::settings(client).await?);
-        }
+        Ok(environment)
+    }
+
+    /// Examines a server on another machine.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn of_server(client: &Client) -> Result<Self, Error> {
+        let mut environment = Self::default();
+        environment.add("server", server::build(client).await?);
+        environment.add("settings", server::settings(client).await?);
         Ok(environment)
     }
 

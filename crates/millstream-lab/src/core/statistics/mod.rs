@@ -25,7 +25,7 @@ mod tails;
 mod verdict;
 
 pub use changepoint::WarmUp;
-pub use comparison::{Comparison, Incomparable};
+pub use comparison::{Comparison, Incomparable, estimate};
 pub use criteria::Criteria;
 pub use interval::Interval;
 pub use multiplicity::Multiplicity;

@@ -57,14 +57,17 @@ fn distribution(ranks: &[usize], chosen: usize) -> Vec<f64> {
     let largest: usize = sorted.iter().rev().take(chosen).sum();
     let mut ways = vec![vec![0.0; largest + 1]; chosen + 1];
     ways[0][0] = 1.0;
-    for rank in sorted {
-        for size in (1..=chosen).rev() {
+    let mut sum = 0;
+    for (earlier, rank) in sorted.into_iter().enumerate() {
+        for size in (1..=chosen.min(earlier + 1)).rev() {
             let (fewer, these) = ways.split_at_mut(size);
-            let from = fewer[size - 1].iter();
+            // The earlier ranks reach no higher sum.
+            let from = fewer[size - 1].iter().take(sum + 1);
             for (way, from) in these[0].iter_mut().skip(rank).zip(from) {
                 *way += from;
             }
         }
+        sum += rank;
     }
     ways.swap_remove(chosen)
 }

@@ -66,9 +66,10 @@ fn conditions(experiment: Experiment, blocks: u32, seconds: u32) -> Conditions {
         build: None,
         environments: BTreeMap::new(),
         disk: None,
-        log_cost_percent: Some(1.0),
+        log_ratios: vec![0.97, 0.98, 0.96, 0.97, 0.99, 0.95, 0.97, 0.98],
         statements: experiment.arms.iter().map(|arm| (arm.name.clone(), statement.clone())).collect(),
         voids: 1,
+        saturated: 0,
         experiment,
     }
 }

@@ -4,7 +4,7 @@ use super::super::analysis::{Analysis, Blocks, Compared};
 use super::super::record::Record;
 use super::chart::{self, Forest};
 use super::figure::{change, figure, tick};
-use super::{groups, limiters, page, promises};
+use super::{client_counts, groups, limiters, page, promises, verdicts};
 use crate::core::Metric;
 use crate::core::statistics::Verdict;
 use crate::limits::{REPORT_COMPARISONS_MAX, REPORT_EFFECTS_MAX, REPORT_NOTES_MAX};
@@ -73,7 +73,7 @@ fn heading(record: &Record, analysis: &Analysis) -> Markup {
                 " Runs this short show that everything works. Do not conclude anything from the numbers."
             }
         } @else if finished < planned {
-            p class="banner" { b { "Unfinished: " (finished) " of " (planned) " blocks." } " More blocks may change the verdicts." }
+            p class="banner" { b { "Unfinished: " (finished) " of " (planned) " blocks." } " There are no verdicts before the last one." }
         }
     }
 }
@@ -81,7 +81,7 @@ fn heading(record: &Record, analysis: &Analysis) -> Markup {
 /// The verdicts, the noise, and what the numbers promise.
 fn answer(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
     let matters = record.conditions.experiment.matters_percent / 100.0;
-    let all = by_effect(analysis);
+    let all = by_effect(verdicts(analysis));
     let forest = Forest::new(all.iter().copied().chain(&analysis.noise), metric, matters);
     let (first, rest) = all.split_at(all.len().min(REPORT_EFFECTS_MAX));
     let promise = |arm: &str| analysis.arms.iter().find(|one| one.name == arm).and_then(|one| one.promise.as_ref());
@@ -96,7 +96,8 @@ fn answer(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
     html! {
         section class="answer" {
             h2 { "Answer" }
-            @if all.is_empty() { p { "Nothing is compared: no two arms do the same work and were measured in the same block." } }
+            @if let Some(why) = &analysis.no_verdicts { p { "No verdicts: " (why) "." } }
+            @else if all.is_empty() { p { "Nothing is compared: no two arms do the same work and were measured in the same block." } }
             @if all.len() > first.len() { p class="caption" { "The " (first.len()) " largest of " (all.len()) " effects, those with a verdict first." } }
             @if !all.is_empty() { figure { (forest.plot(first.iter().copied(), say)) } }
             @if !rest.is_empty() {
@@ -105,10 +106,12 @@ fn answer(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
                     (forest.plot(rest.iter().copied().take(REPORT_COMPARISONS_MAX), say))
                 }
             }
-            p class="caption" {
-                "Dot: estimate of the ratio. Line: its interval. Grey band: less than the "
-                (tick(matters * 100.0)) " % that matters. "
-                @if analysis.multiplicity.comparisons > 1 { (analysis.multiplicity) "." }
+            @if !all.is_empty() {
+                p class="caption" {
+                    "Dot: estimate of the ratio. Line: its interval. Grey band: less than the "
+                    (tick(matters * 100.0)) " % that matters. "
+                    @if analysis.multiplicity.comparisons > 1 { (analysis.multiplicity) "." }
+                }
             }
             dl class="checks" {
                 dt { "Noise floor" }
@@ -117,6 +120,10 @@ fn answer(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
                         Some(noise) => { (noise.with) " compared with itself: " (noise_of(noise)) },
                         None => "Unknown: the arm that has two turns was not measured.",
                     }
+                }
+                @if !client_counts(analysis).is_empty() {
+                    dt { "How many clients" }
+                    dd { @for one in client_counts(analysis) { div { (one) "." } } }
                 }
                 dt { "Limiter" }
                 dd { (limits(analysis)) }
@@ -229,8 +236,8 @@ fn splits(analysis: &Analysis) -> Markup {
 }
 
 /// The comparisons, those that found a difference first, and of those the largest effect.
-fn by_effect(analysis: &Analysis) -> Vec<&Compared> {
-    let mut all: Vec<&Compared> = analysis.comparisons.iter().collect();
+fn by_effect(comparisons: &[Compared]) -> Vec<&Compared> {
+    let mut all: Vec<&Compared> = comparisons.iter().collect();
     let size = |one: &Compared| one.comparison.map_or(-1.0, |one| one.ratio.ln().abs());
     let found = |one: &Compared| match one.comparison.map(|one| one.verdict) {
         Some(Verdict::Differs { negligible: false }) => 0,
@@ -297,7 +304,7 @@ mod tests {
     fn the_largest_effects_come_first_and_the_rest_is_below() {
         let record = record(12, 8, 5);
         let analysis = Analysis::of(&record);
-        let largest = by_effect(&analysis)[0].sentence.clone();
+        let largest = by_effect(&analysis.comparisons)[0].sentence.clone();
         let text = html(&record, &analysis);
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}"));
         assert!(at(&html! { (largest) }.into_string()) < at("more comparisons"));
@@ -318,6 +325,6 @@ mod tests {
     fn a_record_without_runs_makes_a_page() {
         let mut record = record(3, 1, 1);
         record.runs.clear();
-        assert!(page(&record).contains("Nothing is compared"));
+        assert!(page(&record).contains("No verdicts: 0 of 1 blocks are finished"));
     }
 }

@@ -3,14 +3,14 @@
 use super::super::analysis::Analysis;
 use super::super::record::Record;
 use super::figure::figure;
-use super::{columns, groups, limiters, spread, standing};
+use super::{client_counts, columns, groups, limiters, noise, spread, standing, verdicts};
 use std::fmt::Write;
 
 /// The report of a record as Markdown.
 pub fn markdown(record: &Record, analysis: &Analysis) -> String {
     let mut text = format!("## {}: {}\n\n{}", analysis.experiment, analysis.question, standing(analysis));
     let servers: Vec<&str> = record.conditions.servers.values().map(String::as_str).collect();
-    let _ = writeln!(text, " of {} s; {}\n", record.conditions.seconds, servers.join("; "));
+    let _ = writeln!(text, "; runs of {} s; {}\n", record.conditions.seconds, servers.join("; "));
     let columns = columns(analysis);
     for (group, arms) in groups(analysis) {
         if !group.is_empty() {
@@ -34,11 +34,17 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
     for arm in analysis.arms.iter().filter(|arm| arm.missing.is_some()) {
         let _ = writeln!(text, "- {}: {}", arm.name, arm.missing.as_deref().unwrap_or_default());
     }
-    for one in &analysis.comparisons {
+    if let Some(why) = &analysis.no_verdicts {
+        let _ = writeln!(text, "- no verdicts: {why}");
+    }
+    for one in verdicts(analysis) {
         let _ = writeln!(text, "- {} / {}: {}", one.arm, one.with, one.sentence);
     }
-    if let Some(noise) = &analysis.noise {
-        let _ = writeln!(text, "- noise, {} against itself: {}", noise.with, noise.sentence);
+    for one in noise(analysis) {
+        let _ = writeln!(text, "- noise, {} against itself: {}", one.with, one.sentence);
+    }
+    for one in client_counts(analysis) {
+        let _ = writeln!(text, "- how many clients: {one}");
     }
     for (by, arms, evidence) in limiters(analysis) {
         let _ = writeln!(text, "- limiter {}: {} ({}: {evidence})", by.name(), arms.join(", "), arms[0]);
@@ -53,4 +59,36 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
         let _ = writeln!(text, "- {note}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::record;
+    use super::super::text;
+    use super::*;
+
+    #[test]
+    fn verdicts_are_the_same_as_in_the_text_and_only_of_finished_evidence() {
+        let reports = |record: &Record| {
+            let analysis = Analysis::of(record);
+            (text(record, &analysis).split_whitespace().collect::<Vec<_>>().join(" "), markdown(record, &analysis))
+        };
+        let finished = record(4, 8, 5);
+        let (text, marked) = reports(&finished);
+        assert!(text.contains("Verdicts:") && text.contains("Noise:") && marked.contains("- noise, "), "{marked}");
+        assert!(marked.contains("8 blocks; runs of 5 s; PostgreSQL"), "{marked}");
+        let mut quick = record(4, 1, 1);
+        quick.conditions.quick = true;
+        let mut unfinished = record(4, 8, 5);
+        unfinished.conditions.blocks = 10;
+        for (record, why) in [(quick, "a quick run only shows what works"), (unfinished, "8 of 10 blocks are finished")]
+        {
+            let (text, marked) = reports(&record);
+            assert!(text.contains(&format!("No verdicts: {why}")), "{text}");
+            assert!(marked.contains(&format!("- no verdicts: {why}")), "{marked}");
+            for absent in ["is faster", "cannot tell", "false verdicts", "Noise:", "- noise"] {
+                assert!(!text.contains(absent) && !marked.contains(absent), "{absent}: {text} {marked}");
+            }
+        }
+    }
 }

@@ -19,7 +19,8 @@ pub use text::text;
 
 use figure::figure;
 
-use super::analysis::{Analysis, Blocks, Measured};
+use super::analysis::{Analysis, Blocks, Compared, Measured};
+use super::client_count::ClientCount;
 use crate::core::{Limiter, Metric, Spread};
 
 /// The metrics that a report shows of each arm, besides the one that decides, if they were measured.
@@ -79,6 +80,21 @@ fn promises(analysis: &Analysis) -> Vec<(&str, Vec<&str>)> {
         }
     }
     found
+}
+
+/// The comparisons, if there are verdicts.
+fn verdicts(analysis: &Analysis) -> &[Compared] {
+    if analysis.no_verdicts.is_some() { &[] } else { &analysis.comparisons }
+}
+
+/// An arm compared with itself, if there are verdicts.
+fn noise(analysis: &Analysis) -> impl Iterator<Item = &Compared> {
+    analysis.noise.iter().filter(|_| analysis.no_verdicts.is_none())
+}
+
+/// How many clients are best, if the runs are evidence.
+fn client_counts(analysis: &Analysis) -> &[ClientCount] {
+    if analysis.no_verdicts.is_some() { &[] } else { &analysis.clients }
 }
 
 /// How the blocks stand, and whether they are evidence.

@@ -22,7 +22,7 @@ pub(super) fn arms(arms: &[&Measured], columns: &[&Metric]) -> Markup {
                         th scope="col" class="n" { "runs" }
                         @for metric in columns { (column(metric)) }
                         th scope="col" title="What limited most runs." { "limiter" }
-                        th scope="col" class="n" title="Median of the blocks." { "of first" small { "×" } }
+                        th scope="col" class="n" title="The estimate over the blocks that verdicts use." { "of first" small { "×" } }
                     }
                 }
                 tbody { @for arm in arms { (arm_row(arm, columns)) } }
@@ -125,7 +125,7 @@ pub(super) fn conditions(record: &Record) -> Markup {
                 dt { "Runs" }
                 dd {
                     (conditions.blocks) " blocks planned, " (conditions.seconds) " s a run, seed " (conditions.seed)
-                    @if conditions.voids > 0 { ", " (conditions.voids) " void runs repeated" }
+                    @if conditions.voids + conditions.saturated > 0 { ", " (conditions.voids + conditions.saturated) " void runs repeated" }
                 }
                 dt { "Began" } dd { (record.date) }
                 dt { "Command" } dd { code { (record.argv.join(" ")) } }

@@ -3,7 +3,7 @@
 use super::super::analysis::{Analysis, Look, Measured};
 use super::super::record::Record;
 use super::figure::figure;
-use super::{columns, groups, limiters, promises, spread, standing};
+use super::{client_counts, columns, groups, limiters, noise, promises, spread, standing, verdicts};
 use crate::core::Metric;
 
 /// Width of the text in characters.
@@ -36,21 +36,15 @@ pub fn text(record: &Record, analysis: &Analysis) -> String {
     text.section("What limits, by two signs that agree:", limiters);
     let promises = promises(analysis).into_iter().map(|(promise, arms)| format!("! {}: {promise}", arms.join(", ")));
     text.section("Not the same promise:", promises);
-    if analysis.quick {
-        let run = if analysis.emulated { "an emulated" } else { "a quick" };
-        text.section("", [format!("No verdicts: {run} run only shows what works.")]);
-    }
-    let verdicts = if analysis.quick { &[][..] } else { &analysis.comparisons };
+    text.section("", analysis.no_verdicts.iter().map(|why| format!("No verdicts: {why}.")));
+    let verdicts = verdicts(analysis);
     text.section("Verdicts:", verdicts.iter().map(|one| format!("{} / {}: {}", one.arm, one.with, one.sentence)));
-    let noise = analysis
-        .noise
-        .iter()
-        .filter(|_| !analysis.quick)
-        .map(|one| format!("{} against itself: {}", one.with, one.sentence));
+    let noise = noise(analysis).map(|one| format!("{} against itself: {}", one.with, one.sentence));
     text.section("Noise:", noise);
+    text.section("How many clients:", client_counts(analysis).iter().map(ToString::to_string));
     let splits = analysis.splits.iter().map(|one| format!("{}: {} ms", one.name, spread(one.milliseconds)));
     text.section("Where the time goes:", splits);
-    if let Look { number: number @ 2.., level } = analysis.look {
+    if let (Look { number: number @ 2.., level }, None) = (analysis.look, &analysis.no_verdicts) {
         text.section("", [format!("look {number} at this result: verdicts are at {} %", figure(100.0 * level))]);
     }
     if analysis.multiplicity.comparisons > 1 {

@@ -184,6 +184,7 @@ pub async fn measured(text: &str, db: &ConnInfo, output: Output, signals: &Signa
         db: None,
         may_change: false,
         change_host: true,
+        wal_dir: None,
         postgres,
     };
     let argv = vec!["millstream".to_owned(), "doctor".to_owned(), "fix".to_owned(), "--measure".to_owned()];

@@ -203,17 +203,22 @@ struct RunArgs {
     #[arg(long)]
     change_host: bool,
 
+    /// Experiments with pgbench: an empty directory on another device, to which some arms move the WAL of the lab's
+    /// server. It is moved back at the end, on Ctrl-C, and after a kill by the next experiment with pgbench
+    #[arg(long, value_name = "DIR", conflicts_with = "db")]
+    wal_dir: Option<PathBuf>,
+
     /// Experiments with pgbench: boot the kernels of these Debian packages in turn in an emulated machine, where each
     /// boot makes a quick record. That shows that everything works, and says nothing about speed. Needs qemu and busybox
-    #[arg(long, value_name = "KERNEL.deb", num_args = 1.., conflicts_with_all = ["db", "a", "seconds", "scale_max", "change_host"])]
+    #[arg(long, value_name = "KERNEL.deb", num_args = 1.., conflicts_with_all = ["db", "a", "seconds", "scale_max", "change_host", "wal_dir"])]
     guest: Vec<PathBuf>,
 
     /// Seed for the data and its order
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Show only that everything works, in short runs that are no evidence: 20,000 documents and one round, or one
-    /// block of runs of a second
+    /// Show only that everything works, in short runs that are no evidence and never void: 20,000 documents and one
+    /// round, or one block of runs of 1 to 5 seconds
     #[arg(long)]
     quick: bool,
 
@@ -252,7 +257,7 @@ struct ReportArgs {
 ///
 /// The runs of two records are not paired: whatever changed between them counts as the difference. To compare kernels
 /// or machines, name at least five records a side, each from a boot of its own, separated by commas; then a record is
-/// one sample. Exits with 1 if --fail-above is exceeded.
+/// one sample. Exits with 1 if --fail-above finds something.
 #[derive(Debug, clap::Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
 struct CompareArgs {
@@ -264,7 +269,8 @@ struct CompareArgs {
     #[arg(value_name = "RECORD[,RECORD..]")]
     after: String,
 
-    /// Fail if an arm of the later record is certainly worse by more than this, such as 5%
+    /// Fail if an arm of the later record is certainly worse by more than this, such as 5%, is missing, or cannot be
+    /// compared
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_above: Option<f64>,
 }
@@ -420,7 +426,7 @@ async fn run_in_guests(args: &RunArgs, output: Output, signals: &Signals) -> Res
 
 async fn run_with_pgbench(args: &RunArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
     if let Some(option) = args.of_loads() {
-        return Err(Failure::user(format!("{option} is for experiments that load documents, and this is none")));
+        return Err(Failure::user(format!("{option} applies only to experiments that load documents")));
     }
     if !args.guest.is_empty() {
         return run_in_guests(args, output, signals).await;
@@ -437,6 +443,7 @@ async fn run_with_pgbench(args: &RunArgs, output: Output, signals: &Signals) -> 
         db,
         may_change: args.i_own_this_server,
         change_host: args.change_host,
+        wal_dir: args.wal_dir.as_deref().map(absolute).transpose()?,
         postgres: args.postgres.clone(),
         program: std::env::current_exe().ok(),
     };
@@ -445,6 +452,11 @@ async fn run_with_pgbench(args: &RunArgs, output: Output, signals: &Signals) -> 
     let scale_max = args.scale_max;
     let asked = Asked { experiments, commands, request, scale_max, out, argv: argv(std::env::args()) };
     pgbench::run(asked, output, signals).await
+}
+
+/// The path of a directory from the root.
+fn absolute(dir: &Path) -> Result<PathBuf, Failure> {
+    dir.canonicalize().map_err(|error| Failure::user(format!("cannot find {}", dir.display())).because(&error))
 }
 
 impl RunArgs {
@@ -477,6 +489,7 @@ impl RunArgs {
             (!self.guest.is_empty(), "--guest"),
             (self.i_own_this_server, "--i-own-this-server"),
             (self.change_host, "--change-host"),
+            (self.wal_dir.is_some(), "--wal-dir"),
             (self.postgres.is_some(), "--postgres"),
         ];
         given.into_iter().find(|(given, _)| *given).map(|(_, name)| name)

@@ -3,10 +3,11 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note, write_page};
+use crate::secret::masked;
 use crate::signal::Signals;
 use millstream_lab::Error;
 use millstream_lab::pgbench::report::{csv, html, markdown, text};
-use millstream_lab::pgbench::{self, Analysis, Conditions, Difference, Ended, Record, Request, Results, Source};
+use millstream_lab::pgbench::{self, Analysis, Conditions, Differences, Ended, Record, Request, Results, Source};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -80,13 +81,14 @@ pub async fn run(asked: Asked<'_>, output: Output, signals: &Signals) -> Result<
         source.experiment.data.scale = asked.scale_max.map_or(scale, |most| scale.min(most));
         sources.push(source);
     }
-    for source in sources {
+    for (at, source) in sources.iter().enumerate() {
         let name = &source.experiment.name;
         let (minutes, bytes) = source.experiment.cost();
         if !asked.request.quick {
             note(&format!("{name}: about {minutes:.0} minutes and {} MB of data", bytes / 1_000_000));
         }
-        let ended = one(&source, &asked, output, signals).await?;
+        let named = asked.experiments.get(at).map(String::as_str);
+        let ended = one(source, named, &asked, output, signals).await?;
         if ended != Exit::Done {
             exit = ended;
         }
@@ -97,7 +99,13 @@ pub async fn run(asked: Asked<'_>, output: Output, signals: &Signals) -> Result<
     Ok(exit)
 }
 
-async fn one(source: &Source, asked: &Asked<'_>, output: Output, signals: &Signals) -> Result<Exit, Failure> {
+async fn one(
+    source: &Source,
+    named: Option<&str>,
+    asked: &Asked<'_>,
+    output: Output,
+    signals: &Signals,
+) -> Result<Exit, Failure> {
     let conditions = Conditions::planned(source, &asked.request);
     let opened = Record::open(source, &asked.request, conditions, asked.out, asked.argv.clone());
     let (dir, record) = opened?;
@@ -112,7 +120,15 @@ async fn one(source: &Source, asked: &Asked<'_>, output: Output, signals: &Signa
     match ended {
         Ok(Ended::Finished) => {}
         Ok(Ended::Stopped(exit)) => {
-            note(&format!("stopped; to resume, give the same command with --out {}", results.dir.display()));
+            let argv: Vec<String> = std::env::args().collect();
+            // `doctor` measures a file of its own, which its command line does not name.
+            if named.is_some_and(|named| !argv.iter().any(|word| word == named)) {
+                note(&format!("stopped; record: {}", results.dir.display()));
+                return Ok(exit);
+            }
+            let others: Vec<&str> =
+                asked.experiments.iter().map(String::as_str).filter(|one| Some(*one) != named).collect();
+            note(&format!("stopped; to resume: {}", resuming(argv, &others, asked.out, &results.dir)));
             return Ok(exit);
         }
         Err(error) => {
@@ -123,6 +139,25 @@ async fn one(source: &Source, asked: &Asked<'_>, output: Output, signals: &Signa
     let exit = show(&results.record, Format::Text, output)?;
     note(&format!("record: {}", results.dir.display()));
     Ok(exit)
+}
+
+/// The command that resumes one experiment: this one without the `others`, and with the record's directory. A password
+/// is masked.
+fn resuming(argv: Vec<String>, others: &[&str], out: Option<&Path>, dir: &Path) -> String {
+    let mut words: Vec<String> = argv
+        .into_iter()
+        .filter(|word| !others.contains(&word.as_str()))
+        .map(|word| masked(&word).into_owned())
+        .collect();
+    if out.is_none() {
+        words.extend(["--out".to_owned(), dir.display().to_string()]);
+    }
+    let plain = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c));
+    let quoted = words.iter().map(|word| match plain(word) && !word.is_empty() {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    });
+    quoted.collect::<Vec<_>>().join(" ")
 }
 
 /// Prints a record's report, if it is a record of pgbench. `None` if it is of another kind.
@@ -149,17 +184,16 @@ pub fn compare(before: &str, after: &str, fail_above: Option<f64>, output: Outpu
         pgbench::joined(records?).map_err(Failure::from)
     };
     let (before, after) = (side(before)?, side(after)?);
-    let differences = pgbench::compare(&before, &after)?;
+    let Differences { arms, multiplicity } = pgbench::compare(&before, &after)?;
     let surroundings = pgbench::surroundings(&before, &after);
-    let worse = |one: &&Difference| {
-        fail_above.is_some_and(|most| one.lost || one.worse_percent.is_some_and(|worse| worse > most))
-    };
-    let failed: Vec<&str> = differences.iter().filter(worse).map(|one| one.arm.as_str()).collect();
     if output.is_json() {
-        output.json(&json!({ "arms": differences, "surroundings": surroundings }))?;
+        output.json(&json!({ "arms": arms, "multiplicity": multiplicity, "surroundings": surroundings }))?;
     } else {
-        for one in &differences {
+        for one in &arms {
             output.line(&format!("{}: {}", one.arm, one.sentence))?;
+        }
+        if multiplicity.comparisons > 1 {
+            output.line(&multiplicity.to_string())?;
         }
         for one in surroundings.iter().take(SURROUNDINGS_SHOWN) {
             let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
@@ -170,11 +204,13 @@ pub fn compare(before: &str, after: &str, fail_above: Option<f64>, output: Outpu
                 .line(&format!("and {} more facts; --output json has all", surroundings.len() - SURROUNDINGS_SHOWN))?;
         }
     }
-    if failed.is_empty() {
-        return Ok(Exit::Done);
+    let Some(most) = fail_above else { return Ok(Exit::Done) };
+    let failed: Vec<String> =
+        arms.iter().filter_map(|one| Some(format!("{}: {}", one.arm, one.failure(most)?))).collect();
+    for one in &failed {
+        note(&format!("failed: {one}"));
     }
-    note(&format!("worse than allowed, or not measured any more: {}", failed.join(", ")));
-    Ok(Exit::Findings)
+    Ok(if failed.is_empty() { Exit::Done } else { Exit::Findings })
 }
 
 /// Writes a record's report as a page, if it is a record of pgbench. `None` if it is of another kind.
@@ -200,10 +236,9 @@ fn show(record: &Record, format: Format, output: Output) -> Result<Exit, Failure
     Ok(exit_of(&analysis))
 }
 
-/// The exit code that a record asks for: whether an arm failed.
+/// The exit code that a record asks for: whether an arm has no good run although it was run, or had a wrong result.
 pub(super) fn exit_of(analysis: &Analysis) -> Exit {
-    let failed = analysis.arms.iter().any(|arm| arm.missing.as_ref().is_some_and(|why| why.starts_with("failed")));
-    if failed { Exit::Findings } else { Exit::Done }
+    if analysis.arms.iter().any(|arm| arm.failed) { Exit::Findings } else { Exit::Done }
 }
 
 /// The record of a run, written after every measurement.
@@ -226,4 +261,27 @@ impl Results for Recorded {
 
 fn has_extension(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension == "toml")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stopped_experiment_is_resumed_by_a_command_of_its_own() {
+        let resumed = |argv: &[&str], others: &[&str], out: Option<&str>| {
+            let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+            resuming(argv, others, out.map(Path::new), Path::new(out.unwrap_or("lab/records/x-ladder")))
+        };
+        assert_eq!(
+            resumed(&["millstream", "lab", "run", "ladder", "upsert", "--seed", "2"], &["upsert"], None),
+            "millstream lab run ladder --seed 2 --out lab/records/x-ladder"
+        );
+        assert_eq!(
+            resumed(&["millstream", "lab", "run", "--a", "it's", "--b", "true", "--out", "d"], &[], Some("d")),
+            "millstream lab run --a 'it'\\''s' --b true --out d"
+        );
+        let url = ["millstream", "lab", "run", "ladder", "--db", "postgres://u:secret@h/d"];
+        assert!(!resumed(&url, &[], None).contains("secret"));
+    }
 }

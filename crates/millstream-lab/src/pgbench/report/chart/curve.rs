@@ -229,6 +229,7 @@ mod tests {
             limited: None,
             promise: None,
             missing: None,
+            failed: false,
         };
         let point = |tps: f64, latency: f64| Point {
             arm: &arm,

@@ -1,0 +1,134 @@
+//! The lab's own server: whatever ends an experiment, it gets back its settings and its WAL.
+
+use crate::process::{command, run};
+use millstream_lab::Outcome;
+use millstream_lab::pgbench::Record;
+use millstream_testkit::{LocalHome, default_build};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+const EXPERIMENT: &str = "\
+question = 'Which is faster?'
+expected = 'nothing'
+read = 'as it is'
+seconds = 1
+run = { scripts = ['one.sql'] }
+[[arm]]
+name = 'base'
+about = 'as it is'
+run = { check = \"select current_setting('max_connections') <> '37'\" }
+[[arm]]
+name = 'other'
+about = 'with a setting that needs a restart, and one that does not'
+run = { settings = { max_connections = '37', work_mem = '3MB' }, check = \"select current_setting('work_mem') = '3MB' and current_setting('max_connections') = '37'\" }
+[[arm]]
+name = 'apart'
+about = 'the WAL elsewhere'
+run = { wal_apart = true }
+";
+
+/// A home with a server of the lab, an experiment, and a directory on another device.
+struct Place {
+    local: LocalHome,
+    dir: tempfile::TempDir,
+    wal: tempfile::TempDir,
+    bin: &'static Path,
+}
+
+impl Place {
+    async fn new() -> Self {
+        let local = LocalHome::new();
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("own.toml"), EXPERIMENT).unwrap();
+        std::fs::write(dir.path().join("one.sql"), "select 1;\n").unwrap();
+        let device = |dir: &Path| std::fs::metadata(dir).ok().map(|facts| facts.dev());
+        let places = [std::env::temp_dir(), PathBuf::from("/dev/shm")];
+        let other = places.iter().find(|place| place.is_dir() && device(place) != device(&local.dir));
+        let wal = tempfile::tempdir_in(other.expect("two devices for temporary files")).unwrap();
+        std::fs::set_permissions(wal.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        Self { local, dir, wal, bin: &default_build().await.installation.bin }
+    }
+
+    fn command(&self, out: &str) -> Command {
+        let bin = self.bin.display().to_string();
+        let mut command = command(&["lab", "run", "--quick", "--seconds", "1", "--postgres", &bin, "--wal-dir"]);
+        command.arg(self.wal.path()).arg(self.dir.path().join("own.toml")).arg("--out").arg(self.dir.path().join(out));
+        command.env("MILLSTREAM_HOME", &self.local.dir);
+        command
+    }
+
+    fn start(&self, out: &str) -> Child {
+        self.command(out).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// The home of the lab's server.
+    fn server(&self) -> PathBuf {
+        let mut homes = std::fs::read_dir(self.local.dir.join("lab")).unwrap();
+        homes.next().unwrap().unwrap().path()
+    }
+
+    /// Settings of experiments that are left, and whether the WAL is elsewhere.
+    fn left(&self) -> (Vec<String>, bool) {
+        let data = self.server().join("data");
+        let text = std::fs::read_to_string(data.join("postgresql.auto.conf")).unwrap();
+        let settings = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+        let away = data.join("pg_wal").is_symlink() || std::fs::read_dir(self.wal.path()).unwrap().count() > 0;
+        (settings.map(str::to_owned).collect(), away)
+    }
+
+    fn record(&self, out: &str) -> Record {
+        Record::read(&self.dir.path().join(out)).unwrap().unwrap()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut stop = command(&["db", "stop"]);
+        let _ = stop.env("MILLSTREAM_HOME", self.server()).output();
+    }
+}
+
+fn send(signal: &str, child: &Child) {
+    let kill = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_experiment_that_is_stopped_or_killed_gives_back_settings_and_wal_and_is_resumed() {
+    let place = Place::new().await;
+    let mut stopped = place.start("out");
+    let mut lines = BufReader::new(stopped.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.starts_with("block 1 of 1: ")), "the first run never ended");
+    send("INT", &stopped);
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(stopped.wait().unwrap().code(), Some(130), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("stopped; to resume: ") && line.contains("--wal-dir")), "{rest:?}");
+    assert_eq!(place.left(), (Vec::new(), false), "after Ctrl-C");
+    let before = place.record("out");
+    assert!((1..4).contains(&before.runs.len()), "{before:?}");
+
+    let resumed = run(&mut place.command("out")).ends(0);
+    assert!(resumed.stderr.contains("recorded; the others follow"), "{resumed:?}");
+    assert_eq!(place.left(), (Vec::new(), false), "at the end");
+    let record = place.record("out");
+    assert_eq!(record.runs[..before.runs.len()], before.runs, "nothing is measured twice");
+    let mut arms: Vec<&str> = record.runs.iter().map(|run| run.arm.as_str()).collect();
+    arms.sort_unstable();
+    assert_eq!(arms, ["again", "apart", "base", "other"]);
+    assert!(record.runs.iter().all(|run| matches!(run.outcome, Outcome::Measured(_))), "{record:?}");
+
+    let mut killed = place.start("killed");
+    let data = place.server().join("data");
+    while !data.join("pg_wal").is_symlink() {
+        assert_eq!(killed.try_wait().unwrap(), None, "the WAL was never moved");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    send("KILL", &killed);
+    killed.wait().unwrap();
+    assert!(place.left().1);
+    let next = run(&mut place.command("next")).ends(0);
+    assert!(next.stderr.contains("moving the WAL back"), "{next:?}");
+    assert_eq!(place.left(), (Vec::new(), false), "after a kill");
+}
