@@ -162,7 +162,8 @@ impl Index {
 
     /// Why PostgreSQL's type jsonb refuses one of the values, except for numbers that are too large; `None` if it does not.
     pub fn jsonb_problem(&self) -> Option<&'static str> {
-        self.values.iter().find_map(|value| jsonb::problem(value))
+        // A string ends before its value does, so the values can be looked at as one text.
+        jsonb::problem(&self.values)
     }
 
     /// Length of the longest value, in bytes.
