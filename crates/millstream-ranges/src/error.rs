@@ -1,7 +1,6 @@
 //! Why a store cannot be built, opened or read.
 
 use crate::limits::{DEPTH_MAX, MAP_BYTES_MAX};
-use crate::store;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -131,7 +130,13 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::NoGeneration { .. } => "name another generation, or none for the current one".into(),
-            Self::Damaged { path, .. } => store::way_out(path),
+            // A generation's file is named by its number.
+            Self::Damaged { path, .. } => match path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok()) {
+                Some(_) => {
+                    "build the store again; ranges stat lists its generations, and STORE@N reads another one".into()
+                }
+                None => "correct it with the program that wrote it".into(),
+            },
             Self::Busy { .. } => "wait for it to end".into(),
             Self::Memory { .. } => "choose members with pick, or make a store with fewer ranges".into(),
             Self::TooDeep { .. } => "leave out some of the ranges that hold this address".into(),

@@ -1,7 +1,7 @@
 //! All ranges of a store in memory, for look-ups by the million. Equal values are kept once.
 
 use crate::error::Error;
-use crate::export::jsonb;
+use crate::jsonb;
 use crate::limits::{INDEX_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::pick::Pick;
 use crate::range::Family;

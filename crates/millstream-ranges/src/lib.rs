@@ -6,6 +6,7 @@ mod error;
 pub mod export;
 mod index;
 pub mod input;
+mod jsonb;
 pub mod limits;
 mod logged;
 mod pick;

@@ -2,7 +2,6 @@
 //! one file and two lines here. A table of PostgreSQL needs a connection and stands apart.
 
 mod csv;
-pub(crate) mod jsonb;
 mod mmdb;
 mod ndjson;
 mod nftables;

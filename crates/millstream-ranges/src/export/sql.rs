@@ -1,8 +1,9 @@
 //! A script of psql that makes a table with a row for each range.
 
 use super::table::{TABLE, comment};
-use super::{Export, ExportOptions, failed, jsonb, members, unfit};
+use super::{Export, ExportOptions, failed, members, unfit};
 use crate::error::Error;
+use crate::jsonb;
 use crate::store::Generation;
 use millstream_model::CollectionName;
 use millstream_pg::{quote_literal, quote_qualified};

@@ -1,7 +1,8 @@
 //! A table of PostgreSQL with a row for each range. A B-tree is enough to look an address up in it.
 
-use super::{jsonb, members, unfit};
+use super::{members, unfit};
 use crate::error::Error;
+use crate::jsonb;
 use crate::limits::{COPY_MESSAGE_BYTES, FIELD_BYTES_MAX, LOCK_PAUSE, LOCK_TRIES, LOCK_TRY_MS};
 use crate::store::Generation;
 use bytes::{BufMut, Bytes, BytesMut};

@@ -99,21 +99,6 @@ pub(super) fn of_file(file: &Path) -> Option<(PathBuf, u64)> {
     receipt_file(store, number).is_file().then(|| (store.to_owned(), number))
 }
 
-/// What to do about a damaged file.
-pub(crate) fn way_out(damaged: &Path) -> String {
-    let number = number_of(&damaged.with_extension(EXTENSION));
-    let (Some(number), Some(store)) = (number, damaged.parent()) else {
-        return "correct it with the program that wrote it".into();
-    };
-    let mut others = numbers(store).unwrap_or_default().into_iter().filter(|other| *other != number);
-    match others.next_back() {
-        Some(other) => {
-            format!("build the store again; until then, {}@{other} reads another generation", store.display())
-        }
-        None => "build the store again".into(),
-    }
-}
-
 /// The receipt of a generation.
 ///
 /// # Errors

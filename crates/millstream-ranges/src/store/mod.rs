@@ -4,7 +4,7 @@ mod folder;
 mod receipt;
 mod write;
 
-pub(crate) use folder::{Building, way_out};
+pub(crate) use folder::Building;
 pub use folder::{current, generations};
 pub use receipt::{FORMAT, Layout, Receipt};
 pub(crate) use write::{Content, Put, Stored, Written, write};
