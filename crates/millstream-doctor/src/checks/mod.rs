@@ -19,6 +19,7 @@ mod cpu_taken;
 mod dead_sysctl;
 mod dead_tuples;
 mod default_setting;
+mod definition;
 mod device_saturated;
 mod dirty_limits;
 mod disk_full;
