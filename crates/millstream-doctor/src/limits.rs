@@ -63,6 +63,9 @@ pub const PROOF_TIME_MAX: Duration = Duration::from_secs(10);
 /// Most letters of a statement in a report.
 pub const STATEMENT_SHOWN_MAX: usize = 300;
 
+/// Most lines of the configuration files without effect that a finding names.
+pub(crate) const OVERRIDDEN_SHOWN_MAX: usize = 5;
+
 /// Longest time for measuring bloat with pgstattuple, in each database and for each check.
 pub const MEASURE_TIME_MAX: Duration = Duration::from_secs(10);
 

@@ -13,3 +13,4 @@ mod partition;
 mod proof;
 mod role_setting;
 mod server_more;
+mod written_setting;

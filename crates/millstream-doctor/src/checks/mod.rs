@@ -69,6 +69,7 @@ mod vacuum_pace;
 mod wal_buffers_full;
 mod wraparound;
 mod write_barrier_off;
+mod written_setting;
 mod zone_reclaim;
 
 use crate::check::Check;
