@@ -41,8 +41,8 @@ pub const SETTING_EFFECT_MAX: Duration = Duration::from_secs(10);
 /// Time between two looks at such a setting.
 pub const SETTING_LOOK: Duration = Duration::from_millis(50);
 
-/// From so many processors on, small pages are expensive with Linux 7.0: our own choice. The slowdown was measured with 96,
-/// and a smaller machine does not show it.
+/// From so many processors on, small pages count as expensive with Linux 7.0: our own choice. The slowdown was measured with
+/// 96.
 pub(crate) const MANY_PROCESSORS: u32 = 32;
 
 /// Most reads that tell how fast a disk answers.
