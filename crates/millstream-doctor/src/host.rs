@@ -14,7 +14,7 @@ use std::time::Instant;
 pub(crate) struct Host {
     /// Where `/proc`, `/sys` and `/etc` are.
     root: PathBuf,
-    /// The directories of data and WAL, as far as this role may know them.
+    /// The directories of data, WAL and tablespaces, as far as this role may know them.
     dirs: Vec<(&'static str, PathBuf)>,
     mounts: Vec<Mount>,
     /// The directory in `/proc` of the process that serves our session.
@@ -63,9 +63,15 @@ impl Host {
         let root = root.unwrap_or(Path::new("/"));
         let data = server.data_directory().await.map_err(|error| error.to_string())?;
         let wal = data.as_ref().map(|data| data.join("pg_wal"));
-        let dirs = [("data", data), ("WAL", wal)];
+        let tablespaces = server.tablespaces().await.map_err(|error| error.to_string())?;
+        let tablespaces = tablespaces.into_iter().map(|dir| ("tablespace", dir));
         let mut host = Self {
-            dirs: dirs.into_iter().filter_map(|(role, dir)| Some((role, dir?))).collect(),
+            dirs: data
+                .map(|dir| ("data", dir))
+                .into_iter()
+                .chain(wal.map(|dir| ("WAL", dir)))
+                .chain(tablespaces)
+                .collect(),
             mounts: mount::parsed(&file::text(root.join("proc/self/mountinfo")).unwrap_or_default()),
             root: root.to_owned(),
             process: format!("/proc/{}", server.session.server.backend_pid),
@@ -142,6 +148,22 @@ impl Host {
         Self::line(&self.path("/proc/meminfo"), name)
     }
 
+    /// The file with the version of the kernel.
+    pub(crate) const RELEASE: &str = "/proc/sys/kernel/osrelease";
+
+    /// The first two numbers of the kernel's version.
+    pub(crate) fn kernel(&self) -> Option<(u32, u32)> {
+        let release = self.word(Self::RELEASE)?;
+        let mut numbers = release.split(['.', '-']).map(|number| number.parse().ok());
+        numbers.next().flatten().zip(numbers.next().flatten())
+    }
+
+    /// How many processors the machine has; at least 1.
+    pub(crate) fn processors(&self) -> u32 {
+        file::text(self.path("/proc/cpuinfo"))
+            .map_or(1, |text| u32::try_from(text.matches("processor\t").count()).unwrap_or(1).max(1))
+    }
+
     /// Seconds since the machine started.
     pub(crate) fn uptime(&self) -> Option<f64> {
         self.word("/proc/uptime")?.split_whitespace().next()?.parse().ok()
@@ -188,7 +210,7 @@ impl Host {
         let text = of(&self.process).or_else(|| of("/proc/self"))?;
         let mut cgroup = cgroup::parsed(&text, controller, &self.mounts)?;
         cgroup.dirs = cgroup.dirs.iter().map(|dir| self.path(&dir.display().to_string())).collect();
-        Some(cgroup)
+        Some(cgroup.seen())
     }
 
     /// What the sizes of settings depend on.
@@ -203,10 +225,9 @@ impl Host {
         let disks = self.disks();
         let rotates = |disk: &str| self.number(&format!("/sys/block/{disk}/queue/rotational")) != Some(0.0);
         Ok(MachineFacts {
-            kernel: self.word("/proc/sys/kernel/osrelease").unwrap_or_default(),
+            kernel: self.word(Self::RELEASE).unwrap_or_default(),
             processor: None,
-            cores: file::text(self.path("/proc/cpuinfo"))
-                .map_or(1, |text| u32::try_from(text.matches("processor\t").count()).unwrap_or(1).max(1)),
+            cores: self.processors(),
             memory_bytes,
             cgroup_bytes: self.cgroup("memory").and_then(|cgroup| cgroup.memory_bytes()),
             load_average: None,
@@ -216,7 +237,7 @@ impl Host {
         })
     }
 
-    /// The directories of data and WAL with their mounts. WAL on the mount of the data is left out.
+    /// The directories of data, WAL and tablespaces with their mounts, each mount once.
     pub(crate) fn mounts(&self) -> Vec<(&'static str, &Path, &Mount)> {
         let mut found: Vec<(&str, &Path, &Mount)> = Vec::new();
         for (role, dir) in &self.dirs {
@@ -228,12 +249,17 @@ impl Host {
         found
     }
 
+    /// The mount of the WAL.
+    pub(crate) fn wal_mount(&self) -> Option<&Mount> {
+        self.dirs.iter().find(|(role, _)| *role == "WAL").and_then(|(_, dir)| mount::of(&self.mounts, dir))
+    }
+
     /// Space on the disk of the WAL, if this account may look there.
     pub(crate) fn wal_disk(&self) -> Option<DiskSpace> {
         self.dirs.iter().find(|(role, _)| *role == "WAL").and_then(|(_, dir)| disk_space(dir))
     }
 
-    /// Names of the devices that carry the file systems of data and WAL, each once, with what it holds.
+    /// Names of the devices that carry the file systems of data, WAL and tablespaces, each once, with what it holds.
     pub(crate) fn devices(&self) -> Vec<(&'static str, String)> {
         let mut found: Vec<(&str, String)> = Vec::new();
         for (role, _, mount) in self.mounts() {
@@ -247,7 +273,7 @@ impl Host {
         found
     }
 
-    /// Names of the disks that hold data and WAL, each once, with what it holds.
+    /// Names of the disks that hold data, WAL and tablespaces, each once, with what it holds.
     pub(crate) fn disks(&self) -> Vec<(&'static str, String)> {
         let mut found: Vec<(&str, String)> = Vec::new();
         for (role, _, mount) in self.mounts() {
@@ -272,13 +298,24 @@ impl Host {
         (size >= DATA_FILE_BYTES_MIN).then_some(file)
     }
 
-    /// What is not known of the disks of data and WAL, and what would show it.
+    /// What is not known of the devices below the file systems of data, WAL and tablespaces, and what would show it.
+    pub(crate) fn blind_to_devices(&self) -> Option<String> {
+        let nameless = || {
+            let mounts = self.mounts();
+            let (role, _, mount) =
+                mounts.iter().find(|(_, _, mount)| BlockDevice::of(mount, &self.path("/sys")).is_none())?;
+            Some(format!("the disk of the {role}, because its file system ({}) names no device", mount.file_system))
+        };
+        self.blind_to_disks().or_else(nameless)
+    }
+
+    /// What is not known of the file systems of data, WAL and tablespaces, and what would show it.
     pub(crate) fn blind_to_disks(&self) -> Option<String> {
-        if self.dirs.is_empty() {
+        if !self.dirs.iter().any(|(role, _)| *role == "data") {
             return Some("the disks, because the data directory is hidden; grant pg_monitor to this role".to_owned());
         }
         if let Some((role, _)) = self.dirs.iter().find(|(_, dir)| dir.canonicalize().is_err()) {
-            let why = "because this account may not enter the data directory; run the doctor as root";
+            let why = "because this account may not enter its directory; run the doctor as root";
             return Some(format!("the disk of the {role}, {why}"));
         }
         let unknown = self.dirs.iter().find(|(_, dir)| mount::of(&self.mounts, dir).is_none());

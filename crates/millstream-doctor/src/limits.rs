@@ -41,6 +41,10 @@ pub const SETTING_EFFECT_MAX: Duration = Duration::from_secs(10);
 /// Time between two looks at such a setting.
 pub const SETTING_LOOK: Duration = Duration::from_millis(50);
 
+/// From so many processors on, small pages count as expensive with Linux 7.0: our own choice. The slowdown was measured with
+/// 96.
+pub(crate) const MANY_PROCESSORS: u32 = 32;
+
 /// Most reads that tell how fast a disk answers.
 pub const DISK_READS_MAX: usize = 64;
 
@@ -58,6 +62,9 @@ pub const PROOF_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Most letters of a statement in a report.
 pub const STATEMENT_SHOWN_MAX: usize = 300;
+
+/// Most lines of the configuration files without effect that a finding names.
+pub(crate) const OVERRIDDEN_SHOWN_MAX: usize = 5;
 
 /// Longest time for measuring bloat with pgstattuple, in each database and for each check.
 pub const MEASURE_TIME_MAX: Duration = Duration::from_secs(10);

@@ -113,6 +113,14 @@ impl Server {
         Ok(row.map(|row| PathBuf::from(row.get::<_, String>(0))))
     }
 
+    /// The directories of the tablespaces outside the data directory.
+    pub(crate) async fn tablespaces(&self) -> Result<Vec<PathBuf>, Error> {
+        let sql =
+            "select dir from pg_tablespace cross join pg_tablespace_location(oid) as dir where dir <> '' order by dir";
+        let rows = self.session.client.query(sql, &[]).await?;
+        Ok(rows.iter().map(|row| PathBuf::from(row.get::<_, String>(0))).collect())
+    }
+
     /// Names of the databases without templates, and whether this role may connect to them.
     pub(crate) async fn databases(&self) -> Result<Vec<(String, bool)>, Error> {
         let sql = "select datname, has_database_privilege(oid, 'connect') from pg_database \

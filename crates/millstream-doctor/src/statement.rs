@@ -4,6 +4,7 @@ use crate::limits::{STATEMENT_BYTES_MAX, STATEMENT_SHOWN_MAX, STATEMENTS_MAX};
 use millstream_model::Finding;
 use millstream_model::quantity;
 use millstream_pg::{Error, quote_identifier};
+use std::collections::BTreeMap;
 use tokio_postgres::{Client, Row};
 
 /// A statement that the server has counted, with a parameter in the place of each constant.
@@ -107,8 +108,10 @@ impl Statements {
                 Ok(Self { list, unseen: (!hidden.is_empty()).then(|| unseen.to_owned()) })
             }
             // The server has not loaded the library, or the extension is older than the server.
-            Err(Error::Server { message, .. }) => {
-                Ok(Self { list: Vec::new(), unseen: Some(format!("which statements take the time: {message}")) })
+            Err(Error::Server { message, sqlstate, .. }) => {
+                let is_old = sqlstate == NO_COLUMN;
+                let hint = if is_old { "; run: alter extension pg_stat_statements update" } else { "" };
+                Ok(Self { list: Vec::new(), unseen: Some(format!("which statements take the time: {message}{hint}")) })
             }
             Err(error) => Err(error),
         }
@@ -149,6 +152,24 @@ pub(crate) async fn schema(client: &Client) -> Result<Option<String>, Error> {
     Ok(client.query_opt(sql, &[]).await?.map(|row| row.get(0)))
 }
 
+/// The texts of statements without their constants, by their numbers, as far as the server has counted them and the role may
+/// see them.
+///
+/// # Errors
+/// The server's, but for a library that is not loaded.
+pub(crate) async fn without_constants(client: &Client, ids: &[i64]) -> Result<BTreeMap<i64, String>, Error> {
+    let Some(schema) = schema(client).await? else { return Ok(BTreeMap::new()) };
+    let sql = format!(
+        "select queryid, min(query) from {}.pg_stat_statements where queryid = any($1) and query <> $2 group by queryid",
+        quote_identifier(&schema)
+    );
+    match client.query(&sql, &[&ids, &HIDDEN]).await.map_err(Error::from) {
+        Ok(rows) => Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect()),
+        Err(Error::Server { .. }) => Ok(BTreeMap::new()),
+        Err(error) => Err(error),
+    }
+}
+
 /// A statement as a report shows it: on one line, and not too long.
 pub(crate) fn shown(sql: &str) -> String {
     let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -157,6 +178,9 @@ pub(crate) fn shown(sql: &str) -> String {
         None => line,
     }
 }
+
+/// SQLSTATE of a column that is not found.
+const NO_COLUMN: &str = "42703";
 
 /// What stands in the place of a statement that the role may not see.
 const HIDDEN: &str = "<insufficient privilege>";

@@ -9,7 +9,9 @@ with counted as (
         sum(rows)::int8 as rows,
         sum(shared_blks_hit + shared_blks_read)::int8 as blocks,
         sum(total_exec_time) as total_exec_time,
-        100 * sum(total_exec_time) / nullif(sum(sum(total_exec_time)) over (), 0) as percent
+        -- What a function runs counts for the statement that calls it, too.
+        100 * sum(total_exec_time)
+        / nullif(sum(sum(total_exec_time) filter (where toplevel)) over (), 0) as percent
     from
         {schema}.pg_stat_statements
     where
@@ -19,7 +21,14 @@ with counted as (
         query
 ),
 short as (
-    select *, query ~* '^\s*(select|with)\M' as is_query from counted where octet_length(query) <= $1::int8
+    select
+        *,
+        -- After comments and brackets.
+        query ~* '^(\s|\(|--[^\n]*\n|/\*([^*]|\*+[^*/])*\*+/)*(select|with)\M' as is_query
+    from
+        counted
+    where
+        octet_length(query) <= $1::int8
 ),
 ranked as (
     select *, row_number() over (partition by is_query order by total_exec_time desc) as place from short

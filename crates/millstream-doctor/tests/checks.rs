@@ -58,7 +58,9 @@ const FAULTS: &[Fault] = &[
     Fault {
         check: "unused-index",
         settings: "[threshold.unused-index]\nindex_mb = 0\ndays = 0",
-        alike: "create table u (a int primary key, b int unique, c text); create index on u (lower(c))",
+        alike: "create table u (a int primary key, b int unique, c text); create index on u (lower(c));
+            create table v (n int, a int references u); create index on v (a, n);
+            create table sorted (a int); create index by_a on sorted (a); alter table sorted cluster on by_a",
         fault: "create index idle on u (c)",
         subject: "public.idle",
         level: Level::Info,
@@ -93,7 +95,7 @@ const FAULTS: &[Fault] = &[
     },
     Fault {
         check: "hot-row",
-        settings: "[threshold.hot-row]\nrows = 10\nupdates = 6\nper_row = 6",
+        settings: "[threshold.hot-row]\nrows = 10\nupdates = 6\nper_row = 6\nper_second = 0",
         alike: "create table wide (n int); insert into wide select generate_series(1, 20); update wide set n = n + 1",
         fault: "create table counter (n int); insert into counter values (0); update counter set n = n + 1;
             update counter set n = n + 1; update counter set n = n + 1; update counter set n = n + 1;
@@ -178,11 +180,22 @@ const FAULTS: &[Fault] = &[
         check: "sequence-end",
         settings: "",
         alike: "create table big (id bigserial); select setval('big_id_seq', 2000000000);
-            create sequence round maxvalue 100 cycle; select setval('round', 99)",
+            create sequence round maxvalue 100 cycle; select setval('round', 99);
+            create sequence high minvalue 1000000 maxvalue 1000100; select setval('high', 1000010);
+            create sequence falling increment -1 minvalue 1 maxvalue 100; select setval('falling', 90)",
         fault: "create table small (id serial); select setval('small_id_seq', 2000000000)",
         subject: "public.small_id_seq",
         level: Level::Critical,
         repair: "alter sequence small_id_seq as bigint; alter table small alter column id type bigint",
+    },
+    Fault {
+        check: "sequence-end",
+        settings: "",
+        alike: "create sequence early increment -1 minvalue 0 maxvalue 100; select setval('early', 60)",
+        fault: "create sequence late increment -1 minvalue 0 maxvalue 100; select setval('late', 20)",
+        subject: "public.late",
+        level: Level::Warning,
+        repair: "alter sequence late minvalue -1000",
     },
 ];
 
@@ -276,6 +289,7 @@ async fn who_blocks_others_is_named_while_they_wait() {
         holder.batch_execute("create table t (a int)").await.unwrap();
         let open = holder.transaction().await.unwrap();
         open.batch_execute("lock table t").await.unwrap();
+        open.query("select pg_sleep(0), 'secret'", &[]).await.unwrap();
         assert_eq!(ours(&report(&database, "blocked-session", settings).await), None);
         let waiting = tokio::spawn(async move { waiter.query("select from t", &[]).await });
         let mut found = None;
@@ -288,6 +302,8 @@ async fn who_blocks_others_is_named_while_they_wait() {
         }
         let found = found.unwrap();
         assert!(found.sentence.starts_with("a session has waited"), "{found:?}");
+        let statement = found.evidence.iter().find(|one| one.name.starts_with("its statement")).unwrap();
+        assert_eq!(statement.value, "select pg_sleep", "without its values");
         open.rollback().await.unwrap();
         waiting.await.unwrap().unwrap();
         assert_eq!(ours(&report(&database, "blocked-session", settings).await), None);
@@ -391,7 +407,7 @@ async fn space_is_measured_where_the_extension_is_there() {
         let both = ["table-bloat", "index-bloat"];
         let blind = examine(&request(&format!("postgres://{role}:p@{place}"), &both, settings)).await.unwrap();
         let whys: Vec<&str> = blind.skipped.iter().map(|skip| skip.why.split(';').next().unwrap()).collect();
-        assert_eq!(whys, ["1 large indexes", "1 large tables"], "{blind:?}");
+        assert_eq!(whys, ["large indexes: 1", "large tables: 1"], "{blind:?}");
         sql(&client, &format!("drop role {role}; create extension pgstattuple schema extra")).await;
         let found = report(&database, "table-bloat", settings).await;
         assert_eq!(keys(&found), ["public.hollow"]);

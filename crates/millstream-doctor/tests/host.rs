@@ -60,6 +60,25 @@ const FAULTS: &[Fault] = &[
         level: Level::Info,
     },
     Fault {
+        check: "autogroup",
+        settings: "",
+        // A container sees its own group as the root.
+        alike: &[
+            ("proc/sys/kernel/sched_autogroup_enabled", "1\n"),
+            ("proc/self/cgroup", "0::/\n"),
+            ("proc/self/mountinfo", GROUPS),
+            ("sys/fs/cgroup/cgroup.type", "domain\n"),
+        ],
+        fault: &[
+            ("proc/sys/kernel/sched_autogroup_enabled", "1\n"),
+            ("proc/self/cgroup", "0::/\n"),
+            ("proc/self/mountinfo", GROUPS),
+            ("sys/fs/cgroup/cgroup.procs", "1\n"),
+        ],
+        subject: "kernel.sched_autogroup_enabled",
+        level: Level::Info,
+    },
+    Fault {
         check: "atime",
         settings: "",
         alike: &[("proc/self/mountinfo", "1 1 8:0 / / rw,noatime - ext4 /dev/sda rw\n")],
@@ -279,4 +298,38 @@ async fn this_machine_is_examined_if_the_server_is_here() {
     let database = testkit::database().await;
     let here = examine(&request(&database.url(), &["kernel-known-bad"], "")).await.unwrap();
     assert!(here.skipped.is_empty() && here.passed == ["kernel-known-bad"], "{here:?}");
+}
+
+#[tokio::test]
+async fn disks_that_a_file_system_does_not_name_are_skipped_and_not_passed() {
+    let database = testkit::database().await;
+    let place = machine(&[("proc/self/mountinfo", "1 1 0:50 / / rw,noatime - zfs tank/data rw\n")]);
+    let checks = ["atime", "device-saturated", "disk-read-ahead", "disk-scheduler", "rotational-flag"];
+    let request = Request { root: Some(place.path().to_owned()), ..request(&database.url(), &checks, FAST) };
+    let report = examine(&request).await.unwrap();
+    assert_eq!(report.passed, ["atime"], "it needs no device");
+    let why = "the disk of the data, because its file system (zfs) names no device";
+    assert_eq!(report.skipped.len(), 4, "{report:?}");
+    assert!(report.skipped.iter().all(|skip| skip.why.contains(why)), "{report:?}");
+}
+
+#[tokio::test]
+async fn the_file_system_of_a_tablespace_is_examined_too() {
+    let server = testkit::Server::start(testkit::default_build().await, testkit::Settings::default()).await;
+    let (url, client) = (server.url("postgres"), testkit::connect(&server.url("postgres")).await);
+    // The working directory of the server is its data directory.
+    client.batch_execute("copy (select 1) to program 'cat >/dev/null; mkdir ../elsewhere'").await.unwrap();
+    let sql = "select regexp_replace(current_setting('data_directory'), '[^/]*$', 'elsewhere')";
+    let dir: String = client.query_one(sql, &[]).await.unwrap().get(0);
+    let mounts =
+        format!("1 1 8:0 / / rw,relatime - ext4 /dev/sda rw\n2 1 8:0 / {dir} rw - ext4 /dev/sda rw,nobarrier\n");
+    let place = machine(&[("proc/self/mountinfo", &mounts)]);
+    assert_eq!(found(&url, place.path(), "atime", "").await, []);
+    client.batch_execute(&format!("create tablespace elsewhere location '{dir}'")).await.unwrap();
+    for (check, level) in [("atime", Level::Info), ("write-barrier-off", Level::Critical)] {
+        assert_eq!(found(&url, place.path(), check, "").await, [(dir.clone(), level)]);
+    }
+    // WAL is not there.
+    let settings = "[threshold.disk-full]\npercent = 101\ncritical_percent = 101\nwal_times = 1e12";
+    assert_eq!(found(&url, place.path(), "disk-full", settings).await, [("/".to_owned(), Level::Warning)]);
 }

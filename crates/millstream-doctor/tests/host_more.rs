@@ -237,6 +237,15 @@ const FAULTS: &[Fault] = &[
     },
     Fault {
         check: "out-of-memory-kill",
+        // A container sees its own group as the root.
+        alike: &[("proc/self/cgroup", "0::/\n"), ("sys/fs/cgroup/memory.events", "oom 0\noom_kill 0\n")],
+        fault: &[("proc/self/cgroup", "0::/\n"), ("sys/fs/cgroup/memory.events", "oom 2\noom_kill 2\n")],
+        repaired: &[("sys/fs/cgroup/memory.events", "oom 0\noom_kill 0\n")],
+        subject: "",
+        level: Level::Warning,
+    },
+    Fault {
+        check: "out-of-memory-kill",
         alike: &[
             ("proc/sys/vm/overcommit_memory", "2\n"),
             ("proc/meminfo", "MemTotal: 20000 kB\nCommitLimit: 10000 kB\nCommitted_AS: 5000 kB\n"),

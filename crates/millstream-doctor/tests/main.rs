@@ -17,3 +17,4 @@ mod role_setting;
 mod server_more;
 mod standby;
 mod vacuum_causes;
+mod written_setting;

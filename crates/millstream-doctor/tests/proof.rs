@@ -50,6 +50,12 @@ async fn statements_that_miss_an_index_are_proven_by_a_role_without_rights_over_
         assert_eq!(repair.commands, ["create index concurrently on public.modem (name text_pattern_ops)"]);
         assert_eq!(repair.change.as_ref().unwrap().target, "postgres/public.modem_name_text_pattern_ops_idx");
 
+        // After a comment, and in brackets.
+        sql(&client, "/* app */ (select mac from modem where mac = 'a1') union all select 'a'").await;
+        let found = examine(&proof("shop:p")).await.unwrap();
+        assert_eq!(subjects(&found), ["public.modem_mac", "public.modem_name"]);
+        sql(&client, "select pg_stat_statements_reset(); select from modem where name like 'b%'").await;
+
         sql(&client, "select from modem where mac = 'a1'").await;
         let found = examine(&proof("shop:p")).await.unwrap();
         assert_eq!(subjects(&found), ["public.modem_mac", "public.modem_name"]);
@@ -101,6 +107,17 @@ async fn statements_that_take_most_time_are_named_and_a_slow_distinct_is_rewritt
         assert_eq!(evidence.value, "select pg_sleep($1)");
         let calm = "[threshold.top-statement]\npercent = 60\nseconds = 60";
         assert_eq!(keys(&examine(&request(&url, &["top-statement"], calm)).await.unwrap()), [""; 0]);
+
+        // The time of a nested statement is part of that of the outer one.
+        sql(
+            &client,
+            "create function outer_one() returns void language sql set work_mem = '1MB' as 'select pg_sleep(0.2)';
+             set pg_stat_statements.track = 'all'; select pg_stat_statements_reset(); select outer_one();
+             set pg_stat_statements.track = 'top'",
+        )
+        .await;
+        let nested = "[threshold.top-statement]\npercent = 80\nseconds = 0";
+        assert_eq!(keys(&examine(&request(&url, &["top-statement"], nested)).await.unwrap()).len(), 2);
 
         let distinct = "[threshold.distinct-prefix]\nrows = 1000\nper_value = 100";
         let proof = Request { planner: Some(as_role(&url, "shop:p")), ..request(&url, &["distinct-prefix"], distinct) };
@@ -200,7 +217,9 @@ async fn a_member_that_no_document_has_is_found_with_the_nearest_one() {
         sql(
             &client,
             "create table few (doc jsonb); insert into few values ('{}'); create index on few ((doc ->> 'nothing'));
-             grant select on device, few to shop; create index on device (lower(doc ->> 'mac'));
+             create table parted (doc jsonb, day int) partition by range (day);
+             create view of_none as select doc ->> 'a' as a from parted;
+             grant select on device, few, parted to shop; create index on device (lower(doc ->> 'mac'));
              create index on device ((doc -> 'offer' ->> 'price'));
              create index on device ((doc ->> 'rare1')) where doc ? 'rare1';
              create index on device ((doc ->> 'absent')) where doc ->> 'rare2' = '1'; create index on device using gin (doc);
@@ -240,7 +259,7 @@ async fn a_member_that_no_document_has_is_found_with_the_nearest_one() {
         // The last query of a session counts as long as that session sends no other.
         let program = testkit::connect(&url).await;
         program
-            .simple_query("select id from device where doc ->> 'mca' = '7' or doc #>> '{offer,price}' = '7'")
+            .simple_query("/* app */ select id from device where doc ->> 'mca' = '7' or doc #>> '{offer,price}' = '7'")
             .await
             .unwrap();
         let asked = examine(&proof()).await.unwrap();

@@ -437,3 +437,18 @@ async fn a_database_of_another_encoding_is_examined_like_one_in_utf8() {
         assert!(refused.contains("SQL_ASCII"), "{refused}");
     }
 }
+
+#[tokio::test]
+async fn a_checkpoint_that_waits_is_flushed_early_only_if_it_is_not_yet() {
+    let (check, settings) = ("checkpoint-spread", "[threshold.checkpoint-spread]\nsync_seconds = 0\ncount = 0");
+    for build in testkit::builds().await {
+        for (conf, proposed) in [("256kB", None), ("0", Some("256kB")), ("1MB", Some("256kB"))] {
+            let server = server(build, &[&format!("checkpoint_flush_after = {conf}")]).await;
+            let found = report_of(&server.url("postgres"), check, settings).await;
+            assert_eq!(keys(&found), [""]);
+            let repair = found.findings[0].repair.as_ref().unwrap();
+            let value = repair.change.as_ref().and_then(|change| change.value.as_deref());
+            assert_eq!(value, proposed, "{repair:?}");
+        }
+    }
+}

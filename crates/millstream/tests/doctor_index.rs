@@ -102,6 +102,11 @@ async fn an_index_for_a_foreign_key_is_built_and_taken_back() {
         let again = place.doctor(&["fix", key, "--apply"]).ends(2);
         assert!(again.stderr.contains("there is no finding foreign-key-without-index"), "{again:?}");
         place.doctor(&["confirm"]).ends(0);
+        // The definition does not tell it, so it would not come back.
+        place.sql(&format!("alter table \"Visit\" cluster on {name}")).await;
+        let marked = place.doctor(&["undo", "1"]).ends(2);
+        assert!(marked.stderr.contains("has the mark of cluster"), "{marked:?}");
+        place.sql("alter table \"Visit\" set without cluster").await;
         place.doctor(&["undo", "1"]).ends(0);
         assert_eq!(place.index(name).await, None);
 

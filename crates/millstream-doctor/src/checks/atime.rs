@@ -1,5 +1,6 @@
 //! Check `atime`: a file system that writes the time of each read.
 
+use super::command::word;
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
 use millstream_model::{Class, Level, Repair, Restart};
@@ -29,7 +30,7 @@ fn look(host: &Host, task: &Task) -> Seen {
         );
         finding.repair = Some(Repair {
             sentence: format!("put noatime into /etc/fstab, and mount {point} again"),
-            commands: vec![format!("$ mount -o remount,noatime '{point}'")],
+            commands: vec![format!("$ mount -o remount,noatime {}", word(&point))],
             risk: "programs that look at the time of the last read, such as some mail readers, miss it".to_owned(),
             restart: Restart::Nothing,
             change: None,

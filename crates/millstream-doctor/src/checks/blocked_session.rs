@@ -4,9 +4,11 @@ use super::number::number;
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Server;
+use crate::statement::{shown, without_constants};
 use millstream_model::quantity::age;
 use millstream_model::{Class, Finding, Level, Repair, Restart};
 use millstream_pg::Error;
+use std::collections::BTreeMap;
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
@@ -20,12 +22,25 @@ pub(super) const CHECK: Check = Check {
 
 async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
     let sql = include_str!("blocked_session.sql");
-    let rows = server.session.client.query(sql, &[&task.threshold("seconds"), &ROWS_MAX]).await?;
-    let found: Seen = rows.iter().map(|row| finding(row, &task)).collect();
+    let client = &server.session.client;
+    let rows = client.query(sql, &[&task.threshold("seconds"), &ROWS_MAX]).await?;
+    let ids: Vec<i64> =
+        rows.iter().filter(|row| is_counted(row.get("words"))).filter_map(|row| row.get("query_id")).collect();
+    let texts = if ids.is_empty() { BTreeMap::new() } else { without_constants(client, &ids).await? };
+    let found: Seen = rows.iter().map(|row| finding(row, &texts, &task)).collect();
     Ok(found.but(server.blind_to_sessions()))
 }
 
-fn finding(row: &Row, task: &Task) -> Finding {
+/// Whether `pg_stat_statements` keeps such a statement without its constants, by its first words. It keeps others as they
+/// are, up to PostgreSQL 15.
+fn is_counted(words: &str) -> bool {
+    let first = words.split_whitespace().next().unwrap_or_default();
+    ["select", "with", "insert", "update", "delete", "merge", "values"]
+        .iter()
+        .any(|word| first.eq_ignore_ascii_case(word))
+}
+
+fn finding(row: &Row, texts: &BTreeMap<i64, String>, task: &Task) -> Finding {
     let (name, pid): (String, i32) = (row.get("name"), row.get("pid"));
     let (sessions, longest) = (number(row, "sessions"), age(row.get("seconds")));
     let sentence = match sessions {
@@ -34,11 +49,15 @@ fn finding(row: &Row, task: &Task) -> Finding {
     };
     let mut finding =
         task.finding(Level::Warning, name, sentence).with("sessions that wait", sessions, "pg_blocking_pids");
-    for (what, column) in [("its state", "state"), ("its statement", "query")] {
-        let value: String = row.get(column);
-        if !value.is_empty() {
-            finding = finding.with(what, value, "pg_stat_activity");
-        }
+    let (state, words): (String, String) = (row.get("state"), row.get("words"));
+    if !state.is_empty() {
+        finding = finding.with("its state", state, "pg_stat_activity");
+    }
+    let text = row.get::<_, Option<i64>>("query_id").and_then(|id| texts.get(&id)).filter(|_| is_counted(&words));
+    if let Some(text) = text {
+        finding = finding.with("its statement", shown(text), "pg_stat_statements");
+    } else if !words.is_empty() {
+        finding = finding.with("its statement begins with", shown(&words), "pg_stat_activity");
     }
     finding.alternative = Some("it ends by itself in a moment".to_owned());
     let (sentence, commands, risk) = match (pid, row.get("client")) {

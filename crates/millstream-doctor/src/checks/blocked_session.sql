@@ -48,7 +48,11 @@ named as (
         b.sessions,
         b.seconds,
         coalesce(a.state, '') as state,
-        coalesce(left(a.query, 200), '') as query,
+        -- A statement may hold values of rows, and a password. Its first words do not.
+        coalesce(
+            substring(a.query from '^\s*([[:alpha:]]+(\s+[[:alpha:]_][[:alnum:]_.]*){0,2})'), ''
+        ) as words,
+        a.query_id,
         coalesce(a.backend_type = 'client backend', false) as client
     from
         blocked as b
@@ -57,7 +61,7 @@ named as (
 ranked as (
     select *, row_number() over (partition by name order by sessions desc, seconds desc) as rank from named
 )
-select name, pid, sessions, seconds, state, query, client
+select name, pid, sessions, seconds, state, words, query_id, client
 from ranked
 where rank = 1
 order by sessions desc, seconds desc

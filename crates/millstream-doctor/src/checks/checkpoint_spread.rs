@@ -4,7 +4,8 @@ use super::checkpoints::Checkpoints;
 use super::number::number;
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Server;
-use millstream_model::{Class, Finding, Level};
+use millstream_model::quantity::bytes;
+use millstream_model::{Class, Finding, Level, Repair, Restart};
 use millstream_pg::Error;
 use millstream_pg::sizing::{CHECKPOINT_FLUSH, CHECKPOINT_SPREAD};
 
@@ -22,15 +23,17 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
-    let sql = "select current_setting('checkpoint_completion_target')::float8";
-    let target: f64 = server.session.client.query_one(sql, &[]).await?.get(0);
+    let sql = "select current_setting('checkpoint_completion_target')::float8, \
+               pg_size_bytes(current_setting('checkpoint_flush_after'))";
+    let set = server.session.client.query_one(sql, &[]).await?;
+    let (target, flush): (f64, i64) = (set.get(0), set.get(1));
     let Checkpoints { view, row } = Checkpoints::of(server).await?;
     let early = (target < task.threshold("target")).then(|| burst(server, &task, target));
     let checkpoints = number(&row, "timed") + number(&row, "requested");
     let mean = number(&row, "sync_ms") as f64 / 1e3 / (checkpoints.max(1) as f64);
     let waits = checkpoints as f64 >= task.threshold("count") && mean >= task.threshold("sync_seconds");
     let late = waits.then(|| {
-        let mut finding = stall(server, &task, mean).with("checkpoints", checkpoints, view);
+        let mut finding = stall(server, &task, mean, flush).with("checkpoints", checkpoints, view);
         finding.counted_seconds = row.get("seconds");
         finding
     });
@@ -47,12 +50,41 @@ fn burst(server: &Server, task: &Task, target: f64) -> Finding {
     finding
 }
 
-fn stall(server: &Server, task: &Task, mean: f64) -> Finding {
+/// Up to so many bytes the server lets the system collect before it asks for a flush: 256 kB, as `CHECKPOINT_FLUSH` has it.
+const FLUSH_EARLY_BYTES: i64 = 256 << 10;
+
+/// Whether the server has the system flush early what a checkpoint writes. 0 switches that off.
+fn flushes_early(bytes: i64) -> bool {
+    (1..=FLUSH_EARLY_BYTES).contains(&bytes)
+}
+
+fn stall(server: &Server, task: &Task, mean: f64, flush: i64) -> Finding {
     let sentence = format!("a checkpoint ends with {mean:.1} s of waiting for the disk, on average");
-    let mut finding = task.finding(Level::Warning, "", sentence);
+    let flushed = bytes(u64::try_from(flush).unwrap_or(0));
+    let mut finding = task.finding(Level::Warning, "", sentence).with(CHECKPOINT_FLUSH.name, flushed, "pg_settings");
     finding.alternative = Some("a few large checkpoints, for instance after a load, make the mean".to_owned());
+    if flushes_early(flush) {
+        finding.repair = Some(Repair {
+            sentence: "let the kernel collect less before it writes; the server flushes early already".to_owned(),
+            commands: vec!["$ millstream doctor explain dirty-limits".to_owned()],
+            risk: "none: it only prints the manual page".to_owned(),
+            restart: Restart::Nothing,
+            change: None,
+        });
+        return finding;
+    }
     let sentence = "let the server flush what it writes early; see also dirty-limits";
     let risk = "pages that are written again soon go to the disk twice";
     finding.repair = Some(server.setting(CHECKPOINT_FLUSH.name, CHECKPOINT_FLUSH.value, sentence, risk));
     finding
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_flush_that_is_off_or_late_can_be_made_earlier() {
+        assert_eq!([0, 8 << 10, 256 << 10, 257 << 10].map(flushes_early), [false, true, true, false]);
+    }
 }

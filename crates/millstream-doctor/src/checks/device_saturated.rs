@@ -30,9 +30,8 @@ const REQUESTS: &[(&str, &str, &str)] =
 async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
     let devices = host.devices();
     let (waited, work) = (Host::waited(&host.path(PRESSURE)), host.twice(&host.path(WORK)));
-    let nameless = || "the disks, which this file system does not name".to_owned();
     let unseen = Seen::default()
-        .but(host.blind_to_disks().or_else(|| devices.is_empty().then(nameless)))
+        .but(host.blind_to_devices())
         .but(waited.is_none().then(|| Host::hidden("how long processes wait for disks", PRESSURE)))
         .but(work.is_none().then(|| Host::hidden("how long the disks take", WORK)))
         .unseen;

@@ -31,11 +31,9 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
 /// What is wrong with the disks, if so many bytes of WAL may come.
 fn seen(host: &Host, task: &Task, wal: u64) -> Seen {
     let (mounts, blind) = (host.mounts(), host.blind_to_disks());
-    let count = mounts.len();
-    let found = mounts.into_iter().enumerate().filter_map(|(at, (role, dir, mount))| {
-        // WAL on the mount of the data has no entry of its own, and comes last if it has one. If pg_wal is a link that
-        // cannot be read, it only seems to be on that mount.
-        let wal = (at + 1 == count && blind.is_none()).then_some(wal);
+    let found = mounts.into_iter().filter_map(|(role, dir, mount)| {
+        // If pg_wal is a link that cannot be read, it only seems to be on the mount of the data.
+        let wal = (host.wal_mount() == Some(mount) && blind.is_none()).then_some(wal);
         finding(task, role, &mount.point.display().to_string(), &disk_space(dir)?, wal)
     });
     found.collect::<Seen>().but(blind)

@@ -44,5 +44,5 @@ fn look(host: &Host, task: &Task) -> Seen {
         Some(finding)
     });
     let seen: Seen = found.collect();
-    seen.but(host.blind_to_disks())
+    seen.but(host.blind_to_devices())
 }

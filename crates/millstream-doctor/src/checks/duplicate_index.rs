@@ -1,5 +1,6 @@
 //! Check `duplicate-index`: indexes that another one replaces.
 
+use super::definition::definition;
 use super::number::{bytes, count};
 use crate::check::{Check, Look, Seen, Task};
 use crate::limits::ROWS_MAX;
@@ -18,9 +19,9 @@ pub(super) const CHECK: Check = Check {
 
 async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     let rows = database.session.client.query(include_str!("duplicate_index.sql"), &[&ROWS_MAX]).await?;
-    let found = rows.iter().map(|row| {
-        let (name, kept, definition): (String, String, String) =
-            (row.get("name"), row.get("kept"), row.get("definition"));
+    let found = rows.iter().filter_map(|row| {
+        let definition = definition(row)?;
+        let (name, kept): (String, String) = (row.get("name"), row.get("kept"));
         let sentence = format!("it is defined as {kept}, on {}", row.get::<_, String>("table_name"));
         let mut finding = task
             .finding(Level::Warning, name.clone(), sentence)
@@ -36,7 +37,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             restart: Restart::Nothing,
             change: database.drop_index(&name),
         });
-        finding
+        Some(finding)
     });
     Ok(found.collect())
 }

@@ -1,5 +1,6 @@
 //! Check `foreign-key-without-index`: deletes that read a whole table to look for references.
 
+use super::definition::definition;
 use super::new_index;
 use super::number::{count, with_analyzed};
 use crate::check::{Check, Look, Seen, Task, Threshold};
@@ -25,6 +26,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     let rows = database.session.client.query(sql, &[&task.threshold("rows"), &ROWS_MAX]).await?;
     let mut found = Vec::new();
     for (n, row) in rows.iter().enumerate() {
+        let Some(definition) = definition(row) else { continue };
         let (table, other, columns): (String, String, String) =
             (row.get("table_name"), row.get("other"), row.get("columns"));
         let clause = format!("({columns})");
@@ -47,7 +49,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             .finding(Level::Info, row.get::<_, String>("name"), sentence)
             .with("rows of the table", count(row, "rows"), "pg_class.reltuples")
             .with("deletes and updates in the other one", count(row, "changes"), "pg_stat_user_tables")
-            .with("foreign key", row.get::<_, String>("definition"), "pg_get_constraintdef");
+            .with("foreign key", definition, "pg_get_constraintdef");
         let mut finding = with_analyzed(finding, row.get("analyze_age"));
         finding.counted_seconds = Some(database.counted_seconds);
         finding.alternative = Some("the updates leave the key alone, and rows are deleted with truncate".to_owned());

@@ -16,6 +16,7 @@ pub(super) const CHECK: Check = Check {
         Threshold { name: "rows", default: 1_000.0 },
         Threshold { name: "updates", default: 1e6 },
         Threshold { name: "per_row", default: 10_000.0 },
+        Threshold { name: "per_second", default: 10.0 },
     ],
     manual: include_str!("hot_row.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
@@ -25,16 +26,21 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     if database.uncounted.is_some() {
         return Ok(Seen::default().but(database.uncounted.clone()));
     }
-    let [rows, updates, per_row] = ["rows", "updates", "per_row"].map(|name| task.threshold(name));
+    let [rows, updates, per_row, per_second] =
+        ["rows", "updates", "per_row", "per_second"].map(|name| task.threshold(name));
     let sql = include_str!("hot_row.sql");
-    let found = database.session.client.query(sql, &[&rows, &updates, &per_row, &ROWS_MAX]).await?;
+    let found = database.session.client.query(sql, &[&rows, &updates, &per_row, &per_second, &ROWS_MAX]).await?;
     let findings = found.iter().map(|row| {
         let (live, updated, waiting) = (number(row, "live"), number(row, "updates"), number(row, "waiting"));
-        let sentence =
-            format!("each of its {} rows was updated {} times", quantity::count(live), count(row, "per_row"));
+        let whose = match live {
+            1 => "its only row".to_owned(),
+            _ => format!("each of its {} rows", quantity::count(live)),
+        };
+        let sentence = format!("{whose} was updated {} times on average", count(row, "per_row"));
         let mut finding = task
             .finding(Level::Info, row.get::<_, String>("name"), sentence)
             .with("updates", quantity::count(updated), "pg_stat_user_tables")
+            .with("updates a second", format!("{:.1}", row.get::<_, f64>("per_second")), "pg_stat_user_tables")
             .with("rows", quantity::count(live), "pg_stat_user_tables")
             .with("sessions that wait for a row of it now", waiting, "pg_locks");
         finding.counted_seconds = row.get("seconds");

@@ -2,6 +2,7 @@
 
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::host::Host;
+use crate::limits::MANY_PROCESSORS;
 use crate::server::Server;
 use millstream_model::quantity::bytes;
 use millstream_model::{Change, Class, Level, Repair, Restart};
@@ -24,29 +25,43 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
     // Before PostgreSQL 17 the server does not say whether it has them: those of the machine that are taken tell.
     let taken = || Some(host.memory("HugePages_Total")? - host.memory("HugePages_Free")? > 0.0);
     let uses = status.as_deref().map_or_else(|| taken().unwrap_or(false), |status| status == "on");
-    let used = host.memory("HugePages_Total").zip(host.memory("HugePages_Free")).map_or(0.0, |(all, free)| all - free);
     let Some(needed) = needed.filter(|needed| *needed > 0 && !uses && shared >= task.threshold("shared_gb") * 1e9)
     else {
         return Ok(Seen::default());
     };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
     let (size, tables) = (shared as u64, (host.memory("PageTables").unwrap_or(0.0) * 1_024.0) as u64);
-    let aside = used + needed as f64;
+    let [total, free, reserved] =
+        ["Total", "Free", "Rsvd"].map(|name| host.memory(&format!("HugePages_{name}")).unwrap_or(0.0));
+    let aside = aside(total, free, reserved, needed as f64);
     let sentence = format!("{} of shared memory are in pages of 4 KiB", bytes(size));
+    let (kernel, processors) = (host.kernel(), host.processors());
+    let level = if suffers(kernel, processors) { Level::Warning } else { Level::Info };
     let mut finding = task
-        .finding(Level::Info, "huge_pages", sentence)
+        .finding(level, "huge_pages", sentence)
         .with("huge_pages", row.get::<_, String>("setting"), "pg_settings")
         .with("tables of pages of all processes", bytes(tables), "/proc/meminfo")
-        .with("huge pages that it needs", needed, "shared_memory_size_in_huge_pages");
+        .with("huge pages that it needs", needed, "shared_memory_size_in_huge_pages")
+        .with("huge pages that are free", free - reserved, "/proc/meminfo");
+    if level == Level::Warning {
+        let release = host.word(Host::RELEASE).unwrap_or_default();
+        finding = finding.with("kernel", release, Host::RELEASE).with("processors", processors, "/proc/cpuinfo");
+    }
     finding.alternative = Some("few sessions work at a time, so that their tables of pages stay small".to_owned());
+    let (sentence, mut commands) = match aside {
+        Some(aside) => (
+            "set huge pages aside, restart the server, and measure before and after",
+            vec![
+                format!("$ sysctl -w vm.nr_hugepages={aside:.0}"),
+                format!("-- and in a file in /etc/sysctl.d: vm.nr_hugepages = {aside:.0}"),
+            ],
+        ),
+        None => ("restart the server, because enough huge pages are free; measure before and after", Vec::new()),
+    };
+    commands.push("-- with huge_pages = try the server takes them when it starts".to_owned());
     finding.repair = Some(Repair {
-        sentence: "set huge pages aside, start the server again, and measure before and after".to_owned(),
-        commands: vec![
-            // Those that others use stay theirs.
-            format!("$ sysctl -w vm.nr_hugepages={aside:.0}"),
-            format!("-- and in a file in /etc/sysctl.d: vm.nr_hugepages = {aside:.0}"),
-            "-- with huge_pages = try the server takes them when it starts".to_owned(),
-        ],
+        sentence: sentence.to_owned(),
+        commands,
         risk: "memory that is set aside serves nothing else; with huge_pages = on the server does not start without it"
             .to_owned(),
         restart: Restart::Server,
@@ -55,4 +70,36 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
     let (kind, target) = ("setting".to_owned(), "huge_pages".to_owned());
     finding.experiment = Some(Change { kind, target, value: Some("on".to_owned()) });
     Ok([finding].into_iter().collect())
+}
+
+/// Whether the kernel makes small pages expensive on so many processors. From version 7.0 on it may interrupt a process
+/// that holds a spinlock, and a fault on a small page under such a lock keeps all others waiting.
+fn suffers(kernel: Option<(u32, u32)>, processors: u32) -> bool {
+    kernel.is_some_and(|(major, _)| major >= 7) && processors >= MANY_PROCESSORS
+}
+
+/// How many huge pages the machine should set aside, so that the server gets as many as it needs. What others use or have
+/// reserved stays theirs. `None` if enough are free: a smaller number would take some away.
+fn aside(total: f64, free: f64, reserved: f64, needed: f64) -> Option<f64> {
+    let wanted = total - free + reserved + needed;
+    (wanted > total).then_some(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_pages_are_expensive_on_a_new_kernel_with_many_processors() {
+        assert!(suffers(Some((7, 0)), 96));
+        assert!(!suffers(Some((6, 18)), 96) && !suffers(Some((7, 0)), 8) && !suffers(None, 96));
+    }
+
+    #[test]
+    fn huge_pages_that_are_set_aside_stay() {
+        assert_eq!(aside(0.0, 0.0, 0.0, 100.0), Some(100.0));
+        assert_eq!(aside(500.0, 500.0, 0.0, 100.0), None);
+        assert_eq!(aside(500.0, 500.0, 450.0, 100.0), Some(550.0), "others have reserved them");
+        assert_eq!(aside(500.0, 50.0, 0.0, 100.0), Some(550.0), "others use them");
+    }
 }

@@ -1,5 +1,6 @@
 //! Check `invalid-index`: indexes whose build failed.
 
+use super::definition::definition;
 use super::number::bytes;
 use crate::check::{Check, Look, Seen, Task};
 use crate::limits::ROWS_MAX;
@@ -19,7 +20,8 @@ pub(super) const CHECK: Check = Check {
 
 async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     let rows = database.session.client.query(include_str!("invalid_index.sql"), &[&ROWS_MAX]).await?;
-    let found = rows.iter().map(|row| {
+    let found = rows.iter().filter_map(|row| {
+        let definition = definition(row)?;
         let (name, table): (String, String) = (row.get("name"), row.get("table_name"));
         let cost = if row.get("maintained") { ", and every write to the table maintains it" } else { "" };
         let sentence = match row.get("partitioned") {
@@ -30,9 +32,9 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             .finding(Level::Warning, name.clone(), sentence)
             .with("valid", "no", "pg_index.indisvalid")
             .with("size", bytes(row, "bytes"), "pg_class.relpages")
-            .with("definition", row.get::<_, String>("definition"), "pg_get_indexdef");
+            .with("definition", definition, "pg_get_indexdef");
         finding.repair = Some(repair(row, &name));
-        finding
+        Some(finding)
     });
     Ok(found.collect())
 }

@@ -53,7 +53,8 @@ select
     t.relkind in ('r', 'm', 'p') as has_rows,
     case t.relkind
         when 'p' then (
-            select sum(greatest(leaf.reltuples, 0))
+            -- Without partitions, there is nothing to add up.
+            select coalesce(sum(greatest(leaf.reltuples, 0)), 0)
             from
                 pg_partition_tree(t.oid) as p
                 join pg_class as leaf on leaf.oid = p.relid

@@ -9,7 +9,8 @@ where
     datname = current_database()
     and backend_type = 'client backend'
     and pid <> pg_backend_pid()
-    and query ~* '^\s*(select|with)\M'
+    -- After comments and brackets.
+    and query ~* '^(\s|\(|--[^\n]*\n|/\*([^*]|\*+[^*/])*\*+/)*(select|with)\M'
     and query ~ '->|#>|\?|\['
     and octet_length(query) < pg_size_bytes(current_setting('track_activity_query_size')) - 1
 order by

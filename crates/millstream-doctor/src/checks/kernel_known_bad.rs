@@ -13,14 +13,11 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Host(look)],
 };
 
-const FILE: &str = "/proc/sys/kernel/osrelease";
-
 fn look(host: &Host, task: &Task) -> Seen {
-    let Some(release) = host.word(FILE) else {
-        return Seen::default().but(Some(Host::hidden("the version of the kernel", FILE)));
+    let Some(release) = host.word(Host::RELEASE) else {
+        return Seen::default().but(Some(Host::hidden("the version of the kernel", Host::RELEASE)));
     };
-    let mut numbers = release.split(['.', '-']).map(|number| number.parse::<u32>().ok());
-    let (Some(Some(major)), Some(Some(minor))) = (numbers.next(), numbers.next()) else {
+    let Some((major, minor)) = host.kernel() else {
         return Seen::default().but(Some(format!("the version of the kernel, which {release} does not name")));
     };
     // Distributions with long support have corrected these kernels, and keep their numbers.
@@ -30,7 +27,7 @@ fn look(host: &Host, task: &Task) -> Seen {
     }
     let sentence =
         format!("the kernel {release} writes to disks and frees memory worse than those before and after it");
-    let mut finding = task.finding(Level::Warning, "", sentence).with("release", release, FILE);
+    let mut finding = task.finding(Level::Warning, "", sentence).with("release", release, Host::RELEASE);
     finding.alternative = Some("your distribution has corrected it and kept the number".to_owned());
     finding.repair = Some(Repair {
         sentence: "install a newer kernel".to_owned(),

@@ -1,6 +1,7 @@
 //! Check `missed-index`: indexes that queries nearly match.
 
 use super::command::spelled;
+use super::definition::definition;
 use super::new_index;
 use super::number::count;
 use super::proof::planned;
@@ -47,7 +48,7 @@ async fn suspected(database: &Database, task: &Task, statements: &Statements) ->
     let (rows, reads) = (task.threshold("rows"), task.threshold("reads"));
     let found = database.session.client.query(include_str!("missed_index.sql"), &[&rows, &reads, &ROWS_MAX]).await?;
     let texts: Vec<Text<'_>> = statements.queries().into_iter().map(Text::of).collect();
-    let suspicions = found.iter().map(|row| suspicion(row, task, &texts));
+    let suspicions = found.iter().filter_map(|row| suspicion(row, task, &texts));
     // What is suspected rests on the counters of the indexes, and not on those of the statements.
     Ok(suspicions.map(|finding| Finding { counted_seconds: Some(database.counted_seconds), ..finding }).collect())
 }
@@ -65,14 +66,16 @@ impl<'a> Text<'a> {
     }
 }
 
-fn suspicion(row: &Row, task: &Task, texts: &[Text<'_>]) -> Finding {
-    let (name, table, key): (String, String, String) = (row.get("name"), row.get("table_name"), row.get("key"));
+fn suspicion(row: &Row, task: &Task, texts: &[Text<'_>]) -> Option<Finding> {
+    let (definition, key) = (definition(row)?, row.get::<_, Option<String>>("key")?);
+    let (name, table): (String, String) = (row.get("name"), row.get("table_name"));
     let sentence =
         format!("no query has used this index on {key}, but {table} was read as a whole {} times", count(row, "reads"));
-    let mut finding = task
-        .finding(Level::Info, name, sentence)
-        .with("definition", row.get::<_, String>("definition"), "pg_get_indexdef")
-        .with("rows read by whole reads", count(row, "rows_read"), "pg_stat_user_tables");
+    let mut finding = task.finding(Level::Info, name, sentence).with("definition", definition, "pg_get_indexdef").with(
+        "rows read by whole reads",
+        count(row, "rows_read"),
+        "pg_stat_user_tables",
+    );
     let (word, expression) = (row.get::<_, String>("table_word").to_lowercase(), plain(&key));
     if let Some(text) = texts.iter().find(|one| one.words.contains(&word) && !one.plain.contains(&expression)) {
         finding = text.statement.add_to(finding);
@@ -86,7 +89,7 @@ fn suspicion(row: &Row, task: &Task, texts: &[Text<'_>]) -> Finding {
         restart: Restart::Nothing,
         change: None,
     });
-    finding
+    Some(finding)
 }
 
 /// Compares a statement with the indexes of the tables that it reads.
@@ -165,7 +168,8 @@ async fn repair(
     let (mut commands, mut risks, mut change) = (Vec::new(), Vec::new(), None);
     if near.kind == "wrapped" {
         let index = client.query_opt(include_str!("missed_index_key.sql"), &[&table.schema, &near.index]).await?;
-        commands.extend(index.iter().flat_map(|row| folded(row.get("is_unique"), &name, row.get("key"))));
+        let of = |row: &Row| Some(folded(row.get("is_unique"), &name, row.get::<_, Option<&str>>("key")?));
+        commands.extend(index.as_ref().and_then(of).unwrap_or_default());
     }
     let rewrite = near.rewrite.as_ref();
     risks.extend(rewrite.map(|rewrite| match rewrite.caution {

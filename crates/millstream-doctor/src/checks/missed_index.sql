@@ -23,7 +23,6 @@ from
 where
     0 = any (i.indkey::int2[])
     and i.indisvalid
-    and pg_get_indexdef(i.indexrelid) is not null
     and tn.nspname not in ('pg_catalog', 'information_schema')
     and u.idx_scan = 0
     and t.reltuples >= $1::float8

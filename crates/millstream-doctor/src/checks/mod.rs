@@ -19,6 +19,7 @@ mod cpu_taken;
 mod dead_sysctl;
 mod dead_tuples;
 mod default_setting;
+mod definition;
 mod device_saturated;
 mod dirty_limits;
 mod disk_full;
@@ -68,6 +69,7 @@ mod vacuum_pace;
 mod wal_buffers_full;
 mod wraparound;
 mod write_barrier_off;
+mod written_setting;
 mod zone_reclaim;
 
 use crate::check::Check;

@@ -61,10 +61,10 @@ impl<'a> Meter<'a> {
             (0, _) if rest => Some(format!("all but the {ROWS_MAX} most suspicious {things}")),
             (0, _) => None,
             (unknown, Some(_)) => {
-                Some(format!("{unknown} {things}: measuring them took too long, and they were never analyzed"))
+                Some(format!("{things}, because measuring them took too long and they were never analyzed: {unknown}"))
             }
             (unknown, None) => Some(format!(
-                "{unknown} {things}; grant select on them to this role and analyze them, or create the extension \
+                "{things}: {unknown}; grant select on them to this role and analyze them, or create the extension \
                  pgstattuple and grant pg_stat_scan_tables"
             )),
         }

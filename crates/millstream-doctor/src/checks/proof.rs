@@ -68,7 +68,7 @@ pub(super) async fn proven<T: Sync>(
             }
         }
     }
-    let refusals = (refusals > 0).then(|| format!("{refusals} {name} {refused}; the first: {first_refusal}"));
-    let late = (late > 0).then(|| format!("{late} {name}, because the others took {PROOF_TIME_MAX:?}"));
+    let refusals = (refusals > 0).then(|| format!("{name} {refused}: {refusals}; the first: {first_refusal}"));
+    let late = (late > 0).then(|| format!("{name}, because others took {PROOF_TIME_MAX:?}: {late}"));
     Ok(Seen::default().but(refusals).but(late))
 }

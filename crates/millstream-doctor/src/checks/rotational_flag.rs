@@ -20,10 +20,7 @@ pub(super) const CHECK: Check = Check {
 
 fn look(host: &Host, task: &Task) -> Seen {
     let disks = host.disks();
-    let mut unseen: Vec<String> = host.blind_to_disks().into_iter().collect();
-    if disks.is_empty() && unseen.is_empty() {
-        unseen.push("the disks, which this file system does not name".to_owned());
-    }
+    let mut unseen: Vec<String> = host.blind_to_devices().into_iter().collect();
     if disks.len() > DISKS_READ_MAX {
         unseen.push(format!("all but the first {DISKS_READ_MAX} disks"));
     }

@@ -4,6 +4,7 @@ with used as (
         n.nspname,
         c.relname,
         s.last_value,
+        case when s.increment_by > 0 then s.min_value else s.max_value end::numeric as first_value,
         case when s.increment_by > 0 then least(s.max_value::numeric, narrow.top)
             else greatest(s.min_value::numeric, narrow.bottom) end as end_value,
         s.data_type::text as sequence_type,
@@ -25,6 +26,10 @@ with used as (
     where
         s.last_value is not null
         and not s.cycle
+),
+shares as (
+    -- A sequence that counts down begins at its largest number.
+    select *, ((last_value - first_value) / nullif(end_value - first_value, 0))::float8 as share from used
 )
 select
     format('%I.%I', nspname, relname) as name,
@@ -34,11 +39,11 @@ select
     sequence_type,
     last_value,
     end_value::bigint as end_value,
-    (last_value / nullif(end_value, 0))::float8 as share
+    share
 from
-    used
+    shares
 where
-    last_value / nullif(end_value, 0) >= $1::float8
+    share >= $1::float8
 order by
     share desc, name
 limit $2

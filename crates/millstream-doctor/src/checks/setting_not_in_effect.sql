@@ -1,16 +1,15 @@
--- Lines of the configuration files that the server cannot use. Those that only wait for a restart have an error, too.
+-- Settings as new sessions have them, with what it needs to compare them with the lines of the configuration files.
 select
-    coalesce(f.name, f.sourcefile) as name,
-    f.error,
-    f.setting as written,
-    s.setting as now,
-    coalesce(s.context = 'postmaster', false) as needs_restart,
-    format('line %s of %s', f.sourceline, f.sourcefile) as place
+    name,
+    reset_val as now,
+    boot_val as usual,
+    vartype as kind,
+    unit,
+    enumvals as words,
+    source,
+    context = 'postmaster' as needs_restart,
+    pending_restart as waits
 from
-    pg_file_settings as f
-    left join pg_settings as s on s.name = f.name
-where
-    f.error is not null
-    and not coalesce(s.pending_restart, false)
+    pg_settings
 order by
-    1, 5
+    name

@@ -1,5 +1,6 @@
 //! Check `unused-index`: indexes that no query uses.
 
+use super::definition::definition;
 use super::number::{bytes, count};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
@@ -24,9 +25,10 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     let (least, seconds) = (task.threshold("index_mb") * 1e6, task.threshold("days") * 86_400.0);
     let sql = include_str!("unused_index.sql");
     let rows = database.session.client.query(sql, &[&least, &seconds, &ROWS_MAX]).await?;
-    let found = rows.iter().map(|row| {
-        let (name, definition): (String, String) = (row.get("name"), row.get("definition"));
-        let (table, seconds): (String, f64) = (row.get("table_name"), row.get("seconds"));
+    let found = rows.iter().filter_map(|row| {
+        let definition = definition(row)?;
+        let (name, table, seconds): (String, String, f64) =
+            (row.get("name"), row.get("table_name"), row.get("seconds"));
         let sentence =
             format!("no query has used this index of {table} since the counters began, {} ago", age(seconds));
         let mut finding = task
@@ -45,7 +47,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             restart: Restart::Nothing,
             change: database.drop_index(&name),
         });
-        finding
+        Some(finding)
     });
     Ok(found.collect())
 }

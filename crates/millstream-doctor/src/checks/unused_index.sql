@@ -29,8 +29,19 @@ where
     and i.indisvalid
     and not i.indisunique
     and not i.indisreplident
+    -- The next cluster of the table needs it.
+    and not i.indisclustered
     and i.indexprs is null
     and not exists (select from pg_constraint as k where k.conindid = i.indexrelid)
+    -- A foreign key needs it when rows of the other table are deleted, as foreign-key-without-index says.
+    and not exists (
+        select from pg_constraint as k
+        where
+            k.contype = 'f'
+            and k.conrelid = i.indrelid
+            and i.indpred is null
+            and (i.indkey::int2[])[0:cardinality(k.conkey) - 1] @> k.conkey
+    )
     and not exists (select from pg_inherits as h where h.inhrelid = i.indexrelid)
     and c.relpages::float8 * current_setting('block_size')::float8 >= $1::float8
     and counters.seconds >= $2::float8

@@ -1,5 +1,6 @@
 //! Check `wraparound`: rows that are not frozen in time.
 
+use super::command;
 use super::number::{bytes, number};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
@@ -50,7 +51,7 @@ async fn databases(server: &Server, task: Task) -> Result<Seen, Error> {
     let found = rows.iter().map(|row| {
         let name: String = row.get("name");
         let quoted = quote_identifier(&name);
-        let vacuum = format!("$ vacuumdb --freeze '{}'", name.replace('\'', "'\\''"));
+        let vacuum = freeze(&name);
         let commands = match row.get("may_connect") {
             true => vec![vacuum],
             false => vec![
@@ -70,6 +71,11 @@ async fn databases(server: &Server, task: Task) -> Result<Seen, Error> {
         finding(row, &task, &least, &format!("database {name}"), sources, repair)
     });
     Ok(found.collect())
+}
+
+/// The command that freezes the tables of a database.
+fn freeze(name: &str) -> String {
+    format!("$ vacuumdb --freeze {}", command::database(name))
 }
 
 async fn tables(database: &Database, task: Task) -> Result<Seen, Error> {
@@ -120,4 +126,14 @@ fn finding(
     finding.alternative = Some("a vacuum that has begun by itself ends before".to_owned());
     finding.repair = Some(repair);
     finding
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_database_stays_a_name() {
+        assert_eq!(freeze("x host=evil"), r"$ vacuumdb --freeze 'dbname='\''x host=evil'\'''");
+    }
 }

@@ -1,5 +1,6 @@
 //! Check `write-barrier-off`: a file system does not make the disk write.
 
+use super::command::word;
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
 use millstream_model::{Class, Level, Repair, Restart};
@@ -27,7 +28,7 @@ fn look(host: &Host, task: &Task) -> Seen {
         let on = if mount.file_system.starts_with("ext") { "barrier=1" } else { "barrier" };
         finding.repair = Some(Repair {
             sentence: format!("remove the option {option} from /etc/fstab, and mount {point} again"),
-            commands: vec![format!("$ mount -o remount,{on} '{point}'")],
+            commands: vec![format!("$ mount -o remount,{on} {}", word(&point))],
             risk: "flushes take as long as the disk needs".to_owned(),
             restart: Restart::Machine,
             change: None,

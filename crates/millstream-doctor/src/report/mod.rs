@@ -8,7 +8,7 @@ use millstream_model::{Class, Finding, Level, Restart, quantity};
 use serde::{Deserialize, Serialize};
 
 pub use html::html;
-pub use text::{list, text};
+pub use text::{list, manual, text};
 
 /// What an examination found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

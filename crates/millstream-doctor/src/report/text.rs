@@ -48,6 +48,36 @@ pub fn text(report: &Report) -> String {
     page.0
 }
 
+/// The manual page of a check, as wide as a report. Its tables stay as they are.
+pub fn manual(check: &Check) -> String {
+    let mut page = Page::default();
+    let (mut mark, mut part) = ("", Vec::new());
+    for line in check.manual.trim_end().lines().chain([""]) {
+        let (next, rest) = marked(line);
+        let is_fixed = line.is_empty() || line.starts_with(['#', '|']);
+        if (is_fixed || !next.is_empty()) && !part.is_empty() {
+            page.add(mark, &part.join(" "));
+            part.clear();
+        }
+        match (is_fixed, part.is_empty()) {
+            (true, _) => page.line(line),
+            (false, is_first) => {
+                mark = if is_first { next } else { mark };
+                part.push(rest.trim());
+            }
+        }
+    }
+    page.0
+}
+
+/// The mark with which an item of a list begins, such as `- `, and the rest of the line.
+fn marked(line: &str) -> (&str, &str) {
+    let end = line.find(' ').map_or(0, |space| space + 1);
+    let (mark, rest) = line.split_at(end);
+    let is_number = |mark: &str| mark.strip_suffix(". ").is_some_and(|number| number.parse::<u8>().is_ok());
+    if mark == "- " || is_number(mark) { (mark, rest) } else { ("", line) }
+}
+
 /// The names of checks, and what they look for.
 pub fn list(checks: &[Check]) -> String {
     let width = checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
@@ -123,6 +153,20 @@ impl Page {
 mod tests {
     use super::super::fixture;
     use super::*;
+
+    #[test]
+    fn the_text_of_a_manual_page_is_as_wide_as_a_report() {
+        for check in crate::CHECKS {
+            let page = manual(check);
+            for line in page.lines().filter(|line| !line.starts_with('|') && line.contains(' ')) {
+                assert!(line.chars().count() <= WIDTH, "{}: {line}", check.id);
+            }
+            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            assert_eq!(words(&page), words(check.manual));
+        }
+        let vacuum = crate::CHECKS.iter().find(|check| check.id == "dead-tuples").unwrap();
+        assert!(manual(vacuum).contains("\n1. autovacuum is off for the table or the server;\n2. a session, "));
+    }
 
     #[test]
     fn a_finding_says_how_it_is_known_and_what_to_do() {

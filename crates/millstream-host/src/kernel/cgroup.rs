@@ -22,6 +22,15 @@ impl Cgroup {
         if self.version == 1 { first } else { second }
     }
 
+    /// The same, but not the root if its directory has files that the root lacks. In a container with a namespace of its
+    /// own, the group is called `/` as well. Linux, cgroup-v2: these files exist on non-root groups.
+    #[must_use]
+    pub fn seen(mut self) -> Self {
+        let has = |name: &str| self.dirs.first().is_some_and(|dir| dir.join(name).exists());
+        self.below_root |= self.version == 2 && ["cgroup.type", "memory.events"].into_iter().any(has);
+        self
+    }
+
     /// The tightest limit of the memory of the group and those above it, in bytes. `None` if there is none.
     pub fn memory_bytes(&self) -> Option<u64> {
         let name = self.file("memory.limit_in_bytes", "memory.max");
@@ -33,7 +42,7 @@ impl Cgroup {
 
 /// The group of a process, `self` or a number, for a controller such as `cpu`.
 pub fn of(process: &str, controller: &str, mounts: &[Mount]) -> Option<Cgroup> {
-    parsed(&file::text(format!("/proc/{process}/cgroup"))?, controller, mounts)
+    Some(parsed(&file::text(format!("/proc/{process}/cgroup"))?, controller, mounts)?.seen())
 }
 
 /// The number of the server's process, if we may read the file in its data directory that holds it.
@@ -43,7 +52,8 @@ pub fn server_process(data: &Path) -> Option<String> {
     Some(pid.to_string())
 }
 
-/// Reads `/proc/PID/cgroup`, whose lines are `NUMBER:CONTROLLERS:PATH`. With version 2 there are no controllers.
+/// Reads `/proc/PID/cgroup`, whose lines are `NUMBER:CONTROLLERS:PATH`. With version 2 there are no controllers. Whether
+/// the group is the root is decided by the path alone; [`Cgroup::seen`] looks at its files, too.
 ///
 /// Both versions may be mounted. Then a controller of version 1 counts, because a controller has only one of them.
 pub fn parsed(text: &str, controller: &str, mounts: &[Mount]) -> Option<Cgroup> {
@@ -91,5 +101,15 @@ mod tests {
         assert!(!parsed("0::/\n", "cpu", &mounts).unwrap().below_root);
         assert_eq!(parsed("0::/\n", "cpu", &[]), None);
         assert_eq!(parsed("broken", "cpu", &mounts), None);
+    }
+
+    #[test]
+    fn a_group_that_only_looks_like_the_root_has_files_that_the_root_lacks() {
+        let dir = tempfile::tempdir().unwrap();
+        let group = || Cgroup { version: 2, below_root: false, dirs: vec![dir.path().to_owned()] };
+        std::fs::write(dir.path().join("cgroup.procs"), "1\n").unwrap();
+        assert!(!group().seen().below_root);
+        std::fs::write(dir.path().join("cgroup.type"), "domain\n").unwrap();
+        assert!(group().seen().below_root);
     }
 }

@@ -11,7 +11,7 @@ use crate::output::{Output, write_page};
 use crate::signal::Signals;
 use crate::target::resolve_running;
 use millstream_doctor::limits::FILE_BYTES_MAX;
-use millstream_doctor::{CHECKS, Check, Report, Request, Settings, examine, html, list, text};
+use millstream_doctor::{CHECKS, Check, Report, Request, Settings, examine, html, list, manual, text};
 use millstream_model::Level;
 use millstream_pg::{ConnInfo, Environment};
 use std::path::{Path, PathBuf};
@@ -213,7 +213,7 @@ fn read(path: &Path) -> Result<String, Failure> {
 
 fn explained(id: Option<&str>, output: Output) -> Result<Exit, Failure> {
     match id {
-        Some(id) => output.line(check(id).ok_or_else(|| unknown(id))?.manual.trim_end())?,
+        Some(id) => output.line(manual(check(id).ok_or_else(|| unknown(id))?).trim_end())?,
         None => output.line(list(CHECKS).trim_end())?,
     }
     Ok(Exit::Done)
