@@ -25,8 +25,8 @@ about = 'with a setting that needs a restart, and one that does not'
 run = { settings = { max_connections = '37', work_mem = '3MB' }, check = \"select current_setting('work_mem') = '3MB' and current_setting('max_connections') = '37'\" }
 [[arm]]
 name = 'apart'
-about = 'the WAL elsewhere'
-run = { wal_apart = true }
+about = 'the WAL elsewhere, and settings'
+run = { wal_apart = true, settings = { max_connections = '38', work_mem = '5MB' } }
 ";
 
 /// A home with a server of the lab, an experiment, and a directory on another device.
@@ -78,6 +78,14 @@ impl Place {
         (settings.map(str::to_owned).collect(), away)
     }
 
+    /// Waits until an experiment has moved the WAL and changed settings.
+    async fn wait_for_both(&self, running: &mut Child) {
+        while !matches!(self.left(), (settings, true) if !settings.is_empty()) {
+            assert_eq!(running.try_wait().unwrap(), None, "the arm was never run");
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+
     fn record(&self, out: &str) -> Record {
         Record::read(&self.dir.path().join(out)).unwrap().unwrap()
     }
@@ -101,6 +109,7 @@ async fn an_experiment_that_is_stopped_or_killed_gives_back_settings_and_wal_and
     let mut stopped = place.start("out");
     let mut lines = BufReader::new(stopped.stderr.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.starts_with("block 1 of 1: ")), "the first run never ended");
+    place.wait_for_both(&mut stopped).await;
     send("INT", &stopped);
     let rest: Vec<String> = lines.collect();
     assert_eq!(stopped.wait().unwrap().code(), Some(130), "{rest:?}");
@@ -120,11 +129,7 @@ async fn an_experiment_that_is_stopped_or_killed_gives_back_settings_and_wal_and
     assert!(record.runs.iter().all(|run| matches!(run.outcome, Outcome::Measured(_))), "{record:?}");
 
     let mut killed = place.start("killed");
-    let data = place.server().join("data");
-    while !data.join("pg_wal").is_symlink() {
-        assert_eq!(killed.try_wait().unwrap(), None, "the WAL was never moved");
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    place.wait_for_both(&mut killed).await;
     send("KILL", &killed);
     killed.wait().unwrap();
     assert!(place.left().1);
