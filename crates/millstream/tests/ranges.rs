@@ -160,7 +160,7 @@ fn rejects_go_to_no_file_that_holds_anything_else() {
 #[test]
 fn standard_input_is_given_once() {
     let place = Place::new();
-    for more in [&["-"][..], &["--join", "-"], &["--join", "-:id"]] {
+    for more in [&["-"][..], &["--join", "-"], &["--join=-:id"]] {
         let refused = build(&place.path("geo"), "-", more).ends(2);
         assert!(refused.stderr.contains("standard input can be read only once"), "{refused:?}");
     }

@@ -336,7 +336,7 @@ mod tests {
         let conflict = r#"{"c":{"ip":"a"},"x":7}"#;
         assert_eq!(annotated("x.geo", Missing::Keep, Existing::Replace, conflict).0, "same unusable");
         let (said, _) = annotated("x.geo", Missing::Reject, Existing::Replace, conflict);
-        assert_eq!(said, "unusable x is no object, so that it cannot have members");
+        assert_eq!(said, "unusable x is not an object, so that it cannot have members");
         for text in ["", "{", "[1]", "7", r#"{"c":{"ip":"a"}} x"#] {
             assert_eq!(annotated("geo", Missing::Reject, Existing::Replace, text).0, "unreadable", "{text}");
         }
