@@ -339,7 +339,7 @@ impl Host {
     }
 }
 
-/// The name in the variable by which a container's first process is told what runs it; systemd's Container Interface.
+/// What runs a container, by the variable `container` of its first process. Source: systemd's Container Interface.
 fn named_container(environment: &str) -> Option<String> {
     let value = environment.split('\0').find_map(|variable| variable.strip_prefix("container="))?;
     (!value.is_empty()).then(|| value.to_owned())
