@@ -16,7 +16,7 @@
 use super::{Words, rate, short};
 use crate::core::Spread;
 use crate::core::statistics::{Comparison, Criteria, Verdict};
-use crate::pgbench::{Analysis, Record, block_values, pairs};
+use crate::pgbench::{Analysis, Arm, Record, block_values, pairs};
 
 type Fact = fn(&Record) -> String;
 
@@ -46,9 +46,18 @@ const FACTS: &[(&str, Fact)] = &[
     ("covered-1.03", |record| covered(record, 1.03)),
     ("covered-1.10", |record| covered(record, 1.1)),
     ("covered-1.30", |record| covered(record, 1.3)),
+    ("found-later-1.10", |record| {
+        let looks = second_looks(record, 1.1);
+        let found = looks.iter().filter_map(|(_, second)| second.as_ref()).filter(|second| differs(second)).count();
+        format!("{found} of {}", looks.len())
+    }),
+    ("asked-1.10", |record| {
+        let asked = second_looks(record, 1.1).into_iter().map(|(more, _)| f64::from(more));
+        Spread::of(asked).map_or_else(|| "?".to_owned(), |asked| asked.median.to_string())
+    }),
     ("tens-found", |record| {
         let (tens, _) = tens(record);
-        let found = tens.iter().filter(|one| matches!(one.verdict, Verdict::Differs { .. })).count();
+        let found = tens.iter().filter(|one| differs(one)).count();
         format!("{found} of {}", tens.len())
     }),
     ("tens-covering", |record| {
@@ -62,18 +71,41 @@ const FACTS: &[(&str, Fact)] = &[
     }),
 ];
 
+/// The values of each pair of a record of equal arms, block by block, as if the second arm were faster by a factor.
+fn equal_pairs(record: &Record, factor: f64) -> Vec<Vec<(f64, f64)>> {
+    let experiment = &record.conditions.experiment;
+    let values = |arm: &str| block_values(&record.runs, arm, experiment.metric.as_str());
+    let arms = experiment.arms.iter().filter_map(|arm| Some((*experiment.against(arm).first()?, arm)));
+    let both = |(with, arm): (&Arm, &Arm)| {
+        let both = pairs(&values(&with.name), &values(&arm.name));
+        both.into_iter().map(|(a, b)| (a, b * factor)).collect()
+    };
+    arms.map(both).collect()
+}
+
+fn compared(both: &[(f64, f64)], criteria: Criteria) -> Option<Comparison> {
+    let (a, b): (Vec<f64>, Vec<f64>) = both.iter().copied().unzip();
+    Comparison::paired(&a, &b, criteria).ok()
+}
+
 /// The comparisons of a record of equal arms, as if the second arm of each pair were faster by a factor.
 fn comparisons(record: &Record, factor: f64) -> Vec<Comparison> {
-    let experiment = &record.conditions.experiment;
-    let metric = experiment.metric.as_str();
-    let values = |arm: &str| block_values(&record.runs, arm, metric);
-    let arms = experiment.arms.iter().filter_map(|arm| Some((experiment.against(arm).first()?.name.clone(), arm)));
-    let compare = |(with, arm): (String, &crate::pgbench::Arm)| {
-        let (a, b): (Vec<f64>, Vec<f64>) = pairs(&values(&with), &values(&arm.name)).into_iter().unzip();
-        let b: Vec<f64> = b.iter().map(|value| value * factor).collect();
-        Comparison::paired(&a, &b, Criteria::default()).ok()
+    equal_pairs(record, factor).iter().filter_map(|both| compared(both, Criteria::default())).collect()
+}
+
+/// The pairs that cannot tell, each with as many more blocks as its verdict asks for. The further blocks are those of
+/// the next pairs: every arm is the same. Returns the number of further blocks, and the second look.
+fn second_looks(record: &Record, factor: f64) -> Vec<(u32, Option<Comparison>)> {
+    let all = equal_pairs(record, factor);
+    let look = |(place, first): (usize, &Vec<(f64, f64)>)| {
+        let Verdict::CannotTell { more: Some(more) } = compared(first, Criteria::default())?.verdict else {
+            return None;
+        };
+        let next = all[place + 1..].iter().chain(&all[..place]).flatten();
+        let both: Vec<(f64, f64)> = first.iter().chain(next.take(more as usize)).copied().collect();
+        Some((more, compared(&both, Criteria::default().next())))
     };
-    arms.filter_map(compare).collect()
+    all.iter().enumerate().filter_map(look).collect()
 }
 
 /// The comparison of the second arm with the first in each ten blocks, and the ratio of all blocks.
@@ -84,24 +116,25 @@ fn tens(record: &Record) -> (Vec<Comparison>, f64) {
         block_values(&record.runs, arm, experiment.metric.as_str())
     };
     let both = pairs(&values(0), &values(1));
-    let compare = |both: &[(f64, f64)]| {
-        let (a, b): (Vec<f64>, Vec<f64>) = both.iter().copied().unzip();
-        Comparison::paired(&a, &b, Criteria::default()).ok()
-    };
+    let compare = |both: &[(f64, f64)]| compared(both, Criteria::default());
     let all = compare(&both).map_or(f64::NAN, |all| all.ratio);
     (both.chunks_exact(10).filter_map(compare).collect(), all)
+}
+
+fn differs(comparison: &Comparison) -> bool {
+    matches!(comparison.verdict, Verdict::Differs { .. })
 }
 
 /// How many of them find a difference.
 fn found(record: &Record, factor: f64) -> String {
     let all = comparisons(record, factor);
-    let found = all.iter().filter(|one| matches!(one.verdict, Verdict::Differs { .. })).count();
+    let found = all.iter().filter(|one| differs(one)).count();
     format!("{found} of {}", all.len())
 }
 
 /// How many of them say the opposite of the truth, with any of the factors.
 fn opposite(record: &Record) -> usize {
-    let wrong = |one: &Comparison| matches!(one.verdict, Verdict::Differs { .. }) && one.ratio < 1.0;
+    let wrong = |one: &Comparison| differs(one) && one.ratio < 1.0;
     [1.03, 1.1, 1.3].iter().flat_map(|factor| comparisons(record, *factor)).filter(wrong).count()
 }
 

@@ -7,7 +7,7 @@ use super::course::is_wrong;
 use super::experiment::{AGAIN, Experiment};
 use super::record::Record;
 use crate::core::statistics::{Arms, Comparison, Criteria, Multiplicity, estimate};
-use crate::core::{Limited, Limiter, METRICS, Metric, Outcome, Run, Spread};
+use crate::core::{Environment, Limited, Limiter, METRICS, Metric, Outcome, Run, Spread, difference};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -338,7 +338,27 @@ fn notes(record: &Record) -> Vec<String> {
         notes.push(format!("the recorder takes {own:.1} % of a processor{}", server.unwrap_or_default()));
     }
     notes.extend(log_cost(log_ratios));
+    notes.extend(unequal_settings(record));
     notes
+}
+
+/// Settings in which servers differ, and which the arms do not set: a difference of the arms may come from them.
+fn unequal_settings(record: &Record) -> Vec<String> {
+    let experiment = &record.conditions.experiment;
+    let set: Vec<_> = experiment.arms.iter().map(|arm| experiment.setup(arm).settings).collect();
+    let by_arms = |name: &str| set.iter().all(|settings| settings.contains_key(name));
+    let mut servers = record.conditions.environments.iter();
+    let Some((first, base)) = servers.next() else { return Vec::new() };
+    let note = |(server, other): (&String, &Environment)| {
+        let value = |value: Option<String>| value.unwrap_or_else(|| "the default".to_owned());
+        let settings = difference(base, other).into_iter().filter_map(|one| {
+            let name = one.name.strip_prefix("settings.").filter(|name| !by_arms(name))?;
+            Some(format!("{name} is {} and {}", value(one.a), value(one.b)))
+        });
+        let settings = settings.collect::<Vec<_>>().join(", ");
+        (!settings.is_empty()).then(|| format!("besides what the arms set, {first} and {server} differ: {settings}"))
+    };
+    servers.filter_map(note).collect()
 }
 
 /// What pgbench's log takes, from the rate with it, divided by that without it, of pairs of runs.

@@ -527,7 +527,7 @@ impl<'a> Course<'a> {
             (Outcome::Error(why), _) => format!("failed: {why}"),
             (Outcome::Skipped(why), _) => format!("skipped: {why}"),
             (Outcome::Void(why), _) => format!("void: {why}"),
-            (Outcome::Measured(_), Some(value)) => format!("{value:.1} {}", metric.unit),
+            (Outcome::Measured(_), Some(value)) => format!("{} {value:.1}", metric.name),
             (Outcome::Measured(_), None) => format!("no {}", metric.name),
         };
         let each = self.begun.elapsed().as_secs_f64() / f64::from(self.made.max(1));

@@ -91,4 +91,24 @@ mod tests {
             }
         }
     }
+    #[test]
+    fn settings_in_which_servers_differ_are_told_unless_every_arm_sets_them() {
+        let mut record = record(2, 8, 5);
+        let environment = |settings: &[(&str, &str)]| {
+            let facts = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            crate::core::Environment { sections: [("settings".to_owned(), facts)].into() }
+        };
+        let old = environment(&[("wal_compression", "lz4"), ("max_wal_size", "1GB"), ("jit", "off")]);
+        let new = environment(&[("max_wal_size", "2GB"), ("jit", "off")]);
+        record.conditions.environments = [("15".to_owned(), old), ("18".to_owned(), new)].into();
+        for arm in &mut record.conditions.experiment.arms {
+            arm.run.settings.insert("max_wal_size".to_owned(), "4GB".to_owned());
+        }
+        let marked = markdown(&record, &Analysis::of(&record));
+        let note = "besides what the arms set, 15 and 18 differ: wal_compression is lz4 and the default\n";
+        assert!(marked.contains(note), "{marked}");
+        record.conditions.experiment.arms[1].run.settings.clear();
+        let marked = markdown(&record, &Analysis::of(&record));
+        assert!(marked.contains("differ: max_wal_size is 1GB and 2GB, wal_compression"), "{marked}");
+    }
 }
