@@ -8,6 +8,10 @@ use std::path::{Path, PathBuf};
 /// What to do about a full disk.
 const LARGER_DISK: &str = "ask for fewer --docs or rows, or name a larger disk by TMPDIR";
 
+/// What to do about a machine that others use too.
+const TOO_NOISY: &str = "stop what else runs here, or measure on another machine; `--steal-max 5%` keeps runs that lost up \
+                         to 5 % of the processor's time to the hypervisor";
+
 /// Why an experiment cannot run, or a record cannot be read. [`Error::hint`] says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -106,7 +110,7 @@ pub enum Error {
         why: String,
     },
     /// A file is not a record, or a later version wrote it.
-    #[error("{} is no record that this version can read: {why}", path.display())]
+    #[error("{} is not a record that this version can read: {why}", path.display())]
     Record {
         /// The file.
         path: PathBuf,
@@ -149,7 +153,7 @@ impl Error {
             Self::Full { .. } => Some(LARGER_DISK.to_owned()),
             Self::Record { .. } => Some("millstream lab report PATH/record.json".to_owned()),
             Self::Missing { hint, .. } | Self::Guest { hint, .. } => Some(hint.clone()),
-            Self::Noisy(_) => Some("stop what else runs here, or measure on another machine".to_owned()),
+            Self::Noisy(_) => Some(TOO_NOISY.to_owned()),
             Self::Taken { .. } => Some("choose another --out; records are never overwritten".to_owned()),
             Self::Subject { subject: "pgbench" | "beside" | "the command", .. } => None,
             Self::Subject { .. } => Some("--millstream-bin names another binary to measure".to_owned()),

@@ -157,7 +157,7 @@ pub(crate) const POLL: Duration = Duration::from_millis(20);
 /// Longest time in which a server takes new settings.
 pub(crate) const RELOAD_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// A run is void if the hypervisor took more of the processors' time, in percent.
+/// A run is void if the hypervisor took more of the processors' time, in percent, unless the user accepts more.
 pub(crate) const STEAL_PERCENT_MAX: f64 = 2.0;
 
 /// A run is void if the threads of pgbench were busy for more than this share of the time: then it measures pgbench.

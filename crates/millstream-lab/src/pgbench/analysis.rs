@@ -8,6 +8,7 @@ use super::experiment::{AGAIN, Experiment};
 use super::record::Record;
 use crate::core::statistics::{Arms, Comparison, Criteria, Multiplicity, estimate};
 use crate::core::{Environment, Limited, Limiter, METRICS, Metric, Outcome, Run, Spread, difference};
+use crate::limits::STEAL_PERCENT_MAX;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +29,7 @@ pub struct Analysis {
     pub emulated: bool,
     /// How many blocks there are.
     pub blocks: Blocks,
-    /// Why there are no verdicts, if so: the runs are no evidence, or the planned blocks are not finished.
+    /// Why there are no verdicts, if so: the runs are not evidence, or the planned blocks are not finished.
     pub no_verdicts: Option<String>,
     /// The arms, in the order of the experiment, with the one that repeats the first.
     pub arms: Vec<Measured>,
@@ -323,12 +324,12 @@ fn notes(record: &Record) -> Vec<String> {
         notes.push("this program was built without optimisation: its own times are too long".to_owned());
     }
     if *voids > 0 {
-        notes.push(format!("{voids} runs were made again because the machine was disturbed"));
+        notes.push(format!("runs made again because the machine was disturbed: {voids}"));
     }
     if *saturated > 0 {
-        notes
-            .push(format!("{saturated} runs were made again because pgbench had no time left or fell behind its rate"));
+        notes.push(format!("runs made again because pgbench had no time left or fell behind its rate: {saturated}"));
     }
+    notes.extend(accepted_steal(record));
     let cost = |name: &str| {
         let recorded = record.runs.iter().filter_map(|run| run.measures()?.recorded.get(name).copied());
         Spread::of(recorded).map(|spread| spread.median)
@@ -340,6 +341,19 @@ fn notes(record: &Record) -> Vec<String> {
     notes.extend(log_cost(log_ratios));
     notes.extend(unequal_settings(record));
     notes
+}
+
+/// What the hypervisor took, if the user accepted more than usual.
+fn accepted_steal(record: &Record) -> Option<String> {
+    let most = record.conditions.steal_percent_max;
+    let steal = |run: &Run| run.measures()?.recorded.get("processor.steal_percent").copied();
+    let worst = record.runs.iter().filter_map(steal).fold(0.0, f64::max);
+    (most > STEAL_PERCENT_MAX).then(|| {
+        format!(
+            "the hypervisor may take {most} % of the processor's time before a run is void (usually \
+             {STEAL_PERCENT_MAX} %); it took up to {worst:.1} %"
+        )
+    })
 }
 
 /// Settings in which servers differ, and which the arms do not set: a difference of the arms may come from them.

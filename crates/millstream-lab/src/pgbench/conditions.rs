@@ -4,7 +4,9 @@ use super::data::Data;
 use super::experiment::Experiment;
 use super::files::Source;
 use crate::core::{Build, Disk, Environment};
-use crate::limits::{LOG_COST_PAIRS, LOG_COST_SECONDS, QUICK_RUN_SECONDS_MAX, QUICK_SECONDS, RUN_PAUSE_SECONDS};
+use crate::limits::{
+    LOG_COST_PAIRS, LOG_COST_SECONDS, QUICK_RUN_SECONDS_MAX, QUICK_SECONDS, RUN_PAUSE_SECONDS, STEAL_PERCENT_MAX,
+};
 use millstream_pg::ConnInfo;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -17,7 +19,7 @@ pub struct Request {
     pub blocks: Option<u32>,
     /// Seconds of a run, if not as many as the experiment plans.
     pub seconds: Option<u32>,
-    /// One block of short runs. It shows that everything works, and is no evidence.
+    /// One block of short runs. It shows that everything works, and is not evidence.
     pub quick: bool,
     /// Seed of the order and of the random numbers.
     pub seed: u64,
@@ -33,6 +35,8 @@ pub struct Request {
     pub wal_dir: Option<PathBuf>,
     /// The PostgreSQL for arms that name none: a major version, or the directory of its programs.
     pub postgres: Option<String>,
+    /// Percent of the processors' time that the hypervisor may take before a run is void; `None`: 2.
+    pub steal_percent_max: Option<f64>,
 }
 
 /// What was asked, and how it was run: with the runs, all that a report needs.
@@ -85,6 +89,9 @@ pub struct Conditions {
     /// Mean milliseconds of each statement, by arm, from runs of their own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub statements: BTreeMap<String, BTreeMap<String, f64>>,
+    /// A run is void if the hypervisor took more of the processors' time, in percent.
+    #[serde(default = "steal_percent_max")]
+    pub steal_percent_max: f64,
     /// Runs that were made again because something else used the machine.
     #[serde(default)]
     pub voids: u32,
@@ -92,6 +99,10 @@ pub struct Conditions {
     /// among `voids`.
     #[serde(default)]
     pub saturated: u32,
+}
+
+fn steal_percent_max() -> f64 {
+    STEAL_PERCENT_MAX
 }
 
 impl Conditions {
@@ -121,6 +132,7 @@ impl Conditions {
             disk: None,
             log_ratios: Vec::new(),
             statements: BTreeMap::new(),
+            steal_percent_max: request.steal_percent_max.unwrap_or(STEAL_PERCENT_MAX),
             voids: 0,
             saturated: 0,
         }

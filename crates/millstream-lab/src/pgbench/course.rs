@@ -315,7 +315,7 @@ impl<'a> Course<'a> {
         }
         drop(beside);
         let recorded = watch.finish(&self.source.experiment.record).await;
-        let disturbance = recorded.disturbance();
+        let disturbance = recorded.disturbance(self.conditions.steal_percent_max);
         recorded.add_to(&mut measures);
         if let Some(check) = &setup.check {
             let row = session.client.query_one(check, &[]).await.map_err(Error::from)?;
@@ -338,7 +338,7 @@ impl<'a> Course<'a> {
         let watch = Watch::start(self.request.program.as_deref(), None).await;
         let mut measures = command::measure(command, setup, self.time_decides(), None).await?;
         let recorded = watch.finish(&self.source.experiment.record).await;
-        let why = recorded.disturbance().map(Void::Disturbed);
+        let why = recorded.disturbance(self.conditions.steal_percent_max).map(Void::Disturbed);
         recorded.add_to(&mut measures);
         Ok(self.judged(measures, why))
     }
@@ -348,7 +348,7 @@ impl<'a> Course<'a> {
         self.source.experiment.metric.as_str() == "wall_seconds"
     }
 
-    /// A quick run is no evidence, so that nothing can make it void.
+    /// A quick run is not evidence, so that nothing can make it void.
     fn judged(&self, measures: Measures, why: Option<Void>) -> Result<Outcome, Void> {
         match why.filter(|_| !self.conditions.quick) {
             Some(why) => Err(why),

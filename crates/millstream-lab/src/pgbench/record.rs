@@ -117,6 +117,8 @@ impl Record {
             if let Some((_, why)) = same.iter().find(|(same, _)| !same) {
                 return Err(taken(why));
             }
+            // Runs that an earlier command accepted stay.
+            found.conditions.steal_percent_max = earlier.steal_percent_max.max(conditions.steal_percent_max);
             found.conditions.blocks = found.finished_blocks().max(conditions.blocks);
             // What could not be run may be possible now, for example with another option.
             found.runs.retain(|run| !matches!(run.outcome, Outcome::Skipped(_)));
@@ -155,9 +157,11 @@ mod tests {
         }
         assert_eq!(record.finished_blocks(), 2);
         record.conditions.voids = 7;
+        record.conditions.steal_percent_max = 5.0;
         record.write(dir.path()).unwrap();
         let (_, more) = open(5).unwrap();
         assert_eq!((more.conditions.blocks, more.conditions.voids, more.runs.len()), (5, 7, 7));
+        assert!(more.conditions.steal_percent_max > 4.9, "runs that were accepted stay");
         assert_eq!(open(1).unwrap().1.conditions.blocks, 2);
         for run in record.runs.iter_mut().filter(|run| run.arm == "b") {
             run.outcome = Outcome::Skipped("not here".to_owned());

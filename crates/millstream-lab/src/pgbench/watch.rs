@@ -4,7 +4,6 @@ use super::cluster::Cluster;
 use crate::core::recorder::{Recorder, Recording, Watched};
 use crate::core::{Measures, Series};
 use crate::error::Error;
-use crate::limits::STEAL_PERCENT_MAX;
 use millstream_pg::ConnInfo;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -82,11 +81,12 @@ impl Recorded {
     }
 
     /// Why the run is void, if it is: others had the processors, or these were too hot. A quota of processor time is a
-    /// property of the server's surroundings, so that it limits a run and does not make it void.
-    pub(crate) fn disturbance(&self) -> Option<String> {
+    /// property of the server's surroundings, so that it limits a run and does not make it void. `steal_max` is the
+    /// percentage of the processors' time that the hypervisor may take.
+    pub(crate) fn disturbance(&self, steal_max: f64) -> Option<String> {
         let value = |name: &str| self.values.get(name).copied().unwrap_or(0.0);
         let steal = value("processor.steal_percent");
-        if steal > STEAL_PERCENT_MAX {
+        if steal > steal_max {
             return Some(format!("the hypervisor took {steal:.1} % of the processor's time"));
         }
         (value("throttling.heat_per_second") > 0.0).then(|| "the processor was throttled".to_owned())
@@ -117,12 +117,13 @@ mod tests {
 
     #[test]
     fn steal_and_heat_make_a_run_void_and_a_quota_does_not() {
-        assert_eq!(recorded(&[("processor.steal_percent", 1.9)]).disturbance(), None);
-        let stolen = recorded(&[("processor.steal_percent", 10.0)]).disturbance().unwrap();
+        assert_eq!(recorded(&[("processor.steal_percent", 1.9)]).disturbance(2.0), None);
+        let stolen = recorded(&[("processor.steal_percent", 10.0)]).disturbance(2.0).unwrap();
         assert_eq!(stolen, "the hypervisor took 10.0 % of the processor's time");
-        let hot = recorded(&[("throttling.heat_per_second", 0.1)]).disturbance();
+        assert_eq!(recorded(&[("processor.steal_percent", 10.0)]).disturbance(12.0), None);
+        let hot = recorded(&[("throttling.heat_per_second", 0.1)]).disturbance(2.0);
         assert_eq!(hot.unwrap(), "the processor was throttled");
-        assert_eq!(recorded(&[("throttling.quota_per_second", 5.0)]).disturbance(), None);
+        assert_eq!(recorded(&[("throttling.quota_per_second", 5.0)]).disturbance(2.0), None);
     }
 
     #[test]
@@ -143,7 +144,7 @@ mod tests {
         let summary = values.map(|(name, value)| (name.to_owned(), value)).into();
         let series = [("processor.busy_percent".to_owned(), Series::each_second([Some(1.0)]))].into();
         let found = Recorded::of(Recording { summary, series, ..Recording::default() }, &[], false);
-        assert_eq!(found.disturbance(), None);
+        assert_eq!(found.disturbance(2.0), None);
         assert!(found.values.keys().eq(["wait.CPU"]) && found.series.is_empty(), "{found:?}");
     }
 

@@ -68,6 +68,7 @@ fn conditions(experiment: Experiment, blocks: u32, seconds: u32) -> Conditions {
         disk: None,
         log_ratios: vec![0.97, 0.98, 0.96, 0.97, 0.99, 0.95, 0.97, 0.98],
         statements: experiment.arms.iter().map(|arm| (arm.name.clone(), statement.clone())).collect(),
+        steal_percent_max: 2.0,
         voids: 1,
         saturated: 0,
         experiment,

@@ -91,6 +91,18 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_report_says_that_more_steal_than_usual_was_accepted() {
+        let mut record = record(2, 8, 5);
+        assert!(!markdown(&record, &Analysis::of(&record)).contains("hypervisor"));
+        record.conditions.steal_percent_max = 5.0;
+        let crate::core::Outcome::Measured(measures) = &mut record.runs[0].outcome else { panic!("it is measured") };
+        measures.recorded.insert("processor.steal_percent".to_owned(), 3.14);
+        let marked = markdown(&record, &Analysis::of(&record));
+        assert!(marked.contains("before a run is void (usually 2 %); it took up to 3.1 %"), "{marked}");
+    }
+
     #[test]
     fn settings_in_which_servers_differ_are_told_unless_every_arm_sets_them() {
         let mut record = record(2, 8, 5);

@@ -185,6 +185,7 @@ pub async fn measured(text: &str, db: &ConnInfo, output: Output, signals: &Signa
         may_change: false,
         change_host: true,
         wal_dir: None,
+        steal_percent_max: None,
         postgres,
     };
     let argv = vec!["millstream".to_owned(), "doctor".to_owned(), "fix".to_owned(), "--measure".to_owned()];

@@ -208,16 +208,21 @@ struct RunArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "db")]
     wal_dir: Option<PathBuf>,
 
+    /// Experiments with pgbench: percentage of the processors' time that the hypervisor may take before a run is void
+    /// [default: 2%]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    steal_max: Option<f64>,
+
     /// Experiments with pgbench: boot the kernels of these Debian packages in turn in an emulated machine, where each
     /// boot makes a quick record. That shows that everything works, and says nothing about speed. Needs qemu and busybox
-    #[arg(long, value_name = "KERNEL.deb", num_args = 1.., conflicts_with_all = ["db", "a", "seconds", "scale_max", "change_host", "wal_dir"])]
+    #[arg(long, value_name = "KERNEL.deb", num_args = 1.., conflicts_with_all = ["db", "a", "seconds", "scale_max", "change_host", "wal_dir", "steal_max"])]
     guest: Vec<PathBuf>,
 
     /// Seed for the data and its order
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Show only that everything works, in short runs that are no evidence and never void: 20,000 documents and one
+    /// Show only that everything works, in short runs that are not evidence and never void: 20,000 documents and one
     /// round, or one block of runs of 1 to 5 seconds
     #[arg(long)]
     quick: bool,
@@ -445,6 +450,7 @@ async fn run_with_pgbench(args: &RunArgs, output: Output, signals: &Signals) -> 
         change_host: args.change_host,
         wal_dir: args.wal_dir.as_deref().map(absolute).transpose()?,
         postgres: args.postgres.clone(),
+        steal_percent_max: args.steal_max,
         program: std::env::current_exe().ok(),
     };
     let commands = args.a.as_deref().zip(args.b.as_deref());
@@ -490,6 +496,7 @@ impl RunArgs {
             (self.i_own_this_server, "--i-own-this-server"),
             (self.change_host, "--change-host"),
             (self.wal_dir.is_some(), "--wal-dir"),
+            (self.steal_max.is_some(), "--steal-max"),
             (self.postgres.is_some(), "--postgres"),
         ];
         given.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
