@@ -47,13 +47,13 @@ pub fn framed(format: &str, input: &[u8], document_bytes_max: usize) -> Option<V
         let options = SourceOptions { chunk_bytes, document_bytes_max, ..SourceOptions::default() };
         read(format, input, &options).map_err(|error| error.to_string())
     });
-    // What is no text is known by its first bytes, of which a slow source gives too few.
+    // What is not text is known by its first bytes, of which a slow source gives too few.
     let at_once = at_once.ok()?;
     assert_eq!(bytewise.as_ref(), Ok(&at_once), "the chunks' size changes what is read");
     Some(at_once)
 }
 
-/// Asserts that a frame which is no document and was not cut holds bytes of the input.
+/// Asserts that a frame which is not a document and was not cut holds bytes of the input.
 pub fn assert_kept(input: &[u8], frame: &Framed) {
     if frame.unreadable.as_ref().is_some_and(|unreadable| unreadable.truncated_from.is_none()) {
         let start = usize::try_from(frame.offset).expect("an offset in memory");

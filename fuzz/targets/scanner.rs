@@ -16,7 +16,7 @@ fuzz_target!(|document: &[u8]| {
     match verdict.as_ref().err().map(|fault| fault.reason) {
         None | Some(Reason::NotObject) => assert!(is_grammatical(document), "taken"),
         Some(Reason::NotJson | Reason::InvalidUtf8) => assert!(!is_grammatical(document), "refused: {verdict:?}"),
-        // What stopped the scan may hide that the rest is no JSON.
+        // What stopped the scan may hide that the rest is not JSON.
         Some(Reason::NulCharacter | Reason::LoneSurrogate | Reason::NumberOutOfRange | Reason::TooDeep) => {}
         Some(reason) => panic!("a document without a key is refused for {reason:?}"),
     }

@@ -47,7 +47,7 @@ impl Settings {
             parts.len() == 3 && silence.until.len() == 10 && parts.iter().all(|part| part.parse::<u32>().is_ok())
         };
         match settings.silence.iter().find(|silence| !day(silence)) {
-            Some(silence) => Err(format!("until = {:?} is no day; write 2027-01-31", silence.until)),
+            Some(silence) => Err(format!("until = {:?} is not a day; write 2027-01-31", silence.until)),
             None => Ok(settings),
         }
     }

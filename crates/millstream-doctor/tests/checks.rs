@@ -452,7 +452,7 @@ fn a_wrong_configuration_says_what_is_wrong() {
     for (text, why) in [
         ("[threshold.nothing]\na = 1", "there is no check nothing"),
         ("[threshold.dead-tuples]\na = 1", "the check dead-tuples has no threshold a"),
-        ("[[silence]]\nkey = 'a'\nuntil = 'soon'\nreason = ''", "until = \"soon\" is no day; write 2027-01-31"),
+        ("[[silence]]\nkey = 'a'\nuntil = 'soon'\nreason = ''", "until = \"soon\" is not a day; write 2027-01-31"),
         ("silense = 1", "silense"),
     ] {
         let error = Settings::parse(text).unwrap_err();

@@ -35,7 +35,7 @@ pub struct Frame {
     pub offset: u64,
     /// Line on which the document begins, from 1.
     pub line: u64,
-    /// Set when the source already knows that this is no document.
+    /// Set when the source already knows that this is not a document.
     pub unreadable: Option<Box<UnreadableFrame>>,
 }
 

@@ -117,7 +117,7 @@ async fn a_warning_says_if_stored_documents_could_not_be_checked() {
         assert!(warned[0].starts_with("stored documents were not tried against check odd_doc_check"), "{warned:?}");
         let reasons = rejects(&db.client().await, receipt.load_id).await;
         let reasons: BTreeSet<&str> = reasons.iter().map(|reject| &*reject.1).collect();
-        assert_eq!(reasons, BTreeSet::from(["breaks_check", "refused_by_server"]), "a cast that fails is no check");
+        assert_eq!(reasons, BTreeSet::from(["breaks_check", "refused_by_server"]), "a cast that fails is not a check");
     })
     .await;
 }

@@ -138,7 +138,7 @@ impl Machine {
             }
             "undo" => return Ok(Some(engine.undo(1).await?.1)),
             "keep" => return Ok(Some(engine.keep(1).await?.1)),
-            _ => panic!("{step} is no step"),
+            _ => panic!("{step} is not a step"),
         }
         Ok(None)
     }

@@ -114,7 +114,7 @@ impl Reason {
             Self::KeyTooLong => "its key is too long for an index",
             Self::VersionMissing => "it has no version (mode newest)",
             Self::VersionType => "its version does not fit the version's type",
-            Self::NotNumber => "a member that is added up is no number (mode sum)",
+            Self::NotNumber => "a member that is added up is not a number (mode sum)",
             Self::TooLarge => "it is larger than 16 MiB",
             Self::NotEnriched => "nothing is known about its address (load --enrich)",
             Self::CsvFields => "the line has another number of fields than the header",

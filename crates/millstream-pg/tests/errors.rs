@@ -119,7 +119,7 @@ async fn our_own_mistakes_are_bugs() {
     let database = testkit::database().await;
     let connection = connected(&database.url()).await;
     let row = connection.client.query_one("select 1::int4", &[]).await.expect("a row");
-    let error = Error::from(row.try_get::<_, String>(0).expect_err("an int is no text"));
+    let error = Error::from(row.try_get::<_, String>(0).expect_err("an int is not text"));
     assert_eq!(error.kind(), ErrorKind::Bug);
     let error = Error::from(connection.client.query("select $1::int4", &[&"x"]).await.expect_err("no int"));
     assert_eq!(error.kind(), ErrorKind::Bug);

@@ -92,7 +92,7 @@ pub struct Estimate {
 /// What a refresh would do, without doing it.
 ///
 /// # Errors
-/// [`Error::Model`] for a name that is no model, or a model that another role owns.
+/// [`Error::Model`] for a name that is not a model, or a model that another role owns.
 pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Estimate>, Error> {
     let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
     let client = &connection.client;
@@ -127,9 +127,9 @@ pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
 /// Refreshes models. From one moment on, all of them show the same snapshot of their collections.
 ///
 /// # Errors
-/// [`Error::Model`] for a name that is no model, for a model that another role owns, or when readers do not release the
-/// rows to be replaced; `ModelBusy` while others refresh a model. The models then show what they showed before. What
-/// fails after the commit is a warning.
+/// [`Error::Model`] for a name that is not a model, for a model that another role owns, or when readers do not release
+/// the rows to be replaced; `ModelBusy` while others refresh a model. The models then show what they showed before.
+/// What fails after the commit is a warning.
 pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Refreshed>, Error> {
     let started = Instant::now();
     let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
@@ -186,7 +186,7 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
 /// sessions to end. The next refresh of the models would remove them too.
 ///
 /// # Errors
-/// [`Error::Model`] for a name that is no model; the server's.
+/// [`Error::Model`] for a name that is not a model; the server's.
 pub async fn abandon(db: &ConnInfo, schema: &Schema, names: &[CollectionName]) -> Result<(), Error> {
     let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
     let client = &connection.client;

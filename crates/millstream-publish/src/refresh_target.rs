@@ -134,7 +134,7 @@ fn way(name: &str) -> Result<&'static Way, Error> {
 /// The models of these names, each once, in the order in which every session locks them.
 ///
 /// # Errors
-/// [`Error::Model`] for a name that is no model, or for a model whose collection is gone.
+/// [`Error::Model`] for a name that is not a model, or for a model whose collection is gone.
 pub(crate) async fn targets<'a>(
     client: &Client,
     schema: &'a Schema,

@@ -731,7 +731,7 @@ async fn a_failing_expression_names_the_key_of_the_document() {
         };
         publish_on(&db, &failing).await.unwrap();
         for _ in 0..2 {
-            let error = refresh_on(&db, &["m"], None).await.expect_err("a value is no number");
+            let error = refresh_on(&db, &["m"], None).await.expect_err("a value is not a number");
             let message = error.to_string();
             assert!(
                 message.contains("m cannot be built from the document with key k3210: invalid input syntax"),

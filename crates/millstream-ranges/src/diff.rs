@@ -54,8 +54,8 @@ impl Differences {
 
 /// Compares two generations in one pass over both. Calls `each` for every difference, in order: IPv4 first.
 ///
-/// Only what an address gets counts. A range that is cut in two with equal members is no difference. Members are equal
-/// if they have the same names and the values are written alike, in any order.
+/// Only what an address gets counts. A range that is cut in two with equal members is not a difference. Members are
+/// equal if they have the same names and the values are written alike, in any order.
 ///
 /// # Errors
 /// Those of the stores and of `each`. Entries that hold no range are errors.

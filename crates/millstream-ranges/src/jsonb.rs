@@ -5,7 +5,7 @@ use memchr::memchr;
 /// Why jsonb refuses a JSON text that is otherwise correct; `None` if its strings are fine. Numbers beyond the range of
 /// `numeric` are left to the server.
 ///
-/// Source: PostgreSQL manual, "JSON Types": `\u0000` is rejected, and so are surrogates that are no pair.
+/// Source: PostgreSQL manual, "JSON Types": `\u0000` is rejected, and so are surrogates that are not a pair.
 pub(crate) fn problem(json: &str) -> Option<&'static str> {
     let mut rest = json.as_bytes();
     // A backslash stands only in strings.

@@ -96,7 +96,7 @@ pub(crate) fn member(name: &str, value: &str) -> String {
 /// Members of a JSON object in their order, values as they are written.
 ///
 /// # Errors
-/// It is no object.
+/// It is not an object.
 pub(crate) fn object(text: &str) -> Result<Vec<(String, &RawValue)>, String> {
     struct Members;
     impl<'de> serde::de::Visitor<'de> for Members {

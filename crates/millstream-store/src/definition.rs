@@ -49,7 +49,7 @@ impl std::str::FromStr for Column {
     /// Reads `NAME:TYPE=PATH`. The path is written as in a key.
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = |problem: &str| Error::Request {
-            problem: format!("\"{text}\" is no column: {problem}"),
+            problem: format!("\"{text}\" is not a column: {problem}"),
             hint: "write it as NAME:TYPE=PATH, as in price:numeric=offer.price".into(),
         };
         let (left, path) = text.split_once('=').ok_or_else(|| wrong("it has no path"))?;

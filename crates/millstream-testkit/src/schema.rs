@@ -25,7 +25,7 @@ fn fault(value: &Value, schema: &Value, root: &Value, at: &str) -> Option<String
         return faults.map(|faults| faults.join("; or "));
     }
     if let Some(values) = schema["enum"].as_array() {
-        return (!values.contains(value)).then(|| format!("{at}: {value} is none of {values:?}"));
+        return (!values.contains(value)).then(|| format!("{at}: {value} is not one of {values:?}"));
     }
     let types: Vec<&str> = match &schema["type"] {
         Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),

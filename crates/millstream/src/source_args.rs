@@ -105,7 +105,7 @@ fn pattern(path: &Path) -> Option<&str> {
 
 fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
     let paths = glob::glob(pattern).map_err(|error| {
-        Failure::user(format!("{pattern} is no pattern of file names"))
+        Failure::user(format!("{pattern} is not a pattern of file names"))
             .because(&error)
             .hint("* ? and [..] match characters")
     })?;

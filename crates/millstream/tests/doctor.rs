@@ -123,5 +123,5 @@ fn a_wrong_configuration_is_refused() {
     assert!(run.stderr.contains("cannot read /nowhere/doctor.toml"), "{run:?}");
     std::fs::write(&path, "{}").unwrap();
     let run = millstream(&["doctor", "--since", path.to_str().unwrap()]).ends(2);
-    assert!(run.stderr.contains("is no report of the doctor") && run.stderr.contains("hint:"), "{run:?}");
+    assert!(run.stderr.contains("is not a report of the doctor") && run.stderr.contains("hint:"), "{run:?}");
 }

@@ -128,7 +128,7 @@ async fn a_load_refreshes_the_models_it_names() {
         load("{\"id\":1}\n", &[], 0);
         let early = load("{\"id\":2}\n", &["--publish", "offers_read"], 2);
         assert!(early.stderr.contains("offers_read is not a model"), "{early:?}");
-        assert_eq!(rows("public.offers").await, 1, "nothing is loaded for a name that is no model");
+        assert_eq!(rows("public.offers").await, 1, "nothing is loaded for a name that is not a model");
         for model in ["offers_read", "offers_too"] {
             millstream(&["publish", "offers", "--as", model, "--db", &url]).ends(0);
         }

@@ -248,7 +248,7 @@ fn another_program_can_ask_and_wait_for_each_answer() {
     let mut questions = asking.stdin.take().unwrap();
     let mut answers = BufReader::new(asking.stdout.take().unwrap());
     let mut ask = |question: &str| {
-        // Half a line is no question yet.
+        // Half a line is not a question yet.
         let (half, rest) = question.split_at(3);
         questions.write_all(half.as_bytes()).unwrap();
         questions.write_all(format!("{rest}\n").as_bytes()).unwrap();

@@ -76,7 +76,7 @@ impl Kind for IndexKind {
             session.client.batch_execute(&drop).await.map_err(refusal)?;
             let Some(definition) = value else { return Ok(()) };
             let sql = concurrently(definition)
-                .ok_or_else(|| Refusal(format!("{definition} is no definition of an index")))?;
+                .ok_or_else(|| Refusal(format!("{definition} is not a definition of an index")))?;
             session.client.batch_execute(&sql).await.map_err(refusal)
         })
     }
@@ -84,7 +84,7 @@ impl Kind for IndexKind {
     fn spelled<'a>(&'a self, target: &'a str, value: &'a str) -> Answer<'a, String> {
         Box::pin(async move {
             let (database, name) = parts(target)?;
-            let none = || Refusal(format!("{value} is no definition of an index"));
+            let none = || Refusal(format!("{value} is not a definition of an index"));
             let (own, table, clause) = new_index(value).ok_or_else(none)?;
             let mut session = open(&self.db, Some(database)).await?;
             let is_taken = "select to_regclass($1) is not null";

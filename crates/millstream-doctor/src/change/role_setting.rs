@@ -69,7 +69,7 @@ fn role_parts(target: &str) -> Result<(&str, &str, &str), Refusal> {
     };
     let plain = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let good = found.filter(|(role, _, setting)| !role.is_empty() && setting.split('.').all(plain));
-    let (role, database, setting) = good.ok_or_else(|| Refusal(format!("{target} is no setting of a role")))?;
+    let (role, database, setting) = good.ok_or_else(|| Refusal(format!("{target} is not a setting of a role")))?;
     if NAME_LISTS.iter().any(|name| setting.eq_ignore_ascii_case(name)) {
         return Err(Refusal(format!("{setting} is a list of names; change it by hand, with alter role")));
     }
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(role_parts("Re ports/work_mem"), Ok(("Re ports", "", "work_mem")));
         assert_eq!(role_parts("a/shop/auto_explain.log_nested"), Ok(("a", "shop", "auto_explain.log_nested")));
         for wrong in ["a", "/work_mem", "a//work_mem", "a/b/c/work_mem", "a/b/", "a/work_mem; drop role a", "a/x..y"] {
-            assert!(role_parts(wrong).unwrap_err().to_string().ends_with("is no setting of a role"), "{wrong}");
+            assert!(role_parts(wrong).unwrap_err().to_string().ends_with("is not a setting of a role"), "{wrong}");
         }
         assert!(role_parts("a/b/search_path").unwrap_err().to_string().contains("by hand"));
     }

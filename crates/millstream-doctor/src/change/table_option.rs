@@ -56,7 +56,7 @@ fn table_parts(target: &str) -> Result<(&str, &str, &str), Refusal> {
     let (table, option) = rest.rsplit_once('/').ok_or_else(|| Refusal(format!("{target} has no option")))?;
     match Some(option).filter(plain) {
         Some(option) => Ok((database, table, option)),
-        None => Err(Refusal(format!("{option} is no option of a table"))),
+        None => Err(Refusal(format!("{option} is not an option of a table"))),
     }
 }
 

@@ -73,7 +73,7 @@ async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
     let risk = "each entry takes about 400 bytes of the kernel's memory; a line in sysctl.d works only if the module \
                 nf_conntrack is loaded before it is read";
     let larger = format!("{:.0}", 2.0 * most);
-    // A larger table is no repair for one that has room.
+    // A larger table is not a repair for one that has room.
     let sentence = match is_full {
         true => "let the table be twice as large; fewer and longer connections need less".to_owned(),
         false => format!(

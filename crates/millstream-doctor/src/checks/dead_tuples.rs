@@ -50,7 +50,7 @@ async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, 
         let slow = pass.and_then(|pass| pass.reason(task.threshold("pace_seconds")));
         let slow = slow.map(|reason| slow_for(server, database, row, reason));
         let cause = match (row.get::<_, bool>("in_progress"), &common) {
-            // What is being removed is no fault, unless it takes too long.
+            // What is being removed is not a fault, unless it takes too long.
             (true, _) => slow?,
             (false, _) if !row.get::<_, bool>("enabled") => off_for(database, row),
             (false, Some(cause)) => cause.clone(),

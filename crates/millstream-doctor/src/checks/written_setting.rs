@@ -148,7 +148,8 @@ impl Setting {
     }
 }
 
-/// `on` or `off`, however it is spelled: the server takes any beginning of a word that is no beginning of another one.
+/// `on` or `off`, however it is spelled: the server takes any beginning of a word that is not a beginning of another
+/// one.
 fn switch(text: &str) -> Option<&'static str> {
     let begins = |word: &str| !text.is_empty() && word.starts_with(text);
     match text {

@@ -477,7 +477,7 @@ mod tests {
     fn parts_are_found_and_replaced() {
         let lower = Sql::new("lower(mac)");
         assert_eq!(lower.replaced(&Sql::new("mac"), "'A'").unwrap().text(), "lower('A')");
-        assert!(!lower.contains(&Sql::new("lower")), "the name of a function is no column");
+        assert!(!lower.contains(&Sql::new("lower")), "the name of a function is not a column");
         assert!(!Sql::new("'mac'").contains(&Sql::new("mac")));
         assert!(Sql::new("(a)").contains(&Sql::new("a")) && !Sql::new("a").contains(&Sql::new("")));
     }

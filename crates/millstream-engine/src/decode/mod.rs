@@ -1,8 +1,8 @@
 //! Turns the bytes of a document into the canonical bytes of its key, or the reason why it cannot be stored.
 //!
-//! jsonb accepts every document that passes here. A document that fails is refused by jsonb too, is no object, exceeds
-//! a named limit (nesting, expanded numbers, size, index entry), or lacks what the load needs, such as a key that is a
-//! strict literal of its type.
+//! jsonb accepts every document that passes here. A document that fails is refused by jsonb too, is not an object,
+//! exceeds a named limit (nesting, expanded numbers, size, index entry), or lacks what the load needs, such as a key
+//! that is a strict literal of its type.
 
 mod extra;
 mod flaw;
@@ -344,19 +344,19 @@ mod tests {
                 "a:date",
                 r#"{"a":"2024-1-1"}"#,
                 KeyType,
-                "key column \"a\": expected a date such as 2024-02-29, but the string at a is none",
+                "key column \"a\": expected a date such as 2024-02-29, but the string at a is not one",
             ),
             (
                 "a:integer",
                 r#"{"a":1.5}"#,
                 KeyType,
-                "key column \"a\": expected a whole number from -2147483648 to 2147483647 (integer), but the number at a is none",
+                "key column \"a\": expected a whole number from -2147483648 to 2147483647 (integer), but the number at a is not one",
             ),
             (
                 "a:bigint",
                 r#"{"a":"1.0"}"#,
                 KeyType,
-                "key column \"a\": expected a whole number from -9223372036854775808 to 9223372036854775807 (bigint), but the string at a is none",
+                "key column \"a\": expected a whole number from -9223372036854775808 to 9223372036854775807 (bigint), but the string at a is not one",
             ),
             (
                 "a:varchar(2)",

@@ -20,7 +20,7 @@ impl Places {
     }
 
     /// Where the values stand. Of several members of one name, the last is found, as jsonb keeps it. `None` if the document
-    /// is no JSON object.
+    /// is not a JSON object.
     #[inline]
     pub(crate) fn find(&self, document: &[u8]) -> Option<Placed> {
         let mut scan = PathScan::new(document, &self.columns);

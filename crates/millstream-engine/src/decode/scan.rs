@@ -276,7 +276,7 @@ fn special_bytes(word: u64) -> u64 {
     (quote | backslash | control) & HIGHS
 }
 
-/// Sets the high bit of every byte that is no digit.
+/// Sets the high bit of every byte that is not a digit.
 #[inline(always)]
 fn non_digit_bytes(word: u64) -> u64 {
     let value = word ^ (ONES * b'0' as u64);

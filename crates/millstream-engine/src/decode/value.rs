@@ -105,7 +105,7 @@ fn not_literal(column: &KeyColumn, found: &Found, error: LiteralError) -> Fault 
     let (name, path) = (&column.name, column.path_text());
     let detail = match error {
         LiteralError::Form(_) => {
-            format!("key column \"{name}\": {error}, but the {what} at {path} is none", what = kind(found))
+            format!("key column \"{name}\": {error}, but the {what} at {path} is not one", what = kind(found))
         }
         LiteralError::Long(_) => {
             return Fault::new(Reason::KeyTooLong, format!("key column \"{name}\": {error}, found more at {path}"));

@@ -58,7 +58,7 @@ impl<'d> Node<'d> {
         }
     }
 
-    /// Whether an object in `new` would replace a value that is no object.
+    /// Whether an object in `new` would replace a value that is not an object.
     fn meets_object(&mut self, new: &str) -> bool {
         if !is_object(new) {
             return false;

@@ -33,7 +33,7 @@ pub(super) fn put_name(name: &str, object: &mut Vec<u8>) {
     object.push(b':');
 }
 
-/// The value of a member; `None` if the text is no object or has no such member.
+/// The value of a member; `None` if the text is not an object or has no such member.
 pub(super) fn member<'d>(text: &'d str, name: &str) -> Option<&'d str> {
     if !is_object(text) {
         return None;

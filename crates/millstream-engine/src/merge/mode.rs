@@ -14,7 +14,7 @@ pub struct Mode {
     tombstone: Option<Tombstone>,
 }
 
-/// Why a text is no mode.
+/// Why a text is not a mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModeError {
     /// No mode has this name.

@@ -25,7 +25,7 @@ fn fold<'d>(_: &Mode, members: &[Member<'d>]) -> (Cow<'d, [u8]>, usize) {
     (write(&merged).into(), last)
 }
 
-/// A stored document that is no object, in a table made by hand, has no members to keep.
+/// A stored document that is not an object, in a table made by hand, has no members to keep.
 fn set(_: &Mode, new: &str, old: &str) -> String {
     format!("case pg_catalog.jsonb_typeof({old}) when 'object' then {old} operator(pg_catalog.||) {new} else {new} end")
 }

@@ -106,8 +106,8 @@ fn with(document: &str, path: &[String], value: &str) -> Vec<u8> {
     text
 }
 
-/// Adds on the server, in `numeric`. The cast refuses a stored value that is no number. The order of the paths does not
-/// matter, because none lies within another.
+/// Adds on the server, in `numeric`. The cast refuses a stored value that is not a number. The order of the paths does
+/// not matter, because none lies within another.
 fn set(mode: &Mode, new: &str, old: &str) -> String {
     mode.paths().iter().fold(new.to_owned(), |document, path| {
         let sum = format!("{} operator(pg_catalog.+) {}", number(old, &path.path), number(new, &path.path));

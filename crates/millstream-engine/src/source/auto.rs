@@ -67,7 +67,7 @@ fn objects(window: &mut Window, start: usize) -> Result<&'static Format, SourceE
             Piece::Mismatch(_) => break None,
             Piece::More => at = window.bytes().len(),
         }
-        // The first line is no object. If the second is one, the format is `ndjson`.
+        // The first line is not an object. If the second is one, the format is `ndjson`.
         let second = next_line(window, line_end).filter(|_| !looked);
         looked |= second.is_some();
         if second.is_some_and(is_object) || !more(window)? {

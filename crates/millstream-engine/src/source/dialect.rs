@@ -69,7 +69,7 @@ impl Dialect {
             return Some(("--delimiter does not go with --format tsv".into(), "use --format csv with --delimiter"));
         }
         if [self.delimiter, quote].into_iter().flatten().any(|byte| !usable(byte)) {
-            let problem = "--delimiter and --quote take one ASCII character that is no line end";
+            let problem = "--delimiter and --quote take one ASCII character that is not a line end";
             return Some((problem.into(), "convert the file first, for instance with sed"));
         }
         if quote.is_some() && self.delimiter == quote {

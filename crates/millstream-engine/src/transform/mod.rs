@@ -34,7 +34,7 @@ pub trait Transform: Debug + Send + Sync {
 /// What a stage did with a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Applied {
-    /// It is no document: the decoder says why.
+    /// It is not a document: the decoder says why.
     Unreadable,
     /// The document stays as it is. The number is the outcome's.
     Same(usize),

@@ -107,7 +107,7 @@ pub struct Verification {
     pub seconds: f64,
     /// The first differences, in key order.
     pub findings: Vec<Finding>,
-    /// Warnings that are no differences.
+    /// Warnings that are not differences.
     pub warnings: Vec<String>,
 }
 

@@ -49,7 +49,7 @@ impl Reading {
     pub(super) fn of(name: &CollectionName, table: &Table, asked: &[KeyRequest]) -> Result<Self, Error> {
         let refuse = |(problem, hint)| Error::Unverifiable { collection: name.clone(), problem, hint };
         if !READABLE.contains(&table.kind) {
-            return Err(refuse(("it is no table".into(), "name a table or a view".into())));
+            return Err(refuse(("it is not a table".into(), "name a table or a view".into())));
         }
         doc_column(table).map_err(refuse)?;
         let names: Vec<&str> = asked.iter().map(|k| k.column.as_str()).collect();

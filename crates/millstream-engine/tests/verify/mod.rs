@@ -304,7 +304,7 @@ async fn what_cannot_be_verified_is_refused_with_a_hint() {
     };
     for (table, key, words) in [
         ("nowhere", "id", "there is no such table"),
-        ("counter", "id", "it is no table"),
+        ("counter", "id", "it is not a table"),
         ("text_doc", "id", "its column doc is of type text"),
         ("bare", "id", "it has no column doc"),
         ("odd", "id", "its column id is of type real"),

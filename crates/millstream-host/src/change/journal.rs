@@ -243,10 +243,10 @@ impl Journal {
 fn read(path: &Path) -> Result<Entry, Refusal> {
     let size = fs::metadata(path).map_err(|error| Refusal::file("read", path, &error))?.len();
     if size > CHANGE_BYTES_MAX {
-        return Err(Refusal(format!("{} is no change: it has {size} bytes", path.display())));
+        return Err(Refusal(format!("{} is not a change: it has {size} bytes", path.display())));
     }
     let text = fs::read_to_string(path).map_err(|error| Refusal::file("read", path, &error))?;
-    serde_json::from_str(&text).map_err(|error| Refusal(format!("{} is no change: {error}", path.display())))
+    serde_json::from_str(&text).map_err(|error| Refusal(format!("{} is not a change: {error}", path.display())))
 }
 
 /// Seconds since 1970.
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(journal.entries().unwrap().len(), 2);
         assert_eq!(journal.entry(9).unwrap_err().to_string(), "there is no change 9");
         fs::write(journal.path(1), "{").unwrap();
-        assert!(journal.entries().unwrap_err().to_string().contains("is no change"));
+        assert!(journal.entries().unwrap_err().to_string().contains("is not a change"));
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub trait Kind: Debug + Send + Sync {
     /// How a value of a target lasts beyond a restart.
     ///
     /// # Errors
-    /// The target is none of this kind.
+    /// The target is not of this kind.
     fn lasting(&self, _target: &str, _value: Option<&str>) -> Result<Lasting, Refusal> {
         Ok(Lasting::Always)
     }

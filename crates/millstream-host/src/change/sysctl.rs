@@ -58,7 +58,7 @@ impl Kind for Sysctl {
 
 impl Sysctl {
     fn file(&self, name: &str) -> Result<PathBuf, Refusal> {
-        let file = sysctl_file(name).ok_or_else(|| Refusal(format!("{name} is no name of sysctl")))?;
+        let file = sysctl_file(name).ok_or_else(|| Refusal(format!("{name} is not a name of sysctl")))?;
         Ok(rooted(self.root.as_deref(), &file))
     }
 }

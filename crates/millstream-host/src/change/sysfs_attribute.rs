@@ -86,7 +86,7 @@ fn parts(target: &str) -> Result<(&str, &str), Refusal> {
     };
     let inside = target.strip_prefix("/sys/block/").and_then(|rest| rest.split_once("/queue/"));
     let found = inside.filter(|(device, name)| plain(device) && plain(name));
-    found.ok_or_else(|| Refusal(format!("{target} is no attribute of a disk's queue")))
+    found.ok_or_else(|| Refusal(format!("{target} is not an attribute of a disk's queue")))
 }
 
 #[cfg(test)]

@@ -130,7 +130,7 @@ impl Place<'_> {
     fn class(&self, class: &ClassText, seconds: f64) -> Result<Class, Fault> {
         let name = class.name.get_ref();
         if !is_name(name) {
-            let message = format!("\"{name}\" is no name: use letters, digits and _, and begin with a letter");
+            let message = format!("\"{name}\" is not a name: use letters, digits and _, and begin with a letter");
             return Err(self.fault(&class.name, message));
         }
         let values = self.values(class)?;
@@ -153,7 +153,7 @@ impl Place<'_> {
         let mut values = Vec::new();
         for (name, draw) in &class.values {
             if !is_name(name.get_ref()) {
-                let message = format!("\"{}\" is no name: use letters, digits and _", name.get_ref());
+                let message = format!("\"{}\" is not a name: use letters, digits and _", name.get_ref());
                 return Err(self.fault(name, message));
             }
             let (least, most) = draw.get_ref().range();
@@ -341,8 +341,8 @@ statements = ["update t set a = a + 1", "select 1"]
             ("connections = 8", "connections = 0", 3, "connections must be from 1 to"),
             ("seconds = 30", "seconds = 30\nfinish_seconds = 9999", 5, "finish_seconds must be from 0 to"),
             ("seconds = 30", "seconds = \"x\"", 4, "expected u64"),
-            ("search = \"read.p99 <", "search = \"read.p99 >", 5, "is no goal"),
-            ("name = \"read\"", "name = \"a b\"", 8, "is no name"),
+            ("search = \"read.p99 <", "search = \"read.p99 >", 5, "is not a goal"),
+            ("name = \"read\"", "name = \"a b\"", 8, "is not a name"),
             ("name = \"write\"", "name = \"read\"", 16, "there is another class"),
             ("rate = 500", "rate = -1", 9, "a rate is from 0"),
             ("rate = 500", "rate = nan", 9, "a rate is from 0"),

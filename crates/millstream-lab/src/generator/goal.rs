@@ -42,7 +42,7 @@ impl std::str::FromStr for LatencyGoal {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\" is no goal: {FORM}");
+        let wrong = || format!("\"{text}\" is not a goal: {FORM}");
         let (what, limit) = text.split_once('<').ok_or_else(wrong)?;
         let (class, percentile) = match what.trim().split_once('.') {
             Some((class, percentile)) if is_name(class) && percentile.starts_with('p') => (Some(class), percentile),

@@ -11,7 +11,7 @@ pub struct Statement {
     pub values: Vec<usize>,
 }
 
-/// Why a text is no statement.
+/// Why a text is not a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unusable {
     /// It has no words.

@@ -31,7 +31,7 @@ impl Kernel {
     /// Takes the kernel out of a package, into a directory that is made.
     ///
     /// # Errors
-    /// The file is no package of Debian, or holds no kernel; the disk is full.
+    /// The file is not a package of Debian, or holds no kernel; the disk is full.
     pub(super) async fn unpack(package: &Path, dir: &Path) -> Result<Self, Error> {
         fs::create_dir_all(dir).map_err(Error::io("make", dir))?;
         let none = |why: &str| Error::Guest {

@@ -16,7 +16,7 @@
 use super::{Words, rate, short};
 use crate::core::Spread;
 use crate::core::statistics::{Comparison, Criteria, Verdict};
-use crate::pgbench::{Analysis, Arm, Record, block_values, pairs};
+use crate::pgbench::{AGAIN, Analysis, Arm, Record, block_values, pairs};
 
 type Fact = fn(&Record) -> String;
 
@@ -157,22 +157,24 @@ pub(super) fn cell(record: &Record, words: &Words) -> Result<String, String> {
         return Ok(fact(record));
     }
     let experiment = &record.conditions.experiment;
-    let arm = experiment.arm(word("arm").ok_or("no arm")?).ok_or("the record has no such arm")?;
+    let name = word("arm").ok_or("no arm")?;
+    let arm = if name == AGAIN { Some(experiment.twice()) } else { experiment.arm(name) };
+    let arm = arm.ok_or("the record has no such arm")?;
     let values = |arm: &str| block_values(&record.runs, arm, wanted);
     match (wanted, word("/arm")) {
         ("about", _) => Ok(arm.about.clone()),
         ("limiter", _) => {
             let analysis = Analysis::of(record);
-            let limited = analysis.arms.iter().find(|one| one.name == arm.name).and_then(|one| one.limited.as_ref());
+            let limited = analysis.arms.iter().find(|one| one.name == name).and_then(|one| one.limited.as_ref());
             Ok(limited.map_or("unknown", |limited| limited.by.name()).to_owned())
         }
         (_, Some(base)) => {
-            let (a, b): (Vec<f64>, Vec<f64>) = pairs(&values(base), &values(&arm.name)).into_iter().unzip();
+            let (a, b): (Vec<f64>, Vec<f64>) = pairs(&values(base), &values(name)).into_iter().unzip();
             let compared = Comparison::paired(&a, &b, Criteria::default()).map_err(|error| error.to_string())?;
             Ok(ratio(&compared))
         }
         (_, None) => {
-            let spread = Spread::of(values(&arm.name).into_values()).ok_or("the arm has no such value")?;
+            let spread = Spread::of(values(name).into_values()).ok_or("the arm has no such value")?;
             let Spread { median, min, max } = spread;
             let show = if median >= 1_000.0 { rate } else { short };
             let range =

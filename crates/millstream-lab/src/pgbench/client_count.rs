@@ -106,6 +106,6 @@ mod tests {
             "g: best throughput c8 (1000 tx/s, 3.000 ms); best latency c2 (300 tx/s, 0.900 ms); compromise c4 \
              (920 tx/s, 1.500 ms), the fewest clients within 10 % of the best throughput"
         );
-        assert_eq!(ClientCount::choose("g", &all[..2]), None, "two numbers are no choice");
+        assert_eq!(ClientCount::choose("g", &all[..2]), None, "two numbers are not a choice");
     }
 }

@@ -37,10 +37,10 @@ fn said(output: &str) -> Result<BTreeMap<String, f64>, Trouble> {
         return Ok(BTreeMap::new());
     };
     let failed = |why: String| Trouble::Error(Error::Subject { subject: COMMAND, why });
-    let said: BTreeMap<String, f64> =
-        serde_json::from_str(line).map_err(|error| failed(format!("its last line is no list of metrics: {error}")))?;
+    let said: BTreeMap<String, f64> = serde_json::from_str(line)
+        .map_err(|error| failed(format!("its last line is not a list of metrics: {error}")))?;
     match said.keys().find(|name| Metric::by_name(name).is_none()) {
-        Some(unknown) => Err(failed(format!("it reports {unknown}, which is no metric"))),
+        Some(unknown) => Err(failed(format!("it reports {unknown}, which is not a metric"))),
         None => Ok(said),
     }
 }

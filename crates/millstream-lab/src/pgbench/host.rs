@@ -99,7 +99,7 @@ fn why(error: millstream_host::Error) -> String {
 
 /// The files of a setting: one, or one for each disk.
 fn paths(name: &str, data: Option<&Path>) -> Result<Vec<PathBuf>, Trouble> {
-    let unknown = || Trouble::Unfit(format!("{name} is no setting of the host"));
+    let unknown = || Trouble::Unfit(format!("{name} is not a setting of the host"));
     let Some(of_disk) = name.strip_prefix(DISK) else {
         return Ok(vec![sysctl_file(name).ok_or_else(unknown)?]);
     };

@@ -31,7 +31,7 @@ impl Wal<'_> {
     pub(crate) fn unfit(self, dir: &Path) -> Option<String> {
         let shown = dir.display();
         let Ok(mut entries) = fs::read_dir(dir) else {
-            return Some(format!("{shown} is no directory that we can read"));
+            return Some(format!("{shown} is not a directory that we can read"));
         };
         let device = |dir: &Path| fs::metadata(dir).ok().map(|facts| facts.dev());
         if device(dir) == device(self.0) {
@@ -202,7 +202,7 @@ mod tests {
         let (home, other) = place();
         let wal = Wal(home.path());
         let why = |dir: &Path| wal.unfit(dir).unwrap();
-        assert!(why(&home.path().join("none")).ends_with("is no directory that we can read"));
+        assert!(why(&home.path().join("none")).ends_with("is not a directory that we can read"));
         assert!(why(other.path()).ends_with("is on the device of the server's data"));
         let memory = Path::new("/dev/shm");
         if fs::metadata(memory).is_ok_and(|facts| facts.dev() != fs::metadata(home.path()).unwrap().dev()) {

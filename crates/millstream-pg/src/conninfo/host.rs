@@ -102,7 +102,7 @@ fn host(name: &str, address: &str, port: u16, env: &Environment) -> Result<Host,
     let given = (!name.is_empty()).then(|| name.to_owned());
     if !address.is_empty() {
         let ip = address.parse::<IpAddr>().map_err(|_| {
-            Error::settings_hint(format!("hostaddr \"{address}\" is no IP address"), "put names into host")
+            Error::settings_hint(format!("hostaddr \"{address}\" is not an IP address"), "put names into host")
         })?;
         return Ok(Host { name: given, address: Address::Ip(ip), port, password: None });
     }

@@ -109,7 +109,7 @@ fn addresses_and_sockets_are_distinguished() {
     assert_eq!(socket.hosts[0].address, Address::Socket("/run/pg".into()));
     assert_eq!(shown(&socket), ["/run/pg/.s.PGSQL.6000"]);
     assert_eq!(parse("host=/run/pg").hosts[0].address, Address::Socket("/run/pg".into()));
-    assert!(refusal("hostaddr=db.example").contains("is no IP address"));
+    assert!(refusal("hostaddr=db.example").contains("is not an IP address"));
     assert!(refusal("host=@abstract").contains("abstract"));
 }
 

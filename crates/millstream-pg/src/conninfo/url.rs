@@ -110,8 +110,8 @@ fn host(text: &str) -> Result<(String, String, &str), Error> {
         None => ("", after),
     };
     let port = port.trim_matches(' ');
-    // A port that is no number may be part of a password with a `@`, `/` or `:` that is not percent-encoded. So never
-    // repeat it.
+    // A port that is not a number may be part of a password with a `@`, `/` or `:` that is not percent-encoded. So
+    // never repeat it.
     if !port.bytes().all(|b| b.is_ascii_digit()) {
         return Err(Error::settings_hint("the URL's port is not a number", ESCAPES));
     }

@@ -75,7 +75,7 @@ impl Columns {
     }
 }
 
-/// A string as it is, everything else as JSON. So is a string with half a surrogate pair, which is no text.
+/// A string as it is, everything else as JSON. So is a string with half a surrogate pair, which is not text.
 fn field(value: &RawValue) -> Cow<'_, str> {
     let json = value.get();
     let text = if json.starts_with('"') { serde_json::from_str(json).ok() } else { None };

@@ -61,7 +61,7 @@ fn outside_ipv4_space(range: Range, cut: bool) -> Result<Option<Range>, Error> {
 }
 
 /// The value with the narrowest integers that fit. The format has no null, and no integer below -2^31: such numbers
-/// become doubles, as do those that are no integers.
+/// become doubles, as do those that are not integers.
 fn converted(value: serde_json::Value) -> Option<Value> {
     use serde_json::Value as Json;
     Some(match value {

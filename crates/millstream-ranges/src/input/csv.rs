@@ -87,7 +87,7 @@ impl Layout {
     }
 }
 
-/// The way out if the columns were not found because the first record is no header.
+/// The way out if the columns were not found because the first record is not a header.
 fn without_header(error: Error, fields: &[&str], options: &InputOptions) -> Error {
     let is_data = options.header && fields.iter().any(|field| Range::parse(field, options.reading).is_ok());
     match error {

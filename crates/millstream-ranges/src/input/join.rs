@@ -74,7 +74,7 @@ impl Join {
     /// does not.
     ///
     /// # Errors
-    /// The file cannot be read, is no CSV, has a key twice, or takes more than `most` bytes.
+    /// The file cannot be read, is not CSV, has a key twice, or takes more than `most` bytes.
     fn read(options: &JoinOptions, delimiter: u8, keep: &[String], taken: &[&str], most: usize) -> Result<Self, Error> {
         let mut records = Records::new(Window::open(&options.file)?, delimiter)?;
         let mut names = Vec::new();

@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 pub(super) const FORMAT: Format =
     Format { name: "mmdb", about: "MaxMind's database format; the file is held in memory", open };
 
-/// Name of the member for a value that is no object.
+/// Name of the member for a value that is not an object.
 const VALUE: &str = "value";
 
 fn open(mut window: Window, options: &InputOptions) -> Result<Box<dyn Input>, Error> {

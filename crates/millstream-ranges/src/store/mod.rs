@@ -169,7 +169,7 @@ impl Generation {
         let env = environment(&path, EnvFlags::READ_ONLY | EnvFlags::NO_LOCK, None)?;
         let opening = env.read_txn().map_err(failed("read"))?;
         let opened = env.open_databases_and_commit(opening, |opener, opening| {
-            // Without named databases this fails in a file whose entries are no databases.
+            // Without named databases this fails in a file whose entries are not databases.
             let [v4, v6] = FAMILIES.map(|family| opener.open_database(opening, Some(family.name())).unwrap_or(None));
             let meta = opener.open_database(opening, Some(META)).unwrap_or(None);
             let all = opener.open_database(opening, None)?;

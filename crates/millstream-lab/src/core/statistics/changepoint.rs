@@ -87,7 +87,7 @@ fn bounded_logarithms(values: &[f64]) -> Option<Vec<f64>> {
     sorted.sort_unstable_by(f64::total_cmp);
     let middle = median(&sorted).filter(|middle| middle.is_finite() && *middle > 0.0)?;
     let bound = FACTOR_MAX.ln();
-    // `max` replaces what is no number, so that no value can spoil the sums.
+    // `max` replaces what is not a number, so that no value can spoil the sums.
     Some(values.iter().map(|value| (value / middle).max(1.0 / FACTOR_MAX).ln().min(bound)).collect())
 }
 

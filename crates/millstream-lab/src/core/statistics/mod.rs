@@ -1,6 +1,6 @@
 //! The statistics of a comparison: exact rank tests, intervals, verdicts in words, and the end of a warm-up.
 //!
-//! The run is the unit: the seconds of a run depend on each other and are no samples. No outlier is deleted: benchstat
+//! The run is the unit: the seconds of a run depend on each other and are not samples. No outlier is deleted: benchstat
 //! removed its own rejection of outliers, because it has to begin with an assumption about the distribution. Ranks
 //! bound what an outlier can do, and need no such assumption.
 //!

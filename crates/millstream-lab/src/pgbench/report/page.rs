@@ -155,7 +155,7 @@ pub(super) fn reading(record: &Record, analysis: &Analysis) -> Markup {
             p { (experiment.read) }
             ul {
                 li {
-                    "In a block every arm runs once, in random order. A run gives one sample; its seconds are no samples of "
+                    "In a block every arm runs once, in random order. A run gives one sample; its seconds are not samples of "
                     "their own."
                 }
                 li {

@@ -305,7 +305,7 @@ async fn experiment(finding: &Finding, engine: &Engine<'_>, db: &ConnInfo) -> Re
 /// The repair of a finding and its change, if it is one that can be taken back.
 fn change_of(finding: &Finding) -> Result<(&Repair, &Change), Failure> {
     let by_hand = |commands: &[String]| {
-        let failure = Failure::user("the doctor applies only repairs that it can undo, and this is none");
+        let failure = Failure::user("the doctor applies only repairs that it can undo, and this is not one");
         if commands.is_empty() { failure } else { failure.hint(format!("do it yourself: {}", commands.join("; "))) }
     };
     let repair = finding.repair.as_ref().ok_or_else(|| by_hand(&[]))?;

@@ -197,7 +197,7 @@ fn settings(given: Option<&Path>) -> Result<Settings, Failure> {
 
 fn earlier(path: &Path) -> Result<Report, Failure> {
     serde_json::from_str(&read(path)?).map_err(|error| {
-        Failure::user(format!("{} is no report of the doctor: {error}", path.display()))
+        Failure::user(format!("{} is not a report of the doctor: {error}", path.display()))
             .hint("make one with millstream doctor --output json > FILE")
     })
 }

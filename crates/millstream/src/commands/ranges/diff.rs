@@ -24,7 +24,7 @@ Exit code 0 if all addresses get the same, 1 if not.";
 
 /// Compare what addresses get from two stores, or from two generations of one
 ///
-/// Only the answers count: a range that is cut in two with equal values is no difference. Values are equal if they
+/// Only the answers count: a range that is cut in two with equal values is not a difference. Values are equal if they
 /// have the same members, in any order.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

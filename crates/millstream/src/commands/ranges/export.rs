@@ -26,10 +26,10 @@ Examples:
   millstream ranges export blocked --to nftables --into blocked | nft -f -
   millstream ranges export cities --to table --into geo.cities";
 
-/// The form that is no file.
+/// The form that is not a file.
 const TABLE: &str = "table";
 
-/// The form that is no text.
+/// The form that is not text.
 const BINARY: &str = "mmdb";
 
 /// Options that mean something for some forms only.
@@ -140,8 +140,8 @@ fn write(args: &ExportArgs, generation: &Generation, out: &mut dyn Write) -> Res
     Ok(export(generation, &args.to, out, &options)?)
 }
 
-/// Writes a file beside its name and renames it: a reader sees the old file or the whole new one. What is no file, such
-/// as a named pipe, is written as it is.
+/// Writes a file beside its name and renames it: a reader sees the old file or the whole new one. What is not a file,
+/// such as a named pipe, is written as it is.
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<u64, Failure>) -> Result<u64, Failure> {
     let shown = path.display().to_string();
     let failed = |error: &io::Error| Failure::user(format!("cannot write {shown}")).because(error);

@@ -19,7 +19,7 @@ pub fn create_new(path: &Path) -> Result<File, Failure> {
 }
 
 /// Opens the file for rejects. Rejects that an earlier run wrote there are to be replaced. A file that holds anything
-/// else is refused: its first line is no reject.
+/// else is refused: its first line is not a reject.
 pub fn create(path: &Path, is_reject: fn(&str) -> bool) -> Result<File, Failure> {
     let file = File::options()
         .read(true)
