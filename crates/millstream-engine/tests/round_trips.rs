@@ -11,6 +11,9 @@ use std::time::Duration;
 const DELAY: Duration = Duration::from_millis(5);
 /// Batches of the two loads whose round trips are compared. Everything else is the same for both.
 const BATCHES: [u64; 2] = [3, 7];
+/// Loads of each kind. A machine that stalls longer than the delay can split a turn in two, but never joins two: the
+/// fewest turns count.
+const ATTEMPTS: u32 = 3;
 
 /// Batches of one writer.
 struct Case {
@@ -137,12 +140,19 @@ async fn a_batch_of_any_size_takes_few_round_trips() {
     run(&db.url(), &request("public.first", "id:text", &[Files::new().write("a", "")])).await;
     let all = CASES.iter().enumerate().map(|(n, case)| async move {
         for &rows in case.rows {
-            let mut turns = Vec::new();
-            for batches in BATCHES {
-                turns.push(turns_of(db, &format!("public.trips_{n}_{rows}_{batches}"), case, rows, batches).await);
-            }
-            let (taken, batches) = (turns[1] - turns[0], BATCHES[1] - BATCHES[0]);
+            let batches = BATCHES[1] - BATCHES[0];
             let expected = batches * case.turns.len() as u64;
+            let (mut fewest, mut taken) = ([u64::MAX; 2], u64::MAX);
+            for attempt in 0..ATTEMPTS {
+                for (fewest, batches) in fewest.iter_mut().zip(BATCHES) {
+                    let table = format!("public.trips_{n}_{rows}_{batches}_{attempt}");
+                    *fewest = turns_of(db, &table, case, rows, batches).await.min(*fewest);
+                }
+                taken = fewest[1] - fewest[0];
+                if taken <= expected {
+                    break;
+                }
+            }
             let Case { writer, turns, .. } = case;
             assert!(
                 taken <= expected,
