@@ -98,7 +98,7 @@ mod tests {
         assert!(!markdown(&record, &Analysis::of(&record)).contains("hypervisor"));
         record.conditions.steal_percent_max = 5.0;
         let crate::core::Outcome::Measured(measures) = &mut record.runs[0].outcome else { panic!("it is measured") };
-        measures.recorded.insert("processor.steal_percent".to_owned(), 3.14);
+        measures.recorded.insert("processor.steal_percent".to_owned(), 3.06);
         let marked = markdown(&record, &Analysis::of(&record));
         assert!(marked.contains("before a run is void (usually 2 %); it took up to 3.1 %"), "{marked}");
     }
