@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 const LARGER_DISK: &str = "ask for fewer --docs or rows, or name a larger disk by TMPDIR";
 
 /// What to do about a machine that others use too.
-const TOO_NOISY: &str = "stop what else runs here, or measure on another machine; `--steal-max 5%` keeps runs that lost up \
-                         to 5 % of the processor's time to the hypervisor";
+const TOO_NOISY: &str = "stop what else runs here, or measure on another machine; if the hypervisor takes the time, \
+                         `lab run` accepts more with --steal-max";
 
 /// Why an experiment cannot run, or a record cannot be read. [`Error::hint`] says what to do.
 #[derive(Debug, thiserror::Error)]

@@ -48,11 +48,15 @@ const FACTS: &[(&str, Fact)] = &[
     ("covered-1.30", |record| covered(record, 1.3)),
     ("found-later-1.10", |record| {
         let looks = second_looks(record, 1.1);
-        let found = looks.iter().filter_map(|(_, second)| second.as_ref()).filter(|second| differs(second)).count();
+        let right = |second: &&Comparison| differs(second) && second.ratio > 1.0;
+        let found = looks.iter().filter_map(|(_, second)| second.as_ref()).filter(right).count();
         format!("{found} of {}", looks.len())
     }),
+    ("asked-too-many-1.10", |record| {
+        second_looks(record, 1.1).iter().filter(|(more, _)| more.is_none()).count().to_string()
+    }),
     ("asked-1.10", |record| {
-        let asked = second_looks(record, 1.1).into_iter().map(|(more, _)| f64::from(more));
+        let asked = second_looks(record, 1.1).into_iter().filter_map(|(more, _)| more.map(f64::from));
         Spread::of(asked).map_or_else(|| "?".to_owned(), |asked| asked.median.to_string())
     }),
     ("tens-found", |record| {
@@ -94,16 +98,18 @@ fn comparisons(record: &Record, factor: f64) -> Vec<Comparison> {
 }
 
 /// The pairs that cannot tell, each with as many more blocks as its verdict asks for. The further blocks are those of
-/// the next pairs: every arm is the same. Returns the number of further blocks, and the second look.
-fn second_looks(record: &Record, factor: f64) -> Vec<(u32, Option<Comparison>)> {
+/// the next pairs: every arm is the same, but these looks share blocks and depend on each other. Returns the number of
+/// further blocks, `None` if it is too large, and the second look if the record has that many.
+fn second_looks(record: &Record, factor: f64) -> Vec<(Option<u32>, Option<Comparison>)> {
     let all = equal_pairs(record, factor);
     let look = |(place, first): (usize, &Vec<(f64, f64)>)| {
-        let Verdict::CannotTell { more: Some(more) } = compared(first, Criteria::default())?.verdict else {
-            return None;
+        let Verdict::CannotTell { more } = compared(first, Criteria::default())?.verdict else { return None };
+        let second = |more: u32| {
+            let next = all[place + 1..].iter().chain(&all[..place]).flatten();
+            let both: Vec<(f64, f64)> = first.iter().chain(next.take(more as usize)).copied().collect();
+            (both.len() == first.len() + more as usize).then(|| compared(&both, Criteria::default().next()))?
         };
-        let next = all[place + 1..].iter().chain(&all[..place]).flatten();
-        let both: Vec<(f64, f64)> = first.iter().chain(next.take(more as usize)).copied().collect();
-        Some((more, compared(&both, Criteria::default().next())))
+        Some((more, more.and_then(second)))
     };
     all.iter().enumerate().filter_map(look).collect()
 }

@@ -345,13 +345,14 @@ fn notes(record: &Record) -> Vec<String> {
 
 /// What the hypervisor took, if the user accepted more than usual.
 fn accepted_steal(record: &Record) -> Option<String> {
-    let most = record.conditions.steal_percent_max;
-    let steal = |run: &Run| run.measures()?.recorded.get("processor.steal_percent").copied();
-    let worst = record.runs.iter().filter_map(steal).fold(0.0, f64::max);
-    (most > STEAL_PERCENT_MAX).then(|| {
+    let Conditions { steal_percent_max: most, quick, .. } = record.conditions;
+    let steal = |run: &Run| Some((*run.measures()?.recorded.get("processor.steal_percent")?, run.arm.clone()));
+    let (worst, arm) = record.runs.iter().filter_map(steal).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let above = record.runs.iter().filter_map(steal).filter(|(steal, _)| *steal > STEAL_PERCENT_MAX).count();
+    (!quick && most > STEAL_PERCENT_MAX).then(|| {
         format!(
-            "the hypervisor may take {most} % of the processor's time before a run is void (usually \
-             {STEAL_PERCENT_MAX} %); it took up to {worst:.1} %"
+            "runs count in which the hypervisor took up to {most} % of the processor's time (usually \
+             {STEAL_PERCENT_MAX} %): {above} of them lost more than usual, the worst of {arm} {worst:.1} %"
         )
     })
 }
@@ -364,7 +365,7 @@ fn unequal_settings(record: &Record) -> Vec<String> {
     let mut servers = record.conditions.environments.iter();
     let Some((first, base)) = servers.next() else { return Vec::new() };
     let note = |(server, other): (&String, &Environment)| {
-        let value = |value: Option<String>| value.unwrap_or_else(|| "the default".to_owned());
+        let value = |value: Option<String>| value.unwrap_or_else(|| "not set".to_owned());
         let settings = difference(base, other).into_iter().filter_map(|one| {
             let name = one.name.strip_prefix("settings.").filter(|name| !by_arms(name))?;
             Some(format!("{name} is {} and {}", value(one.a), value(one.b)))

@@ -89,7 +89,7 @@ pub struct Conditions {
     /// Mean milliseconds of each statement, by arm, from runs of their own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub statements: BTreeMap<String, BTreeMap<String, f64>>,
-    /// A run is void if the hypervisor took more of the processors' time, in percent.
+    /// Percent of the processors' time that the hypervisor may have taken: the most that any of the commands accepted.
     #[serde(default = "steal_percent_max")]
     pub steal_percent_max: f64,
     /// Runs that were made again because something else used the machine.

@@ -210,7 +210,7 @@ struct RunArgs {
 
     /// Experiments with pgbench: percentage of the processors' time that the hypervisor may take before a run is void
     /// [default: 2%]
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
     steal_max: Option<f64>,
 
     /// Experiments with pgbench: boot the kernels of these Debian packages in turn in an emulated machine, where each
@@ -316,6 +316,11 @@ fn experiments() -> clap::builder::PossibleValuesParser {
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim().parse::<f64>();
     number.ok().filter(|percent| (0.0..1e6).contains(percent)).ok_or_else(|| "give a number such as 5%".to_owned())
+}
+
+/// A percentage of a whole, with or without its sign.
+fn share(text: &str) -> Result<f64, String> {
+    percent(text).ok().filter(|share| *share <= 100.0).ok_or_else(|| "give a number up to 100, such as 5%".to_owned())
 }
 
 /// The name of an experiment, or the path of a file.
