@@ -154,10 +154,7 @@ async fn a_batch_of_any_size_takes_few_round_trips() {
                 }
             }
             let Case { writer, turns, .. } = case;
-            assert!(
-                taken <= expected,
-                "{writer}: {taken} turns for {batches} batches of {rows} rows, wanted {turns:?}"
-            );
+            assert_eq!(taken, expected, "{writer}: turns for {batches} batches of {rows} rows, wanted {turns:?}");
         }
     });
     join_all(all).await;
