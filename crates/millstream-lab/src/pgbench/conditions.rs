@@ -39,6 +39,13 @@ pub struct Request {
     pub steal_percent_max: Option<f64>,
 }
 
+impl Request {
+    /// Percent of the processors' time that the hypervisor may take before a run is void.
+    pub(crate) fn steal_max(&self) -> f64 {
+        self.steal_percent_max.unwrap_or(STEAL_PERCENT_MAX)
+    }
+}
+
 /// What was asked, and how it was run: with the runs, all that a report needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
@@ -132,7 +139,7 @@ impl Conditions {
             disk: None,
             log_ratios: Vec::new(),
             statements: BTreeMap::new(),
-            steal_percent_max: request.steal_percent_max.unwrap_or(STEAL_PERCENT_MAX),
+            steal_percent_max: request.steal_max(),
             voids: 0,
             saturated: 0,
         }

@@ -13,7 +13,7 @@ use super::scratch;
 use super::watch::Watch;
 use crate::core::{Build, Environment, Factors, Machine, Measures, Outcome, Proxy, Run, blocks};
 use crate::error::Error;
-use crate::limits::{BUSY_SHARE_MAX, LOG_COST_PAIRS, LOG_COST_SECONDS, RATE_SHARE_MIN, STEAL_PERCENT_MAX, TRIES_MAX};
+use crate::limits::{BUSY_SHARE_MAX, LOG_COST_PAIRS, LOG_COST_SECONDS, RATE_SHARE_MIN, TRIES_MAX};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -315,7 +315,7 @@ impl<'a> Course<'a> {
         }
         drop(beside);
         let recorded = watch.finish(&self.source.experiment.record).await;
-        let disturbance = recorded.disturbance(self.steal_max());
+        let disturbance = recorded.disturbance(self.request.steal_max());
         recorded.add_to(&mut measures);
         if let Some(check) = &setup.check {
             let row = session.client.query_one(check, &[]).await.map_err(Error::from)?;
@@ -338,14 +338,9 @@ impl<'a> Course<'a> {
         let watch = Watch::start(self.request.program.as_deref(), None).await;
         let mut measures = command::measure(command, setup, self.time_decides(), None).await?;
         let recorded = watch.finish(&self.source.experiment.record).await;
-        let why = recorded.disturbance(self.steal_max()).map(Void::Disturbed);
+        let why = recorded.disturbance(self.request.steal_max()).map(Void::Disturbed);
         recorded.add_to(&mut measures);
         Ok(self.judged(measures, why))
-    }
-
-    /// Percent of the processors' time that the hypervisor may take in this command's runs.
-    fn steal_max(&self) -> f64 {
-        self.request.steal_percent_max.unwrap_or(STEAL_PERCENT_MAX)
     }
 
     /// Whether the time of a command decides, and not what it prints.

@@ -100,7 +100,10 @@ mod tests {
         let crate::core::Outcome::Measured(measures) = &mut record.runs[0].outcome else { panic!("it is measured") };
         measures.recorded.insert("processor.steal_percent".to_owned(), 3.06);
         let marked = markdown(&record, &Analysis::of(&record));
-        assert!(marked.contains("(usually 2 %): 1 of them lost more than usual, the worst of "), "{marked}");
+        let note = format!("1 of them lost more than usual, the worst of {} 3.1 %", record.runs[0].arm);
+        assert!(marked.contains(&note), "{marked}");
+        record.conditions.quick = true;
+        assert!(!markdown(&record, &Analysis::of(&record)).contains("hypervisor"), "no quick run is void");
     }
 
     #[test]
