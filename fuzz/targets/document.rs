@@ -50,7 +50,7 @@ fuzz_target!(|document: &[u8]| {
     }
     let requests = KeyRequest::parse_list("a,b.0").expect("two paths");
     // Nothing, or a type that takes this document's value.
-    if let Ok(inference) = infer([document, document].into_iter(), &requests) {
+    if let Ok(inference) = infer([Ok(document), Ok(document)].into_iter(), &requests) {
         let columns: Vec<_> = inference.spec.columns.iter().map(|column| column.key_type).collect();
         let fault = judge(&[(PATHS[0], columns[0]), (PATHS[1], columns[1])], document).err();
         assert!(fault.is_none_or(|fault| fault.reason != Reason::NotJson), "inferred from what is not JSON");

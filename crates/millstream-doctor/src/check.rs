@@ -2,6 +2,7 @@
 
 use crate::host::Host;
 use crate::server::{Database, Server};
+use crate::statement::Statements;
 use millstream_model::{Class, Finding, Level};
 use millstream_pg::Error;
 use std::collections::BTreeMap;
@@ -41,7 +42,15 @@ pub(crate) struct Task {
     check: &'static Check,
     own: BTreeMap<String, f64>,
     /// What the look has kept. Clones of the task share it.
-    kept: Arc<Mutex<Vec<Finding>>>,
+    kept: Arc<Mutex<Kept>>,
+}
+
+/// What a look has kept.
+#[derive(Debug, Default)]
+struct Kept {
+    findings: Vec<Finding>,
+    /// For how many seconds the counters have counted on which its findings rest.
+    counted_seconds: Option<f64>,
 }
 
 impl Task {
@@ -63,15 +72,38 @@ impl Task {
     /// Keeps a finding, whatever becomes of the rest of the look. A look that asks the server again and again keeps each
     /// finding as soon as it has it, because its time may end at each question.
     pub(crate) fn keep(&self, finding: Finding) {
-        self.lock().push(finding);
+        self.lock().findings.push(finding);
     }
 
     /// Takes what was kept.
     pub(crate) fn kept(&self) -> Vec<Finding> {
-        std::mem::take(&mut *self.lock())
+        std::mem::take(&mut self.lock().findings)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Finding>> {
+    /// Says for how many seconds the counters have counted on which its findings rest, whether there are any or not. Of a
+    /// look that does not say so, those of the database count, or of the server.
+    pub(crate) fn counted(&self, seconds: f64) {
+        self.lock().counted_seconds = Some(seconds);
+    }
+
+    /// The statements that took the most time in a database. The findings of the look rest on how they were counted.
+    ///
+    /// # Errors
+    /// The server's.
+    pub(crate) async fn statements<'a>(&self, database: &'a Database) -> Result<&'a Statements, Error> {
+        let statements = database.statements().await?;
+        if let Some(seconds) = statements.counted_seconds {
+            self.counted(seconds);
+        }
+        Ok(statements)
+    }
+
+    /// What was said of the counters.
+    pub(crate) fn counted_seconds(&self) -> Option<f64> {
+        self.lock().counted_seconds
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -90,6 +122,13 @@ pub(crate) enum Look {
     Machine(for<'a> fn(&'a Server, &'a Host, Task) -> Looking<'a>),
     /// The same, at the end of the examination: counters of the machine can be compared with those of the beginning.
     Later(for<'a> fn(&'a Server, &'a Host, Task) -> Looking<'a>),
+}
+
+impl Look {
+    /// Whether it sees the counters of the machine alone, and not the server's.
+    pub(crate) fn is_of_machine(&self) -> bool {
+        matches!(self, Self::Host(_) | Self::Later(_))
+    }
 }
 
 impl std::fmt::Debug for Look {

@@ -2,9 +2,10 @@
 
 use crate::check::{Check, Look, Looking, Seen, Task};
 use crate::checks::CHECKS;
+use crate::checks::ground::GROUNDS;
 use crate::host::Host;
 use crate::limits::{FINDINGS_MAX, MEASURE_PARTS, MEASURE_TIME_MAX, ROWS_MAX};
-use crate::report::{Report, Skip};
+use crate::report::{Counters, Report, Skip};
 use crate::server::{Database, Server};
 use crate::settings::Settings;
 use millstream_model::{Change, Class, Finding};
@@ -43,10 +44,7 @@ pub struct Request {
 pub async fn examine(request: &Request) -> Result<Report, Error> {
     let begun = Instant::now();
     let server = Server::open(&request.db, request.planner.as_ref()).await?;
-    let wanted = |check: &&Check| request.checks.is_empty() || request.checks.iter().any(|id| id == check.id);
-    let checks: Vec<&'static Check> = CHECKS.iter().filter(wanted).collect();
-    let mut course =
-        Course { request, checks, deadline: begun + request.budget, findings: Vec::new(), skipped: Vec::new() };
+    let mut course = Course::of(request, begun);
     let looking = Host::of(&server, request.root.as_deref());
     let host = tokio::time::timeout_at(course.deadline.into(), looking).await;
     let host = host.unwrap_or_else(|_| Err(course.out_of_time()));
@@ -90,13 +88,30 @@ pub async fn examine(request: &Request) -> Result<Report, Error> {
 
 struct Course<'a> {
     request: &'a Request,
+    /// Those that are asked for, and those that may take their ground away.
     checks: Vec<&'static Check>,
     deadline: Instant,
     findings: Vec<Finding>,
     skipped: Vec<Skip>,
+    counters: Vec<Counters>,
 }
 
-impl Course<'_> {
+impl<'a> Course<'a> {
+    fn of(request: &'a Request, begun: Instant) -> Self {
+        let may_matter = |check: &&Check| {
+            let is_ground = |of: &str| GROUNDS.iter().any(|ground| ground.check == check.id && ground.is_of(of));
+            is_wanted(request, check.id) || request.checks.iter().any(|of| is_ground(of))
+        };
+        Self {
+            request,
+            checks: CHECKS.iter().filter(may_matter).collect(),
+            deadline: begun + request.budget,
+            findings: Vec::new(),
+            skipped: Vec::new(),
+            counters: Vec::new(),
+        }
+    }
+
     fn task(&self, check: &'static Check) -> Task {
         Task::of(check, self.request.settings.thresholds(check.id))
     }
@@ -130,6 +145,7 @@ impl Course<'_> {
     }
 
     async fn database(&mut self, server: &Server, database: &Database) {
+        self.counters.push(Counters::of(None, Some(&database.name), database.sure_seconds));
         for check in self.checks.clone() {
             for look in check.looks {
                 if let Look::Database(look) = look {
@@ -165,7 +181,9 @@ impl Course<'_> {
     ) {
         let task = self.task(check);
         let outcome = tokio::time::timeout_at(self.deadline.into(), look(task.clone())).await;
-        let kept = task.kept();
+        let (kept, name) = (task.kept(), database.map(|database| database.name.as_str()));
+        let counters = task.counted_seconds().map(|seconds| Counters::of(Some(check.id), name, seconds));
+        self.counters.extend(counters);
         let rest = if kept.is_empty() { "" } else { "the rest: " };
         let mut seen: Seen = kept.into_iter().collect();
         match outcome {
@@ -177,7 +195,7 @@ impl Course<'_> {
             Err(_) => seen.unseen = Some(format!("{rest}{}", self.out_of_time())),
         }
         if let Some(why) = self.add(seen, database) {
-            self.skip(check, database.map(|database| database.name.as_str()), &why);
+            self.skip(check, name, &why);
         }
     }
 
@@ -219,8 +237,33 @@ impl Course<'_> {
         format!("the time of {:?} was used up; --budget gives more", self.request.budget)
     }
 
-    fn report(self, server: &Server, databases: Vec<String>, begun: Instant) -> Report {
-        let Self { request, checks, mut findings, skipped, .. } = self;
+    /// Takes out findings whose ground another one has found wrong, and then what nobody has asked for.
+    fn keep_grounded(&mut self) {
+        let request = self.request;
+        let is_said = |finding: &&Finding| !request.settings.silences(&finding.key, &request.today);
+        let said: Vec<Finding> = self.findings.iter().filter(is_said).cloned().collect();
+        let lost = |finding: &Finding| {
+            GROUNDS.iter().find_map(|ground| Some((ground.what, ground.lost(finding, &said)?.key.as_str())))
+        };
+        for finding in std::mem::take(&mut self.findings) {
+            match lost(&finding) {
+                Some((what, key)) => {
+                    let why = format!("{}: it rests on {what}, and that is wrong: first see {key}", finding.subject);
+                    self.skipped.push(Skip { check: finding.check, database: finding.database, why });
+                }
+                None => self.findings.push(finding),
+            }
+        }
+        self.checks.retain(|check| is_wanted(request, check.id));
+        self.findings.retain(|finding| is_wanted(request, &finding.check));
+        self.skipped.retain(|skip| is_wanted(request, &skip.check));
+        self.counters.retain(|one| one.check.as_ref().is_none_or(|check| is_wanted(request, check)));
+    }
+
+    fn report(mut self, server: &Server, databases: Vec<String>, begun: Instant) -> Report {
+        self.keep_grounded();
+        let Self { request, checks, mut findings, skipped, mut counters, .. } = self;
+        counters.insert(0, Counters::of(None, None, server.sure_seconds));
         findings.sort_by(|a, b| b.level.cmp(&a.level).then_with(|| a.key.cmp(&b.key)));
         for finding in &mut findings {
             let change = finding.repair.as_ref().and_then(|repair| repair.change.clone());
@@ -241,6 +284,7 @@ impl Course<'_> {
             standby: server.session.server.in_recovery,
             container: None,
             databases,
+            counters,
             findings,
             silenced: silenced.into_iter().map(|finding| finding.key).collect(),
             skipped,
@@ -249,6 +293,11 @@ impl Course<'_> {
             seconds: begun.elapsed().as_secs_f64(),
         }
     }
+}
+
+/// Whether a check is asked for.
+fn is_wanted(request: &Request, check: &str) -> bool {
+    request.checks.is_empty() || request.checks.iter().any(|id| id == check)
 }
 
 /// Longest time of each check that measures the tables or indexes of a database, if so much time is left for so many
@@ -345,8 +394,7 @@ mod tests {
             today: "2027-01-31".to_owned(),
             root: None,
         };
-        let (findings, skipped, deadline) = (Vec::new(), Vec::new(), Instant::now());
-        let mut course = Course { request: &request, checks: Vec::new(), deadline, findings, skipped };
+        let mut course = Course::of(&request, Instant::now());
         let [first, second, ..] = CHECKS else { panic!("there are checks") };
         let endless = |keeps: bool| {
             move |task: Task| -> Looking<'static> {

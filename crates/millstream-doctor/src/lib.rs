@@ -19,5 +19,5 @@ pub use change::{IndexKind, RoleSettingKind, SettingKind, TableOptionKind, lefto
 pub use check::{Check, Threshold};
 pub use checks::CHECKS;
 pub use examination::{Request, examine, is_measurable};
-pub use report::{Changes, Report, Skip, html, list, manual, text};
+pub use report::{Changes, Counters, Report, Skip, html, list, manual, text};
 pub use settings::{Settings, Silence};

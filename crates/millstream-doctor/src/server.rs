@@ -20,8 +20,10 @@ pub(crate) struct Server {
     pub(crate) may_monitor: bool,
     /// How the role logs in that may plan the statements of others.
     pub(crate) planner: Option<ConnInfo>,
-    /// Seconds for which it may have counted, at most.
+    /// Seconds for which it may have counted, at most: for rates.
     pub(crate) counted_seconds: f64,
+    /// Seconds for which it has surely counted. After a crash it begins anew.
+    pub(crate) sure_seconds: f64,
     /// Sessions show what they do.
     tracks_activities: bool,
     /// The service that runs the server, if it is a managed one.
@@ -39,8 +41,10 @@ pub(crate) struct Database {
     pub(crate) opened: Duration,
     /// Why the use of its tables and indexes is not known, if it is not.
     pub(crate) uncounted: Option<String>,
-    /// Seconds for which its counters have counted.
+    /// Seconds for which its counters may have counted, at most: for rates.
     pub(crate) counted_seconds: f64,
+    /// Seconds for which they have surely counted.
+    pub(crate) sure_seconds: f64,
     /// Longest time of each check that measures its tables or indexes.
     pub(crate) measure_time: Duration,
     /// Its partitions and their roots.
@@ -92,8 +96,9 @@ impl Server {
         let row = session.client.query_one(include_str!("server.sql"), &[&names]).await?;
         let provider = row.get::<_, Option<&str>>("provider").and_then(provider_with);
         let (may_monitor, tracks_activities) = (row.get("may_monitor"), row.get("tracks_activities"));
-        let counted_seconds = row.get::<_, Option<f64>>("counted_seconds").unwrap_or(0.0).max(1.0);
-        Ok(Self { session, db, may_monitor, planner, counted_seconds, tracks_activities, provider })
+        let [counted_seconds, sure_seconds] =
+            ["counted_seconds", "sure_seconds"].map(|name| row.get::<_, Option<f64>>(name).unwrap_or(0.0).max(1.0));
+        Ok(Self { session, db, may_monitor, planner, counted_seconds, sure_seconds, tracks_activities, provider })
     }
 
     /// The name of the service that runs the server, if it is a managed one.
@@ -173,10 +178,12 @@ impl Database {
             (false, false) => Some("what is not counted, because track_counts is off; switch it on".to_owned()),
             (false, true) => None,
         };
-        let counted_seconds = row.get::<_, Option<f64>>("seconds").unwrap_or(server.counted_seconds).max(1.0);
+        let reset: Option<f64> = row.get("seconds");
+        let [counted_seconds, sure_seconds] =
+            [server.counted_seconds, server.sure_seconds].map(|seconds| reset.unwrap_or(seconds).max(1.0));
         let roots = Roots::read(&session.client).await?;
         let (name, statements) = (name.to_owned(), OnceCell::new());
-        Ok(Self { session, name, opened, uncounted, counted_seconds, measure_time, roots, statements })
+        Ok(Self { session, name, opened, uncounted, counted_seconds, sure_seconds, measure_time, roots, statements })
     }
 
     /// The statements that took the most time in it. They are read once.

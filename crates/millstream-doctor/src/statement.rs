@@ -3,7 +3,7 @@
 use crate::limits::{STATEMENT_BYTES_MAX, STATEMENT_SHOWN_MAX, STATEMENTS_MAX};
 use millstream_model::Finding;
 use millstream_model::quantity;
-use millstream_pg::{Error, quote_identifier};
+use millstream_pg::{Error, fill, quote_identifier};
 use std::collections::BTreeMap;
 use tokio_postgres::{Client, Row};
 
@@ -85,6 +85,8 @@ pub(crate) struct Statements {
     /// Those that took the most time come first.
     pub(crate) list: Vec<Counted>,
     pub(crate) unseen: Option<String>,
+    /// Seconds since the server began to count them, if that is known.
+    pub(crate) counted_seconds: Option<f64>,
 }
 
 impl Statements {
@@ -93,25 +95,29 @@ impl Statements {
     /// # Errors
     /// The server's, but for a library that is not loaded.
     pub(crate) async fn read(client: &Client) -> Result<Self, Error> {
-        let Some(schema) = schema(client).await? else {
-            let why =
-                "which statements take the time; load pg_stat_statements, and create the extension in this database";
-            return Ok(Self { list: Vec::new(), unseen: Some(why.to_owned()) });
+        let schema = match schema(client).await? {
+            Ok(schema) => schema,
+            Err(way) => {
+                let unseen = Some(format!("which statements take the time; {way}"));
+                return Ok(Self { unseen, ..Self::default() });
+            }
         };
-        let sql = include_str!("statement.sql").replace("{schema}", &quote_identifier(&schema));
+        let sql = fill!(include_str!("statement.sql"), schema = quote_identifier(&schema));
         match client.query(&sql, &[&STATEMENT_BYTES_MAX, &STATEMENTS_MAX]).await.map_err(Error::from) {
             Ok(rows) => {
                 let since = Since::read(client, &schema).await?;
                 let all = rows.iter().map(|row| counted(row, since));
                 let (hidden, list): (Vec<_>, Vec<_>) = all.partition(|one| one.sql == HIDDEN);
                 let unseen = "statements of other roles; grant pg_monitor to this role to see them";
-                Ok(Self { list, unseen: (!hidden.is_empty()).then(|| unseen.to_owned()) })
+                let unseen = (!hidden.is_empty()).then(|| unseen.to_owned());
+                Ok(Self { list, unseen, counted_seconds: since.seconds })
             }
             // The server has not loaded the library, or the extension is older than the server.
             Err(Error::Server { message, sqlstate, .. }) => {
                 let is_old = sqlstate == NO_COLUMN;
                 let hint = if is_old { "; run: alter extension pg_stat_statements update" } else { "" };
-                Ok(Self { list: Vec::new(), unseen: Some(format!("which statements take the time: {message}{hint}")) })
+                let unseen = Some(format!("which statements take the time: {message}{hint}"));
+                Ok(Self { unseen, ..Self::default() })
             }
             Err(error) => Err(error),
         }
@@ -141,15 +147,22 @@ impl Since {
     }
 }
 
-/// The schema of `pg_stat_statements`. `None` if the extension is not in the session's database, or if this role may not
-/// use it.
+/// The schema of `pg_stat_statements`. The inner `Err` says what is to be done if the extension is not in the session's
+/// database, or if this role may not use its schema.
 ///
 /// # Errors
 /// The server's.
-pub(crate) async fn schema(client: &Client) -> Result<Option<String>, Error> {
-    let sql = "select n.nspname from pg_extension as e join pg_namespace as n on n.oid = e.extnamespace \
-               where e.extname = 'pg_stat_statements' and has_schema_privilege(n.oid, 'usage')";
-    Ok(client.query_opt(sql, &[]).await?.map(|row| row.get(0)))
+pub(crate) async fn schema(client: &Client) -> Result<Result<String, String>, Error> {
+    let sql = "select n.nspname, has_schema_privilege(n.oid, 'usage') \
+               from pg_extension as e join pg_namespace as n on n.oid = e.extnamespace \
+               where e.extname = 'pg_stat_statements'";
+    let Some(row) = client.query_opt(sql, &[]).await? else {
+        return Ok(Err("load pg_stat_statements, and create the extension in this database".to_owned()));
+    };
+    let (schema, may_use): (String, bool) = (row.get(0), row.get(1));
+    let grant =
+        || format!("grant usage on schema {} to this role, where pg_stat_statements is", quote_identifier(&schema));
+    Ok(if may_use { Ok(schema) } else { Err(grant()) })
 }
 
 /// The texts of statements without their constants, by their numbers, as far as the server has counted them and the role may
@@ -158,7 +171,7 @@ pub(crate) async fn schema(client: &Client) -> Result<Option<String>, Error> {
 /// # Errors
 /// The server's, but for a library that is not loaded.
 pub(crate) async fn without_constants(client: &Client, ids: &[i64]) -> Result<BTreeMap<i64, String>, Error> {
-    let Some(schema) = schema(client).await? else { return Ok(BTreeMap::new()) };
+    let Ok(schema) = schema(client).await? else { return Ok(BTreeMap::new()) };
     let sql = format!(
         "select queryid, min(query) from {}.pg_stat_statements where queryid = any($1) and query <> $2 group by queryid",
         quote_identifier(&schema)

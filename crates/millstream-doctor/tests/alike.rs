@@ -16,7 +16,6 @@ const ALIKE: &[(&str, &str, &str)] = &[
     ("setting-not-in-effect", "", "alter system set max_connections = 200; select pg_reload_conf()"),
     ("checkpoint-spread", "", "alter system set checkpoint_completion_target = 1; select pg_reload_conf()"),
     ("checkpoint-spread", "[threshold.checkpoint-spread]\nsync_seconds = 0\ncount = 1000", "checkpoint; checkpoint"),
-    ("checkpoint-forced", "[threshold.checkpoint-forced]\ncount = 1000", "checkpoint; checkpoint"),
     // Nobody has read from it yet, so it holds nothing.
     (
         "replication-slot",

@@ -1,6 +1,7 @@
 //! Planted faults: a healthy database is silent, what only looks like a fault too; a fault is found, and silent again
 //! when it is repaired.
 
+use crate::counters::LONG;
 use crate::host::machine;
 use crate::host_more::QUIET;
 use millstream_doctor::{Report, Request, Settings, examine};
@@ -11,19 +12,19 @@ use std::time::Duration;
 use tokio_postgres::Client;
 
 /// A fault in a database: SQL that makes what only looks like it, the fault, and the repair.
-struct Fault {
-    check: &'static str,
+pub(crate) struct Fault {
+    pub(crate) check: &'static str,
     /// `doctor.toml`, so that small faults are seen.
-    settings: &'static str,
-    alike: &'static str,
-    fault: &'static str,
+    pub(crate) settings: &'static str,
+    pub(crate) alike: &'static str,
+    pub(crate) fault: &'static str,
     /// The subject of the finding.
     subject: &'static str,
     level: Level,
     repair: &'static str,
 }
 
-const FAULTS: &[Fault] = &[
+pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         check: "dead-tuples",
         settings: "[threshold.dead-tuples]\ntable_mb = 0.1",
@@ -39,7 +40,10 @@ const FAULTS: &[Fault] = &[
         check: "duplicate-index",
         settings: "",
         alike: "create table t (a int primary key, b text); create index on t (b); create index on t (b desc);
-            create index on t (b) where a > 5; create index on t (b text_pattern_ops)",
+            create index on t (b) where a > 5; create index on t (b text_pattern_ops); create index on t (b) include (a);
+            create index on t (b) with (fillfactor = 70); create index short on t using brin (b text_bloom_ops);
+            create index long on t using brin (b text_bloom_ops (n_distinct_per_range = 77));
+            create unique index \"UNIQUE INDEX ON \" on t (a, b); create unique index t_nulls on t (a, b) nulls not distinct",
         fault: "create index twin on t (b)",
         subject: "public.twin",
         level: Level::Warning,
@@ -449,14 +453,36 @@ async fn a_silenced_finding_is_only_counted_until_its_day() {
 
 #[test]
 fn a_wrong_configuration_says_what_is_wrong() {
-    for (text, why) in [
-        ("[threshold.nothing]\na = 1", "there is no check nothing"),
-        ("[threshold.dead-tuples]\na = 1", "the check dead-tuples has no threshold a"),
-        ("[[silence]]\nkey = 'a'\nuntil = 'soon'\nreason = ''", "until = \"soon\" is not a day; write 2027-01-31"),
-        ("silense = 1", "silense"),
+    let silence = |key: &str, until: &str| format!("\n[[silence]]\nkey = '{key}'\nuntil = {until}\nreason = ''");
+    let day = |until: &str| silence("dead-tuples:shop", until);
+    for (text, line, why) in [
+        ("\n[threshold.nothing]\na = 1".to_owned(), "line 2", "there is no check nothing"),
+        ("[threshold.dead-tuple]".to_owned(), "line 1", "there is no check dead-tuple; did you mean dead-tuples?"),
+        ("[threshold.dead-tuples]\na = 1".to_owned(), "line 2", "the check dead-tuples has no threshold a"),
+        ("[threshold.dead-tuples]\ntable_gb = 1".to_owned(), "line 2", "no threshold table_gb; did you mean table_mb?"),
+        (day("'soon'"), "line 4", "until = \"soon\" is not a day; write it as 2027-01-31"),
+        (day("'31-01-2027'"), "line 4", "until = \"31-01-2027\" is not a day"),
+        (day("'2027-02-30'"), "line 4", "until = \"2027-02-30\" is not a day"),
+        (day("'2027-1-31'"), "line 4", "until = \"2027-1-31\" is not a day"),
+        (day("'2027-01-31T00:00:00'"), "line 4", "is not a day"),
+        (day("'00:00:00'"), "line 4", "is not a day"),
+        (day("''"), "line 4", "is not a day"),
+        (day("20270131"), "line 4", "expected a string"),
+        (
+            silence("dead-tuple:shop:public.t", "'2027-01-31'"),
+            "line 3",
+            "no check dead-tuple; did you mean dead-tuples?",
+        ),
+        (silence("weather:*", "'2027-01-31'"), "line 3", "there is no check weather"),
+        (silence("weath*", "'2027-01-31'"), "line 3", "there is no check weath*"),
+        (silence("", "'2027-01-31'"), "line 3", "there is no check"),
+        ("silense = 1".to_owned(), "line 1", "silense"),
     ] {
-        let error = Settings::parse(text).unwrap_err();
-        assert!(error.contains(why), "{text}: {error}");
+        let error = Settings::parse(&text).unwrap_err();
+        assert!(error.contains(why) && error.contains(line), "{text}: {error}");
+    }
+    for key in ["dead-tuples", "dead-tuples:*", "dead-*", "*", "duplicate-index:shop:public.\"a:b\""] {
+        assert!(Settings::parse(&silence(key, "'2028-02-29'")).is_ok(), "{key}");
     }
 }
 
@@ -535,15 +561,44 @@ const SERVER_FAULTS: &[ServerFault] = &[
     ServerFault {
         check: "checkpoint-forced",
         settings: "[threshold.checkpoint-forced]\ncount = 3",
-        fault: &["checkpoint", "checkpoint", "checkpoint"],
+        fault: &[
+            "alter system set max_wal_size = '32MB'",
+            "select pg_reload_conf()",
+            WAL,
+            "checkpoint",
+            WAL,
+            "checkpoint",
+            WAL,
+            "checkpoint",
+        ],
         subject: "",
         level: Level::Warning,
         repair: &[RESET_CHECKPOINTS],
     },
+    ServerFault {
+        check: "autovacuum-off",
+        settings: "",
+        fault: &["alter system set autovacuum = off", "select pg_reload_conf()"],
+        subject: "autovacuum",
+        level: Level::Warning,
+        repair: &["alter system reset autovacuum", "select pg_reload_conf()"],
+    },
+    ServerFault {
+        check: "autovacuum-off",
+        settings: "",
+        fault: &["alter system set track_counts = off", "select pg_reload_conf()"],
+        subject: "track_counts",
+        level: Level::Warning,
+        repair: &["alter system reset track_counts", "select pg_reload_conf()"],
+    },
 ];
 
-/// Resets the statistics of checkpoints, whatever the version calls them.
+/// Writes 20 MB of WAL: with a `max_wal_size` of 32 MB enough for a checkpoint.
+pub(crate) const WAL: &str = "select pg_logical_emit_message(false, 'wal', repeat('x', 20000000))";
+
+/// Resets the statistics of checkpoints, whatever the version calls them, and of WAL.
 const RESET_CHECKPOINTS: &str = "do $$ begin
+    perform pg_stat_reset_shared('wal');
     perform pg_stat_reset_shared('bgwriter');
     if current_setting('server_version_num')::int >= 170000 then
         perform pg_stat_reset_shared('checkpointer');
@@ -636,12 +691,18 @@ async fn a_role_without_rights_gets_what_it_may_see_and_reasons_for_the_rest() {
         let (_, place) = url.rsplit_once('@').unwrap();
         sql(&client, "create sequence hidden").await;
         let machine = machine(QUIET);
-        let request = request(&format!("postgres://{role}:p@{place}"), &[], "");
+        let request = request(&format!("postgres://{role}:p@{place}"), &[], LONG);
         let request = Request { root: Some(machine.path().to_owned()), ..request };
         let report = examine(&request).await.unwrap();
         let reasons = report.skipped.iter().map(|skip| (skip.check.as_str(), skip.why.split(';').next().unwrap()));
         // It depends on the table of releases.
-        let skipped: Vec<(&str, &str)> = reasons.filter(|(check, _)| *check != "minor-version-behind").collect();
+        let reasons = reasons.filter(|(check, _)| *check != "minor-version-behind");
+        // How long they have counted, differs.
+        let is_young = |why: &str| why.contains(" of counters, has ");
+        let reasons: Vec<(&str, &str)> = reasons.collect();
+        let young: Vec<&str> = reasons.iter().filter(|(_, why)| is_young(why)).map(|(check, _)| *check).collect();
+        let skipped: Vec<(&str, &str)> = reasons.into_iter().filter(|(_, why)| !is_young(why)).collect();
+        assert_eq!(young, ["connection-churn", "temporary-files", "unused-index"]);
         let disks = "the disks, because the data directory is hidden";
         let expected = [
             ("atime", disks),

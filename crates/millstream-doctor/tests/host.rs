@@ -1,7 +1,7 @@
 //! Planted faults of a machine, in a directory that stands for its `/proc`, `/sys` and `/etc`.
 
 use crate::checks::{keys, request};
-use millstream_doctor::{Request, examine};
+use millstream_doctor::{Report, Request, examine};
 use millstream_model::Level;
 use millstream_testkit as testkit;
 use std::fs;
@@ -19,7 +19,8 @@ const HEALTHY: &[(&str, &str)] = &[
     ("proc/sys/net/netfilter/nf_conntrack_count", "10\n"),
     ("proc/sys/net/netfilter/nf_conntrack_max", "262144\n"),
     ("proc/net/stat/nf_conntrack", "entries drop insert_failed\n0000000a 00000000 00000000\n"),
-    ("proc/sys/kernel/sched_autogroup_enabled", "0\n"),
+    // Each server process is a session of its own, so this is no fault.
+    ("proc/sys/kernel/sched_autogroup_enabled", "1\n"),
     ("sys/devices/system/node/has_memory", "0-1\n"),
     ("sys/block/sda/queue/rotational", "0\n"),
     ("sys/block/sda/queue/scheduler", "[none] mq-deadline bfq\n"),
@@ -43,41 +44,6 @@ struct Fault {
 }
 
 const FAULTS: &[Fault] = &[
-    Fault {
-        check: "autogroup",
-        settings: "",
-        alike: &[
-            ("proc/sys/kernel/sched_autogroup_enabled", "1\n"),
-            ("proc/self/cgroup", "0::/system.slice/postgresql.service\n"),
-            ("proc/self/mountinfo", GROUPS),
-        ],
-        fault: &[
-            ("proc/sys/kernel/sched_autogroup_enabled", "1\n"),
-            ("proc/self/cgroup", "0::/\n"),
-            ("proc/self/mountinfo", GROUPS),
-        ],
-        subject: "kernel.sched_autogroup_enabled",
-        level: Level::Info,
-    },
-    Fault {
-        check: "autogroup",
-        settings: "",
-        // A container sees its own group as the root.
-        alike: &[
-            ("proc/sys/kernel/sched_autogroup_enabled", "1\n"),
-            ("proc/self/cgroup", "0::/\n"),
-            ("proc/self/mountinfo", GROUPS),
-            ("sys/fs/cgroup/cgroup.type", "domain\n"),
-        ],
-        fault: &[
-            ("proc/sys/kernel/sched_autogroup_enabled", "1\n"),
-            ("proc/self/cgroup", "0::/\n"),
-            ("proc/self/mountinfo", GROUPS),
-            ("sys/fs/cgroup/cgroup.procs", "1\n"),
-        ],
-        subject: "kernel.sched_autogroup_enabled",
-        level: Level::Info,
-    },
     Fault {
         check: "atime",
         settings: "",
@@ -118,7 +84,7 @@ const FAULTS: &[Fault] = &[
     },
     Fault {
         check: "disk-scheduler",
-        settings: "",
+        settings: FAST,
         alike: &[
             ("sys/block/sda/queue/scheduler", "none mq-deadline [bfq]\n"),
             ("sys/block/sda/queue/rotational", "1\n"),
@@ -247,7 +213,7 @@ async fn settings_are_compared_with_the_memory_of_the_machine_or_of_the_control_
         for (check, settings, files, expected) in [
             ("default-setting", "", &[memory(large), spinning][..], &[("shared_buffers", Level::Info)][..]),
             ("default-setting", "", &[memory(small), spinning], &[]),
-            ("default-setting", "", &[memory(small)], &[("random_page_cost", Level::Info)]),
+            ("default-setting", FAST, &[memory(small)], &[("random_page_cost", Level::Info)]),
             ("default-setting", "", &limited, &[]),
             ("memory-overcommitted", "", &[memory(large)], &[]),
             ("memory-overcommitted", "", &limited, &[("shared_buffers", Level::Warning)]),
@@ -262,6 +228,36 @@ async fn settings_are_compared_with_the_memory_of_the_machine_or_of_the_control_
             let place = machine(&[memory("MemTotal: 20000000 kB\nHugePages_Total: 100\nHugePages_Free: 20\n")]);
             assert_eq!(found(&url, place.path(), "huge-pages-unused", SMALL).await, [], "they are used");
         }
+    }
+}
+
+#[tokio::test]
+async fn nothing_rests_on_a_flag_that_is_wrong() {
+    let server = testkit::Server::start(testkit::default_build().await, testkit::Settings::default()).await;
+    let url = server.url("postgres");
+    let scheduler = ("sys/block/sda/queue/scheduler", "none mq-deadline [bfq]\n");
+    let place = machine(&[("proc/meminfo", "MemTotal: 600000 kB\n"), scheduler]);
+    // The kernel says that the disk does not rotate, and every read takes too long for that.
+    let slow = "[threshold.rotational-flag]\nfast_ms = 0\nslow_ms = 0\n";
+    let silent = format!("{slow}[[silence]]\nkey = 'rotational-flag:sda'\nuntil = '2027-02-01'\nreason = 'it is busy'");
+    for (check, subject) in [("default-setting", "random_page_cost"), ("disk-scheduler", "sda")] {
+        let report = async |settings: &str| {
+            let request = Request { root: Some(place.path().to_owned()), ..request(&url, &[check], settings) };
+            examine(&request).await.unwrap()
+        };
+        let is_found = |report: &Report| report.findings.iter().any(|one| one.check == check && one.subject == subject);
+        assert!(is_found(&report(FAST).await), "{check}");
+        let wrong = report(slow).await;
+        assert!(!is_found(&wrong) && !wrong.passed.contains(&check.to_owned()), "{wrong:?}");
+        let why = format!(
+            "{subject}: it rests on whether the disk rotates, and that is wrong: first see rotational-flag:sda"
+        );
+        assert!(wrong.skipped.iter().any(|skip| skip.check == check && skip.why == why), "{wrong:?}");
+        // Nobody has asked for the other check.
+        assert!(wrong.findings.iter().all(|one| one.check == check), "{wrong:?}");
+        assert!(wrong.skipped.iter().all(|one| one.check == check), "{wrong:?}");
+        // What is silenced is not called wrong.
+        assert!(is_found(&report(&silent).await), "{check}");
     }
 }
 

@@ -69,17 +69,6 @@ const FAULTS: &[Fault] = &[
         level: Level::Info,
     },
     Fault {
-        check: "autogroup",
-        alike: &[("etc/sysctl.d/50-ours.conf", "kernel.sched_autogroup_enabled = 0\n")],
-        fault: &[
-            ("proc/sys/kernel/sched_autogroup_enabled", "1\n"),
-            ("etc/sysctl.d/50-ours.conf", "kernel.sched_autogroup_enabled = 0\n"),
-        ],
-        repaired: &[("etc/sysctl.d/50-ours.conf", "")],
-        subject: "kernel.sched_autogroup_enabled",
-        level: Level::Info,
-    },
-    Fault {
         check: "clock-source",
         alike: &[
             ("sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc kvm-clock acpi_pm\n"),
@@ -264,7 +253,6 @@ const FAULTS: &[Fault] = &[
 /// Checks that say nothing if they cannot read the files of the kernel.
 const BLIND: &[&str] = &[
     "accept-queue-full",
-    "autogroup",
     "clock-source",
     "conntrack-full",
     "cpu-governor",

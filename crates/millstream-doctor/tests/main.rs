@@ -3,8 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod alike;
+mod bloat;
 mod checks;
+mod counters;
 mod databases;
+mod definitions;
 mod healthy;
 mod host;
 mod host_more;

@@ -69,6 +69,17 @@ async fn a_prepared_transaction_a_slot_and_autovacuum_that_is_off_are_named() {
         let found = until_said(&url, "autovacuum is off on this server").await;
         let change = found.findings[0].repair.as_ref().unwrap().change.as_ref().unwrap();
         assert_eq!((change.target.as_str(), change.value.as_deref()), ("autovacuum", Some("on")));
+        // The option of the table changes nothing until the server's is changed.
+        sql(&client, "alter table dead set (autovacuum_enabled = off)").await;
+        let found = until_said(&url, "autovacuum is off on this server, and for this table").await;
+        let repair = found.findings[0].repair.as_ref().unwrap();
+        assert_eq!(repair.commands[0], "alter system set autovacuum = 'on'");
+        assert_eq!(repair.change.as_ref().unwrap().target, "autovacuum");
+        assert!(repair.sentence.starts_with("switch it on for the server first"), "{repair:?}");
+        sql(&client, "alter system reset autovacuum; select pg_reload_conf()").await;
+        let found = until_said(&url, "autovacuum is off for this table").await;
+        let change = found.findings[0].repair.as_ref().unwrap().change.as_ref().unwrap();
+        assert_eq!(change.target, "postgres/public.dead/autovacuum_enabled");
     }
 }
 

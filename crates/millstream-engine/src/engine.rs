@@ -2,6 +2,7 @@
 
 use crate::batch::{Hold, Part, Splitter, attach};
 use crate::chunk::Chunk;
+use crate::drain::Drain;
 use crate::error::Error;
 use crate::limits::{DECODE_QUEUE_BYTES, FRAME_BYTES, LANE_QUEUE, LARGE_CHUNK_BYTES, LARGE_COPIES, PART_BYTES};
 use crate::observe::Tally;
@@ -35,6 +36,7 @@ pub(crate) struct Engine {
     lane_ended: Arc<Notify>,
     rejects: RejectLimits,
     tally: Arc<Tally>,
+    drain: Drain,
 }
 
 /// How an engine ended.
@@ -114,6 +116,7 @@ impl Engine {
         rejects: RejectLimits,
         memory_bytes: usize,
         tally: Arc<Tally>,
+        drain: Drain,
     ) -> Result<Self, Error> {
         let (mut tasks, lane_ended) = (JoinSet::new(), Arc::new(Notify::new()));
         let mut queues = Vec::with_capacity(lanes.len());
@@ -131,9 +134,14 @@ impl Engine {
             let (queue, parts) = mpsc::channel(LANE_QUEUE);
             queues.push(queue);
             let end = LaneEnd(Arc::clone(&lane_ended));
+            let (drain, counts) = (drain.clone(), Arc::clone(&tally));
             tasks.spawn(async move {
                 let _end = end;
-                lane.run(parts).await
+                let (report, ended) = lane.run(parts).await;
+                if ended.is_err() || rejects.refused_too_many(&counts) {
+                    drain.begin();
+                }
+                (report, ended)
             });
         }
         let (sender, arrivals) = mpsc::unbounded_channel();
@@ -144,12 +152,18 @@ impl Engine {
             memory_bytes,
             lanes: queues.len(),
         };
-        let counts = Arc::clone(&tally);
+        let (counts, early) = (Arc::clone(&tally), drain.clone());
         let decoding = std::thread::Builder::new()
             .name("decode".into())
-            .spawn(move || decode(splitter, arrivals, &queues, rejects, &counts))
+            .spawn(move || {
+                let ended = decode(splitter, arrivals, &queues, rejects, &counts);
+                if !matches!(ended, Ended::Drained) {
+                    early.begin();
+                }
+                ended
+            })
             .map_err(|_| Error::BrokenOff("the decoding thread could not start"))?;
-        Ok(Self { intake, lanes: tasks, decoding, lane_ended, rejects, tally })
+        Ok(Self { intake, lanes: tasks, decoding, lane_ended, rejects, tally, drain })
     }
 
     /// Resolves when a lane has ended before its documents did. A silent source must not hide that.
@@ -163,9 +177,12 @@ impl Engine {
     }
 
     /// Takes no more chunks, commits those it has, and ends. `fed` says why no more chunks come, if not because the
-    /// sources have ended.
+    /// sources have ended. If it ends early, a lane that takes too long is cut off: its batch is rolled back.
     pub(crate) async fn finish(self, fed: Result<Option<StopReason>, Error>) -> Finish {
-        let Self { intake, mut lanes, decoding, rejects, tally, .. } = self;
+        let Self { intake, mut lanes, decoding, rejects, tally, drain, .. } = self;
+        if !matches!(fed, Ok(None)) {
+            drain.begin();
+        }
         // An error means that decoding has already ended.
         let _ = intake.arrivals.send(None);
         let (mut reports, mut lane_error) = (Vec::new(), None);
@@ -182,6 +199,7 @@ impl Engine {
         // The lanes are gone, so the thread has ended or is about to end.
         let ended = decoding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let ended = if rejects.refused_too_many(&tally) { Ended::Rejects } else { ended };
+        let cut = reports.iter().any(|report| report.cut);
         let (stopped, error) = match (lane_error, ended, fed) {
             // After a lane has ended, the feed ends without an error. So an error of the feed came first.
             (Some(_), _, Err(error))
@@ -189,6 +207,13 @@ impl Engine {
             | (None, Ended::Drained | Ended::LaneGone, Err(error)) => (Some(StopReason::Failed), Some(error)),
             (None, Ended::Rejected(error), _) => (Some(StopReason::Failed), Some(error)),
             (None, Ended::Rejects, _) => (Some(StopReason::Rejects), None),
+            (None, Ended::Drained | Ended::LaneGone, Ok(reason)) if cut => {
+                let error = drain.ended();
+                match reason.or_else(|| drain.reason()) {
+                    Some(reason) => (Some(reason), None),
+                    None => (Some(StopReason::Failed), Some(error)),
+                }
+            }
             (None, Ended::LaneGone, Ok(_)) => {
                 (Some(StopReason::Failed), Some(Error::BrokenOff("a lane ended before its documents did")))
             }
@@ -201,6 +226,9 @@ impl Engine {
 impl Finish {
     /// The end of an engine that did not start.
     pub(crate) fn failed(error: Error) -> Self {
+        if let Error::Stopped(reason) = error {
+            return Self { reports: Vec::new(), stopped: Some(reason), error: None };
+        }
         Self { reports: Vec::new(), stopped: Some(StopReason::Failed), error: Some(error) }
     }
 }

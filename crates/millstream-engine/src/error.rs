@@ -106,7 +106,7 @@ pub enum Error {
         /// How many.
         batches: i64,
     },
-    /// A crash of the server has emptied the unlogged collection, or a TRUNCATE or DELETE has emptied its table.
+    /// A crash of the server has emptied the unlogged collection, or a TRUNCATE has emptied its table or a partition.
     #[error("{by} has emptied the collection, {documents} documents of this load were in it")]
     Emptied {
         /// How many documents of the load are gone.
@@ -120,6 +120,33 @@ pub enum Error {
         /// The collection.
         collection: CollectionName,
     },
+    /// The table is not in the state in which the lane found it. The lane finds out what that means.
+    #[error("the table of the collection changed while the load ran")]
+    TableDiffers,
+    /// What decides how documents are written changed since the load began.
+    #[error("{what} changed on {collection} while documents were written")]
+    TableChanged {
+        /// The collection.
+        collection: CollectionName,
+        /// What changed.
+        what: &'static str,
+    },
+    /// A partition was truncated, and what the load had added up in it cannot be added again alone.
+    #[error("partition {partition} was truncated: what load {load_id} added up in it is gone")]
+    PartitionEmptied {
+        /// The load's number.
+        load_id: i64,
+        /// The partition.
+        partition: String,
+    },
+    /// The table has another file, and rows that nobody has counted: perhaps it was truncated and filled again.
+    #[error("the table of {collection} was rewritten or truncated while load {load_id} ran: documents may be missing")]
+    PerhapsTruncated {
+        /// The collection.
+        collection: CollectionName,
+        /// The load's number.
+        load_id: i64,
+    },
     /// A document cannot be stored, and none may be rejected.
     #[error("a document cannot be stored: {fault}")]
     Rejected {
@@ -130,8 +157,8 @@ pub enum Error {
         /// Why.
         fault: String,
     },
-    /// The server took rows without error and did not store them.
-    #[error("{rows} rows were discarded by a trigger or rule on the table")]
+    /// The server took rows without error and did not store them under their keys.
+    #[error("{rows} rows were discarded, or stored under another key, by a trigger on the table")]
     RowsDropped {
         /// How many.
         rows: u64,
@@ -145,7 +172,7 @@ pub enum Error {
 pub(crate) const CRASHED: &str = "a crash of the server";
 
 /// What empties any collection.
-pub(crate) const TRUNCATED: &str = "a TRUNCATE or DELETE";
+pub(crate) const TRUNCATED: &str = "a TRUNCATE";
 
 /// SQLSTATEs that usually mean a wrong statement. Raised by a lane's prepared statements, they refuse data: a trigger
 /// made two keys of a batch the same, or a cast in a trigger, generated column or index (to tsquery, jsonpath, ltree,
@@ -170,10 +197,11 @@ impl Error {
             Self::Postgres(e) => e.kind(),
             Self::RowsDropped { .. } | Self::Rejected { .. } => ErrorKind::DataRefused,
             Self::Store(e) => e.kind(),
+            Self::TableDiffers => ErrorKind::Fenced,
             Self::InUse { .. } => ErrorKind::Busy,
             Self::StreamEnded(_) => ErrorKind::Cancelled,
             Self::BrokenOff(_) => ErrorKind::Bug,
-            Self::CommitsLost { .. } | Self::Emptied { .. } => ErrorKind::ServerFault,
+            Self::CommitsLost { .. } | Self::Emptied { .. } | Self::PerhapsTruncated { .. } => ErrorKind::ServerFault,
             _ => ErrorKind::Config,
         }
     }
@@ -181,7 +209,9 @@ impl Error {
     /// The number of the load that the error is about, if it names one.
     pub fn load_id(&self) -> Option<i64> {
         match self {
-            Self::LoadChanged { load_id, .. } => Some(*load_id),
+            Self::LoadChanged { load_id, .. }
+            | Self::PartitionEmptied { load_id, .. }
+            | Self::PerhapsTruncated { load_id, .. } => Some(*load_id),
             Self::Store(e) => e.load_id(),
             _ => None,
         }
@@ -237,6 +267,18 @@ impl Error {
             Self::TableMoved { collection } => Some(format!(
                 "no document went into another table; name the table {collection} again and run the same command to \
                  resume, or add --adopt to start over in the table that has the name now"
+            )),
+            Self::TableDiffers | Self::TableChanged { .. } => {
+                Some("run the same command again: it looks at the table anew, and resumes".into())
+            }
+            Self::PartitionEmptied { .. } => Some(
+                "truncate the whole table and run the same command again: it starts over; --resume off adds all of its \
+                 documents again, also those of the other partitions"
+                    .into(),
+            ),
+            Self::PerhapsTruncated { collection, .. } => Some(format!(
+                "after ALTER TABLE, run the same command again; after TRUNCATE and inserts, add --resume off: it loads \
+                 everything again. millstream verify {collection} SOURCE.. tells which"
             )),
             Self::Emptied { .. } => {
                 Some("load everything again from its start; all that was in the collection is gone".into())

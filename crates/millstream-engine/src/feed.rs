@@ -12,7 +12,10 @@ use millstream_failpoint as failpoint;
 use millstream_model::Position;
 use millstream_model::Prefix;
 use millstream_store::Error as StoreError;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -65,8 +68,18 @@ impl Feed {
     pub(crate) fn open(request: &LoadRequest, tally: Arc<Tally>) -> Result<Self, Error> {
         let sources: Vec<PathBuf> = request.sources.iter().map(|name| source::path(name)).collect();
         let (mut names, mut files, mut streams, mut total) = (Vec::new(), Vec::new(), 0, Some(0));
+        let mut read_once = HashSet::new();
         for path in &sources {
             let file = regular_file(path)?;
+            if file.is_none() && identity(path).is_some_and(|identity| !read_once.insert(identity)) {
+                return Err(Error::Request {
+                    problem: format!(
+                        "{} is a stream that is named twice, and it can be read only once",
+                        path.display()
+                    ),
+                    hint: "name it once".into(),
+                });
+            }
             streams += usize::from(file.is_none());
             files.push(file.is_some());
             total = total.zip(file.as_ref().map(|f| f.1)).map(|(a, b): (u64, u64)| a + b);
@@ -274,6 +287,15 @@ fn regular_file(path: &Path) -> Result<Option<(String, u64)>, Error> {
     std::fs::File::open(path).map_err(open_error)?;
     let absolute = std::fs::canonicalize(path).map_err(open_error)?;
     Ok(Some((source::spelling(&absolute), metadata.len())))
+}
+
+/// What tells a stream from others, also under another name.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let metadata = match path.to_str() {
+        Some("-") => std::io::stdin().as_fd().try_clone_to_owned().and_then(|file| File::from(file).metadata()),
+        _ => std::fs::metadata(path),
+    };
+    metadata.ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 /// Reads all sources on a thread, which ends with them or when nobody receives any more. The thread is not joined,

@@ -4,7 +4,7 @@ use crate::chunk::Chunk;
 use crate::engine::{Engine, Finish};
 use crate::error::Error;
 use crate::feed::Feed;
-use crate::limits::EMPTIED_MAX;
+use crate::limits::{EMPTIED_MAX, TABLE_CHANGES_MAX};
 use crate::observe::Event;
 use crate::outcome::{Outcome, Surroundings};
 use crate::request::LoadRequest;
@@ -15,16 +15,22 @@ use millstream_failpoint as failpoint;
 use millstream_pg::Failures;
 use std::sync::Arc;
 
-/// Loads the sources of a request. If a crash of the server empties the unlogged collection, or a TRUNCATE or DELETE
-/// empties the table, the load starts over if its sources are files.
+/// Loads the sources of a request. If its sources are files, the load starts over when a crash of the server empties the
+/// unlogged collection, or a TRUNCATE empties the table; and it resumes when the table is changed so that documents must
+/// be written in another way.
 ///
 /// # Errors
 /// When the load fails before this run has written anything; when the server is gone for good, so that there is no
 /// receipt; [`Error::Emptied`] when the sources cannot be read again, or the table is emptied again and again. Every
 /// other failure is part of the [`Outcome`].
 pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcome, Error> {
+    around.attended(request.standstill_after, Box::pin(load_to_end(request, around))).await
+}
+
+async fn load_to_end(request: &LoadRequest, around: &Surroundings) -> Result<Outcome, Error> {
     let mut request = request.clone();
-    let (mut emptied, mut interrupted) = (0, Interrupted::default());
+    let (mut emptied, mut changed) = (0, 0);
+    let (mut interrupted, mut unbegun) = (Interrupted::default(), Failures::default());
     loop {
         let ended = Box::pin(load_once(&request, around, interrupted.load_id)).await;
         if let Err(Error::Emptied { documents, by }) = ended {
@@ -35,6 +41,25 @@ pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcom
                 return Err(error);
             }
             around.observer.event(Event::Warning(error.to_string()));
+        } else if let Err(Error::Postgres(error)) = &ended
+            && request.is_repeatable()
+            && around.tally.documents() == 0
+            && interrupted.load_id.is_none()
+        {
+            // The server ended the session in which the load was to begin. Nothing is written yet.
+            if !unbegun.wait_for_session(error).await {
+                return ended;
+            }
+            around.tally.clear();
+            continue;
+        } else if let Ok(Outcome { error: Some(error @ Error::TableChanged { .. }), .. }) = &ended
+            && request.is_repeatable()
+            && changed < TABLE_CHANGES_MAX
+        {
+            changed += 1;
+            // With another key, it is another load.
+            interrupted.load_id = None;
+            around.observer.event(Event::Warning(format!("{error}: it looks at the table anew, and resumes")));
         } else if request.reads_again() {
             if let Some(ended) = interrupted.wait(ended, around).await {
                 return ended;

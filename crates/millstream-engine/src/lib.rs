@@ -10,6 +10,7 @@ mod collection;
 mod compaction;
 pub mod decode;
 mod diagnosis;
+mod drain;
 mod durability;
 mod engine;
 mod error;
@@ -31,6 +32,7 @@ mod stop;
 mod stream;
 mod transform;
 mod verify;
+mod watched;
 mod write;
 
 pub use collection::{FILLFACTOR, Plan, PreparedCollection, definition};

@@ -2,6 +2,7 @@
 
 use crate::error::{CRASHED, Error, TRUNCATED};
 use crate::layout::Layout;
+use crate::watched::{Harmless, Stake, Watched};
 use millstream_failpoint as failpoint;
 use millstream_model::limits::SLOTS;
 use millstream_model::{Counters, Position, Prefix, Receipt};
@@ -10,7 +11,7 @@ use millstream_store::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
 use millstream_store::load::{self, Identity, Progress, Unfinished};
 use millstream_store::recorded_mode::adds_up;
 use millstream_store::{
-    Added, NamedVersion, Schema, added, discard_unread, refuse_frozen, refuse_unchecked_deletes, unlogged,
+    Added, NamedVersion, Schema, added, discard_unread, emptied, refuse_frozen, refuse_unchecked_deletes, unlogged,
 };
 use tokio_postgres::Client;
 
@@ -37,6 +38,13 @@ pub(crate) struct OwnedLoad {
     pub(crate) orphan: Option<i64>,
 }
 
+impl OwnedLoad {
+    /// Documents that earlier runs have stored.
+    pub(crate) fn stored(&self) -> u64 {
+        self.before.read.saturating_sub(self.before.rejected)
+    }
+}
+
 /// The result of opening a load.
 #[derive(Debug)]
 pub(crate) enum Opened {
@@ -52,6 +60,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) layout: &'static Layout,
     /// The type by which versions are compared, if it was asked for.
     pub(crate) version: Option<&'a NamedVersion>,
+    /// The table, if the documents of the load go straight into it.
+    pub(crate) watched: Option<&'a Watched>,
     /// Connections that write.
     pub(crate) lanes: u16,
     /// Whether to resume an unfinished load of the same identity.
@@ -73,7 +83,7 @@ pub(crate) async fn open(
     identity: &Identity,
     opening: &Opening<'_>,
 ) -> Result<Opened, Error> {
-    let &Opening { version, lanes, resume, .. } = opening;
+    let &Opening { version, watched, lanes, resume, .. } = opening;
     let poll = Poll::new(LOAD_LOCK_POLL, LOAD_LOCK_WAIT);
     let unfinished = loop {
         // One session at a time, so that a command that is started twice in one moment opens one load. An error ends
@@ -106,6 +116,7 @@ pub(crate) async fn open(
         version.apply(client, schema, identity.table_oid).await?;
     }
     let resumed = unfinished.is_some();
+    let truncated = unfinished.as_ref().is_some_and(|unfinished| unfinished.emptied.is_some());
     let load_id = match unfinished {
         Some(unfinished) => unfinished.load_id,
         None => load::insert(client, schema, identity, lanes).await?,
@@ -116,9 +127,14 @@ pub(crate) async fn open(
     let transaction = client.transaction().await?;
     load::terminate_backends(&transaction, schema, load_id).await?;
     let unlogged = identity.unlogged;
-    let emptied = if resumed { unlogged::emptied(&transaction, schema, load_id, unlogged).await? } else { None };
-    if emptied.is_some() {
+    let crashed = if resumed { unlogged::emptied(&transaction, schema, load_id, unlogged).await? } else { None };
+    if crashed.is_some() {
         unlogged::void(&transaction, schema, load_id, unlogged::CRASHED).await?;
+    } else if truncated {
+        emptied::void_emptied(&transaction, schema, load_id).await?;
+    }
+    if let Some(watched) = watched {
+        emptied::record_filling(&transaction, schema, &watched.mark).await?;
     }
     if unlogged {
         unlogged::remember(&transaction, schema, load_id).await?;
@@ -128,7 +144,7 @@ pub(crate) async fn open(
     let Progress { floors, prefix, counters, reject_bytes } = load::progress(&transaction, schema, load_id).await?;
     failpoint::hit("run-begun").await?;
     transaction.commit().await?;
-    let resumed = resumed && emptied.is_none() && counters.read > 0;
+    let resumed = resumed && crashed.is_none() && counters.read > 0;
     Ok(Opened::Owned(Box::new(OwnedLoad {
         load_id,
         run,
@@ -137,7 +153,7 @@ pub(crate) async fn open(
         before: counters,
         reject_bytes_before: reject_bytes,
         resumed,
-        emptied,
+        emptied: crashed,
         orphan,
     })))
 }
@@ -180,7 +196,14 @@ async fn lock_unfinished(
             load::unlock(client, schema, load_id).await?;
             return Ok(None);
         }
-        let Some(difference) = unfinished.difference else { return Ok(Some(unfinished)) };
+        let Some(difference) = unfinished.difference else {
+            return match &unfinished.emptied {
+                Some(partition) if adds_up(&unfinished.mode) && !partition.is_empty() => {
+                    Err(Error::PartitionEmptied { load_id, partition: partition.clone() })
+                }
+                _ => Ok(Some(unfinished)),
+            };
+        };
         // A load that was killed before it read anything does not matter.
         if !discard_unread(client, schema, load_id).await? {
             let adds_up = adds_up(&unfinished.mode) && adds_up(&identity.mode);
@@ -191,41 +214,131 @@ async fn lock_unfinished(
     Ok(None)
 }
 
-/// Ends a run: moves the lanes' watermarks and counters into the load's row and writes the state and the receipt.
-/// `reason` says why an unfinished load stopped, `truncated` how many documents a TRUNCATE or DELETE took from it.
+/// How a run ends.
+pub(crate) struct Closing<'a> {
+    /// The table, if the documents of the load are in it.
+    pub(crate) watched: Option<&'a Watched>,
+    /// Whether they would count twice if they were loaded again.
+    pub(crate) adds_up: bool,
+    /// Why an unfinished load stopped.
+    pub(crate) reason: Option<&'a str>,
+    /// What a lane has found truncated.
+    pub(crate) truncated: Option<Truncated>,
+}
+
+/// A run that has ended.
+pub(crate) struct Closed {
+    pub(crate) receipt: Receipt,
+    /// A sentence to print about the table.
+    pub(crate) warning: Option<String>,
+}
+
+/// What a TRUNCATE took from a load.
+#[derive(Debug, Clone)]
+pub(crate) enum Truncated {
+    /// Its documents, this many.
+    All(u64),
+    /// What it had added up in this partition.
+    Partition(String),
+}
+
+impl Truncated {
+    /// What an error says about that, if anything.
+    pub(crate) fn of(error: &Error) -> Option<Self> {
+        match error {
+            Error::Emptied { documents, by: TRUNCATED } => Some(Self::All(*documents)),
+            Error::PartitionEmptied { partition, .. } => Some(Self::Partition(partition.clone())),
+            _ => None,
+        }
+    }
+}
+
+/// Ends a run: looks at the table once more, moves the lanes' watermarks and counters into the load's row, and writes
+/// the state and the receipt.
 ///
 /// # Errors
-/// `Fenced` when another run owns the load, [`Error::Emptied`] when its documents are gone.
+/// `Fenced` when another run owns the load, [`Error::Emptied`] and [`Error::PartitionEmptied`] when its documents are
+/// gone, [`Error::PerhapsTruncated`] when they may be.
 pub(crate) async fn close(
     client: &mut Client,
     schema: &Schema,
     owned: &OwnedLoad,
-    reason: Option<&str>,
-    truncated: Option<u64>,
+    closing: &Closing<'_>,
     receipt: impl FnOnce(Counters, &[u64]) -> Receipt,
-) -> Result<Receipt, Error> {
+) -> Result<Closed, Error> {
     let load_id = owned.load_id;
     let transaction = client.transaction().await?;
-    load::lock_row(&transaction, schema, load_id, owned.run).await?;
-    if let Some(documents) = truncated {
-        unlogged::void(&transaction, schema, load_id, "the table was emptied").await?;
-        transaction.commit().await?;
-        return Err(Error::Emptied { documents, by: TRUNCATED });
+    let counters = load::counters(&transaction, schema, load_id).await?;
+    let (mut truncated, mut warning) = (closing.truncated.clone(), None);
+    if let Some(watched) = closing.watched.filter(|_| truncated.is_none()) {
+        let documents = counters.read.saturating_sub(counters.rejected);
+        let stake = Stake { load_id, documents, adds_up: closing.adds_up };
+        match watched.look(&transaction, schema, stake).await {
+            Ok(Some(Harmless { mark, rewritten, doubtful })) => {
+                emptied::record_files(&transaction, schema, &mark, false).await?;
+                if doubtful {
+                    let reason = "the table may have been truncated";
+                    load::lock_row(&transaction, schema, load_id, owned.run).await?;
+                    load::consolidate_lanes(&transaction, schema, load_id).await?;
+                    load::record_end(&transaction, schema, load_id, "stopped", Some(reason), None).await?;
+                    transaction.commit().await?;
+                    return Err(Error::PerhapsTruncated { collection: mark.name, load_id });
+                }
+                warning = rewritten.then(|| emptied::rewritten(&mark));
+            }
+            // What is committed was written as it should.
+            Ok(None) | Err(Error::TableMoved { .. } | Error::TableChanged { .. }) => {}
+            Err(error) => truncated = Some(Truncated::of(&error).ok_or(error)?),
+        }
     }
+    if truncated.is_some() {
+        // Before the load's row, as whoever begins a load does.
+        load::lock_openings(&transaction).await?;
+    }
+    load::lock_row(&transaction, schema, load_id, owned.run).await?;
     if let Some(documents) = unlogged::emptied(&transaction, schema, load_id, false).await? {
         unlogged::void(&transaction, schema, load_id, unlogged::CRASHED).await?;
         transaction.commit().await?;
         return Err(Error::Emptied { documents, by: CRASHED });
     }
     load::consolidate_lanes(&transaction, schema, load_id).await?;
+    if let Some(truncated) = truncated {
+        let now = match closing.watched {
+            Some(watched) => watched.mark.again(&transaction).await?,
+            None => None,
+        };
+        let (error, partition) = match truncated {
+            Truncated::All(documents) => {
+                emptied::void_emptied(&transaction, schema, load_id).await?;
+                (Error::Emptied { documents, by: TRUNCATED }, None)
+            }
+            Truncated::Partition(partition) => {
+                load::record_end(&transaction, schema, load_id, "stopped", closing.reason, None).await?;
+                emptied::mark_emptied(&transaction, schema, load_id, Some(&partition)).await?;
+                (Error::PartitionEmptied { load_id, partition: partition.clone() }, Some(partition))
+            }
+        };
+        if let Some(now) = now {
+            emptied::reset_all(&transaction, schema, &now, partition.as_deref()).await?;
+        }
+        transaction.commit().await?;
+        return Err(error);
+    }
     let outcomes = load::outcomes(&transaction, schema, load_id).await?;
-    let receipt = receipt(load::counters(&transaction, schema, load_id).await?, &outcomes);
+    let receipt = receipt(counters, &outcomes);
     let state = if receipt.finished { "finished" } else { "stopped" };
     let json = serde_json::to_string(&receipt)
         .map_err(|_| millstream_store::Error::Ledger("a receipt cannot be written as JSON"))?;
-    load::record_end(&transaction, schema, load_id, state, reason, Some(&json)).await?;
+    load::record_end(&transaction, schema, load_id, state, closing.reason, Some(&json)).await?;
+    if let Some(watched) = closing.watched {
+        // It has looked for itself.
+        emptied::mark_emptied(&transaction, schema, load_id, None).await?;
+        if counters.deleted > 0 {
+            emptied::record_empty(&transaction, schema, &watched.mark, Some(load_id)).await?;
+        }
+    }
     failpoint::hit("run-settled").await?;
     transaction.commit().await?;
     failpoint::hit("run-closed").await?;
-    Ok(receipt)
+    Ok(Closed { receipt, warning })
 }

@@ -1,6 +1,7 @@
 //! Named limits of the engine: every queue, batch, retry and wait has one.
 
 use millstream_model::limits::{DOCUMENT_BYTES_MAX, NESTING_MAX, REJECT_BYTES_MAX, SLOTS};
+use millstream_pg::limits::STANDSTILL_AFTER_S;
 use millstream_store::limits::CHANGE_KEYS_MAX;
 use std::time::Duration;
 
@@ -267,6 +268,17 @@ pub const COMPARED_SAMPLE: usize = 64;
 /// detoast the stored one. The server compares a longer document when it has arrived.
 pub const COMPARED_BYTES_MAX: usize = 1 << 20;
 
+/// Words of 8 bytes in which the lanes of a load together remember the keys that they have met.
+pub const MET_WORDS: usize = 1 << 20;
+
+/// A lane that has met up to three keys for each word takes at most about one new key of so many for one that it has met.
+/// If no more keys of a batch are taken for such, they may all be new.
+pub const MET_WRONGLY_ONE_OF: u64 = 1_000;
+
+/// Percent of a batch's keys that must be new for dividing it to pay: asking which keys are stored takes about a tenth
+/// of the time of writing new ones, and staging them half as much again.
+pub const DIVIDED_PERCENT_MIN: u64 = 30;
+
 /// Percent of a batch's keys that must have unchanged documents for comparing to pay. Asking for a document takes about
 /// half the time of writing it.
 pub const COMPARED_PERCENT_MIN: u64 = 60;
@@ -304,13 +316,9 @@ pub const LOAD_LOCK_RETRY: Duration = Duration::from_secs(5);
 /// How long a load that adds a check waits for others to release the table, and later for the lock to check the rows.
 pub const CHECK_LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// Settings of sessions that refresh or compact. Such a session waits inside its transaction for others to build. Its
-/// statements run so long that the server must check whether the client is still there. It must see every row or fail.
-pub const REFRESH_SETTINGS: &[(&str, &str)] = &[
-    ("idle_in_transaction_session_timeout", "0"),
-    ("client_connection_check_interval", "1s"),
-    ("row_security", "off"),
-];
+/// Settings of sessions that refresh or compact. Such a session waits inside its transaction for others to build. It
+/// must see every row or fail.
+pub const REFRESH_SETTINGS: &[(&str, &str)] = &[("idle_in_transaction_session_timeout", "0"), ("row_security", "off")];
 
 /// Stages that a document passes before it is decoded.
 pub const TRANSFORMS_MAX: usize = 8;
@@ -333,6 +341,19 @@ pub const STAGED_CHUNK_BYTES: usize = CHUNK_BYTES / 2;
 
 /// How often one call starts a load over because its table was emptied.
 pub const EMPTIED_MAX: u32 = 3;
+
+/// How often one call looks at a table anew and resumes, because the table was changed.
+pub const TABLE_CHANGES_MAX: u32 = 20;
+
+/// How long what is in flight may be committed after a stop. Then it is cancelled, and the load resumes there.
+pub const STOP_WAIT: Duration = Duration::from_secs(30);
+
+/// How long recording the end of a load may take after that. An end that is not recorded looks like that of a load that
+/// was killed, which resumes too.
+pub const SETTLE_WAIT: Duration = Duration::from_secs(5);
+
+/// How long nothing was committed when a load first says why.
+pub const STANDSTILL_AFTER: Duration = Duration::from_secs(STANDSTILL_AFTER_S);
 
 /// Tries to close a load after a lane has failed. The lane has already waited for the server.
 pub const SETTLE_FAILED_TRIES_MAX: u32 = 5;

@@ -1,6 +1,7 @@
 //! What a running load reports: events for people, counts for a progress bar.
 
 use millstream_model::Counters;
+use millstream_pg::Standstill;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -31,6 +32,13 @@ pub enum Event {
         load_id: i64,
         /// Connections that write.
         lanes: u16,
+    },
+    /// Nothing was committed for a while, although there is something to commit.
+    Standstill {
+        /// How long.
+        seconds: u64,
+        /// Why.
+        reason: Standstill,
     },
     /// The server crashed before it flushed batches that it had committed.
     Lost {

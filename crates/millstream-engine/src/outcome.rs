@@ -1,11 +1,13 @@
 //! What a load works with besides its request, and how it ended.
 
 use crate::error::Error;
-use crate::observe::{Observer, Silent, Tally};
+use crate::observe::{Event, Observer, Silent, Tally};
 use crate::stop::{Stop, StopReason};
 use millstream_model::Receipt;
-use millstream_pg::ConnInfo;
+use millstream_pg::standstill::{Patience, attend};
+use millstream_pg::{ConnInfo, Standstill};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How a load ended. The receipt is right in every case.
 #[derive(Debug)]
@@ -37,5 +39,12 @@ impl Surroundings {
     /// A database, without an observer.
     pub fn new(db: ConnInfo) -> Self {
         Self { db, stop: Stop::default(), observer: Arc::new(Silent), tally: Arc::default() }
+    }
+
+    /// Does `work`, which belongs to a load, and reports why if nothing was committed for so long.
+    pub(crate) async fn attended<T>(&self, after: Duration, work: impl Future<Output = T>) -> T {
+        let patience = Patience { after, statement: Duration::ZERO };
+        let say = |seconds: u64, reason: Standstill| self.observer.event(Event::Standstill { seconds, reason });
+        attend(&self.db, patience, || self.tally.documents(), say, work).await
     }
 }

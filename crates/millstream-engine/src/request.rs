@@ -5,7 +5,8 @@ use crate::error::Error;
 use crate::layout::{LAYOUTS, Layout, Wish};
 use crate::limits::{
     ARRAYS_ROWS_MAX, BATCH_BYTES_MAX, BATCH_ROWS, BATCH_ROWS_MAX, CHUNK_BYTES, CHUNK_BYTES_MAX, LANE_AGE_MAX,
-    LANES_MAX, MEMORY_BYTES, MEMORY_BYTES_MIN, REJECT_BYTES_TOTAL_MAX, REJECTS_MAX, SEGMENT_BYTES, TRANSFORMS_MAX,
+    LANES_MAX, MEMORY_BYTES, MEMORY_BYTES_MIN, REJECT_BYTES_TOTAL_MAX, REJECTS_MAX, SEGMENT_BYTES, STANDSTILL_AFTER,
+    STOP_WAIT, TRANSFORMS_MAX,
 };
 use crate::merge::Mode;
 use crate::source::{self, Dialect};
@@ -83,6 +84,10 @@ pub struct LoadRequest {
     pub memory_bytes: usize,
     /// Age at which a lane's connection is replaced.
     pub lane_age_max: Duration,
+    /// How long nothing was committed when [`Event::Standstill`](crate::Event::Standstill) first says why.
+    pub standstill_after: Duration,
+    /// How long what is in flight may be committed after a stop. Then it is cancelled.
+    pub stop_wait: Duration,
     /// Longest document.
     pub document_bytes_max: usize,
     /// Rejected documents that stop the load.
@@ -121,6 +126,8 @@ impl LoadRequest {
             segment_bytes: SEGMENT_BYTES,
             memory_bytes: MEMORY_BYTES,
             lane_age_max: LANE_AGE_MAX,
+            standstill_after: STANDSTILL_AFTER,
+            stop_wait: STOP_WAIT,
             document_bytes_max: DOCUMENT_BYTES_MAX,
             rejects_max: REJECTS_MAX,
             reject_bytes_max: REJECT_BYTES_TOTAL_MAX,

@@ -4,13 +4,14 @@ use crate::batch::Splitter;
 use crate::collection::{self, PreparedCollection};
 use crate::decode::{DecodeLimits, Decoder};
 use crate::diagnosis;
+use crate::drain::Drain;
 use crate::engine::{Engine, Finish};
-use crate::error::{CRASHED, Error, TRUNCATED};
+use crate::error::{CRASHED, Error};
 use crate::feed::Feed;
-use crate::lifecycle::{self, Opened, Opening, OwnedLoad};
+use crate::lifecycle::{self, Closed, Closing, Opened, Opening, OwnedLoad, Truncated};
 use crate::limits::{
-    FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_RETRY, MEMORY_BATCHES, SETTLE_FAILED_TRIES_MAX,
-    UNFOLDED_CHUNK_BYTES,
+    FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_RETRY, MEMORY_BATCHES, MET_WORDS,
+    SETTLE_FAILED_TRIES_MAX, UNFOLDED_CHUNK_BYTES,
 };
 use crate::observe::{Event, Observer};
 use crate::outcome::{Outcome, Surroundings};
@@ -24,7 +25,7 @@ use millstream_model::limits::SLOTS;
 use millstream_model::{Counters, Receipt, StageCounts, WalScope};
 use millstream_pg::{ConnInfo, Connection, ErrorKind, Failures, Poll, SessionSettings, may_pass, quote_identifier};
 use millstream_store::limits::LOAD_LOCK_POLL;
-use millstream_store::{Added, Identity, NamedVersion, Schema, TableMark};
+use millstream_store::{Added, Identity, NamedVersion, Schema};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -39,6 +40,7 @@ pub(crate) struct Run {
     facts: Facts,
     /// The table, if this run created it.
     made_table: Option<u32>,
+    drain: Drain,
 }
 
 /// What goes into the receipt besides the counters.
@@ -74,22 +76,32 @@ impl Run {
         feed: &mut Feed,
         interrupted: Option<i64>,
     ) -> Result<Begun, Error> {
-        let (mut control, schema) = prepare_database(request, around).await?;
+        let drain = Drain::new(&around.stop, request.stop_wait);
+        let prepared = drain.bounds(Box::pin(prepare_database(request, around))).await;
+        let (mut control, schema) = prepared.ok_or_else(|| drain.ended())??;
         let mut made_table = None;
-        let decision = Self::decide(&mut control, &schema, request, around, feed, interrupted, &mut made_table).await;
+        let decision = Self::decide(&mut control, &schema, request, around, feed, interrupted, &mut made_table);
+        let decision = match drain.bounds(Box::pin(decision)).await {
+            Some(decision) => decision,
+            None => {
+                control.cancel().await;
+                Err(drain.ended())
+            }
+        };
         let (collection, facts) = match decision {
             Ok(Decision::Owned(owned)) => *owned,
             Ok(Decision::Finished(added)) => return finished(*added, around, feed).await,
             Err(error) => {
                 if made_table.is_some() {
                     // If this fails, an empty table stays, which does no harm. The error to report is the first one.
-                    let _ = millstream_store::withdraw(&mut control.client, &schema, None, made_table).await;
+                    let withdrawn = millstream_store::withdraw(&mut control.client, &schema, None, made_table);
+                    let _ = drain.settles(withdrawn).await;
                 }
                 return Err(error);
             }
         };
         let (request, around) = (request.clone(), around.clone());
-        Ok(Begun::Run(Box::new(Self { request, around, control, schema, collection, facts, made_table })))
+        Ok(Begun::Run(Box::new(Self { request, around, control, schema, collection, facts, made_table, drain })))
     }
 
     /// Decides what is loaded into what, and records the load.
@@ -118,8 +130,14 @@ impl Run {
             around.observer.event(Event::Warning(warning.into()));
         }
         let version = named_version(request);
-        let opening =
-            Opening { layout: request.layout, version: version.as_ref(), lanes, resume: request.resume, interrupted };
+        let opening = Opening {
+            layout: request.layout,
+            version: version.as_ref(),
+            watched: request.layout.fills_table.then_some(&collection.watched),
+            lanes,
+            resume: request.resume,
+            interrupted,
+        };
         let owned = match lifecycle::open(&mut control.client, schema, &identity, &opening).await? {
             Opened::Owned(owned) => *owned,
             Opened::Finished(added) => return Ok(Decision::Finished(added)),
@@ -143,11 +161,6 @@ impl Run {
         let held = (!request.is_repeatable()).then_some(batch_bytes_max);
         let segments = SegmentPlan::new(request, collection, self.schema.clone(), self.control.server.lz4, held);
         let segments = Arc::new(segments);
-        let table = TableMark {
-            oid: collection.table_oid,
-            name: request.collection.clone(),
-            file: collection.file.filter(|_| request.layout.fills_table),
-        };
         let setups = (0..lanes)
             .map(|lane| LaneSetup {
                 db: around.db.clone(),
@@ -163,8 +176,10 @@ impl Run {
                 segments: Arc::clone(&segments),
                 rejects,
                 table_empty: collection.empty,
-                table: table.clone(),
-                stored_before: owned.before.read > owned.before.rejected,
+                met_words: MET_WORDS / usize::from(lanes),
+                table: collection.watched.clone(),
+                stored_before: owned.stored(),
+                drain: self.drain.clone(),
                 observer: Arc::clone(&around.observer),
                 tally: Arc::clone(&around.tally),
             })
@@ -176,7 +191,9 @@ impl Run {
         let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
         let decoder = Decoder::for_mode(&collection.key, &collection.mode, limits);
         let splitter = Splitter::new(decoder, lane_of_slot, owned.floors.clone(), request.transforms.len());
-        Engine::start(splitter, setups, rejects, request.memory_bytes, Arc::clone(&around.tally)).await
+        let drain = self.drain.clone();
+        let engine = Engine::start(splitter, setups, rejects, request.memory_bytes, Arc::clone(&around.tally), drain);
+        self.drain.bounds(engine).await.unwrap_or_else(|| Err(self.drain.ended()))
     }
 
     /// Keeps the load's lock. The lock ends with the control session; after a restart of the server, the lanes continue
@@ -219,18 +236,25 @@ impl Run {
     ///
     /// # Errors
     /// When there is no receipt: the engine's error if there is one, else the error of closing the load.
-    /// [`Error::Emptied`] takes precedence.
-    pub(crate) async fn end(self, mut finish: Finish) -> Result<Outcome, Error> {
-        let Self { request, around, mut control, schema, facts, collection, made_table } = self;
+    /// [`Error::Emptied`], [`Error::PartitionEmptied`] and [`Error::PerhapsTruncated`] take precedence. [`Error::Stopped`] if closing a stopped load takes too long.
+    pub(crate) async fn end(self, finish: Finish) -> Result<Outcome, Error> {
+        let drain = self.drain.clone();
+        drain.settles(Box::pin(self.close(finish))).await.unwrap_or_else(|reason| Err(Error::Stopped(reason)))
+    }
+
+    async fn close(self, mut finish: Finish) -> Result<Outcome, Error> {
+        let Self { request, around, mut control, schema, facts, collection, made_table, .. } = self;
         failpoint::hit("lanes-ended").await?;
         let table = (&request.collection, collection.table_oid, &collection.key);
         if let Some(error) = finish.error.take() {
             finish.error = Some(diagnosis::explained(&control.client, &schema, table, error).await);
         }
         let reason = finish.stopped.as_ref().map(ToString::to_string);
-        let truncated = match finish.error {
-            Some(Error::Emptied { documents, by: TRUNCATED }) => Some(facts.owned.before.read.max(documents)),
-            _ => None,
+        let closing = Closing {
+            watched: request.layout.fills_table.then_some(&collection.watched),
+            adds_up: collection.mode.adds_up(),
+            reason: reason.as_deref(),
+            truncated: finish.error.as_ref().and_then(Truncated::of),
         };
         let mut failures = Failures::default();
         loop {
@@ -238,17 +262,12 @@ impl Run {
             let receipt = |counters, outcomes: &[u64]| {
                 facts.receipt(&finish, wal, counters, transform::counts(&request.transforms, outcomes))
             };
-            let failure = match lifecycle::close(
-                &mut control.client,
-                &schema,
-                &facts.owned,
-                reason.as_deref(),
-                truncated,
-                receipt,
-            )
-            .await
-            {
-                Ok(receipt) => {
+            let closed = lifecycle::close(&mut control.client, &schema, &facts.owned, &closing, receipt).await;
+            let failure = match closed {
+                Ok(Closed { receipt, warning }) => {
+                    if let Some(warning) = warning {
+                        around.observer.event(Event::Warning(warning));
+                    }
                     let Finish { stopped, error, .. } = finish;
                     if stopped.is_some() && receipt.counters.read == 0 && !runs_again(&request, error.as_ref()) {
                         // If this fails, an empty record stays, which does no harm. The outcome says more.
@@ -334,8 +353,11 @@ impl Facts {
 
 /// Whether another run of the same load follows a run that ended with this error.
 fn runs_again(request: &LoadRequest, error: Option<&Error>) -> bool {
-    let passes = error.is_some_and(|error| may_pass(error.kind()));
-    passes && request.reads_again()
+    match error {
+        Some(Error::TableChanged { .. }) => request.is_repeatable(),
+        Some(error) => may_pass(error.kind()) && request.reads_again(),
+        None => false,
+    }
 }
 
 /// Which of two errors to report: why there is no receipt, or why the engine failed. If another run owns the load now,
@@ -344,7 +366,8 @@ fn runs_again(request: &LoadRequest, error: Option<&Error>) -> bool {
 fn decisive(failure: Error, of_engine: Option<Error>) -> Error {
     let passes = |error: &Error| may_pass(error.kind());
     match (failure, of_engine) {
-        (failure @ Error::Emptied { .. }, _) | (failure, None) => failure,
+        (failure @ (Error::Emptied { .. } | Error::PartitionEmptied { .. } | Error::PerhapsTruncated { .. }), _)
+        | (failure, None) => failure,
         (failure, Some(error)) if failure.kind() == ErrorKind::Fenced && passes(&error) => failure,
         (_, Some(error)) => error,
     }

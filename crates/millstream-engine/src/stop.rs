@@ -1,6 +1,7 @@
 //! Why and how a load ends before its sources do.
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// Why a load ended early. Everything committed stays, and the same command resumes from there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,42 +44,69 @@ impl std::fmt::Display for StopReason {
     }
 }
 
-/// A switch that ends a load: nothing more is read, and what was read is committed.
+/// A switch that ends a load: nothing more is read, and what was read is committed. What is not committed after
+/// [`LoadRequest::stop_wait`](crate::LoadRequest::stop_wait) is cancelled; the load resumes there.
 #[derive(Debug, Clone)]
 pub struct Stop {
-    sender: watch::Sender<Option<StopReason>>,
+    sender: watch::Sender<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    first: Option<(StopReason, Instant)>,
+    hurried: bool,
 }
 
 impl Default for Stop {
     fn default() -> Self {
-        Self { sender: watch::Sender::new(None) }
+        Self { sender: watch::Sender::new(State::default()) }
     }
 }
 
 impl Stop {
     /// Ends the load; the first reason stays.
     pub fn stop(&self, reason: StopReason) {
-        self.sender.send_if_modified(|current| {
-            let first = current.is_none();
+        self.sender.send_if_modified(|state| {
+            let first = state.first.is_none();
             if first {
-                *current = Some(reason);
+                state.first = Some((reason, Instant::now()));
             }
             first
         });
     }
 
+    /// Cancels what is in flight at once. Has an effect on a load that is stopped.
+    pub fn hurry(&self) {
+        self.sender.send_modify(|state| state.hurried = true);
+    }
+
     /// Why somebody has stopped the load.
     pub fn reason(&self) -> Option<StopReason> {
-        self.sender.borrow().clone()
+        self.sender.borrow().first.as_ref().map(|(reason, _)| reason.clone())
     }
 
     /// Resolves with the reason once somebody stops the load.
     pub async fn wait(&self) -> StopReason {
+        self.once(|state| state.first.as_ref().map(|(reason, _)| reason.clone())).await
+    }
+
+    /// Resolves with the moment at which somebody stopped the load.
+    pub(crate) async fn stopped_at(&self) -> Instant {
+        self.once(|state| state.first.as_ref().map(|(_, at)| *at)).await
+    }
+
+    /// Resolves once what is in flight must be cancelled at once.
+    pub(crate) async fn hurried(&self) {
+        self.once(|state| (state.hurried && state.first.is_some()).then_some(())).await;
+    }
+
+    /// Resolves with what `find` finds in the state as soon as it finds something.
+    async fn once<T>(&self, find: impl Fn(&State) -> Option<T>) -> T {
         let mut receiver = self.sender.subscribe();
-        let reason = receiver.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
-        match reason {
-            Some(reason) => reason,
-            // The sender lives as long as this value, so the wait cannot end without a reason.
+        let found = receiver.wait_for(|state| find(state).is_some()).await.ok().and_then(|state| find(&state));
+        match found {
+            Some(found) => found,
+            // The sender lives as long as this value, so the wait cannot end without a result.
             None => std::future::pending().await,
         }
     }

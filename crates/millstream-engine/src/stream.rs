@@ -9,7 +9,7 @@ use crate::outcome::{Outcome, Surroundings};
 use crate::request::LoadRequest;
 use crate::run::{Begun, Run};
 use crate::source::frame_lines;
-use crate::stop::Stop;
+use crate::stop::{Stop, StopReason};
 use bytes::Bytes;
 use millstream_model::Position;
 use std::sync::{Arc, Mutex};
@@ -116,7 +116,8 @@ impl Stream {
         request.check_stream()?;
         let request = LoadRequest { resume: false, format: "ndjson".into(), ..request.clone() };
         let mut feed = Feed::of_stream(&request, Arc::clone(&around.tally));
-        let run = match Run::begin(&request, around, &mut feed, None).await? {
+        let begun = Box::pin(Run::begin(&request, around, &mut feed, None));
+        let run = match around.attended(request.standstill_after, begun).await? {
             Begun::Run(run) => run,
             Begun::Finished(_) => return Err(Error::BrokenOff("a stream has begun as one that is finished")),
         };
@@ -124,17 +125,23 @@ impl Stream {
             Ok(engine) => engine,
             Err(error) => {
                 let outcome = run.end(Finish::failed(error)).await?;
-                return Err(outcome.error.unwrap_or(Error::BrokenOff("the lanes did not open")));
+                let stopped = outcome.stopped.filter(|reason| *reason != StopReason::Failed).map(Error::Stopped);
+                let error = outcome.error.or(stopped);
+                return Err(error.unwrap_or(Error::BrokenOff("the lanes did not open")));
             }
         };
         let (closing, closed) = oneshot::channel();
+        let (around_run, after) = (around.clone(), request.standstill_after);
         let run = tokio::spawn(async move {
             let mut run = run;
-            tokio::select! {
-                // The lanes notice with the next document.
-                _ = run.hold() => {}
-                _ = closed => {}
-            }
+            let held = async {
+                tokio::select! {
+                    // The lanes notice with the next document.
+                    _ = run.hold() => {}
+                    _ = closed => {}
+                }
+            };
+            around_run.attended(after, Box::pin(held)).await;
             run
         });
         Ok(Self { run, closing, engine, stop: around.stop.clone(), place: Arc::default() })
@@ -155,7 +162,7 @@ impl Stream {
     ///
     /// # Errors
     /// When there is no receipt because the server is gone for good; [`Error::Emptied`] when a crash of the server has
-    /// emptied the unlogged collection, or a TRUNCATE or DELETE has emptied the table. Every other failure is part of
+    /// emptied the unlogged collection, or a TRUNCATE has emptied the table. Every other failure is part of
     /// the [`Outcome`].
     pub async fn close(self) -> Result<Outcome, Error> {
         let Self { run, closing, engine, stop, .. } = self;

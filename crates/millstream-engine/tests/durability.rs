@@ -345,7 +345,7 @@ async fn the_durability_is_shown_before_and_recorded_after_a_load() {
         assert_eq!(ddl.starts_with("create unlogged table"), durability.unlogged, "{ddl}");
         run(&db.url(), &wanted).await;
         let (client, schema) = (db.client().await, schema());
-        assert_eq!(loads::list(&client, &schema).await.unwrap()[0].durability, durability.name);
+        assert_eq!(loads::list(&client, &schema, 100).await.unwrap()[0].durability, durability.name);
         let found = collections::list(&client, &schema).await.unwrap();
         let found = found.iter().find(|one| one.name == wanted.collection).unwrap();
         assert_eq!(found.unlogged, Some(durability.unlogged));

@@ -158,7 +158,7 @@ async fn a_closed_run_commits_nothing_when_it_reconnects() {
                 // Its own segments are not a reason to close it.
                 assert_eq!(compacted(&db, name, 1).await.unwrap().segments, 1);
                 let older = async || {
-                    let all = loads::list(&client, &schema()).await.unwrap();
+                    let all = loads::list(&client, &schema(), 100).await.unwrap();
                     let first =
                         all.into_iter().filter(|one| one.collection.ends_with(name)).min_by_key(|one| one.load_id);
                     first.map(|one| (one.state, one.stop_reason)).expect("it is on record")
@@ -418,7 +418,7 @@ async fn a_background_process_does_not_count_as_a_lane() {
         );
         client.batch_execute(&restarted).await.unwrap();
         forgetting.batch_execute(&format!("set role {role}")).await.unwrap();
-        let load = loads::list(&forgetting, &schema).await.unwrap().remove(0);
+        let load = loads::list(&forgetting, &schema, 100).await.unwrap().remove(0);
         assert_eq!(load.state, "crashed");
         assert!(loads::forget(&mut forgetting, &schema, load.load_id).await.expect("nobody works for it"));
         client.batch_execute(&format!("drop owned by {role}; drop role {role}")).await.unwrap();
@@ -440,7 +440,7 @@ async fn a_running_load_without_its_lock_cannot_be_forgotten() {
                 if !locked {
                     terminate(&client, "millstream control").await;
                 }
-                let load = loads::list(&client, &schema).await.unwrap().remove(0);
+                let load = loads::list(&client, &schema, 100).await.unwrap().remove(0);
                 assert_eq!(load.state, "running", "its lock is there: {locked}");
                 let error = loads::forget(&mut forgetting, &schema, load.load_id).await.expect_err("it runs");
                 assert!(matches!(error, StoreError::LoadRunning { backend: Some(_), .. }), "{error:?}");

@@ -1,8 +1,10 @@
 //! Keys of types that adopted tables have, and of types that say how documents spell them.
 
-use crate::scene::{Files, adopting, collection, equal, execute, request, run, schema, surroundings};
-use millstream_engine::load;
-use millstream_store::documents;
+use crate::scene::{Files, adopting, appending, collection, equal, execute, request, run, schema, surroundings};
+use millstream_engine::{Mode, compact, load};
+use millstream_model::{CollectionName, KeyRequest};
+use millstream_pg::quote_qualified;
+use millstream_store::{collections, documents};
 use millstream_testkit::{TestDatabase, each_build};
 
 /// Key as text and the number in the document, in the key's order.
@@ -107,6 +109,91 @@ async fn a_collection_remembers_how_documents_spell_its_key() {
             let wrong = load("k:date", &line(first, 1));
             assert!(Box::pin(millstream_engine::load(&wrong, &surroundings(&db.url()).0)).await.is_err());
         }
+    })
+    .await;
+}
+
+/// Names and paths that look like the places of our templates, like quotes of PL/pgSQL, or like parameters.
+#[tokio::test]
+async fn names_may_hold_what_templates_do() {
+    each_build(async |db| {
+        let files = Files::new();
+        let row = |n: u32, rest: &str| format!("{{\"k\":{n},\"s\":\"x\",\"{{table}}\":{n},\"ok\":1{rest}}}\n");
+        let rows = |of: std::ops::Range<u32>, rest: &str| of.map(|n| row(n, rest)).collect::<String>();
+        let names =
+            [("{table}", "a{key}b"), ("{key}", "$key$"), ("pg_temp.millstream_stage", "{values}"), ("$1", "{}")];
+        for (n, mode) in
+            ["replace", "merge", "merge:deep", "keep", "newest:{table}:bigint", "sum:{table}"].into_iter().enumerate()
+        {
+            let (table, key) = names[n % names.len()];
+            let name = CollectionName { schema: "{schema}".into(), table: format!("{table} {n}") };
+            let quoted = quote_qualified(&name.schema, &name.table);
+            execute(
+                &db,
+                &format!(
+                    "create schema if not exists \"{{schema}}\";
+                     create table {quoted} (\"{key}\" bigint, s text collate \"C\", doc jsonb not null,
+                         primary key (\"{key}\", s), check (doc ->> 'ok' = '1'))"
+                ),
+            )
+            .await;
+            let load = async |text: &str, gone: bool| {
+                let wanted_key = format!("{key}=k,s");
+                let mut wanted = request("t", &wanted_key, &[files.write(&fastrand::u64(..).to_string(), text)]);
+                (wanted.collection, wanted.adopt, wanted.lanes) = (name.clone(), true, Some(1));
+                let tombstone = gone.then(|| "gone={key}".parse().expect("it says what deletes"));
+                wanted.mode = mode.parse::<Mode>().expect("a mode").with_tombstone(tombstone);
+                run(&db.url(), &wanted).await.receipt.counters
+            };
+            assert_eq!(load(&rows(0..300, ""), false).await.inserted, 300, "{mode}");
+            assert_eq!(load(&rows(100..400, ",\"more\":1"), false).await.inserted, 100, "{mode}");
+            // Refused documents, so that the function on the server writes.
+            let refused = load(&(rows(300..500, "") + &rows(600..601, ",\"ok\":2")), false).await;
+            assert_eq!((refused.inserted, refused.rejected), (100, 1), "{mode}");
+            let deleted = load(&(rows(0..9, ",\"gone\":\"{key}\"") + &rows(500..501, ",\"ok\":3")), true).await;
+            assert_eq!((deleted.deleted, deleted.rejected), (9, 1), "{mode}");
+            let count = format!("select count(*) from {quoted}");
+            assert_eq!(db.client().await.query_one(&count, &[]).await.unwrap().get::<_, i64>(0), 491, "{mode}");
+        }
+        let mut log = appending("t", &[files.write("log", rows(0..300, "") + &rows(100..400, ",\"more\":1"))], 70);
+        log.key = KeyRequest::parse_list("{latest}=k:bigint,{range}=s:text").expect("a key");
+        log.collection = CollectionName { schema: "{schema}".into(), table: "{values}".into() };
+        run(&db.url(), &log).await;
+        let client = db.client().await;
+        let found = collections::find(&client, &schema(), &log.collection).await.unwrap().expect("it was loaded into");
+        Box::pin(compact(&surroundings(&db.url()).0.db, &schema(), &found, Some(2))).await.expect("it is merged");
+        let count = "select count(*), count(doc -> 'more') from \"{schema}\".\"{values}\"";
+        let row = client.query_one(count, &[]).await.unwrap();
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (400, 300));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_key_is_found_after_its_column_got_another_type() {
+    each_build(async |db| {
+        let files = Files::new();
+        let mut wanted = request("altered", "a:bigint,b:text", &[files.write("a", "{\"a\":7,\"b\":\"x\"}\n")]);
+        run(&db.url(), &wanted).await;
+        let mut client = db.client().await;
+        let found = collection(&client, "altered").await;
+        let key = ["7".to_owned(), "x".to_owned()];
+        for of in ["text", "varchar(9)", "numeric(5,0)", "bigint"] {
+            let alter = format!("alter table public.altered alter column a type {of} using a::{of}");
+            client.batch_execute(&alter).await.unwrap();
+            let document = documents::document(&mut client, &schema(), &found, &key).await.unwrap();
+            assert!(document.is_some_and(|text| text.contains("\"a\": 7")), "{of}");
+            assert_eq!(documents::count(&mut client, &schema(), &found, &key[..1]).await.unwrap(), 1, "{of}");
+        }
+        wanted = appending("altered", &[files.write("b", "{\"a\":8,\"b\":\"x\"}\n")], 9);
+        wanted.key = KeyRequest::parse_list("a,b").expect("a key");
+        run(&db.url(), &wanted).await;
+        client.batch_execute("alter table public.altered alter column a type text").await.unwrap();
+        let error = documents::document(&mut client, &schema(), &found, &key).await.expect_err("segments have bigint");
+        assert!(error.hint().is_some_and(|hint| hint.contains("alter column \"a\" type bigint")), "{error}");
+        // The session is usable again.
+        client.batch_execute("alter table public.altered alter column a type bigint using a::bigint").await.unwrap();
+        assert!(documents::document(&mut client, &schema(), &found, &key).await.unwrap().is_some());
     })
     .await;
 }

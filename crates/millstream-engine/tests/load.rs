@@ -438,31 +438,71 @@ async fn two_loads_over_the_same_keys_in_opposite_orders_do_not_deadlock() {
 #[tokio::test]
 async fn a_load_waits_for_keys_another_session_is_inserting() {
     each_build(async |db| {
+        // The batch is divided, or all of it is staged.
+        for rows in [1_000, 1_400] {
+            let files = Files::new();
+            let mut stream = Stream::default();
+            (0..rows).for_each(|n| stream.push(&format!("{n:04}"), 1));
+            let mut wanted = request("public.contended", "id:text", &[files.write("1", &stream.text)]);
+            (wanted.lanes, wanted.arrays_rows_max) = (Some(1), 0);
+            run(&db.url(), &wanted).await;
+            let mut stream = Stream::default();
+            (0..1_500).for_each(|n| stream.push(&format!("{n:04}"), 2));
+            wanted.sources = vec![files.write("2", &stream.text)];
+            let (mut other, watch, url) = (db.client().await, db.client().await, db.url());
+            let transaction = other.transaction().await.unwrap();
+            let insert = "insert into public.contended select '1450', '{\"id\": \"1450\", \"value\": 0}'";
+            transaction.execute(insert, &[]).await.unwrap();
+            let commit = async {
+                let waits = "select exists (select from pg_stat_activity where wait_event = 'transactionid' \
+                             and application_name like 'millstream lane%')";
+                while !watch.query_one(waits, &[]).await.unwrap().get::<_, bool>(0) {
+                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                }
+                transaction.commit().await.unwrap();
+            };
+            let (outcome, ()) = tokio::join!(run(&url, &wanted), commit);
+            assert!(outcome.error.is_none(), "{:?}", outcome.error);
+            let receipt = outcome.receipt;
+            assert_eq!((receipt.counters.inserted, receipt.counters.updated), (1_499 - rows, rows + 1), "{receipt:?}");
+            assert_eq!((receipt.writers["upsert"], receipt.retries), (1, 0), "{receipt:?}");
+            assert_eq!(stored(&db, "public.contended").await, stream.last);
+            db.client().await.batch_execute("drop table public.contended").await.unwrap();
+        }
+    })
+    .await;
+}
+
+/// Somebody else inserts keys that a lane has not met, into a table that was empty when the load began.
+#[tokio::test]
+async fn a_lane_that_knows_its_keys_learns_of_others() {
+    each_build(async |db| {
         let files = Files::new();
+        let mut wanted = request("public.known", "id:text", &[]);
+        run(&db.url(), &LoadRequest { sources: vec![files.write("none", "")], ..wanted.clone() }).await;
+        // Every twentieth key comes again; the keys of the other session are in the second half.
         let mut stream = Stream::default();
-        (0..1_000).for_each(|n| stream.push(&format!("{n:04}"), 1));
-        let mut wanted = request("public.contended", "id:text", &[files.write("1", &stream.text)]);
-        (wanted.lanes, wanted.arrays_rows_max) = (Some(1), 0);
-        run(&db.url(), &wanted).await;
-        (500..1_500).for_each(|n| stream.push(&format!("{n:04}"), 2));
-        wanted.sources = vec![files.write("2", &stream.text)];
-        let (mut other, watch, url) = (db.client().await, db.client().await, db.url());
-        let transaction = other.transaction().await.unwrap();
-        let insert = "insert into public.contended select '1200', '{\"id\": \"1200\", \"value\": 0}'";
-        transaction.execute(insert, &[]).await.unwrap();
-        let commit = async {
-            let waits = "select exists (select from pg_stat_activity where wait_event = 'transactionid' \
-                         and application_name like 'millstream lane%')";
-            while !watch.query_one(waits, &[]).await.unwrap().get::<_, bool>(0) {
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-            }
-            transaction.commit().await.unwrap();
-        };
-        let (outcome, ()) = tokio::join!(run(&url, &wanted), commit);
-        let receipt = outcome.receipt;
-        assert_eq!((receipt.counters.inserted, receipt.counters.updated), (499, 1_001), "{receipt:?}");
-        assert_eq!((receipt.writers["upsert"], receipt.retries), (1, 0), "{receipt:?}");
-        assert_eq!(stored(&db, "public.contended").await, stream.last);
+        (0..8_000).for_each(|n| stream.push(&format!("{:05}", if n % 20 == 19 { n / 2 } else { n }), n));
+        wanted.sources = vec![files.write("mixed", &stream.text)];
+        (wanted.lanes, wanted.arrays_rows_max, wanted.batch_rows) = (Some(1), 0, 1_000);
+        wanted.chunk_bytes = 32 << 10;
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert!(receipt.writers.keys().all(|name| ["copy", "divided"].contains(&name.as_str())), "{receipt:?}");
+        assert!(receipt.writers["divided"] > 3, "{receipt:?}");
+        assert_eq!(stored(&db, "public.known").await, stream.last);
+
+        let client = db.client().await;
+        let disturb = "truncate public.known;
+            create function public.disturb() returns trigger language plpgsql as $$begin
+                insert into public.known select lpad(n::text, 5, '0'), '{\"id\": \"x\", \"value\": -1}'
+                from generate_series(4000, 7998, 200) n;
+                return null;
+            end$$;
+            create trigger disturb after insert on millstream.load for each row execute function public.disturb()";
+        client.batch_execute(disturb).await.unwrap();
+        wanted.resume = false;
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert_eq!(stored(&db, "public.known").await, stream.last, "{receipt:?}");
     })
     .await;
 }
@@ -488,7 +528,7 @@ async fn an_unfit_table_is_refused_with_a_hint() {
     for (table, adopt, words) in [
         ("plain", false, "no load has made"),
         ("nokey", true, "no primary key"),
-        ("deferred", true, "no primary key"),
+        ("deferred", true, "its primary key deferred_pkey, which is deferrable"),
         ("stuck", true, "not null and has no default"),
         ("texts", true, "of type text"),
         ("numbers", true, "of type numeric(5,2), which rounds"),
@@ -500,10 +540,55 @@ async fn an_unfit_table_is_refused_with_a_hint() {
         assert!(error.to_string().contains(words), "{table}: {error}");
         assert!(error.hint().is_some(), "{table}");
     }
-    let mut wanted = request("plain", "id", &[file]);
+    let mut wanted = request("plain", "id", std::slice::from_ref(&file));
     wanted.adopt = true;
     let receipt = run(&db.url(), &wanted).await.receipt;
     assert_eq!(receipt.counters.inserted, 1);
+
+    // What the hint says can be pasted, and then the load works.
+    client
+        .batch_execute(
+            "create schema \"Odd\";
+             create table \"Odd\".\"no key\" (id text, doc jsonb not null);
+             create table \"Odd\".\"late\" (id text primary key deferrable, doc jsonb not null)",
+        )
+        .await
+        .unwrap();
+    for table in ["no key", "late"] {
+        let mut wanted = request(&format!("\"Odd\".\"{table}\""), "id", std::slice::from_ref(&file));
+        wanted.adopt = true;
+        let error = load(&wanted, &surroundings(&db.url()).0).await.expect_err(table);
+        client.batch_execute(&error.hint().unwrap()).await.unwrap();
+        assert_eq!(run(&db.url(), &wanted).await.receipt.counters.inserted, 1, "{table}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_named_twice_is_refused() {
+    let db = database().await;
+    let files = Files::new();
+    let pipe = files.write("pipe", "");
+    std::fs::remove_file(&pipe).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let link = format!("{pipe}-link");
+    std::os::unix::fs::symlink(&pipe, &link).unwrap();
+    let error = load(&request("piped", "id", &[pipe, link]), &surroundings(&db.url()).0).await.unwrap_err();
+    assert!(error.to_string().contains("pipe-link is a stream that is named twice"), "{error}");
+}
+
+#[tokio::test]
+async fn a_key_without_a_type_is_not_inferred_and_the_reason_is_said() {
+    let db = database().await;
+    let files = Files::new();
+    for (name, text, reason) in [
+        ("a.json", "[", "the JSON array is not closed"),
+        ("a.csv", "id,n\n1\n1,2,3\n", "csv_fields: the record has 1 fields, the header 2"),
+        ("b.csv", "id,n\n1,\"2\n", "the CSV record has an open quote"),
+    ] {
+        let wanted = request("unclear", "id", &[files.write(name, text)]);
+        let error = load(&wanted, &surroundings(&db.url()).0).await.unwrap_err();
+        assert!(error.to_string().contains(reason), "{name}: {error}");
+    }
 }
 
 #[tokio::test]

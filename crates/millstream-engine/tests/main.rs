@@ -1,7 +1,9 @@
 //! Tests of the engine against real servers.
 
 mod added;
+mod changed;
 mod checks;
+mod compaction;
 mod deadlocks;
 mod decode;
 mod durability;
@@ -21,6 +23,7 @@ mod resume;
 mod round_trips;
 mod scene;
 mod segments;
+mod standstill;
 mod times;
 mod unchanged;
 mod unread;

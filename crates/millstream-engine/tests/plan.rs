@@ -1,236 +1,273 @@
-//! The statements of every batch find their rows by key on large tables, whatever the statistics say.
+//! The statements of every batch look rows up by key, whatever the statistics, the role and the database say.
 
-use crate::scene::{Files, Stream, request, run};
-use millstream_engine::SkipUnchanged;
+use crate::scene::{Files, Stream, appending, compacted, equal, request, run};
+use millstream_engine::{Mode, SkipUnchanged};
 use millstream_testkit::{TestDatabase, each_build};
 use std::time::Duration;
 use tokio_postgres::Client;
 
-/// Rows of each table, which is what one sequential scan reads.
-const ROWS: i64 = 20_000;
-/// Rows that a load may read by sequential scans: looking whether a table is empty is such a scan.
-const SCANNED_MAX: i64 = 100;
+/// Rows of each table. If a statement reads a table for each of its keys, the test ends late, but it ends.
+const ROWS: i64 = 4_000;
+/// Documents of each load, in several batches. Some of their keys are new.
+const DOCUMENTS: i64 = 500;
+/// A batch ends with a chunk.
+const CHUNK_BYTES: usize = 4 << 10;
+/// Most rows that a load may read of a table, for each of its documents: each statement of a batch looks its keys up. A
+/// scan of the table for each batch would read more.
+const READ_PER_DOCUMENT: i64 = 10;
+/// The tables that a batch touches. Those of the loads are read when a run begins and ends, and not for each batch.
 const TABLES: &[&str] =
-    &["public.big", "millstream.load", "millstream.lane", "millstream.reject", "millstream.tombstone"];
+    &["public.checked", "public.plain", "millstream.lane", "millstream.reject", "millstream.tombstone"];
 
-/// What the planner knows.
+/// What the planner knows about the tables.
 #[derive(Debug, Clone, Copy)]
 enum Statistics {
-    Never,
-    /// Statistics from when the tables held one load of a few documents.
-    Outdated,
     Fresh,
+    /// As after a restore.
+    Never,
+    /// Vacuum saw the tables while all of their rows were dead or not committed yet.
+    NoRowsInPages,
+    TooFew,
+    TooMany,
 }
 
-const STATISTICS: &[Statistics] = &[Statistics::Never, Statistics::Outdated, Statistics::Fresh];
+const STATISTICS: &[Statistics] =
+    &[Statistics::Fresh, Statistics::Never, Statistics::NoRowsInPages, Statistics::TooFew, Statistics::TooMany];
 
-#[tokio::test]
-async fn a_load_scans_no_large_table() {
-    each_build(async |db| {
-        for statistics in STATISTICS {
-            let client = large(&db, *statistics).await;
-            let before = scanned(&client).await;
-            let mut stream = Stream::default();
-            for n in 0..ROWS {
-                stream.push(&format!("{n:06}"), 2);
-            }
-            let files = Files::new();
-            let clean = files.write("clean", &stream.text);
-            stream.text.push_str("{\"id\":\"a\"\n{\"id\":\"refused\"}\n");
-            let mut wanted = request("big", "id", &[files.write("wave", &stream.text)]);
-            (wanted.batch_rows, wanted.lanes) = (500, Some(2));
-            let receipt = run(&db.url(), &wanted).await.receipt;
-            assert_eq!((receipt.counters.updated, receipt.counters.rejected), (20_000, 2), "{receipt:?}");
-            let writers = &receipt.writers;
-            assert!(writers["staged"] > 5 && writers["replay"] == 1, "{writers:?}");
-            expect_no_scan(&client, before, *statistics).await;
-            let before = scanned(&client).await;
-            (wanted.arrays_rows_max, wanted.skip_unchanged) = (wanted.batch_rows * 100, SkipUnchanged::On);
-            wanted.sources = vec![clean];
-            let receipt = run(&db.url(), &wanted).await.receipt;
-            assert_eq!((receipt.counters.unchanged, receipt.writers["arrays"] > 5), (20_000, true), "{receipt:?}");
-            expect_no_scan(&client, before, *statistics).await;
-            drop_all(&client).await;
-        }
-    })
-    .await;
+/// Settings that a role or a database may have.
+const SPOILED: &[&[(&str, &str)]] = &[
+    &[],
+    &[("enable_indexscan", "off"), ("enable_nestloop", "off"), ("enable_sort", "off"), ("random_page_cost", "1e7")],
+    &[
+        ("seq_page_cost", "0"),
+        ("random_page_cost", "0"),
+        ("cpu_tuple_cost", "0"),
+        ("cpu_index_tuple_cost", "0"),
+        ("cpu_operator_cost", "0"),
+    ],
+];
+
+/// All statistics without settings, and all settings with the worst statistics.
+fn situations() -> impl Iterator<Item = (Statistics, &'static [(&'static str, &'static str)])> {
+    let known = STATISTICS.iter().map(|statistics| (*statistics, SPOILED[0]));
+    known.chain(SPOILED[1..].iter().map(|settings| (Statistics::NoRowsInPages, *settings)))
 }
 
-#[tokio::test]
-async fn a_load_that_deletes_scans_no_large_table() {
-    each_build(async |db| {
-        for statistics in STATISTICS {
-            let client = large(&db, *statistics).await;
-            let before = scanned(&client).await;
-            let mut stream = Stream::default();
-            for n in 0..ROWS {
-                stream.push(&format!("{n:06}"), 2);
-                if n % 10 == 0 {
-                    stream.text.push_str(&format!("{{\"id\":\"{n:06}\",\"value\":3,\"op\":\"d\"}}\n"));
-                }
-            }
-            let files = Files::new();
-            let mut wanted = request("big", "id", &[files.write("wave", &stream.text)]);
-            let mode: millstream_engine::Mode = "newest:value:bigint".parse().unwrap();
-            wanted.mode = mode.with_tombstone(Some("op=d".parse().unwrap()));
-            (wanted.batch_rows, wanted.lanes) = (500, Some(2));
-            let receipt = run(&db.url(), &wanted).await.receipt;
-            let put = receipt.counters.updated + receipt.counters.superseded;
-            assert_eq!((put, receipt.counters.deleted), (20_000, 2_000), "{receipt:?}");
-            assert!(receipt.writers["deletes"] > 5, "{receipt:?}");
-            expect_no_scan(&client, before, *statistics).await;
-            let before = scanned(&client).await;
-            let mode: millstream_engine::Mode = "replace".parse().unwrap();
-            wanted.mode = mode.with_tombstone(Some("op=d".parse().unwrap()));
-            let receipt = run(&db.url(), &wanted).await.receipt;
-            assert!(receipt.writers["deletes"] > 5 && receipt.counters.unchanged >= 18_000, "{receipt:?}");
-            expect_no_scan(&client, before, *statistics).await;
-            drop_all(&client).await;
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn plans_use_the_key_index() {
-    each_build(async |db| {
-        for statistics in STATISTICS {
-            let client = large(&db, *statistics).await;
-            client
-                .batch_execute(
-                    "create temporary table millstream_stage (id text collate \"C\" not null, doc jsonb not null)",
-                )
-                .await
-                .unwrap();
-            for action in ["nothing", "update set doc = excluded.doc"] {
-                let upsert = include_str!("../src/write/upsert.sql")
-                    .replace("{table}", "public.big")
-                    .replace("{key}", "id")
-                    .replace("{filter}", "")
-                    .replace("{inserted}", "(xmax = 0)")
-                    .replace("{action}", action);
-                expect_plan(&client, &upsert, "", &["Conflict Arbiter Indexes: big_pkey"], "big").await;
-            }
-            for filter in ["", include_str!("../src/write/changed_filter.sql")] {
-                let arrays = include_str!("../src/write/arrays.sql")
-                    .replace("{filter}", filter)
-                    .replace("{table}", "public.big")
-                    .replace("{key}", "id")
-                    .replace("{join}", "stored.id = staged.id")
-                    .replace("{arrays}", "$1::text[], $2::jsonb[]")
-                    .replace("{inserted}", "(xmax = 0)")
-                    .replace("{action}", "update set doc = excluded.doc");
-                let words = ["Conflict Arbiter Indexes: big_pkey", "Sort Key: wanted.millstream_place"];
-                client.batch_execute(NO_OTHER_JOIN).await.expect("the server answers");
-                let lookup = if filter.is_empty() { "Function Scan" } else { "Index Cond: (id = staged.id)" };
-                expect_plan(&client, &arrays, "'{a,b}', '{1,2}'", &[lookup], "big").await;
-                expect_plan(&client, &arrays, "'{a,b}', '{1,2}'", &words, "big").await;
-            }
-            let merge = include_str!("../src/write/merge.sql")
-                .replace("{table}", "public.big")
-                .replace("{key}", "id")
-                .replace("{values}", "staged.id")
-                .replace("{join}", "stored.id = staged.id")
-                .replace("{matched}", "when matched then update set doc = staged.doc");
-            client.batch_execute("create temporary sequence millstream_inserted").await.expect("the server answers");
-            client.batch_execute(NO_OTHER_JOIN).await.expect("the server answers");
-            let words =
-                ["Nested Loop Left Join", "Seq Scan on millstream_stage staged", "Index Cond: (id = staged.id)"];
-            expect_plan(&client, &merge, "", &words, "big").await;
-            client.batch_execute("reset all").await.expect("the server answers");
-            let advance = include_str!("../../millstream-store/src/lane_advance.sql").replace("{schema}", "millstream");
-            let values = format!("1, 0, 1, 0, 10, '\\x00'{}, 1, 't', 'public', null, null", ", 1".repeat(12));
-            expect_plan(&client, &advance, &values, &["lane_pkey", "Index Cond: ((load_id = "], "lane").await;
-            let reject = include_str!("../../millstream-store/src/reject_insert.sql").replace("{schema}", "millstream");
-            let values = "1, '{0}', '{10}', '{1}', '{r}', '{d}', '{t}', '{null}', '{1}', '{f}'";
-            expect_plan(&client, &reject, values, &["Conflict Arbiter Indexes: reject_pkey"], "reject").await;
-            drop_all(&client).await;
-        }
-    })
-    .await;
-}
-
-/// Plans a statement for its values and for any values. Both plans must hold these words in this order, and no
-/// sequential scan.
-async fn expect_plan(client: &Client, sql: &str, values: &str, words: &[&str], table: &str) {
-    let values = if values.is_empty() { String::new() } else { format!("({values})") };
-    for mode in ["force_custom_plan", "force_generic_plan"] {
-        client
-            .batch_execute(&format!("set plan_cache_mode = {mode}; prepare planned as {sql}"))
-            .await
-            .expect("the server answers");
-        let rows = client.query(&format!("explain execute planned{values}"), &[]).await.expect("the server answers");
-        let plan = rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>().join("\n");
-        let mut rest = plan.as_str();
-        for word in words {
-            let found = rest.find(word);
-            rest = &rest[found.unwrap_or_else(|| panic!("{mode}: no {word} where it belongs in\n{plan}"))..];
-        }
-        assert!(!plan.contains(&format!("Seq Scan on {table}")), "{mode}:\n{plan}");
-        client.batch_execute("deallocate planned").await.expect("the server answers");
+impl Statistics {
+    async fn set(self, client: &Client) {
+        let of = "where oid = any ($$TABLES$$::pg_catalog.regclass[]) \
+                  or oid in (select indexrelid from pg_index where indrelid = any ($$TABLES$$::pg_catalog.regclass[]))";
+        let rows = match self {
+            Self::Fresh => return client.batch_execute("analyze").await.expect("the server answers"),
+            Self::Never => "relpages = 0, reltuples = -1",
+            Self::NoRowsInPages => "relpages = pg_relation_size(oid) / 8192, reltuples = 0",
+            Self::TooFew => "relpages = pg_relation_size(oid) / 8192, reltuples = 0.02",
+            Self::TooMany => "relpages = pg_relation_size(oid) / 8192, reltuples = 2e10",
+        };
+        let sql = format!(
+            "delete from pg_statistic where starelid = any ($$TABLES$$::pg_catalog.regclass[]); \
+             update pg_class set {rows} {of}"
+        );
+        let tables = format!("{{{}}}", TABLES.join(","));
+        client.batch_execute(&sql.replace("TABLES", &tables)).await.expect("the server answers");
     }
 }
 
-/// A collection and our own tables, all with many rows of other loads.
-async fn large(db: &TestDatabase, statistics: Statistics) -> Client {
+/// A load whose batches are written in one way.
+struct Case {
+    into: &'static str,
+    mode: &'static str,
+    deletes: bool,
+    /// Whether the server refuses a document.
+    refused: bool,
+    skip: SkipUnchanged,
+    small: bool,
+    /// Whether most keys are new.
+    new: bool,
+    writer: &'static str,
+}
+
+const CASE: Case = Case {
+    into: "plain",
+    mode: "replace",
+    deletes: false,
+    refused: false,
+    skip: SkipUnchanged::Off,
+    small: false,
+    new: false,
+    writer: "staged",
+};
+
+const CASES: &[Case] = &[
+    CASE,
+    Case { mode: "keep", ..CASE },
+    Case { mode: "merge", ..CASE },
+    Case { mode: "sum:value", ..CASE },
+    Case { new: true, writer: "divided", ..CASE },
+    Case { new: true, mode: "sum:value", writer: "divided", ..CASE },
+    // There are tombstones.
+    Case { mode: "newest:value:bigint", writer: "deletes", ..CASE },
+    Case { small: true, writer: "arrays", ..CASE },
+    Case { small: true, skip: SkipUnchanged::On, writer: "arrays", ..CASE },
+    Case { skip: SkipUnchanged::On, writer: "compared", ..CASE },
+    Case { deletes: true, skip: SkipUnchanged::On, writer: "deletes", ..CASE },
+    Case { deletes: true, mode: "newest:value:bigint", writer: "deletes", ..CASE },
+    Case { into: "checked", mode: "merge", writer: "upsert", ..CASE },
+    Case { into: "checked", refused: true, skip: SkipUnchanged::On, writer: "replay", ..CASE },
+    Case { into: "checked", refused: true, deletes: true, skip: SkipUnchanged::On, writer: "replay", ..CASE },
+    Case { into: "checked", refused: true, deletes: true, mode: "newest:value:bigint", writer: "replay", ..CASE },
+];
+
+#[tokio::test]
+async fn a_batch_looks_rows_up_by_key() {
+    each_build(async |db| {
+        let client = large(&db).await;
+        for (value, (statistics, settings)) in situations().enumerate() {
+            spoil(&db, &client, settings).await;
+            for case in CASES {
+                statistics.set(&client).await;
+                let before = read(&client).await;
+                let about = format!("{} {} by {}, {statistics:?}, {settings:?}", case.into, case.mode, case.writer);
+                case.load(&db, value, &about).await;
+                expect_look_ups(&client, before, &about).await;
+            }
+        }
+    })
+    .await;
+}
+
+impl Case {
+    /// Loads documents for some stored keys and for some new ones. Some are then deleted.
+    async fn load(&self, db: &TestDatabase, value: usize, about: &str) {
+        let mut stream = Stream::default();
+        let value = i64::try_from(value).expect("few cases");
+        for n in 0..DOCUMENTS {
+            let stored = format!("{:06}", n * (ROWS + 100) / DOCUMENTS);
+            let id = if self.new && n % 3 > 0 { format!("{stored}-{}-{value}", self.mode) } else { stored };
+            stream.push(&id, value);
+            if self.deletes && n % 10 == 0 {
+                stream.text.push_str(&format!("{{\"id\":\"{id}\",\"value\":{value},\"op\":\"d\"}}\n"));
+            }
+        }
+        if self.refused {
+            stream.text.push_str("{\"id\":\"refused\",\"value\":1}\n");
+        }
+        let files = Files::new();
+        let mut wanted = request(self.into, "id", &[files.write("wave", &stream.text)]);
+        let mode: Mode = self.mode.parse().expect("a mode");
+        wanted.mode = mode.with_tombstone(self.deletes.then(|| "op=d".parse().expect("a condition")));
+        (wanted.lanes, wanted.chunk_bytes, wanted.batch_rows) = (Some(1), CHUNK_BYTES, 50);
+        wanted.skip_unchanged = self.skip;
+        wanted.arrays_rows_max = if self.small { 10_000 } else { 0 };
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert_eq!(receipt.counters.rejected, u64::from(self.refused), "{about}: {receipt:?}");
+        let batches = receipt.writers.get(self.writer).copied().unwrap_or(0);
+        assert!(batches > if self.refused { 0 } else { 3 }, "{about}: {receipt:?}");
+    }
+}
+
+/// A trigger that could drop rows, so that a compaction looks whether they are there.
+const TRIGGER: &str = "
+    create or replace function same() returns trigger language plpgsql as 'begin return new; end';
+    create trigger same before insert or update on plain for each row execute function same()";
+
+#[tokio::test]
+async fn a_compaction_looks_rows_up_by_key() {
+    each_build(async |db| {
+        let client = large(&db).await;
+        for (statistics, settings) in situations() {
+            spoil(&db, &client, settings).await;
+            for triggers in ["", TRIGGER] {
+                let mut stream = Stream::default();
+                (0..DOCUMENTS).for_each(|n| stream.push(&format!("{:06}", n * 9), n));
+                let files = Files::new();
+                run(&db.url(), &appending("plain", &[files.write("wave", &stream.text)], 200)).await;
+                client.batch_execute(triggers).await.expect("the server answers");
+                statistics.set(&client).await;
+                let before = read(&client).await;
+                compacted(&db, "plain", 1).await.expect("it is merged");
+                expect_look_ups(&client, before, &format!("{statistics:?}, {settings:?}, {triggers}")).await;
+                client.batch_execute("drop trigger if exists same on plain").await.expect("the server answers");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn verifying_reads_each_row_once() {
+    each_build(async |db| {
+        let client = large(&db).await;
+        let mut stream = Stream::default();
+        (0..ROWS + 100).for_each(|n| stream.push(&format!("{n:06}"), 1));
+        let files = Files::new();
+        let wanted = request("plain", "id", &[files.write("all", &stream.text)]);
+        run(&db.url(), &wanted).await;
+        for (statistics, settings) in situations() {
+            spoil(&db, &client, settings).await;
+            statistics.set(&client).await;
+            let before = read(&client).await;
+            equal(&db, &wanted).await;
+            let (read, rows) = (read_since(&client, &before, "public.plain").await, ROWS + 100);
+            assert!(read <= rows + READ_PER_DOCUMENT, "{statistics:?}, {settings:?}: {read} rows were read");
+        }
+    })
+    .await;
+}
+
+/// Two collections and our own tables, all with many rows of other loads. One collection has a constraint.
+async fn large(db: &TestDatabase) -> Client {
     let files = Files::new();
     let mut stream = Stream::default();
     (0..100).for_each(|n| stream.push(&format!("{n:06}"), 1));
     stream.text.push_str("no JSON\n");
-    run(&db.url(), &request("big", "id", &[files.write("seed", &stream.text)])).await;
+    for name in ["plain", "checked"] {
+        run(&db.url(), &request(name, "id", &[files.write("seed", &stream.text)])).await;
+    }
     let client = db.client().await;
     for table in TABLES {
-        client
-            .batch_execute(&format!("alter table {table} set (autovacuum_enabled = false)"))
-            .await
-            .expect("the server answers");
+        let off = format!("alter table {table} set (autovacuum_enabled = false)");
+        client.batch_execute(&off).await.expect("the server answers");
     }
     // Only the server refuses it, so its batch is replayed.
-    client
-        .batch_execute("alter table big add constraint named check (id <> 'refused')")
-        .await
-        .expect("the server answers");
-    // A finished load has no lanes left, but the planner may have seen some.
-    client.batch_execute(LANE_OF_EVERY_LOAD).await.expect("the server answers");
-    if matches!(statistics, Statistics::Outdated) {
-        client.batch_execute("analyze").await.expect("the server answers");
-    }
-    client
-        .batch_execute(&include_str!("plan.sql").replace("{rows}", &ROWS.to_string()))
-        .await
-        .expect("the server answers");
-    client.batch_execute(LANE_OF_EVERY_LOAD).await.expect("the server answers");
-    if matches!(statistics, Statistics::Fresh) {
-        client.batch_execute("analyze").await.expect("the server answers");
-    }
+    let check = "alter table checked add constraint named check (id <> 'refused')";
+    client.batch_execute(check).await.expect("the server answers");
+    let rows = include_str!("plan.sql").replace("{rows}", &ROWS.to_string());
+    client.batch_execute(&rows).await.expect("the server answers");
     for table in TABLES {
-        let rows: i64 =
-            client.query_one(&format!("select count(*) from {table}"), &[]).await.expect("the server answers").get(0);
+        let count = format!("select count(*) from {table}");
+        let rows: i64 = client.query_one(&count, &[]).await.expect("the server answers").get(0);
         assert!(rows >= ROWS, "{rows} rows in {table}");
     }
     client
 }
 
-/// The settings of a lane's session, which leave only the key's index.
-const NO_OTHER_JOIN: &str = "set enable_hashjoin = off; set enable_mergejoin = off; set enable_seqscan = off";
+/// Gives every later session of the database these settings and no others. Other tests have the same role.
+async fn spoil(db: &TestDatabase, client: &Client, settings: &[(&str, &str)]) {
+    let alter = format!("alter database {}", db.name);
+    let set = |(name, value): &(&str, &str)| format!("{alter} set {name} = '{value}';");
+    let sql: String = std::iter::once(format!("{alter} reset all;")).chain(settings.iter().map(set)).collect();
+    client.batch_execute(&sql).await.expect("the server answers");
+}
 
-const LANE_OF_EVERY_LOAD: &str = "
-    insert into millstream.lane (load_id, lane, run, epoch, slot_first, slot_end)
-    select load_id, 0, 1, 1, 0, 256 from millstream.load on conflict do nothing";
-
-/// Asserts that the load that ended since `before` scanned no large table.
-async fn expect_no_scan(client: &Client, before: Vec<i64>, statistics: Statistics) {
-    ended(client).await;
-    for ((table, before), after) in TABLES.iter().zip(before).zip(scanned(client).await) {
-        let read = after - before;
-        assert!(read <= SCANNED_MAX, "{statistics:?}: {read} rows of {table} were read by sequential scans");
+/// Asserts that what ended since `before` looked rows up instead of reading whole tables.
+async fn expect_look_ups(client: &Client, before: Vec<i64>, about: &str) {
+    for table in TABLES {
+        let read = read_since(client, &before, table).await;
+        assert!(read <= READ_PER_DOCUMENT * DOCUMENTS, "{about}: {read} rows of {table} were read");
     }
 }
 
-/// Rows of each table that were ever read by sequential scans.
-async fn scanned(client: &Client) -> Vec<i64> {
+async fn read_since(client: &Client, before: &[i64], table: &str) -> i64 {
+    let place = TABLES.iter().position(|known| *known == table).expect("a known table");
+    read(client).await[place] - before[place]
+}
+
+/// Rows of each table that were ever read, by sequential scans or through indexes.
+async fn read(client: &Client) -> Vec<i64> {
+    ended(client).await;
     client.batch_execute("select pg_stat_force_next_flush()").await.expect("the server answers");
-    let sql = "select seq_tup_read from pg_stat_user_tables where relid = $1::text::regclass";
+    let sql = "select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where relid = $1::text::regclass";
     let mut read = Vec::new();
     for table in TABLES {
         read.push(client.query_one(sql, &[table]).await.expect("the server answers").get(0));
@@ -244,9 +281,4 @@ async fn ended(client: &Client) {
     while client.query_one(sql, &[]).await.expect("the server answers").get::<_, i64>(0) > 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-}
-
-async fn drop_all(client: &Client) {
-    let sql = "drop table public.big; drop table if exists pg_temp.millstream_stage; drop schema millstream cascade";
-    client.batch_execute(sql).await.expect("the server answers");
 }

@@ -13,7 +13,7 @@ const DELAY: Duration = Duration::from_millis(5);
 const BATCHES: [u64; 2] = [3, 7];
 /// Loads of each kind. A machine that stalls longer than the delay can split a turn in two, but never joins two. So the
 /// fewest turns count, and loads are repeated until the difference is the expected one.
-const ATTEMPTS: u32 = 3;
+const ATTEMPTS: u32 = 10;
 
 /// Batches of one writer.
 struct Case {
@@ -30,12 +30,14 @@ struct Case {
 }
 
 const ALL_NEW: fn(usize) -> Option<usize> = |_| None;
-const SOME_NEW: fn(usize) -> Option<usize> = |n| (n % 2 == 0).then_some(0);
+const SOME_NEW: fn(usize) -> Option<usize> = |n| (n % 5 > 0).then_some(0);
+const FEW_STORED: fn(usize) -> Option<usize> = |n| (n % 10 == 0).then_some(0);
 const CHANGED: fn(usize) -> Option<usize> = |_| Some(0);
 const UNCHANGED: fn(usize) -> Option<usize> = |_| Some(1);
 
 const OPEN: &str = "begin, and the start of the COPY, whose answer tokio-postgres waits for";
 const STAGE: &str = "the documents, the end of the COPY and the statements that write what is staged";
+const ASK_KEYS: &str = "begin, and the question for stored keys";
 const ASK: &str = "begin, and the question for fingerprints";
 const END: &str = "rejects, which need the batch written, watermark and counters, which need its counts, and commit";
 
@@ -49,6 +51,33 @@ const CASES: &[Case] = &[
         rows: &[20, 1_500],
         stored: ALL_NEW,
         change: AS_LARGE,
+        more: "",
+    },
+    Case {
+        writer: "divided",
+        turns: &[
+            ASK_KEYS,
+            "the start of the COPY into the staging table",
+            "the documents of stored keys, the end of the COPY, and the start of the next",
+            "those of new keys, the end of the COPY, and the statements that write what is staged",
+            END,
+        ],
+        rows: &[20, 1_500],
+        stored: FEW_STORED,
+        change: AS_LARGE,
+        more: "",
+    },
+    Case {
+        writer: "divided",
+        turns: &[
+            ASK_KEYS,
+            "the start of the COPY of new keys",
+            "their documents, the end of the COPY, and the few stored keys as arrays",
+            END,
+        ],
+        rows: &[1_500],
+        stored: FEW_STORED,
+        change: |_| {},
         more: "",
     },
     Case {

@@ -68,6 +68,27 @@ impl Observer for Events {
     }
 }
 
+impl Events {
+    /// The warnings so far.
+    pub(crate) fn warnings(&self) -> String {
+        let events = self.0.lock().expect("no test panics while it holds this");
+        let warnings = events.iter().filter_map(|event| match event {
+            Event::Warning(warning) => Some(warning.as_str()),
+            _ => None,
+        });
+        warnings.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// Waits until a session waits for a lock on a table.
+pub(crate) async fn until_locked_out(db: &TestDatabase, table: &str) {
+    let client = db.client().await;
+    let sql = "select exists (select from pg_locks where relation = $1::text::regclass and not granted)";
+    while !client.query_one(sql, &[&table]).await.expect("locks can be listed").get::<_, bool>(0) {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
 pub(crate) fn surroundings(url: &str) -> (Surroundings, Arc<Events>) {
     let events = Arc::new(Events::default());
     let db = ConnInfo::parse(url, &Environment::default()).expect("a connection string");

@@ -124,6 +124,39 @@ async fn all(db: &TestDatabase, table: &str) -> BTreeMap<(String, i64), serde_js
     rows.iter().map(|r| ((r.get(0), r.get(1)), serde_json::from_str(r.get(2)).expect("jsonb is JSON"))).collect()
 }
 
+/// Few documents of stored keys among many new ones, some of them equal to the stored ones.
+#[tokio::test]
+async fn equal_documents_in_a_divided_batch_are_skipped() {
+    each_build(async |db| {
+        for mode in ["replace", "sum:value", "keep"] {
+            let files = Files::new();
+            let mut stream = Stream::default();
+            (0..100).for_each(|n| stream.push(&format!("{n:06}"), n));
+            let mut wanted = request("divided", "id", &[files.write("1", &stream.text)]);
+            (wanted.mode, wanted.lanes) = (mode.parse().unwrap(), Some(1));
+            run(&db.url(), &wanted).await;
+            let mut stream = Stream::default();
+            (0..50).for_each(|n| stream.push(&format!("{n:06}"), n));
+            (50..100).for_each(|n| stream.push(&format!("{n:06}"), -n));
+            (100..3_000).for_each(|n| stream.push(&format!("{n:06}"), n));
+            wanted.sources = vec![files.write("2", &stream.text)];
+            let receipt = run(&db.url(), &wanted).await.receipt;
+            let c = receipt.counters;
+            // The other modes take no sample, so the first batch is staged.
+            let writer = if mode == "replace" { "divided" } else { "staged" };
+            assert_eq!(receipt.writers.keys().collect::<Vec<_>>(), [writer], "{mode}: {receipt:?}");
+            let (updated, unchanged, kept) = match mode {
+                "replace" => (50, 50, 0),
+                "keep" => (0, 0, 100),
+                _ => (100, 0, 0),
+            };
+            assert_eq!((c.inserted, c.updated, c.unchanged, c.kept), (2_900, updated, unchanged, kept), "{mode}");
+            db.client().await.batch_execute("drop table divided").await.unwrap();
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn comparing_starts_and_stops_as_it_pays_off() {
     each_build(async |db| {

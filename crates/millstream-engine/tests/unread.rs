@@ -36,7 +36,7 @@ async fn has_table(db: &TestDatabase, table: &str) -> bool {
 }
 
 async fn recorded(db: &TestDatabase) -> Vec<i64> {
-    let loads = loads::list(&db.client().await, &schema()).await.expect("the loads");
+    let loads = loads::list(&db.client().await, &schema(), 100).await.expect("the loads");
     loads.iter().map(|load| load.load_id).collect()
 }
 
@@ -166,6 +166,29 @@ async fn a_refused_document_counts_with_its_whole_size() {
         let long = format!("{{\"id\":1,\"x\":\"{}\"}}", "y".repeat(17 << 20));
         let done = run(&db.url(), &request("long", "id:bigint", &[files.write("in", &long)])).await.receipt;
         assert_eq!((done.counters.rejected, done.counters.bytes_read), (1, long.len() as u64));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_newest_loads_are_listed_and_no_more_than_wanted() {
+    each_build(async |db| {
+        let files = Files::new();
+        for n in 0..4 {
+            let file = files.write(&n.to_string(), format!("{{\"id\":{n}}}\n"));
+            run(&db.url(), &request("listed", "id:bigint", &[file])).await;
+        }
+        let client = db.client().await;
+        // One whose process is gone.
+        client.batch_execute("update millstream.load set state = 'running' where load_id = 3").await.unwrap();
+        for (limit, expected) in [
+            (2, &[(4, "finished"), (3, "crashed")][..]),
+            (9, &[(4, "finished"), (3, "crashed"), (2, "finished"), (1, "finished")]),
+        ] {
+            let listed = loads::list(&client, &schema(), limit).await.expect("the loads");
+            let listed: Vec<(i64, &str)> = listed.iter().map(|load| (load.load_id, load.state.as_str())).collect();
+            assert_eq!(listed, expected);
+        }
     })
     .await;
 }

@@ -9,6 +9,8 @@ pub const LOAD: &[&str] = &[
     "chunk-submitted",
     "chunk-decoded",
     "batch-collected",
+    "batch-divided",
+    "batch-merging",
     "batch-written",
     "batch-advancing",
     "commit-sent",

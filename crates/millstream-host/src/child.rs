@@ -25,13 +25,18 @@ impl Child {
     pub fn finish(&mut self) {
         let _ = self.0.wait();
     }
+
+    /// Kills the process, and what it has started and left in its process group. Only while the process was not waited
+    /// for is the group certainly still its own.
+    pub(crate) fn end_group(&self) {
+        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+    }
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Only while the process was not waited for is the group certainly still its own.
         if let Ok(None) = self.0.try_wait() {
-            let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+            self.end_group();
         }
         self.finish();
     }

@@ -30,8 +30,8 @@ pub const CHANGE_LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Time between two looks at that lock.
 pub const CHANGE_LOCK_LOOK: Duration = Duration::from_millis(50);
 
-/// Time that is added to a deadline until the change is applied, in seconds: as much as the start of the process that
-/// watches over it, and the work before, may take.
+/// The first deadline of a change, until somebody begins to apply it, in seconds: as much as the start of the process
+/// that watches over it, and the work before, may take.
 pub const CHANGE_START_SECONDS: u64 = 15;
 
 /// Largest file of a change in the journal.

@@ -5,9 +5,12 @@ use crate::command::{Command, Ended};
 use crate::error::Error;
 use crate::limits::{CHILDREN_LOOK_MS, LOOK_MS};
 use crate::process::{cpu_seconds, kilobytes};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, PipeReader, Read};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
@@ -29,8 +32,9 @@ pub struct Measured {
 }
 
 impl Command {
-    /// As [`Command::run`], with an empty input, and measures the processes. The program is killed with its children if
-    /// it takes too long, or if the future is dropped.
+    /// Runs the program with an empty input to its end, and measures the processes. What it has left running in its
+    /// process group is then killed. The program is killed with its children if it takes too long, or if the future is
+    /// dropped. A daemon, which has made itself a group of its own, lives on; what it prints later is not kept.
     ///
     /// # Errors
     /// As for [`Command::run`].
@@ -48,9 +52,15 @@ impl Command {
 async fn watch(program: &Path, mut child: Child, start: Instant) -> io::Result<Measured> {
     let pid = Pid::from_child(&child.0);
     let (out, err) = (child.0.stdout.take(), child.0.stderr.take());
-    let out = tokio::task::spawn_blocking(move || first_and_all(out));
-    let err = tokio::task::spawn_blocking(move || first_and_all(err));
-    let mut exit = tokio::task::spawn_blocking(move || exit_time(pid));
+    // The program's own pipes tell nothing of its end, because what it has started may have them open.
+    let (ended, lives) = io::pipe()?;
+    let also_ended = ended.try_clone()?;
+    let out = tokio::task::spawn_blocking(move || first_and_all(out, &ended));
+    let err = tokio::task::spawn_blocking(move || first_and_all(err, &also_ended));
+    let mut exit = tokio::task::spawn_blocking(move || {
+        let _lives = lives;
+        exit_time(pid)
+    });
     let (mut own_bytes, mut family_bytes) = (None, None);
     let mut family_look = tokio::time::interval(Duration::from_millis(CHILDREN_LOOK_MS));
     let end = loop {
@@ -61,6 +71,7 @@ async fn watch(program: &Path, mut child: Child, start: Instant) -> io::Result<M
             () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => own_bytes = peak(pid).or(own_bytes),
         }
     };
+    child.end_group();
     // The process has ended but was not waited for, so the kernel still has its times.
     let cpu_seconds = cpu_seconds(&format!("/proc/{}/stat", pid.as_raw_pid()));
     let status = child.0.wait()?;
@@ -75,14 +86,28 @@ async fn watch(program: &Path, mut child: Child, start: Instant) -> io::Result<M
     })
 }
 
-/// When the first byte arrived, and all bytes.
-fn first_and_all(from: Option<impl Read>) -> io::Result<(Option<Instant>, Vec<u8>)> {
+/// When the first byte arrived, and all bytes that were written until the other end of `ended` was closed.
+fn first_and_all(from: Option<impl Read + AsFd>, ended: &PipeReader) -> io::Result<(Option<Instant>, Vec<u8>)> {
     let Some(mut from) = from else { return Ok((None, Vec::new())) };
-    let mut bytes = Vec::new();
-    from.by_ref().take(1).read_to_end(&mut bytes)?;
-    let first = (!bytes.is_empty()).then(Instant::now);
-    from.read_to_end(&mut bytes)?;
-    Ok((first, bytes))
+    let (mut first, mut bytes) = (None, Vec::new());
+    loop {
+        let mut both = [PollFd::new(&from, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
+        match poll(&mut both, None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            found => found?,
+        };
+        let [_, end] = both.map(|one| !one.revents().is_empty());
+        // What the process has written is there by now.
+        let there = ioctl_fionread(&from)?;
+        if there == 0 && end {
+            return Ok((first, bytes));
+        }
+        let read = from.by_ref().take(there.max(1)).read_to_end(&mut bytes)?;
+        first = first.or_else(|| (read > 0).then(Instant::now));
+        if read == 0 || end {
+            return Ok((first, bytes));
+        }
+    }
 }
 
 /// Waits until the process has ended, but does not reap it.
@@ -113,6 +138,7 @@ fn share(pid: &str) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::wait_until;
+    use rustix::process::Signal;
 
     const LIMIT: Duration = Duration::from_secs(1_000);
 
@@ -153,22 +179,52 @@ mod tests {
         assert!(measured.peak_bytes.unwrap() > 100 << 10, "{measured:?}");
     }
 
+    /// Whether a process lives. Nobody of ours waits for a child of a child, so that it may be seen dead for a while.
+    fn lives(pid: &str) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", pid.trim()));
+        status.is_ok_and(|status| !status.contains("State:\tZ"))
+    }
+
+    async fn dies(pid: &str) {
+        let died = wait_until(LIMIT, Duration::from_millis(5), || (!lives(pid)).then_some(())).await;
+        assert!(died.is_some(), "the child {pid} lives");
+    }
+
     #[tokio::test]
     async fn a_process_that_is_abandoned_is_killed_with_its_children() {
         let dir = tempfile::tempdir().unwrap();
         let pid_file = dir.path().join("pid");
         let mut command = shell(&format!("sleep 60 & echo $! >{}; wait", pid_file.display()));
-        let every = Duration::from_millis(5);
         let read = || fs::read_to_string(&pid_file).ok().filter(|pid| pid.ends_with('\n'));
         let pid = tokio::select! {
             _ = command.measure(LIMIT) => panic!("it sleeps"),
-            pid = wait_until(LIMIT, every, read) => pid.unwrap(),
+            pid = wait_until(LIMIT, Duration::from_millis(5), read) => pid.unwrap(),
         };
-        // Nobody of ours waits for a child of a child, so that it may be seen dead for a while.
-        let status = format!("/proc/{}/status", pid.trim());
-        let lives = || fs::read_to_string(&status).is_ok_and(|status| !status.contains("State:\tZ"));
-        let died = wait_until(Duration::from_secs(5), every, || (!lives()).then_some(())).await;
-        assert!(died.is_some(), "the child of {} lives", pid.trim());
+        dies(&pid).await;
+    }
+
+    #[tokio::test]
+    async fn what_a_process_has_started_ends_with_it() {
+        // All three have the output open; one of them would fill it for ever.
+        let script = "sleep 300 & echo $!; sleep 300 | sleep 300 & yes & echo done; exit 3";
+        let measured = shell(script).measure(LIMIT).await.unwrap();
+        let Ended { status, stdout, .. } = &measured.ended;
+        assert!(stdout.contains("done\n"), "{measured:?}");
+        assert_eq!(status.code(), Some(3));
+        dies(stdout.lines().next().unwrap()).await;
+    }
+
+    #[tokio::test]
+    async fn a_daemon_lives_on_and_no_run_waits_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let pid_file = dir.path().join("pid");
+        let daemon =
+            format!("setsid sh -c 'echo $$ >{0}; exec sleep 60' & until [ -s {0} ]; do :; done", pid_file.display());
+        let measured = shell(&format!("{daemon}; echo done; echo odd >&2")).measure(LIMIT).await.unwrap();
+        let pid = fs::read_to_string(&pid_file).unwrap();
+        assert!(lives(&pid), "{measured:?}");
+        rustix::process::kill_process(Pid::from_raw(pid.trim().parse().unwrap()).unwrap(), Signal::KILL).unwrap();
+        assert_eq!((&*measured.ended.stdout, &*measured.ended.stderr), ("done\n", "odd\n"));
     }
 
     #[tokio::test]

@@ -118,8 +118,8 @@ pub const ARMS_MAX: usize = 200;
 /// Most blocks that two arms are compared over. The exact test of so many takes less than a second.
 pub const BLOCKS_MAX: u32 = 200;
 
-/// Most runs a side when two records are compared. The exact test of so many takes about a second, of twice as many a minute.
-pub const RECORD_RUNS_MAX: u32 = 100;
+/// Most records a side. The exact test of so many takes about a second, of twice as many a minute.
+pub const RECORDS_MAX: u32 = 100;
 
 /// Most steps by which the end of a warm-up is sought. A series with more changes is not steady.
 pub(crate) const CHANGES_MAX: u32 = 100;
@@ -188,7 +188,7 @@ pub(crate) const LOG_COST_SECONDS: u32 = 3;
 pub(crate) const RUN_PAUSE_SECONDS: f64 = 1.0;
 
 const _: () = assert!(DOCUMENT_BYTES_MIN < DOCUMENT_BYTES_MAX);
-const _: () = assert!(RECORD_RUNS_MAX <= BLOCKS_MAX);
+const _: () = assert!(RECORDS_MAX <= BLOCKS_MAX);
 const _: () = assert!(DOCUMENTS_MAX < u32::MAX as u64);
 const _: () = assert!(GROWN_ROWS_MIN >= VALUES && ANSWERS % 2 == 1);
 const _: () = assert!(DOCUMENTS_FEWEST < DOCUMENTS_MIN && DOCUMENTS_MIN < DOCUMENTS_SLOW_MAX);
@@ -325,6 +325,10 @@ pub(crate) const THROTTLED_PERCENT: f64 = 5.0;
 
 /// Mean number of active sessions below which a run was idle: wait samples then say nothing.
 pub(crate) const SESSIONS_ACTIVE_MIN: f64 = 0.1;
+
+/// Mean number of sessions that run, with the client's share of a processor, below which the work asks too little of the
+/// processors to be limited by them. A session and its client that take turns are one.
+pub(crate) const RUNNING_MIN: f64 = 0.5;
 
 /// Share of the sessions that must be active, in percent, so that what they wait for limits the run. The others wait
 /// for the client or for the way to it.

@@ -21,8 +21,24 @@ pub(crate) fn days(year: u32, month: u32, day: u32) -> Option<i32> {
     i32::try_from(days - 719_468 - EPOCH_DAYS).ok()
 }
 
-/// The day as `YYYY-MM-DD`.
+/// The day as `YYYY-MM-DD`, years before Christ as PostgreSQL writes them: `0044-03-15 BC`.
 pub(crate) fn date_text(days: i32) -> String {
+    match days {
+        i32::MAX => INFINITY.into(),
+        i32::MIN => MINUS_INFINITY.into(),
+        days => {
+            let (date, era) = date_and_era(days);
+            date + era
+        }
+    }
+}
+
+/// What PostgreSQL calls the last day and instant, and the first ones.
+const INFINITY: &str = "infinity";
+const MINUS_INFINITY: &str = "-infinity";
+
+/// The day as `YYYY-MM-DD`, and what follows the date if it is before Christ.
+fn date_and_era(days: i32) -> (String, &'static str) {
     // Howard Hinnant, civil_from_days.
     let days = i64::from(days) + EPOCH_DAYS + 719_468;
     let era = days.div_euclid(146_097);
@@ -33,21 +49,29 @@ pub(crate) fn date_text(days: i32) -> String {
     let day = day_of_year - (153 * march_month + 2) / 5 + 1;
     let month = (march_month + 2) % 12 + 1;
     let year = era * 400 + year_of_era + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
+    // The year 0 of this calendar is 1 BC.
+    let (year, era) = if year > 0 { (year, "") } else { (1 - year, " BC") };
+    (format!("{year:04}-{month:02}-{day:02}"), era)
 }
 
-/// The instant in RFC 3339 without a zone, with as many fraction digits as it needs.
-pub(crate) fn timestamp_text(microseconds: i64) -> String {
+/// The instant in RFC 3339 with this zone, with as many fraction digits as it needs. Years before Christ are as in
+/// [`date_text`].
+pub(crate) fn timestamp_text(microseconds: i64, zone: &str) -> String {
+    match microseconds {
+        i64::MAX => return INFINITY.into(),
+        i64::MIN => return MINUS_INFINITY.into(),
+        _ => {}
+    }
     let days = i32::try_from(microseconds.div_euclid(DAY_US)).unwrap_or(i32::MAX);
     let of_day = microseconds.rem_euclid(DAY_US);
     let (seconds, fraction) = (of_day / 1_000_000, of_day % 1_000_000);
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    let date = date_text(days);
+    let (date, era) = date_and_era(days);
     let fraction = match fraction {
         0 => String::new(),
         _ => format!(".{fraction:06}").trim_end_matches('0').to_owned(),
     };
-    format!("{date}T{hour:02}:{minute:02}:{second:02}{fraction}")
+    format!("{date}T{hour:02}:{minute:02}:{second:02}{fraction}{zone}{era}")
 }
 
 #[cfg(test)]

@@ -39,6 +39,8 @@ pub enum Reason {
     NotEnriched,
     /// A CSV line whose number of fields differs from the header's.
     CsvFields,
+    /// A CSV record with text behind the closing quote of a field, or with the byte order mark of a joined file.
+    CsvSyntax,
     /// The source is damaged here; where the next document begins is unknown.
     DamagedSource,
     /// A CHECK constraint of the collection is false for it.
@@ -66,6 +68,7 @@ pub const REASONS: &[Reason] = &[
     Reason::TooLarge,
     Reason::NotEnriched,
     Reason::CsvFields,
+    Reason::CsvSyntax,
     Reason::DamagedSource,
     Reason::BreaksCheck,
     Reason::RefusedByServer,
@@ -92,6 +95,7 @@ impl Reason {
             Self::TooLarge => "too_large",
             Self::NotEnriched => "not_enriched",
             Self::CsvFields => "csv_fields",
+            Self::CsvSyntax => "csv_syntax",
             Self::DamagedSource => "damaged_source",
             Self::BreaksCheck => "breaks_check",
             Self::RefusedByServer => "refused_by_server",
@@ -106,7 +110,9 @@ impl Reason {
             Self::InvalidUtf8 => "it is not UTF-8",
             Self::NulCharacter => "it holds \\u0000, which jsonb cannot",
             Self::LoneSurrogate => "it holds half of a surrogate pair",
-            Self::NumberOutOfRange => "it holds a number that jsonb cannot",
+            Self::NumberOutOfRange => {
+                "it holds a number that jsonb cannot, or one with too many digits behind its exponent"
+            }
             Self::TooDeep => "it is nested too deeply",
             Self::KeyMissing => "it has no key",
             Self::KeyNull => "its key is null",
@@ -118,6 +124,7 @@ impl Reason {
             Self::TooLarge => "it is larger than 16 MiB",
             Self::NotEnriched => "nothing is known about its address (load --enrich)",
             Self::CsvFields => "the line has another number of fields than the header",
+            Self::CsvSyntax => "the line breaks the rules of CSV",
             Self::DamagedSource => "the file is damaged here",
             Self::BreaksCheck => "it breaks a CHECK of the collection",
             Self::RefusedByServer => "PostgreSQL refused it, for instance by a trigger",

@@ -121,8 +121,8 @@ pub fn index_tuple_bytes(types: &[KeyType], key: &[u8]) -> usize {
     (HEADER_BYTES + data).next_multiple_of(8)
 }
 
-/// Each column as readable text, which [`put_literal`](crate::put_literal) accepts for the
-/// [column's](KeyType::column) type. Times are in UTC, UUIDs in lower case.
+/// Each column as readable text, which PostgreSQL reads, and [`put_literal`](crate::put_literal) if documents may have
+/// such a key: not years before Christ, and no infinity. Times are in UTC, UUIDs in lower case.
 ///
 /// # Panics
 /// If `key` is not the canonical bytes of these types, which is a bug of the caller.
@@ -134,8 +134,8 @@ pub fn key_texts(types: &[KeyType], key: &[u8]) -> Vec<String> {
             let (shape, value) = split_column(key_type, &mut rest);
             match (shape, key_type.column()) {
                 (Shape::Text, _) => String::from_utf8_lossy(value).into_owned(),
-                (Shape::Int64, KeyType::Timestamptz) => date::timestamp_text(get_i64(value)) + "Z",
-                (Shape::Int64, KeyType::Timestamp) => date::timestamp_text(get_i64(value)),
+                (Shape::Int64, KeyType::Timestamptz) => date::timestamp_text(get_i64(value), "Z"),
+                (Shape::Int64, KeyType::Timestamp) => date::timestamp_text(get_i64(value), ""),
                 (Shape::Int64, _) => get_i64(value).to_string(),
                 (Shape::Int32, KeyType::Date) => date::date_text(get_i32(value)),
                 (Shape::Int32, _) => get_i32(value).to_string(),

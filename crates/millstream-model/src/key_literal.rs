@@ -37,7 +37,7 @@ pub enum LiteralError {
 /// | varchar(n) | the same with at most n characters, trailing spaces included | |
 /// | bigint, integer, smallint | `-?[0-9]+` in range, leading zeros included | spaces, `+`, `0x1f`, `1_000` |
 /// | numeric | `-?[0-9]+(\.[0-9]+)?` | spaces, `+`, exponents, `NaN`, `Infinity` |
-/// | uuid | 8-4-4-4-12 hexadecimal digits of either case | braces, other groups |
+/// | uuid | 32 hexadecimal digits of either case, hyphens behind any four of them, braces around them | |
 /// | timestamptz | RFC 3339 with `T`, `t` or a space, years 1 to 9999 in UTC, zone up to 15:59, whole microseconds | no zone, `now`, `infinity`, other orders, `+00`, 24:00, second 60, finer times |
 /// | timestamptz:lenient | the same, also without seconds, and with offsets such as `+0530` and `+05` | no zone |
 /// | timestamptz:epoch, timestamptz:epoch_ms | a decimal number of seconds or milliseconds since 1970, whole microseconds, the same years | |
@@ -135,16 +135,35 @@ fn integer(text: &[u8]) -> Option<i64> {
 }
 
 fn uuid(text: &[u8]) -> Option<[u8; 16]> {
-    let text: &[u8; 36] = text.try_into().ok()?;
-    if [text[8], text[13], text[18], text[23]] != [b'-'; 4] {
-        return None;
-    }
+    let Some(text) = <&[u8; 36]>::try_from(text).ok().filter(|text| [8, 13, 18, 23].map(|at| text[at]) == [b'-'; 4])
+    else {
+        return unusual_uuid(text);
+    };
     const PAIRS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
     let mut value = [0; 16];
     for (byte, at) in value.iter_mut().zip(PAIRS) {
         *byte = hex(text[at])? << 4 | hex(text[at + 1])?;
     }
     Some(value)
+}
+
+/// A UUID in braces, without hyphens, or with hyphens behind any four digits (`string_to_uuid` in `uuid.c`).
+#[cold]
+fn unusual_uuid(text: &[u8]) -> Option<[u8; 16]> {
+    let mut rest = match text {
+        [b'{', text @ .., b'}'] => text,
+        text => text,
+    };
+    let mut value = [0; 16];
+    for (n, byte) in value.iter_mut().enumerate() {
+        let [high, low, after @ ..] = rest else { return None };
+        *byte = hex(*high)? << 4 | hex(*low)?;
+        rest = match after {
+            [b'-', after @ ..] if n % 2 == 1 && n < 15 => after,
+            after => after,
+        };
+    }
+    rest.is_empty().then_some(value)
 }
 
 fn boolean(text: &[u8]) -> Option<bool> {
@@ -328,6 +347,8 @@ mod tests {
             (Bigint, "00000000000000000000000000007", "7"),
             (Integer, "-2147483648", "-2147483648"),
             (Uuid, "00112233-4455-6677-8899-AaBbCcDdEeFf", "00112233-4455-6677-8899-aabbccddeeff"),
+            (Uuid, "00112233445566778899aabbccddeeff", "00112233-4455-6677-8899-aabbccddeeff"),
+            (Uuid, "{0011-2233-4455-6677-8899-aabb-ccdd-eeff}", "00112233-4455-6677-8899-aabbccddeeff"),
             (Timestamptz, "2024-02-29T23:59:59Z", "2024-02-29T23:59:59Z"),
             (Timestamptz, "2024-02-29t23:59:59.120z", "2024-02-29T23:59:59.12Z"),
             (Timestamptz, "2024-02-29 23:59:59-00:30", "2024-03-01T00:29:59Z"),
@@ -369,8 +390,12 @@ mod tests {
                 Uuid,
                 &[
                     "",
-                    "00112233445566778899aabbccddeeff",
-                    "{00112233-4455-6677-8899-aabbccddeeff}",
+                    "00112233445566778899aabbccddeef",
+                    "{00112233-4455-6677-8899-aabbccddeeff",
+                    "{}",
+                    "00112233-4455-6677-8899-aabbccddeeff-",
+                    "001-12233-4455-6677-8899-aabbccddeeff",
+                    "0011--2233-4455-6677-8899-aabbccddeeff",
                     "00112233-4455-6677-8899-aabbccddeefg",
                     "00112233-4455-6677-8899_aabbccddeeff",
                 ],

@@ -21,6 +21,7 @@ pub mod quantity;
 mod receipt;
 mod slot;
 mod version_type;
+mod word;
 
 pub use collection::{CollectionName, NameError};
 pub use decimal::{is_decimal, put_decimal};
@@ -32,8 +33,10 @@ pub use key_literal::{LiteralError, put_literal, put_version};
 pub use key_request::KeyRequest;
 pub use key_type::{KEY_TYPES, KeyType, KeyTypeError};
 pub use machine::MachineFacts;
+pub use path_text::path_text;
 pub use position::Position;
 pub use prefix::Prefix;
 pub use receipt::{COUNTERS, Counters, Receipt, StageCounts, WalScope};
 pub use slot::{SLOT_HASH_VERSION, Slot};
 pub use version_type::{VersionType, VersionTypeError};
+pub use word::{line_of, nearest};

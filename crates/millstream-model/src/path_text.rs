@@ -1,7 +1,7 @@
 //! The path of a value as you would type it.
 
 /// Dotted, or a JSON Pointer if a name needs it.
-pub(crate) fn path_text(path: &[String]) -> String {
+pub fn path_text(path: &[String]) -> String {
     let separating = |s: &str| s.contains(['"', ',', ':', '=']);
     let odd = |s: &String| s.is_empty() || s.contains(['.', '/', '~']) || separating(s);
     if !path.iter().any(odd) {

@@ -4,12 +4,14 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use tokio_postgres::CancelToken;
 use tokio_postgres::config::{ChannelBinding as DriverBinding, SslMode as DriverMode, SslNegotiation};
 
 use crate::connection::{Connection, ServerFacts};
-use crate::conninfo::{Address, ChannelBinding, ConnInfo, Host, SslMode, TargetSession};
+use crate::conninfo::{Address, ChannelBinding, ConnInfo, Host, SslMode, TargetSession, TlsSettings};
 use crate::error::{self, Error};
 use crate::kind::ErrorKind;
+use crate::roster::Cancel;
 use crate::session::SessionSettings;
 use crate::{sqlstate, tls};
 
@@ -172,11 +174,25 @@ async fn attempt(
     let tls = tls::connector(&info.tls)?;
     let open = async {
         let (client, connection) = config.connect(tls).await.map_err(|error| explain(&error, info, host))?;
-        Connection::open(client, connection, session, host).await.map_err(|error| in_opening(error, host))
+        let place = (&info.roster, cancel(client.cancel_token(), info.tls.clone()));
+        Connection::open(client, connection, session, host, place).await.map_err(|error| in_opening(error, host))
     };
     within(info.connect_timeout, open).await.unwrap_or_else(|| {
         let hint = "is the host right, and does a firewall let us through? connect_timeout=SECONDS waits longer";
         Err(failed(host, ErrorKind::Unreachable, "no answer in time".to_owned(), Some(hint.to_owned())))
+    })
+}
+
+/// Asks the server to cancel what a session does, over a connection of its own.
+fn cancel(token: CancelToken, settings: TlsSettings) -> Cancel {
+    Box::new(move || {
+        let (token, settings) = (token.clone(), settings.clone());
+        Box::pin(async move {
+            // If it fails, nothing is cancelled, and the server soon notices that the client is gone.
+            if let Ok(tls) = tls::connector(&settings) {
+                let _ = token.cancel_query(tls).await;
+            }
+        })
     })
 }
 

@@ -21,6 +21,8 @@ pub struct Table {
     pub is_partition: bool,
     /// Other tables inherit from it, or it from others (partitions included).
     pub inherits: bool,
+    /// Other tables inherit from it (partitions included).
+    pub has_children: bool,
     /// Of a partitioned table, its partitions at any depth that are foreign tables, quoted and with schema.
     pub foreign_partitions: Vec<String>,
     /// Of a partitioned table, its partitions at any depth that are unlogged, quoted and with schema.
@@ -38,6 +40,8 @@ pub struct Table {
     /// Constraints and unique indexes that `on conflict` cannot name, each as SQL: deferrable, partial, on expressions,
     /// invalid, exclusion.
     pub other_unique: Vec<String>,
+    /// Name of the primary key, if `on conflict` cannot name it: deferrable, or invalid.
+    pub other_primary: Option<String>,
     /// Number of indexes that are not in `unique_indexes`.
     pub other_indexes: i64,
     /// The user's triggers that are not disabled, without those of foreign keys. For a partitioned table also those
@@ -197,10 +201,13 @@ pub async fn table(client: &impl GenericClient, schema: &str, name: &str) -> Res
 
     let inferable = |row: &&Row| row.try_get::<_, bool>("inferable").unwrap_or(false);
     let unique_indexes = indexes.iter().filter(inferable).map(unique_index).collect::<Result<Vec<_>, _>>()?;
-    let mut other_unique = Vec::new();
+    let (mut other_unique, mut other_primary) = (Vec::new(), None);
     for row in &indexes {
         if row.try_get("restricts")? && !row.try_get::<_, bool>("inferable")? {
             other_unique.push(row.try_get("definition")?);
+            if row.try_get("is_primary")? {
+                other_primary = Some(row.try_get("name")?);
+            }
         }
     }
     Ok(Some(Table {
@@ -211,6 +218,7 @@ pub async fn table(client: &impl GenericClient, schema: &str, name: &str) -> Res
         persistence: letter(&row, "persistence")?.unwrap_or(' '),
         is_partition: row.try_get("is_partition")?,
         inherits: row.try_get("inherits")?,
+        has_children: row.try_get("has_children")?,
         foreign_partitions: row.try_get("foreign_partitions")?,
         unlogged_partitions: row.try_get("unlogged_partitions")?,
         owner: row.try_get("owner")?,
@@ -220,6 +228,7 @@ pub async fn table(client: &impl GenericClient, schema: &str, name: &str) -> Res
         other_indexes: i64::try_from(indexes.len() - unique_indexes.len()).unwrap_or(i64::MAX),
         unique_indexes,
         other_unique,
+        other_primary,
         triggers: triggers.iter().map(trigger).collect::<Result<_, _>>()?,
         rules: row.try_get("rules")?,
         checks: named(&constraints, "c")?,

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::identifier::quote_identifier;
 use crate::kind::ErrorKind;
 use crate::limits;
+use crate::roster::{Cancel, Place, Roster};
 use crate::session::SessionSettings;
 
 /// An open session with its own settings.
@@ -24,6 +25,7 @@ pub struct Connection {
     /// What the server reported about itself when the session began.
     pub server: ServerFacts,
     driver: Driver,
+    place: Place,
 }
 
 /// What a server reports about itself and about our session.
@@ -69,6 +71,7 @@ impl Connection {
         connection: tokio_postgres::Connection<S, T>,
         session: &SessionSettings,
         host: &Host,
+        (roster, cancel): (&Roster, Cancel),
     ) -> Result<Connection, Error>
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
@@ -100,7 +103,23 @@ impl Connection {
         let row = row.ok_or_else(|| unexpected("no facts"))?;
         check_encoding(text(row, "server_encoding")?, text(row, "database")?, session.any_encoding)?;
         let server = facts(row, host)?;
-        Ok(Connection { client, server, driver })
+        let place = roster.enter(server.backend_pid, cancel);
+        Ok(Connection { client, server, driver, place })
+    }
+
+    /// Notes how many rows the session works on from now on, to be named if it takes long.
+    pub fn works_on(&self, rows: u64) {
+        self.place.works_on(rows);
+    }
+
+    /// Cancels what the session does. Returns when the server has the request, or after a second.
+    pub async fn cancel(&self) {
+        self.place.cancel().await;
+    }
+
+    /// The list of all sessions that were opened through the same connection info.
+    pub fn roster(&self) -> &Roster {
+        self.place.roster()
     }
 
     /// Refuses a session that cannot write.

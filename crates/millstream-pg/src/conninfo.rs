@@ -23,6 +23,7 @@ use host::{add_passwords, hosts};
 
 use crate::error::Error;
 use crate::limits;
+use crate::roster::Roster;
 
 /// The settings given so far, by keyword. Later sources never replace earlier ones.
 pub(crate) type Said = BTreeMap<&'static str, String>;
@@ -55,6 +56,8 @@ pub struct ConnInfo {
     /// The password file, if the connection string or a variable names one.
     passfile: Option<String>,
     warnings: Vec<String>,
+    /// The sessions that are open through this value and its clones.
+    pub roster: Roster,
 }
 
 /// Which servers are acceptable, as libpq's `target_session_attrs`.
@@ -153,6 +156,7 @@ impl ConnInfo {
             application_name: said.get("application_name").or(said.get("fallback_application_name")).cloned(),
             passfile: said.get("passfile").cloned(),
             warnings,
+            roster: Roster::default(),
         })
     }
 

@@ -113,6 +113,11 @@ impl Error {
         }
     }
 
+    /// Whether the server had no memory for a statement, or no room in its lock table. The code is the same.
+    pub fn is_out_of_memory(&self) -> bool {
+        self.sqlstate() == Some("53200")
+    }
+
     /// The constraint of a table that was violated, if the server named one.
     pub fn constraint(&self) -> Option<&str> {
         match self {
@@ -138,7 +143,8 @@ impl Error {
                     .to_owned(),
             ),
             Error::Server { kind, .. } => kind.hint().map(str::to_owned),
-            Error::Lost { .. } | Error::Driver { .. } => None,
+            Error::Lost { .. } => ErrorKind::Transient.hint().map(str::to_owned),
+            Error::Driver { .. } => None,
         }
     }
 }
@@ -157,7 +163,11 @@ impl ErrorKind {
             ErrorKind::TooManyConnections => {
                 Some("use fewer lanes, end idle sessions, or raise max_connections on the server")
             }
-            ErrorKind::OutOfMemory => Some("use fewer lanes or smaller batches, or lower work_mem on the server"),
+            ErrorKind::OutOfMemory => Some(
+                "use fewer lanes or smaller batches, or lower work_mem on the server; if it is out of shared memory, raise \
+                 max_locks_per_transaction",
+            ),
+            ErrorKind::Transient => Some("run the same command again; the server's log says why it ended the session"),
             ErrorKind::Busy => Some("another session holds the lock; pg_blocking_pids() on the server names it"),
             ErrorKind::ServerFault => Some("read the server's log before writing more to this server"),
             _ => None,

@@ -10,6 +10,21 @@ pub const CONNECT_TIMEOUT_S: u64 = 15;
 /// Longest wait for a connection to close, in milliseconds.
 pub const CLOSE_TIMEOUT_MS: u64 = 2_000;
 
+/// Longest wait for a server to take requests to cancel, in milliseconds.
+pub const CANCEL_TIMEOUT_MS: u64 = 1_000;
+
+/// Longest standstill without a word, in seconds. Then a line says why nothing moves.
+pub const STANDSTILL_AFTER_S: u64 = 10;
+
+/// Each further line comes after this many times as long as the one before.
+pub const STANDSTILL_GROWTH: u32 = 3;
+
+/// Looks at the progress in the time after which a standstill is reported.
+pub const STANDSTILL_LOOKS: u32 = 10;
+
+/// Longest time that the server may take to say what its sessions wait for, in seconds.
+pub const STANDSTILL_TIMEOUT_S: u64 = 5;
+
 /// Idle seconds before TCP sends the first keepalive probe.
 pub const KEEPALIVE_IDLE_S: u64 = 60;
 /// Seconds between two probes.

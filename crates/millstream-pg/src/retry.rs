@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::error::Error;
 use crate::kind::ErrorKind;
 
 /// Whether another try may help.
@@ -38,6 +39,13 @@ impl Failures {
         let Some(after) = self.next(kind) else { return false };
         tokio::time::sleep(after).await;
         true
+    }
+
+    /// As [`Failures::wait`], for work that begins again on a new connection because the server ended its session. A
+    /// server that is gone is for the caller to report.
+    pub async fn wait_for_session(&mut self, error: &Error) -> bool {
+        let had_session = !matches!(error, Error::Connect { .. }) || self.count() > 0;
+        had_session && error.kind() == ErrorKind::Transient && self.wait(ErrorKind::Transient).await
     }
 
     /// How many failures there were, of all kinds.

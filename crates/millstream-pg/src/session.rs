@@ -2,6 +2,7 @@
 
 use crate::identifier::{quote_literal, quote_setting};
 use crate::limits;
+use crate::plans::{NOT_BY_KEY, PLANNER};
 
 /// The settings of one session. They are set after the login by `set`, so that nothing given with the connection
 /// (`options`, `alter role .. set`, `alter database .. set`) can override them.
@@ -22,8 +23,10 @@ pub struct SessionSettings {
 /// What every session of ours needs: name, value, first major version that has it.
 ///
 /// - `timezone` to `array_nulls`: texts of times, numbers and bytes must mean the same everywhere;
+/// - `quote_all_identifiers`: it changes the names that the catalog prints, which we compare;
 /// - `jit`: compiling costs more than a batch's statement takes;
 /// - `synchronize_seqscans`: a sequential scan starts at the table's beginning, so that two runs see one order;
+/// - `client_connection_check_interval`, set by `session.sql` where the server's system can check it;
 /// - timeouts of roles are meant for people at a prompt; a batch is limited by its size and by the lock timeout.
 const SETTINGS: &[(&str, &str, i32)] = &[
     ("client_encoding", "UTF8", 15),
@@ -34,6 +37,7 @@ const SETTINGS: &[(&str, &str, i32)] = &[
     ("bytea_output", "hex", 15),
     ("standard_conforming_strings", "on", 15),
     ("array_nulls", "on", 15),
+    ("quote_all_identifiers", "off", 15),
     ("default_transaction_isolation", "read committed", 15),
     ("jit", "off", 15),
     ("synchronize_seqscans", "off", 15),
@@ -50,7 +54,7 @@ impl SessionSettings {
 
     /// The session that creates tables, takes epochs and reads the account.
     pub fn control() -> SessionSettings {
-        SessionSettings::named("millstream control")
+        SessionSettings::named("millstream control").with_default_plans()
     }
 
     /// The session that examines a database, also one that cannot hold all of JSON.
@@ -72,6 +76,19 @@ impl SessionSettings {
     pub fn with(mut self, name: &str, value: &str) -> SessionSettings {
         self.settings.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// The planner's settings are PostgreSQL's defaults, whatever the role and the database have.
+    #[must_use]
+    pub fn with_default_plans(self) -> SessionSettings {
+        PLANNER.iter().fold(self, |session, (name, value)| session.with(name, value))
+    }
+
+    /// The planner looks rows up by key, whatever the role and the database have, and whatever the statistics say. A
+    /// statement with a join must also leave it no other way: see [`by_key`](crate::by_key).
+    #[must_use]
+    pub fn with_plans_by_key(self) -> SessionSettings {
+        NOT_BY_KEY.iter().fold(self.with_default_plans(), |session, name| session.with(name, "off"))
     }
 
     /// The name as the server shows it: the user's own name comes first, if the connection string has one.

@@ -3,6 +3,10 @@ select pg_catalog.set_config('search_path',
             from pg_catalog.unnest(pg_catalog.current_schemas(false)) with ordinality as path (schema, place)
            where schema operator(pg_catalog.<>) 'pg_catalog'), false)
  where (pg_catalog.current_schemas(true))[1] operator(pg_catalog.<>) 'pg_catalog';
+-- A session ends within a second of its client, also in the middle of a statement. Some systems cannot check that, and
+-- refuse the setting.
+select pg_catalog.set_config('client_connection_check_interval', '1s', false)
+ where pg_catalog.strpos(pg_catalog.version(), 'linux') operator(pg_catalog.>) 0;
 select pg_catalog.current_setting('server_version_num') as version_num,
        a.pid::pg_catalog.text as pid,
        a.backend_start::pg_catalog.text as backend_start,

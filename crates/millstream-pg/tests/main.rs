@@ -6,6 +6,7 @@ mod hash;
 mod login;
 mod pooler;
 mod session;
+mod standstill;
 mod tls;
 
 use millstream_pg::{ConnInfo, Connection, Environment, Error, SessionSettings};

@@ -33,7 +33,13 @@ async fn our_session_settings_override_all_others() {
     testkit::each_build(async |database| {
         let admin = database.client().await;
         let alter = format!("alter database {} set", database.name);
-        for setting in ["timezone = 'Asia/Tokyo'", "datestyle = 'SQL, DMY'", "statement_timeout = 7", "jit = on"] {
+        for setting in [
+            "timezone = 'Asia/Tokyo'",
+            "datestyle = 'SQL, DMY'",
+            "statement_timeout = 7",
+            "jit = on",
+            "quote_all_identifiers = on",
+        ] {
             admin.batch_execute(&format!("{alter} {setting}")).await.expect("altered");
         }
         let url = format!(
@@ -52,6 +58,7 @@ async fn our_session_settings_override_all_others() {
             ("extra_float_digits", "1"),
             ("bytea_output", "hex"),
             ("default_transaction_isolation", "read committed"),
+            ("quote_all_identifiers", "off"),
             ("jit", "off"),
             ("synchronize_seqscans", "off"),
             ("statement_timeout", "0"),

@@ -3,4 +3,4 @@ select distinct {changed}
 from {record} as change,
      unnest({arrays}) as changed ({names})
 where change.keys > 0
-  and not pg_catalog.pg_visible_in_snapshot(change.xid, ($1::text)::pg_catalog.pg_snapshot)
+  and not pg_catalog.pg_visible_in_snapshot(change.xid, ({snapshot}::text)::pg_catalog.pg_snapshot)

@@ -5,8 +5,8 @@ use crate::limits::{LOCK_PAUSE_MIN, VACUUM_HELD_WAIT};
 use crate::lock::lock_exclusively;
 use crate::storage::Storage;
 use millstream_failpoint as failpoint;
-use millstream_pg::Poll;
 use millstream_pg::advisory::{BUILD, MODEL};
+use millstream_pg::{Poll, fill};
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
@@ -48,9 +48,8 @@ pub(crate) async fn clear(client: &Client, stale: &[(&Storage<'_>, i16)], patien
 /// generation. Source: `WaitForOlderSnapshots` in PostgreSQL's `indexcmds.c`, which waits for virtual
 /// transactions as well.
 async fn older_are_gone(client: &Client, deadline: Instant) -> Result<bool, Error> {
-    let sql = include_str!("open_transactions.sql")
-        .replace("{model_class}", &MODEL.class().to_string())
-        .replace("{build_class}", &BUILD.class().to_string());
+    let (model_class, build_class) = (MODEL.class(), BUILD.class());
+    let sql = fill!(include_str!("open_transactions.sql"), model_class, build_class);
     let open: Vec<String> = client.query_one(&sql, &[]).await?.get(0);
     let sql = "select not exists (select from pg_catalog.pg_locks \
                where locktype = 'virtualxid' and virtualtransaction = any ($1))";

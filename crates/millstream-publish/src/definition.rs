@@ -1,7 +1,7 @@
 //! The SQL that derives a read model's rows from its collection.
 
 use millstream_model::KeyColumn;
-use millstream_pg::{quote_identifier, quote_literal};
+use millstream_pg::{by_key, quote_identifier, quote_literal};
 use millstream_store::{Column, Definition};
 
 /// Built-in types of PostgreSQL, as people write them.
@@ -130,6 +130,11 @@ impl Derivation {
     pub(crate) fn join(&self, left: &str, right: &str) -> String {
         let pairs: Vec<String> = self.key.iter().map(|key| format!("{left}.{key} = {right}.{key}")).collect();
         pairs.join(" and ")
+    }
+
+    /// A condition by which the planner can only look the row `stored` up, for the key of the row `new`.
+    pub(crate) fn look_up(&self, stored: &str, new: &str) -> String {
+        by_key(stored, new, &self.key)
     }
 
     /// A query for the model's rows. `filter` follows `from TABLE as stored` and selects rows of the collection. A line

@@ -5,9 +5,9 @@ use crate::error::Error;
 use crate::limits::{FREEZE_BYTES_PER_SECOND, FREEZE_LOCK_WAIT};
 use millstream_pg::quote_qualified;
 use millstream_store::collections::Collection;
-use millstream_store::unlogged;
 use millstream_store::{
-    Schema, await_openings, close_locked_run, lock_freezing, lock_unfinished, lost_for_good, segments,
+    Schema, TableMark, await_openings, close_locked_run, emptied, lock_freezing, lock_unfinished, lost_for_good,
+    segments, unlogged,
 };
 use serde::Serialize;
 use tokio_postgres::{Client, GenericClient};
@@ -86,9 +86,7 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
     lost_for_good(client, schema, table_oid, |_| true).await?;
     let transaction = client.transaction().await?;
     let wait_ms = FREEZE_LOCK_WAIT.as_millis();
-    // The check interval makes the server stop soon after the client was killed.
-    let settings = format!("set local lock_timeout = {wait_ms}; set local client_connection_check_interval = '1s'");
-    transaction.batch_execute(&settings).await?;
+    transaction.batch_execute(&format!("set local lock_timeout = {wait_ms}")).await?;
     lock_freezing(&transaction, table_oid).await?;
     await_openings(&transaction).await?;
     for load_id in lock_unfinished(&transaction, schema, table_oid).await? {
@@ -111,6 +109,9 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
     let passed = unlogged::pass_over(&transaction, schema, &lost).await?;
     for (name, _) in &tables {
         transaction.batch_execute(&format!("alter table {name} set logged")).await?;
+    }
+    if let Some(mark) = TableMark::read(&transaction, table_oid, []).await? {
+        emptied::record_files(&transaction, schema, &mark, false).await?;
     }
     let loads = unlogged::keep(&transaction, schema, table_oid, &lost).await?;
     transaction.commit().await?;

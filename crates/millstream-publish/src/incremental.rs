@@ -5,6 +5,7 @@ use crate::uncast::uncast;
 use crate::way::{Applied, Refresh, Way, Working};
 use futures_util::FutureExt;
 use millstream_failpoint as failpoint;
+use millstream_pg::{fill, own_plans, plans_by_key, quote_literal};
 
 pub(crate) static WAY: Way = Way { name: "incremental", apply };
 
@@ -15,8 +16,8 @@ fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
 async fn derive_again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     let Refresh { coordinator, model, derivation, storage, change_record, .. } = refresh;
     let shows = model.shows.as_ref().expect("only what is built is refreshed by what changed");
-    // A utility statement takes no parameters. The text of a snapshot needs no escaping.
-    let changed = change_record.changed_keys().replace("$1", &format!("'{shows}'"));
+    // A utility statement takes no parameters.
+    let changed = change_record.changed_keys(&quote_literal(shows));
     let staged = format!("pg_temp.millstream_changed_{}", model.model_id);
     // In the order of the key's index, because the merge looks them up there.
     let stage = format!(
@@ -32,23 +33,29 @@ async fn derive_again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     let list = |columns: &[&String], form: &dyn Fn(&str) -> String| {
         columns.iter().map(|column| form(column)).collect::<Vec<_>>().join(", ")
     };
+    let changed_columns = keys.iter().map(|key| format!("changed.{key}"));
+    let changed_columns: Vec<String> =
+        changed_columns.chain(rest.iter().map(|column| format!("derived.{column}"))).collect();
     let all = [keys, rest.clone()].concat();
-    let merge = include_str!("incremental.sql")
-        .replace("{part}", &part)
-        .replace("{generation}", &model.serving.to_string())
-        .replace("{staged}", &staged)
-        .replace("{join}", &derivation.join("shown", "fresh"))
-        .replace("{key}", &derivation.key())
-        .replace("{shown}", &list(&rest, &|column| format!("shown.{column}")))
-        .replace("{fresh}", &list(&rest, &|column| format!("fresh.{column}")))
-        .replace("{set}", &list(&rest, &|column| format!("{column} = fresh.{column}")))
-        .replace("{columns}", &list(&all, &|column| column.to_owned()))
-        .replace("{values}", &list(&all, &|column| format!("fresh.{column}")))
-        // Last, because the user's definition may hold any text, even a placeholder.
-        .replace("{rows}", &derivation.rows(""));
+    let merge = fill!(
+        include_str!("incremental.sql"),
+        part,
+        staged,
+        generation = model.serving,
+        rows = derivation.rows(""),
+        changed = changed_columns.join(", "),
+        derived_join = derivation.look_up("derived", "changed"),
+        join = derivation.look_up("shown", "fresh"),
+        shown = list(&rest, &|column| format!("shown.{column}")),
+        fresh = list(&rest, &|column| format!("fresh.{column}")),
+        set = list(&rest, &|column| format!("{column} = fresh.{column}")),
+        columns = list(&all, &|column| column.to_owned()),
+        values = list(&all, &|column| format!("fresh.{column}")),
+    );
+    coordinator.batch_execute(&plans_by_key()).await?;
     let written = coordinator.execute(&merge, &[]).await?;
     failpoint::hit("changes-applied").await?;
-    let among = format!("exists (select from {staged} as changed where {})", derivation.join("shown", "changed"));
-    let uncast = uncast(*coordinator, derivation, &part, &among).await?;
+    let uncast = uncast(*coordinator, derivation, &part, Some(&staged)).await?;
+    coordinator.batch_execute(&own_plans()).await?;
     Ok(Applied { generation: model.serving, rows: written, uncast })
 }

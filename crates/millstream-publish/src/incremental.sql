@@ -1,11 +1,11 @@
--- Brings the rows of the changed keys up to date. For each changed key, compares the row shown with the row that the
+-- Brings the rows of the changed keys up to date. Both tables are looked up by key (plans.rs of the crate millstream-pg). For each changed key, compares the row shown with the row that the
 -- collection gives now, if any. A row that has not changed is skipped. Rows are compared byte for byte, because not
 -- every type has an equality.
 merge into {part} as shown
 using (
-    select *
+    select {changed}, derived.millstream_derived
     from {staged} as changed
-    left join (select derived.*, true as millstream_derived from ({rows}) as derived) as derived using ({key})
+    left join (select derived.*, true as millstream_derived from ({rows}) as derived) as derived on {derived_join}
 ) as fresh
 on {join}
 when matched and fresh.millstream_derived is null then

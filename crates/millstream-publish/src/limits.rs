@@ -3,10 +3,9 @@
 use millstream_store::limits::CHANGE_KEYS_MAX;
 use std::time::Duration;
 
-/// Settings of a skip scan. They leave the planner only the index in its order, whatever the statistics say. They also
-/// end the query soon after its client is gone.
+/// Settings of a skip scan. They leave the planner only the index in its order, whatever the statistics say.
 pub const DISTINCT_SETTINGS: &str = "set local enable_seqscan = off; set local enable_bitmapscan = off; \
-     set local enable_sort = off; set local client_connection_check_interval = '1s'";
+     set local enable_sort = off";
 
 /// How long freezing a collection waits for each lock.
 pub const FREEZE_LOCK_WAIT: Duration = Duration::from_secs(5);

@@ -43,7 +43,7 @@ async fn again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     coordinator.batch_execute(&format!("analyze {view}")).await?;
     failpoint::hit("changes-applied").await?;
     let rows = u64::try_from(coordinator.query_one(&counted, &[&view]).await?.get::<_, i64>(0)).unwrap_or(0);
-    let uncast = uncast(*coordinator, derivation, &view, "true").await?;
+    let uncast = uncast(*coordinator, derivation, &view, None).await?;
     Ok(Applied { generation: model.serving, rows, uncast })
 }
 

@@ -38,15 +38,28 @@ pub(crate) async fn is_unlogged(client: &impl GenericClient, table_oid: u32) -> 
     Ok(client.query_one(sql, &[&table_oid]).await?.get(0))
 }
 
-/// Refuses a partition, and a table that inherits or is inherited from: changes through a parent do not fire the
-/// triggers of its children.
-pub(crate) async fn refuse_descendant(client: &impl GenericClient, collection: &Collection) -> Result<(), Error> {
-    let sql = "select exists (select from pg_catalog.pg_inherits where $1 in (inhrelid, inhparent))";
-    if !client.query_one(sql, &[&collection.table_oid]).await?.get::<_, bool>(0) {
-        return Ok(());
-    }
-    Err(Error::Request {
-        problem: format!("{} is a partition, or inherits: not all of its changes can be recorded", collection.name),
-        hint: "publish a table that stands alone".into(),
-    })
+/// Refuses a table from which no model can be derived: a partition, and a table that inherits or is inherited from,
+/// because changes through a parent do not fire the triggers of its children; and one whose documents are not `jsonb`.
+pub(crate) async fn refuse_unfit(client: &impl GenericClient, collection: &Collection) -> Result<(), Error> {
+    let sql = "select exists (select from pg_catalog.pg_inherits where $1 in (inhrelid, inhparent)),
+                      (select atttypid::regtype::text from pg_catalog.pg_attribute
+                       where attrelid = $1 and attname = 'doc')";
+    let row = client.query_one(sql, &[&collection.table_oid]).await?;
+    let name = &collection.name;
+    let (inherits, doc): (bool, Option<String>) = (row.get(0), row.get(1));
+    let (problem, hint) = match doc.as_deref() {
+        _ if inherits => (
+            format!("{name} is a partition, or inherits: not all of its changes can be recorded"),
+            "publish a table that stands alone".into(),
+        ),
+        Some("jsonb") => return Ok(()),
+        other => (
+            match other {
+                Some(other) => format!("the column doc of {name} is of type {other}, not jsonb"),
+                None => format!("{name} has no column doc"),
+            },
+            "the documents must be in a column doc of type jsonb".into(),
+        ),
+    };
+    Err(Error::Request { problem, hint })
 }

@@ -4,7 +4,7 @@ use crate::definition::Derivation;
 use crate::error::Error;
 use crate::limits::PUBLISH_LOCK_WAIT;
 use crate::model::{find, found_again};
-use crate::origin::{change_record, collection, derivation, is_unlogged, refuse_descendant};
+use crate::origin::{change_record, collection, derivation, is_unlogged, refuse_unfit};
 use crate::record::ChangeRecord;
 use crate::request::{PublishRequest, Published};
 use crate::storage::Storage;
@@ -84,7 +84,10 @@ pub async fn publish(
         });
     }
     check_types(&transaction, &request.definition).await?;
-    refuse_descendant(&transaction, &collection).await?;
+    let table = quote_qualified(&collection.name.schema, &collection.name.table);
+    // Nobody changes the type of a column any more.
+    transaction.batch_execute(&format!("lock table {table} in access share mode")).await?;
+    refuse_unfit(&transaction, &collection).await?;
     let unlogged = is_unlogged(&transaction, collection.table_oid).await?;
     let definition = &request.definition;
     let model_id = models::insert(&transaction, schema, &request.model, collection.table_oid, definition).await?;

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::limits::{CHANGE_BYTES_MAX, CHANGE_ROW_KEYS, PUBLISH_LOCK_WAIT};
 use crate::lock;
 use millstream_model::KeyColumn;
-use millstream_pg::{quote_identifier, quote_literal};
+use millstream_pg::{fill, quote_identifier, quote_literal};
 use millstream_store::Schema;
 use millstream_store::limits::CHANGE_KEYS_MAX;
 use millstream_store::models::{self, Model, TRIGGER_PREFIX};
@@ -38,7 +38,7 @@ pub(crate) struct Pending {
 
 impl ChangeRecord<'_> {
     pub(crate) fn record(&self) -> String {
-        self.schema.sql(&format!("{{schema}}.change_{}", self.table_oid))
+        format!("{}.change_{}", self.schema, self.table_oid)
     }
 
     /// Creates the record and its triggers if they do not exist. Creating the triggers waits for every transaction that
@@ -103,7 +103,7 @@ impl ChangeRecord<'_> {
 
     /// A function of the record's triggers.
     pub(crate) fn function(&self, what: &str) -> String {
-        self.schema.sql(&format!("{{schema}}.change_{}_{what}", self.table_oid))
+        format!("{}.change_{}_{what}", self.schema, self.table_oid)
     }
 
     fn definition(&self, trigger_prefix: &str) -> String {
@@ -120,32 +120,46 @@ impl ChangeRecord<'_> {
             all(&same_column, ", "),
             self.key.len()
         );
-        include_str!("record.sql")
-            .replace("{same_key}", &same_key)
-            .replace("{trigger}", trigger_prefix)
-            .replace("{persistence}", if self.unlogged { "unlogged" } else { "" })
-            .replace("{columns}", &all(&|n, _, k| format!("key{n} {}[]", k.key_type.sql_name()), ",\n    "))
-            .replace(
-                "{storage}",
-                // Compressing keys takes longer than writing them.
-                &all(&|n, _, _| format!("alter table {record} alter key{n} set storage external;"), "\n"),
-            )
-            .replace("{names}", &all(&|n, _, _| format!("key{n}"), ", "))
-            .replace("{key_names}", &all(&|_, name, _| name.to_owned(), ", "))
-            .replace(
-                "{arrays}",
-                &all(&|_, name, k| format!("array_agg(changed.{name}::{})", k.key_type.sql_name()), ", "),
-            )
-            .replace("{old_arrays}", &all(&|_, name, k| format!("array[old.{name}::{}]", k.key_type.sql_name()), ", "))
-            .replace("{key_changes}", &all(&|_, name, _| format!("old.{name} is distinct from new.{name}"), " or "))
-            .replace("{keys_max}", &CHANGE_KEYS_MAX.to_string())
-            .replace("{row_keys}", &CHANGE_ROW_KEYS.to_string())
-            .replace("{bytes_max}", &CHANGE_BYTES_MAX.to_string())
-            .replace("{record_literal}", &quote_literal(&record))
-            .replace("{record_function}", &self.function("record"))
-            .replace("{key_function}", &self.function("key"))
-            .replace("{record}", &record)
-            .replace("{table}", &self.table)
+        let record_literal = quote_literal(&record);
+        let names = all(&|n, _, _| format!("key{n}"), ", ");
+        let array = |_, name: &str, k: &KeyColumn| format!("array_agg(changed.{name}::{})", k.key_type.sql_name());
+        let counted = fill!(
+            include_str!("record_counted.sql"),
+            same_key,
+            record,
+            record_literal,
+            names,
+            arrays = all(&array, ", "),
+            key_names = all(&|_, name, _| name.to_owned(), ", "),
+            bytes_max = CHANGE_BYTES_MAX,
+            row_keys = CHANGE_ROW_KEYS,
+            keys_max = CHANGE_KEYS_MAX,
+        );
+        let old_array = |_, name: &str, k: &KeyColumn| format!("array[old.{name}::{}]", k.key_type.sql_name());
+        let one_key = fill!(
+            include_str!("record_key.sql"),
+            same_key,
+            record,
+            record_literal,
+            names,
+            old_arrays = all(&old_array, ", "),
+            bytes_max = CHANGE_BYTES_MAX,
+        );
+        fill!(
+            include_str!("record.sql"),
+            record,
+            table = self.table,
+            persistence = if self.unlogged { "unlogged" } else { "" },
+            columns = all(&|n, _, k| format!("key{n} {}[]", k.key_type.sql_name()), ",\n    "),
+            // Compressing keys takes longer than writing them.
+            storage = all(&|n, _, _| format!("alter table {record} alter key{n} set storage external;"), "\n"),
+            record_function = self.function("record"),
+            record_body = quote_literal(&counted),
+            key_function = self.function("key"),
+            key_body = quote_literal(&one_key),
+            key_changes = all(&|_, name, _| format!("old.{name} is distinct from new.{name}"), " or "),
+            trigger = trigger_prefix,
+        )
     }
 
     /// Drops the record and its triggers if they exist.
@@ -170,7 +184,7 @@ impl ChangeRecord<'_> {
         if self.unrecorded_cause(client).await?.is_some() {
             return Ok(Pending { keys: 0, everything: true, newest_age: None });
         }
-        let sql = include_str!("pending.sql").replace("{record}", &self.record());
+        let sql = fill!(include_str!("pending.sql"), record = self.record());
         let row = client.query_one(&sql, &[shows]).await?;
         Ok(Pending {
             keys: u64::try_from(row.get::<_, i64>("keys")).unwrap_or(0),
@@ -214,7 +228,7 @@ impl ChangeRecord<'_> {
                 unbuilt.push(model.model_id);
             }
         }
-        let sql = self.schema.sql(include_str!("forget.sql")).replace("{record}", &self.record());
+        let sql = fill!(include_str!("forget.sql"), schema = self.schema, record = self.record());
         let forgotten = client.execute(&sql, &[&self.table_oid, &unbuilt]).await?;
         client.batch_execute("commit").await?;
         if forgotten > 0 {
@@ -224,17 +238,19 @@ impl ChangeRecord<'_> {
         Ok(())
     }
 
-    /// The changed keys, as a select from the record.
-    pub(crate) fn changed_keys(&self) -> String {
+    /// The keys that changed after a snapshot, as a select from the record. `snapshot` is its text, as SQL.
+    pub(crate) fn changed_keys(&self, snapshot: &str) -> String {
         let all = |piece: &dyn Fn(usize, &str) -> String| {
             let pieces = self.key.iter().enumerate().map(|(n, k)| piece(n + 1, &quote_identifier(&k.name)));
             pieces.collect::<Vec<_>>().join(", ")
         };
-        let (arrays, names) = (all(&|n, _| format!("change.key{n}")), all(&|_, name| name.to_owned()));
-        include_str!("changed_keys.sql")
-            .replace("{arrays}", &arrays)
-            .replace("{changed}", &all(&|_, name| format!("changed.{name}")))
-            .replace("{names}", &names)
-            .replace("{record}", &self.record())
+        fill!(
+            include_str!("changed_keys.sql"),
+            snapshot,
+            record = self.record(),
+            arrays = all(&|n, _| format!("change.key{n}")),
+            names = all(&|_, name| name.to_owned()),
+            changed = all(&|_, name| format!("changed.{name}")),
+        )
     }
 }

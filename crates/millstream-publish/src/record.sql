@@ -18,54 +18,11 @@ insert into {record} (keys) values (0);
 -- functions check names and types of the key first.
 create function {record_function}() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp
-as $record$
-<<counted>>
-declare
-    changed_keys bigint;
-begin
-    if tg_op <> 'TRUNCATE' and {same_key} then
-        -- Most statements change few rows, which are read only once.
-        if pg_table_size({record_literal}) < {bytes_max} then
-            insert into {record} (keys, {names})
-            select count(*), {arrays}
-            from (select * from changed limit {row_keys} + 1) as changed
-            having count(*) between 1 and {row_keys};
-            if found then
-                return null;
-            end if;
-        end if;
-        select count(*) into counted.changed_keys from changed;
-        if counted.changed_keys = 0 then
-            return null;
-        end if;
-        if counted.changed_keys <= {keys_max} and pg_table_size({record_literal}) < {bytes_max} then
-            insert into {record} (keys, {names})
-            select count(*), {arrays}
-            from (select {key_names}, row_number() over () / {row_keys} as millstream_part from changed) as changed
-            group by changed.millstream_part;
-            return null;
-        end if;
-    end if;
-    insert into {record} (keys, everything) values (0, true);
-    return null;
-end
-$record$;
+as {record_body};
 
 create function {key_function}() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp
-as $key$
-begin
-    if {same_key} and pg_table_size({record_literal}) < {bytes_max} then
-        insert into {record} (keys, {names}) values (1, {old_arrays});
-    -- A transaction writes this row once. The row of the statement's trigger does not replace it: the record may be
-    -- small again when that trigger runs.
-    elsif not coalesce((select everything and xid = pg_current_xact_id()
-                        from {record} order by change_id desc limit 1), false) then
-        insert into {record} (keys, everything) values (0, true);
-    end if;
-    return null;
-end
-$key$;
+as {key_body};
 
 create trigger {trigger}insert after insert on {table}
 referencing new table as changed for each statement execute function {record_function}();

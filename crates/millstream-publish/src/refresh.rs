@@ -18,7 +18,7 @@ use crate::{lock, swap};
 use millstream_engine::{Compacted, compact};
 use millstream_failpoint as failpoint;
 use millstream_model::CollectionName;
-use millstream_pg::{ConnInfo, ErrorKind};
+use millstream_pg::{ConnInfo, ErrorKind, Failures};
 use millstream_store::collections::Collection;
 use millstream_store::limits::DROP_LOCK_WAIT;
 use millstream_store::{Schema, models, segments};
@@ -124,13 +124,24 @@ pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
     Ok(estimates)
 }
 
-/// Refreshes models. From one moment on, all of them show the same snapshot of their collections.
+/// Refreshes models. From one moment on, all of them show the same snapshot of their collections. If the server ends a
+/// session of the refresh, it begins again.
 ///
 /// # Errors
 /// [`Error::Model`] for a name that is not a model, for a model that another role owns, or when readers do not release
 /// the rows to be replaced; `ModelBusy` while others refresh a model. The models then show what they showed before.
 /// What fails after the commit is a warning.
 pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Refreshed>, Error> {
+    let mut failures = Failures::default();
+    loop {
+        match Box::pin(refresh_once(db, schema, request)).await {
+            Err(Error::Postgres(error)) if failures.wait_for_session(&error).await => {}
+            ended => return ended,
+        }
+    }
+}
+
+async fn refresh_once(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Refreshed>, Error> {
     let started = Instant::now();
     let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
     connection.require_writable()?;
@@ -290,9 +301,11 @@ async fn attempt(
     let stale: Vec<(&Storage<'_>, i16)> =
         (0..targets.len()).filter(swaps).map(|n| (&storages[n], Storage::other(targets[n].model.serving))).collect();
     let swapped: Vec<&RefreshTarget<'_>> = (0..targets.len()).filter(swaps).map(|n| &targets[n]).collect();
+    let waiting = db.roster.waits_for("readers of rows that an earlier refresh replaced");
     if !stale.is_empty() && !clear(client, &stale, request.patience).await? {
         return Err(held(client, &swapped, request.patience).await?);
     }
+    drop(waiting);
     for n in (0..targets.len()).filter(swaps) {
         let (target, storage) = (&targets[n], &storages[n]);
         swap::prepare(client, storage, &target.derivation(storage), Storage::other(target.model.serving)).await?;
@@ -334,6 +347,7 @@ async fn attempt(
         let instead = asked.map(|asked| format!("{asked} was asked for, but {reason}: it was built anew"));
         done.push(Done { way: way.name, instead, applied });
     }
+    let _waiting = db.roster.waits_for("readers to release the model, to show them the new rows");
     if !switch.commit(client, request.patience).await? {
         return Err(held(client, &swapped, request.patience).await?);
     }
@@ -387,7 +401,7 @@ async fn tidy(client: &Client, target: &RefreshTarget<'_>, refreshed: &mut Refre
         if cleared {
             client.batch_execute(&format!("analyze {}", storage.parts())).await?;
         }
-        refreshed.uncast = uncast(client, &target.derivation(&storage), &shown, "true").await?;
+        refreshed.uncast = uncast(client, &target.derivation(&storage), &shown, None).await?;
     } else {
         if !model.definition.materialized {
             // Remove what could not be removed after a swap because of readers.

@@ -3,10 +3,11 @@
 use crate::error::Error;
 use crate::limits::PUBLISH_LOCK_WAIT;
 use crate::lock::{lock_exclusively, lock_publishing};
-use crate::origin::{is_unlogged, refuse_descendant};
+use crate::origin::{is_unlogged, refuse_unfit};
 use crate::record::ChangeRecord;
 use crate::refresh_target::RefreshTarget;
 use millstream_model::CollectionName;
+use millstream_pg::fill;
 use std::time::Instant;
 use tokio_postgres::{Client, GenericClient};
 
@@ -34,7 +35,7 @@ pub(crate) async fn repair(client: &Client, targets: &[RefreshTarget<'_>]) -> Re
             }
             continue;
         };
-        let made = match refuse_descendant(client, &target.collection).await {
+        let made = match refuse_unfit(client, &target.collection).await {
             Ok(()) => change_record.make_again(client, &target.collection.name).await,
             refused => refused,
         };
@@ -64,7 +65,7 @@ impl ChangeRecord<'_> {
     /// Why the record is unreliable, as a clause; `None` if it is reliable.
     pub(crate) async fn unrecorded_cause(&self, client: &impl GenericClient) -> Result<Option<String>, Error> {
         let [record, key] = ["record", "key"].map(|what| format!("{}()", self.function(what)));
-        let sql = include_str!("unheard.sql").replace("{columns}", include_str!("columns.sql"));
+        let sql = fill!(include_str!("unheard.sql"), columns = include_str!("columns.sql"));
         let row = client.query_opt(&sql, &[&self.table_oid, &self.record(), &record, &key]).await?;
         Ok(row.and_then(|row| row.get(0)))
     }

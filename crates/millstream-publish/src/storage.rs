@@ -14,7 +14,7 @@ use crate::refusal::refused;
 use crate::row_wise::check_row_wise;
 use crate::steady::check_steady;
 use millstream_model::CollectionName;
-use millstream_pg::{quote_identifier, quote_qualified};
+use millstream_pg::{fill, quote_identifier, quote_literal, quote_qualified};
 use millstream_store::Schema;
 use millstream_store::models::Model;
 use millstream_store::{Column, Definition};
@@ -43,18 +43,18 @@ impl Storage<'_> {
 
     /// The table that generations are attached to. Its owner owns the model.
     pub(crate) fn parts(&self) -> String {
-        self.schema.sql(&format!("{{schema}}.model_{}", self.model_id))
+        format!("{}.model_{}", self.schema, self.model_id)
     }
 
     /// The table of one generation.
     pub(crate) fn part(&self, generation: i16) -> String {
-        self.schema.sql(&format!("{{schema}}.model_{}_{generation}", self.model_id))
+        format!("{}.model_{}_{generation}", self.schema, self.model_id)
     }
 
     /// The function that casts to a type, if the type needs one.
     pub(crate) fn caster(&self, type_name: &str) -> String {
         let hash = xxhash_rust::xxh3::xxh3_64(type_name.as_bytes());
-        self.schema.sql(&format!("{{schema}}.model_{}_cast_{hash:016x}", self.model_id))
+        format!("{}.model_{}_cast_{hash:016x}", self.schema, self.model_id)
     }
 
     /// Creates the cast functions that a definition needs.
@@ -66,8 +66,9 @@ impl Storage<'_> {
     ) -> Result<(), Error> {
         let needs = |column: &&Column| needs_caster(column, version_num, definition.materialized);
         for Column { type_name, .. } in definition.columns.iter().filter(needs) {
-            let (caster, sql) = (self.caster(type_name), include_str!("caster.sql"));
-            client.batch_execute(&sql.replace("{caster}", &caster).replace("{type}", type_name)).await?;
+            let body = quote_literal(&fill!(include_str!("caster_body.sql"), type = type_name));
+            let sql = fill!(include_str!("caster.sql"), caster = self.caster(type_name), type = type_name, body);
+            client.batch_execute(&sql).await?;
         }
         Ok(())
     }
@@ -107,8 +108,7 @@ impl Storage<'_> {
     ) -> Result<Vec<String>, Error> {
         check(client, derivation).await?;
         check_row_wise(client, derivation).await?;
-        check_steady(client, derivation, &self.schema.sql(&format!("{{schema}}.model_{}_tried", self.model_id)))
-            .await?;
+        check_steady(client, derivation, &format!("{}.model_{}_tried", self.schema, self.model_id)).await?;
         let made = client.batch_execute(&self.make_part(TRIAL, derivation)).await;
         made.map_err(|error| refused("the model", error))?;
         self.try_indexes(client, &self.part(TRIAL), TRIAL, indexes).await
@@ -134,11 +134,13 @@ impl Storage<'_> {
 
     /// The statements that create the table of a generation, empty and detached.
     pub(crate) fn make_part(&self, generation: i16, derivation: &Derivation) -> String {
-        include_str!("part.sql")
-            .replace("{persistence}", if self.unlogged { "unlogged" } else { "" })
-            .replace("{part}", &self.part(generation))
-            .replace("{generation}", &generation.to_string())
-            .replace("{rows}", &derivation.rows(""))
+        fill!(
+            include_str!("part.sql"),
+            persistence = if self.unlogged { "unlogged" } else { "" },
+            part = self.part(generation),
+            generation,
+            rows = derivation.rows(""),
+        )
     }
 
     /// The statement that turns autovacuum on for a generation that was built.
@@ -271,13 +273,15 @@ impl Storage<'_> {
     }
 
     fn view(&self, name: &CollectionName, columns: &[String], options: &str) -> String {
-        let sql = include_str!("view.sql")
-            .replace("{view}", &quote_qualified(&name.schema, &name.table))
-            .replace("{options}", options)
-            .replace("{columns}", &columns.join(", "))
-            .replace("{parts}", &self.parts())
-            .replace("{model_id}", &self.model_id.to_string());
-        self.schema.sql(&sql)
+        fill!(
+            include_str!("view.sql"),
+            view = quote_qualified(&name.schema, &name.table),
+            options,
+            columns = columns.join(", "),
+            parts = self.parts(),
+            schema = self.schema,
+            model_id = self.model_id,
+        )
     }
 
     /// Records which view is the model's.

@@ -5,6 +5,7 @@ use crate::lock::lock_exclusively;
 use crate::shape::Shape;
 use crate::storage::Storage;
 use millstream_failpoint as failpoint;
+use millstream_pg::quote_literal;
 use millstream_store::models::Model;
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
@@ -68,7 +69,7 @@ impl Switch {
         let lock = format!("lock table {} in access exclusive mode", self.tables.join(", "));
         // One statement, so that all locks share the time limit.
         let steps: Vec<String> = self.before.into_iter().chain(self.views).chain([lock]).collect();
-        let lock = format!("do $lock$ begin {}; end $lock$", steps.join("; "));
+        let lock = format!("do {}", quote_literal(&format!("begin {}; end", steps.join("; "))));
         if !lock_exclusively(client, &lock, Instant::now() + patience).await? {
             client.batch_execute("rollback").await?;
             return Ok(false);

@@ -4,7 +4,7 @@ use crate::definition::Derivation;
 use crate::definition::text;
 use crate::error::Error;
 use crate::limits::UNCAST_KEYS;
-use millstream_pg::quote_identifier;
+use millstream_pg::{fill, quote_identifier};
 use serde::Serialize;
 use tokio_postgres::GenericClient;
 
@@ -21,26 +21,38 @@ pub struct Uncast {
     pub keys: Vec<String>,
 }
 
-/// Looks for them in one generation. `among` is a SQL condition on its rows, which are named `shown`.
+/// Looks for them in one generation: in all of its rows, or in those of the keys that the table `changed` holds. Those
+/// are looked up by key, with [`plans_by_key`](millstream_pg::plans_by_key).
 pub(crate) async fn uncast(
     client: &impl GenericClient,
     derivation: &Derivation,
     part: &str,
-    among: &str,
+    changed: Option<&str>,
 ) -> Result<Vec<Uncast>, Error> {
+    let (table, join) = (derivation.table(), derivation.join("stored", "shown"));
+    let (rows, fence) = match changed {
+        None => (format!("{part} as shown join {table} as stored on {join}"), ""),
+        Some(changed) => {
+            let [shown, stored] = ["shown", "stored"].map(|name| derivation.look_up(name, "changed"));
+            let rows =
+                format!("{changed} as changed join {part} as shown on {shown} join {table} as stored on {stored}");
+            // Without it, the planner could read the column's index before it looks at the changed keys.
+            (rows, "offset 0")
+        }
+    };
     let mut found = Vec::new();
     for (column, value) in derivation.columns() {
-        let keys: Vec<String> = derivation.key_columns().iter().map(|key| format!("shown.{key}")).collect();
-        let sql = include_str!("uncast.sql")
-            .replace("{key}", &keys.join(", "))
-            .replace("{part}", part)
-            .replace("{table}", derivation.table())
-            .replace("{join}", &derivation.join("stored", "shown"))
-            .replace("{column}", &quote_identifier(&column.name))
-            .replace("{keys_max}", &UNCAST_KEYS.to_string())
-            .replace("{among}", among)
-            .replace("{text}", &text(column))
-            .replace("{value}", value);
+        let keys: Vec<String> = derivation.key_columns().iter().map(|key| format!("stored.{key}")).collect();
+        let sql = fill!(
+            include_str!("uncast.sql"),
+            rows,
+            fence,
+            value,
+            key = keys.join(", "),
+            column = quote_identifier(&column.name),
+            text = text(column),
+            keys_max = UNCAST_KEYS,
+        );
         let row = client.query_one(&sql, &[]).await?;
         let documents = u64::try_from(row.get::<_, i64>(0)).unwrap_or(0);
         if documents > 0 {

@@ -1,12 +1,14 @@
 -- How many rows have null in a column although their document has a value for it, and the first keys of these rows.
 with uncast as (
     select pg_catalog.concat_ws(', ', {key}) as key
-    from {part} as shown
-    join {table} as stored on {join}
-    where shown.{column} is null
+    from (
+        select {key}, stored.doc, shown.{column} as millstream_shown
+        from {rows}
+        {fence}
+    ) as stored
+    where millstream_shown is null
       and {text} is not null
       and ({value}) is null
-      and {among}
 )
 select (select count(*) from uncast),
        coalesce((select pg_catalog.array_agg(first.key) from (select key from uncast limit {keys_max}) as first), '{}')

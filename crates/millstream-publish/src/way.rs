@@ -55,8 +55,7 @@ pub(crate) struct Applied {
     pub(crate) uncast: Vec<Uncast>,
 }
 
-/// Settings of a session that refreshes. It may be idle in its transaction during a build, and it ends soon after its
-/// client.
+/// Settings of a session that refreshes. It may be idle in its transaction during a build.
 pub(crate) fn refresh_session(name: &str) -> SessionSettings {
     REFRESH_SETTINGS.iter().fold(SessionSettings::named(name), |session, (name, value)| session.with(name, value))
 }

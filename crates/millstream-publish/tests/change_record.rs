@@ -74,7 +74,7 @@ const DELETING: fn(&mut LoadRequest) = |wanted| {
 
 const CASES: &[Case] = &[
     Case { writer: "copy", first: 1_000, value: |n| n, change: AS_LARGE, more: "" },
-    Case { writer: "staged", first: 400, value: |n| n, change: AS_LARGE, more: "" },
+    Case { writer: "divided", first: 400, value: |n| n, change: AS_LARGE, more: "" },
     Case { writer: "staged", first: 0, value: |n| n + 10, change: AS_LARGE, more: "" },
     Case { writer: "upsert", first: 400, value: |n| n, change: AS_LARGE, more: "" },
     Case { writer: "compared", first: 0, value: |n| n + 10, change: COMPARED, more: "" },

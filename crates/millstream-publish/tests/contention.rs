@@ -176,3 +176,37 @@ async fn a_swap_that_readers_block_fails_and_changes_nothing() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_refresh_survives_the_end_of_its_sessions() {
+    each_build(async |db| {
+        let (files, client) = (Files::new(), db.client().await);
+        let load = async |name: &str, text: &str| {
+            run(&db.url(), &request("ended", "id:text", &[files.write(name, text)])).await;
+        };
+        load("a", "{\"id\":\"a\",\"value\":1}\n").await;
+        publish_on(&db, &wanted("ended", "ended_model", &["value:int=value"], &[], None)).await.expect("it is made");
+        for (n, way) in [(1, "swap"), (2, "incremental"), (3, "swap")] {
+            load(&n.to_string(), &format!("{{\"id\":\"{n}\",\"value\":{n}}}\n")).await;
+            client.batch_execute("begin; lock table public.ended in access exclusive mode").await.unwrap();
+            let ending = async {
+                let other = db.client().await;
+                let waits =
+                    "select exists (select from pg_stat_activity where application_name like 'millstream refresh%'
+                                 and wait_event_type = 'Lock' and datname = current_database())";
+                while !other.query_one(waits, &[]).await.expect("a row").get::<_, bool>(0) {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                let end = "select pg_terminate_backend(pid) from pg_stat_activity
+                           where application_name like 'millstream refresh%' and datname = current_database()";
+                other.query(end, &[]).await.expect("they are ended");
+                client.batch_execute("rollback").await.unwrap();
+            };
+            let (refreshed, ()) = tokio::join!(refresh_on(&db, &["ended_model"], Some(way)), ending);
+            refreshed.expect("it begins again");
+            let shown = client.query_one("select count(*), max(value) from ended_model", &[]).await.unwrap();
+            assert_eq!((shown.get::<_, i64>(0), shown.get::<_, i32>(1)), (1 + i64::from(n), n), "{way}");
+        }
+    })
+    .await;
+}

@@ -239,7 +239,7 @@ async fn freeze_closes_runs_without_a_session() {
                     select load_id, 0, runs, epoch, 0, 256 from millstream.load";
         client.batch_execute(lost).await.unwrap();
         freeze_at(&url).await.unwrap();
-        let load = &loads::list(&client, &schema()).await.unwrap()[0];
+        let load = &loads::list(&client, &schema(), 100).await.unwrap()[0];
         assert_eq!((load.load_id, load.state.as_str()), (load_id, "stopped"));
         assert_eq!(load.stop_reason.as_deref(), Some("its sessions were lost, and the collection was frozen"));
         assert_eq!(number(&client, "select count(*) from millstream.lane").await, 0, "none can be taken over");
@@ -271,7 +271,7 @@ async fn a_collection_in_use_is_not_frozen() {
         assert!(error.to_string().contains("sums could not be locked"), "{error}");
         client.batch_execute("commit").await.unwrap();
         assert_eq!(number(&client, UNLOGGED).await, 1, "a refused freeze changes nothing");
-        let loads = loads::list(&client, &schema()).await.unwrap();
+        let loads = loads::list(&client, &schema(), 100).await.unwrap();
         assert_eq!((loads[0].state.as_str(), loads[0].durability.as_str()), ("stopped", "unlogged"));
         assert_eq!(freeze_at(&url).await.unwrap(), Frozen { tables: 1, loads: 1, lost: 0 });
     })

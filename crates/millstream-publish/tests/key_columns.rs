@@ -4,6 +4,7 @@ use crate::publish::{publish_on, refresh_on, wanted};
 use crate::scene::{Files, adopting, appending, collection, compacted, equal, execute, request, run, surroundings};
 use futures_util::TryStreamExt;
 use millstream_engine::{Event, load};
+use millstream_pg::quote_identifier;
 use millstream_publish::{DistinctRequest, distinct};
 use millstream_testkit::each_build;
 
@@ -86,6 +87,46 @@ async fn a_model_follows_a_key_of_a_domain() {
         refresh_on(&db, &["kept_model"], None).await.expect("it is refreshed");
         let shown = "select string_agg(n::text, ',' order by n) from kept_model";
         assert_eq!(client.query_one(shown, &[]).await.unwrap().get::<_, &str>(0), "1,22");
+    })
+    .await;
+}
+
+/// Names that look like the places of our templates, like quotes of PL/pgSQL, or like parameters.
+#[tokio::test]
+async fn names_may_hold_what_templates_do() {
+    each_build(async |db| {
+        let files = Files::new();
+        let client = db.client().await;
+        for (n, (table, key)) in [("{key}", "{rows}"), ("$lock$", "$key$"), ("{table}", "$record$"), ("{part}", "$1")]
+            .into_iter()
+            .enumerate()
+        {
+            let rows =
+                |of: std::ops::Range<u32>, v: u32| of.map(|k| format!("{{\"k\":{k},\"v\":{v}}}\n")).collect::<String>();
+            let collection = format!("{table} {n}");
+            let load = async |text: &str| {
+                let file = files.write(&fastrand::u64(..).to_string(), text);
+                run(&db.url(), &request(&collection, &format!("{key}=k:bigint"), &[file])).await;
+            };
+            load(&rows(0..100, 1)).await;
+            let model = format!("{{view}} {n}");
+            let request = wanted(&collection, &model, &["{among}:int=v"], &["\"{among}\""], Some("'{part}' <> ''"));
+            publish_on(&db, &request).await.expect("it is published");
+            refresh_on(&db, &[model.as_str()], None).await.expect("it is built");
+            load(&rows(50..150, 2)).await;
+            let quoted = quote_identifier(&collection);
+            execute(&db, &format!("update {quoted} set \"{key}\" = 1000 where \"{key}\" = 0")).await;
+            for way in ["incremental", "swap"] {
+                refresh_on(&db, &[model.as_str()], Some(way)).await.expect("it is refreshed");
+                let shown = format!(
+                    "select count(*), count(*) filter (where \"{{among}}\" = 2), max(\"{key}\") from {}",
+                    quote_identifier(&model)
+                );
+                let row = client.query_one(&shown, &[]).await.unwrap();
+                let shown: (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
+                assert_eq!(shown, (150, 100, 1000), "{table} {key} {way}");
+            }
+        }
     })
     .await;
 }

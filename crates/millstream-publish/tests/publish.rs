@@ -749,6 +749,22 @@ async fn a_failing_expression_names_the_key_of_the_document() {
 }
 
 #[tokio::test]
+async fn a_table_without_jsonb_has_no_model() {
+    each_build(async |db| {
+        let files = Files::new();
+        run(&db.url(), &request("texts", "id", &[files.write("a", "{\"id\":\"a\",\"v\":1}\n")])).await;
+        let client = db.client().await;
+        client.batch_execute("alter table texts alter column doc type json").await.unwrap();
+        let model = wanted("public.texts", "public.model", &["v:int=v"], &[], None);
+        let error = publish_on(&db, &model).await.expect_err("a refresh could not change the column back");
+        assert!(error.to_string().contains("of type json, not jsonb"), "{error}");
+        client.batch_execute("alter table texts alter column doc type jsonb").await.unwrap();
+        publish_on(&db, &model).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_partitioned_table_has_no_model() {
     let db = database().await;
     let files = Files::new();

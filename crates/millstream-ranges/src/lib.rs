@@ -20,7 +20,7 @@ pub use diff::{Difference, Differences, diff};
 pub use error::Error;
 pub use index::Index;
 pub use logged::{Which, addresses};
-pub use pick::Pick;
+pub use pick::{Pick, unquoted, words};
 pub use range::{FAMILIES, Family, Range, Reading};
 pub use store::{FORMAT, Found, Generation, Layout, Receipt, current, generations};
 pub use value::braced;

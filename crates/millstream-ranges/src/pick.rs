@@ -1,7 +1,7 @@
 //! Which members of a range's value are wanted, and under which names.
 
 use crate::value::{braced, member, object};
-use millstream_model::KeyRequest;
+use millstream_model::{KeyRequest, path_text};
 
 /// Some members of a value, as in `country, asn.org as org`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,22 +16,29 @@ struct Picked {
 }
 
 impl Pick {
-    /// Reads `PATH [as NAME], ..`. Without a name, the last segment of the path is the name.
+    /// Reads `PATH [as NAME], ..`. Without a name, the last segment of the path is the name. A space or a comma in a path
+    /// or a name needs double quotes around it.
     ///
     /// # Errors
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut members: Vec<Picked> = Vec::new();
-        for item in text.split(',') {
-            let (path, name) = match item.trim().rsplit_once(" as ") {
-                Some((path, name)) => (path.trim(), Some(name.trim())),
-                None => (item.trim(), None),
+        for item in outside_quotes(text, |c| c == ',') {
+            let words: Vec<&str> = words(item).into_iter().map(|(_, word)| word).collect();
+            let (path, name) = match words[..] {
+                [path] => (path, None),
+                [path, "as", name] => (path, Some(name)),
+                [_, "as", _, more, ..] | [_, more, ..] if more != "as" => {
+                    return Err(format!("found {more:?} in {:?}, which is PATH or PATH as NAME", item.trim()));
+                }
+                _ => return Err(format!("{:?} is not PATH or PATH as NAME", item.trim())),
             };
+            let name = name.map(unquoted);
             let path = match KeyRequest::parse_paths(path) {
                 Ok(mut paths) if paths.len() == 1 && paths[0].is_path() => paths.remove(0).path,
                 _ => return Err(format!("{:?} is not PATH or PATH as NAME", item.trim())),
             };
-            let name = name.or(path.last().map(String::as_str)).unwrap_or_default().to_owned();
+            let name = name.or_else(|| path.last().cloned()).unwrap_or_default();
             if members.iter().any(|other| other.name == name) {
                 return Err(format!("two members would be named {name}; give one another name with \"as\""));
             }
@@ -65,8 +72,33 @@ impl Pick {
     /// The paths of the picked members that were never there, as they are typed.
     pub(crate) fn unseen(&self, seen: &[bool]) -> Vec<String> {
         let unseen = self.members.iter().zip(seen).filter(|(_, seen)| !**seen);
-        unseen.map(|(picked, _)| picked.path.join(".")).collect()
+        unseen.map(|(picked, _)| path_text(&picked.path)).collect()
     }
+}
+
+/// The words of a text, with their places. White space in double quotes separates none.
+pub fn words(text: &str) -> Vec<(usize, &str)> {
+    let words = outside_quotes(text, char::is_whitespace).into_iter().filter(|word| !word.is_empty());
+    // Each word is a part of the text.
+    words.map(|word| (word.as_ptr() as usize - text.as_ptr() as usize, word)).collect()
+}
+
+/// A word without the double quotes around it. Two of them within it are one.
+pub fn unquoted(word: &str) -> String {
+    match word.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(inner) => inner.replace("\"\"", "\""),
+        None => word.to_owned(),
+    }
+}
+
+/// The parts of a text between these characters, unless they are in double quotes.
+fn outside_quotes(text: &str, separates: impl Fn(char) -> bool) -> Vec<&str> {
+    let mut quoted = false;
+    text.split(|c| {
+        quoted ^= c == '"';
+        !quoted && separates(c)
+    })
+    .collect()
 }
 
 /// The value at a path of a JSON object, as it is written.
@@ -92,7 +124,7 @@ mod tests {
         let members = r#""country":"AU","asn":{"org":"Caf\u00e9","no":1.50},"end":7,"x":[1, 2]"#;
         for (pick, object) in [
             ("country", r#"{"country":"AU"}"#),
-            ("asn.org as org, country as \"cc\"", r#"{"org":"Caf\u00e9","\"cc\"":"AU"}"#),
+            ("asn.org as org, country as \"c, \"\"c\"", r#"{"org":"Caf\u00e9","c, \"c":"AU"}"#),
             ("asn.no,x , none, country.none as nothing", r#"{"no":1.50,"x":[1, 2]}"#),
             ("none", "{}"),
         ] {
@@ -112,6 +144,9 @@ mod tests {
             ("b=a", "\"b=a\" is not PATH or PATH as NAME"),
             ("a:text", "\"a:text\" is not PATH or PATH as NAME"),
             ("a.", "\"a.\" is not PATH or PATH as NAME"),
+            ("a b", "found \"b\" in \"a b\", which is PATH or PATH as NAME"),
+            ("x, a as b c", "found \"c\" in \"a as b c\", which is PATH or PATH as NAME"),
+            ("a as", "\"a as\" is not PATH or PATH as NAME"),
             ("a.x, b.x", "two members would be named x; give one another name with \"as\""),
         ] {
             assert_eq!(Pick::parse(pick), Err(problem.into()), "{pick}");

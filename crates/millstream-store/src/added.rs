@@ -69,7 +69,7 @@ fn in_another_way(row: &Row, identity: &Identity, sources: &[String]) -> Error {
     let way = match () {
         () if !row.get::<_, bool>("finished") => "in part",
         () if row.get::<_, &str>("mode") != identity.mode => "in another mode",
-        () if !row.get::<_, bool>("same_key") => "by another key",
+        () if !row.get::<_, bool>("same_key") => "by a key of another name, place or type",
         () if row.get::<_, &str>("format") != identity.format => "in another format",
         () if row.get::<_, Vec<String>>("transforms") != identity.transforms => "with other stages",
         () => "in another list of sources",

@@ -5,6 +5,7 @@ use crate::schema::{SCHEMA_VERSION, Schema};
 use millstream_model::CollectionName;
 use millstream_pg::ErrorKind;
 use millstream_pg::advisory::SCHEMA;
+use millstream_pg::fill;
 use tokio_postgres::{Client, GenericClient, Row};
 
 /// The first OID that PostgreSQL gives to a user's table. A record that waits for its table has a smaller one, which no
@@ -120,9 +121,7 @@ impl Schema {
         match &state.schema_name {
             Some(known) if known != self.name() => Err(Error::Request {
                 problem: format!("schema \"{}\" was \"{known}\" when its tables and functions were made", self.name()),
-                hint: format!("give it its name back: alter schema {} rename to {}", self.sql("{schema}"), {
-                    Schema::new(known).sql("{schema}")
-                }),
+                hint: format!("give it its name back: alter schema {self} rename to {}", Schema::new(known)),
             }),
             _ => Ok(()),
         }
@@ -133,8 +132,8 @@ impl Schema {
         if state.foreign {
             return Ok(true);
         }
-        let sql = include_str!("binding_waiting.sql").replace("{fits}", include_str!("binding_fits.sql"));
-        Ok(client.query_one(&self.sql(&sql), &[]).await?.get(0))
+        let sql = fill!(include_str!("binding_waiting.sql"), schema = self, fits = include_str!("binding_fits.sql"));
+        Ok(client.query_one(&sql, &[]).await?.get(0))
     }
 
     /// Refuses a schema that a subscription fills: its OIDs would belong to the publisher again after every change.
@@ -154,8 +153,8 @@ impl Schema {
     }
 
     async fn bind_all(&self, client: &impl GenericClient, state: &State) -> Result<Bound, Error> {
-        let sql = include_str!("binding_tables.sql").replace("{fits}", include_str!("binding_fits.sql"));
-        let rows = client.query(&self.sql(&sql), &[&state.foreign]).await?;
+        let sql = fill!(include_str!("binding_tables.sql"), schema = self, fits = include_str!("binding_fits.sql"));
+        let rows = client.query(&sql, &[&state.foreign]).await?;
         let oids = |column: &str| rows.iter().map(|row| row.get(column)).collect::<Vec<Option<u32>>>();
         let (recorded, interim, target) = (oids("table_oid"), oids("interim"), oids("target"));
         if target.iter().chain(&interim).any(Option::is_none) {
@@ -174,14 +173,17 @@ impl Schema {
             ("tombstone", &interim, &target),
         ] {
             let sql = format!(
-                "update {{schema}}.{table} set table_oid = moved.target \
+                "update {self}.{table} set table_oid = moved.target \
                  from unnest($1::oid[], $2::oid[]) as moved (recorded, target) \
                  where table_oid = moved.recorded"
             );
-            client.execute(&self.sql(&sql), &[from, to]).await?;
+            client.execute(&sql, &[from, to]).await?;
         }
         let sql = self.sql(include_str!("binding_models.sql"));
         let models = client.execute(&sql, &[&recorded, &target, &state.foreign]).await?;
+        // A restored table has other files.
+        let files = self.sql("update {schema}.collection set files = null where table_oid = any ($1)");
+        client.execute(&files, &[&target]).await?;
         if state.foreign {
             // These processes belong to another server.
             let lanes = "update {schema}.lane set backend_pid = null, backend_start = null";

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::schema::Schema;
 use millstream_model::{CollectionName, KeyColumn};
+use millstream_pg::fill;
 use tokio_postgres::{Client, Row};
 
 /// A recorded collection.
@@ -25,14 +26,14 @@ pub struct Collection {
 /// The collection of a name, `None` when there is none.
 pub async fn find(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Option<Collection>, Error> {
     let condition = "coalesce(n.nspname, k.schema_name) = $1 and coalesce(t.relname, k.table_name) = $2";
-    let sql = schema.sql(include_str!("collection.sql")).replace("{condition}", condition);
+    let sql = fill!(include_str!("collection.sql"), schema, condition);
     let row = client.query_opt(&sql, &[&name.schema, &name.table]).await?;
     row.map(|row| collection(&row)).transpose()
 }
 
 /// The collection of a table, `None` when there is none.
 pub async fn by_oid(client: &Client, schema: &Schema, table_oid: u32) -> Result<Option<Collection>, Error> {
-    let sql = schema.sql(include_str!("collection.sql")).replace("{condition}", "k.table_oid = $1");
+    let sql = fill!(include_str!("collection.sql"), schema, condition = "k.table_oid = $1");
     let row = client.query_opt(&sql, &[&table_oid]).await?;
     row.map(|row| collection(&row)).transpose()
 }

@@ -4,7 +4,7 @@ use crate::check::Check;
 pub use crate::collection::{Collection, by_oid, find};
 use crate::collection::{key_of, name_of};
 use crate::error::Error;
-use crate::limits::DROP_LOCK_WAIT;
+use crate::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT};
 use crate::load::await_openings;
 use crate::loads::lock_unfinished;
 use crate::row::optional_count;
@@ -85,7 +85,7 @@ pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSumm
 }
 
 /// Deletes the records of a collection, its loads and its rejects, in one transaction. If `with_table` is set, drops
-/// the table too.
+/// the table too. If the server has no room for the locks of all segments, drops some of them in transactions before.
 ///
 /// # Errors
 /// [`Error::LoadRunning`] while a load into it runs; `CompactionBusy` while its segments are merged; [`Error::Model`]
@@ -98,6 +98,27 @@ pub async fn drop(
     collection: &Collection,
     with_table: bool,
 ) -> Result<Dropped, Error> {
+    let mut most = usize::MAX;
+    loop {
+        match drop_some(client, schema, collection, with_table, most).await {
+            Ok(Some(dropped)) => return Ok(dropped),
+            Ok(None) => {}
+            Err(Error::Postgres(full)) if full.is_out_of_memory() && most > 1 => {
+                most = (most / 2).min(COMPACTION_SEGMENTS_MAX);
+            }
+            Err(error) => return Err(segments::crowded(error)),
+        }
+    }
+}
+
+/// Drops the collection, or only the newest of its segments if it has more than `most`. Then it returns `None`.
+async fn drop_some(
+    client: &mut Client,
+    schema: &Schema,
+    collection: &Collection,
+    with_table: bool,
+    most: usize,
+) -> Result<Option<Dropped>, Error> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(&format!("set local lock_timeout = {}", DROP_LOCK_WAIT.as_millis())).await?;
     // A session that was opening a load has locked that load by now, so the next check sees it.
@@ -123,7 +144,17 @@ pub async fn drop(
         // Before its segments: readers lock them in the same order.
         transaction.batch_execute(&format!("lock table {} in access exclusive mode", table(&collection.name))).await?;
     }
-    segments::drop(&transaction, schema, &segments).await.map_err(segments::crowded)?;
+    if segments.len() > most {
+        if table_dropped {
+            // Before documents are lost: nothing else may depend on the table.
+            let sql = format!("savepoint trial; drop table {}; rollback to trial", table(&collection.name));
+            transaction.batch_execute(&sql).await?;
+        }
+        segments::drop(&transaction, schema, &segments[segments.len() - most..]).await?;
+        transaction.commit().await?;
+        return Ok(None);
+    }
+    segments::drop(&transaction, schema, &segments).await?;
     let loads = transaction.execute(&schema.sql("delete from {schema}.load where table_oid = $1"), &[&oid]).await?;
     transaction.execute(&schema.sql("delete from {schema}.collection where table_oid = $1"), &[&oid]).await?;
     transaction.execute(&schema.sql("delete from {schema}.tombstone where table_oid = $1"), &[&oid]).await?;
@@ -131,7 +162,7 @@ pub async fn drop(
         transaction.batch_execute(&format!("drop table {}", table(&collection.name))).await?;
     }
     transaction.commit().await?;
-    Ok(Dropped { table: table_dropped, loads })
+    Ok(Some(Dropped { table: table_dropped, loads }))
 }
 
 fn waiting(name: &CollectionName, segments: usize) -> Error {

@@ -6,7 +6,7 @@ use crate::schema::Schema;
 use crate::segments;
 use millstream_model::key_bytes::key_texts;
 use millstream_model::{KeyColumn, put_literal};
-use millstream_pg::quote_qualified;
+use millstream_pg::{quote_identifier, quote_qualified};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
@@ -22,7 +22,7 @@ pub async fn document(
     parts: &[String],
 ) -> Result<Option<String>, Error> {
     assert_eq!(parts.len(), collection.key.len(), "a part for each column");
-    let row = first(client, schema, collection, parts, "select doc::text from {rows} limit 1").await?;
+    let row = first(client, schema, collection, parts, |rows| format!("select doc::text from {rows} limit 1")).await?;
     Ok(row.map(|row| row.get(0)))
 }
 
@@ -36,36 +36,86 @@ pub async fn count(
     collection: &Collection,
     parts: &[String],
 ) -> Result<u64, Error> {
-    let row = first(client, schema, collection, parts, "select count(*) from {rows}").await?;
+    let row = first(client, schema, collection, parts, |rows| format!("select count(*) from {rows}")).await?;
     Ok(row.map_or(0, |row| u64::try_from(row.get::<_, i64>(0)).unwrap_or(0)))
 }
 
-/// Runs a query and returns its first row. In the query, `{rows}` stands for the newest row of each key that begins
-/// with these parts.
+/// Runs a query over the newest row of each key that begins with these parts, and returns its first row.
 async fn first(
     client: &mut Client,
     schema: &Schema,
     collection: &Collection,
     parts: &[String],
-    query: &str,
+    query: impl Fn(&str) -> String,
 ) -> Result<Option<Row>, Error> {
     assert!(parts.len() <= collection.key.len(), "no part without a column");
     let keys = segments::key_names(collection);
-    let conditions: Vec<String> = (1..)
-        .zip(keys.iter().zip(&collection.key).take(parts.len()))
-        .map(|(n, (name, column))| format!("{name} = (${n}::text)::{}", column.key_type.sql_name()))
-        .collect();
-    let table = quote_qualified(&collection.name.schema, &collection.name.table);
     let segments = segments::hold(client, schema, collection.table_oid, &collection.name).await?;
-    let newest = segments::newest(schema, &table, &keys, &segments);
-    let rows = format!("{newest} as newest where {}", conditions.join(" and "));
-    let parts: Vec<String> = parts.iter().zip(&collection.key).map(|(part, column)| as_sql(part, column)).collect();
-    let parameters: Vec<&(dyn ToSql + Sync)> = parts.iter().map(|part| part as _).collect();
-    let row = client.query_opt(&query.replace("{rows}", &rows), &parameters).await;
+    let row = async {
+        let types = altered_types(client, collection).await?;
+        if let Some(Altered { name, type_name }) = types.iter().flatten().next().filter(|_| !segments.is_empty()) {
+            return Err(unlike_segments(collection, name, type_name));
+        }
+        let columns = || keys.iter().zip(&collection.key).zip(&types);
+        let conditions: Vec<String> = (1..=parts.len())
+            .zip(columns())
+            .map(|(n, ((name, column), altered))| {
+                let type_name = altered.as_ref().map_or(column.key_type.sql_name(), |altered| &altered.type_name);
+                format!("{name} = (${n}::text)::{type_name}")
+            })
+            .collect();
+        let table = quote_qualified(&collection.name.schema, &collection.name.table);
+        let newest = segments::newest(schema, &table, &keys, &segments);
+        let rows = format!("{newest} as newest where {}", conditions.join(" and "));
+        let as_sql = |(part, ((_, column), altered)): (&String, ((&String, &KeyColumn), &Option<Altered>))| {
+            if altered.is_some() { part.clone() } else { as_sql(part, column) }
+        };
+        let parts: Vec<String> = parts.iter().zip(columns()).map(as_sql).collect();
+        let parameters: Vec<&(dyn ToSql + Sync)> = parts.iter().map(|part| part as _).collect();
+        Ok(client.query_opt(&query(&rows), &parameters).await?)
+    }
+    .await;
     let ended = client.batch_execute("rollback").await;
     let row = row?;
     ended?;
     Ok(row)
+}
+
+/// A key column that has another type than recorded.
+struct Altered {
+    name: String,
+    /// The type that it has now, as SQL writes it, without a length.
+    type_name: String,
+}
+
+/// The columns of the key whose type `alter column` has changed since it was recorded, each in its place.
+async fn altered_types(client: &Client, collection: &Collection) -> Result<Vec<Option<Altered>>, Error> {
+    let names: Vec<&str> = collection.key.iter().map(|column| column.name.as_str()).collect();
+    let types: Vec<&str> = collection.key.iter().map(|column| column.key_type.sql_name()).collect();
+    let sql = include_str!("documents_altered.sql");
+    let rows = client.query(sql, &[&collection.table_oid, &names, &types]).await?;
+    let altered = |row: &Row| {
+        let type_name = row.get::<_, Option<String>>("type_name")?;
+        Some(Altered { name: row.get("name"), type_name })
+    };
+    Ok(rows.iter().map(altered).collect())
+}
+
+fn unlike_segments(collection: &Collection, column: &str, type_name: &str) -> Error {
+    let name = &collection.name;
+    let recorded = collection.key.iter().find(|known| known.name == column);
+    let recorded = recorded.map_or("another type", |column| column.key_type.sql_name());
+    Error::Request {
+        problem: format!(
+            "column {column} of {name} is now of type {type_name}, and documents with keys of type {recorded} wait in \
+             segments"
+        ),
+        hint: format!(
+            "give it its type back: alter table {} alter column {} type {recorded}; then: millstream compact {name}",
+            quote_qualified(&name.schema, &name.table),
+            quote_identifier(column)
+        ),
+    }
 }
 
 /// A part in SQL's spelling, if the key type says how documents write it; else as it is.

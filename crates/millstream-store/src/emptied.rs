@@ -1,64 +1,310 @@
-//! Resets the records of a table that was emptied by TRUNCATE or by a DELETE of every row.
+//! Notices that a table, or a partition of it, was truncated, and resets the records of its loads.
+//!
+//! TRUNCATE gives a table another file, and so do VACUUM FULL and the like, which keep the rows. A collection records the
+//! files that its table had when a run last looked. A table with another file and no row was truncated, unless a run has
+//! left it empty. A table with the same file was not, whatever rows it has: they were deleted, and a load that resumes
+//! does not bring them back.
 
 use crate::error::Error;
 use crate::load::lock_openings;
 use crate::loads::lock_idle;
+use crate::mark::TableMark;
 use crate::schema::Schema;
 use crate::unlogged::{any_row, void};
-use tokio_postgres::Client;
+use millstream_pg::quote_qualified;
+use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
-/// Resets the records of a table that is empty although its loads stored documents in it: loads read their sources
-/// from the start, `sum` adds again what it had added, and tombstones are deleted. `table` is qualified and quoted.
-/// Returns a sentence to print. A running load is skipped: it checks its table with every batch.
+/// What happened to the rows of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rows {
+    /// They are in the same files.
+    Same,
+    /// A file was replaced, and there are rows. If it was a TRUNCATE, somebody has inserted since.
+    Rewritten {
+        /// Whether the server has never counted the rows of the file, as after TRUNCATE and inserts in one transaction, or
+        /// after some forms of ALTER TABLE. VACUUM FULL and CLUSTER count them.
+        uncounted: bool,
+    },
+    /// A partition was truncated: this one.
+    PartitionEmptied(String),
+    /// The table was truncated.
+    Emptied,
+}
+
+/// The recorded reason why a load starts over.
+const WHY: &str = "the table was emptied";
+
+/// What happened to the rows of a table since it had these files.
 ///
 /// # Errors
 /// The server's.
-pub async fn start_over(
+pub async fn rows_since(client: &impl GenericClient, files: &str, now: &TableMark) -> Result<Rows, Error> {
+    let before: Vec<(&str, &str)> = files.split(' ').filter_map(|file| file.split_once(':')).collect();
+    let replaced = |(table, file): &(&str, &str)| before.iter().any(|(known, old)| known == table && old != file);
+    let replaced: Vec<u32> = now
+        .files
+        .split(' ')
+        .filter_map(|file| file.split_once(':'))
+        .filter(replaced)
+        .filter_map(|(table, _)| table.parse().ok())
+        .collect();
+    if replaced.is_empty() {
+        return Ok(Rows::Same);
+    }
+    if !any_row(client, &quote_qualified(&now.name.schema, &now.name.table)).await? {
+        return Ok(Rows::Emptied);
+    }
+    for row in client.query(include_str!("emptied_partitions.sql"), &[&replaced, &now.oid]).await? {
+        let partition: String = row.get("name");
+        if row.get("no_pages") || row.get::<_, bool>("readable") && !any_row(client, &partition).await? {
+            return Ok(Rows::PartitionEmptied(partition));
+        }
+    }
+    let uncounted = "select exists (select from pg_catalog.pg_class where oid = any ($1::oid[]) and reltuples < 0)";
+    Ok(Rows::Rewritten { uncounted: client.query_one(uncounted, &[&replaced]).await?.get(0) })
+}
+
+/// How often the table of a collection was found truncated so far.
+///
+/// # Errors
+/// The server's.
+pub async fn times_emptied(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<i32, Error> {
+    let sql = schema.sql("select coalesce(max(emptied), 0) from {schema}.collection where table_oid = $1");
+    Ok(client.query_one(&sql, &[&table_oid]).await?.get(0))
+}
+
+/// Records the files of a table. `emptied` says that it was found truncated: then runs that are at work notice too.
+///
+/// # Errors
+/// The server's.
+pub async fn record_files(
+    client: &impl GenericClient,
+    schema: &Schema,
+    mark: &TableMark,
+    emptied: bool,
+) -> Result<(), Error> {
+    // Nothing is counted twice: whoever records the new files counts.
+    let sql = "update {schema}.collection set files = $2, emptied = emptied + $3 \
+               where table_oid = $1 and files is distinct from $2";
+    client.execute(&schema.sql(sql), &[&mark.oid, &mark.files, &i32::from(emptied)]).await?;
+    Ok(())
+}
+
+/// Records that a run, of this load or of a compaction, leaves a table without a row, if that is so and no other load
+/// runs. Whatever replaces its file then takes no document.
+///
+/// # Errors
+/// The server's.
+pub async fn record_empty(
+    client: &impl GenericClient,
+    schema: &Schema,
+    mark: &TableMark,
+    load_id: Option<i64>,
+) -> Result<(), Error> {
+    if any_row(client, &quote_qualified(&mark.name.schema, &mark.name.table)).await? {
+        return Ok(());
+    }
+    let sql = "update {schema}.collection set files = '' where table_oid = $1 and not exists ( \
+                   select from {schema}.load where table_oid = $1 and state = 'running' and load_id is distinct from $2)";
+    client.execute(&schema.sql(sql), &[&mark.oid, &load_id]).await?;
+    Ok(())
+}
+
+/// Records the files of a table into which a run or a compaction writes from now on, if it was left empty.
+///
+/// # Errors
+/// The server's.
+pub async fn record_filling(client: &impl GenericClient, schema: &Schema, mark: &TableMark) -> Result<(), Error> {
+    let sql = schema.sql("update {schema}.collection set files = $2 where table_oid = $1 and files = ''");
+    client.execute(&sql, &[&mark.oid, &mark.files]).await?;
+    Ok(())
+}
+
+/// The table as [`start_over`] found it.
+#[derive(Debug)]
+pub struct Found {
+    /// Its state.
+    pub mark: TableMark,
+    /// How often it was found truncated so far.
+    pub times_emptied: i32,
+    /// A sentence to print.
+    pub warning: Option<String>,
+}
+
+/// Looks at the files of a table before a run or a compaction begins. If the table was truncated, its loads read their
+/// sources from the start, `sum` adds again what it had added, and tombstones are deleted. If a partition was truncated,
+/// unfinished loads read from the start too, except those in mode `sum`, which cannot be resumed any more. A running
+/// load looks for itself; if it is killed before, a mark remains. `None` if the table is gone.
+///
+/// # Errors
+/// The server's.
+pub async fn start_over<'a>(
     client: &mut Client,
     schema: &Schema,
     table_oid: u32,
-    table: &str,
-) -> Result<Option<String>, Error> {
+    key: impl IntoIterator<Item = &'a str>,
+) -> Result<Option<Found>, Error> {
     let transaction = client.transaction().await?;
     lock_openings(&transaction).await?;
-    if any_row(&transaction, table).await? {
-        return Ok(None);
+    let Some(mark) = TableMark::read(&transaction, table_oid, key).await? else { return Ok(None) };
+    let recorded = schema.sql("select files from {schema}.collection where table_oid = $1");
+    let recorded = transaction.query_opt(&recorded, &[&mark.oid]).await?;
+    let recorded: Option<String> = recorded.and_then(|row| row.get(0));
+    let rows = match &recorded {
+        Some(files) => rows_since(&transaction, files, &mark).await?,
+        None => Rows::Same,
+    };
+    let name = quote_qualified(&mark.name.schema, &mark.name.table);
+    let warning = match &rows {
+        Rows::Same => deleted(&transaction, schema, &mark).await?,
+        Rows::Rewritten { .. } => Some(rewritten(&mark)),
+        Rows::Emptied => reset_all(&transaction, schema, &mark, None).await?,
+        Rows::PartitionEmptied(partition) => reset_all(&transaction, schema, &mark, Some(partition)).await?,
+    };
+    let left_empty = recorded.as_deref() == Some("") && !any_row(&transaction, &name).await?;
+    if !left_empty {
+        record_files(&transaction, schema, &mark, false).await?;
     }
-    let rows = transaction.query(&schema.sql(include_str!("emptied.sql")), &[&table_oid]).await?;
-    let (mut loads, mut documents, mut over) = (Vec::new(), 0, 0);
-    for row in rows {
-        let load_id: i64 = row.get("load_id");
-        loads.push(load_id.to_string());
-        documents += row.get::<_, i64>("documents");
-        if !row.get::<_, bool>("again") {
-            continue;
+    let times_emptied = times_emptied(&transaction, schema, table_oid).await?;
+    transaction.commit().await?;
+    Ok(Some(Found { mark, times_emptied, warning }))
+}
+
+/// Resets what is recorded of documents that were truncated: of all of the table, or of a partition. Returns a sentence to
+/// print. Call it under the lock of [`lock_openings`]. If a running load has found the TRUNCATE, take that lock before
+/// the one of the load's own row.
+///
+/// # Errors
+/// The server's.
+pub async fn reset_all(
+    transaction: &Transaction<'_>,
+    schema: &Schema,
+    mark: &TableMark,
+    partition: Option<&str>,
+) -> Result<Option<String>, Error> {
+    let (mut over, mut lacking) = (Vec::new(), Vec::new());
+    for load in loads(transaction, schema, mark).await? {
+        match reset(transaction, schema, &load, partition).await? {
+            Reset::Over => over.push(load.get::<_, i64>("load_id").to_string()),
+            Reset::Lacks => lacking.push(load.get::<_, i64>("load_id").to_string()),
+            Reset::Marked => {}
         }
-        match lock_idle(&transaction, schema, load_id).await {
-            Err(Error::LoadRunning { .. }) => return Ok(None),
-            locked => locked?,
-        }
-        void(&transaction, schema, load_id, "the table was emptied").await?;
-        if row.get("finished") {
-            // The same command begins a new load, and so does any other with its sources.
-            let give_up = schema.sql("update {schema}.load set resumable = false where load_id = $1");
-            transaction.execute(&give_up, &[&load_id]).await?;
-        }
-        over += 1;
-    }
-    if loads.is_empty() {
-        return Ok(None);
     }
     let forget = schema.sql("delete from {schema}.tombstone where table_oid = $1");
-    let forgotten = transaction.execute(&forget, &[&table_oid]).await?;
-    transaction.commit().await?;
-    if over == 0 && forgotten == 0 {
-        // Only finished loads whose records hold nothing to reset.
+    let forgotten = match partition {
+        Some(_) => 0,
+        None => transaction.execute(&forget, &[&mark.oid]).await?,
+    };
+    record_files(transaction, schema, mark, true).await?;
+    let anything = !over.is_empty() || !lacking.is_empty() || forgotten > 0;
+    Ok(anything.then(|| emptied(partition, &over, &lacking, forgotten)))
+}
+
+/// What becomes of a load whose documents were truncated.
+enum Reset {
+    /// It reads its sources from the start.
+    Over,
+    /// It notices for itself, or its next run is refused.
+    Marked,
+    /// It is finished, and a part of what it had added up is missing.
+    Lacks,
+}
+
+/// Unfinished loads that have documents in the table, and finished ones in mode `sum`.
+async fn loads(client: &impl GenericClient, schema: &Schema, mark: &TableMark) -> Result<Vec<Row>, Error> {
+    Ok(client.query(&schema.sql(include_str!("emptied.sql")), &[&mark.oid]).await?)
+}
+
+/// Resets one load. If it is at work, or a partition took a part of what it had added up, it is marked instead.
+async fn reset(
+    transaction: &Transaction<'_>,
+    schema: &Schema,
+    load: &Row,
+    partition: Option<&str>,
+) -> Result<Reset, Error> {
+    let (load_id, finished, adds_up): (i64, bool, bool) =
+        (load.get("load_id"), load.get("finished"), load.get("adds_up"));
+    if partition.is_some() && finished {
+        return Ok(Reset::Lacks);
+    }
+    let idle = match lock_idle(transaction, schema, load_id).await {
+        Err(Error::LoadRunning { .. }) => false,
+        locked => locked.map(|()| true)?,
+    };
+    if !idle || partition.is_some() && adds_up {
+        mark_emptied(transaction, schema, load_id, Some(partition.unwrap_or_default())).await?;
+        return Ok(Reset::Marked);
+    }
+    void(transaction, schema, load_id, WHY).await?;
+    if finished {
+        // The same command begins a new load, and so does any other with its sources.
+        let give_up = schema.sql("update {schema}.load set resumable = false where load_id = $1");
+        transaction.execute(&give_up, &[&load_id]).await?;
+    }
+    Ok(Reset::Over)
+}
+
+/// Records what was truncated of a load's documents: a partition, or the whole table (an empty name), or nothing.
+///
+/// # Errors
+/// The server's.
+pub async fn mark_emptied(
+    client: &impl GenericClient,
+    schema: &Schema,
+    load_id: i64,
+    partition: Option<&str>,
+) -> Result<(), Error> {
+    let sql = schema.sql("update {schema}.load set emptied = $2 where load_id = $1");
+    client.execute(&sql, &[&load_id, &partition]).await?;
+    Ok(())
+}
+
+/// Resets a load to its beginning, because its table was truncated.
+///
+/// # Errors
+/// The server's.
+pub async fn void_emptied(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
+    void(transaction, schema, load_id, WHY).await
+}
+
+fn emptied(partition: Option<&str>, over: &[String], lacking: &[String], forgotten: u64) -> String {
+    let what = partition.map_or_else(|| "the table".to_owned(), |partition| format!("partition {partition}"));
+    let mut effects = Vec::new();
+    match over {
+        [] => {}
+        [load] => effects.push(format!("load {load} starts over")),
+        loads => effects.push(format!("loads {} start over", loads.join(", "))),
+    }
+    match lacking {
+        [] => {}
+        [load] => effects.push(format!("what load {load} added up there is missing")),
+        loads => effects.push(format!("what loads {} added up there is missing", loads.join(", "))),
+    }
+    if forgotten > 0 {
+        effects.push(format!("{forgotten} remembered deletes are forgotten"));
+    }
+    format!("{what} was truncated: {}", effects.join(", "))
+}
+
+/// What to print about rewritten tables.
+pub fn rewritten(mark: &TableMark) -> String {
+    let name = &mark.name;
+    format!(
+        "{name} has another file than before, as after VACUUM FULL, CLUSTER or ALTER TABLE. If somebody truncated it and \
+         inserted rows since, documents are missing: millstream verify {name} finds them, --resume off loads them again"
+    )
+}
+
+/// A hint if the rows that an unfinished load stored were deleted.
+async fn deleted(client: &impl GenericClient, schema: &Schema, mark: &TableMark) -> Result<Option<String>, Error> {
+    if any_row(client, &quote_qualified(&mark.name.schema, &mark.name.table)).await? {
         return Ok(None);
     }
-    let noun = if loads.len() == 1 { "load" } else { "loads" };
+    let loads = loads(client, schema, mark).await?;
+    let Some(load) = loads.iter().find(|load| !load.get::<_, bool>("finished")) else { return Ok(None) };
+    let (load_id, documents): (i64, i64) = (load.get("load_id"), load.get("documents"));
     Ok(Some(format!(
-        "the table is empty, although {noun} {} read {documents} documents into it: TRUNCATE or DELETE removed them, \
-         so their record starts over",
-        loads.join(", ")
+        "the table is empty, although load {load_id} read {documents} documents into it: its rows were deleted. A load \
+         that resumes does not bring them back; --resume off reads everything again"
     )))
 }

@@ -89,10 +89,10 @@ pub(crate) fn strange(schema: &Schema, collection: &Collection, segments: usize)
 
 /// What to do with segments of a table whose name another one has now.
 fn ways(schema: &Schema, name: &str, oid: u32) -> String {
-    let (table, ours) = (quote_literal(name), schema.sql("{schema}"));
+    let table = quote_literal(name);
     format!(
-        "If it was restored: update {ours}.segment set table_oid = {table}::regclass where table_oid = {oid}; \
+        "If it was restored: update {schema}.segment set table_oid = {table}::regclass where table_oid = {oid}; \
          then load into it with --adopt, and millstream compact. To discard them: \
-         delete from {ours}.collection where table_oid = {oid}; the next load removes them"
+         delete from {schema}.collection where table_oid = {oid}; the next load removes them"
     )
 }

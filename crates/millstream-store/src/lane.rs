@@ -1,10 +1,11 @@
 //! What a lane writes into our tables with each batch: its own row, and rejects.
 
 use crate::error::Error;
+use crate::mark::TableMark;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use millstream_model::{CollectionName, Counters, Fault, Position};
+use millstream_model::{Counters, Fault, Position};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement};
 
@@ -21,18 +22,6 @@ pub struct RejectedDocument {
     pub bytes: Bytes,
     /// Length of the whole document.
     pub whole_bytes: u64,
-}
-
-/// The collection's table as a run found it.
-#[derive(Debug, Clone)]
-pub struct TableMark {
-    /// Its OID.
-    pub oid: u32,
-    /// Its name.
-    pub name: CollectionName,
-    /// The file that holds its rows. TRUNCATE, VACUUM FULL and the like replace it. `None` if the table has no file, or
-    /// the file does not matter.
-    pub file: Option<u32>,
 }
 
 /// Updates a lane's row with its batch, see [`Advance`].
@@ -90,7 +79,7 @@ impl Advance<'_> {
     /// Executes `lane_advance.sql`.
     ///
     /// # Errors
-    /// [`Error::Fenced`] when another run owns the load, or when the table has another name or file. The transaction
+    /// [`Error::Fenced`] when another run owns the load, or when the table has another name. The transaction
     /// then cannot commit.
     pub async fn execute(&self, client: &Client, statement: &Statement) -> Result<(), Error> {
         let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
@@ -105,8 +94,8 @@ impl Advance<'_> {
         values.extend(counters.iter().map(|c| c as &(dyn ToSql + Sync)));
         let outcomes: Vec<i64> = self.outcomes.iter().map(|count| int(*count)).collect();
         let outcomes = Some(outcomes).filter(|outcomes| !outcomes.is_empty());
-        let TableMark { oid, name, file } = self.table;
-        values.extend([&reject_bytes as &(dyn ToSql + Sync), oid, &name.table, &name.schema, file, &outcomes]);
+        let TableMark { oid, name, .. } = self.table;
+        values.extend([&reject_bytes as &(dyn ToSql + Sync), oid, &name.table, &name.schema, &outcomes]);
         let advanced = client.query_one(statement, &values).await;
         advanced.map(drop).map_err(|error| fenced(error, FENCED_SQLSTATE, self.load_id))
     }

@@ -1,7 +1,6 @@
 -- Records a batch in its lane's row, in the batch's transaction. Fails with a division by zero, and so aborts the
--- transaction, if another run owns the lane, or if the collection's table has another name or file than when the run
--- began. It has to be an error, because the commit may already be on its way. The batch's writes have locked the table
--- of that name, so it cannot change before the commit.
+-- transaction, if another run owns the lane, or if the collection's table has another name than when the run began. It
+-- has to be an error, because the commit may already be on its way.
 with moved as (
     update {schema}.lane
     set batches = batches + 1,
@@ -21,10 +20,10 @@ with moved as (
         bytes_read = bytes_read + $17,
         reject_bytes = reject_bytes + $18,
         outcomes = case
-            when $23::bigint[] is null then outcomes
+            when $22::bigint[] is null then outcomes
             else (
                 select pg_catalog.array_agg(coalesce(before.n, 0) + batch.n order by batch.i)
-                from pg_catalog.unnest($23::bigint[]) with ordinality as batch (n, i)
+                from pg_catalog.unnest($22::bigint[]) with ordinality as batch (n, i)
                 left join pg_catalog.unnest(outcomes) with ordinality as before (n, i) using (i)
             )
         end
@@ -38,7 +37,6 @@ with moved as (
           where c.oid = $19
             and c.relname = $20
             and n.nspname = $21
-            and ($22::oid is null or $22::oid = pg_catalog.pg_relation_filenode(c.oid))
       )
     returning 1
 )

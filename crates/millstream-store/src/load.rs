@@ -148,6 +148,8 @@ pub struct Unfinished {
     pub other_stages: Option<Vec<String>>,
     /// What makes it another load than the one asked for, as the end of a clause; `None` if it is the same.
     pub difference: Option<&'static str>,
+    /// The partition that was truncated while it had documents in the table; empty if all of the table was.
+    pub emptied: Option<String>,
 }
 
 /// The newest unfinished load into the table of an identity that reads some of its sources.
@@ -168,7 +170,7 @@ pub async fn find_unfinished(
     let transforms: Vec<String> = row.get("transforms");
     let differences = [
         (mode != identity.mode, "in another mode"),
-        (!row.get::<_, bool>("same_key"), "by another key"),
+        (!row.get::<_, bool>("same_key"), "by a key of another name, place or type"),
         (row.get::<_, &str>("format") != identity.format, "in another format"),
         (row.get::<_, &str>("layout") != identity.layout, "in another layout"),
         (transforms != identity.transforms, "with other stages"),
@@ -180,7 +182,8 @@ pub async fn find_unfinished(
     let difference = found.next();
     let is_only = found.next().is_none() && transforms != identity.transforms;
     let other_stages = is_only.then_some(transforms);
-    Ok(Some(Unfinished { load_id: row.get("load_id"), sources, mode, other_stages, difference }))
+    let (load_id, emptied) = (row.get("load_id"), row.get("emptied"));
+    Ok(Some(Unfinished { load_id, sources, mode, other_stages, difference, emptied }))
 }
 
 /// The number of an unfinished load of these sources whose table was dropped and created again since.
@@ -323,18 +326,18 @@ pub async fn begin_run(
 /// # Errors
 /// [`Error::Ledger`] when a count is negative; the server's.
 pub async fn counters(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<Counters, Error> {
-    let row = client.query_one(&schema.sql(&counters_sql()), &[&load_id]).await?;
+    let row = client.query_one(&counters_sql(schema), &[&load_id]).await?;
     counters_of(&row)
 }
 
-fn counters_sql() -> String {
+fn counters_sql(schema: &Schema) -> String {
     let sums: Vec<String> = COUNTERS
         .iter()
         .map(|c| {
-            format!("(l.{c} + coalesce((select sum(n.{c}) from {{schema}}.lane n where n.load_id = $1), 0))::bigint")
+            format!("(l.{c} + coalesce((select sum(n.{c}) from {schema}.lane n where n.load_id = $1), 0))::bigint")
         })
         .collect();
-    format!("select {} from {{schema}}.load l where l.load_id = $1", sums.join(", "))
+    format!("select {} from {schema}.load l where l.load_id = $1", sums.join(", "))
 }
 
 /// Reads the eleven counters from the first columns of a row.

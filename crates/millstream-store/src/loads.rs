@@ -6,6 +6,7 @@ use crate::load::await_openings;
 use crate::lock::{at_work, load_lock};
 use crate::row::optional_count;
 use crate::schema::Schema;
+use millstream_pg::fill;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio_postgres::{Client, Row, Transaction};
@@ -48,14 +49,14 @@ impl LoadSummary {
     }
 }
 
-/// All loads, newest first.
-pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<LoadSummary>, Error> {
-    read(client, schema, None).await
+/// The newest loads, at most `limit` of them, newest first.
+pub async fn list(client: &Client, schema: &Schema, limit: u64) -> Result<Vec<LoadSummary>, Error> {
+    read(client, schema, None, limit).await
 }
 
 /// One load; `None` if it is not recorded.
 pub async fn find(client: &Client, schema: &Schema, load_id: i64) -> Result<Option<LoadSummary>, Error> {
-    Ok(read(client, schema, Some(load_id)).await?.pop())
+    Ok(read(client, schema, Some(load_id), 1).await?.pop())
 }
 
 /// Deletes a load's record with its lanes and rejects. The documents it loaded stay. Returns false if there was no such
@@ -114,8 +115,9 @@ pub(crate) async fn lock_idle(transaction: &Transaction<'_>, schema: &Schema, lo
     if locked && backend.is_none() { Ok(()) } else { Err(Error::LoadRunning { load_id, backend }) }
 }
 
-async fn read(client: &Client, schema: &Schema, load_id: Option<i64>) -> Result<Vec<LoadSummary>, Error> {
-    let rows = client.query(&schema.sql_of_sessions(include_str!("loads.sql")), &[&load_id]).await?;
+async fn read(client: &Client, schema: &Schema, load_id: Option<i64>, limit: u64) -> Result<Vec<LoadSummary>, Error> {
+    let sql = fill!(include_str!("loads.sql"), schema, sessions = schema.sessions());
+    let rows = client.query(&sql, &[&load_id, &i64::try_from(limit).unwrap_or(i64::MAX)]).await?;
     rows.iter().map(summary).collect()
 }
 

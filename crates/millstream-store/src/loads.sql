@@ -5,7 +5,13 @@ select
     l.collection,
     l.mode,
     l.durability,
-    case when l.state = 'running' and not h.held then 'crashed' else l.state end as state,
+    -- The sessions are looked at only for loads that are recorded as running: it takes long.
+    case
+        when l.state = 'running' and not exists (
+{sessions}
+        ) then 'crashed'
+        else l.state
+    end as state,
     l.stop_reason,
     l.read + s.read as read,
     l.rejected + s.rejected as rejected,
@@ -20,10 +26,6 @@ cross join lateral (
     from {schema}.lane
     where load_id = l.load_id
 ) s
-cross join lateral (
-    select exists (
-{sessions}
-    ) as held
-) h
 where $1::bigint is null or l.load_id = $1
 order by l.load_id desc
+limit $2::bigint

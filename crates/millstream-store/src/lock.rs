@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::schema::Schema;
 use millstream_pg::advisory::LockKey;
+use millstream_pg::fill;
 use tokio_postgres::GenericClient;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -13,10 +14,9 @@ impl Schema {
         i32::from_be_bytes([a, b, c, d])
     }
 
-    /// Fills in a statement: its `{sessions}` becomes the query for the sessions that work for load `l`.
-    pub(crate) fn sql_of_sessions(&self, template: &str) -> String {
-        let sessions = include_str!("load_sessions.sql").replace("{load_class}", &self.load_lock_class().to_string());
-        self.sql(&template.replace("{sessions}", &sessions))
+    /// The query for the sessions that work for load `l`.
+    pub(crate) fn sessions(&self) -> String {
+        fill!(include_str!("load_sessions.sql"), load_class = self.load_lock_class(), schema = self)
     }
 }
 
@@ -36,7 +36,8 @@ pub(crate) fn load_lock(schema: &Schema, load_id: i64) -> LockKey {
 
 /// The server process of a session that works for a load. Our own session does not count.
 pub(crate) async fn at_work(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<Option<i32>, Error> {
-    let row = client.query_opt(&schema.sql_of_sessions(include_str!("load_at_work.sql")), &[&load_id]).await?;
+    let sql = fill!(include_str!("load_at_work.sql"), sessions = schema.sessions());
+    let row = client.query_opt(&sql, &[&load_id]).await?;
     Ok(row.map(|row| row.get(0)))
 }
 

@@ -65,7 +65,7 @@ pub async fn forget_waiting(
             });
         }
         for table in ["load", "tombstone", "collection"] {
-            let sql = schema.sql(&format!("delete from {{schema}}.{table} where table_oid = $1"));
+            let sql = format!("delete from {schema}.{table} where table_oid = $1");
             transaction.execute(&sql, &[&table_oid]).await?;
         }
     }

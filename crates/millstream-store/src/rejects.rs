@@ -43,15 +43,19 @@ pub struct RejectRecord {
     pub rejected_at: String,
 }
 
-const MATCHING: &str = include_str!("rejects_matching.sql");
+/// Which rejects a [`RejectFilter`] selects.
+fn matching(schema: &Schema) -> String {
+    schema.sql(include_str!("rejects_matching.sql"))
+}
 
 /// Rejects by reason, the most frequent first.
 pub async fn count(client: &Client, schema: &Schema, filter: &RejectFilter) -> Result<Vec<ReasonCount>, Error> {
     let sql = format!(
-        "select r.reason, count(*) as count, sum(r.bytes)::bigint as bytes {MATCHING} \
-         group by r.reason order by count desc, r.reason"
+        "select r.reason, count(*) as count, sum(r.bytes)::bigint as bytes {} \
+         group by r.reason order by count desc, r.reason",
+        matching(schema)
     );
-    let rows = client.query(&schema.sql(&sql), &parameters(filter, &seconds(filter))).await?;
+    let rows = client.query(&sql, &parameters(filter, &seconds(filter))).await?;
     Ok(rows
         .iter()
         .map(|row| ReasonCount {
@@ -72,14 +76,15 @@ pub async fn each<E: From<Error>>(
     mut take: impl FnMut(RejectRecord) -> Result<(), E>,
 ) -> Result<(), E> {
     let sql = format!(
-        "{} {MATCHING} order by r.load_id, r.source, r.byte_offset limit $5",
-        include_str!("rejects_columns.sql")
+        "{} {} order by r.load_id, r.source, r.byte_offset limit $5",
+        include_str!("rejects_columns.sql"),
+        matching(schema)
     );
     let limit = limit.map(|n| i64::try_from(n).unwrap_or(i64::MAX));
     let seconds = seconds(filter);
     let mut values = parameters(filter, &seconds);
     values.push(&limit);
-    let rows = client.query_raw(&schema.sql(&sql), values).await.map_err(Error::from)?;
+    let rows = client.query_raw(&sql, values).await.map_err(Error::from)?;
     let mut rows = std::pin::pin!(rows);
     while let Some(row) = rows.try_next().await.map_err(Error::from)? {
         take(record(&row))?;
@@ -90,17 +95,18 @@ pub async fn each<E: From<Error>>(
 /// Deletes rejects and returns how many. The loads keep their counts.
 pub async fn clear(client: &Client, schema: &Schema, filter: &RejectFilter) -> Result<u64, Error> {
     let sql = format!(
-        "delete from {{schema}}.reject where (load_id, source, byte_offset) in \
-         (select r.load_id, r.source, r.byte_offset {MATCHING})"
+        "delete from {schema}.reject where (load_id, source, byte_offset) in \
+         (select r.load_id, r.source, r.byte_offset {})",
+        matching(schema)
     );
-    Ok(client.execute(&schema.sql(&sql), &parameters(filter, &seconds(filter))).await?)
+    Ok(client.execute(&sql, &parameters(filter, &seconds(filter))).await?)
 }
 
 fn seconds(filter: &RejectFilter) -> Option<f64> {
     filter.older_than_seconds.map(|seconds| seconds as f64)
 }
 
-/// The parameters that [`MATCHING`] expects.
+/// The parameters of [`matching`].
 fn parameters<'a>(filter: &'a RejectFilter, seconds: &'a Option<f64>) -> Vec<&'a (dyn ToSql + Sync)> {
     vec![&filter.table_oid, &filter.load_id, &filter.reason, seconds]
 }

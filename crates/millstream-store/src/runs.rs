@@ -10,6 +10,7 @@ use crate::loads::lock_idle;
 use crate::recorded_mode::compares_versions;
 use crate::schema::Schema;
 use millstream_pg::Poll;
+use millstream_pg::fill;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
 /// The latest run of an unfinished load.
@@ -34,7 +35,8 @@ pub struct UnfinishedRun {
 
 /// The latest runs of unfinished loads into a table, the oldest first.
 pub async fn runs(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<Vec<UnfinishedRun>, Error> {
-    let rows = client.query(&schema.sql_of_sessions(include_str!("runs.sql")), &[&table_oid]).await?;
+    let rows =
+        client.query(&fill!(include_str!("runs.sql"), schema, sessions = schema.sessions()), &[&table_oid]).await?;
     let run = |row: &Row| UnfinishedRun {
         load_id: row.get("load_id"),
         run_order: row.get("run_order"),

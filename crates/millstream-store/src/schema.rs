@@ -1,9 +1,10 @@
 //! The schema that holds our tables.
 
-use millstream_pg::{quote_identifier, quote_literal};
+use millstream_pg::{quote_identifier, quote_literal, template};
+use std::fmt;
 
 /// Version of the tables that this program works with.
-pub const SCHEMA_VERSION: i32 = 6;
+pub const SCHEMA_VERSION: i32 = 7;
 
 /// The skip scan for distinct values, as a text for SQL's `format`. Our function in the database fills it in.
 /// `distinct` of the crate `millstream-publish` fills it in itself, because the first call of such a function costs a
@@ -28,8 +29,34 @@ impl Schema {
         &self.name
     }
 
-    /// Fills in a statement: `{schema}` becomes the quoted name, `{schema_literal}` the name as a string literal.
-    pub fn sql(&self, template: &str) -> String {
-        template.replace("{schema}", &self.quoted).replace("{schema_literal}", &quote_literal(&self.name))
+    /// Fills in a statement: `{schema}` becomes the quoted name, `{schema_literal}` the name as a string literal. If it
+    /// has other places, use [`millstream_pg::fill!`].
+    ///
+    /// # Panics
+    /// If the statement has other places.
+    pub fn sql(&self, statement: &'static str) -> String {
+        let literal = quote_literal(&self.name);
+        template::filled(statement, &["schema", "schema_literal"], &[self, &literal])
+    }
+}
+
+/// The quoted name, as it is written into SQL.
+impl fmt::Display for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.quoted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_may_look_like_a_place() {
+        let schema = Schema::new("{schema_literal}");
+        assert_eq!(
+            schema.sql("select {schema}.f({schema_literal}, '{}')"),
+            r#"select "{schema_literal}".f('{schema_literal}', '{}')"#
+        );
     }
 }

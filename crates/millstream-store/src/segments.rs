@@ -51,7 +51,7 @@ impl Segment {
 
 /// The table of a segment, quoted.
 pub fn table(schema: &Schema, segment_id: i64) -> String {
-    schema.sql(&format!("{{schema}}.segment_{segment_id}"))
+    format!("{schema}.segment_{segment_id}")
 }
 
 /// Segments of a table in the order in which their documents take effect.
@@ -170,19 +170,20 @@ fn unreadable(error: Error, schema: &Schema, name: &CollectionName) -> Error {
     Error::Request {
         problem: format!("documents of {name} wait in segments, and {error}"),
         hint: format!(
-            "have them merged: millstream compact {name}; or: grant select on all tables in schema {} to this role",
-            schema.sql("{schema}")
+            "have them merged: millstream compact {name}; or: grant select on all tables in schema {schema} to this role"
         ),
     }
 }
 
-/// What to do if the server has no room for the locks of so many segments. A compaction works all the same: it locks at
-/// most [`COMPACTION_SEGMENTS_MAX`](crate::limits::COMPACTION_SEGMENTS_MAX) at once.
+/// What to do if the server has no room for the locks of so many segments. A compaction works all the same: it locks
+/// fewer at once.
 pub fn crowded(error: Error) -> Error {
     match error {
-        Error::Postgres(full) if full.sqlstate() == Some("53200") => Error::Request {
+        Error::Postgres(full) if full.is_out_of_memory() => Error::Request {
             problem: format!("the segments of the collection cannot all be locked: {full}"),
-            hint: "merge them first: millstream compact; it locks only a few at a time".into(),
+            hint: "merge them first: millstream compact, which locks only a few at a time; or raise \
+                   max_locks_per_transaction on the server"
+                .into(),
         },
         other => other,
     }
@@ -244,7 +245,21 @@ pub async fn drop(client: &impl GenericClient, schema: &Schema, segments: &[Segm
     client.execute(&schema.sql("delete from {schema}.segment where segment_id = any ($1)"), &[&ids]).await?;
     let mut groups: Vec<i64> = segments.iter().filter_map(|segment| Some(segment.compaction.as_ref()?.0)).collect();
     groups.dedup();
-    client.execute(&schema.sql("delete from {schema}.merged_range where compaction = any ($1)"), &[&groups]).await?;
+    client.execute(&schema.sql(include_str!("merged_range_forget.sql")), &[&groups]).await?;
+    Ok(())
+}
+
+/// Divides a group that is being merged: the segments of its second half become a group of their own. What is merged of
+/// the whole group is merged of each half.
+///
+/// # Errors
+/// The server's.
+pub async fn halve(client: &Client, schema: &Schema, group: &[Segment]) -> Result<(), Error> {
+    let (first, second) = group.split_at(group.len() / 2);
+    let old = first.first().and_then(|segment| segment.compaction.as_ref());
+    let (Some((old, _)), Some(new)) = (old, second.first()) else { return Ok(()) };
+    let ids: Vec<i64> = second.iter().map(|segment| segment.segment_id).collect();
+    client.execute(&schema.sql(include_str!("segments_halve.sql")), &[old, &new.segment_id, &ids]).await?;
     Ok(())
 }
 

@@ -3,17 +3,19 @@
 use crate::binding::{Bound, State};
 use crate::error::Error;
 use crate::schema::{DISTINCT_WALK, SCHEMA_VERSION, Schema};
+use millstream_pg::{quote_literal, template};
 use tokio_postgres::Client;
 
 /// The steps that make each version of the tables from the one before, the first from nothing. Never change a step that
 /// was released.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     include_str!("schema.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
     include_str!("schema_4.sql"),
     include_str!("schema_5.sql"),
     include_str!("schema_6.sql"),
+    include_str!("schema_7.sql"),
 ];
 
 const _: () = assert!(STEPS.len() == SCHEMA_VERSION.unsigned_abs() as usize);
@@ -62,8 +64,9 @@ impl Schema {
         self.lock_making(&transaction).await?;
         let found = self.version(transaction.client()).await?;
         for step in &STEPS[usize::try_from(found.unwrap_or(0)).unwrap_or(0).min(STEPS.len())..] {
-            let step = step.replace("{distinct_walk}", DISTINCT_WALK);
-            transaction.batch_execute(&self.sql(&step)).await?;
+            let names = ["schema", "schema_literal", "distinct_walk"];
+            let step = template::filled(step, &names, &[self, &quote_literal(self.name()), &DISTINCT_WALK]);
+            transaction.batch_execute(&step).await?;
         }
         match found {
             None => {

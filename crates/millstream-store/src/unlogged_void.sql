@@ -30,5 +30,6 @@ set floor_source = pg_catalog.array_fill(0, array[256]),
     state = 'stopped',
     stop_reason = $2,
     ended_at = pg_catalog.now(),
-    receipt = null
+    receipt = null,
+    emptied = null
 where load_id = $1

@@ -1,12 +1,12 @@
 //! `--enrich`: what a range of addresses knows becomes a member of each document.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, shell_word};
 use crate::store_name::StoreName;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use millstream_engine::limits::ANNOTATION_BYTES_MAX;
 use millstream_engine::{Annotate, Answer, Existing, Lookup, Missing, Transform};
-use millstream_model::KeyRequest;
-use millstream_ranges::{Generation, Index, Pick, Which, addresses};
+use millstream_model::{KeyRequest, path_text};
+use millstream_ranges::{Generation, Index, Pick, Which, addresses, unquoted, words};
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -22,7 +22,8 @@ pub struct EnrichArgs {
     /// address: 1.2.3.4, 1.2.3.4:80, [2001:db8::1]:443. For a list of addresses, such as X-Forwarded-For, write
     /// which one you mean; `all of` adds an array. STORE is a store that `millstream ranges build` made; @N names
     /// a generation. MEMBERS are paths of the range's value, such as `country, asn.org as org`; by default all
-    /// members are added. The last PATH is the member that each document gets.
+    /// members are added. The last PATH is the member that each document gets; it cannot be the key. A name with spaces
+    /// needs double quotes.
     ///
     /// The rest of a document keeps its spelling. Positions, rejects and resuming refer to the file's documents.
     #[arg(long, value_name = "WHAT", value_parser = Wish::parse)]
@@ -52,7 +53,7 @@ struct Wish {
     which: Which,
     from: Vec<String>,
     store: StoreName,
-    pick: Option<(Pick, String)>,
+    pick: Option<Pick>,
     into: Vec<String>,
     /// The words before the store's generation and after it, with an absolute path.
     name: (String, String),
@@ -61,42 +62,146 @@ struct Wish {
 /// Digits of a generation's hash in the name of a stage.
 const NAME_HASH_DIGITS: usize = 8;
 
-const LISTS: [(&str, Which); 3] = [("first of ", Which::First), ("last of ", Which::Last), ("all of ", Which::All)];
+const LISTS: [(&str, Which); 3] = [("first of", Which::First), ("last of", Which::Last), ("all of", Which::All)];
+
+/// Words that are no path, unless they are in double quotes.
+const KEYWORDS: [&str; 3] = ["from", "pick", "as"];
 
 impl Wish {
     fn parse(text: &str) -> Result<Self, String> {
-        let form = || "it is [first of|last of|all of] PATH from STORE [pick MEMBERS] as PATH".to_owned();
-        let text = text.trim();
-        let list = LISTS.iter().find_map(|(words, which)| Some((*words, text.strip_prefix(words)?, *which)));
-        let (words, rest, which) = list.unwrap_or(("", text, Which::Only));
-        let (from, rest) = rest.split_once(" from ").ok_or_else(form)?;
-        let (rest, into) = rest.rsplit_once(" as ").ok_or_else(form)?;
-        let (store, pick) = match rest.split_once(" pick ") {
-            Some((store, members)) => (store, Some((Pick::parse(members)?, members.trim().to_owned()))),
-            None => (rest, None),
+        let mut words = Words { text, words: words(text), at: 0 };
+        let list = LISTS.iter().find(|(lead, _)| words.words.iter().take(2).map(|(_, word)| *word).eq(lead.split(' ')));
+        let (lead, which) = match list {
+            Some((lead, which)) => {
+                words.at = 2;
+                (format!("{lead} "), *which)
+            }
+            None => (String::new(), Which::Only),
         };
-        let store = StoreName::from(OsString::from(store.trim()));
+        let from = words.next("PATH")?;
+        words.keyword("from")?;
+        // The path of a store may hold spaces.
+        let store = words.until(words.find(&["pick", "as"]), "STORE")?;
+        let pick = match words.keyword("pick") {
+            Ok(()) => {
+                let members = words.until(words.rfind("as"), "MEMBERS")?;
+                Some((Pick::parse(members)?, members))
+            }
+            Err(_) => None,
+        };
+        words.keyword("as")?;
+        let into = words.next("PATH")?;
+        words.end()?;
+        let store = StoreName::from(OsString::from(unquoted(store)));
         let absolute = std::path::absolute(&store.path).map_err(|error| error.to_string())?;
         // Without a slash at its end.
         let absolute: PathBuf = absolute.components().collect();
         let picked = pick.as_ref().map(|(_, members)| format!(" pick {members}")).unwrap_or_default();
-        let name =
-            (format!("{words}{} from {}@", from.trim(), absolute.display()), format!("{picked} as {}", into.trim()));
-        Ok(Self { which, from: path(from)?, store, pick, into: path(into)?, name })
+        let name = (format!("{lead}{from} from {}@", absolute.display()), format!("{picked} as {into}"));
+        Ok(Self { which, from: path(from)?, store, pick: pick.map(|(pick, _)| pick), into: path(into)?, name })
+    }
+}
+
+/// The words of an enrichment that were not read yet.
+struct Words<'t> {
+    text: &'t str,
+    /// Each with its place in the text.
+    words: Vec<(usize, &'t str)>,
+    at: usize,
+}
+
+impl<'t> Words<'t> {
+    /// The next word, which is not a keyword.
+    fn next(&mut self, expected: &str) -> Result<&'t str, String> {
+        match self.words.get(self.at) {
+            Some(&(_, word)) if !KEYWORDS.contains(&word) => {
+                self.at += 1;
+                Ok(word)
+            }
+            _ => Err(self.wrong(expected)),
+        }
+    }
+
+    fn keyword(&mut self, keyword: &str) -> Result<(), String> {
+        match self.words.get(self.at) {
+            Some((_, word)) if *word == keyword => {
+                self.at += 1;
+                Ok(())
+            }
+            _ => Err(self.wrong(&format!("`{keyword}`"))),
+        }
+    }
+
+    /// Place of the first of these keywords.
+    fn find(&self, keywords: &[&str]) -> usize {
+        let place = self.words[self.at..].iter().position(|(_, word)| keywords.contains(word));
+        place.map_or(self.words.len(), |place| self.at + place)
+    }
+
+    /// Place of the last such keyword.
+    fn rfind(&self, keyword: &str) -> usize {
+        let place = self.words[self.at..].iter().rposition(|(_, word)| *word == keyword);
+        place.map_or(self.words.len(), |place| self.at + place)
+    }
+
+    /// The text up to this place, which is not empty.
+    fn until(&mut self, end: usize, expected: &str) -> Result<&'t str, String> {
+        let Some((start, _)) = self.words.get(self.at).filter(|_| end > self.at) else {
+            return Err(self.wrong(expected));
+        };
+        let (last, word) = self.words[end - 1];
+        self.at = end;
+        Ok(&self.text[*start..last + word.len()])
+    }
+
+    fn end(&self) -> Result<(), String> {
+        if self.at == self.words.len() { Ok(()) } else { Err(self.wrong("nothing more")) }
+    }
+
+    /// Points at the word that is wrong.
+    fn wrong(&self, expected: &str) -> String {
+        const FORM: &str = "[first of|last of|all of] PATH from STORE [pick MEMBERS] as PATH";
+        match self.words.get(self.at) {
+            Some((_, word)) => {
+                format!("found `{word}` (word {}) where {expected} was expected in {FORM}", self.at + 1)
+            }
+            None => format!("it ends where {expected} was expected in {FORM}"),
+        }
     }
 }
 
 fn path(text: &str) -> Result<Vec<String>, String> {
-    let mut paths = KeyRequest::parse_paths(text.trim()).map_err(|error| error.to_string())?;
+    let mut paths = KeyRequest::parse_paths(text).map_err(|error| error.to_string())?;
     match paths.pop() {
         Some(path) if paths.is_empty() && path.is_path() => Ok(path.path),
-        _ => Err(format!("{:?} is not one path, such as client.ip", text.trim())),
+        _ => Err(format!("{text:?} is not one path, such as client.ip")),
     }
 }
 
 impl EnrichArgs {
-    /// The stages of a load. Reads the stores into memory.
-    pub fn stages(&self) -> Result<Vec<Arc<dyn Transform>>, Failure> {
+    /// The stages of a load whose documents have this key. Reads the stores into memory.
+    pub fn stages(&self, key: &[KeyRequest]) -> Result<Vec<Arc<dyn Transform>>, Failure> {
+        for (wish, column) in self.enrich.iter().flat_map(|wish| key.iter().map(move |column| (wish, column))) {
+            // A member below it can be part of the key: it is then the range's.
+            if wish.into.starts_with(&column.path) {
+                return Err(Failure::user(format!(
+                    "--enrich adds an object as {}, where the key column {} has its value",
+                    path_text(&wish.into),
+                    column.column
+                ))
+                .hint("name another member behind `as`"));
+            }
+        }
+        for (n, wish) in self.enrich.iter().enumerate() {
+            let before = self.enrich[..n].iter().any(|other| other.into == wish.into);
+            if before && self.enrich_existing == Existing::Replace {
+                let member = path_text(&wish.into);
+                return Err(Failure::user(format!(
+                    "two --enrich add {member}, and the second would replace the first"
+                ))
+                .hint("name another member behind `as`, or keep what the first adds: --enrich-existing keep"));
+            }
+        }
         self.enrich.iter().map(|wish| self.stage(wish, wish.store.generation)).collect()
     }
 
@@ -139,7 +244,7 @@ impl EnrichArgs {
             return Err(Failure::user(format!("another program wrote {store}"))
                 .hint("build a store of it: millstream ranges export, then millstream ranges build"));
         };
-        let index = Index::read(&generation, wish.pick.as_ref().map(|(pick, _)| pick))?;
+        let index = Index::read(&generation, wish.pick.as_ref())?;
         let longest = index.value_bytes_max();
         if longest > ANNOTATION_BYTES_MAX {
             return Err(Failure::user(format!(
@@ -149,7 +254,11 @@ impl EnrichArgs {
         }
         if let Some(problem) = index.jsonb_problem() {
             return Err(Failure::user(format!("a value of {store} cannot be added to a document: {problem}"))
-                .hint("choose other members with pick, or correct the values and build the store again"));
+                .hint(format!(
+                    "`millstream ranges verify {}` names the ranges; choose other members with pick, or build the store \
+                     again",
+                    shell_word(store)
+                )));
         }
         // The hash tells a store that was made anew under the same name.
         let hash: String = receipt.xxh3.chars().take(NAME_HASH_DIGITS).collect();
@@ -241,21 +350,50 @@ mod tests {
         assert_eq!((wish.which, wish.store.generation), (Which::Last, Some(7)));
         assert_eq!(wish.from, ["headers", "xff"]);
         assert_eq!(wish.store.path, Path::new("a b/geo.store"));
-        assert_eq!(wish.pick.unwrap().1, "country, asn.org as org");
+        assert_eq!(wish.pick, Some(Pick::parse("country, asn.org as org").unwrap()));
         assert_eq!(wish.into, ["client", "geo"]);
         let plain = Wish::parse("ip from geo as geo").unwrap();
         assert_eq!((plain.which, plain.store.generation, plain.pick.is_none()), (Which::Only, None, true));
-        for text in [
-            "",
-            "ip",
-            "ip from geo",
-            "ip as geo",
-            "ip from geo pick a, as geo",
-            "ip:text from geo as geo",
-            "ip from geo as c=geo",
-            "c=ip from geo as geo",
+        let quoted = Wish::parse("\"from\".ip from \"one as two\" pick \"first name\" as n as \"the place\"").unwrap();
+        assert_eq!((quoted.from, quoted.into), (vec!["from".into(), "ip".into()], vec!["the place".to_owned()]));
+        assert_eq!(quoted.store.path, Path::new("one as two"));
+        assert_eq!(quoted.pick, Some(Pick::parse("\"first name\" as n").unwrap()));
+    }
+
+    #[test]
+    fn a_wrong_enrichment_is_pointed_at() {
+        for (text, problem) in [
+            ("", "it ends where PATH"),
+            ("ip", "it ends where `from`"),
+            ("ip form geo as geo", "found `form` (word 2) where `from`"),
+            ("client ip from geo as geo", "found `ip` (word 2) where `from`"),
+            ("first off ip from geo as geo", "found `off` (word 2) where `from`"),
+            ("last of from geo as geo", "found `from` (word 3) where PATH"),
+            ("ip from geo", "it ends where `as`"),
+            ("ip as geo", "found `as` (word 2) where `from`"),
+            ("ip from as geo", "found `as` (word 3) where STORE"),
+            ("ip from st as geo pick cc", "found `pick` (word 6) where nothing more"),
+            ("ip from st as the geo", "found `geo` (word 6) where nothing more"),
+            ("ip from st pick as geo", "found `as` (word 5) where MEMBERS"),
+            ("ip from st pick cc", "it ends where `as`"),
+            ("ip from st pick cc geo as geo", "found \"geo\" in \"cc geo\""),
+            ("ip from geo pick a, as geo", "\"\" is not PATH or PATH as NAME"),
+            ("ip:text from geo as geo", "\"ip:text\" is not one path"),
+            ("ip from geo as c=geo", "\"c=geo\" is not one path"),
+            ("c=ip from geo as geo", "\"c=ip\" is not one path"),
         ] {
-            assert!(Wish::parse(text).is_err(), "{text}");
+            let error = Wish::parse(text).map(drop).unwrap_err();
+            assert!(error.starts_with(problem), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_member_in_the_place_of_the_key_is_refused() {
+        let wish = Wish::parse("ip from no-such-store as geo.place").unwrap();
+        let args = EnrichArgs { enrich: vec![wish], enrich_missing: Missing::Keep, enrich_existing: Existing::Replace };
+        for (key, is_refused) in [("geo.place", true), ("id,g=geo", true), ("geo.place.cc", false), ("geo.id", false)] {
+            let failure = args.stages(&KeyRequest::parse_list(key).unwrap()).unwrap_err().to_string();
+            assert_eq!(failure.contains("where the key column"), is_refused, "{key}: {failure}");
         }
     }
 }

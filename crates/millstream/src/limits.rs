@@ -34,3 +34,9 @@ pub const CHANGE_LATE_SECONDS_MAX: u64 = 86_400;
 
 /// Longest time until that process is ready.
 pub const WATCH_READY_MAX: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// How long a command may take to end after the second signal. Then its statements are cancelled, and the process ends.
+pub const LAST_WAIT: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Loads that `loads` lists unless it is told how many.
+pub const LOADS_LISTED: u64 = 1_000;

@@ -13,6 +13,7 @@ mod failure;
 #[cfg(test)]
 #[path = "../tests/guides/line.rs"]
 mod guide_line;
+mod interruption;
 mod keeper;
 mod key_values;
 mod limits;

@@ -201,6 +201,9 @@ fn lines(event: Event) -> Vec<String> {
         Event::Lost { lane, batches } => {
             vec![format!("the server crashed and lost batches of lane {lane}, which are written again: {batches}")]
         }
+        Event::Standstill { seconds, reason } => {
+            vec![format!("waits: nothing was committed for {seconds} s: {reason}")]
+        }
         // A server that is gone for minutes causes a hundred retries.
         Event::Retry { attempt, .. } | Event::Again { attempt, .. } if !attempt.is_power_of_two() => Vec::new(),
         Event::Again { after, error, .. } => {

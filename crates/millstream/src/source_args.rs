@@ -14,6 +14,8 @@ pub struct SourceArgs {
     format: String,
 
     /// JSON: path of the array of documents inside an object, such as data.items or /data/items
+    ///
+    /// If a member on the path is repeated, on any level, each of them must lead to an array, and all are read.
     #[arg(long, value_name = "PATH", value_parser = root)]
     root: Option<Root>,
 
@@ -41,7 +43,7 @@ pub struct SourceArgs {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     null: Option<String>,
 
-    /// CSV and TSV: names of the columns, separated by commas; the files then have no header line
+    /// CSV, TSV and rejects of them: names of the columns, separated by commas; the files then have no header line
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     header: Vec<String>,
 

@@ -123,6 +123,8 @@ pub struct Database {
     pub connection: Connection,
     /// The schema of our tables. The tables may not exist.
     pub schema: Schema,
+    /// How it was reached.
+    pub conninfo: ConnInfo,
 }
 
 impl Database {
@@ -183,7 +185,7 @@ impl Database {
             Err(error) if [ErrorKind::Rights, ErrorKind::ReadOnly].contains(&error.kind()) => {}
             Err(error) => return Err(error.into()),
         }
-        Ok(Self { connection, schema })
+        Ok(Self { connection, schema, conninfo: conninfo.clone() })
     }
 
     /// The collection of a name. Our tables must exist.

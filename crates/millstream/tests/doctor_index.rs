@@ -166,7 +166,9 @@ async fn what_a_build_that_broke_off_has_left_is_removed() {
                 assert_eq!(drop.trim_end(), format!("drop index concurrently if exists public.{name}"));
                 place.sql(drop).await;
             } else {
-                place.doctor(&["undo"]).ends(0);
+                let undone = place.doctor(&["undo"]).ends(0).stderr;
+                let says = "is none again: what the interrupted change had left of it is removed";
+                assert!(undone.contains(says) && !undone.contains("already"), "{undone}");
             }
             assert_eq!(place.index(name).await, None, "{point}");
         }

@@ -182,11 +182,20 @@ async fn what_cannot_be_enriched_with_is_refused() {
         ("client.ip from STORE pick contry as geo", "has a member contry"),
         ("client.ip from STORE as client", "name another one"),
         ("client.ip from STORE/none as geo", "it does not exist"),
-        ("client.ip from STORE as id.x.y.z.a.b.c.d.e", "more than 8 segments"),
+        ("client.ip from STORE as a.x.y.z.a.b.c.d.e", "more than 8 segments"),
+        ("client.ip from STORE as id", "where the key column id has its value"),
+        ("client.ip from STORE as geo pick n", "found `pick` (word 6)"),
     ] {
         let refused = place.run("load", &file, enrich, &[]).ends(2);
         assert!(refused.stderr.contains(said), "{enrich}: {}", refused.stderr);
     }
+    let twice = ["--enrich", &format!("client.ip from {} pick n as geo", place.path("geo"))];
+    let refused = place.run("load", &file, "client.ip from STORE as geo", &twice).ends(2);
+    assert!(refused.stderr.contains("the second would replace the first"), "{}", refused.stderr);
+    place
+        .run("load", &file, "client.ip from STORE as geo", &[&twice[..], &["--enrich-existing", "keep"]].concat())
+        .ends(0);
+
     let long = format!("first,last,text\n1.0.0.0,1.0.0.9,{}\n", "x".repeat(5_000));
     let ranges = place.write("long.csv", &long);
     millstream(&["ranges", "build", &place.path("geo"), &ranges, "--progress", "none"]).ends(0);
@@ -244,7 +253,7 @@ async fn sums_of_a_finished_load_are_not_added_with_other_stages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_jsonb_refuses_or_is_too_long_is_not_added() {
+async fn what_is_too_long_is_not_added_and_what_jsonb_refuses_is_not_stored() {
     let place = Place::new().await;
     let file = place.write("visits.ndjson", &format!("{{\"id\":1,\"ip\":\"{}\"}}\n", ["1.0.0.1"; 10].join(",")));
     let ranges = place.write("ranges.csv", &format!("ip,text\n1.0.0.1,{}\n", "x".repeat(500)));
@@ -254,9 +263,10 @@ async fn what_jsonb_refuses_or_is_too_long_is_not_added() {
     let client = place.database.client().await;
     let detail: String = client.query_one("select detail from millstream.reject", &[]).await.unwrap().get(0);
     assert_eq!(detail, "what is known about ip has more than 4096 bytes");
-    let ranges = place.write("ranges.ndjson", "{\"ip\":\"1.0.0.1\",\"text\":\"a\\u0000\"}\n");
-    millstream(&["ranges", "build", &place.path("geo"), &ranges]).ends(0);
-    let refused = place.run("load", &file, "all of ip from STORE as geo", &[]).ends(2);
-    assert!(refused.stderr.contains("geo cannot be added to a document: a string holds "), "{refused:?}");
-    assert!(refused.stderr.contains("choose other members with pick"), "{refused:?}");
+    let ranges = "{\"ip\":\"1.0.0.1\",\"text\":\"a\\u0000\"}\n{\"ip\":\"1.0.0.1\",\"text\":\"b\"}\n";
+    let ranges = place.write("ranges.ndjson", ranges);
+    let built = millstream(&["ranges", "build", &place.path("geo"), &ranges]).ends(1);
+    assert!(built.stderr.contains("ranges.ndjson:1: a string holds \\u0000, which jsonb cannot hold"), "{built:?}");
+    place.run("load", &file, "first of ip from STORE as geo", &["--resume", "off"]).ends(0);
+    assert_eq!(place.documents().await[0]["geo"], json!({"text": "b"}));
 }

@@ -270,3 +270,28 @@ async fn only_an_invalid_value_makes_its_column_null() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn publishing_survives_the_end_of_its_session() {
+    each_build(async |db| {
+        let (dir, url, client) = (tempfile::tempdir().unwrap(), db.url(), db.client().await);
+        let file = dir.path().join("a.ndjson");
+        std::fs::write(&file, "{\"id\":1}\n").unwrap();
+        millstream(&["load", file.to_str().unwrap(), "--into", "ended", "--key", "id:bigint", "--db", &url]).ends(0);
+        // Creating the triggers waits for this.
+        client.batch_execute("begin; lock table public.ended in row exclusive mode").await.unwrap();
+        let mut publish = command(&["publish", "ended", "--as", "ended_read", "--db", &url]);
+        let publishing = publish.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let other = db.client().await;
+        let end = "select pg_terminate_backend(pid) from pg_stat_activity
+                   where wait_event_type = 'Lock' and datname = current_database()";
+        while other.query(end, &[]).await.unwrap().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            other.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
+        }
+        client.batch_execute("rollback").await.unwrap();
+        assert!(publishing.wait_with_output().unwrap().status.success());
+        assert_eq!(client.query("select from ended_read", &[]).await.unwrap().len(), 1);
+    })
+    .await;
+}

@@ -131,6 +131,7 @@ async fn empty_at(server: &Server, point: &str, way: &str, n: i64) {
     .await;
     server.restart(StopMode::Immediate).await;
     std::fs::remove_file(&held).unwrap();
+    // It begins again, unless the first session that it misses is refused while the server is away.
     end(child).await;
 
     let client = connect(&url).await;
@@ -140,11 +141,9 @@ async fn empty_at(server: &Server, point: &str, way: &str, n: i64) {
     assert_eq!((rows("fleeting").await, rows("fleeting_read").await), (0, 0), "{point}");
     let listed = millstream(&["models", "--output", "json", "--db", &url]).ends(0).stdout;
     let listed: Value = serde_json::from_str(&listed).unwrap();
-    assert_eq!(
-        (&listed[0]["everything_waits"], &listed[0]["waiting_changes"]),
-        (&true.into(), &Value::Null),
-        "{point}"
-    );
+    // Everything waits after the crash, unless the refresh began again and committed.
+    let waits = (&listed[0]["everything_waits"], &listed[0]["waiting_changes"]);
+    assert!([(&true.into(), &Value::Null), (&false.into(), &0.into())].contains(&waits), "{point}: {waits:?}");
     client.batch_execute("insert into public.fleeting values (-1, '{\"stamp\": -1}')").await.unwrap();
     let output = end(start(&url, &["refresh", "public.fleeting_read"], "")).await;
     assert!(output.status.success(), "{point}: {}", stderr(&output));

@@ -123,3 +123,86 @@ async fn a_stopped_stream_is_offered_resume_only_with_a_source_name() {
         assert!(rest.contains(promised), "{rest}");
     }
 }
+
+/// Waits until a session of a command waits for a lock.
+async fn waits_for_a_lock(client: &tokio_postgres::Client) {
+    count_waiting(client, |count| count > 0).await;
+}
+
+async fn count_waiting(client: &tokio_postgres::Client, enough: fn(i64) -> bool) {
+    let waiting = "select count(*) from pg_stat_activity where datname = current_database()
+                   and application_name like 'millstream %' and wait_event_type = 'Lock'";
+    while !enough(client.query_one(waiting, &[]).await.unwrap().get(0)) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_signal_cancels_a_load_behind_a_lock_and_the_load_resumes() {
+    let db = database().await;
+    // Another session looks: one in a transaction sees what it saw at first.
+    let (url, holder, client) = (db.url(), db.client().await, db.client().await);
+    let args = ["load", "-", "--into", "public.jammed", "--key", "id:bigint", "--source-name", "s", "--db", &url];
+    let mut loading = command(&args);
+    let loading = loading.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut loading = loading.spawn().unwrap();
+    let (mut documents, mut messages) = begin(&mut loading);
+    while holder.query_one("select count(*) from public.jammed", &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    holder.batch_execute("begin; lock table public.jammed").await.unwrap();
+    documents.write_all(b"{\"id\":2}\n").unwrap();
+    waits_for_a_lock(&client).await;
+    send("TERM", &loading);
+    let mut line = String::new();
+    while !line.starts_with("stopping: ") {
+        line.clear();
+        assert!(messages.read_line(&mut line).unwrap() > 0, "it did not stop in good order");
+    }
+    // A signal that follows sooner counts as the same.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    send("TERM", &loading);
+    let mut receipt = String::new();
+    loading.stdout.take().unwrap().read_to_string(&mut receipt).unwrap();
+    assert_eq!(loading.wait().unwrap().code(), Some(143));
+    assert!(receipt.starts_with("receipt of load "), "{receipt}");
+    count_waiting(&client, |count| count == 0).await;
+    holder.batch_execute("rollback").await.unwrap();
+    let mut again = command(&args);
+    let mut again = again.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    again.stdin.take().unwrap().write_all(b"{\"id\":1}\n{\"id\":2}\n").unwrap();
+    assert_eq!(again.wait().unwrap().code(), Some(0));
+    assert_eq!(holder.query_one("select count(*) from public.jammed", &[]).await.unwrap().get::<_, i64>(0), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signals_end_compact_and_publish_behind_a_lock_which_they_name() {
+    let db = database().await;
+    // Another session looks: one in a transaction sees what it saw at first.
+    let (url, holder, client) = (db.url(), db.client().await, db.client().await);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.ndjson");
+    std::fs::write(&file, "{\"id\":1}\n").unwrap();
+    let load = ["load", file.to_str().unwrap(), "--into", "public.logged", "--key", "id:bigint", "--layout", "log"];
+    millstream(&[&load[..], &["--db", &url]].concat()).ends(0);
+    let pid: i32 = holder.query_one("select pg_backend_pid()", &[]).await.unwrap().get(0);
+    holder.batch_execute("begin; lock table public.logged").await.unwrap();
+    for (args, looks) in [
+        (&["compact", "public.logged"][..], true),
+        (&["publish", "public.logged", "--as", "public.model", "--index", "id"], false),
+    ] {
+        let mut waiting = command(&[args, &["--db", &url]].concat());
+        let mut waiting = waiting.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        waits_for_a_lock(&client).await;
+        let mut messages = BufReader::new(waiting.stderr.take().unwrap());
+        let mut line = String::new();
+        while looks && !line.starts_with("waits: ") {
+            line.clear();
+            assert!(messages.read_line(&mut line).unwrap() > 0, "it never said why");
+        }
+        assert!(!looks || line.contains(&format!("session {pid} holds it")), "{line}");
+        send("TERM", &waiting);
+        assert_eq!(waiting.wait().unwrap().code(), Some(143), "{args:?}");
+        count_waiting(&client, |count| count == 0).await;
+    }
+}

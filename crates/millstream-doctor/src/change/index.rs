@@ -125,8 +125,13 @@ impl Kind for IndexKind {
         })
     }
 
-    fn leaves_parts(&self) -> bool {
-        true
+    fn has_parts<'a>(&'a self, target: &'a str) -> Answer<'a, bool> {
+        Box::pin(async move {
+            let (database, name) = parts(target)?;
+            let sql = "select exists (select from pg_index where indexrelid = to_regclass($1) and not indisvalid)";
+            let session = open(&self.db, Some(database)).await?;
+            Ok(session.client.query_one(sql, &[&name]).await.map_err(refusal)?.get(0))
+        })
     }
 
     fn can_be_renamed(&self) -> bool {

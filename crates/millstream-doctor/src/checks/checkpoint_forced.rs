@@ -1,11 +1,11 @@
 //! Check `checkpoint-forced`: checkpoints that come because of the amount of WAL, not in time.
 
 use super::checkpoints::Checkpoints;
-use super::number::{count, number, percent};
+use super::number::{count, needs, number, percent};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::host::Host;
 use crate::server::Server;
-use millstream_model::quantity::bytes;
+use millstream_model::quantity::{self, bytes};
 use millstream_model::{Class, Level, Repair, Restart};
 use millstream_pg::Error;
 use millstream_pg::sizing::{size, wal_room};
@@ -22,33 +22,56 @@ pub(super) const CHECK: Check = Check {
 async fn look(server: &Server, host: Option<&Host>, task: Task) -> Result<Seen, Error> {
     let Checkpoints { view, row } = Checkpoints::of(server).await?;
     let (timed, requested) = (number(&row, "timed"), number(&row, "requested"));
-    let percent = percent(requested, timed + requested);
-    if ((timed + requested) as f64) < task.threshold("count") || percent < task.threshold("percent") {
+    let (checkpoints, least) = (timed + requested, task.threshold("percent"));
+    let seconds: f64 = row.get::<_, Option<f64>>("seconds").unwrap_or(0.0).max(1.0);
+    task.counted(seconds);
+    if (checkpoints as f64) < task.threshold("count") || percent(requested, checkpoints) < least {
         return Ok(Seen::default());
     }
-    let settings = "select pg_size_bytes(current_setting('max_wal_size')), \
-                    (select setting::float8 from pg_settings where name = 'checkpoint_timeout')";
-    let set = server.session.client.query_one(settings, &[]).await?;
-    let (present, timeout): (i64, f64) = (set.get(0), set.get(1));
-    let per_second: f64 = row.get("wal_per_second");
-    let present = u64::try_from(present).unwrap_or(0);
+    if server.session.server.in_recovery {
+        let why = "whether WAL forces checkpoints, because a standby does not count the WAL that it replays";
+        return Ok(Seen::default().but(Some(why.to_owned())));
+    }
+    let wal_seconds: f64 = row.get::<_, Option<f64>>("wal_seconds").unwrap_or(0.0).max(1.0);
+    if wal_seconds + 1.0 < seconds {
+        let needs = needs("whether WAL forces checkpoints", "of counted WAL", seconds, wal_seconds);
+        return Ok(Seen::default().but(needs));
+    }
+    let set = server.session.client.query_one(include_str!("checkpoint_forced.sql"), &[]).await?;
+    let (due, timeout): (f64, f64) = (set.get("due"), set.get("timeout"));
+    let per_second = row.get::<_, f64>("wal_bytes") / wal_seconds;
+    let forced = forced(requested, per_second * seconds, due);
+    let percent = percent(forced, checkpoints);
+    if (forced as f64) < 1.0 || percent < least {
+        return Ok(Seen::default());
+    }
+    let present = number(&set, "present");
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let written = (per_second * timeout) as u64;
-    let sentence = format!("{percent:.0} % of the checkpoints were requested, and not due by time");
+    let (written, due) = ((per_second * timeout) as u64, due as u64);
+    let sentence =
+        format!("up to {percent:.0} % of the checkpoints came because of the amount of WAL, and not by time");
     let mut finding = task
         .finding(Level::Warning, "", sentence)
         .with("requested", count(&row, "requested"), view)
         .with("timed", count(&row, "timed"), view)
+        .with("as many as the WAL can have forced", quantity::count(forced), "pg_stat_wal")
+        .with("WAL that forces a checkpoint", bytes(due), "max_wal_size, checkpoint_completion_target")
         .with("WAL per checkpoint_timeout, on average", bytes(written), "pg_stat_wal")
         .with("max_wal_size", bytes(present), "pg_settings");
     let free = host.and_then(Host::wal_disk).map(|space| space.free);
     if let Some(free) = free {
         finding = finding.with("free on the disk of the WAL", bytes(free), "statvfs");
     }
-    finding.counted_seconds = row.get("seconds");
     finding.alternative = Some("they came from backups, CHECKPOINT or CREATE DATABASE".to_owned());
     finding.repair = Some(repair(server, present, written, free));
     Ok([finding].into_iter().collect())
+}
+
+/// How many of the requested checkpoints so many bytes of WAL can have forced: each needs `due` of them.
+fn forced(requested: u64, wal_bytes: f64, due: f64) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
+    let most = (wal_bytes / due.max(1.0)) as u64;
+    requested.min(most)
 }
 
 /// A larger `max_wal_size`, as far as the disk has room for it.
@@ -88,6 +111,15 @@ fn larger(present: u64, written: u64, free: Option<u64>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_wal_forces_no_more_checkpoints_than_it_has_bytes_for() {
+        const MB: f64 = 1_048_576.0;
+        // 22 times CHECKPOINT, and 36 MB of WAL in each of three timeouts.
+        assert_eq!(forced(22, 108.0 * MB, 2_144.0 * MB), 0);
+        assert_eq!(forced(22, 10_000.0 * MB, 1_000.0 * MB), 10);
+        assert_eq!(forced(22, 1e6 * MB, 1_000.0 * MB), 22);
+    }
 
     #[test]
     fn a_larger_size_fits_what_is_written_and_what_the_disk_has() {

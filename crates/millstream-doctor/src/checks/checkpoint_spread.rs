@@ -28,14 +28,14 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
     let set = server.session.client.query_one(sql, &[]).await?;
     let (target, flush): (f64, i64) = (set.get(0), set.get(1));
     let Checkpoints { view, row } = Checkpoints::of(server).await?;
+    task.counted(row.get::<_, Option<f64>>("seconds").unwrap_or(0.0));
     let early = (target < task.threshold("target")).then(|| burst(server, &task, target));
     let checkpoints = number(&row, "timed") + number(&row, "requested");
     let mean = number(&row, "sync_ms") as f64 / 1e3 / (checkpoints.max(1) as f64);
     let waits = checkpoints as f64 >= task.threshold("count") && mean >= task.threshold("sync_seconds");
     let late = waits.then(|| {
-        let mut finding = stall(server, &task, mean, flush).with("checkpoints", checkpoints, view);
-        finding.counted_seconds = row.get("seconds");
-        finding
+        let finding = stall(server, &task, mean, flush).with("checkpoints", checkpoints, view);
+        Finding { counted_seconds: row.get("seconds"), ..finding }
     });
     Ok(early.into_iter().chain(late).collect())
 }

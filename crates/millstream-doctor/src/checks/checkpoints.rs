@@ -1,13 +1,13 @@
 //! Checkpoints as the server has counted them, whatever the version calls the counters.
 
 use crate::server::Server;
-use millstream_pg::Error;
+use millstream_pg::{Error, fill};
 use tokio_postgres::Row;
 
 /// The counters since their reset, and the view that shows them.
 pub(super) struct Checkpoints {
     pub(super) view: &'static str,
-    /// `timed`, `requested`, `sync_ms`, `seconds`, `wal_per_second`.
+    /// `timed`, `requested`, `sync_ms`, `seconds`, `wal_seconds`, `wal_bytes`.
     pub(super) row: Row,
 }
 
@@ -17,9 +17,7 @@ impl Checkpoints {
             170_000.. => ("pg_stat_checkpointer", "num_timed", "num_requested", "sync_time"),
             _ => ("pg_stat_bgwriter", "checkpoints_timed", "checkpoints_req", "checkpoint_sync_time"),
         };
-        let names = [("{view}", view), ("{timed}", timed), ("{requested}", requested), ("{sync_ms}", sync_ms)];
-        let sql = include_str!("checkpoints.sql").to_owned();
-        let sql = names.into_iter().fold(sql, |sql, (place, name)| sql.replace(place, name));
+        let sql = fill!(include_str!("checkpoints.sql"), view, timed, requested, sync_ms);
         Ok(Self { view, row: server.session.client.query_one(&sql, &[]).await? })
     }
 }

@@ -4,7 +4,8 @@ select
     c.{requested} as requested,
     c.{sync_ms}::bigint as sync_ms,
     extract(epoch from now() - c.stats_reset)::float8 as seconds,
-    (w.wal_bytes::float8 / greatest(extract(epoch from now() - w.stats_reset), 1)::float8) as wal_per_second
+    extract(epoch from now() - w.stats_reset)::float8 as wal_seconds,
+    w.wal_bytes::float8 as wal_bytes
 from
     {view} as c
     cross join pg_stat_wal as w

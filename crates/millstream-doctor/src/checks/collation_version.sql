@@ -1,7 +1,8 @@
 -- Collations of which the library has another version now than the one with which indexes were built: that of the
 -- database, and others that an index uses. $1: at most so many.
 with used as materialized (
-    select distinct unnest(indcollation::oid[]) as oid from pg_index
+    select distinct unnest(i.indcollation::oid[]) as oid
+    from pg_index as i join pg_class as c on c.oid = i.indexrelid and c.relpersistence <> 't'
 ),
 versions as materialized (
     select

@@ -27,6 +27,9 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
         Ok(flush) => flush,
         Err(why) => return Ok(Seen::default().but(Some(why))),
     };
+    if let Some(seconds) = flush.seconds {
+        task.counted(seconds);
+    }
     let is_fast = flush.microseconds < task.threshold("flush_us");
     // The manual begins with half the time of a flush.
     let is_long = delay > task.threshold("times") * flush.microseconds / 2.0;

@@ -1,6 +1,6 @@
 //! Check `connection-churn`: sessions that do next to nothing.
 
-use super::number::{number, percent};
+use super::number::{needs, number, percent};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Database;
 use millstream_model::quantity::count;
@@ -25,14 +25,15 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     if !database.session.server.in_recovery && database.uncounted.is_some() {
         return Ok(Seen::default().but(database.uncounted.clone()));
     }
+    let needed = task.threshold("hours") * 3_600.0;
+    if let Some(needs) = needs("how often sessions are opened", "of counters", needed, database.sure_seconds) {
+        return Ok(Seen::default().but(Some(needs)));
+    }
     let row = database.session.client.query_one(include_str!("connection_churn.sql"), &[]).await?;
     let (sessions, transactions) = (number(&row, "sessions"), number(&row, "transactions"));
     let seconds = database.counted_seconds;
     let (percent, per_second) = (percent(sessions, transactions), sessions as f64 / seconds);
-    if percent < task.threshold("percent")
-        || per_second < task.threshold("per_second")
-        || seconds < task.threshold("hours") * 3_600.0
-    {
+    if percent < task.threshold("percent") || per_second < task.threshold("per_second") {
         return Ok(Seen::default());
     }
     let opened = database.opened.as_secs_f64() * 1e3;

@@ -42,14 +42,6 @@ fn files(host: &Host) -> Vec<String> {
     files
 }
 
-/// A file of sysctl that sets a setting.
-pub(super) fn file_that_sets(host: &Host, setting: &str) -> Option<String> {
-    files(host).into_iter().find(|path| {
-        let text = host.word(path).unwrap_or_default();
-        text.lines().filter_map(name_of).any(|name| name == setting)
-    })
-}
-
 fn look(host: &Host, task: &Task) -> Seen {
     // `99-sysctl.conf` is often a link to `sysctl.conf`.
     let (mut seen, mut names) = (Seen::default(), BTreeSet::new());

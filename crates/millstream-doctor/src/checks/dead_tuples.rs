@@ -1,6 +1,8 @@
 //! Check `dead-tuples`: dead row versions that autovacuum should have removed, and why it has not.
 
+use super::autovacuum_off::switch_on;
 use super::number::{bytes, count, number, percent};
+use super::together::{LOOKED_AT_MAX, NAMES_MAX, SMALLER_MAX};
 use super::vacuum_pace::{Pace, Pass};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
@@ -38,8 +40,10 @@ async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, 
     let holder = client.query_opt(include_str!("vacuum_holder.sql"), &[&seconds, &transactions]).await?;
     let least = task.threshold("table_mb") * 1e6;
     // With a holder, autovacuum comes again and again and removes nothing.
-    let rows = client.query(include_str!("dead_tuples.sql"), &[&least, &holder.is_some(), &ROWS_MAX]).await?;
-    if rows.is_empty() {
+    let (sql, held) = (include_str!("dead_tuples.sql"), holder.is_some());
+    let rows = client.query(sql, &[&least, &held, &ROWS_MAX, &None::<f64>]).await?;
+    let small = client.query(sql, &[&(least / SMALLER_MAX), &held, &LOOKED_AT_MAX, &Some(least)]).await?;
+    if rows.is_empty() && small.is_empty() {
         return Ok(Seen::default().but(server.blind_to_sessions()));
     }
     let state = client.query_one(include_str!("autovacuum.sql"), &[]).await?;
@@ -52,11 +56,11 @@ async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, 
         let cause = match (row.get::<_, bool>("in_progress"), &common) {
             // What is being removed is not a fault, unless it takes too long.
             (true, _) => slow?,
-            (false, _) if !row.get::<_, bool>("enabled") => off_for(database, row),
+            (false, _) if !row.get::<_, bool>("enabled") => off_for(server, database, row, state.get("autovacuum")),
             (false, Some(cause)) => cause.clone(),
             (false, None) => slow.unwrap_or_else(|| unexplained(pass)),
         };
-        let finding = finding(row, cause, &task);
+        let finding = Finding { counted_seconds: Some(database.counted_seconds), ..finding(row, cause, &task) };
         Some(match (pace, pass) {
             (Some(pace), Some(pass)) => finding.with("pace of autovacuum", pace.shown(), &pace.source()).with(
                 "time for the table at this pace",
@@ -66,8 +70,43 @@ async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, 
             _ => finding.with("pace of autovacuum", "not limited", "autovacuum_vacuum_cost_delay"),
         })
     };
-    let found: Seen = rows.iter().filter_map(of_table).collect();
+    let found: Vec<Finding> = rows.iter().filter_map(of_table).collect();
+    let together = of_small(&small, common.as_ref(), database, &task);
+    let found: Seen = found.into_iter().chain(together).collect();
     Ok(found.but(server.blind_to_sessions()))
+}
+
+/// A finding about tables that are too small alone.
+fn of_small(rows: &[Row], common: Option<&Cause>, database: &Database, task: &Task) -> Option<Finding> {
+    let waiting = || rows.iter().filter(|row| !row.get::<_, bool>("in_progress"));
+    let sum = |column| waiting().map(|row| number(row, column)).sum::<u64>();
+    let (live, dead, size) = (sum("live"), sum("dead"), sum("bytes"));
+    let (count, percent) = (waiting().count(), percent(dead, live + dead));
+    if count == 0 || (size as f64) < task.threshold("table_mb") * 1e6 {
+        return None;
+    }
+    let level = if percent >= task.threshold("percent") { Level::Warning } else { Level::Info };
+    let off = waiting().filter(|row| !row.get::<_, bool>("enabled")).count();
+    let cause = match common {
+        Some(cause) => cause.clone(),
+        None if off > 0 => Cause::new(
+            format!("autovacuum is off for {off} of them"),
+            "switch it on for these tables: alter table .. reset (autovacuum_enabled)",
+            "the first vacuum of each reads and writes the whole table",
+        ),
+        None => unexplained(None),
+    };
+    let worst: Vec<&str> = waiting().take(NAMES_MAX).map(|row| row.get("owner")).collect();
+    let sentence = format!("{percent:.0} % of the rows of {count} small tables are dead: {}", cause.sentence);
+    let source = "pg_stat_all_tables";
+    let mut finding = task
+        .finding(level, database.name.clone(), sentence)
+        .with("dead rows", quantity::count(dead), source)
+        .with("size", quantity::bytes(size), "pg_class.relpages, or from the rows")
+        .with("the worst", worst.join(", "), source);
+    finding.alternative = Some("autovacuum is on its way through them".to_owned());
+    finding.repair = Some(cause.repair);
+    Some(Finding { counted_seconds: Some(database.counted_seconds), ..finding })
 }
 
 fn finding(row: &Row, cause: Cause, task: &Task) -> Finding {
@@ -111,8 +150,15 @@ impl Cause {
     }
 }
 
-fn off_for(database: &Database, row: &Row) -> Cause {
+/// It is off for the table. While it is off on the server, too, the table's own option changes nothing.
+fn off_for(server: &Server, database: &Database, row: &Row, is_on: bool) -> Cause {
     let (table, prefix): (&str, &str) = (row.get("owner"), row.get("prefix"));
+    if !is_on {
+        let first =
+            "switch it on for the server first, and then reset the option of the table; the report then says how";
+        let sentence = "autovacuum is off on this server, and for this table".to_owned();
+        return Cause { sentence, repair: switch_on(server, "autovacuum", first) };
+    }
     let repair = Repair {
         sentence: "switch it on; autovacuum then removes them".to_owned(),
         commands: vec![format!("alter table {table} reset ({prefix}autovacuum_enabled)")],
@@ -126,7 +172,7 @@ fn off_for(database: &Database, row: &Row) -> Cause {
 /// The first of the causes that all tables share, if one is there.
 fn common_cause(server: &Server, state: &Row, holder: Option<&Row>) -> Option<Cause> {
     if !state.get::<_, bool>("autovacuum") {
-        let repair = server.setting("autovacuum", "on", "switch it on", "vacuum takes disk and processor");
+        let repair = switch_on(server, "autovacuum", "switch it on");
         return Some(Cause { sentence: "autovacuum is off on this server".to_owned(), repair });
     }
     if let Some(row) = holder {

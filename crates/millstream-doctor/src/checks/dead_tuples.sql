@@ -1,6 +1,6 @@
 -- Tables, also TOAST tables, with more dead row versions than autovacuum waits for, by this table's own settings, and
 -- how fast autovacuum may work on them. $1: smaller tables do not count, in bytes. $2: also tables that autovacuum has
--- just visited. $3: at most so many.
+-- just visited. $3: at most so many. $4: if not null, larger tables do not count.
 with relation as (
     select
         c.oid,
@@ -112,6 +112,7 @@ tables as (
         left join work as w on w.relid = r.oid
     where
         r.bytes >= $1::float8
+        and ($4::float8 is null or r.bytes < $4)
 )
 select
     owner,

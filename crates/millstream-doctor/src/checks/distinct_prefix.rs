@@ -22,7 +22,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
-    let statements = database.statements().await?;
+    let statements = task.statements(database).await?;
     let (mut subjects, mut late) = (BTreeSet::new(), 0);
     let end = Instant::now() + PROOF_TIME_MAX;
     for statement in statements.queries() {

@@ -19,6 +19,7 @@ from
     join pg_stats as s on s.schemaname = n.nspname and s.tablename = c.relname and s.attname = a.attname and not s.inherited
 where
     c.relkind in ('r', 'm')
+    and c.relpersistence <> 't'
     and c.relname = $2
     and n.nspname = coalesce($1, n.nspname)
     and n.nspname not in ('pg_catalog', 'information_schema')

@@ -30,12 +30,17 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             .with("scans of it", count(row, "scans"), "pg_stat_user_indexes");
         finding.alternative =
             Some("somebody builds a new index to replace the old one, and has not dropped it yet".to_owned());
+        // What a partitioned index consists of cannot be dropped beside other work, nor built again so.
+        let (word, wait, change) = match row.get("is_partitioned") {
+            true => ("", "; it waits for all work on the table and its partitions, which waits for it", None),
+            false => (" concurrently", "", database.drop_index(&name)),
+        };
         finding.repair = Some(Repair {
             sentence: format!("drop it; {kept} serves the same queries. To undo: {definition}"),
-            commands: vec![format!("drop index concurrently {name}")],
-            risk: "statements that name the index, in hints or scripts, fail".to_owned(),
+            commands: vec![format!("drop index{word} {name}")],
+            risk: format!("statements that name the index, in hints or scripts, fail{wait}"),
             restart: Restart::Nothing,
-            change: database.drop_index(&name),
+            change,
         });
         Some(finding)
     });

@@ -64,7 +64,14 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
             .with("set by", row.get::<_, String>(1), "pg_settings.source");
         finding.alternative = Some((*unless).to_owned());
         let (sentence, risk) = (format!("switch {name} on"), "commits wait for the disk again");
-        finding.repair = Some(server.setting(name, "on", &sentence, risk));
+        let mut repair = server.setting(name, "on", &sentence, risk);
+        if *name == "fsync" {
+            // Nobody has asked the system yet to write what it has collected until now. PostgreSQL's manual, fsync.
+            repair.sentence +=
+                "; then let the system write what it has not written yet, or a crash may still destroy it";
+            repair.commands.push("$ sync".to_owned());
+        }
+        finding.repair = Some(repair);
         Some(finding)
     });
     Ok(found.collect())

@@ -24,6 +24,7 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
         Err(why) => return Ok(Seen::default().but(Some(why))),
     };
     let row = server.session.client.query_one(include_str!("few_reads_ahead.sql"), &[]).await?;
+    task.counted(row.get::<_, Option<f64>>("reset_seconds").unwrap_or(f64::INFINITY).min(server.sure_seconds));
     if (number(&row, "blocks") as f64) < task.threshold("blocks") {
         return Ok(Seen::default());
     }

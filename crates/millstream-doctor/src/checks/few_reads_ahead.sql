@@ -4,4 +4,5 @@ select
     current_setting('effective_io_concurrency')::float8 as concurrency,
     current_setting('io_method', true) as method,
     current_setting('io_workers', true)::float8 as workers,
-    (select coalesce(sum(blks_read), 0)::bigint from pg_stat_database) as blocks
+    (select coalesce(sum(blks_read), 0)::bigint from pg_stat_database) as blocks,
+    (select extract(epoch from now() - max(stats_reset))::float8 from pg_stat_database) as reset_seconds

@@ -17,6 +17,7 @@ where
     and a.attnum > 0
     and not a.attisdropped
     and c.relkind in ('r', 'm', 'p')
+    and c.relpersistence <> 't'
     and c.reltuples >= $2::float8
     and n.nspname <> 'pg_catalog'
 order by

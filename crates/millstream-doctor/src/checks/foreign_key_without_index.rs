@@ -47,10 +47,17 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
         let sentence = format!("a delete in {other}, or an update of its key, reads all of {table}");
         let finding = task
             .finding(Level::Info, row.get::<_, String>("name"), sentence)
-            .with("rows of the table", count(row, "rows"), "pg_class.reltuples")
-            .with("deletes and updates in the other one", count(row, "changes"), "pg_stat_user_tables")
+            .with("rows without an index", count(row, "rows"), "pg_class.reltuples")
+            .with(
+                "deletes and updates in the other one, without HOT updates",
+                count(row, "changes"),
+                "pg_stat_user_tables",
+            )
             .with("foreign key", definition, "pg_get_constraintdef");
         let mut finding = with_analyzed(finding, row.get("analyze_age"));
+        if row.get("is_partitioned") {
+            finding = finding.with("partitions without an index", count(row, "tables"), "pg_index");
+        }
         finding.counted_seconds = Some(database.counted_seconds);
         finding.alternative = Some("the updates leave the key alone, and rows are deleted with truncate".to_owned());
         finding.repair = Some(Repair {

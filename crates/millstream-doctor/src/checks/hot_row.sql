@@ -20,6 +20,7 @@ select
     counters.seconds
 from
     pg_stat_user_tables as s
+    join pg_class as c on c.oid = s.relid and c.relpersistence <> 't'
     cross join counters
 where
     s.n_live_tup between 1 and $1::float8

@@ -2,6 +2,7 @@
 
 use super::number::{number, percent, with_analyzed};
 use super::pgstattuple::Meter;
+use super::together::{LOOKED_AT_MAX, SMALLER_MAX, Together};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
@@ -25,7 +26,8 @@ const ESTIMATE: &str = "estimate from pg_stats";
 async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     let (least, percent) = (task.threshold("index_mb") * 1e6, task.threshold("percent"));
     let sql = include_str!("index_bloat.sql");
-    let rows = database.session.client.query(sql, &[&least, &percent, &ROWS_MAX]).await?;
+    let client = &database.session.client;
+    let rows = client.query(sql, &[&least, &percent, &ROWS_MAX, &None::<f64>, &LOOKED_AT_MAX]).await?;
     let columns = "index_size, leaf_pages * current_setting('block_size')::int8 * avg_leaf_density / 100";
     let mut meter = Meter::of(database, "pgstatindex", columns, &rows).await?;
     for row in &rows {
@@ -42,15 +44,43 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             task.keep(finding);
         }
     }
+    let smaller = least / SMALLER_MAX;
+    let rows = client.query(sql, &[&smaller, &percent, &LOOKED_AT_MAX, &Some(least), &LOOKED_AT_MAX]).await?;
+    if let Some(found) = of_small(&Together::of(&rows), database, &task) {
+        task.keep(found);
+    }
     Ok(Seen::default().but(meter.unseen("large indexes", rows.len())))
 }
 
-/// Size of the index if it were built now.
+/// A finding about indexes that are too small alone.
+fn of_small(indexes: &Together, database: &Database, task: &Task) -> Option<Finding> {
+    let Together { size, free, .. } = *indexes;
+    if indexes.count() == 0 || (size as f64) < task.threshold("index_mb") * 1e6 {
+        return None;
+    }
+    let (count, share) = (indexes.count(), indexes.share());
+    let sentence = format!("a rebuild would make {count} small indexes together at least {share:.0} % smaller");
+    let mut finding = task
+        .finding(Level::Info, database.name.clone(), sentence)
+        .with("size", bytes(size), "pg_class.relpages")
+        .with("a rebuild gives back", bytes(free), ESTIMATE)
+        .with("the worst", indexes.worst().join(", "), ESTIMATE);
+    finding.repair = Some(Repair {
+        sentence: "build them again, one by one, beside other sessions".to_owned(),
+        commands: indexes.worst().iter().map(|name| format!("reindex index concurrently {name}")).collect(),
+        risk: "each waits for long transactions".to_owned(),
+        restart: Restart::Nothing,
+        change: None,
+    });
+    Some(finding)
+}
+
+/// Size of the index if it were built now: its leaves, the first page and the root.
 fn rebuilt(used: u64, row: &Row) -> u64 {
     let filled: f64 = row.get("filled");
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let rebuilt = (used as f64 / filled) as u64;
-    rebuilt
+    let leaves = (used as f64 / filled) as u64;
+    leaves + 2 * number(row, "page_bytes")
 }
 
 fn finding(row: &Row, size: u64, free: u64, source: &str, task: &Task) -> Option<Finding> {
@@ -59,7 +89,8 @@ fn finding(row: &Row, size: u64, free: u64, source: &str, task: &Task) -> Option
         return None;
     }
     let (name, table): (String, String) = (row.get("name"), row.get("table_name"));
-    let sentence = format!("a rebuild would make this index of {table} {share:.0} % smaller");
+    let about = if source == ESTIMATE { "at least " } else { "" };
+    let sentence = format!("a rebuild would make this index of {table} {about}{share:.0} % smaller");
     let mut finding = task
         .finding(Level::Info, name.clone(), sentence)
         .with("size", bytes(size), "pg_class.relpages")

@@ -1,5 +1,6 @@
 -- Large B-tree indexes with the space that their entries need, by the statistics of their columns. $1: smaller indexes do
--- not count, in bytes. $2: at least so many percent are free, or nobody knows. $3: at most so many.
+-- not count, in bytes. $2: at least so many percent are free, or nobody knows. $3: at most so many. $4: if not null, larger
+-- indexes do not count, and only so many ($5) of the others.
 with sizes as (
     select
         i.indexrelid as oid,
@@ -7,6 +8,7 @@ with sizes as (
         i.indrelid::regclass::text as table_name,
         i.indrelid,
         i.indkey,
+        i.indpred is not null as is_partial,
         extract(epoch from now() - greatest(
             pg_stat_get_last_analyze_time(i.indrelid), pg_stat_get_last_autoanalyze_time(i.indrelid)
         ))::float8 as analyze_age,
@@ -27,6 +29,10 @@ with sizes as (
         and n.nspname !~ '^pg_toast'
         and n.nspname not in ('pg_catalog', 'information_schema')
         and x.relpages::float8 * current_setting('block_size')::float8 >= $1::float8
+        and ($4::float8 is null or x.relpages::float8 * current_setting('block_size')::float8 < $4)
+    order by
+        x.relpages desc
+    limit case when $4 is not null then $5::bigint end
 ),
 widths as (
     -- Columns of the index, those of expressions included. The statistics of each are looked up alone, because a join with
@@ -58,8 +64,11 @@ needs as (
     select
         s.*,
         -- 8 bytes before the columns, 8 for alignment, 4 for the pointer to the entry. Equal entries share them, so this
-        -- is the most that is needed.
-        case when w.is_known then s.rows * (20 + w.width) / s.filled end as needed
+        -- is the most that is needed, with the first page and the root. Statistics of all rows say nothing about those of
+        -- a partial index.
+        case when w.is_known and not s.is_partial
+            then s.rows * (20 + w.width) / s.filled + 2 * current_setting('block_size')::float8
+        end as needed
     from
         sizes as s
         join widths as w using (oid)
@@ -69,6 +78,7 @@ select
     name,
     table_name,
     bytes::bigint,
+    current_setting('block_size')::bigint as page_bytes,
     filled,
     analyze_age,
     case when needed is not null then least(needed, bytes)::bigint end as needed

@@ -14,6 +14,7 @@ from
     join pg_namespace as n on n.oid = c.relnamespace
 where
     not (i.indisvalid and i.indisready and i.indislive)
+    and c.relpersistence <> 't'
     and not exists (
         -- Without pg_monitor, the table that another role builds on is hidden.
         select from pg_stat_progress_create_index as p

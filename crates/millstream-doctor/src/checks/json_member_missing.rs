@@ -6,8 +6,8 @@ use crate::index::{JsonRead, json_paths, json_reads};
 use crate::limits::{DOCUMENTS_MAX, MEMBERS_MAX, READERS_MAX, SENT_QUERIES_MAX};
 use crate::server::{Database, Server};
 use millstream_model::quantity::count;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
-use millstream_pg::Error;
+use millstream_model::{Class, Finding, Level, Repair, Restart, nearest};
+use millstream_pg::{Error, fill};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::{Client, Row};
 
@@ -174,8 +174,8 @@ async fn sampled(client: &mut Client, read: &Read, path: &[String], member: &str
             Some(predicate) => format!(" where {predicate}"),
             None => format!(" tablesample system ({}) repeatable (1)", percent(table.rows)),
         };
-        let sql = include_str!("json_member_missing_sample.sql");
-        let sql = sql.replace("{column}", &read.column).replace("{table}", &table.name).replace("{sample}", &sample);
+        let sql =
+            fill!(include_str!("json_member_missing_sample.sql"), column = read.column, table = table.name, sample);
         let row = transaction.query_one(&sql, &[&path, &member, &(2 * DOCUMENTS_MAX), &MEMBERS_MAX]).await?;
         let number = |column: &str| u64::try_from(row.get::<_, i64>(column)).unwrap_or(0);
         all.documents += number("documents");
@@ -210,7 +210,7 @@ fn finding(read: &Read, depth: usize, member: &str, sample: &Sample, task: &Task
     if let Reader::Query(sender) = &read.reader {
         finding = finding.with("who has sent it", sender, "pg_stat_activity");
     }
-    let near = nearest(member, &sample.members);
+    let near = nearest(member, sample.members.iter().map(String::as_str));
     if let Some(near) = near {
         finding = finding.with("the nearest member that they have", near, "the same documents");
     }
@@ -232,25 +232,9 @@ fn finding(read: &Read, depth: usize, member: &str, sample: &Sample, task: &Task
     finding
 }
 
-/// The member that is nearest to another, if one is near enough to be meant: a slip of the finger in a short word counts.
-fn nearest<'a>(member: &str, known: &'a BTreeSet<String>) -> Option<&'a str> {
-    // A longer one is not near, and takes long to compare.
-    let short = known.iter().filter(|one| one.len() <= 2 * member.len());
-    let scored = short.map(|one| (strsim::normalized_damerau_levenshtein(member, one), one.as_str()));
-    scored.filter(|(score, _)| *score > 0.5).max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, one)| one)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_nearest_member_is_named_if_it_is_near() {
-        let known = ["mac", "model", "mac_address_of_the_device"].map(str::to_owned).into_iter().collect();
-        assert_eq!(nearest("mca", &known), Some("mac"));
-        assert_eq!(nearest("Model", &known), Some("model"));
-        assert_eq!(nearest("price", &known), None);
-    }
 
     #[test]
     fn a_sample_is_a_part_of_a_large_table_and_all_of_a_small_one() {

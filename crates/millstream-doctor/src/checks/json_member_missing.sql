@@ -35,8 +35,9 @@ readers as materialized (
     from
         reading as one
         join pg_class as r on r.oid = one.reader and r.relkind in ('i', 'I', 'v', 'm') and not r.relispartition
+            and r.relpersistence <> 't'
         join pg_namespace as rn on rn.oid = r.relnamespace
-        join pg_class as t on t.oid = one.attrelid
+        join pg_class as t on t.oid = one.attrelid and t.relpersistence <> 't'
         join pg_namespace as tn on tn.oid = t.relnamespace
     where
         rn.nspname not in ('pg_catalog', 'information_schema')

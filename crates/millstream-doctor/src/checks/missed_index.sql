@@ -14,7 +14,7 @@ select
     s.seq_tup_read as rows_read
 from
     pg_index as i
-    join pg_class as x on x.oid = i.indexrelid and x.relkind = 'i'
+    join pg_class as x on x.oid = i.indexrelid and x.relkind = 'i' and x.relpersistence <> 't'
     join pg_namespace as n on n.oid = x.relnamespace
     join pg_class as t on t.oid = i.indrelid
     join pg_namespace as tn on tn.oid = t.relnamespace

@@ -2,7 +2,7 @@
 
 mod accept_queue_full;
 mod atime;
-mod autogroup;
+mod autovacuum_off;
 mod blocked_session;
 mod checkpoint_forced;
 mod checkpoint_spread;
@@ -31,6 +31,7 @@ mod durability_off;
 mod few_reads_ahead;
 mod few_statistics;
 mod foreign_key_without_index;
+pub(crate) mod ground;
 mod hot_row;
 mod huge_pages_unused;
 mod index_bloat;
@@ -48,7 +49,7 @@ mod never_analyzed;
 mod new_index;
 mod no_room_for_update;
 mod not_recorded;
-mod number;
+pub(crate) mod number;
 mod open_files_near_limit;
 mod ours;
 mod out_of_memory_kill;
@@ -61,6 +62,7 @@ mod setting_not_in_effect;
 mod sort_index;
 mod table_bloat;
 mod temporary_files;
+mod together;
 mod top_statement;
 mod transparent_huge_pages;
 mod unlogged_table;
@@ -78,7 +80,7 @@ use crate::check::Check;
 pub const CHECKS: &[Check] = &[
     accept_queue_full::CHECK,
     atime::CHECK,
-    autogroup::CHECK,
+    autovacuum_off::CHECK,
     blocked_session::CHECK,
     checkpoint_forced::CHECK,
     checkpoint_spread::CHECK,

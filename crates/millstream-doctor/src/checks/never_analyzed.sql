@@ -1,7 +1,7 @@
 -- Tables with rows of which the planner may have no statistics. The counters may have been reset, so what this role
 -- sees of the statistics counts. $1: fewer rows do not count. $2: at most so many.
 with recursive tree as (
-    select oid as root, oid from pg_class where relkind = 'p' and not relispartition
+    select oid as root, oid from pg_class where relkind = 'p' and relpersistence <> 't' and not relispartition
     union all
     select t.root, i.inhrelid from tree as t join pg_inherits as i on i.inhparent = t.oid
 ),

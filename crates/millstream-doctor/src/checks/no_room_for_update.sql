@@ -9,7 +9,7 @@ with tables as (
         to_jsonb(s) ? 'n_tup_newpage_upd' as is_counted
     from
         pg_stat_user_tables as s
-        join pg_class as c on c.oid = s.relid
+        join pg_class as c on c.oid = s.relid and c.relpersistence <> 't'
     where
         s.n_tup_upd >= $1::float8
         and s.n_live_tup >= $2::float8

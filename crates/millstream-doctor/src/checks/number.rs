@@ -27,6 +27,12 @@ pub(super) fn with_analyzed(finding: Finding, seconds: Option<f64>) -> Finding {
     finding.with("last analyze", shown, "pg_stat_all_tables")
 }
 
+/// What a check does not see while the counters have not counted for so many seconds. `None` if they have.
+pub(crate) fn needs(what: &str, of: &str, needed: f64, counted: f64) -> Option<String> {
+    let [needs, has] = [needed, counted].map(quantity::age);
+    (counted < needed).then(|| format!("{what}: needs {needs} {of}, has {has}"))
+}
+
 /// A number of bytes that the kernel gave.
 pub(super) fn size(number: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]

@@ -25,7 +25,7 @@ pub(super) async fn planned(
     task: &Task,
     examine: Examine<Counted>,
 ) -> Result<Seen, Error> {
-    let statements = database.statements().await?;
+    let statements = task.statements(database).await?;
     let least = task.threshold("calls");
     let often: Vec<&Counted> = statements.queries().into_iter().filter(|one| one.calls as f64 >= least).collect();
     let seen = proven(planner, database, task, &often, ("statements", "that cannot be planned"), examine).await?;

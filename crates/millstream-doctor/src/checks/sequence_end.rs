@@ -21,7 +21,8 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     let share = task.threshold("percent") / 100.0;
     let rows = client.query(include_str!("sequence_end.sql"), &[&share, &ROWS_MAX]).await?;
     // The last value of a sequence that the role may not read is null.
-    let hidden = "select count(*) from pg_sequence where not has_sequence_privilege(seqrelid, 'select, usage')";
+    let hidden = "select count(*) from pg_sequence join pg_class as c on c.oid = seqrelid and c.relpersistence <> 't' \
+                  where not has_sequence_privilege(seqrelid, 'select, usage')";
     let hidden: i64 = client.query_one(hidden, &[]).await?.get(0);
     let unseen = (hidden > 0).then(|| {
         format!("sequences that this role may not read: {hidden}; grant pg_read_all_data to it, or select on them")
@@ -46,10 +47,9 @@ fn finding(row: &Row, task: &Task) -> Finding {
     if row.get::<_, &str>("sequence_type") != "bigint" {
         commands.push(format!("alter sequence {name} as bigint"));
     }
-    let narrow = row.get::<_, Option<&str>>("column_type").is_some_and(|name| ["integer", "smallint"].contains(&name));
-    if let Some((table, column)) = column.filter(|_| narrow) {
-        commands.push(format!("alter table {table} alter column {column} type bigint"));
-    }
+    let widenings: Vec<String> = row.get("widenings");
+    let narrow = !widenings.is_empty();
+    commands.extend(widenings);
     let (sentence, risk) = match (commands.is_empty(), narrow) {
         (true, _) => {
             ("begin again at a number that is free, or let it have a larger end", "numbers that exist come again")

@@ -30,7 +30,7 @@ const SUMMARIES: &[&str] = &["distinct", "except", "group", "having", "intersect
 
 async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
     let Some(planner) = &server.planner else {
-        let statements = database.statements().await?;
+        let statements = task.statements(database).await?;
         return Ok(suspected(statements, &task).but(statements.unseen.clone()));
     };
     let proof =

@@ -1,9 +1,10 @@
 -- Large tables, also TOAST tables, with the space that their rows need, by the statistics of their columns; those of
 -- which nothing is known come last. $1: smaller tables do not count, in bytes. $2: at least so many percent are free,
--- or nobody knows. $3: at most so many.
+-- or nobody knows. $3: at most so many. $4: if not null, larger tables do not count, and only so many ($5) of the others.
 with sizes as (
     select
         c.oid,
+        o.oid as owner,
         format('%I.%I', n.nspname, o.relname) as name,
         c.oid <> o.oid as is_toast,
         n.nspname,
@@ -40,6 +41,10 @@ with sizes as (
         and n.nspname !~ '^pg_toast'
         and n.nspname not in ('pg_catalog', 'information_schema')
         and c.relpages::float8 * current_setting('block_size')::float8 >= $1::float8
+        and ($4::float8 is null or c.relpages::float8 * current_setting('block_size')::float8 < $4)
+    order by
+        c.relpages desc
+    limit case when $4 is not null then $5::bigint end
 ),
 needs as (
     select
@@ -47,10 +52,38 @@ needs as (
         case
             -- A page has room for four of the largest pieces of a value.
             when s.is_toast then s.rows / 4 * current_setting('block_size')::float8
-            -- 24 bytes before the columns, 8 for alignment, 4 for the pointer to the row.
-            else (select case when count(*) >= s.columns and s.rows >= 0
-                then s.rows * (36 + coalesce(sum((1 - null_frac) * avg_width), 0)) / s.filled end
-                from pg_stats where schemaname = s.nspname and tablename = s.relname and not inherited)::float8
+            -- 24 bytes before the columns, 8 for alignment, 4 for the pointer to the row. A row with a value that is null has
+            -- a bit for each column, also for a dropped one. This is the most that is needed.
+            else (select case when count(width) >= s.columns and s.rows >= 0
+                then s.rows * (
+                    36 + coalesce(sum(width + padding), 0) + least(sum(null_frac), 1) * ceil(count(*) / 8.0)
+                ) / s.filled end
+                from (
+                    select
+                        case when c.is_stored then p.null_frac else 1 end as null_frac,
+                        case when c.is_stored then (1 - p.null_frac) * p.avg_width end as width,
+                        -- A value begins where its alignment says. A text of up to 126 bytes has none, and ends anywhere.
+                        case when c.is_stored then (1 - p.null_frac) * case
+                            when c.length > 0 then greatest(c.alignment - c.before, 0)
+                            else (c.alignment - 1) * least(p.avg_width / 127.0, 1)
+                        end end as padding
+                    from
+                        (select
+                            a.attname,
+                            a.attnum,
+                            a.attlen as length,
+                            not a.attisdropped and a.attgenerated <> 'v' as is_stored,
+                            a.alignment,
+                            coalesce(lag(case when a.attlen > 0 and a.attlen % a.alignment = 0 then a.alignment else 1 end)
+                                over (order by a.attnum), 8) as before
+                        from
+                            (select *, case attalign when 'd' then 8 when 'i' then 4 when 's' then 2 else 1 end as alignment
+                                from pg_attribute where attrelid = s.owner and attnum > 0) as a
+                        ) as c
+                        left join (select * from pg_stats
+                            where schemaname = s.nspname and tablename = s.relname and not inherited
+                        ) as p on p.attname = c.attname and c.is_stored
+                ) as one)::float8
         end as needed
     from
         sizes as s

@@ -1,13 +1,13 @@
 //! Check `temporary-files`: sorts and hashes that do not fit into work_mem.
 
-use super::number::number;
+use super::number::{needs, number};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::STATEMENT_BYTES_MAX;
 use crate::server::Database;
 use crate::statement::{schema, shown};
 use millstream_model::quantity::{bytes, count};
 use millstream_model::{Class, Finding, Level, Repair, Restart};
-use millstream_pg::{Error, quote_identifier, quote_literal};
+use millstream_pg::{Error, fill, quote_identifier, quote_literal};
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
@@ -48,14 +48,15 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     if !database.session.server.in_recovery && database.uncounted.is_some() {
         return Ok(Seen::default().but(database.uncounted.clone()));
     }
+    let needed = task.threshold("hours") * 3_600.0;
+    if let Some(needs) = needs("temporary files", "of counters", needed, database.sure_seconds) {
+        return Ok(Seen::default().but(Some(needs)));
+    }
     let row = database.session.client.query_one(include_str!("temporary_files.sql"), &[]).await?;
     let (files, all) = (number(&row, "files"), number(&row, "bytes"));
     let seconds = database.counted_seconds;
     let (files_hourly, bytes_hourly) = (files as f64 * 3_600.0 / seconds, all as f64 * 3_600.0 / seconds);
-    if files_hourly < task.threshold("files_per_hour")
-        || bytes_hourly < task.threshold("gb_per_hour") * 1e9
-        || seconds < task.threshold("hours") * 3_600.0
-    {
+    if files_hourly < task.threshold("files_per_hour") || bytes_hourly < task.threshold("gb_per_hour") * 1e9 {
         return Ok(Seen::default());
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
@@ -99,8 +100,8 @@ impl Writer {
     /// `None` if the server counts no statements that this role may see, or none that writes.
     async fn read(database: &Database) -> Result<Option<Self>, Error> {
         let client = &database.session.client;
-        let Some(schema) = schema(client).await? else { return Ok(None) };
-        let sql = include_str!("temporary_files_role.sql").replace("{schema}", &quote_identifier(&schema));
+        let Ok(schema) = schema(client).await? else { return Ok(None) };
+        let sql = fill!(include_str!("temporary_files_role.sql"), schema = quote_identifier(&schema));
         match client.query_opt(&sql, &[&STATEMENT_BYTES_MAX]).await.map_err(Error::from) {
             Ok(row) => Ok(row.as_ref().map(Self::of)),
             // The server has not loaded the library.

@@ -16,7 +16,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    let statements = database.statements().await?;
+    let statements = task.statements(database).await?;
     let (percent, seconds) = (task.threshold("percent"), task.threshold("seconds"));
     let top = statements.list.iter().filter(|one| one.percent >= percent && one.milliseconds >= seconds * 1e3);
     let found = top.map(|one| {

@@ -1,7 +1,7 @@
 //! Check `unused-index`: indexes that no query uses.
 
 use super::definition::definition;
-use super::number::{bytes, count};
+use super::number::{bytes, count, needs};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
@@ -22,21 +22,23 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     if database.uncounted.is_some() {
         return Ok(Seen::default().but(database.uncounted.clone()));
     }
-    let (least, seconds) = (task.threshold("index_mb") * 1e6, task.threshold("days") * 86_400.0);
-    let sql = include_str!("unused_index.sql");
-    let rows = database.session.client.query(sql, &[&least, &seconds, &ROWS_MAX]).await?;
+    let (needed, counted) = (task.threshold("days") * 86_400.0, database.sure_seconds);
+    if let Some(needs) = needs("which indexes no query uses", "of counters", needed, counted) {
+        return Ok(Seen::default().but(Some(needs)));
+    }
+    let (least, sql) = (task.threshold("index_mb") * 1e6, include_str!("unused_index.sql"));
+    let rows = database.session.client.query(sql, &[&least, &ROWS_MAX]).await?;
     let found = rows.iter().filter_map(|row| {
         let definition = definition(row)?;
-        let (name, table, seconds): (String, String, f64) =
-            (row.get("name"), row.get("table_name"), row.get("seconds"));
+        let (name, table): (String, String) = (row.get("name"), row.get("table_name"));
         let sentence =
-            format!("no query has used this index of {table} since the counters began, {} ago", age(seconds));
+            format!("no query has used this index of {table} since the counters began, {} ago", age(counted));
         let mut finding = task
             .finding(Level::Info, name.clone(), sentence)
             .with("size", bytes(row, "bytes"), "pg_class.relpages")
             .with("writes to the table", count(row, "writes"), "pg_stat_user_tables")
             .with("definition", &definition, "pg_get_indexdef");
-        finding.counted_seconds = Some(seconds);
+        finding.counted_seconds = Some(counted);
         finding.alternative = Some(
             "the index is younger than the counters, a standby uses it, or a job needs it once a quarter".to_owned(),
         );

@@ -20,6 +20,7 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
     let row = server.session.client.query_one(include_str!("wal_buffers_full.sql"), &[]).await?;
     let waits = number(&row, "waits");
     let seconds: f64 = row.get::<_, Option<f64>>("seconds").unwrap_or(0.0).max(1.0);
+    task.counted(seconds);
     let per_second = waits as f64 / seconds;
     // Each time a session writes a page at least.
     let share = percent(waits, number(&row, "wal_bytes") / number(&row, "page_bytes").max(1)).min(100.0);
@@ -36,14 +37,15 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
         .with("wal_buffers", bytes(&row, "buffers"), "pg_settings");
     finding.counted_seconds = Some(seconds);
     finding.alternative = Some("a load or an index build has run once since the counters began".to_owned());
-    let (repair, experiment) = repair(server, number(&row, "buffers"), number(&row, "shared"));
+    let (repair, experiment) =
+        repair(server, [number(&row, "buffers"), number(&row, "shared"), number(&row, "segment")]);
     (finding.repair, finding.experiment) = (Some(repair), experiment);
     Ok([finding].into_iter().collect())
 }
 
 /// The repair, and the change that an experiment can measure.
-fn repair(server: &Server, present: u64, shared: u64) -> (Repair, Option<Change>) {
-    let Some(larger) = larger(present, shared) else {
+fn repair(server: &Server, [present, shared, segment]: [u64; 3]) -> (Repair, Option<Change>) {
+    let Some(larger) = larger(present, shared, segment) else {
         let faster_disk = Repair {
             sentence: "the buffers are large, so the disk of the WAL is the limit: write less WAL, or put pg_wal on a \
                        faster disk"
@@ -59,10 +61,11 @@ fn repair(server: &Server, present: u64, shared: u64) -> (Repair, Option<Change>
     server.setting_at_start("wal_buffers", &size(larger), "let more WAL wait for one write, and measure", risk)
 }
 
-/// The buffers to try, in bytes: twice as much, or what the table of settings says. `None` if they are the largest.
-fn larger(present: u64, shared: u64) -> Option<u64> {
+/// The buffers to try, in bytes: twice as much, or what the table of settings says. `None` if they are the largest. No
+/// less than a segment: by itself the server takes up to that, so that another `shared_buffers` leaves it no larger ones.
+fn larger(present: u64, shared: u64, segment: u64) -> Option<u64> {
     let most = wal_buffers(u64::MAX);
-    (present < most).then(|| wal_buffers(shared).max(present.saturating_mul(2)).min(most))
+    (present < most).then(|| wal_buffers(shared).max(present.saturating_mul(2)).max(segment).min(most))
 }
 
 #[cfg(test)]
@@ -72,9 +75,24 @@ mod tests {
     #[test]
     fn larger_buffers_are_tried_up_to_the_largest_that_help() {
         const MB: u64 = 1 << 20;
-        assert_eq!(larger(MB / 16, 128 * MB), Some(4 * MB));
-        assert_eq!(larger(16 * MB, 512 * MB), Some(32 * MB));
-        assert_eq!(larger(48 * MB, 512 * MB), Some(64 * MB));
-        assert_eq!(larger(64 * MB, 512 * MB), None);
+        assert_eq!(larger(MB / 16, 128 * MB, 16 * MB), Some(16 * MB));
+        assert_eq!(larger(16 * MB, 512 * MB, 16 * MB), Some(32 * MB));
+        assert_eq!(larger(48 * MB, 512 * MB, 16 * MB), Some(64 * MB));
+        assert_eq!(larger(64 * MB, 512 * MB, 16 * MB), None);
+    }
+
+    #[test]
+    fn larger_buffers_are_no_less_than_the_server_takes_with_other_shared_buffers() {
+        const MB: u64 = 1 << 20;
+        for segment in [MB, 16 * MB, 64 * MB] {
+            // As `XLOGChooseNumBuffers` in PostgreSQL's xlog.c.
+            let automatic = |shared: u64| (shared / 32).min(segment);
+            for shared in [32, 128, 512, 4_096].map(|size| size * MB) {
+                let tried = larger(automatic(shared), shared, segment);
+                for other in [64, 1_024, 16_384].map(|size| size * MB) {
+                    assert!(tried.is_none_or(|tried| tried >= automatic(other)), "{segment} {shared} {other}");
+                }
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@ select
     current_setting('wal_block_size')::bigint as page_bytes,
     extract(epoch from now() - stats_reset)::float8 as seconds,
     pg_size_bytes(current_setting('wal_buffers')) as buffers,
-    pg_size_bytes(current_setting('shared_buffers')) as shared
+    pg_size_bytes(current_setting('shared_buffers')) as shared,
+    pg_size_bytes(current_setting('wal_segment_size')) as segment
 from
     pg_stat_wal

@@ -1,6 +1,6 @@
 //! A report as one page without references to other files.
 
-use super::{FIX, Report, class, level, restart, surroundings, title, typed, ways};
+use super::{FIX, Report, class, counting, level, restart, surroundings, title, typed, ways};
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 use millstream_model::Finding;
 
@@ -19,6 +19,7 @@ pub fn html(report: &Report) -> String {
             body {
                 h1 { (title(report)) }
                 p.source { (report.target) }
+                @if let Some(counting) = counting(report) { p { (counting) } }
                 @if let Some(surroundings) = surroundings(report) { p { (surroundings) } }
                 @if report.findings.is_empty() { p { "Nothing was found." } }
                 @for finding in &report.findings { (section(finding)) }

@@ -3,7 +3,10 @@
 mod html;
 mod text;
 
+use crate::check::Look;
+use crate::checks::CHECKS;
 use crate::checks::command::word;
+use crate::checks::number::needs;
 use millstream_model::{Class, Finding, Level, Restart, quantity};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +29,9 @@ pub struct Report {
     pub container: Option<String>,
     /// The databases that were examined.
     pub databases: Vec<String>,
+    /// For how long the counters have counted: first those of the server.
+    #[serde(default)]
+    pub counters: Vec<Counters>,
     /// What is wrong, the worst first.
     pub findings: Vec<Finding>,
     /// Keys of findings that are silenced.
@@ -37,6 +43,18 @@ pub struct Report {
     /// What differs from an earlier report, if there was one to compare with.
     pub changes: Option<Changes>,
     /// Seconds that the examination took.
+    pub seconds: f64,
+}
+
+/// For how long counters have counted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Counters {
+    /// The check that rests on them, if only that does.
+    #[serde(rename = "id")]
+    pub check: Option<String>,
+    /// The database, if they are one's.
+    pub database: Option<String>,
+    /// Seconds since they began.
     pub seconds: f64,
 }
 
@@ -61,6 +79,12 @@ pub struct Changes {
     pub gone: Vec<String>,
 }
 
+impl Counters {
+    pub(crate) fn of(check: Option<&str>, database: Option<&str>, seconds: f64) -> Self {
+        Self { check: check.map(str::to_owned), database: database.map(str::to_owned), seconds }
+    }
+}
+
 impl Report {
     /// Whether something is at least this bad.
     pub fn has(&self, level: Level) -> bool {
@@ -68,7 +92,8 @@ impl Report {
     }
 
     /// Adds what differs from an earlier report. A finding that is silenced now is not gone, nor is one whose check was
-    /// skipped or not asked for.
+    /// skipped or not asked for. One that rests on counters is gone only if they have counted as long again: otherwise it
+    /// is listed as not looked at.
     #[must_use]
     pub fn since(mut self, earlier: &Self) -> Self {
         let has = |report: &Self, key: &String| {
@@ -76,8 +101,34 @@ impl Report {
         };
         let new = self.findings.iter().map(|one| &one.key).filter(|key| !has(earlier, key)).cloned().collect();
         let gone = earlier.findings.iter().filter(|one| !has(&self, &one.key) && self.has_looked_for(one));
-        self.changes = Some(Changes { new, gone: gone.map(|one| one.key.clone()).collect() });
+        let (unknown, gone): (Vec<&Finding>, Vec<&Finding>) =
+            gone.partition(|one| self.counts_too_short(earlier, one).is_some());
+        let gone = gone.into_iter().map(|one| one.key.clone()).collect();
+        let skips: Vec<Skip> = unknown.into_iter().filter_map(|one| self.counts_too_short(earlier, one)).collect();
+        self.passed.retain(|check| !skips.iter().any(|skip| skip.check == *check));
+        self.skipped.extend(skips);
+        self.changes = Some(Changes { new, gone });
         self
+    }
+
+    /// Why it is not known whether an earlier finding is gone, if it rests on counters that began anew since.
+    fn counts_too_short(&self, earlier: &Self, finding: &Finding) -> Option<Skip> {
+        let counted = finding.counted_seconds?;
+        let needed = earlier.counted_for(finding).unwrap_or(counted);
+        let what = format!("whether {} is gone", finding.key);
+        let why = needs(&what, "of counters", needed, self.counted_for(finding)?)?;
+        Some(Skip { check: finding.check.clone(), database: finding.database.clone(), why })
+    }
+
+    /// For how many seconds the counters have counted on which a finding rests. `None` if they are those of the machine.
+    fn counted_for(&self, finding: &Finding) -> Option<f64> {
+        let check = CHECKS.iter().find(|check| check.id == finding.check)?;
+        let of = |check: Option<&str>| {
+            let is = |one: &&Counters| one.check.as_deref() == check && one.database == finding.database;
+            self.counters.iter().find(is).map(|one| one.seconds)
+        };
+        let is_of_machine = check.looks.iter().all(Look::is_of_machine);
+        of(Some(check.id)).or_else(|| of(None).filter(|_| !is_of_machine))
     }
 
     /// Whether the check of an earlier finding has looked at its place.
@@ -152,6 +203,32 @@ fn title(report: &Report) -> String {
     format!("PostgreSQL {}{provider}{standby}, {databases}, examined in {:.1} s", report.version, report.seconds)
 }
 
+/// Since when the server counts, and what began later.
+fn counting(report: &Report) -> Option<String> {
+    let (first, others) = report.counters.split_first()?;
+    let mut sentence = format!("The server's counters began {} ago", quantity::age(first.seconds));
+    let mut later: Vec<(String, Vec<String>)> = Vec::new();
+    for one in others {
+        let (age, is_place) = (quantity::age(one.seconds), one.check.is_none());
+        let of_place = others.iter().find(|other| !is_place && other.check.is_none() && other.database == one.database);
+        if age == quantity::age(of_place.unwrap_or(first).seconds) {
+            continue;
+        }
+        let name = match (&one.check, &one.database) {
+            (Some(check), Some(database)) => format!("{check} in {database}"),
+            (check, database) => check.as_ref().or(database.as_ref())?.clone(),
+        };
+        match later.iter_mut().find(|(known, _)| *known == age) {
+            Some((_, names)) => names.push(name),
+            None => later.push((age, vec![name])),
+        }
+    }
+    for (age, names) in later {
+        sentence += &format!("; those of {} {age} ago", names.join(", "));
+    }
+    Some(sentence + ".")
+}
+
 /// Whose facts the checks of the machine see.
 fn surroundings(report: &Report) -> Option<String> {
     let container = report.container.as_ref()?;
@@ -201,6 +278,7 @@ pub(crate) mod fixture {
             standby: false,
             container: None,
             databases: vec!["shop".to_owned()],
+            counters: vec![Counters::of(None, None, 7_300.0), Counters::of(None, Some("shop"), 300.0)],
             findings: vec![worst, second],
             silenced: vec!["unused-index:shop:public.i".to_owned()],
             skipped: vec![skip],
@@ -247,5 +325,64 @@ mod tests {
         let changes = now.since(&earlier).changes.unwrap();
         assert_eq!(changes.new, ["checkpoint-forced"]);
         assert_eq!(changes.gone, ["invalid-index:shop:a"]);
+    }
+
+    #[test]
+    fn a_finding_of_counters_is_gone_only_if_they_have_counted_as_long_again() {
+        let mut earlier = fixture::report();
+        let day = 86_400.0;
+        let old = |check: &str, counted: f64| {
+            let finding = Finding::new(check, Class::Arithmetic, Level::Info, "", "x");
+            Finding { counted_seconds: Some(counted), ..finding }
+        };
+        earlier.counters = vec![Counters::of(None, None, 9.0 * day), Counters::of(None, Some("shop"), 9.0 * day)];
+        earlier.findings = vec![
+            old("hot-row", 9.0 * day).of_database("shop"),
+            old("wal-buffers-full", 9.0 * day),
+            old("cpu-taken", 2.0),
+        ];
+        let gone = |[server, shop, wal]: [f64; 3]| {
+            let mut now = fixture::report();
+            now.passed = ["hot-row", "wal-buffers-full", "cpu-taken"].map(str::to_owned).to_vec();
+            let of = Counters::of;
+            now.counters =
+                vec![of(None, None, server), of(None, Some("shop"), shop), of(Some("wal-buffers-full"), None, wal)];
+            let now = now.since(&earlier);
+            let skipped: Vec<String> = now.skipped[1..].iter().map(|skip| skip.why.clone()).collect();
+            (now.changes.unwrap().gone, skipped, now.passed)
+        };
+        let all = ["hot-row:shop", "wal-buffers-full", "cpu-taken"];
+        assert_eq!(gone([10.0 * day; 3]).0, all);
+        let (known, skipped, passed) = gone([10.0 * day, 3.0, 10.0 * day]);
+        assert_eq!(known, all[1..]);
+        assert_eq!(skipped, ["whether hot-row:shop is gone: needs 9d of counters, has 3s"]);
+        assert_eq!(passed, ["wal-buffers-full", "cpu-taken"]);
+        assert_eq!(gone([10.0 * day, 10.0 * day, 3.0]).0, [all[0], all[2]]);
+        // A report of an older version does not say it.
+        earlier.counters = Vec::new();
+        let mut now = fixture::report();
+        now.passed = vec!["hot-row".to_owned()];
+        assert_eq!(now.since(&earlier).changes.unwrap().gone, [""; 0]);
+    }
+
+    #[test]
+    fn counters_that_began_later_are_named_with_their_age() {
+        let mut report = fixture::report();
+        assert_eq!(counting(&report).unwrap(), "The server's counters began 2h ago; those of shop 5m ago.");
+        let of = Counters::of;
+        report.counters = vec![
+            of(None, None, 9e5),
+            of(None, Some("shop"), 9e5),
+            of(None, Some("store"), 3.0),
+            of(Some("top-statement"), Some("store"), 3.0),
+            of(Some("top-statement"), Some("shop"), 3.0),
+            of(Some("checkpoint-forced"), None, 9e5),
+            of(Some("wal-buffers-full"), None, 60.0),
+        ];
+        let expected = "The server's counters began 10d ago; those of store, top-statement in shop 3s ago; those of \
+                        wal-buffers-full 60s ago.";
+        assert_eq!(counting(&report).unwrap(), expected);
+        report.counters.clear();
+        assert_eq!(counting(&report), None);
     }
 }

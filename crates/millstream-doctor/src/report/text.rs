@@ -1,6 +1,6 @@
 //! A report as text for a terminal of 80 columns.
 
-use super::{FIX, Report, class, level, restart, surroundings, title, typed, ways};
+use super::{FIX, Report, class, counting, level, restart, surroundings, title, typed, ways};
 use crate::check::Check;
 use millstream_model::Finding;
 use textwrap::{Options, WordSplitter, fill};
@@ -12,6 +12,9 @@ const WIDTH: usize = 80;
 pub fn text(report: &Report) -> String {
     let mut page = Page::default();
     page.add("", &title(report));
+    if let Some(counting) = counting(report) {
+        page.add("", &counting);
+    }
     if let Some(surroundings) = surroundings(report) {
         page.add("", &surroundings);
     }
@@ -165,7 +168,7 @@ mod tests {
             assert_eq!(words(&page), words(check.manual));
         }
         let vacuum = crate::CHECKS.iter().find(|check| check.id == "dead-tuples").unwrap();
-        assert!(manual(vacuum).contains("\n1. autovacuum is off for the table or the server;\n2. a session, "));
+        assert!(manual(vacuum).contains("\n1. autovacuum is off for the table or the server; if it is off for both, the\n   server comes first;\n2. a session, "));
     }
 
     #[test]
@@ -173,6 +176,7 @@ mod tests {
         let text = text(&fixture::report());
         let expected = "\
 PostgreSQL 18.1, database shop, examined in 0.2 s
+The server's counters began 2h ago; those of shop 5m ago.
 
 critical: sequence-end: public.<s> in shop: 93 % are used up
   this is arithmetic from this server's own numbers

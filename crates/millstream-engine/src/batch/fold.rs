@@ -1,5 +1,6 @@
 //! A batch: parts folded by key and sorted in the database's key order.
 
+use super::met::Met;
 use super::part::{Part, Row};
 use crate::limits::{CACHE_LINE_BYTES, COMPARED_BYTES_MAX, KEY_TURNS_MAX, WARMED_GROUPS, WARMED_LINES};
 use crate::merge::{Folded, Member, Mode, Written};
@@ -21,6 +22,8 @@ pub(crate) struct Batch {
     tombstones: bool,
     /// Bytes of the longest document.
     longest: u32,
+    /// For each group whether its key was met before, once [`meet`](Self::meet) was called.
+    met: Vec<bool>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -73,13 +76,30 @@ impl Batch {
         }
         let tombstones = parts.iter().any(|part| part.rows.iter().any(|row| row.tombstone));
         let longest = parts.iter().flat_map(|part| &part.rows).map(|row| row.doc_len).max().unwrap_or(0);
-        let batch = Self { parts, order, groups, tombstones, longest };
+        let batch = Self { parts, order, groups, tombstones, longest, met: Vec::new() };
         assert_eq!(
             batch.groups.iter().map(Group::len).sum::<usize>(),
             rows,
             "every row of a batch is in exactly one group"
         );
         batch
+    }
+
+    /// Adds its keys to those that were met.
+    pub(crate) fn meet(&mut self, all: &mut Met) {
+        // In the order of memory. So the oldest document of a key comes first, and that one counts.
+        let (mut met, mut firsts) = (Vec::with_capacity(self.order.len()), Vec::with_capacity(self.parts.len()));
+        for part in &self.parts {
+            firsts.push(met.len());
+            all.add_all(part.rows.iter().map(|row| part.key(row)), &mut met);
+        }
+        let oldest = |group: &Group| self.order[group.members.start];
+        self.met = self.groups.iter().map(oldest).map(|o| met[firsts[o.part as usize] + o.row as usize]).collect();
+    }
+
+    /// For each group whether its key was met before; empty if nobody asked.
+    pub(crate) fn met(&self) -> &[bool] {
+        &self.met
     }
 
     /// The keys to write, in key order.
@@ -90,6 +110,12 @@ impl Batch {
     /// Whether any of the documents deletes.
     pub(crate) fn has_tombstones(&self) -> bool {
         self.tombstones
+    }
+
+    /// The key of a group.
+    pub(crate) fn key(&self, group: &Group) -> &[u8] {
+        let (part, row) = self.member(group.members.start);
+        part.key(row)
     }
 
     /// The key of a group and what it writes under a mode.

@@ -1,9 +1,11 @@
 //! Turns chunks into batches, which a lane commits at once: split by slot, folded by key, sorted.
 
 mod fold;
+mod met;
 mod part;
 mod split;
 
 pub(crate) use fold::{Batch, Group};
+pub(crate) use met::Met;
 pub(crate) use part::{Hold, Part};
 pub(crate) use split::{Splitter, attach, kept_bytes};

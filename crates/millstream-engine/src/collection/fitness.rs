@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::request::LoadRequest;
-use millstream_model::{KeyColumn, KeySpec, KeyType};
-use millstream_pg::catalog::{Column, Table};
+use millstream_model::{CollectionName, KeyColumn, KeySpec, KeyType};
+use millstream_pg::catalog::{Column, Table, Trigger};
 use millstream_pg::{quote_identifier, quote_qualified};
 
 /// Checks a table that exists, and decides the types of the key. Returns the key and warnings.
@@ -46,6 +46,40 @@ pub(super) fn check(
     Ok((key, warnings(table)))
 }
 
+/// Checks a table into which documents that wait are merged by the key.
+///
+/// # Errors
+/// [`Error::Collection`] names what does not fit and what to do.
+pub(super) fn check_merge(name: &CollectionName, table: &Table, key: &[KeyColumn]) -> Result<(), Error> {
+    let found = conflict_key(table);
+    let keyed = || {
+        let same = found.len() == key.len() && key.iter().all(|column| found.contains(&column.name));
+        let names =
+            |form: fn(&str) -> String| key.iter().map(|column| form(&column.name)).collect::<Vec<_>>().join(", ");
+        let problem = format!("it has no primary key ({}), by which documents are merged", names(str::to_owned));
+        (!same).then(|| (problem, format!("{} add primary key ({})", alter(table), names(quote_identifier))))
+    };
+    let typed = || {
+        key.iter().find_map(|known| {
+            let column = table.columns.iter().find(|column| column.name == known.name)?;
+            let wanted = known.key_type.column();
+            if key_type(table, column).is_ok_and(|found| found == wanted) {
+                return None;
+            }
+            let (name, found) = (quote_identifier(&column.name), &column.type_name);
+            let collation = if wanted.is_text() { " collate \"C\"" } else { "" };
+            Some((
+                format!("its key column {} is of type {found}, the documents that wait have {wanted}", column.name),
+                format!("{} alter column {name} type {wanted}{collation}", alter(table)),
+            ))
+        })
+    };
+    let obstacle = || OBSTACLES.iter().find_map(|obstacle| obstacle(table));
+    let Some((problem, hint)) = kind(table).or_else(keyed).or_else(typed).or_else(obstacle) else { return Ok(()) };
+    let hint = format!("nothing is lost: {hint}; then run again: millstream compact {name}");
+    Err(Error::Collection { collection: name.clone(), problem, hint })
+}
+
 /// Why documents cannot delete rows of the table.
 fn no_deletes(table: &Table) -> Option<(String, String)> {
     let key = conflict_key(table);
@@ -62,8 +96,13 @@ fn no_deletes(table: &Table) -> Option<(String, String)> {
             "its key column {} is not in collation \"C\", by which documents find the rows they delete",
             column.name
         ),
-        format!("alter table {} alter column {} type text collate \"C\"", table.name, column.name),
+        format!("{} alter column {} type text collate \"C\"", alter(table), quote_identifier(&column.name)),
     ))
+}
+
+/// The beginning of a statement that you can paste.
+fn alter(table: &Table) -> String {
+    format!("alter table {}", quote_qualified(&table.schema, &table.name))
 }
 
 /// Whether an update may find the table's rows by a join with staged keys. The keys must compare as staged ones do.
@@ -72,6 +111,12 @@ pub(super) fn can_join(table: &Table) -> bool {
     let key = conflict_key(table);
     let mut collations = table.columns.iter().filter(|c| key.contains(&c.name)).filter_map(|c| c.collation.as_ref());
     table.triggers.is_empty() && collations.all(|(_, name)| name == "C")
+}
+
+/// Whether a trigger may change the key of a row that a load writes, or drop it, or keep a row that a load `deletes`.
+pub(super) fn alters_rows(table: &Table, deletes: bool) -> bool {
+    let fires = |trigger: &Trigger| trigger.insert || trigger.update || trigger.delete && deletes;
+    table.triggers.iter().any(|trigger| trigger.before && trigger.row && fires(trigger))
 }
 
 /// Whether the table has anything that may refuse a document or store it differently, depending on what the document
@@ -101,7 +146,13 @@ fn kind(table: &Table) -> Option<(String, String)> {
     if let Some(partition) = table.foreign_partitions.first() {
         return Some((
             format!("its partition {partition} is a foreign table, into which nothing can be merged"),
-            format!("load into a table without it: alter table {} detach partition {partition}", table.name),
+            format!("load into a table without it: {} detach partition {partition}", alter(table)),
+        ));
+    }
+    if table.kind == 'r' && table.has_children {
+        return Some((
+            "other tables inherit from it: their rows would be read with it, and not written".into(),
+            "load into a table that no other inherits from".into(),
         ));
     }
     let kind = match table.kind {
@@ -131,7 +182,7 @@ fn other_columns(table: &Table) -> Option<(String, String)> {
     let stuck = others.into_iter().find(|c| c.not_null && !c.has_default && !c.generated && c.identity.is_none())?;
     Some((
         format!("its column {} is not null and has no default", stuck.name),
-        format!("alter table {} alter column {} drop not null, or give it a default", table.name, stuck.name),
+        format!("{} alter column {} drop not null, or give it a default", alter(table), quote_identifier(&stuck.name)),
     ))
 }
 
@@ -176,10 +227,15 @@ fn key_of_table(request: &LoadRequest, table: &Table, known: Option<&KeySpec>) -
     let asked: Vec<&str> = request.key.iter().map(|k| k.column.as_str()).collect();
     let found = conflict_key(table);
     if found.is_empty() {
-        return Err((
-            "it has no primary key that an upsert can use (plain columns, valid, not deferrable)".into(),
-            format!("alter table {} add primary key ({})", table.name, asked.join(", ")),
-        ));
+        let columns: Vec<String> = asked.iter().map(|column| quote_identifier(column)).collect();
+        let add = format!("add primary key ({})", columns.join(", "));
+        return Err(match &table.other_primary {
+            Some(primary) => (
+                format!("an upsert cannot use its primary key {primary}, which is deferrable or invalid"),
+                format!("{} drop constraint {}, {add}", alter(table), quote_identifier(primary)),
+            ),
+            None => ("it has no primary key, which an upsert needs".into(), format!("{} {add}", alter(table))),
+        });
     }
     let same = found.len() == asked.len() && found.iter().all(|c| asked.contains(&c.as_str()));
     if !same {
@@ -217,17 +273,17 @@ fn conflict_key(table: &Table) -> &[String] {
 }
 
 fn key_type(table: &Table, column: &Column) -> Result<KeyType, (String, String)> {
-    let (qualified, name) = (quote_qualified(&table.schema, &table.name), quote_identifier(&column.name));
+    let name = quote_identifier(&column.name);
     if column.generated {
         return Err((
             format!("its key column {} is generated, so that it cannot be written", column.name),
-            format!("alter table {qualified} alter column {name} drop expression"),
+            format!("{} alter column {name} drop expression", alter(table)),
         ));
     }
     if column.identity == Some('a') {
         return Err((
             format!("its key column {} is an identity that takes no values of its own (generated always)", column.name),
-            format!("alter table {qualified} alter column {name} set generated by default"),
+            format!("{} alter column {name} set generated by default", alter(table)),
         ));
     }
     let Ok(key_type) = column.base_type_name.parse::<KeyType>() else {
@@ -241,7 +297,7 @@ fn key_type(table: &Table, column: &Column) -> Result<KeyType, (String, String)>
     if key_type.is_text() && !column.deterministic {
         return Err((
             format!("its key column {} treats different texts as equal", column.name),
-            format!("alter table {} alter column {} type text collate \"C\"", table.name, column.name),
+            format!("{} alter column {name} type text collate \"C\"", alter(table)),
         ));
     }
     Ok(key_type)

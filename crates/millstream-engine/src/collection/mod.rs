@@ -7,15 +7,19 @@ mod fitness;
 pub(crate) use definition::key_columns;
 pub use definition::{FILLFACTOR, definition};
 
+use crate::chunk::Chunk;
 use crate::decode;
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::merge::Mode;
 use crate::observe::{Event, Observer};
 use crate::request::LoadRequest;
+use crate::watched::Watched;
 use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, VersionType};
 use millstream_pg::catalog::{self, Table};
 use millstream_pg::{Connection, quote_qualified};
+use millstream_store::collections::Collection;
+use millstream_store::emptied::{self, Found};
 use millstream_store::models::TRIGGER_PREFIX;
 use millstream_store::{Check, Schema, Versions, checks};
 use tokio_postgres::{Client, GenericClient};
@@ -29,12 +33,14 @@ pub struct PreparedCollection {
     pub key: KeySpec,
     /// Whether the table had no row when we looked.
     pub empty: bool,
-    /// The file that held its rows then; `None` for a partitioned table.
-    pub file: Option<u32>,
+    /// Its state then.
+    pub(crate) watched: Watched,
     /// Whether rows can be updated by a join with the staged keys.
     pub can_join: bool,
     /// Whether constraints, triggers or anything else may refuse a document or store it differently.
     pub may_refuse: bool,
+    /// Whether a trigger may change the key of a row, or drop it, or keep one that is deleted.
+    pub alters_rows: bool,
     /// Whether rows go into partitions.
     pub partitioned: bool,
     /// Its CHECK constraints.
@@ -71,6 +77,7 @@ pub struct Plan {
     pub version: Option<String>,
     pub(crate) can_join: bool,
     pub(crate) may_refuse: bool,
+    pub(crate) alters_rows: bool,
     pub(crate) partitioned: bool,
     pub(crate) mode: Mode,
 }
@@ -99,8 +106,21 @@ pub(crate) async fn plan(
                 let (problem, hint) = (problem.into(), hint.into());
                 return Err(Error::Collection { collection: name.clone(), problem, hint });
             }
-            let partitioned = table.is_partitioned();
-            Ok(Plan { key, reasons, ddl: None, warnings, checks, version, can_join, may_refuse, partitioned, mode })
+            let (alters_rows, partitioned) =
+                (fitness::alters_rows(&table, mode.tombstone().is_some()), table.is_partitioned());
+            Ok(Plan {
+                key,
+                reasons,
+                ddl: None,
+                warnings,
+                checks,
+                version,
+                can_join,
+                may_refuse,
+                alters_rows,
+                partitioned,
+                mode,
+            })
         }
         None => {
             let TypedMode { mode, version, warning } =
@@ -110,7 +130,7 @@ pub(crate) async fn plan(
             let columns = format!("{}, doc jsonb not null", key_columns(&key).join(", "));
             let checks = check::spell(&control.client, name, &columns, &request.checks).await?;
             let ddl = definition(name, &key, request.durability, control.server.lz4, &checks);
-            let (can_join, may_refuse, partitioned) = (true, !checks.is_empty(), false);
+            let (can_join, may_refuse) = (true, !checks.is_empty());
             Ok(Plan {
                 key,
                 reasons,
@@ -120,11 +140,27 @@ pub(crate) async fn plan(
                 version,
                 can_join,
                 may_refuse,
-                partitioned,
+                alters_rows: false,
+                partitioned: false,
                 mode,
             })
         }
     }
+}
+
+/// Checks that documents that wait can be merged into a collection's table. Returns whether a trigger may drop rows or
+/// change their keys.
+///
+/// # Errors
+/// [`Error::TableMoved`] when it is gone or replaced, [`Error::Collection`] when it does not fit.
+pub(crate) async fn require_mergeable(client: &Client, collection: &Collection) -> Result<bool, Error> {
+    let name = &collection.name;
+    let table = catalog::table(client, &name.schema, &name.table).await?;
+    let moved = || Error::TableMoved { collection: name.clone() };
+    let mut table = table.filter(|table| table.oid == collection.table_oid).ok_or_else(moved)?;
+    table.triggers.retain(|trigger| !trigger.name.starts_with(TRIGGER_PREFIX));
+    fitness::check_merge(name, &table, &collection.key)?;
+    Ok(fitness::alters_rows(&table, true))
 }
 
 /// The checks asked for, as the server spells them. Warns about the other checks of the table.
@@ -197,14 +233,15 @@ pub(crate) async fn prepare(
     }
     check::enforce(control, name, table, &plan.checks, observer).await?;
     let checks = checks(&control.client, table).await?;
-    let file = "select pg_catalog.pg_relation_filenode($1::pg_catalog.oid)";
-    // Read the file before the rows: if somebody empties the table from now on, the batches notice.
-    let file = control.client.query_one(file, &[&table]).await?.get(0);
-    let quoted = quote_qualified(&name.schema, &name.table);
-    let filled = millstream_store::any_row(&control.client, &quoted).await?;
-    if !filled && let Some(warning) = millstream_store::start_over(&mut control.client, schema, table, &quoted).await? {
+    let columns = plan.key.columns.iter().map(|column| column.name.as_str());
+    // Before the rows are looked at: if somebody changes the table from now on, the batches notice.
+    let found = emptied::start_over(&mut control.client, schema, table, columns).await?;
+    let Found { mark, times_emptied, warning } = found.ok_or_else(|| dropped(name))?;
+    if let Some(warning) = warning {
         observer.event(Event::Warning(warning));
     }
+    let quoted = quote_qualified(&name.schema, &name.table);
+    let filled = millstream_store::any_row(&control.client, &quoted).await?;
     let mode = agreed(control, schema, table, request, plan.mode).await?;
     let checks_tombstones = checks_tombstones(control, schema, table, &mode).await?;
     Ok(PreparedCollection {
@@ -213,9 +250,10 @@ pub(crate) async fn prepare(
         key: plan.key,
         checks,
         empty: !filled,
-        file,
+        watched: Watched { mark, times_emptied },
         can_join: plan.can_join,
         may_refuse: plan.may_refuse,
+        alters_rows: plan.alters_rows,
         partitioned: plan.partitioned,
         mode,
     })
@@ -245,13 +283,15 @@ async fn create(
 /// The OID of a table that existed a moment ago.
 async fn made(client: &impl GenericClient, name: &CollectionName) -> Result<u32, Error> {
     let table = catalog::table(client, &name.schema, &name.table).await?;
-    Ok(table
-        .ok_or_else(|| Error::Collection {
-            collection: name.clone(),
-            problem: "the table was dropped while the load began".into(),
-            hint: "run the same command again".into(),
-        })?
-        .oid)
+    Ok(table.ok_or_else(|| dropped(name))?.oid)
+}
+
+fn dropped(name: &CollectionName) -> Error {
+    Error::Collection {
+        collection: name.clone(),
+        problem: "the table was dropped while the load began".into(),
+        hint: "run the same command again".into(),
+    }
 }
 
 /// The key, with types from the documents if the request leaves them open; why each column has its type; and warnings.
@@ -266,10 +306,7 @@ async fn infer(request: &LoadRequest, feed: &mut Feed) -> Result<(KeySpec, Vec<S
         return Ok((KeySpec { columns }, reasons, Vec::new()));
     }
     let sample = feed.sample().await?;
-    let documents = sample
-        .iter()
-        .flat_map(|chunk| chunk.frames.iter().filter(|f| f.unreadable.is_none()).map(|f| chunk.document(f)));
-    let inferred = decode::infer(documents, &request.key)?;
+    let inferred = decode::infer(sampled(&sample), &request.key)?;
     let reasons = inferred.spec.columns.iter().zip(&inferred.reasons).map(|(c, why)| describe(c, why)).collect();
     Ok((inferred.spec, reasons, inferred.warnings))
 }
@@ -376,11 +413,18 @@ async fn infer_version(
     if sample.iter().all(|chunk| chunk.frames.is_empty()) {
         return Ok(None);
     }
-    let frames = sample.iter().flat_map(|chunk| chunk.frames.iter().map(move |frame| (chunk, frame)));
-    let documents = frames.filter(|(_, f)| f.unreadable.is_none()).map(|(chunk, f)| chunk.document(f));
-    Ok(Some(decode::infer_version(documents, wanted)?))
+    Ok(Some(decode::infer_version(sampled(&sample), wanted)?))
+}
+
+/// The documents of chunks, and why others cannot be read.
+fn sampled(chunks: &[Chunk]) -> impl Iterator<Item = decode::Sampled<'_>> {
+    let frames = chunks.iter().flat_map(|chunk| chunk.frames.iter().map(move |frame| (chunk, frame)));
+    frames.map(|(chunk, frame)| match &frame.unreadable {
+        Some(unreadable) => Err(&unreadable.fault),
+        None => Ok(chunk.document(frame)),
+    })
 }
 
 fn describe(column: &KeyColumn, why: &str) -> String {
-    format!("{} {} from {} ({why})", column.name, column.key_type, column.path.join("."))
+    format!("{} {} from {} ({why})", column.name, column.key_type, column.path_text())
 }

@@ -5,29 +5,46 @@ use crate::error::Error;
 use crate::limits::COMPACTION_MEMORY_MIB;
 use millstream_failpoint as failpoint;
 use millstream_model::{CollectionName, KeyColumn};
-use millstream_pg::{ConnInfo, ErrorKind, Failures, quote_qualified};
-use millstream_store::Schema;
+use millstream_pg::{ConnInfo, ErrorKind, Failures, by_key, fill, quote_qualified};
 use millstream_store::collections::Collection;
 use millstream_store::segments::{self, Segment};
+use millstream_store::{Schema, TableMark};
 use tokio_postgres::Client;
+
+/// The table as it was found fit.
+pub(super) struct Fit {
+    pub(super) mark: TableMark,
+    /// Whether a trigger may drop rows or change their keys.
+    pub(super) alters_rows: bool,
+}
+
+impl Fit {
+    /// Requires that the table, which is locked now, is still as it was found.
+    async fn require_same(&self, client: &Client) -> Result<(), Error> {
+        let collection = self.mark.name.clone();
+        let mark = self.mark.again(client).await?.filter(|mark| mark.name == collection);
+        let Some(mark) = mark else { return Err(Error::TableMoved { collection }) };
+        self.mark.difference(&mark).map_or(Ok(()), |what| Err(Error::TableChanged { collection, what }))
+    }
+}
 
 /// How a group is merged.
 pub(super) struct Merge {
     schema: Schema,
     collection: CollectionName,
     table: String,
-    table_oid: u32,
     compaction: i64,
     key: Vec<KeyColumn>,
     bounds: Vec<String>,
-    /// The query for the newest row of each key of a range, in key order. Its `{range}` is replaced by the range's
-    /// condition.
-    latest: String,
+    /// The query for every row of the group.
+    appended: String,
     key_list: String,
     join: String,
     values: String,
     /// Whether the table had no row, so that every key is new.
     empty: bool,
+    /// Whether the group can be divided.
+    divisible: bool,
 }
 
 impl Merge {
@@ -44,24 +61,21 @@ impl Merge {
         let table = quote_qualified(&collection.name.schema, &collection.name.table);
         let exists = format!("select exists (select from {table})");
         let empty = !client.query_one(&exists, &[]).await?.get::<_, bool>(0);
-        let latest = include_str!("latest.sql")
-            .replace("{key}", &key_list)
-            .replace("{appended}", &segments::appended(schema, &key_list, "doc", group));
+        let appended = segments::appended(schema, &key_list, "doc", group);
         let values: Vec<String> = keys.iter().map(|key| format!("latest.{key}")).collect();
-        let join: Vec<String> = keys.iter().map(|key| format!("stored.{key} = latest.{key}")).collect();
         Ok(Self {
             schema: schema.clone(),
             collection: collection.name.clone(),
             table,
-            table_oid: collection.table_oid,
             compaction,
             key: collection.key.clone(),
             bounds,
-            latest,
+            appended,
             key_list,
-            join: join.join(" and "),
+            join: by_key("stored", "latest", &keys),
             values: values.join(", "),
             empty,
+            divisible: group.len() > 1,
         })
     }
 
@@ -72,13 +86,17 @@ impl Merge {
 
     /// Merges one range and returns the number of keys written or deleted; 0 if the range is merged already. Retries
     /// after errors that may pass. If the answer to the commit was lost, the range's record shows whether it is merged.
-    pub(super) async fn run(&self, db: &ConnInfo, range: usize) -> Result<u64, Error> {
+    pub(super) async fn run(&self, db: &ConnInfo, fit: &Fit, range: usize) -> Result<u64, Error> {
         let (mut failures, mut empty) = (Failures::default(), self.empty);
         loop {
-            let error = match self.attempt(db, range, empty).await {
+            let error = match self.attempt(db, fit, range, empty).await {
                 Ok(keys) => return Ok(keys),
                 Err(error) => error,
             };
+            // Fewer segments need fewer locks.
+            if self.divisible && is_out_of_memory(&error) {
+                return Err(error);
+            }
             // Somebody has inserted rows since we found the table empty.
             let kind = if error.is_duplicate() { ErrorKind::Serialization } else { error.kind() };
             empty = false;
@@ -100,13 +118,14 @@ impl Merge {
             hint: format!(
                 "nothing is lost: drop the constraint, index or trigger that refuses them, or mend the row of \
                  {} whose document is not valid jsonb, then run again: millstream compact {table}",
-                self.schema.sql("{schema}.segment_N")
+                format_args!("{}.segment_N", self.schema)
             ),
         }
     }
 
-    async fn attempt(&self, db: &ConnInfo, range: usize, empty: bool) -> Result<u64, Error> {
+    async fn attempt(&self, db: &ConnInfo, fit: &Fit, range: usize, empty: bool) -> Result<u64, Error> {
         let settings = session("millstream compact")
+            .with_plans_by_key()
             .with("work_mem", &format!("{COMPACTION_MEMORY_MIB}MB"))
             .with("max_parallel_workers_per_gather", "0");
         let connection = millstream_pg::connect(db, &settings).await?;
@@ -120,11 +139,15 @@ impl Merge {
             return Ok(0);
         }
         client.batch_execute(&format!("lock table {} in row exclusive mode", self.table)).await?;
-        let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
-        if client.query_one(oid, &[&self.table]).await?.get::<_, u32>(0) != self.table_oid {
-            return Err(Error::TableMoved { collection: self.collection.clone() });
-        }
+        fit.require_same(client).await?;
         let keys = client.execute(&self.sql(range, empty), &[]).await?;
+        if fit.alters_rows {
+            let dropped: i64 = client.query_one(&self.dropped(range), &[]).await?.get(0);
+            let rows = u64::try_from(dropped).unwrap_or(0);
+            if rows > 0 {
+                return Err(Error::RowsDropped { rows });
+            }
+        }
         failpoint::hit("range-merged").await?;
         client.batch_execute("commit").await?;
         failpoint::hit("range-committed").await?;
@@ -134,16 +157,29 @@ impl Merge {
 
     /// The statement that merges a range.
     fn sql(&self, range: usize, empty: bool) -> String {
-        let sql = if empty { include_str!("merge_new.sql") } else { include_str!("merge.sql") };
-        sql.replace("{latest}", &self.latest)
-            .replace("{table}", &self.table)
-            .replace("{key}", &self.key_list)
-            .replace("{join}", &self.join)
-            .replace("{values}", &self.values)
-            // Last, because the conditions hold keys, and a key may contain any text.
-            .replace("{stored_range}", &range::condition("stored.", &self.key, &self.bounds, range))
-            .replace("{range}", &range::condition("", &self.key, &self.bounds, range))
+        let Self { table, key_list, join, values, .. } = self;
+        let latest = self.latest(range);
+        if empty {
+            return fill!(include_str!("merge_new.sql"), table, key = key_list, latest);
+        }
+        fill!(include_str!("merge.sql"), table, key = key_list, latest, join, values)
     }
+
+    /// The query for the newest row of each key of a range, in key order.
+    fn latest(&self, range: usize) -> String {
+        let range = range::condition(&self.key, &self.bounds, range);
+        fill!(include_str!("latest.sql"), key = self.key_list, appended = self.appended, range)
+    }
+
+    /// The query for the number of keys of a range that the transaction has not written.
+    fn dropped(&self, range: usize) -> String {
+        fill!(include_str!("dropped.sql"), table = self.table, join = self.join, latest = self.latest(range))
+    }
+}
+
+/// Whether the server had no room, for locks or anything else.
+pub(super) fn is_out_of_memory(error: &Error) -> bool {
+    matches!(error, Error::Postgres(error) if error.is_out_of_memory())
 }
 
 #[cfg(test)]
@@ -152,26 +188,26 @@ mod tests {
     use millstream_model::KeyType;
 
     #[test]
-    fn placeholders_in_keys_are_not_replaced() {
+    fn names_and_keys_may_look_like_places() {
         let merge = Merge {
             schema: Schema::new("millstream"),
             collection: "t".parse().unwrap(),
-            table: "\"public\".\"t\"".into(),
-            table_oid: 1,
+            table: "\"public\".\"{key}\"".into(),
             compaction: 1,
-            key: vec![KeyColumn { name: "id".into(), path: vec!["id".into()], key_type: KeyType::Text }],
-            bounds: vec!["{table} {key} {join} {values} {latest}".into()],
-            latest: include_str!("latest.sql").into(),
-            key_list: "\"id\"".into(),
-            join: "stored.\"id\" = latest.\"id\"".into(),
-            values: "latest.\"id\"".into(),
+            key: vec![KeyColumn { name: "{latest}".into(), path: vec!["id".into()], key_type: KeyType::Text }],
+            bounds: vec!["{table} {key} {join} {values} {range}".into()],
+            appended: "select".into(),
+            key_list: "\"{latest}\"".into(),
+            join: "stored.\"{latest}\" = latest.\"{latest}\"".into(),
+            values: "latest.\"{latest}\"".into(),
             empty: false,
+            divisible: true,
         };
         for (range, comparison) in ["<", ">="].into_iter().enumerate() {
             for empty in [false, true] {
                 let sql = merge.sql(range, empty);
-                let condition = format!("(\"id\") {comparison} ('{}'::text)", merge.bounds[0]);
-                assert!(sql.contains(&condition), "{sql}");
+                let condition = format!("(\"{{latest}}\") {comparison} ('{}'::text)", merge.bounds[0]);
+                assert!(sql.contains(&condition) && sql.contains("into \"public\".\"{key}\" "), "{sql}");
             }
         }
     }

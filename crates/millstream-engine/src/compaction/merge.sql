@@ -1,8 +1,8 @@
--- Merges a range of keys from a group of segments. Only the newest document of each key is parsed. The range is also a
--- condition on the table, so that no plan reads rows outside of it.
+-- Merges a range of keys from a group of segments. Only the newest document of each key is parsed. Each key is looked
+-- up in the key's index (plans.rs of the crate millstream-pg).
 merge into {table} as stored
 using ({latest}) as latest
-on {join} and {stored_range}
+on {join}
 when matched and latest.doc is null then
     delete
 when matched then

@@ -3,19 +3,20 @@
 mod merge;
 mod range;
 
+use crate::collection::require_mergeable;
 use crate::error::Error;
 use crate::limits::{
     COMPACTION_BYTES, COMPACTION_LOCK_WAIT, COMPACTION_RECORDED_DOCUMENTS, COMPACTION_WORKERS_MAX, REFRESH_SETTINGS,
 };
-use merge::Merge;
+use merge::{Fit, Merge, is_out_of_memory};
 use millstream_failpoint as failpoint;
-use millstream_pg::Poll;
-use millstream_pg::{ConnInfo, SessionSettings};
+use millstream_model::CollectionName;
+use millstream_pg::{ConnInfo, Failures, Poll, SessionSettings};
 use millstream_store::collections::Collection;
 use millstream_store::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT, LOAD_LOCK_POLL, LOST_RUN_WAIT};
 use millstream_store::runs::{UnfinishedRun, runs};
 use millstream_store::segments::{self, Segment};
-use millstream_store::{Schema, close_lost_run, models};
+use millstream_store::{Schema, close_lost_run, emptied, models};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,6 +38,9 @@ pub struct Compacted {
     pub left: usize,
     /// The load that they wait for: its run began before theirs, so its documents take effect first.
     pub waits_for: Option<i64>,
+    /// What became of the table since anybody last looked at it, if it is worth a line.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// Merges the segments that a collection has now into its table, and drops them. A load into the collection may run:
@@ -46,35 +50,76 @@ pub struct Compacted {
 /// # Errors
 /// `CompactionBusy` when another process compacts the collection and does not end; [`Error::InUse`] when readers do not
 /// release the segments to be dropped, which are merged by then; [`Error::Request`] when another role owns the
-/// segments, or the table refuses a document.
+/// segments, the table refuses or drops a document, or the server's lock table has no room for one segment.
 pub async fn compact(
     db: &ConnInfo,
     schema: &Schema,
     collection: &Collection,
     workers: Option<usize>,
 ) -> Result<Compacted, Error> {
-    let started = Instant::now();
+    let (started, mut failures, mut done) = (Instant::now(), Failures::default(), Compacted::default());
+    loop {
+        let error = match compact_once(db, schema, collection, workers, &mut done).await {
+            Ok(()) => {
+                done.seconds = started.elapsed().as_secs_f64();
+                return Ok(done);
+            }
+            Err(error) => error,
+        };
+        let Error::Postgres(ended) = &error else { return Err(error) };
+        if !failures.wait_for_session(ended).await {
+            return Err(error);
+        }
+    }
+}
+
+/// A compaction in one session. Adds what it does to `done`.
+async fn compact_once(
+    db: &ConnInfo,
+    schema: &Schema,
+    collection: &Collection,
+    workers: Option<usize>,
+    done: &mut Compacted,
+) -> Result<(), Error> {
     let mut connection = millstream_pg::connect(db, &session("millstream compact")).await?;
     connection.require_writable()?;
     let client = &mut connection.client;
     let table_oid = collection.table_oid;
-    let mut done = Compacted::default();
     let Some(last) = segments::list(client, schema, table_oid).await?.iter().map(|s| s.segment_id).max() else {
-        return Ok(done);
+        return Ok(());
     };
     segments::require_own(client, schema, collection).await?;
     failpoint::hit("compaction-listed").await?;
+    let waiting = db.roster.waits_for("another compaction of the collection to end");
     lock(client, collection).await?;
+    drop(waiting);
+    // Once the table has rows again, nobody can see that it was truncated.
+    let key = collection.key.iter().map(|column| column.name.as_str());
+    let moved = || Error::TableMoved { collection: collection.name.clone() };
+    let found = emptied::start_over(client, schema, table_oid, key).await?.ok_or_else(moved)?;
+    done.warnings.extend(found.warning);
+    // After its mark is read: if somebody changes the table from now on, the merges notice.
+    let fit = Arc::new(Fit { mark: found.mark, alters_rows: require_mergeable(client, collection).await? });
+    emptied::record_filling(client, schema, &fit.mark).await?;
     let workers = workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let workers = workers.clamp(1, COMPACTION_WORKERS_MAX);
-    while let Some(group) = group(client, schema, collection, last, workers).await? {
-        failpoint::hit("compaction-begun").await?;
-        done.keys += merge_all(db, client, schema, collection, &group).await?;
-        drop_group(client, schema, collection, &group).await?;
-        done.segments += group.len();
-        done.documents += group.iter().map(|segment| segment.documents).sum::<u64>();
+    let compaction = Compaction { db, schema, collection, fit, last, workers };
+    let mut most = COMPACTION_SEGMENTS_MAX;
+    loop {
+        match merge_group(client, &compaction, most, done).await {
+            Ok(true) => {}
+            Ok(false) => break,
+            // Locking half as many segments takes half the room.
+            Err(error) if is_out_of_memory(&error) && most > 1 => {
+                client.batch_execute("rollback").await?;
+                most /= 2;
+                continue;
+            }
+            Err(error) => return Err(crowded(error, &collection.name)),
+        }
         failpoint::hit("segments-dropped").await?;
     }
+    emptied::record_empty(client, schema, &compaction.fit.mark, None).await?;
     let left = segments::list(client, schema, table_oid).await?;
     done.left = left.len();
     if let Some(newest) = left.last() {
@@ -83,9 +128,51 @@ pub async fn compact(
         done.waits_for = oldest.filter(|run| newest.run_order > run.run_order).map(|run| run.load_id);
     }
     // The server would release it when it notices the end of the session, which may be after our caller's next command.
-    segments::unlock(client, table_oid).await?;
-    done.seconds = started.elapsed().as_secs_f64();
-    Ok(done)
+    Ok(segments::unlock(client, table_oid).await?)
+}
+
+/// What a compaction in one session merges, and where.
+struct Compaction<'a> {
+    db: &'a ConnInfo,
+    schema: &'a Schema,
+    collection: &'a Collection,
+    fit: Arc<Fit>,
+    /// The last segment that there was when it began.
+    last: i64,
+    workers: usize,
+}
+
+/// Merges the next group, of at most `most` segments, and drops it. Adds what it does to `done`. False if there is no
+/// group to merge.
+async fn merge_group(
+    client: &mut Client,
+    compaction: &Compaction<'_>,
+    most: usize,
+    done: &mut Compacted,
+) -> Result<bool, Error> {
+    let &Compaction { db, schema, collection, ref fit, last, workers } = compaction;
+    let Some(group) = group(client, schema, collection, last, workers, most).await? else { return Ok(false) };
+    failpoint::hit("compaction-begun").await?;
+    let merge = Merge::new(client, schema, collection, &group).await?;
+    merge_all(db, merge, fit, &mut done.keys).await?;
+    drop_group(client, schema, collection, &group).await?;
+    done.segments += group.len();
+    done.documents += group.iter().map(|segment| segment.documents).sum::<u64>();
+    Ok(true)
+}
+
+/// What to do if the server has no room for the locks of a single segment.
+fn crowded(error: Error, name: &CollectionName) -> Error {
+    if !is_out_of_memory(&error) {
+        return error;
+    }
+    Error::Request {
+        problem: format!("the segments of {name} cannot be merged: {error}"),
+        hint:
+            "raise max_locks_per_transaction on the server, or end the sessions that hold many locks (see pg_locks); \
+               nothing is lost"
+                .into(),
+    }
 }
 
 fn session(name: &str) -> SessionSettings {
@@ -103,20 +190,25 @@ async fn lock(client: &Client, collection: &Collection) -> Result<(), Error> {
     Ok(())
 }
 
-/// The segments to merge next: those of an interrupted compaction, else the first of those that no running load
-/// precedes. The group and its ranges are recorded before anything is merged.
+/// The segments to merge next, at most so many: those of an interrupted compaction, else the first of those that no
+/// running load precedes. The group and its ranges are recorded before anything is merged.
 async fn group(
     client: &mut Client,
     schema: &Schema,
     collection: &Collection,
     last: i64,
     ranges: usize,
+    most: usize,
 ) -> Result<Option<Vec<Segment>>, Error> {
     let table_oid = collection.table_oid;
-    let mut all = segments::list(client, schema, table_oid).await?;
-    if let Some(begun) = all.iter().find_map(|segment| segment.compaction.clone()) {
-        all.retain(|segment| segment.compaction.as_ref() == Some(&begun));
-        return Ok(Some(all));
+    loop {
+        let mut begun = segments::list(client, schema, table_oid).await?;
+        let Some(first) = begun.iter().find_map(|segment| segment.compaction.clone()) else { break };
+        begun.retain(|segment| segment.compaction.as_ref() == Some(&first));
+        if begun.len() <= most {
+            return Ok(Some(begun));
+        }
+        segments::halve(client, schema, &begun).await?;
     }
     let oldest = first_to_wait_for(client, schema, table_oid).await?;
     // List them again: a run that has ended meanwhile may have committed more.
@@ -130,7 +222,7 @@ async fn group(
         // A segment committed since the start ends the group. If those behind it were merged now, its older documents
         // of the same keys would be merged after them.
         .take_while(|segment| segment.segment_id <= last)
-        .take(COMPACTION_SEGMENTS_MAX)
+        .take(most)
         .take_while(|segment| {
             let first = documents == 0;
             (bytes, documents) = (bytes + segment.bytes, documents + segment.documents);
@@ -167,26 +259,25 @@ async fn first_to_wait_for(
     }
 }
 
-/// Merges every range of a group that is not merged yet, each on its own connection. Returns the number of keys written
-/// or deleted.
-async fn merge_all(
-    db: &ConnInfo,
-    client: &Client,
-    schema: &Schema,
-    collection: &Collection,
-    group: &[Segment],
-) -> Result<u64, Error> {
-    let merge = Arc::new(Merge::new(client, schema, collection, group).await?);
+/// Merges every range of a group that is not merged yet, each on its own connection. Adds the number of keys written or
+/// deleted to `keys`.
+async fn merge_all(db: &ConnInfo, merge: Merge, fit: &Arc<Fit>, keys: &mut u64) -> Result<(), Error> {
+    let merge = Arc::new(merge);
     let mut tasks = JoinSet::new();
     for range in 0..merge.ranges() {
-        let (merge, db) = (Arc::clone(&merge), db.clone());
-        tasks.spawn(async move { merge.run(&db, range).await });
+        let (merge, fit, db) = (Arc::clone(&merge), Arc::clone(fit), db.clone());
+        tasks.spawn(async move { merge.run(&db, &fit, range).await });
     }
-    let mut keys = 0;
+    let mut full = Ok(());
     while let Some(joined) = tasks.join_next().await {
-        keys += joined.map_err(|_| Error::BrokenOff("a worker of the compaction could not run"))??;
+        match joined.map_err(|_| Error::BrokenOff("a worker of the compaction could not run"))? {
+            Ok(merged) => *keys += merged,
+            // The other workers may have room. What they merge counts.
+            Err(error) if is_out_of_memory(&error) => full = Err(error),
+            Err(error) => return Err(error),
+        }
     }
-    Ok(keys)
+    full
 }
 
 /// Drops the segments of a group. All ranges of the group must be merged.

@@ -50,9 +50,9 @@ pub(super) fn count(key: &[KeyColumn], bounds: &[String]) -> usize {
     bounds.len() / key.len() + 1
 }
 
-/// The condition for the keys of a range, on columns with this prefix.
-pub(super) fn condition(prefix: &str, key: &[KeyColumn], bounds: &[String], range: usize) -> String {
-    let names: Vec<String> = key.iter().map(|column| format!("{prefix}{}", quote_identifier(&column.name))).collect();
+/// The condition for the keys of a range.
+pub(super) fn condition(key: &[KeyColumn], bounds: &[String], range: usize) -> String {
+    let names: Vec<String> = key.iter().map(|column| quote_identifier(&column.name)).collect();
     let compared = |comparison: &str, bound: &[String]| {
         let values = key.iter().zip(bound);
         let values: Vec<String> =
@@ -76,11 +76,11 @@ mod tests {
     fn ranges_cover_every_key_once() {
         let column = |name: &str, key_type| KeyColumn { name: name.into(), path: vec![name.into()], key_type };
         let key = [column("id", KeyType::Text), column("n", KeyType::Bigint)];
-        assert_eq!((count(&key, &[]), condition("", &key, &[], 0)), (1, "true".to_owned()));
+        assert_eq!((count(&key, &[]), condition(&key, &[], 0)), (1, "true".to_owned()));
         let bounds = ["b'", "1", "c", "2"].map(str::to_owned);
         let (b, c) = ("('b'''::text, '1'::bigint)", "('c'::text, '2'::bigint)");
         assert_eq!(count(&key, &bounds), 3);
-        let ranges = [0, 1, 2].map(|range| condition("", &key, &bounds, range));
+        let ranges = [0, 1, 2].map(|range| condition(&key, &bounds, range));
         let expected = [
             format!("(\"id\", \"n\") < {b}"),
             format!("(\"id\", \"n\") >= {b} and (\"id\", \"n\") < {c}"),

@@ -71,7 +71,7 @@ impl Flaw {
             ),
             Self::NumberExplodes => format!(
                 "a number with an exponent has more than {NUMBER_EXPANDED_DIGITS_MAX} digits when \
-                 spelled out"
+                 spelled out, as jsonb would store it; Millstream's limit keeps small documents small"
             ),
             Self::NumbersExplode => format!(
                 "the document's numbers with exponents have more than \
@@ -86,6 +86,9 @@ impl Flaw {
     #[cold]
     pub(super) fn fault(self, document: &[u8], at: usize) -> Fault {
         let detail = match (self.expected(), document.get(at)) {
+            (Some(_), Some(_)) if document[at..].starts_with("\u{feff}".as_bytes()) => {
+                format!("a byte order mark at byte {at}, as where files were joined; remove it")
+            }
             (Some(expected), None) => {
                 format!("the document ends at byte {at} where {expected} was expected")
             }

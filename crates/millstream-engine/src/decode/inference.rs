@@ -82,6 +82,9 @@ pub enum InferenceError {
     Key(#[from] millstream_model::KeyError),
 }
 
+/// A document of the first ones, or why its source could not make one.
+pub type Sampled<'d> = Result<&'d [u8], &'d Fault>;
+
 /// Chooses the type of every column that has none. A column is bigint if all its values are whole numbers in the range
 /// of bigint, timestamptz if all are RFC 3339 times in whole microseconds, uuid if all are UUIDs, and boolean if all
 /// are booleans. Anything else, also a mixture, is text. Nulls, arrays and objects do not count. Looks at the first
@@ -91,7 +94,7 @@ pub enum InferenceError {
 /// When no document can be used, when a path leads to nothing (the error names the nearest members) or only to nulls,
 /// arrays and objects, or when the columns make no key.
 pub fn infer<'d>(
-    documents: impl Iterator<Item = &'d [u8]>,
+    documents: impl Iterator<Item = Sampled<'d>>,
     requests: &[KeyRequest],
 ) -> Result<Inference, InferenceError> {
     let look = Look::at(documents, requests, Kind::of);
@@ -121,7 +124,7 @@ pub fn infer<'d>(
 /// # Errors
 /// As [`infer`], and [`InferenceError::Mixture`].
 pub fn infer_version<'d>(
-    documents: impl Iterator<Item = &'d [u8]>,
+    documents: impl Iterator<Item = Sampled<'d>>,
     wanted: &KeyRequest,
 ) -> Result<(VersionType, String), InferenceError> {
     let wanted = KeyRequest { column: "version".into(), ..wanted.clone() };
@@ -149,7 +152,7 @@ struct Look<'d> {
 
 impl<'d> Look<'d> {
     fn at(
-        documents: impl Iterator<Item = &'d [u8]>,
+        documents: impl Iterator<Item = Sampled<'d>>,
         requests: &[KeyRequest],
         kind_of: fn(&[u8], &Found) -> Kind,
     ) -> Self {
@@ -158,6 +161,13 @@ impl<'d> Look<'d> {
         let mut look = Self { tallies, usable: Vec::new(), documents: 0, first_fault: None };
         for document in documents.take(INFERENCE_DOCUMENTS) {
             look.documents += 1;
+            let document = match document {
+                Ok(document) => document,
+                Err(fault) => {
+                    look.first_fault.get_or_insert_with(|| fault.clone());
+                    continue;
+                }
+            };
             let mut scan = PathScan::new(document, &columns);
             if let Err(fault) = check(document, DecodeLimits::default(), &mut scan) {
                 look.first_fault.get_or_insert(fault);
@@ -213,7 +223,7 @@ mod tests {
 
     fn inferred(key: &str, documents: &[&str]) -> Result<(Vec<KeyType>, Vec<String>), String> {
         let requests = KeyRequest::parse_list(key).unwrap();
-        infer(documents.iter().map(|d| d.as_bytes()), &requests)
+        infer(documents.iter().map(|d| Ok(d.as_bytes())), &requests)
             .map(|inference| (inference.spec.types(), inference.reasons))
             .map_err(|error| error.to_string())
     }
@@ -248,6 +258,11 @@ mod tests {
                 Uuid,
                 "2 UUIDs",
             ),
+            (
+                &[r#"{"a":"6f1c0e0a7d3b4a529f0e3c1f5f0b9a11"}"#, r#"{"a":"{6f1c0e0a-7d3b-4a52-9f0e-3c1f5f0b9a11}"}"#],
+                Text,
+                "2 strings",
+            ),
             (&[r#"{"a":true}"#, "broken", r#"{"a":false}"#], Boolean, "2 booleans"),
             (&[r#"{"a":true}"#, r#"{"a":"true"}"#], Text, "1 string, 1 boolean"),
         ] {
@@ -265,7 +280,7 @@ mod tests {
     fn version_types_are_inferred_and_mixtures_are_refused() {
         let version = |documents: &[&str]| {
             let wanted = &KeyRequest::parse_paths("v").unwrap()[0];
-            infer_version(documents.iter().map(|d| d.as_bytes()), wanted).map_err(|error| error.to_string())
+            infer_version(documents.iter().map(|d| Ok(d.as_bytes())), wanted).map_err(|error| error.to_string())
         };
         use KeyType::{Bigint, Text, Timestamptz};
         let key = VersionType;
@@ -292,6 +307,17 @@ mod tests {
             assert!(error.contains("write v:TYPE, one of text, ") && error.contains(", numeric"), "{error}");
         }
         assert!(version(&["{}"]).unwrap_err().contains("nothing at v in the first 1 document(s)"));
+    }
+
+    #[test]
+    fn what_no_document_could_be_made_of_is_the_reason() {
+        let requests = KeyRequest::parse_list("a").unwrap();
+        let fault = Fault::new(millstream_model::Reason::CsvFields, "the record has 3 fields, the header 2");
+        let error = infer([Err(&fault), Err(&fault)].into_iter(), &requests).unwrap_err().to_string();
+        assert!(error.starts_with("none of the first 2 document(s) can be stored"), "{error}");
+        assert!(error.ends_with("because of csv_fields: the record has 3 fields, the header 2"), "{error}");
+        let some = [Err(&fault), Ok(&br#"{"a":1}"#[..])];
+        assert_eq!(infer(some.into_iter(), &requests).unwrap().spec.types(), [KeyType::Bigint]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod tally;
 mod text;
 mod value;
 
-pub use inference::{Inference, InferenceError, infer, infer_version};
+pub use inference::{Inference, InferenceError, Sampled, infer, infer_version};
 pub use jsonb_text::JsonbText;
 pub(crate) use places::{Placed, Places};
 
@@ -156,8 +156,8 @@ fn too_large(bytes: usize, most: usize) -> Fault {
 #[cold]
 fn too_long(bytes: usize) -> Fault {
     let detail = format!(
-        "the key takes {bytes} bytes in an index, more than PostgreSQL's limit of \
-         {INDEX_TUPLE_BYTES_MAX}"
+        "the key takes {bytes} bytes in an index, more than {INDEX_TUPLE_BYTES_MAX}, up to which PostgreSQL takes any; \
+         Millstream refuses longer ones even if PostgreSQL could compress them"
     );
     Fault::new(Reason::KeyTooLong, detail)
 }
@@ -257,7 +257,7 @@ mod tests {
             (b"{\"a\":\"\\u12g4\"}", "expected four hexadecimal digits after \\u at byte 8"),
             (b"{\"a\":\x0b1}", "expected a value at byte 5"),
             (b"{\"a\":\xc2\xa01}", "expected a value at byte 5"),
-            (b"\xef\xbb\xbf{\"a\":1}", "expected a value at byte 0"),
+            (b"\xef\xbb\xbf{\"a\":1}", "a byte order mark at byte 0, as where files were joined; remove it"),
             (b"{\"a\":'x'}", "expected a value at byte 5"),
             (b"{\"a\":1}/**/", "expected nothing more at byte 7"),
         ] {

@@ -2,6 +2,7 @@
 
 use super::path_scan::Found;
 use super::{text, value};
+use millstream_model::key_bytes::key_texts;
 use millstream_model::{KeyType, LiteralError, VersionType, is_decimal, put_literal};
 
 /// What a value could be as a key or a version.
@@ -55,10 +56,8 @@ impl Kind {
                     Ok(()) => Self::Time,
                     Err(LiteralError::Finer) => Self::FinerTime,
                     Err(LiteralError::LeapSecond) => Self::LeapSecond,
-                    Err(_) => match put_literal(KeyType::Uuid, &plain, &mut key) {
-                        Ok(()) => Self::Uuid,
-                        Err(_) => Self::String,
-                    },
+                    Err(_) if is_usual_uuid(&plain) => Self::Uuid,
+                    Err(_) => Self::String,
                 }
             }
         }
@@ -94,6 +93,13 @@ impl Kind {
             Self::Null | Self::Container | Self::Missing => None,
         }
     }
+}
+
+/// Whether the text is a UUID in its usual form. Without hyphens it may be any hash of 128 bits.
+fn is_usual_uuid(text: &[u8]) -> bool {
+    let mut key = Vec::new();
+    put_literal(KeyType::Uuid, text, &mut key).is_ok()
+        && key_texts(&[KeyType::Uuid], &key)[0].as_bytes().eq_ignore_ascii_case(text)
 }
 
 /// How often each kind was seen at a path.

@@ -14,7 +14,7 @@ pub(super) static KIND: Kind = Kind {
     fold,
     cuts,
     may_cut: true,
-    set: Some(|_, new, old| format!("{{schema}}.merge_deep({old}, {new})")),
+    set: Some(|_, schema, new, old| format!("{schema}.merge_deep({old}, {new})")),
     stores_documents: false,
     ..Kind::PLAIN
 };

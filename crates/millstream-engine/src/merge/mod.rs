@@ -17,10 +17,14 @@ pub use mode::{Mode, ModeError};
 pub use tombstone::Tombstone;
 
 use millstream_model::{Counters, Fault, KeyRequest};
+use millstream_store::Schema;
 use std::borrow::Cow;
 
 /// Folds documents of a key into one. Also returns the index of the document whose version it has.
 type Fold = for<'d> fn(&Mode, &[Member<'d>]) -> (Cow<'d, [u8]>, usize);
+
+/// What replaces a stored document, as SQL over a new and an old one, with the functions of our schema.
+type Set = fn(&Mode, &Schema, &str, &str) -> String;
 
 /// A merge mode without its arguments: its name, and how documents are folded, written and counted.
 #[derive(Debug)]
@@ -41,8 +45,8 @@ pub struct Kind {
     cuts: fn(&[Member<'_>]) -> Vec<usize>,
     /// Whether there can be such places.
     may_cut: bool,
-    /// What replaces a stored document, as SQL over a new and an old one; `None` if the stored document stays.
-    set: Option<fn(&Mode, &str, &str) -> String>,
+    /// What replaces a stored document; `None` if it stays.
+    set: Option<Set>,
     /// The condition under which it is replaced, as SQL; `None` if there is none.
     condition: Option<fn(&Mode, &str, &str) -> String>,
     /// The counter of documents that are dropped because the stored one stays.

@@ -2,6 +2,7 @@
 
 use super::{Folded, Kind, MODES, Member, Tombstone, Written, fold};
 use millstream_model::{Counters, Fault, KeyRequest, VersionType, VersionTypeError};
+use millstream_store::Schema;
 
 /// A merge mode with its arguments.
 #[derive(Debug, Clone)]
@@ -148,8 +149,8 @@ impl Mode {
     }
 
     /// What replaces a stored document, as SQL over `new` and `old`; `None` if the stored document stays.
-    pub(crate) fn set(&self, new: &str, old: &str) -> Option<String> {
-        self.kind.set.map(|set| set(self, new, old))
+    pub(crate) fn set(&self, schema: &Schema, new: &str, old: &str) -> Option<String> {
+        self.kind.set.map(|set| set(self, schema, new, old))
     }
 
     /// The condition under which a stored document is replaced, as SQL over `new` and `old`; `None` if there is none.

@@ -14,7 +14,7 @@ pub(super) static KIND: Kind = Kind {
         let newest = (0..members.len()).max_by_key(|&n| members[n].version).expect("a key has documents");
         (members[newest].document.into(), newest)
     },
-    set: Some(|_, new, _| new.to_owned()),
+    set: Some(|_, _, new, _| new.to_owned()),
     condition: Some(condition),
     kept_counter: Some(|counters| &mut counters.stale),
     versioned: true,

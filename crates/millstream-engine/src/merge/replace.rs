@@ -6,6 +6,6 @@ pub(super) static KIND: Kind = Kind {
     name: "replace",
     about: "the new document replaces the stored one, so the last document of a key wins",
     fold: |_, members| (members[members.len() - 1].document.into(), members.len() - 1),
-    set: Some(|_, new, _| new.to_owned()),
+    set: Some(|_, _, new, _| new.to_owned()),
     ..Kind::PLAIN
 };

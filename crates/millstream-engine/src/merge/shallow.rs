@@ -2,6 +2,7 @@
 
 use super::members::{Members, read, write};
 use super::{Kind, Member, Mode};
+use millstream_store::Schema;
 use std::borrow::Cow;
 
 pub(super) static KIND: Kind = Kind {
@@ -26,7 +27,7 @@ fn fold<'d>(_: &Mode, members: &[Member<'d>]) -> (Cow<'d, [u8]>, usize) {
 }
 
 /// A stored document that is not an object, in a table made by hand, has no members to keep.
-fn set(_: &Mode, new: &str, old: &str) -> String {
+fn set(_: &Mode, _: &Schema, new: &str, old: &str) -> String {
     format!("case pg_catalog.jsonb_typeof({old}) when 'object' then {old} operator(pg_catalog.||) {new} else {new} end")
 }
 

@@ -6,6 +6,7 @@ use crate::limits::SUM_PATHS_MAX;
 use bigdecimal::BigDecimal;
 use millstream_model::{Fault, KeyRequest, Reason};
 use millstream_pg::quote_literal;
+use millstream_store::Schema;
 use std::borrow::Cow;
 
 pub(super) static KIND: Kind = Kind {
@@ -108,7 +109,7 @@ fn with(document: &str, path: &[String], value: &str) -> Vec<u8> {
 
 /// Adds on the server, in `numeric`. The cast refuses a stored value that is not a number. The order of the paths does
 /// not matter, because none lies within another.
-fn set(mode: &Mode, new: &str, old: &str) -> String {
+fn set(mode: &Mode, _: &Schema, new: &str, old: &str) -> String {
     mode.paths().iter().fold(new.to_owned(), |document, path| {
         let sum = format!("{} operator(pg_catalog.+) {}", number(old, &path.path), number(new, &path.path));
         let put = put("summed.doc", &path.path, &format!("pg_catalog.to_jsonb({sum})"));

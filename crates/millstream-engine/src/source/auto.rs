@@ -92,12 +92,14 @@ fn first_line_opens(window: &Window, start: usize, line_end: usize) -> bool {
 /// `csv` or `tsv` for a header of several names, `tsv` by the file's name, else an error.
 fn table(window: &mut Window, start: usize) -> Result<&'static Format, SourceError> {
     let line_end = line_end(window, start)?;
-    let second = first_byte(window, line_end)?.map(|at| window.bytes()[at]);
-    let first_line = &window.bytes()[start..line_end];
     let plausible = |header: &Result<Header, HeaderProblem>| header.as_ref().is_ok_and(Header::is_plausible);
-    let header = Header::of_line(first_line, b',');
+    let (header, header_end) = Header::at(window, start, b',')?;
+    let (tabs, tabs_end) = Header::at(window, start, b'\t')?;
+    let header_end = if plausible(&header) { header_end } else { tabs_end };
+    let second = first_byte(window, header_end.max(line_end))?.map(|at| window.bytes()[at]);
+    let first_line = &window.bytes()[start..line_end];
     if !matches!(second, Some(b'{' | b'[')) {
-        if is_named_tsv(window.name()) || (!plausible(&header) && plausible(&Header::of_line(first_line, b'\t'))) {
+        if is_named_tsv(window.name()) || (!plausible(&header) && plausible(&tabs)) {
             return Ok(&tsv::FORMAT);
         }
         if plausible(&header) {
@@ -107,9 +109,7 @@ fn table(window: &mut Window, start: usize) -> Result<&'static Format, SourceErr
     let say = "say what it is with --format ndjson, json, csv or tsv";
     let (found, hint) = match header {
         _ if memchr(0, first_line).is_some() => ("is not text".into(), "`file FILE` shows what it is".into()),
-        Err(HeaderProblem { problem, hint }) => {
-            (format!("is not JSON, and as a CSV header its first line {problem}"), hint)
-        }
+        Err(HeaderProblem { problem, hint }) => (format!("is not JSON, and its CSV header {problem}"), hint),
         Ok(_) => {
             ("begins neither with a JSON object or array nor with a CSV header of several names".into(), say.into())
         }
@@ -201,6 +201,8 @@ mod tests {
             ("\"id\",\"the name\"", "csv"),
             ("id\tname\n1\tx\n", "tsv"),
             ("id,no\tname,x\n1,2,3\n", "csv"),
+            ("id,\"the\nname\"\n1,x\n", "csv"),
+            ("id\t\"the\n{name}\"\n1\tx\n", "tsv"),
         ] {
             let shown = &text[..text.len().min(50)];
             assert_eq!(recognise(text.as_bytes()).map_err(|e| e.to_string()), Ok(expected), "{shown:?}");

@@ -18,8 +18,8 @@ pub(super) struct Clipped {
     pub(super) whole_len: u64,
 }
 
-/// How much of the tail is kept: one byte more than asked for, so that a line end can still be dropped.
-const TAIL_BYTES: usize = REJECT_END_BYTES + 1;
+/// How much of the tail is kept: two bytes more than asked for, so that a line end can still be dropped.
+const TAIL_BYTES: usize = REJECT_END_BYTES + 2;
 
 impl Clip {
     /// Collects the whole of `bytes` at once.

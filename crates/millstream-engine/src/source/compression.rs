@@ -59,17 +59,30 @@ struct Gzip {
     member: Decompress,
     fresh: bool,
     members: u64,
+    /// Bytes that came out of the members before.
+    before: u64,
     padding: bool,
 }
 
 const FOLLOWED: &str = "the gzip data is followed by something else";
+
+/// Why data is damaged of which some came out: only the checksum behind it shows whether that was right.
+fn damaged(name: &str, part: &str, start: u64, written: u64) -> Trouble {
+    Trouble::Damaged(match written {
+        0 => format!("the {name} data is damaged"),
+        _ => format!(
+            "the {name} data is damaged, and documents from byte {start} on, where its {part} begins, may be wrong"
+        ),
+    })
+}
 
 /// Largest window of deflate, as a power of two.
 const DEFLATE_WINDOW_LOG: u8 = 15;
 
 impl Gzip {
     fn make() -> io::Result<Box<dyn Decompressor>> {
-        Ok(Box::new(Self { member: Decompress::new_gzip(DEFLATE_WINDOW_LOG), fresh: true, members: 0, padding: false }))
+        let member = Decompress::new_gzip(DEFLATE_WINDOW_LOG);
+        Ok(Box::new(Self { member, fresh: true, members: 0, before: 0, padding: false }))
     }
 }
 
@@ -89,6 +102,7 @@ impl Decompressor for Gzip {
         self.fresh &= read == 0;
         let trouble = match result {
             Ok(Status::StreamEnd) => {
+                self.before += self.member.total_out();
                 self.member = Decompress::new_gzip(DEFLATE_WINDOW_LOG);
                 self.fresh = true;
                 self.members += 1;
@@ -97,7 +111,7 @@ impl Decompressor for Gzip {
             Ok(Status::Ok | Status::BufError) => None,
             Err(_) if self.members > 0 && self.member.total_out() == 0 => Some(Trouble::Damaged(FOLLOWED.into())),
             // Which check failed depends on the sizes in which the input arrived, and helps nobody.
-            Err(_) => Some(Trouble::Damaged("the gzip data is damaged".into())),
+            Err(_) => Some(damaged("gzip", "member", self.before, self.member.total_out())),
         };
         Step { read, written, trouble }
     }
@@ -118,6 +132,9 @@ struct Zstd {
     /// most one: a call that fails does not report what it wrote.
     wanted: usize,
     fresh: bool,
+    /// Bytes that came out of the frames before, and of this one.
+    before: u64,
+    written: u64,
 }
 
 /// Length of the shortest frame header, which a decoder asks for first (RFC 8878, 3.1.1).
@@ -130,7 +147,7 @@ impl Zstd {
     fn make() -> io::Result<Box<dyn Decompressor>> {
         let mut decoder = Decoder::new()?;
         decoder.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG_MAX))?;
-        Ok(Box::new(Self { decoder, wanted: ZSTD_FRAME_HEADER_BYTES, fresh: true }))
+        Ok(Box::new(Self { decoder, wanted: ZSTD_FRAME_HEADER_BYTES, fresh: true, before: 0, written: 0 }))
     }
 }
 
@@ -143,6 +160,10 @@ impl Decompressor for Zstd {
         let trouble = match result {
             Ok(wanted) => {
                 self.fresh = wanted == 0 || (self.fresh && read == 0);
+                self.written += written as u64;
+                if wanted == 0 {
+                    self.before += std::mem::take(&mut self.written);
+                }
                 self.wanted = match wanted {
                     0 => ZSTD_FRAME_HEADER_BYTES,
                     // The decoder asks for a block and the header after it.
@@ -156,7 +177,7 @@ impl Decompressor for Zstd {
             Err(error) if error.to_string().contains("Unknown frame") => {
                 Some(Trouble::Damaged("the zstd data is followed by something else".into()))
             }
-            Err(_) => Some(Trouble::Damaged("the zstd data is damaged".into())),
+            Err(_) => Some(damaged("zstd", "frame", self.before, self.written)),
         };
         Step { read, written, trouble }
     }

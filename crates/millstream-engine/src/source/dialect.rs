@@ -56,7 +56,11 @@ impl Dialect {
             None => Some(b'"'),
         };
         let of_table = "--delimiter, --quote, --null, --header, --trim and --types";
-        if self.is_delimited() && !["auto", "csv", "tsv"].contains(&format) {
+        if self.is_delimited() && self.header.is_none() && format == "rejects" {
+            let problem = format!("{of_table} go with --format rejects only if --header is one of them");
+            return Some((problem, "name the columns of the records with --header"));
+        }
+        if self.is_delimited() && !["auto", "csv", "tsv", "rejects"].contains(&format) {
             return Some((format!("{of_table} do not go with --format {format}"), "use --format csv or tsv"));
         }
         if !self.root.is_empty() && !["auto", "json"].contains(&format) {
@@ -143,6 +147,7 @@ mod tests {
         let with = |delimiter: u8, quote| Dialect { delimiter: Some(delimiter), quote, ..Dialect::default() };
         for (dialect, format, part) in [
             (&table, "json", "--format json"),
+            (&table, "rejects", "only if --header"),
             (&root, "csv", "--root"),
             (&Dialect { root: root.root.clone(), ..table.clone() }, "auto", "--root"),
             (&with(b';', None), "tsv", "--format tsv"),
@@ -154,6 +159,8 @@ mod tests {
             assert!(problem.contains(part) && !hint.is_empty(), "{problem}");
         }
         assert!(with(b'"', Some(Quote::None)).problem("csv").is_none());
+        let named = Dialect { header: Some(vec!["a".into()]), ..table.clone() };
+        assert!(named.problem("rejects").is_none());
         assert!(root.problem("auto").is_none() && root.problem("json").is_none());
     }
 }

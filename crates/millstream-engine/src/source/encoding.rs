@@ -43,6 +43,11 @@ impl Encoding {
         ENCODINGS.iter().find(|encoding| encoding.name == name)
     }
 
+    /// Whether its characters have more than one byte.
+    pub(super) fn is_wide(&self) -> bool {
+        self.name.starts_with("utf-16")
+    }
+
     pub(super) fn transcoder(&self) -> Option<Transcoder> {
         self.make.map(|make| Transcoder::new(make()))
     }

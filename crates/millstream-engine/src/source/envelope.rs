@@ -4,16 +4,14 @@ use super::extent::{Extent, Piece, is_space};
 use crate::limits::MEMBER_NAME_BYTES_MAX;
 
 /// Scans an object up to the array at a path, and after the array up to the object's end. Several objects may follow
-/// one another.
+/// one another. If a member on the path is repeated, on any level, each of them leads to an array, which is read.
 #[derive(Debug)]
 pub(super) struct Envelope {
     root: Vec<String>,
     state: State,
-    /// Objects that are open.
+    /// Objects that are open. All of them are on the path.
     depth: usize,
-    /// How many of them are on the path.
-    on_path: usize,
-    /// Whether the array of this object has been found.
+    /// Whether the innermost of them has led to an array.
     found: bool,
     /// The member's name as it is written, with its quotes. It is cut if it is too long to be on the path.
     name: Vec<u8>,
@@ -48,7 +46,7 @@ pub(super) enum Shown {
 
 impl Envelope {
     pub(super) fn new(root: &[String]) -> Self {
-        Self { root: root.to_vec(), state: State::Object, depth: 0, on_path: 0, found: false, name: Vec::new() }
+        Self { root: root.to_vec(), state: State::Object, depth: 0, found: false, name: Vec::new() }
     }
 
     /// Whether the source may end here.
@@ -92,7 +90,7 @@ impl Envelope {
             }
             match (&self.state, byte) {
                 (State::Object, b'{') => {
-                    (self.depth, self.on_path, self.found) = (1, 0, false);
+                    (self.depth, self.found) = (1, false);
                     self.state = State::NameOrEnd;
                 }
                 (State::NameOrEnd | State::Name, b'"') => {
@@ -115,8 +113,7 @@ impl Envelope {
                     continue;
                 }
                 (State::Value, _) => {
-                    self.on_path += 1;
-                    let last = self.on_path == self.root.len();
+                    let last = self.depth == self.root.len();
                     match byte {
                         b'[' if last => {
                             self.found = true;
@@ -124,7 +121,7 @@ impl Envelope {
                             return Shown::Array(at + 1);
                         }
                         b'{' if !last => {
-                            self.depth += 1;
+                            (self.depth, self.found) = (self.depth + 1, false);
                             self.state = State::NameOrEnd;
                         }
                         _ => return Shown::Wrong(at, wrong(byte, last)),
@@ -142,11 +139,8 @@ impl Envelope {
 
     /// Whether the current member is the next segment of the path.
     fn is_on_path(&self) -> bool {
-        if self.found || self.depth != self.on_path + 1 {
-            return false;
-        }
         let name = serde_json::from_slice::<String>(&self.name);
-        name.is_ok_and(|name| name == self.root[self.on_path])
+        name.is_ok_and(|name| name == self.root[self.depth - 1])
     }
 }
 
@@ -189,7 +183,12 @@ mod tests {
             ("a", "{\"a\":[]}", vec![]),
             ("a", "{\"a\":[{}, {\"b\":2}]}\n", vec![good(6, 1, "{}"), good(10, 1, "{\"b\":2}")]),
             ("d.i", "{\"n\":1,\"d\":{\"x\":[{\"i\":[5]}],\"i\":[{}]},\"z\":null}", vec![good(33, 1, "{}")]),
-            ("a", "{\"b\":{\"a\":[1]},\n\"\\u0061\": [\n{}],\"a\":[3]}", vec![good(28, 3, "{}")]),
+            ("a", "{\"b\":{\"a\":[1]},\n\"\\u0061\": [\n{}],\"a\":[3]}", vec![good(28, 3, "{}"), good(37, 3, "3")]),
+            (
+                "f.e",
+                "{\"f\":{\"e\":[1],\"x\":1,\"e\":[3]},\"e\":[0],\"f\":{\"e\":[],\"f\":{\"e\":[9]}},\"f\":{\"e\":[5]}}",
+                vec![good(11, 1, "1"), good(25, 1, "3"), good(74, 1, "5")],
+            ),
             ("a", "{\"a\":[{}],\"next\":2}\n{\"a\":[{}]}", vec![good(6, 1, "{}"), good(26, 2, "{}")]),
         ] {
             for mut rng in Cases::new(30) {
@@ -206,6 +205,9 @@ mod tests {
             ("a", "{\"a\":{\"b\":[]}}", "leads to an object, not to an array"),
             ("a.b", "{\"a\":[{\"b\":[]}]}", "leads to an array, not to an object"),
             ("a", "{\"a\":null}", "null"),
+            ("a", "{\"a\":[{}],\"a\":null}", "leads to null, not to an array"),
+            ("a.b", "{\"a\":{\"b\":[{}]},\"a\":{\"c\":1}}", "is not there"),
+            ("a.b", "{\"a\":{\"b\":[{}]},\"a\":[]}", "leads to an array, not to an object"),
             ("a", "{\"a\":[{}]}{\"b\":[{}]}", "is not there"),
         ] {
             for mut rng in Cases::new(20) {

@@ -35,6 +35,12 @@ pub enum SourceError {
         /// The source as the user named it.
         name: String,
     },
+    /// The text is UTF-32.
+    #[error("{name} is UTF-32 text; Millstream reads UTF-8")]
+    Utf32 {
+        /// The source as the user named it.
+        name: String,
+    },
     /// A container that we do not open.
     #[error("{name} is a {kind} file; Millstream opens gzip and zstd itself")]
     Container {
@@ -130,6 +136,7 @@ impl SourceError {
             Self::Utf16 { .. } => {
                 "add --encoding utf-16, or convert it: iconv -f UTF-16 -t UTF-8 FILE | millstream load - ..".into()
             }
+            Self::Utf32 { .. } => "convert it: iconv -f UTF-32 -t UTF-8 FILE | millstream load - ..".into(),
             Self::Container { hint, .. } => (*hint).into(),
             Self::ZstdWindow { .. } => "zstd -dc --long=31 FILE | millstream load - ..".into(),
             Self::UnknownFormat { known, .. } => format!("use one of --format {known}"),
@@ -138,7 +145,11 @@ impl SourceError {
                 "name the path from the outermost object to the array of documents, for instance --root data.items"
                     .into()
             }
-            Self::Changed { .. } => "give the unchanged file, or begin a new load with --resume off".into(),
+            Self::Changed { .. } => {
+                "give the unchanged file, or begin a new load with --resume off; rows that only the \
+                                     old file had stay, and `millstream verify FILE .. --exact` lists them"
+                    .into()
+            }
             Self::Continued { length, .. } => format!(
                 "give the file as it was, {length} bytes, and load the longer one afterwards; or begin a new load with \
                  --resume off"

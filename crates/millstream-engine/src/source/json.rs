@@ -1,4 +1,4 @@
-//! Reads documents that are the elements of one JSON array, or values one after another, on any lines.
+//! Reads documents that are the elements of JSON arrays, or values one after another, on any lines.
 
 use super::clip::Clip;
 use super::envelope::{Envelope, Shown};
@@ -12,7 +12,7 @@ use std::ops::Range;
 /// The format's entry in the list.
 pub(super) const FORMAT: Format = Format {
     name: "json",
-    about: "one JSON array of objects, or objects one after another; may be pretty-printed",
+    about: "JSON arrays of objects, or objects one after another; may be pretty-printed",
     open: |window| Ok(Box::new(Json::new(window))),
 };
 
@@ -52,8 +52,8 @@ enum Expected {
     ElementOrEnd,
     Element,
     CommaOrEnd,
-    /// Nothing: the array is closed.
-    Nothing,
+    /// Another array, or nothing: the array is closed.
+    NextArray,
 }
 
 /// What comes next in the window.
@@ -104,7 +104,7 @@ impl Json {
                 continue;
             }
             match (self.expected, byte) {
-                (Expected::Anything, b'[') => self.expected = Expected::ElementOrEnd,
+                (Expected::Anything | Expected::NextArray, b'[') => self.expected = Expected::ElementOrEnd,
                 (Expected::ElementOrEnd | Expected::CommaOrEnd, b']') if self.envelope.is_some() => {
                     self.at += 1;
                     self.expected = Expected::Envelope;
@@ -113,9 +113,9 @@ impl Json {
                         None => continue,
                     }
                 }
-                (Expected::ElementOrEnd | Expected::CommaOrEnd, b']') => self.expected = Expected::Nothing,
+                (Expected::ElementOrEnd | Expected::CommaOrEnd, b']') => self.expected = Expected::NextArray,
                 (Expected::CommaOrEnd, b',') => self.expected = Expected::Element,
-                (Expected::CommaOrEnd | Expected::Nothing, _) | (_, b',' | b':' | b']' | b'}') => {
+                (Expected::CommaOrEnd | Expected::NextArray, _) | (_, b',' | b':' | b']' | b'}') => {
                     return Step::Damage(self.expected.but_found(byte));
                 }
                 _ => return self.begin(byte),
@@ -287,7 +287,7 @@ impl Json {
         if let Some(End::Damaged(why)) = self.window.end() {
             return Some(why.clone());
         }
-        let in_sequence = matches!(self.expected, Expected::Anything | Expected::NextInSequence | Expected::Nothing);
+        let in_sequence = matches!(self.expected, Expected::Anything | Expected::NextInSequence | Expected::NextArray);
         let envelope = self.envelope.as_ref().filter(|_| self.expected == Expected::Envelope);
         match value {
             None if envelope.is_some_and(Envelope::may_end) => None,
@@ -354,7 +354,7 @@ impl Expected {
             Self::ElementOrEnd => "an element or ']'",
             Self::Element => "an element of the array",
             Self::CommaOrEnd => "',' or ']'",
-            Self::Nothing => "nothing after the JSON array",
+            Self::NextArray => "another JSON array or nothing",
         };
         format!("found {}, expected {expected}", shown(byte))
     }
@@ -365,7 +365,11 @@ fn mismatch(byte: u8, offset: u64) -> String {
 }
 
 fn shown(byte: u8) -> String {
-    if byte.is_ascii_graphic() { format!("'{}'", char::from(byte)) } else { format!("byte 0x{byte:02x}") }
+    match byte {
+        _ if byte.is_ascii_graphic() => format!("'{}'", char::from(byte)),
+        0xef => "byte 0xef (as a byte order mark begins, which a joined file may have)".into(),
+        _ => format!("byte 0x{byte:02x}"),
+    }
 }
 
 #[cfg(test)]
@@ -384,6 +388,7 @@ mod tests {
             ("[{}]", vec![good(1, 1, "{}")]),
             ("\u{feff}[{},\n {\"a\":\n[]}\n]\n", vec![good(4, 1, "{}"), good(9, 2, "{\"a\":\n[]}")]),
             ("[1,\"]\",null]", vec![good(1, 1, "1"), good(3, 1, "\"]\""), good(7, 1, "null")]),
+            ("[{}]\n[]\n[1,{}] ", vec![good(1, 1, "{}"), good(9, 3, "1"), good(11, 3, "{}")]),
             ("{}{}\n{\n}", vec![good(0, 1, "{}"), good(2, 1, "{}"), good(5, 2, "{\n}")]),
             ("{} [1] tru", vec![good(0, 1, "{}"), good(3, 1, "[1]"), good(7, 1, "tru")]),
         ] {
@@ -399,6 +404,9 @@ mod tests {
             ("[{},", vec![good(1, 1, "{}"), bad(4, 1, "", DamagedSource)]),
             ("[{},\n{\"a\"", vec![good(1, 1, "{}"), bad(5, 2, "{\"a\"", DamagedSource)]),
             ("[{},]", vec![good(1, 1, "{}"), bad(4, 1, "]", DamagedSource)]),
+            ("[{}]{}", vec![good(1, 1, "{}"), bad(4, 1, "{}", DamagedSource)]),
+            ("[{}],[{}]", vec![good(1, 1, "{}"), bad(4, 1, ",[{}]", DamagedSource)]),
+            ("[{}][{}", vec![good(1, 1, "{}"), good(5, 1, "{}"), bad(7, 1, "", DamagedSource)]),
             ("[{}]x", vec![good(1, 1, "{}"), bad(4, 1, "x", DamagedSource)]),
             ("[{},{]},{}]", vec![good(1, 1, "{}"), bad(4, 1, "{]", DamagedSource)]),
             ("{},{}", vec![good(0, 1, "{}"), bad(2, 1, ",{}", DamagedSource)]),

@@ -1,5 +1,6 @@
 //! Reads the lines of a rejects file whose documents were mended.
 
+use super::csv::{HeaderProblem, SingleRecords};
 use super::ndjson::Ndjson;
 use super::window::{Window, index, too_large};
 use super::{Format, Source, SourceError};
@@ -15,8 +16,9 @@ use std::borrow::Cow;
 /// The format's entry in the list.
 pub(super) const FORMAT: Format = Format {
     name: "rejects",
-    about: "rejects, as `load --rejects` or `rejects --export` writes them; mend the documents first",
-    open: |window| Ok(Box::new(Rejects::new(window))),
+    about: "rejects, as `load --rejects` or `rejects --export` writes them; mend the documents first; with --header \
+            they are records of CSV",
+    open: |window| Ok(Box::new(Rejects::new(window)?)),
 };
 
 /// The members of a line that are read. A person has edited the line, so nothing else in it is relied on.
@@ -35,13 +37,21 @@ struct Mended<'a> {
 struct Rejects {
     lines: Ndjson,
     document_bytes_max: usize,
+    /// Reads a document that is a string as a record, if the columns are named.
+    records: Option<SingleRecords>,
 }
 
 impl Rejects {
-    fn new(window: Window) -> Self {
+    fn new(window: Window) -> Result<Self, SourceError> {
         let document_bytes_max = window.options().document_bytes_max;
         let line_bytes_max = document_bytes_max.max(REJECT_LINE_BYTES_MAX);
-        Self { lines: Ndjson::with_line_limit(window, line_bytes_max), document_bytes_max }
+        let records = SingleRecords::of(&window.options().dialect, document_bytes_max).transpose();
+        let records = records.map_err(|HeaderProblem { problem, hint }| SourceError::CsvHeader {
+            name: window.name().into(),
+            problem,
+            hint,
+        })?;
+        Ok(Self { lines: Ndjson::with_line_limit(window, line_bytes_max), document_bytes_max, records })
     }
 
     /// Appends the document of a line.
@@ -57,12 +67,19 @@ impl Rejects {
         match (mended.document, mended.document_base64) {
             (Some(json), None) if json.get().starts_with('"') => {
                 let text: String = serde_json::from_str(json.get()).map_err(|e| unfit(format!("`document`: {e}")))?;
-                out.extend_from_slice(text.as_bytes());
+                match &self.records {
+                    Some(records) => records.put(text.as_bytes(), out)?,
+                    None => out.extend_from_slice(text.as_bytes()),
+                }
             }
             (Some(json), None) => out.extend_from_slice(json.get().as_bytes()),
             (None, Some(text)) => {
-                let decoded = STANDARD.decode_vec(text.as_bytes(), out);
-                decoded.map_err(|_| unfit("`document_base64` is not base64".into()))?;
+                let decoded = STANDARD.decode(text.as_bytes());
+                let decoded = decoded.map_err(|_| unfit("`document_base64` is not base64".into()))?;
+                match &self.records {
+                    Some(records) => records.put(&decoded, out)?,
+                    None => out.extend_from_slice(&decoded),
+                }
             }
             _ => return Err(unfit("one of `document` and `document_base64` is needed".into())),
         }
@@ -100,8 +117,9 @@ impl Source for Rejects {
 
 #[cfg(test)]
 mod tests {
-    use super::super::transcript::{bad, good, read, read_oddly};
-    use millstream_model::Reason::{DamagedSource, NotJson, TooLarge};
+    use super::super::transcript::{bad, good, read, read_oddly, sizes, transcribe};
+    use super::super::{Dialect, Input};
+    use millstream_model::Reason::{CsvFields, CsvSyntax, DamagedSource, NotJson, TooLarge};
     use millstream_store::RejectLine;
     use millstream_testkit::Cases;
 
@@ -170,6 +188,35 @@ mod tests {
         let text = br#"{"document":"{\"a\":12}"}"#;
         let got = read_oddly("rejects", text, text, 7, &mut fastrand::Rng::new()).unwrap();
         assert_eq!(got[0].unreadable, Some((TooLarge, None)));
+    }
+
+    #[test]
+    fn rejects_of_a_table_are_mended_as_records() {
+        let text = concat!(
+            r#"{"document":"1,\"a \"\"b\"\"\"\r\n","reason":"csv_syntax"}"#,
+            "\n",
+            r#"{"document":{"k":"2","v":"x"}}"#,
+            "\n",
+            r#"{"document_base64":"Myx6"}"#,
+            "\n",
+            r#"{"document":"4"}"#,
+            "\n",
+            r#"{"document":"5,\"a\" b"}"#,
+            "\n",
+            r#"{"document":"6,a\n7,b"}"#,
+            "\n",
+            r#"{"document":"8,\"a"}"#,
+            "\n",
+        );
+        let mut options = sizes(1000, 1000);
+        options.dialect = Dialect { header: Some(vec!["k".into(), "v".into()]), ..Dialect::default() };
+        let input = Input::from_reader(Box::new(std::io::Cursor::new(text)), "test", None).unwrap();
+        let got = transcribe(input, "rejects", text.as_bytes(), &options).unwrap();
+        let (good, bad) = got.split_at(3);
+        let documents: Vec<_> = good.iter().map(|frame| std::str::from_utf8(&frame.bytes).unwrap()).collect();
+        assert_eq!(documents, [r#"{"k":"1","v":"a \"b\""}"#, r#"{"k":"2","v":"x"}"#, r#"{"k":"3","v":"z"}"#]);
+        let reasons: Vec<_> = bad.iter().map(|frame| frame.unreadable.unwrap().0).collect();
+        assert_eq!(reasons, [CsvFields, CsvSyntax, CsvSyntax, CsvSyntax]);
     }
 
     #[test]

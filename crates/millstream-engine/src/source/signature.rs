@@ -51,41 +51,57 @@ const SIGNATURES: &[Signature] = &[
 /// Length of the shortest document, `{}`. A live source may give no more for a long time.
 const SHORTEST_BYTES: usize = 2;
 
-/// How many bytes show UTF-16 without a byte order mark: two ASCII characters.
-const UTF16_BYTES: usize = 4;
+/// How many bytes show UTF-16 without a byte order mark, two ASCII characters, or UTF-32, one character.
+const WIDE_BYTES: usize = 4;
 
 /// Whether more bytes are needed to recognise a source that begins with these.
 pub(super) fn is_open(bytes: &[u8]) -> bool {
     let mut beginnings = SIGNATURES.iter().map(|s| s.marks[0]).filter(|(at, _)| *at == 0);
     beginnings.any(|(_, magic)| bytes.len() < magic.len() && magic.starts_with(bytes))
         || bytes.len() < SHORTEST_BYTES
-        || (bytes.len() < UTF16_BYTES && bytes.contains(&0))
+        || (bytes.len() < WIDE_BYTES && (bytes.contains(&0) || bytes.starts_with(b"\xff\xfe")))
 }
 
-/// Refuses a source that begins with these bytes if it is not text that we read.
+/// Refuses a source that begins with these bytes if it is not text that we read. They may be `decoded` from another
+/// encoding.
 ///
 /// # Errors
-/// [`SourceError::Container`] and [`SourceError::Utf16`] name what it is.
-pub(super) fn refuse(name: &str, bytes: &[u8]) -> Result<(), SourceError> {
+/// [`SourceError::Container`], [`SourceError::Utf16`] and [`SourceError::Utf32`] name what it is.
+pub(super) fn refuse(name: &str, bytes: &[u8], decoded: bool) -> Result<(), SourceError> {
     let stands = |(at, magic): &(usize, &[u8])| bytes.get(*at..).is_some_and(|rest| rest.starts_with(magic));
     let has = |s: &&Signature| s.marks.iter().all(stands);
     if let Some(Signature { kind, hint, .. }) = SIGNATURES.iter().find(has) {
         return Err(SourceError::Container { name: name.into(), kind, hint });
     }
     match utf16(bytes) {
+        // UTF-32 that was decoded as UTF-16.
+        found if decoded && (found || bytes.first() == Some(&0)) => Err(SourceError::Utf32 { name: name.into() }),
+        _ if utf32(bytes) => Err(SourceError::Utf32 { name: name.into() }),
         true => Err(SourceError::Utf16 { name: name.into() }),
         false => Ok(()),
     }
 }
 
-/// Whether the bytes begin with UTF-16's byte order mark, or with two ASCII characters in UTF-16.
-fn utf16(bytes: &[u8]) -> bool {
-    let ascii = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e);
+/// Whether the bytes begin with UTF-32's byte order mark, or with an ASCII character in UTF-32.
+fn utf32(bytes: &[u8]) -> bool {
     match bytes {
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => true,
-        [a, 0, b, 0, ..] | [0, a, 0, b, ..] => ascii(*a) && ascii(*b),
+        [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => true,
+        [a, 0, 0, 0, ..] | [0, 0, 0, a, ..] => is_ascii_text(*a),
         _ => false,
     }
+}
+
+/// Whether the bytes begin with UTF-16's byte order mark, or with two ASCII characters in UTF-16.
+fn utf16(bytes: &[u8]) -> bool {
+    match bytes {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => true,
+        [a, 0, b, 0, ..] | [0, a, 0, b, ..] => is_ascii_text(*a) && is_ascii_text(*b),
+        _ => false,
+    }
+}
+
+fn is_ascii_text(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e)
 }
 
 #[cfg(test)]
@@ -135,5 +151,30 @@ mod tests {
         }
         assert_eq!(recognise(b"{}").unwrap(), "ndjson");
         assert_eq!(recognise(b"P,K\n1,2").unwrap(), "csv");
+    }
+
+    #[test]
+    fn utf32_is_recognised_also_behind_an_encoding() {
+        use super::super::transcript::{sizes, transcribe};
+        use super::super::{Dialect, Encoding, Input};
+        let wide = |text: &str, bytes: fn(u32) -> [u8; 4]| -> Vec<u8> {
+            text.chars().flat_map(|c| bytes(u32::from(c))).collect()
+        };
+        for (content, encoding) in [
+            (wide("\u{feff}{\"a\":1}", u32::to_le_bytes), "utf-16"),
+            (wide("\u{feff}{\"a\":1}", u32::to_be_bytes), "utf-16be"),
+            (wide("{\"a\":1}", u32::to_le_bytes), "utf-16le"),
+            (wide("id,name", u32::to_be_bytes), "utf-16be"),
+        ] {
+            let plain = read("auto", &content).unwrap_err();
+            let mut options = sizes(1000, 1000);
+            options.dialect = Dialect { encoding: Encoding::by_name(encoding), ..Dialect::default() };
+            let input = Input::from_reader(Box::new(std::io::Cursor::new(content)), "test", None).unwrap();
+            let decoded = transcribe(input, "auto", b"", &options).unwrap_err();
+            for error in [plain, decoded] {
+                assert!(matches!(error, SourceError::Utf32 { .. }), "{error}");
+                assert!(error.hint().contains("iconv -f UTF-32 -t UTF-8"), "{}", error.hint());
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The part of a source that has been read and not yet handed out, with its offset and hash.
 
 use super::clip::Clipped;
+use super::encoding::Encoding;
 use super::got::Got;
 use super::input::Input;
 use super::signature;
@@ -12,6 +13,9 @@ use millstream_model::Prefix;
 use millstream_model::{Fault, Reason};
 use std::collections::VecDeque;
 use xxhash_rust::xxh3::Xxh3;
+
+/// UTF-8's byte order mark.
+pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Bytes of one source in order. Every byte leaves it once, through `Window::take`.
 pub struct Window {
@@ -62,10 +66,9 @@ impl Window {
 
     /// Refuses what is not text, and skips UTF-8's byte order mark.
     fn begin(&mut self) -> Result<(), SourceError> {
-        const MARK: &[u8] = b"\xef\xbb\xbf";
         let open = |bytes: &[u8]| bytes.len() < MARK.len() && MARK.starts_with(bytes);
         while (open(self.bytes()) || signature::is_open(self.bytes())) && self.fill()? {}
-        signature::refuse(self.name(), self.bytes())?;
+        signature::refuse(self.name(), self.bytes(), self.options.dialect.encoding.is_some_and(Encoding::is_wide))?;
         if self.bytes().starts_with(MARK) {
             self.take(MARK.len())?;
         }

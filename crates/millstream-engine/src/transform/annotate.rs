@@ -3,7 +3,7 @@
 use super::{Applied, Transform};
 use crate::decode::{Placed, Places};
 use crate::limits::{ANNOTATION_BYTES_MAX, ANNOTATION_SEGMENTS_MAX};
-use millstream_model::{Fault, Reason};
+use millstream_model::{Fault, Reason, path_text};
 use std::borrow::Cow;
 use std::fmt::Debug;
 use std::ops::Range;
@@ -109,11 +109,11 @@ impl Annotate {
         }
         let lies_in = |outer: &[String], inner: &[String]| outer.len() < inner.len() && inner.starts_with(outer);
         if into == from || lies_in(&into, &from) || lies_in(&from, &into) {
-            let (from, into) = (from.join("."), into.join("."));
+            let (from, into) = (path_text(&from), path_text(&into));
             return Err(format!("the member {into} would take the place of {from}, or lie in it; name another one"));
         }
         if into.len() > ANNOTATION_SEGMENTS_MAX {
-            return Err(format!("{} has more than {ANNOTATION_SEGMENTS_MAX} segments", into.join(".")));
+            return Err(format!("{} has more than {ANNOTATION_SEGMENTS_MAX} segments", path_text(&into)));
         }
         let on_the_way = (1..=into.len()).map(|length| &into[..length]);
         let places = Places::new(std::iter::once(from.as_slice()).chain(on_the_way));
@@ -160,7 +160,7 @@ impl Annotate {
         match (&existing, self.existing) {
             (Some(_), Existing::Keep) => return Applied::Same(EXISTING),
             (Some(_), Existing::Reject) => {
-                let detail = format!("there is a member {} already", self.into.join("."));
+                let detail = format!("there is a member {} already", path_text(&self.into));
                 return Applied::Rejected(EXISTING, Fault::new(Reason::NotEnriched, detail));
             }
             _ => {}
@@ -190,7 +190,7 @@ impl Annotate {
             None => (0, whole(document)),
         };
         if document[object.start] != b'{' {
-            let detail = format!("{} is not an object, so that it cannot have members", self.into[..known].join("."));
+            let detail = format!("{} is not an object, so that it cannot have members", path_text(&self.into[..known]));
             return match self.missing {
                 Missing::Reject => Applied::Rejected(UNUSABLE, Fault::new(Reason::NotEnriched, detail)),
                 Missing::Keep | Missing::Null => Applied::Same(UNUSABLE),
@@ -208,7 +208,7 @@ impl Annotate {
 
     #[cold]
     fn nothing_known(&self, answer: &Answer) -> Fault {
-        let path = self.from.join(".");
+        let path = path_text(&self.from);
         let detail = match answer {
             Answer::Missing => format!("nothing is known about what is at {path}"),
             Answer::TooLong => format!("what is known about {path} has more than {ANNOTATION_BYTES_MAX} bytes"),

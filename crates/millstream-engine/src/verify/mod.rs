@@ -182,9 +182,8 @@ async fn table(connection: &Connection, load: &LoadRequest) -> Result<(Reading, 
     let schema = Schema::new(&load.schema);
     if segments::seen(&connection.client, &schema).await? == Seen::Hidden {
         warnings.push(format!(
-            "documents that wait in segments are not looked at: role {} may not read {}",
-            connection.server.role,
-            schema.sql("{schema}.segment")
+            "documents that wait in segments are not looked at: role {} may not read {schema}.segment",
+            connection.server.role
         ));
     }
     if table.row_security.applies {

@@ -34,6 +34,7 @@ fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Wri
 
 /// What became of groups. The server dropped the groups in none of these counts, or the mode keeps their stored
 /// documents.
+#[derive(Debug, Default)]
 pub(super) struct Upserted {
     pub(super) inserted: u64,
     pub(super) updated: u64,

@@ -1,20 +1,25 @@
 //! Chooses how a lane writes its next batch: by which writer, and whether row by row from the start.
 
-use super::comparison::Sample;
-use super::{Writer, arrays, comparison, copy, staged, upsert};
-use crate::limits::{COMPARED_PERCENT_MIN, FIRST_BATCH_ROWS, WRITER_PENALTY, WRITER_PENALTY_MAX};
+use super::probe::Sample;
+use super::{Writer, arrays, copy, divided, staged, upsert};
+use crate::limits::{
+    COMPARED_PERCENT_MIN, DIVIDED_PERCENT_MIN, FIRST_BATCH_ROWS, MET_WRONGLY_ONE_OF, WRITER_PENALTY, WRITER_PENALTY_MAX,
+};
 use crate::merge::Written;
 use crate::request::SkipUnchanged;
 
-/// A lane uses `copy` after a batch of new keys. If `copy` meets a stored key, the lane avoids it for some batches. If
-/// another session inserts a key of the batch at the same time, the lane avoids `staged` for some batches.
+/// A lane uses `copy` after a batch of new keys. If `copy` meets a stored key, the lane avoids it for some batches and
+/// divides them, as long as enough of their keys are new. If another session inserts a key of a batch at the same time,
+/// the lane upserts some batches.
 #[derive(Debug)]
 pub(super) struct Choice {
     keys: Keys,
     /// Whether we know nothing about the keys: the table had rows, and no batch has written a key yet.
     blind: bool,
-    /// Whether the writer `staged` can be used.
+    /// Whether the writers `staged` and `divided` can be used.
     merges: bool,
+    /// Whether enough of the last keys were new for dividing a batch to pay.
+    often_new: bool,
     /// Batches to write before the better writer is used. While keys are contended, any batch counts; otherwise only
     /// batches of new keys.
     wait: u32,
@@ -29,6 +34,25 @@ enum Compares {
     Always,
     /// While it pays; whether it did the last time.
     Now(bool),
+}
+
+/// A part of a batch's keys.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Share {
+    pub(super) part: u64,
+    pub(super) of: u64,
+}
+
+impl Share {
+    /// Whether it is large enough for dividing a batch to pay.
+    fn divides(self) -> bool {
+        self.part * 100 >= self.of * DIVIDED_PERCENT_MIN
+    }
+
+    /// Whether the others may well be new, too: the lane takes some new keys for known ones.
+    fn is_almost_all(self) -> bool {
+        (self.of - self.part) * MET_WRONGLY_ONE_OF <= self.of
+    }
 }
 
 /// Which keys we expect in the next batch.
@@ -49,17 +73,21 @@ impl Choice {
             SkipUnchanged::On => Compares::Always,
             SkipUnchanged::Auto => Compares::Now(false),
         };
-        Self { compares, keys, blind: !table_empty, merges, wait: 1, penalty: WRITER_PENALTY }
+        Self { compares, keys, blind: !table_empty, merges, often_new: table_empty, wait: 1, penalty: WRITER_PENALTY }
     }
 
-    /// The writer of the next batch. `small`: the batch is small enough for `arrays`.
-    pub(super) fn writer(&self, small: bool) -> &'static Writer {
+    /// The writer of the next batch. `small`: the batch is small enough for `arrays`. `new`: how many of its keys are
+    /// certainly new, if the lane knows all keys of the table.
+    pub(super) fn writer(&self, small: bool, new: Option<Share>) -> &'static Writer {
+        let often_new = new.map_or(self.often_new, Share::divides);
         match self.keys {
             _ if small => &arrays::WRITER,
-            Keys::New => &copy::WRITER,
-            _ if matches!(self.compares, Compares::Always | Compares::Now(true)) => &comparison::WRITER,
-            Keys::Any if self.merges => &staged::WRITER,
-            Keys::Any | Keys::Contended => &upsert::WRITER,
+            Keys::New if new.is_none_or(Share::is_almost_all) => &copy::WRITER,
+            Keys::Any if new.is_some_and(|new| new.part == new.of) => &copy::WRITER,
+            _ if matches!(self.compares, Compares::Always | Compares::Now(true)) => &divided::COMPARED,
+            Keys::New | Keys::Any if self.merges && often_new => &divided::DIVIDED,
+            Keys::New | Keys::Any if self.merges => &staged::WRITER,
+            Keys::New | Keys::Any | Keys::Contended => &upsert::WRITER,
         }
     }
 
@@ -78,10 +106,16 @@ impl Choice {
         self.keys != Keys::New && self.compares == Compares::Now(false)
     }
 
-    /// Learns from a comparison whether comparing pays.
-    pub(super) fn compared(&mut self, Sample { unchanged, keys }: Sample) {
-        if matches!(self.compares, Compares::Now(_)) && keys > 0 {
+    /// Learns from a comparison whether comparing pays, and before the first batch also whether dividing does.
+    pub(super) fn compared(&mut self, Sample { unchanged, absent, keys }: Sample) {
+        if keys == 0 {
+            return;
+        }
+        if matches!(self.compares, Compares::Now(_)) {
             self.compares = Compares::Now(unchanged * 100 >= keys * COMPARED_PERCENT_MIN);
+        }
+        if self.blind {
+            self.often_new = Share { part: absent, of: keys }.divides();
         }
     }
 
@@ -100,7 +134,7 @@ impl Choice {
     pub(super) fn wrote(&mut self, compared: bool, written: Written) {
         self.blind &= written.keys == 0;
         if compared {
-            self.compared(Sample { unchanged: written.unchanged, keys: written.keys });
+            self.compared(Sample { unchanged: written.unchanged, absent: written.inserted, keys: written.keys });
         }
         self.met(written);
     }
@@ -120,6 +154,7 @@ impl Choice {
         if written.keys == 0 {
             return;
         }
+        self.often_new = Share { part: written.inserted, of: written.keys }.divides();
         let all_new = written.inserted == written.keys;
         match self.keys {
             Keys::New if all_new => self.penalty = WRITER_PENALTY,
@@ -210,15 +245,30 @@ mod tests {
 
     #[test]
     fn the_last_batch_chooses_the_writer() {
-        assert_eq!(Choice::new(true, true, SkipUnchanged::Off).writer(false).name, "copy");
-        for (merges, any) in [(true, "staged"), (false, "upsert")] {
-            for (inserted, next) in [(5, "copy"), (4, any), (0, any)] {
+        assert_eq!(Choice::new(true, true, SkipUnchanged::Off).writer(false, None).name, "copy");
+        for (merges, few_new, some_new) in [(true, "staged", "divided"), (false, "upsert", "upsert")] {
+            for (inserted, next) in [(5, "copy"), (4, some_new), (1, few_new), (0, few_new)] {
                 let mut choice = Choice::new(false, merges, SkipUnchanged::Off);
-                assert_eq!(choice.writer(false).name, any);
+                assert_eq!(choice.writer(false, None).name, few_new);
                 choice.wrote(false, written(5, inserted));
-                assert_eq!(choice.writer(false).name, next);
+                assert_eq!(choice.writer(false, None).name, next);
             }
         }
+    }
+
+    #[test]
+    fn a_lane_that_knows_all_keys_need_not_ask() {
+        let choice = Choice::new(true, true, SkipUnchanged::Off);
+        for (part, name) in [(10, "copy"), (9, "divided"), (3, "divided"), (2, "staged"), (0, "staged")] {
+            assert_eq!(choice.writer(false, Some(Share { part, of: 10 })).name, name);
+        }
+        assert_eq!(choice.writer(true, Some(Share { part: 9, of: 10 })).name, "arrays");
+        let mut other = Choice::new(true, true, SkipUnchanged::Off);
+        other.wrote(false, written(5, 4));
+        assert_eq!(other.writer(false, Some(Share { part: 5, of: 5 })).name, "copy", "also after others");
+        let doubtful = Some(Share { part: 9_999, of: 10_000 });
+        assert_eq!(choice.writer(false, doubtful).name, "copy");
+        assert_eq!(other.writer(false, doubtful).name, "divided", "the last such key was stored");
     }
 
     #[test]
@@ -226,33 +276,42 @@ mod tests {
         let mut choice = Choice::new(false, true, SkipUnchanged::Off);
         assert_eq!(choice.rows_max(), FIRST_BATCH_ROWS);
         choice.wrote(false, Written::default());
-        assert_eq!((choice.writer(false).name, choice.rows_max()), ("staged", FIRST_BATCH_ROWS));
+        assert_eq!((choice.writer(false, None).name, choice.rows_max()), ("staged", FIRST_BATCH_ROWS));
         choice.wrote(false, written(5, 4));
-        assert_eq!((choice.writer(false).name, choice.rows_max()), ("staged", usize::MAX));
+        assert_eq!((choice.writer(false, None).name, choice.rows_max()), ("divided", usize::MAX));
+    }
+
+    #[test]
+    fn a_sample_decides_about_the_first_batch() {
+        for (absent, name) in [(5, "divided"), (1, "staged")] {
+            let mut choice = Choice::new(false, true, SkipUnchanged::Auto);
+            choice.compared(Sample { unchanged: 0, absent, keys: 5 });
+            assert_eq!(choice.writer(false, None).name, name);
+        }
     }
 
     #[test]
     fn small_batches_go_as_arrays_and_inform_the_choice() {
         let mut choice = Choice::new(true, true, SkipUnchanged::Auto);
-        assert_eq!((choice.writer(true).name, choice.writer(false).name), ("arrays", "copy"));
+        assert_eq!((choice.writer(true, None).name, choice.writer(false, None).name), ("arrays", "copy"));
         choice.wrote(true, written(5, 4));
-        assert_eq!((choice.writer(true).name, choice.writer(false).name), ("arrays", "staged"));
+        assert_eq!((choice.writer(true, None).name, choice.writer(false, None).name), ("arrays", "divided"));
         choice.wrote(true, Written { documents: 5, keys: 5, unchanged: 5, ..Written::default() });
-        assert_eq!((choice.writer(true).name, choice.writer(false).name), ("arrays", "compared"));
+        assert_eq!((choice.writer(true, None).name, choice.writer(false, None).name), ("arrays", "compared"));
         choice.wrote(true, written(5, 0));
-        assert_eq!(choice.writer(false).name, "staged");
+        assert_eq!(choice.writer(false, None).name, "staged");
     }
 
     #[test]
     fn each_miss_doubles_the_penalty_up_to_the_limit() {
-        for (inserted, name) in [(5, "copy"), (4, "staged")] {
+        for (inserted, name) in [(5, "copy"), (4, "divided"), (1, "staged")] {
             let mut choice = Choice::new(false, true, SkipUnchanged::Off);
             choice.wrote(false, written(5, inserted));
             let mut waits = Vec::new();
             for _ in 0..10 {
                 choice.missed();
                 let mut batches = 0;
-                while choice.writer(false).name != name {
+                while choice.writer(false, None).name != name {
                     choice.wrote(false, written(5, inserted));
                     batches += 1;
                 }
@@ -267,20 +326,20 @@ mod tests {
         choice.wrote(false, written(5, 5));
         choice.missed();
         choice.wrote(false, written(5, 5));
-        assert_eq!(choice.writer(false).name, "copy", "a batch that it wrote ends the penalty");
+        assert_eq!(choice.writer(false, None).name, "copy", "a batch that it wrote ends the penalty");
     }
 
     #[test]
     fn concurrent_inserts_make_the_lane_upsert_for_a_while() {
         let mut choice = Choice::new(true, true, SkipUnchanged::Off);
         choice.missed();
-        assert_eq!(choice.writer(false).name, "staged");
+        assert_eq!(choice.writer(false, None).name, "divided");
         choice.missed();
         let mut names = Vec::new();
         for _ in 0..4 {
-            names.push(choice.writer(false).name);
+            names.push(choice.writer(false, None).name);
             choice.wrote(false, written(5, 5));
         }
-        assert_eq!(names, ["upsert", "upsert", "staged", "copy"]);
+        assert_eq!(names, ["upsert", "upsert", "divided", "copy"]);
     }
 }

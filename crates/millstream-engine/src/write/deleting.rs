@@ -6,13 +6,14 @@
 //! ones.
 
 use super::copy_stream::{Destination, copy_groups};
+use super::statement::Names;
 use super::{Session, Writer, Writing, counts};
 use crate::batch::{Batch, Group};
 use crate::collection::PreparedCollection;
 use crate::error::Error;
 use crate::merge::Written;
 use futures_util::FutureExt;
-use millstream_pg::quote_literal;
+use millstream_pg::{fill, quote_literal};
 use millstream_store::Schema;
 use tokio_postgres::{Client, Statement};
 
@@ -33,6 +34,8 @@ pub(super) struct Sql {
     /// If versions of tombstones are remembered.
     versions: Option<Versions>,
     delete: String,
+    /// If a trigger may keep a row from being deleted.
+    undeleted: String,
     merge: String,
     reset: String,
 }
@@ -54,35 +57,48 @@ pub(crate) struct Statements {
 }
 
 impl Sql {
-    /// `fill` puts the collection's names into a statement. `upsert` makes a statement from a condition on staged rows
-    /// and an action on stored ones. The first of the two actions merges with a stored document, the second replaces
-    /// it. `run` is the condition of the staged rows to be written. `skips` says that unchanged documents are skipped.
+    /// `upsert` makes a statement from a condition on staged rows and an action on stored ones. The first of the two
+    /// actions merges with a stored document, the second replaces it. `run` is the condition of the rows of `stage` to
+    /// be written. `skips` says that unchanged documents are skipped.
     pub(super) fn new(
         collection: &PreparedCollection,
         schema: &Schema,
-        fill: impl Fn(&str) -> String,
+        Names { table, key, join }: &Names,
         upsert: impl Fn(&str, &str) -> String,
         [action, reset]: [&str; 2],
-        run: &str,
+        (stage, run): (&str, &str),
         skips: bool,
     ) -> Self {
         let mode = &collection.mode;
-        let fill = |sql: &str| fill(sql).replace("{run}", run);
         let versions = mode.version().map(|_| {
-            let of = |sql: &str| {
-                schema
-                    .sql(&fill(sql))
-                    .replace("{oid}", &collection.table_oid.to_string())
-                    .replace("{version_of}", &quote_literal(&mode.paths_text()))
-            };
-            Versions { bar: of(include_str!("deleting_bar.sql")), remember: of(include_str!("deleting_remember.sql")) }
+            let (oid, version_of) = (collection.table_oid, quote_literal(&mode.paths_text()));
+            Versions {
+                bar: fill!(include_str!("deleting_bar.sql"), schema, stage, run, oid, version_of),
+                remember: fill!(
+                    include_str!("deleting_remember.sql"),
+                    schema,
+                    stage,
+                    run,
+                    oid,
+                    version_of,
+                    table,
+                    join
+                ),
+            }
         });
         let condition = mode.condition("staged.doc", "stored.doc").unwrap_or_else(|| "true".to_owned());
         Self {
-            equal: skips.then(|| fill(include_str!("deleting_equal.sql"))),
-            lock: fill(include_str!("deleting_lock.sql")),
+            equal: skips.then(|| fill!(include_str!("deleting_equal.sql"), table, join)),
+            lock: fill!(include_str!("deleting_lock.sql"), table, key, join, stage, run),
             versions,
-            delete: fill(include_str!("deleting_delete.sql")).replace("{condition}", &condition),
+            undeleted: match collection.alters_rows {
+                true => {
+                    let dropped = super::replay::DROPPED;
+                    fill!(include_str!("deleting_undeleted.sql"), table, join, stage, run, condition, dropped)
+                }
+                false => String::new(),
+            },
+            delete: fill!(include_str!("deleting_delete.sql"), table, key, join, stage, run, condition),
             merge: upsert(&format!("where {run} and millstream_effect = 0"), action),
             reset: upsert(&format!("where {run} and millstream_effect = 1"), reset),
         }
@@ -95,17 +111,14 @@ impl Sql {
 
     /// The writer's statements for rows that are staged and locked, as a part of [`super::replay`]'s function.
     pub(super) fn try_run(&self) -> String {
-        let text = include_str!("deleting_run.sql");
         let (bar, remember) = match &self.versions {
             Some(Versions { bar, remember }) => {
                 (format!("{bar};"), format!("{remember};\n    get diagnostics held = row_count;"))
             }
             None => (String::new(), String::new()),
         };
-        [("{bar}", &bar), ("{delete}", &self.delete), ("{remember}", &remember)]
-            .into_iter()
-            .chain([("{merge}", &self.merge), ("{reset}", &self.reset)])
-            .fold(text.to_owned(), |text, (place, sql)| text.replace(place, sql.trim_end()))
+        let [delete, merge, reset] = [&self.delete, &self.merge, &self.reset].map(|sql| sql.trim_end());
+        fill!(include_str!("deleting_run.sql"), bar, delete, undeleted = self.undeleted, remember, merge, reset)
     }
 
     pub(super) async fn prepare(&self, client: &Client) -> Result<Statements, Error> {

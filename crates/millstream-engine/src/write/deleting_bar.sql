@@ -1,6 +1,6 @@
 -- Removes documents from the batch that are older than the tombstone of their key. As a join, it could be planned from
 -- the tombstones, of which there may be many.
-delete from pg_temp.millstream_stage as staged
+delete from {stage} as staged
 where {run} and (
     select gone.version
     from {schema}.tombstone as gone

@@ -3,10 +3,10 @@
 with gone as (
     delete from {table} as stored
     using (
-        select {key}, doc from pg_temp.millstream_stage where {run} and millstream_effect = 2 order by {key}
+        select {key}, doc from {stage} where {run} and millstream_effect = 2 order by {key}
     ) as staged
-    where {join} and {condition}
+    where {join} and ({condition}) is true
     returning 1
 )
 select (select pg_catalog.count(*) from gone),
-       (select pg_catalog.count(*) from pg_temp.millstream_stage where {run} and millstream_effect = 2)
+       (select pg_catalog.count(*) from {stage} where {run} and millstream_effect = 2)

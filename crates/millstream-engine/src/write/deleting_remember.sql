@@ -1,7 +1,7 @@
 -- Remembers the versions of the batch's tombstones, except where a newer document is stored.
 insert into {schema}.tombstone as known (table_oid, version_of, id, version)
 select {oid}, {version_of}, millstream_id, millstream_version
-from pg_temp.millstream_stage as staged
+from {stage} as staged
 where {run}
   and millstream_effect = 2
   and not exists (select from {table} as stored where {join})

@@ -2,6 +2,7 @@
 if tombstones then
     {delete}
     into replay.gone, replay.held;
+    {undeleted}
     {remember}
     held := greatest(held - gone, 0);
 end if;

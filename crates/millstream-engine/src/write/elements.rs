@@ -31,6 +31,13 @@ impl<'t> Keys<'t> {
     }
 }
 
+impl Keys<'_> {
+    /// The arrays of so many keys, as values of a statement.
+    pub(super) fn arrays(&self, count: usize) -> Vec<Array<'_>> {
+        self.columns.iter().map(|elements| Array { count, elements }).collect()
+    }
+}
+
 /// Size in bytes of the first element, including its length.
 fn element_bytes(elements: &[u8]) -> usize {
     let length = elements.first_chunk().map_or(0, |length| i32::from_be_bytes(*length));

@@ -1,24 +1,24 @@
 //! A lane: one connection that commits the batches of its slots in order, and retries after errors that may pass.
 
-use super::choice::{Caution, Choice};
-use super::comparison::{self, Sample};
+use super::choice::{Caution, Choice, Share};
 use super::kept::Kept;
 use super::ledger::{Entry, Found, LaneReport, LaneSetup, Ledger, Link, OnConnection, UNSENT, kept_bytes};
 use super::portion::{Portion, PortionLimits};
+use super::probe::{self, Sample};
 use super::refused::Refused;
 use super::replay::{self, Replayer};
 use super::statement::{Prepared, Target};
-use super::{OpenLane, Opening, Session, Writer, arrays};
-use crate::batch::{Batch, Part};
+use super::{OpenLane, Opening, Session, Writer, arrays, copy, differing};
+use crate::batch::{Batch, Met, Part};
 use crate::error::Error;
 use crate::limits::{HELD_BATCHES_MAX, KEY_TURNS_MAX, ROUNDS_MAX};
 use crate::merge::Written;
 use crate::observe::Event;
 use futures_util::future::BoxFuture;
 use millstream_failpoint as failpoint;
-use millstream_model::Counters;
-use millstream_pg::{Failures, may_pass};
-use millstream_store::{RejectedDocument, lane};
+use millstream_model::{CollectionName, Counters};
+use millstream_pg::{Failures, fill, may_pass, quote_qualified};
+use millstream_store::{GUARD, RejectedDocument, lane};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_postgres::Client;
@@ -29,6 +29,8 @@ struct Lane {
     /// The batch whose commit was sent last, until we know that it is committed.
     sent: Option<Sent>,
     choice: Choice,
+    /// The keys of the table, as long as only this lane has written them.
+    met: Option<Met>,
     /// Committed batches that a crash of the server could still take.
     kept: Kept,
     /// Whether the current commit waits for the disk although the session's commits do not.
@@ -58,6 +60,7 @@ struct Batching {
 
 impl OnConnection for Batching {
     async fn make(setup: &LaneSetup, client: &Client) -> Result<Self, Error> {
+        client.batch_execute(&setup.table.mark.guard()).await?;
         Ok(Self { prepared: setup.target.prepare(client).await?, replayer: None })
     }
 }
@@ -66,9 +69,11 @@ impl OnConnection for Batching {
 pub(super) fn open(setup: LaneSetup) -> Opening {
     Box::pin(async {
         let choice = Choice::new(setup.table_empty, setup.target.merges(), setup.target.skip_unchanged);
+        let met = (setup.table_empty && setup.target.divides()).then(|| Met::new(setup.met_words));
         let (openings, kept, caution) = (openings(&setup), Kept::default(), Caution::default());
         let ledger = Ledger::open(setup).await?;
-        Ok(Box::new(Lane { ledger, sent: None, choice, kept, flushing: false, openings, caution }) as Box<dyn OpenLane>)
+        Ok(Box::new(Lane { ledger, sent: None, choice, met, kept, flushing: false, openings, caution })
+            as Box<dyn OpenLane>)
     })
 }
 
@@ -77,8 +82,9 @@ impl OpenLane for Lane {
     /// that retrying does not fix; everything before it is committed.
     fn run(mut self: Box<Self>, queue: mpsc::Receiver<Part>) -> BoxFuture<'static, (LaneReport, Result<(), Error>)> {
         Box::pin(async move {
-            let ended = self.work(queue).await;
-            (self.ledger.close(&ended).await, ended)
+            let drain = self.setup().drain.clone();
+            let ended = drain.bounds(Box::pin(self.work(queue))).await;
+            self.ledger.close(ended).await
         })
     }
 }
@@ -176,7 +182,10 @@ impl Lane {
     /// - if the server refuses more of it than one batch may hold or than the limit of rejects allows, so that the load
     ///   stops near the limit;
     /// - if finding each refused document would take round trips.
-    async fn commit(&mut self, batch: Batch) -> Result<Vec<Vec<Part>>, Error> {
+    async fn commit(&mut self, mut batch: Batch) -> Result<Vec<Vec<Part>>, Error> {
+        if let Some(met) = &mut self.met {
+            batch.meet(met);
+        }
         let durability = self.setup().target.durability;
         self.flushing = durability.keeps() && self.kept.is_full(self.setup().batch_bytes_max);
         let mut failures = Failures::default();
@@ -185,11 +194,16 @@ impl Lane {
             let error = match self.attempt(&batch).await {
                 Ok(true) => break,
                 Ok(false) => return Ok(batch.halves()),
-                Err(error) if self.ledger.finds_another_file(&error).await? => continue,
                 Err(error) => error,
             };
-            self.ledger.pause(&mut failures, error).await?;
-            match self.recover(&mut failures, true).await? {
+            let found = if self.ledger.finds_another_table(&error).await? {
+                // A COPY that is refused before it begins costs the connection.
+                self.ledger.recover(&mut failures, false).await?
+            } else {
+                self.ledger.pause(&mut failures, error).await?;
+                self.recover(&mut failures, true).await?
+            };
+            match found {
                 Found::Same => {}
                 Found::Committed => break,
                 Found::Missing(batches) => {
@@ -236,18 +250,23 @@ impl Lane {
     /// One try at a batch, in one transaction, including the commit. False if the batch must be halved.
     async fn attempt(&mut self, batch: &Batch) -> Result<bool, Error> {
         failpoint::hit("batch-collected").await?;
-        let Target { mode, folds, .. } = &*self.setup().target;
+        self.ledger.link.connection.works_on(batch.counters().read);
+        let target = &self.setup().target;
+        let Target { mode, folds, .. } = &**target;
         let turns = batch.turns(mode, !folds);
         if turns > KEY_TURNS_MAX && batch.parts() > 1 {
             return Ok(false);
         }
-        let replays = self.caution.replays() || !folds && turns > ROUNDS_MAX;
+        let replays = self.caution.replays() || !folds && turns > ROUNDS_MAX || target.alters_rows;
         if replays && !batch.groups().is_empty() {
             return self.replay(batch).await;
         }
         let (sample, written) = match self.write_sampled(batch).await {
             Ok((sample, Some(written))) => (sample, written),
             Ok((_, None)) => {
+                // A key that the lane has met explains it. If it was none of those, others write these keys too.
+                let explained = std::ptr::eq(self.writer(batch), &copy::WRITER) && batch.met().contains(&true);
+                self.met = self.met.take().filter(|_| explained);
                 self.choice.missed();
                 self.ledger.client().batch_execute("rollback").await?;
                 return Box::pin(self.attempt(batch)).await;
@@ -279,24 +298,33 @@ impl Lane {
             return Ok((None, self.write(batch).await?));
         }
         if self.choice.blind() {
-            let sample = comparison::sample(self.session(""), batch).await?;
+            let sample = probe::sample(self.session(""), batch).await?;
             self.choice.compared(sample);
             return Ok((None, self.write(batch).await?));
         }
-        let sample = async { comparison::sample(self.session(""), batch).await.map(Some) };
+        let sample = async { probe::sample(self.session(""), batch).await.map(Some) };
         tokio::try_join!(biased; sample, self.write(batch))
     }
 
     /// The writer of a batch.
     fn writer(&self, batch: &Batch) -> &'static Writer {
         let session = self.session("");
-        session.writer(self.choice.writer(arrays::fit(session, batch, batch.groups())), batch)
+        let new = self.met(batch).map(|met| {
+            let met: u64 = met.iter().map(|met| u64::from(*met)).sum();
+            Share { part: batch.groups().len() as u64 - met, of: batch.groups().len() as u64 }
+        });
+        session.writer(self.choice.writer(arrays::fit(session, batch, batch.groups()), new), batch)
+    }
+
+    /// For each group of a batch whether its key may be stored, if that is known.
+    fn met<'a>(&self, batch: &'a Batch) -> Option<&'a [bool]> {
+        self.met.as_ref().map(|_| batch.met())
     }
 
     async fn write(&self, batch: &Batch) -> Result<Option<Written>, Error> {
-        let session = self.session(self.opening());
+        let session = Session { met: self.met(batch), ..self.session(self.opening()) };
         if batch.groups().is_empty() {
-            session.client.batch_execute(session.opening).await?;
+            session.open().await?;
             return Ok(Some(Written::default()));
         }
         session.write(self.writer(batch), batch, batch.groups()).await
@@ -348,6 +376,10 @@ impl Lane {
         let rejects = batch.rejects().chain(refused).collect();
         let outcomes = batch.outcomes();
         let (mark, prefix_hash) = (last.mark(), last.prefix_hash);
+        if self.setup().target.partitioned {
+            // The opening has not locked the partitions. What was written has.
+            self.ledger.client().batch_execute(GUARD).await.map_err(differing)?;
+        }
         self.ledger.commit(Entry { mark, prefix_hash, counters, rejects, outcomes }).await
     }
 
@@ -361,14 +393,20 @@ impl Lane {
 
     fn session<'a>(&'a self, opening: &'a str) -> Session<'a> {
         let Link { connection, made, .. } = &self.ledger.link;
-        Session { client: &connection.client, target: &self.setup().target, prepared: &made.prepared, opening }
+        let target = &self.setup().target;
+        Session { client: &connection.client, target, prepared: &made.prepared, opening, met: None }
     }
 }
 
 /// How every batch's transaction begins. The second is for one whose commit waits for the disk.
+///
+/// The table cannot change from its lock to the commit, and the guard compares it before anything is written: without
+/// the key's index, each document would be looked for in all rows.
 fn openings(setup: &LaneSetup) -> [String; 2] {
-    let turn = if setup.target.checks_tombstones { lane::TURN } else { "" };
-    let turn = setup.target.schema.sql(turn);
-    let turn = turn.replace("{load}", &setup.load_id.to_string()).replace("{lane}", &setup.lane.to_string());
-    [OPENING, include_str!("flushing.sql")].map(|opening| format!("{opening};\n{turn}"))
+    let (schema, load, lane) = (&setup.target.schema, setup.load_id, setup.lane);
+    let turn = if setup.target.checks_tombstones { fill!(lane::TURN, schema, load, lane) } else { String::new() };
+    let CollectionName { schema, table } = &setup.table.mark.name;
+    let lock = format!("lock table only {} in row exclusive mode", quote_qualified(schema, table));
+    let turn = if turn.is_empty() { turn } else { format!("{turn};\n") };
+    [OPENING, include_str!("flushing.sql")].map(|opening| format!("{opening};\n{turn}{lock}; {GUARD}"))
 }

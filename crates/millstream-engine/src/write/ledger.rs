@@ -5,15 +5,17 @@
 
 use super::segment_plan::SegmentPlan;
 use super::statement::Target;
-use crate::error::{CRASHED, Error, TRUNCATED};
+use crate::drain::Drain;
+use crate::error::{CRASHED, Error};
 use crate::layout::Layout;
 use crate::observe::{Event, Observer, Tally};
 use crate::reject_limits::RejectLimits;
+use crate::watched::{Harmless, Stake, Watched};
 use millstream_failpoint as failpoint;
 use millstream_model::{Counters, Position};
-use millstream_pg::{ConnInfo, Connection, ErrorKind, Failures, quote_qualified};
+use millstream_pg::{ConnInfo, Connection, ErrorKind, Failures, may_pass};
 use millstream_store::limits::REJECT_ROWS;
-use millstream_store::{Advance, Error as StoreError, RejectedDocument, TableMark, any_row, insert_rejects, lane};
+use millstream_store::{Advance, Error as StoreError, RejectedDocument, insert_rejects, lane};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,12 +44,33 @@ pub(crate) struct LaneSetup {
     pub(crate) rejects: RejectLimits,
     /// Whether the table was empty when the run began.
     pub(crate) table_empty: bool,
+    /// The lane's share of [`MET_WORDS`](crate::limits::MET_WORDS).
+    pub(crate) met_words: usize,
     /// The table that every batch goes into.
-    pub(crate) table: TableMark,
-    /// Whether earlier runs of the load stored documents.
-    pub(crate) stored_before: bool,
+    pub(crate) table: Watched,
+    /// Documents that earlier runs of the load stored.
+    pub(crate) stored_before: u64,
+    /// How long what is in flight may take at the end.
+    pub(crate) drain: Drain,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) tally: Arc<Tally>,
+}
+
+impl LaneSetup {
+    /// Finds out what happened to the table since the run began. `None` if nothing did.
+    ///
+    /// # Errors
+    /// The change, if it matters: see [`Watched::look`]. To the log layout, only the table's name matters: it writes
+    /// into other tables.
+    async fn look_at_table(&self, client: &Client) -> Result<Option<Harmless>, Error> {
+        let documents = self.stored_before + self.tally.documents();
+        let stake = Stake { load_id: self.load_id, documents, adds_up: self.target.mode.adds_up() };
+        let seen = self.table.look(client, &self.target.schema, stake).await;
+        match seen {
+            Err(Error::TableChanged { .. } | Error::Emptied { .. }) if !self.layout.fills_table => Ok(None),
+            seen => seen,
+        }
+    }
 }
 
 /// What a lane did in this run.
@@ -58,6 +81,8 @@ pub(crate) struct LaneReport {
     pub(crate) deadlocks: u64,
     /// Bytes of WAL of the lane's backend; `None` if the server cannot report them, or the backend was replaced.
     pub(crate) wal_bytes: Option<u64>,
+    /// Whether it was cut off: what was in flight is rolled back.
+    pub(crate) cut: bool,
 }
 
 /// What a lane makes on each of its connections.
@@ -116,8 +141,8 @@ pub(super) const UNSENT: Error =
 
 impl<M: OnConnection> Ledger<M> {
     /// Connects and takes over the lane's row.
-    pub(super) async fn open(setup: LaneSetup) -> Result<Self, Error> {
-        let (link, commits) = attach(&setup, false).await?;
+    pub(super) async fn open(mut setup: LaneSetup) -> Result<Self, Error> {
+        let (link, commits) = Box::pin(attach(&mut setup, false)).await?;
         Ok(Self { setup, link, commits, report: LaneReport::default(), reconnected: false })
     }
 
@@ -145,12 +170,16 @@ impl<M: OnConnection> Ledger<M> {
         self.report.retries += batches as u64;
     }
 
-    /// The report of a lane that has ended.
-    pub(super) async fn close(mut self, ended: &Result<(), Error>) -> LaneReport {
-        if ended.is_ok() && !self.reconnected {
+    /// The end of a lane, with its report. `None` if its work was cut off. What the server does for it is then cancelled,
+    /// and the load's record says what is committed.
+    pub(super) async fn close(mut self, ended: Option<Result<(), Error>>) -> (LaneReport, Result<(), Error>) {
+        self.report.cut = ended.is_none();
+        if self.report.cut {
+            self.link.connection.cancel().await;
+        } else if matches!(ended, Some(Ok(()))) && !self.reconnected {
             self.report.wal_bytes = own_wal_bytes(&self.link.connection).await;
         }
-        self.report
+        (self.report, ended.unwrap_or(Ok(())))
     }
 
     /// Stores the rejects, the watermark and the counters in the open transaction, and commits it. All of it goes in
@@ -176,7 +205,7 @@ impl<M: OnConnection> Ledger<M> {
             counters,
             reject_bytes: kept_bytes(rejects.iter().copied()),
             outcomes: &outcomes,
-            table: &self.setup.table,
+            table: &self.setup.table.mark,
         };
         failpoint::hit("batch-advancing").await?;
         let commit = async { client.batch_execute("commit").await.map_err(StoreError::from) };
@@ -222,7 +251,7 @@ impl<M: OnConnection> Ledger<M> {
 
     /// The same, with one try.
     pub(super) async fn reconnect(&mut self, sent: bool) -> Result<Found, Error> {
-        let (link, commits) = attach(&self.setup, true).await?;
+        let (link, commits) = Box::pin(attach(&mut self.setup, true)).await?;
         (self.link, self.reconnected) = (link, true);
         let before = std::mem::replace(&mut self.commits, commits);
         match commits - before {
@@ -233,18 +262,16 @@ impl<M: OnConnection> Ledger<M> {
         }
     }
 
-    /// Whether a commit failed because the table was rewritten and still has its rows. It is then tried again.
+    /// Whether a commit failed because the table changed in a way that does not matter. Reconnect, and try it again.
     ///
     /// # Errors
-    /// [`Error::TableMoved`] and [`Error::Emptied`] if that caused the error.
-    pub(super) async fn finds_another_file(&mut self, error: &Error) -> Result<bool, Error> {
-        let perhaps = [ErrorKind::Fenced, ErrorKind::NotFound, ErrorKind::Bug].contains(&error.kind());
-        if !perhaps || !self.rolls_back().await {
-            return Ok(false);
+    /// The change, if it matters: see [`Watched::look`].
+    pub(super) async fn finds_another_table(&self, error: &Error) -> Result<bool, Error> {
+        if matches!(error, Error::TableDiffers) {
+            return Ok(true);
         }
-        let file = look_at_table(self.client(), &self.setup).await?;
-        self.setup.table.file = file.or(self.setup.table.file);
-        Ok(file.is_some())
+        let perhaps = !may_pass(error.kind()) && self.rolls_back().await;
+        Ok(perhaps && self.setup.look_at_table(self.client()).await?.is_some())
     }
 }
 
@@ -255,8 +282,8 @@ pub(super) fn kept_bytes<'a>(rejects: impl IntoIterator<Item = &'a RejectedDocum
 
 /// Opens a connection for the lane, with all that it needs, and reads how many commits its row counts. After a
 /// reconnect (`again`), it first terminates the recorded backend and raises the epoch, which waits for a commit in
-/// flight.
-async fn attach<M: OnConnection>(setup: &LaneSetup, again: bool) -> Result<(Link<M>, i64), Error> {
+/// flight, and looks at the table.
+async fn attach<M: OnConnection>(setup: &mut LaneSetup, again: bool) -> Result<(Link<M>, i64), Error> {
     let connection = millstream_pg::connect(&setup.db, &setup.target.session(setup.lane)).await?;
     let client = &connection.client;
     setup.target.durability.begin(client).await?;
@@ -274,35 +301,17 @@ async fn attach<M: OnConnection>(setup: &LaneSetup, again: bool) -> Result<(Link
     }
     failpoint::hit(if again { "lane-reattached" } else { "lane-attached" }).await?;
     let (epoch, commits) = (row.get(0), row.get(1));
+    if again && let Some(Harmless { mark, .. }) = setup.look_at_table(client).await? {
+        setup.table.mark = mark;
+    }
     let (advance, reject) = (sql(lane::ADVANCE), sql(lane::INSERT_REJECTS));
     let prepared = async { Ok(tokio::try_join!(client.prepare(&advance), client.prepare(&reject))?) };
-    let (made, (advance, reject)) = tokio::try_join!(M::make(setup, client), prepared)?;
+    let made = tokio::try_join!(M::make(setup, client), prepared);
+    if made.as_ref().is_err_and(|error: &Error| !may_pass(error.kind())) {
+        setup.look_at_table(client).await?;
+    }
+    let (made, (advance, reject)) = made?;
     Ok((Link { connection, made, opened: Instant::now(), advance, reject, epoch }, commits))
-}
-
-/// Finds out what happened to the table when a batch failed. `Some` with its new file if it was rewritten and still has
-/// its rows.
-///
-/// # Errors
-/// [`Error::TableMoved`] if it was renamed, replaced or dropped; [`Error::Emptied`] if the load's documents were
-/// removed from it.
-async fn look_at_table(client: &Client, setup: &LaneSetup) -> Result<Option<u32>, Error> {
-    let TableMark { oid, name, file } = &setup.table;
-    let sql = "select pg_catalog.pg_relation_filenode(c.oid) from pg_catalog.pg_class c \
-               join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
-               where c.oid = $1 and c.relname = $2 and n.nspname = $3";
-    let Some(row) = client.query_opt(sql, &[oid, &name.table, &name.schema]).await? else {
-        return Err(Error::TableMoved { collection: name.clone() });
-    };
-    let file_now: Option<u32> = row.get(0);
-    if file.is_none() || file_now == *file {
-        return Ok(None);
-    }
-    let stored = setup.stored_before || setup.tally.documents() > 0;
-    if stored && !any_row(client, &quote_qualified(&name.schema, &name.table)).await? {
-        return Err(Error::Emptied { documents: setup.tally.documents(), by: TRUNCATED });
-    }
-    Ok(file_now)
 }
 
 /// Bytes of WAL written by this backend so far (PostgreSQL 18 and later).

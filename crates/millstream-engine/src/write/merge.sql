@@ -1,6 +1,6 @@
--- Visits the keys in key order, as the upsert does: rows are staged in that order. With the lane's settings the planner
--- can only read the staging table from its beginning and look up each key in the key's index. Any other join would
--- visit the rows in another order.
+-- Visits the keys in key order, as the upsert does: rows are staged in that order. The planner can only read the staging
+-- table from its beginning and look up each key in the key's index (plans.rs of the crate millstream-pg). Any other join
+-- would visit the rows in another order.
 merge into {table} as stored
 using pg_temp.millstream_stage as staged
 on {join}

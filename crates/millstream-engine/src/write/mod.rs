@@ -2,15 +2,16 @@
 
 mod arrays;
 mod choice;
-mod comparison;
 mod copy;
 mod copy_stream;
 mod deleting;
+mod divided;
 mod elements;
 mod kept;
 mod lane;
 mod ledger;
 mod portion;
+mod probe;
 mod refused;
 mod replay;
 mod segment;
@@ -29,6 +30,7 @@ use crate::layout::{LOG, Layout, TABLE};
 use crate::merge::Written;
 use crate::request::SkipUnchanged;
 use futures_util::future::BoxFuture;
+use millstream_store::GUARD_SQLSTATE;
 use statement::Prepared;
 use tokio::sync::mpsc;
 use tokio_postgres::types::ToSql;
@@ -78,6 +80,9 @@ pub(crate) struct Session<'a> {
     pub(crate) prepared: &'a Prepared,
     /// Sent before the writer's first statement, in the same flight: `begin` or `savepoint`.
     pub(crate) opening: &'a str,
+    /// For each group of the batch whether its key may be stored, if the lane knows that without asking: the table was
+    /// empty, and nobody else writes its keys.
+    pub(crate) met: Option<&'a [bool]>,
 }
 
 impl<'a> Session<'a> {
@@ -111,13 +116,23 @@ impl<'a> Session<'a> {
         if self.opening.is_empty() {
             return Ok(statement.await?);
         }
-        let opening = self.client.batch_execute(self.opening);
+        let opening = self.open();
         if self.target.mode.adds_up() {
             // If the opening failed, the statement behind it would be committed alone, and again with its batch.
             opening.await?;
             return Ok(statement.await?);
         }
+        let statement = async { Ok(statement.await?) };
         Ok(tokio::try_join!(biased; opening, statement)?.1)
+    }
+
+    /// Sends the opening.
+    ///
+    /// # Errors
+    /// [`Error::TableDiffers`] if the table is not in the state that the lane knows.
+    async fn open(self) -> Result<(), Error> {
+        let opened = self.client.batch_execute(self.opening).await;
+        opened.map_err(differing)
     }
 
     /// The writer of a batch for which `meant` was chosen. Only `deletes` handles tombstones. A batch with large
@@ -128,7 +143,7 @@ impl<'a> Session<'a> {
         if self.target.checks_tombstones || batch.has_tombstones() {
             &deleting::WRITER
         } else if skips && batch.has_large() && meant.sends_all {
-            &comparison::WRITER
+            &divided::COMPARED
         } else {
             meant
         }
@@ -151,6 +166,14 @@ impl<'a> Session<'a> {
     }
 }
 
+/// The error of a statement that holds the guard of the table's state.
+fn differing(error: tokio_postgres::Error) -> Error {
+    match error.code() {
+        Some(code) if code.code() == GUARD_SQLSTATE => Error::TableDiffers,
+        _ => error.into(),
+    }
+}
+
 /// The two counts that a statement returns.
 async fn counts(client: &Client, statement: &Statement, values: &[&(dyn ToSql + Sync)]) -> Result<(u64, u64), Error> {
     let row = client.query_one(statement, values).await?;
@@ -167,8 +190,15 @@ pub fn writers() -> impl Iterator<Item = &'static str> {
 }
 
 /// Every writer. A lane's [`choice::Choice`] names the one it wants.
-static WRITERS: &[&Writer] =
-    &[&arrays::WRITER, &comparison::WRITER, &copy::WRITER, &deleting::WRITER, &staged::WRITER, &upsert::WRITER];
+static WRITERS: &[&Writer] = &[
+    &arrays::WRITER,
+    &copy::WRITER,
+    &deleting::WRITER,
+    &divided::COMPARED,
+    &divided::DIVIDED,
+    &staged::WRITER,
+    &upsert::WRITER,
+];
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@
 
 use super::copy_stream::{Destination, copy_groups};
 use super::refused::{Refused, reject};
+use super::statement::Names;
 use super::{Session, Target};
 use crate::batch::{Batch, Group};
 use crate::collection::{PreparedCollection, key_columns};
@@ -16,7 +17,7 @@ use crate::limits::{
 };
 use crate::merge::Written;
 use futures_util::TryStreamExt;
-use millstream_pg::{ErrorKind, quote_literal};
+use millstream_pg::{ErrorKind, fill, quote_literal};
 use std::collections::HashMap;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
@@ -25,9 +26,14 @@ use tokio_postgres::{Client, Row, Statement};
 pub(super) const NAME: &str = "replay";
 
 /// The SQLSTATE by which the function reports that a trigger or rule dropped a row. No server uses it.
-const DROPPED: &str = "MS001";
+pub(super) const DROPPED: &str = "MS001";
 
-/// Staged rows that are written by one statement.
+/// The staging table of this way of writing.
+pub(super) const STAGE: &str = "pg_temp.millstream_replay";
+
+/// Staged rows that are tried together.
+const SPAN: &str = "ctid >= replay.first and ctid < replay.beyond";
+/// Those of them that are written by one statement.
 pub(super) const PAGES: &str = "ctid >= replay.first and ctid < replay.beyond and millstream_turn = replay.turn";
 /// The staged row that is tried alone.
 pub(super) const ONE: &str = "ctid = r.millstream_tid";
@@ -46,7 +52,7 @@ pub(super) struct Sql {
 
 /// What differs between collections and modes.
 pub(super) struct Tries<'a> {
-    pub(super) table: &'a str,
+    pub(super) names: &'a Names,
     /// Quoted names of the key's columns.
     pub(super) keys: &'a [String],
     /// Definitions and names of the staging table's columns behind the document, with a comma before each.
@@ -58,47 +64,78 @@ pub(super) struct Tries<'a> {
     /// Write what [`PAGES`] and [`ONE`] select.
     pub(super) pages: String,
     pub(super) one: String,
+    /// The condition under which the mode leaves a row of `stored` as it is.
+    pub(super) leaves: String,
 }
 
 impl Sql {
     pub(super) fn new(collection: &PreparedCollection, tries: &Tries<'_>) -> Self {
-        let Tries { table, keys, stage: (columns, names), lock, compares, pages, one } = tries;
-        let key = keys.join(", ");
-        let values: Vec<String> = keys.iter().map(|key| format!("r.{key}")).collect();
-        let join = |new: &str| {
-            let columns = keys.iter().map(|key| format!("stored.{key} = {new}.{key}"));
-            columns.collect::<Vec<_>>().join(" and ")
+        let Tries { names, keys, stage: (marks, mark_names), lock, compares, pages, one, leaves } = tries;
+        let Names { table, key, join } = names;
+        let join_one: Vec<String> = keys.iter().map(|key| format!("stored.{key} = r.{key}")).collect();
+        let join_one = join_one.join(" and ");
+        let deletes = !mark_names.is_empty();
+        let puts = if deletes { "millstream_effect <> 2" } else { "true" };
+        let oid = collection.table_oid;
+        let breaches = fill!(include_str!("replay_breaches.sql"), oid);
+        let (unchanged, unchanged_one) = if *compares {
+            (
+                fill!(include_str!("replay_unchanged.sql"), puts, table, join),
+                fill!(include_str!("replay_unchanged_one.sql"), table, join_one),
+            )
+        } else {
+            ("null;".to_owned(), String::new())
         };
-        let deletes = !names.is_empty();
-        let body = include_str!("replay.sql")
-            .replace("{lock}", lock)
-            .replace("{write_pages}", pages)
-            .replace("{write_one}", one)
-            .replace("{screen}", include_str!("replay_screen.sql"))
-            .replace("{breaches}", include_str!("replay_breaches.sql"))
-            .replace("{unchanged}", if *compares { include_str!("replay_unchanged.sql") } else { "null;" })
-            .replace("{unchanged_one}", if *compares { include_str!("replay_unchanged_one.sql") } else { "" })
-            .replace("{join}", &join("staged"))
-            .replace("{join_one}", &join("r"))
-            .replace("pg_temp.millstream_stage", "pg_temp.millstream_replay")
-            .replace("{puts}", if deletes { "millstream_effect <> 2" } else { "true" })
-            .replace("{dropped}", DROPPED)
-            .replace("{span_max}", &REPLAY_PAGES_MAX.to_string())
-            .replace("{span_one_by_one}", &REPLAY_PAGES_ONE_BY_ONE.to_string())
-            .replace("{turns_max}", &REPLAY_TURNS_MAX.to_string())
-            .replace("{share}", &REPLAY_REFUSED_SHARE.to_string())
-            .replace("{message_max}", &REFUSAL_BYTES_MAX.to_string())
-            .replace("{oid}", &collection.table_oid.to_string())
-            .replace("{values}", &values.join(", "))
-            .replace("{table}", table)
-            .replace("{key}", &key);
-        let create = include_str!("replay_create.sql")
-            .replace("{columns}", &key_columns(&collection.key).join(", "))
-            .replace("{marks}", columns)
-            .replace("{body}", &quote_literal(&body));
+        let leaves = if deletes { format!("millstream_effect = 0 and {leaves}") } else { leaves.clone() };
+        let noted = format!("{join} and stored.millstream_turn = staged.millstream_turn");
+        let kept_out = |rows: &str, written: &str| match collection.alters_rows {
+            true => fill!(
+                include_str!("replay_kept_out.sql"),
+                rows,
+                written,
+                puts,
+                table,
+                join,
+                noted,
+                leaves,
+                dropped = DROPPED
+            ),
+            false => String::new(),
+        };
+        let body = fill!(
+            include_str!("replay.sql"),
+            table,
+            key,
+            puts,
+            lock,
+            unchanged,
+            unchanged_one,
+            screen = fill!(include_str!("replay_screen.sql"), breaches, puts),
+            write_pages = pages,
+            write_one = one,
+            kept_out_pages = kept_out(SPAN, "all_added + all_changed"),
+            kept_out_one = kept_out(ONE, "added + changed"),
+            dropped = DROPPED,
+            span_max = REPLAY_PAGES_MAX,
+            span_one_by_one = REPLAY_PAGES_ONE_BY_ONE,
+            turns_max = REPLAY_TURNS_MAX,
+            share = REPLAY_REFUSED_SHARE,
+            message_max = REFUSAL_BYTES_MAX,
+        );
+        let columns = key_columns(&collection.key).join(", ");
+        let create = fill!(
+            include_str!("replay_create.sql"),
+            columns,
+            marks,
+            notes = if collection.alters_rows {
+                fill!(include_str!("replay_notes.sql"), columns, key)
+            } else {
+                String::new()
+            },
+            body = quote_literal(&body),
+        );
         let copy = format!(
-            "copy pg_temp.millstream_replay ({key}, doc{names}, millstream_place, millstream_turn) \
-             from stdin (format binary)"
+            "copy {STAGE} ({key}, doc{mark_names}, millstream_place, millstream_turn) from stdin (format binary)"
         );
         // A document that is older than a tombstone is stale, whatever else is wrong with it.
         let screens = !deletes || collection.mode.version().is_none();

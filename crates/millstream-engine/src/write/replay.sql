@@ -80,6 +80,7 @@ begin
                 if not may_keep and all_added + all_changed + all_gone + all_held < tried then
                     raise sqlstate '{dropped}';
                 end if;
+                {kept_out_pages}
                 inserted := inserted + all_added;
                 updated := updated + all_changed;
                 deleted := deleted + all_gone;
@@ -96,12 +97,14 @@ begin
         end if;
         refused_here := 0;
         for r in
-            select {key}, doc, ctid as millstream_tid, millstream_place, millstream_turn > 0 and {puts} as compared
+            select {key}, doc, ctid as millstream_tid, millstream_place, millstream_turn,
+                millstream_turn > 0 and {puts} as compared
             from pg_temp.millstream_replay
             where ctid >= replay.first and ctid < replay.beyond
         loop
             exit when refused + refused_here > refused_max;
             {unchanged_one}
+            turn := r.millstream_turn;
             begin
                 added := 0;
                 changed := 0;
@@ -111,6 +114,7 @@ begin
                 if not may_keep and added + changed + gone + held < 1 then
                     raise sqlstate '{dropped}';
                 end if;
+                {kept_out_one}
                 inserted := inserted + added;
                 updated := updated + changed;
                 deleted := deleted + gone;

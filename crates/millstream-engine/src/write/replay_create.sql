@@ -4,7 +4,7 @@ create temporary table millstream_replay (
     millstream_place integer not null,
     millstream_turn integer not null
 ) on commit delete rows;
-create function pg_temp.millstream_replay(
+{notes}create function pg_temp.millstream_replay(
     refusing text[], refused_max bigint, may_keep boolean, tombstones boolean, screening boolean, comparing boolean,
     singly boolean
 )

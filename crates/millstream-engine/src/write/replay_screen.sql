@@ -2,7 +2,7 @@
 begin
     if breaches is not null then
         for r in execute pg_catalog.format(
-            'delete from pg_temp.millstream_stage
+            'delete from pg_temp.millstream_replay
              where {puts} and %1$s is not null
              returning millstream_place, %1$s as breach',
             breaches

@@ -66,8 +66,9 @@ impl OpenLane for Appender {
     /// it is committed.
     fn run(mut self: Box<Self>, queue: mpsc::Receiver<Part>) -> BoxFuture<'static, (LaneReport, Result<(), Error>)> {
         Box::pin(async move {
-            let ended = self.work(queue).await;
-            (self.ledger.close(&ended).await, ended)
+            let drain = self.ledger.setup.drain.clone();
+            let ended = drain.bounds(Box::pin(self.work(queue))).await;
+            self.ledger.close(ended).await
         })
     }
 }
@@ -81,7 +82,7 @@ impl Appender {
                     Ok(counters) => break counters,
                     Err(error) => error,
                 };
-                self.ledger.finds_another_file(&error).await?;
+                self.ledger.finds_another_table(&error).await?;
                 if !self.plan().holds() {
                     return Err(error);
                 }
@@ -173,6 +174,7 @@ impl Appender {
     /// Ends the stream, stores the segment's record, the rejects, the watermark and the counters, and commits.
     async fn commit(&mut self, mut segment: Segment) -> Result<Counters, Error> {
         let counters = segment.counters;
+        self.ledger.link.connection.works_on(counters.read);
         let client = self.ledger.client();
         if let Some((segment_id, mut stream)) = segment.stream.take() {
             segment.buffer.put_slice(&copy::END);

@@ -39,24 +39,28 @@ impl Statements {
 
 fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
     async move {
-        let client = session.client;
-        let Statements { begin, merge, inserted } =
-            session.prepared.merge.as_ref().expect("it is chosen only where rows can be joined");
-        let merge = async {
-            let begin = async { client.execute(begin, &[]).await };
-            let merge = async { client.execute(merge, &[]).await };
-            let inserted = async { client.query_one(inserted, &[]).await };
-            let (_, merged, inserted) = tokio::try_join!(biased; begin, merge, inserted)?;
-            Ok::<_, Error>((merged, count(&inserted, 0)))
-        };
-        let (staged, (merged, inserted)) = match copy_groups(session, Destination::Stage, batch, groups, merge).await {
+        let merge = merge(session);
+        let (staged, (inserted, updated)) = match copy_groups(session, Destination::Stage, batch, groups, merge).await {
             Err(error) if error.is_duplicate() => return Ok(None),
             copied => copied?,
         };
         assert_eq!(staged, groups.len() as u64, "the staging table takes every row");
-        // A trigger that was created during the load can drop rows.
-        let updated = merged.checked_sub(inserted).ok_or_else(|| Error::RowsDropped { rows: inserted - merged })?;
         Ok(Some(Written { inserted, updated, ..batch.written(groups, &session.target.mode) }))
     }
     .boxed()
+}
+
+/// Merges what is staged. Returns how many rows were inserted and updated.
+pub(super) async fn merge(session: Session<'_>) -> Result<(u64, u64), Error> {
+    let client = session.client;
+    let Statements { begin, merge, inserted } =
+        session.prepared.merge.as_ref().expect("it is chosen only where rows can be joined");
+    let begin = async { client.execute(begin, &[]).await };
+    let merge = async { client.execute(merge, &[]).await };
+    let inserted = async { client.query_one(inserted, &[]).await };
+    let (_, merged, inserted) = tokio::try_join!(biased; begin, merge, inserted)?;
+    let inserted = count(&inserted, 0);
+    // A trigger that was created during the load can drop rows.
+    let updated = merged.checked_sub(inserted).ok_or_else(|| Error::RowsDropped { rows: inserted - merged })?;
+    Ok((inserted, updated))
 }

@@ -1,6 +1,6 @@
 //! The statements of a collection under a mode, as text and prepared on a connection.
 
-use super::{comparison, deleting, replay, staged};
+use super::{deleting, probe, replay, staged};
 use crate::collection::{PreparedCollection, key_columns};
 use crate::durability::Durability;
 use crate::error::Error;
@@ -8,7 +8,7 @@ use crate::limits::{SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
 use crate::merge::Mode;
 use crate::request::{LoadRequest, SkipUnchanged};
 use millstream_model::KeyType;
-use millstream_pg::{SessionSettings, quote_identifier, quote_qualified};
+use millstream_pg::{SessionSettings, by_key, fill, quote_identifier, quote_qualified};
 use millstream_store::{Check, Schema};
 use tokio_postgres::{Client, Statement};
 
@@ -38,8 +38,15 @@ pub(crate) struct Target {
     merge: Option<String>,
     /// If stored documents can be compared with new ones before those are sent.
     compared: Option<Compared>,
+    /// If rows can be joined: asks which keys are stored.
+    present: Option<String>,
     /// If documents delete, or must be checked against tombstones.
     deleting: Option<deleting::Sql>,
+    /// Whether a trigger may drop rows or change their keys. Then the server checks what it has written, in the function
+    /// that can also tell which documents that concerns.
+    pub(crate) alters_rows: bool,
+    /// Whether rows go into partitions.
+    pub(crate) partitioned: bool,
     replay: replay::Sql,
 }
 
@@ -48,6 +55,19 @@ struct Compared {
     compare: String,
     upsert: String,
 }
+
+/// Names of a collection, quoted, as its statements need them.
+#[derive(Debug)]
+pub(super) struct Names {
+    pub(super) table: String,
+    /// The key's columns.
+    pub(super) key: String,
+    /// The condition that a row of `stored` and a row of `staged` have the same key.
+    pub(super) join: String,
+}
+
+/// The staging table of a lane.
+const STAGE: &str = "pg_temp.millstream_stage";
 
 /// How an upsert recognises the rows that it inserted. Their xmax is zero; that of an updated row is our transaction.
 const INSERTED: &str = "(xmax = 0)";
@@ -61,6 +81,12 @@ fn marked(set: &str) -> String {
     format!("case when pg_catalog.set_config('millstream.updated', 'yes', true) <> '' then {set} end")
 }
 
+/// Asks for the fingerprints of stored documents, and writes those that differ.
+pub(crate) struct Comparison {
+    pub(super) compare: Statement,
+    pub(super) upsert: Statement,
+}
+
 /// [`Target`]'s statements on one connection.
 pub(crate) struct Prepared {
     pub(crate) copy_table: Statement,
@@ -68,17 +94,22 @@ pub(crate) struct Prepared {
     pub(crate) upsert: Statement,
     pub(crate) arrays: Statement,
     pub(crate) merge: Option<staged::Statements>,
-    pub(crate) compared: Option<comparison::Statements>,
+    pub(crate) compared: Option<Comparison>,
+    pub(crate) present: Option<Statement>,
     pub(crate) deleting: Option<deleting::Statements>,
 }
 
 impl Target {
     pub(crate) fn new(request: &LoadRequest, collection: &PreparedCollection, schema: Schema) -> Self {
         let (name, mode) = (&request.collection, &collection.mode);
-        let (table, key) = (quote_qualified(&name.schema, &name.table), &collection.key);
-        let keys: Vec<String> = key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
-        let key_list = keys.join(", ");
-        let set = |new: &str| mode.set(new, "stored.doc").map(|set| schema.sql(&set));
+        let keys: Vec<String> = collection.key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
+        let names = Names {
+            table: quote_qualified(&name.schema, &name.table),
+            key: keys.join(", "),
+            join: by_key("stored", "staged", &keys),
+        };
+        let Names { table, key, join } = &names;
+        let set = |new: &str| mode.set(&schema, new, "stored.doc");
         let condition = mode.condition("excluded.doc", "stored.doc");
         let inserted = if collection.partitioned { INSERTED_PARTITIONED } else { INSERTED };
         let update = |set: &str| match collection.partitioned {
@@ -90,13 +121,7 @@ impl Target {
             (Some(set), None) => update(&set),
             (Some(set), Some(condition)) => format!("{} where {condition}", update(&set)),
         };
-        let join: Vec<String> = keys.iter().map(|key| format!("stored.{key} = staged.{key}")).collect();
-        let join = join.join(" and ");
-        let fill = |sql: &str| {
-            let sql = sql.replace("{table}", &table).replace("{inserted}", inserted);
-            sql.replace("{key}", &key_list).replace("{join}", &join)
-        };
-        let values: Vec<String> = keys.iter().map(|key| format!("staged.{key}")).collect();
+        let values = |row: &str| keys.iter().map(|key| format!("{row}.{key}")).collect::<Vec<_>>().join(", ");
         let matched = set("staged.doc").map_or_else(String::new, |set| {
             let condition = mode.condition("staged.doc", "stored.doc");
             let condition = condition.map_or_else(String::new, |condition| format!(" and ({condition})"));
@@ -104,49 +129,65 @@ impl Target {
         });
         // An upsert also checks a new document that does not become the stored one; a merge checks only what is stored.
         let merges = collection.can_join && (mode.replaces() || !collection.may_refuse);
-        let merge = merges.then(|| {
-            fill(include_str!("merge.sql")).replace("{values}", &values.join(", ")).replace("{matched}", &matched)
-        });
-        let upsert = |filter: &str, action: &str| {
-            fill(include_str!("upsert.sql")).replace("{filter}", filter).replace("{action}", action)
+        let merge =
+            merges.then(|| fill!(include_str!("merge.sql"), table, key, join, matched, values = values("staged")));
+        let notes = |stage: &str| collection.alters_rows && stage == replay::STAGE;
+        let upsert = |stage: &str, filter: &str, action: &str| {
+            let (returned, more) = match notes(stage) {
+                true => {
+                    (format!(", {}", values("stored")), format!(",\n{}", fill!(include_str!("replay_note.sql"), key)))
+                }
+                false => (String::new(), String::new()),
+            };
+            fill!(include_str!("upsert.sql"), table, key, stage, filter, action, inserted, returned, more)
         };
         // If every key must be checked against tombstones, one writer writes every batch.
         let comparable = mode.replaces() && collection.can_join && !collection.checks_tombstones;
         let skips = request.skip_unchanged != SkipUnchanged::Off && comparable;
         let deletes = collection.checks_tombstones || mode.tombstone().is_some();
-        let deleting_of = |run: &str| {
+        let deleting_of = |stage: &str, run: &str| {
             deletes.then(|| {
                 let actions = [&*action, &*update("excluded.doc")];
-                deleting::Sql::new(collection, &schema, fill, upsert, actions, run, skips)
+                let upsert = |filter: &str, action: &str| upsert(stage, filter, action);
+                deleting::Sql::new(collection, &schema, &names, upsert, actions, (stage, run), skips)
             })
         };
-        let deleting = deleting_of("true");
+        let deleting = deleting_of(STAGE, "true");
         let (stage_columns, stage_names) = match deletes {
             true => (format!(", {}", deleting::STAGE_COLUMNS), format!(", {}", deleting::STAGE_NAMES)),
             false => (String::new(), String::new()),
         };
-        let tries = |run: &str, plain: &dyn Fn() -> String| deleting_of(run).map_or_else(plain, |sql| sql.try_run());
+        let tries = |run: &str, plain: &dyn Fn() -> String| {
+            deleting_of(replay::STAGE, run).map_or_else(plain, |sql| sql.try_run())
+        };
+        let upsert_staged = |rows: &str| {
+            format!("{}into replay.added, replay.changed;", upsert(replay::STAGE, &format!("where {rows}"), &action))
+        };
         let replay = replay::Sql::new(
             collection,
             &replay::Tries {
-                table: &table,
+                names: &names,
                 keys: &keys,
                 stage: (&stage_columns, &stage_names),
-                lock: deleting_of("true")
-                    .map_or_else(String::new, |sql| include_str!("replay_lock.sql").replace("{lock}", sql.lock())),
+                lock: deleting_of(replay::STAGE, "true")
+                    .map_or_else(String::new, |sql| fill!(include_str!("replay_lock.sql"), lock = sql.lock())),
                 compares: skips,
-                pages: tries(replay::PAGES, &|| {
-                    format!(
-                        "{}into replay.added, replay.changed;",
-                        upsert(&format!("where {}", replay::PAGES), &action)
-                    )
+                pages: tries(replay::PAGES, &|| upsert_staged(replay::PAGES)),
+                one: tries(replay::ONE, &|| match collection.alters_rows {
+                    true => upsert_staged(replay::ONE),
+                    false => fill!(include_str!("upsert_one.sql"), table, key, values = values("r"), action, inserted),
                 }),
-                one: tries(replay::ONE, &|| fill(include_str!("upsert_one.sql")).replace("{action}", &action)),
+                leaves: match (set("staged.doc"), mode.condition("staged.doc", "stored.doc")) {
+                    (None, _) => "true".to_owned(),
+                    (Some(_), None) => "false".to_owned(),
+                    (Some(_), Some(condition)) => format!("({condition}) is not true"),
+                },
             },
         );
+        let changed = || fill!(include_str!("changed_filter.sql"), table, join);
         let compared = skips.then(|| Compared {
-            compare: compare(&table, &keys, collection),
-            upsert: upsert(&format!("as staged {}", fill(include_str!("changed_filter.sql"))), &action),
+            compare: compare(table, &keys, collection),
+            upsert: upsert(STAGE, &format!("as staged {}", changed()), &action),
         });
         Self {
             mode: mode.clone(),
@@ -154,26 +195,32 @@ impl Target {
             checks: collection.checks.clone(),
             checks_tombstones: collection.checks_tombstones,
             durability: request.durability,
-            key_types: key.columns.iter().map(|c| c.key_type).collect(),
+            key_types: collection.key.columns.iter().map(|c| c.key_type).collect(),
             schema,
             create_stage: format!(
                 "create temporary table millstream_stage ({}, doc jsonb not null{stage_columns}) on commit delete rows",
-                key_columns(key).join(", ")
+                key_columns(&collection.key).join(", ")
             ),
-            copy_table: format!("copy {table} ({key_list}, doc) from stdin (format binary)"),
-            copy_stage: format!(
-                "copy pg_temp.millstream_stage ({key_list}, doc{stage_names}) from stdin (format binary)"
+            copy_table: format!("copy {table} ({key}, doc) from stdin (format binary)"),
+            copy_stage: format!("copy {STAGE} ({key}, doc{stage_names}) from stdin (format binary)"),
+            upsert: upsert(STAGE, "", &action),
+            arrays: fill!(
+                include_str!("arrays.sql"),
+                table,
+                key,
+                inserted,
+                action,
+                arrays = arrays(collection, true),
+                filter = if skips { changed() } else { String::new() },
             ),
-            upsert: upsert("", &action),
-            arrays: fill(include_str!("arrays.sql"))
-                .replace("{arrays}", &arrays(collection, true))
-                .replace("{filter}", &if skips { fill(include_str!("changed_filter.sql")) } else { String::new() })
-                .replace("{action}", &action),
             arrays_rows_max: request.arrays_rows_max,
             merge,
             skip_unchanged: if compared.is_some() { request.skip_unchanged } else { SkipUnchanged::Off },
             compared,
+            present: merges.then(|| present(table, &keys, collection)),
             deleting,
+            alters_rows: collection.alters_rows,
+            partitioned: collection.partitioned,
             replay,
         }
     }
@@ -192,6 +239,11 @@ impl Target {
         self.merge.is_some()
     }
 
+    /// Whether the writer `divided` can be used, and is not always another one.
+    pub(crate) fn divides(&self) -> bool {
+        self.present.is_some() && !self.checks_tombstones && !self.alters_rows
+    }
+
     /// The settings of a lane's session.
     pub(crate) fn session(&self, lane: u16) -> SessionSettings {
         let session = SessionSettings::lane(usize::from(lane))
@@ -199,11 +251,8 @@ impl Target {
             .with("work_mem", &format!("{SORT_MEMORY_MIB}MB"))
             // A plan for the given values would be the same, and planning would look at every key among them.
             .with("plan_cache_mode", "force_generic_plan");
-        let others = ["enable_hashjoin", "enable_mergejoin", "enable_seqscan", "enable_bitmapscan"];
-        others
-            .into_iter()
-            .filter(|_| self.merges() || self.deletes())
-            .fold(session, |session, name| session.with(name, "off"))
+        // Without a join, look-ups need no other plans turned off, which a trigger may want.
+        if self.merges() || self.deletes() { session.with_plans_by_key() } else { session.with_default_plans() }
     }
 
     /// Creates the connection's staging table and prepares the statements.
@@ -218,21 +267,28 @@ impl Target {
         let compared = async {
             let Some(Compared { compare, upsert }) = &self.compared else { return Ok(None) };
             let (compare, upsert) = tokio::try_join!(client.prepare(compare), client.prepare(upsert))?;
-            Ok(Some(comparison::Statements { compare, upsert }))
+            Ok(Some(Comparison { compare, upsert }))
+        };
+        let present = async {
+            match &self.present {
+                Some(present) => client.prepare(present).await.map(Some),
+                None => Ok(None),
+            }
         };
         let deleting = match &self.deleting {
             Some(deleting) => Some(deleting.prepare(client).await?),
             None => None,
         };
-        let (copy_table, copy_stage, upsert, arrays, merge, compared) = tokio::try_join!(
+        let (copy_table, copy_stage, upsert, arrays, merge, compared, present) = tokio::try_join!(
             client.prepare(&self.copy_table),
             client.prepare(&self.copy_stage),
             client.prepare(&self.upsert),
             client.prepare(&self.arrays),
             merge,
             compared,
+            present,
         )?;
-        Ok(Prepared { copy_table, copy_stage, upsert, arrays, merge, compared, deleting })
+        Ok(Prepared { copy_table, copy_stage, upsert, arrays, merge, compared, present, deleting })
     }
 }
 
@@ -243,19 +299,30 @@ fn arrays(collection: &PreparedCollection, documents: bool) -> String {
     (1..).zip(types).map(|(n, name)| format!("${n}::{name}[]")).collect::<Vec<_>>().join(", ")
 }
 
+/// The query for the keys that are stored.
+fn present(table: &str, keys: &[String], collection: &PreparedCollection) -> String {
+    let types: Vec<KeyType> = collection.key.columns.iter().map(|c| c.key_type).collect();
+    if let ([key], [key_type], true) = (keys, types.as_slice(), probe::names_itself(&types)) {
+        return fill!(include_str!("present_one.sql"), table, key, type = key_type.sql_name());
+    }
+    let (key, arrays, join) = (keys.join(", "), arrays(collection, false), by_key("stored", "asked", keys));
+    fill!(include_str!("present_many.sql"), table, key, arrays, join)
+}
+
 /// The query for fingerprints of stored documents.
 fn compare(table: &str, keys: &[String], collection: &PreparedCollection) -> String {
     if let [key] = keys {
-        let sql = include_str!("compare_one.sql");
         let key_type = collection.key.columns[0].key_type.sql_name();
-        return sql.replace("{table}", table).replace("{key}", key).replace("{type}", key_type);
+        return fill!(include_str!("compare_one.sql"), table, key, type = key_type);
     }
     let join: Vec<String> = keys.iter().map(|key| format!("stored.{key} = asked.{key}")).collect();
-    include_str!("compare_many.sql")
-        .replace("{table}", table)
-        .replace("{key}", &keys.join(", "))
-        .replace("{arrays}", &arrays(collection, false))
-        .replace("{join}", &join.join(" and "))
-        .replace("{seed_1}", &(keys.len() + 1).to_string())
-        .replace("{seed_2}", &(keys.len() + 2).to_string())
+    fill!(
+        include_str!("compare_many.sql"),
+        table,
+        key = keys.join(", "),
+        arrays = arrays(collection, false),
+        join = join.join(" and "),
+        seed_1 = keys.len() + 1,
+        seed_2 = keys.len() + 2,
+    )
 }

@@ -2,10 +2,10 @@
 with written as (
     insert into {table} as stored ({key}, doc)
     select {key}, doc
-    from pg_temp.millstream_stage {filter}
+    from {stage} {filter}
     order by {key}
     on conflict ({key}) do {action}
-    returning {inserted} as inserted
-)
+    returning {inserted} as inserted{returned}
+){more}
 select count(*) filter (where inserted), count(*) filter (where not inserted)
 from written

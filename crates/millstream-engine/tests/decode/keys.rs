@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use millstream_engine::decode::{DecodeLimits, Decoder};
-use millstream_model::key_bytes::{index_tuple_bytes, key_texts, put_copy_fields};
+use millstream_model::key_bytes::{index_tuple_bytes, key_texts, put_copy_fields, put_from_wire};
 use millstream_model::limits::INDEX_TUPLE_BYTES_MAX;
 use millstream_model::{KEY_TYPES, KeyRequest, KeySpec, KeyType, Slot, put_literal};
 use millstream_testkit::{Cases, each_build};
@@ -68,6 +68,36 @@ async fn key_texts_find_their_rows() {
                 put_literal(key_type.column(), text.as_bytes(), &mut again).unwrap();
             }
             assert_eq!(again, key);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_of_every_stored_time_are_read_by_the_server() {
+    each_build(async |database| {
+        let client = database.client().await;
+        client.batch_execute("set timezone = 'UTC'").await.unwrap();
+        let days = "select 'epoch'::date + n as t from generate_series(-2440588, 4000000, 99991) n \
+                    union all select d::date from unnest(array['infinity', '-infinity', '0001-12-31 BC', '0001-01-01']) d";
+        for (key_type, name, send) in [
+            (KeyType::Date, "date", "date_send"),
+            (KeyType::Timestamp, "timestamp", "timestamp_send"),
+            (KeyType::Timestamptz, "timestamptz", "timestamptz_send"),
+        ] {
+            let sql = format!("select {send}(t::{name}), t::{name}::text from ({days}) d");
+            let rows = client.query(&sql, &[]).await.unwrap();
+            let texts = rows.iter().map(|row| {
+                let mut key = Vec::new();
+                put_from_wire(key_type, row.get(0), &mut key).unwrap();
+                key_texts(&[key_type], &key).remove(0)
+            });
+            let texts: Vec<String> = texts.collect();
+            let sql = format!("select t::{name}::text from unnest($1::text[]) with ordinality as _(t, n) order by n");
+            let read = client.query(&sql, &[&texts]).await.unwrap();
+            for (row, read) in rows.iter().zip(&read) {
+                assert_eq!(row.get::<_, String>(1), read.get::<_, String>(0));
+            }
         }
     })
     .await;
@@ -181,7 +211,12 @@ fn random_literal(rng: &mut Rng, key_type: KeyType) -> String {
         KeyType::Uuid => {
             let bits = rng.u128(..) >> rng.u8(..128);
             let hex = format!("{bits:032x}");
-            [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+            match rng.u8(..8) {
+                0 => hex,
+                1 => format!("{{{hex}}}"),
+                2 => hex.as_bytes().chunks(4).map(String::from_utf8_lossy).collect::<Vec<_>>().join("-"),
+                _ => [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"),
+            }
         }
         KeyType::Timestamptz | KeyType::TimestamptzLenient | KeyType::Timestamp | KeyType::Date => {
             super::documents::moment(rng)

@@ -196,6 +196,24 @@ fn literal(rng: &mut Rng, key_type: KeyType) -> String {
             if rng.bool() && text.len() > 19 { text[..16].to_owned() + &text[19..] } else { text }
         }
         KeyType::TimestamptzEpoch | KeyType::TimestamptzEpochMs | KeyType::Numeric => keys::random_decimal(rng),
+        KeyType::Uuid => {
+            let mut text = format!("{:032x}", rng.u128(..));
+            // Hyphens where they may stand, then one change that may spoil it.
+            for at in [28, 24, 20, 16, 12, 8, 4].into_iter().filter(|_| rng.bool()) {
+                text.insert(at, '-');
+            }
+            if rng.u8(..4) == 0 {
+                text = format!("{{{text}}}");
+            }
+            let at = rng.usize(..text.len());
+            match rng.u8(..6) {
+                0 => drop(text.remove(at)),
+                1 => text.insert(at, *rng.choice(&['-', '{', '}', ' ', 'g', '0']).expect("some")),
+                2 => text.make_ascii_uppercase(),
+                _ => {}
+            }
+            text
+        }
         KeyType::Varchar(_) => (0..rng.usize(..5)).map(|_| ['a', ' ', 'é', '漢'][rng.usize(..4)]).collect(),
         _ => documents::moment(rng),
     }
@@ -320,7 +338,7 @@ fn is_beyond_strict(key_type: KeyType, kind: Option<&str>, text: Option<&str>) -
             let finer = text.get(26..).is_some_and(|rest| !rest.trim_end_matches('0').is_empty());
             !strict || finer || text.get(16..19) == Some(":60") || text.contains("24:00:00")
         }
-        KeyType::Uuid => text.len() != 36,
+        KeyType::Uuid => false,
         KeyType::Date => kind == "number" || shape != "0000-00-00",
         KeyType::Boolean => kind == "number" || !matches!(text, "true" | "false"),
         KeyType::Timestamptz | KeyType::TimestamptzLenient => {

@@ -16,6 +16,8 @@ pub enum Undone {
     Now,
     /// The old value was there already.
     Already,
+    /// The same, but a write that was interrupted had left something behind, which it removed.
+    Removed,
     /// The same, and the old value is that there is none: the target was removed, or it has another name by now, under
     /// which it keeps the new value.
     Gone,
@@ -63,7 +65,8 @@ impl<'a> Engine<'a> {
 
     /// Records a change with the present value, and why it is made, for example the key of a finding. Nothing is touched
     /// yet. With `confirm_within`, the change has a deadline from now on, so that somebody can watch over it before it is
-    /// applied.
+    /// applied. Until it is verified that is a short one: whoever applies it holds its lock, however long that takes, and
+    /// what a kill leaves of it must not stay for the whole time.
     ///
     /// # Errors
     /// It cannot be recorded, the value is there already, another change of the target is open, or somebody holds such
@@ -111,7 +114,7 @@ impl<'a> Engine<'a> {
             state: State::Planned,
             planned: now(),
             confirm_seconds,
-            deadline: confirm_seconds.map(|seconds| now() + seconds + CHANGE_START_SECONDS),
+            deadline: confirm_seconds.map(|_| now() + CHANGE_START_SECONDS),
             boot: self.journal.boot(),
             identity,
             server: kind.server(),
@@ -255,9 +258,10 @@ impl<'a> Engine<'a> {
             return Ok((entry, Undone::Theirs(value)));
         }
         let may_be_renamed = entry.state != State::Planned && entry.before.is_none() && kind.can_be_renamed();
-        self.give_back(kind, &mut entry).await?;
+        let has_removed = self.give_back(kind, &mut entry).await?;
         let undone = match (is_old, may_be_renamed) {
             (false, _) => Undone::Now,
+            (true, _) if has_removed => Undone::Removed,
             (true, false) => Undone::Already,
             (true, true) => Undone::Gone,
         };
@@ -280,17 +284,20 @@ impl<'a> Engine<'a> {
         Ok(!is_new && !is_line_there(entry)?)
     }
 
-    /// Puts back the line and the value. Only then the change counts as undone.
-    async fn give_back(&self, kind: &dyn Kind, entry: &mut Entry) -> Result<(), Refusal> {
+    /// Puts back the line and the value. Only then the change counts as undone. `true` if it removed what a write that was
+    /// interrupted had left behind.
+    async fn give_back(&self, kind: &dyn Kind, entry: &mut Entry) -> Result<bool, Refusal> {
         self.take_line_back(entry).await?;
         // How far a write came that was not verified, is not known.
-        let may_be_partial = entry.state == State::Planned && kind.leaves_parts();
-        if may_be_partial || !same(value_of(kind, entry).await?.as_deref(), entry.before.as_deref()) {
+        let has_parts = entry.state == State::Planned
+            && kind.has_parts(&entry.target).await.map_err(|why| perhaps_gone(&why, entry))?;
+        if has_parts || !same(value_of(kind, entry).await?.as_deref(), entry.before.as_deref()) {
             let written = kind.write(&entry.target, entry.before.as_deref()).await;
             written.map_err(|why| perhaps_gone(&why, entry))?;
         }
         passed("value-restored").await?;
-        self.close(entry, State::Undone)
+        self.close(entry, State::Undone)?;
+        Ok(has_parts)
     }
 
     /// Puts back the line that was there before the one that makes the change last. `false` if that one is not there.

@@ -25,10 +25,10 @@ pub trait Kind: Debug + Send + Sync {
         Box::pin(async move { Ok(value.to_owned()) })
     }
 
-    /// Whether an interrupted [`Kind::write`] may leave something behind that [`Kind::read`] does not show. Writing the old
+    /// Whether an interrupted [`Kind::write`] has left something behind that [`Kind::read`] does not show. Writing the old
     /// value removes it.
-    fn leaves_parts(&self) -> bool {
-        false
+    fn has_parts<'a>(&'a self, _target: &'a str) -> Answer<'a, bool> {
+        Box::pin(async { Ok(false) })
     }
 
     /// Whether a target can get another name, under which [`Kind::read`] does not find it.

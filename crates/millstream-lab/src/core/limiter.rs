@@ -1,12 +1,13 @@
 //! The limiter: what keeps a run from being faster, if two independent sources agree on it.
 //!
-//! One source misleads easily: a busy processor may be the client's, and sessions that wait for a lock may wait for one
-//! whose holder waits for the disk. So each limiter needs its sign in what sessions wait for or in the client's own
-//! processor time, and another one in what the kernel reports. This is the method of Gregg, "Systems Performance"
-//! (2nd edition, 2020), chapter 2, utilisation and saturation by resource, with the server's waits as further evidence.
+//! One source misleads easily: a busy processor may be the client's or somebody else's, and sessions that wait for a lock
+//! may wait for one whose holder waits for the disk. So each limiter needs a sign of the work itself, in what the
+//! server's sessions do or in the processor time of the client or the command, and another one in what the kernel reports
+//! of the machine. This is the method of Gregg, "Systems Performance" (2nd edition, 2020), chapter 2, utilisation and
+//! saturation by resource, with the server's waits as further evidence.
 
 use crate::limits::{
-    CLIENT_BUSY_PERCENT, FLUSH_SLOW_MS, PRESSURE_PERCENT, PROCESSOR_BUSY_PERCENT, PROCESSOR_FREE_PERCENT,
+    CLIENT_BUSY_PERCENT, FLUSH_SLOW_MS, PRESSURE_PERCENT, PROCESSOR_BUSY_PERCENT, PROCESSOR_FREE_PERCENT, RUNNING_MIN,
     SESSIONS_ACTIVE_MIN, SESSIONS_ACTIVE_PERCENT, THROTTLED_PERCENT, UTILISATION_HIGH_PERCENT, WAITS_DOMINATE_PERCENT,
 };
 use serde::{Deserialize, Serialize};
@@ -51,6 +52,8 @@ pub struct Observed<'a> {
     pub values: &'a BTreeMap<String, f64>,
     /// Processor time of the client, in percent of the time that its threads had. `None` if it was not measured.
     pub client_percent: Option<f64>,
+    /// Processor time of a command that was run instead of a client, in percent of the time that it took.
+    pub command_percent: Option<f64>,
 }
 
 /// A limiter and the reasons to name it.
@@ -65,7 +68,7 @@ pub struct Limited {
 /// The two kinds of signs of a limiter. Each gives a sentence if it is there.
 struct Signs {
     limiter: Limiter,
-    /// From the server's waits, or from the client.
+    /// From the server's sessions, or from the client or command. Nobody else on the machine can give it.
     of_work: fn(&Observed<'_>) -> Option<String>,
     /// From elsewhere.
     of_resource: fn(&Observed<'_>) -> Option<String>,
@@ -166,9 +169,7 @@ fn sessions_idle(observed: &Observed<'_>) -> Option<String> {
 
 fn waits_for_rows(observed: &Observed<'_>) -> Option<String> {
     let share = observed.waits_of_most(|event| matches!(event, "Lock:transactionid" | "Lock:tuple"));
-    from(WAITS_DOMINATE_PERCENT, share, |share| {
-        format!("{share:.0} % of the active sessions waited for a lock of a row")
-    })
+    from(WAITS_DOMINATE_PERCENT, share, |share| format!("{share:.0} % of the active sessions waited for a row lock"))
 }
 
 /// The processors have time left: what waits does not wait for them.
@@ -214,14 +215,16 @@ fn network_full(observed: &Observed<'_>) -> Option<String> {
     from(UTILISATION_HIGH_PERCENT, share, |share| format!("a network link was used at {share:.0} % of its speed"))
 }
 
-/// Active sessions that do not wait, or tasks that wait for a processor.
+/// Active sessions that do not wait, and enough of them; or a command that runs for most of its time. Tasks that wait for
+/// a processor (PSI) are no sign of the work, because they may be anybody's.
 fn runs_or_waits_to_run(observed: &Observed<'_>) -> Option<String> {
-    let running = observed.waits(|event| event == "CPU");
+    let client = observed.client_percent.unwrap_or(0.0) / 100.0;
+    let many = observed.value("wait.CPU").unwrap_or(0.0) + client >= RUNNING_MIN;
+    let running = observed.waits(|event| event == "CPU").filter(|_| many);
     from(WAITS_DOMINATE_PERCENT, running, |share| format!("{share:.0} % of the active sessions ran or waited to run"))
         .or_else(|| {
-            let pressure = observed.value("pressure.cpu_some_percent");
-            from(PRESSURE_PERCENT, pressure, |share| {
-                format!("{share:.0} % of the time some task waited for a processor (PSI)")
+            from(WAITS_DOMINATE_PERCENT, observed.command_percent, |percent| {
+                format!("the command itself used {percent:.0} % of a processor")
             })
         })
 }
@@ -240,7 +243,7 @@ mod tests {
 
     fn limited(client_percent: Option<f64>, list: &[(&str, f64)]) -> Limited {
         let values = list.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-        Limited::of(&Observed { values: &values, client_percent })
+        Limited::of(&Observed { values: &values, client_percent, command_percent: None })
     }
 
     fn limiter(client_percent: Option<f64>, list: &[(&str, f64)]) -> Limiter {
@@ -252,12 +255,37 @@ mod tests {
     const ACTIVE: (&str, f64) = ("sessions.active", 8.0);
 
     #[test]
-    fn a_busy_processor_needs_running_sessions_or_pressure() {
+    fn a_busy_processor_needs_running_sessions() {
         assert_eq!(limiter(None, &[BUSY, ACTIVE, ("wait.CPU", 7.0)]), Limiter::Processor);
-        assert_eq!(limiter(None, &[BUSY, ("pressure.cpu_some_percent", 60.0)]), Limiter::Processor);
         let alone = limited(None, &[BUSY, ACTIVE, ("wait.CPU", 1.0), ("pressure.cpu_some_percent", 5.0)]);
         assert_eq!((alone.by, alone.evidence), (Limiter::Unknown, vec!["the processors were 97 % busy".to_owned()]));
         assert_eq!(limiter(None, &[CALM, ACTIVE, ("wait.CPU", 7.0)]), Limiter::Unknown);
+    }
+
+    #[test]
+    fn somebody_else_on_the_machine_gives_no_sign_of_the_work() {
+        let others = [BUSY, ("pressure.cpu_some_percent", 100.0)];
+        let of = |client: Option<f64>, own: &[(&str, f64)]| limiter(client, &[&others[..], own].concat());
+        assert_eq!(of(None, &[]), Limiter::Unknown, "no session was seen");
+        assert_eq!(of(None, &[ACTIVE, ("wait.Lock:transactionid", 8.0)]), Limiter::Unknown, "all wait for a row");
+        // A few statements a second, each of which runs.
+        let few = [("sessions.active", 0.2), ("sessions.idle", 0.8), ("wait.CPU", 0.2)];
+        assert_eq!(of(None, &few), Limiter::Unknown);
+        assert_eq!(of(Some(5.0), &few), Limiter::Unknown);
+        // One session and its client share what there is.
+        let one = [("sessions.active", 0.4), ("sessions.idle", 0.6), ("wait.CPU", 0.4)];
+        assert_eq!(of(Some(50.0), &one), Limiter::Processor);
+    }
+
+    #[test]
+    fn a_command_is_limited_by_the_processor_only_if_it_runs_itself() {
+        let values = [BUSY, ("pressure.cpu_some_percent", 100.0)].map(|(name, value)| (name.to_owned(), value)).into();
+        let of =
+            |percent| Limited::of(&Observed { values: &values, client_percent: None, command_percent: Some(percent) });
+        let [sleeps, runs] = [1.0, 96.0].map(of);
+        assert_eq!((sleeps.by, sleeps.evidence), (Limiter::Unknown, vec!["the processors were 97 % busy".to_owned()]));
+        let evidence = ["the command itself used 96 % of a processor", "the processors were 97 % busy"];
+        assert_eq!((runs.by, runs.evidence), (Limiter::Processor, evidence.map(str::to_owned).to_vec()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::limiter::{Limited, Observed};
 use super::series::Series;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a run varies, by name: for example `protocol` is `prepared`.
 pub type Factors = BTreeMap<String, String>;
@@ -46,6 +46,9 @@ pub enum Outcome {
 pub struct Measures {
     /// Values of metrics, by name.
     pub values: BTreeMap<String, f64>,
+    /// Of these, what the command measured itself and printed.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub said: BTreeSet<String>,
     /// Means of what the recorder wrote beside the run, by its names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub recorded: BTreeMap<String, f64>,
@@ -68,8 +71,12 @@ impl Measures {
 
     /// What limited the run; `None` if nothing was recorded beside it.
     pub fn limited(&self) -> Option<Limited> {
-        let client_percent = self.values.get("client_share").map(|share| 100.0 * share);
-        (!self.recorded.is_empty()).then(|| Limited::of(&Observed { values: &self.recorded, client_percent }))
+        let value = |metric: &str| self.values.get(metric).copied();
+        let client_percent = value("client_share").map(|share| 100.0 * share);
+        let of_command = value("client_cpu_seconds").zip(value("wall_seconds").filter(|wall| *wall > 0.0));
+        let command_percent = of_command.map(|(cpu, wall)| 100.0 * cpu / wall);
+        let observed = Observed { values: &self.recorded, client_percent, command_percent };
+        (!self.recorded.is_empty()).then(|| Limited::of(&observed))
     }
 }
 

@@ -1,12 +1,6 @@
-//! Unknown words: the nearest known one, and what is wrong in a file of TOML.
+//! What is wrong in a file of TOML, and with a word that is not known.
 
-/// The known word that is nearest to another, if one is near enough to be meant.
-///
-/// Near is a Damerau-Levenshtein similarity of more than a half: a slip of the finger in a short word counts.
-fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = known.into_iter().map(|one| (strsim::normalized_damerau_levenshtein(word, one), one));
-    scored.filter(|(score, _)| *score > 0.5).max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, one)| one)
-}
+use millstream_model::nearest;
 
 /// Says that a word is unknown, with the nearest one, or with all that are known.
 pub(crate) fn unknown(what: &str, word: &str, known: &[&str]) -> String {
@@ -30,12 +24,6 @@ pub(crate) fn complaint(error: &toml::de::Error) -> String {
     }
 }
 
-/// The line of a byte of a text, from 1.
-pub(crate) fn line_of(text: &str, offset: usize) -> usize {
-    let before = text.as_bytes().get(..offset).unwrap_or_default();
-    before.iter().filter(|byte| **byte == b'\n').count() + 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,9 +31,6 @@ mod tests {
     #[test]
     fn the_nearest_word_is_named() {
         let known = ["rate", "name", "statements"];
-        assert_eq!(nearest("raet", known), Some("rate"));
-        assert_eq!(nearest("statement", known), Some("statements"));
-        assert_eq!(nearest("xyz", known), None);
         assert_eq!(unknown("key", "nmae", &known), "unknown key \"nmae\": did you mean \"name\"?");
         assert_eq!(unknown("key", "q", &known), "unknown key \"q\": expected one of rate, name, statements");
         assert_eq!(unknown("value", "q", &[]), "unknown value \"q\": there is none");

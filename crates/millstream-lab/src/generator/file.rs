@@ -5,11 +5,12 @@ use super::pace::{Pace, Step};
 use super::statement::{Statement, Unusable, is_name};
 use super::value::Draw;
 use super::workload::{Class, Fault, Workload};
-use crate::core::word::{complaint, line_of, unknown};
+use crate::core::word::{complaint, unknown};
 use crate::limits::{
     BACKLOG_DEFAULT, BACKLOG_MAX, CLASSES_MAX, CONNECTIONS_MAX, FINISH_DEFAULT_SECONDS, FINISH_SECONDS, RATE_MAX,
     RUN_LENGTH_SECONDS, STATEMENTS_MAX, STEPS_MAX, VALUES_MAX, WORKLOAD_BYTES_MAX,
 };
+use millstream_model::line_of;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Spanned;

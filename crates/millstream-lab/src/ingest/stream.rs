@@ -30,8 +30,9 @@ enum Picks {
     Part(Part),
     /// Random keys below the part, as many documents as the part has.
     Below(Part),
-    /// As many documents as there are keys: in turn the next new key in order of arrival, and any earlier key.
-    Repeating,
+    /// As many documents as there are keys. So many of 10,000 have any earlier key, the others the next new one in order
+    /// of arrival.
+    Repeating(u64),
 }
 
 /// A part of a data set's keys: of `of` equal pieces, those from `from` up to, but not including, `to`.
@@ -94,9 +95,9 @@ impl Stream {
         Self { version, picks: Picks::Below(part) }
     }
 
-    /// As many documents as a wave has; every second one has the key of an earlier one.
-    pub(crate) const fn repeating(version: u32) -> Self {
-        Self { version, picks: Picks::Repeating }
+    /// As many documents as a wave has; so many of 10,000, evenly spread, have the key of an earlier one.
+    pub(crate) const fn repeating(version: u32, of_ten_thousand: u64) -> Self {
+        Self { version, picks: Picks::Repeating(of_ten_thousand) }
     }
 
     /// Whether it is the first wave, which yardsticks have encoded.
@@ -108,7 +109,7 @@ impl Stream {
     pub(crate) fn documents(self, set: &DataSet) -> u64 {
         let keys = set.documents;
         match self.picks {
-            Picks::Each { .. } | Picks::Hot(_) | Picks::Repeating => keys,
+            Picks::Each { .. } | Picks::Hot(_) | Picks::Repeating(_) => keys,
             Picks::OneOf(every) => keys.div_ceil(every),
             Picks::Part(part) | Picks::Below(part) => part.end(keys) - part.first(keys),
         }
@@ -148,9 +149,13 @@ impl Stream {
                 let mut rng = set.rng(self.version);
                 Box::new((0..documents).map(move |n| (rng.u64(..first.max(1)), n)))
             }
-            Picks::Repeating => {
+            Picks::Repeating(of_ten_thousand) => {
                 let mut rng = set.rng(self.version);
-                Box::new((0..keys).map(move |n| (if n % 2 == 0 { n / 2 } else { rng.u64(..=n / 2) }, n)))
+                let repeats = move |documents| documents * of_ten_thousand / 10_000;
+                Box::new((0..keys).map(move |n| {
+                    let new = n - repeats(n);
+                    (if repeats(n + 1) > repeats(n) { rng.u64(..new) } else { new }, n)
+                }))
             }
         }
     }
@@ -282,15 +287,17 @@ mod tests {
     }
 
     #[test]
-    fn every_second_document_repeats_an_earlier_key() {
+    fn a_share_of_the_documents_repeats_earlier_keys() {
         let set = DataSet::new("x", Keys::Random, 150, 1_001, 150, 3);
-        let (lines, expected) = written(&set, &[Stream::repeating(2)]).remove(0);
-        assert_eq!((expected.documents, expected.rows), (1_001, 501));
-        let mut seen = BTreeSet::new();
-        for (n, id) in ids(&lines).into_iter().enumerate() {
-            assert_eq!(seen.insert(id), n % 2 == 0, "document {n}");
+        for (share, every) in [(5_000, 2), (1_000, 10), (20, 500)] {
+            let (lines, expected) = written(&set, &[Stream::repeating(2, share)]).remove(0);
+            assert_eq!((expected.documents, expected.rows), (1_001, 1_001 - 1_001 / every));
+            let mut seen = BTreeSet::new();
+            for (n, id) in (0..).zip(ids(&lines)) {
+                assert_eq!(seen.insert(id), n % every != every - 1, "document {n}");
+            }
+            assert_eq!(lines.iter().collect::<BTreeSet<_>>().len(), 1_001, "never the same document");
         }
-        assert_eq!(lines.iter().collect::<BTreeSet<_>>().len(), 1_001, "never the same document");
     }
 
     #[test]

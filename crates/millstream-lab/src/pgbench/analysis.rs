@@ -5,6 +5,7 @@ use super::client_count::ClientCount;
 use super::conditions::Conditions;
 use super::course::is_wrong;
 use super::experiment::{AGAIN, Experiment};
+use super::planted::Planted;
 use super::record::Record;
 use crate::core::statistics::{Arms, Comparison, Criteria, Multiplicity, estimate};
 use crate::core::{Environment, Limited, Limiter, METRICS, Metric, Outcome, Run, Spread, difference};
@@ -93,6 +94,8 @@ pub struct Measured {
     pub of_first: Option<f64>,
     /// What limited its runs.
     pub limited: Option<LimitedRuns>,
+    /// Whether the limiter that it was made to have was named.
+    pub planted: Option<Planted>,
     /// It promises less than the others after a crash: how.
     pub promise: Option<String>,
     /// Why there are no numbers, or fewer: how many runs have none.
@@ -173,7 +176,8 @@ impl Analysis {
         let twice = experiment.twice();
         let about = format!("{} again, to see the noise", twice.name);
         let at = experiment.arms.iter().rposition(|arm| arm.group == twice.group).map_or(arms.len(), |at| at + 1);
-        arms.insert(at, Measured::of(&Arm { name: AGAIN.to_owned(), about, ..twice.clone() }, record));
+        let again = Arm { name: AGAIN.to_owned(), about, limiter: None, ..twice.clone() };
+        arms.insert(at, Measured::of(&again, record));
         Self {
             experiment: experiment.name.clone(),
             question: experiment.question.clone(),
@@ -209,6 +213,7 @@ impl Measured {
             let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
             estimate(&a, &b)
         });
+        let limited: Vec<Limited> = own().filter_map(|run| run.measures()?.limited()).collect();
         let good = own().filter(|run| run.measures().is_some()).count();
         let was_run = own().any(|run| !matches!(run.outcome, Outcome::Skipped(_)));
         let wrong = own().any(|run| matches!(&run.outcome, Outcome::Error(why) if is_wrong(why)));
@@ -219,7 +224,8 @@ impl Measured {
             runs: good,
             values: METRICS.iter().filter_map(|one| spread(one.name)).collect(),
             of_first: ratios.flatten(),
-            limited: LimitedRuns::of(&own().filter_map(|run| run.measures()?.limited()).collect::<Vec<_>>()),
+            limited: LimitedRuns::of(&limited),
+            planted: arm.limiter.map(|limiter| Planted::of(limiter, &limited, record.disk().flush_us)),
             promise: arm.promise.clone().or_else(|| experiment.setup(arm).promise()),
             missing: missing(&own().map(|run| &run.outcome).collect::<Vec<_>>()),
             failed: wrong || was_run && good == 0,

@@ -1,6 +1,6 @@
 //! Arms: what an experiment compares, and how each is run.
 
-use crate::core::Factors;
+use crate::core::{Factors, Limiter};
 use crate::limits::{CLIENTS_MAX, MEMORY_MB_MIN, PAUSE_SECONDS_MAX};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,6 +20,9 @@ pub struct Arm {
     /// What a crash loses that it does not lose of others, if the lab cannot see that in the settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promise: Option<String>,
+    /// What limits it, if it was made to be limited: a report says whether that was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limiter: Option<Limiter>,
     /// Arms that it is compared with. If none is named: the first of its group.
     #[serde(default)]
     pub against: Vec<String>,
@@ -185,6 +188,7 @@ impl Arm {
             against: self.against.iter().map(put).collect(),
             group: put(&self.group),
             promise: self.promise.as_ref().map(put),
+            limiter: self.limiter,
             sweep: self.sweep.clone(),
         }
     }

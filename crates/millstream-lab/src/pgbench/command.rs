@@ -27,6 +27,7 @@ pub(crate) async fn measure(
         said(&measured.ended.stdout).or_else(|error| if time_decides { Ok(BTreeMap::new()) } else { Err(error) });
     for (name, value) in said? {
         measures.set(&name, Some(value));
+        measures.said.insert(name);
     }
     Ok(measures)
 }
@@ -126,6 +127,7 @@ mod tests {
     async fn a_command_says_metrics_and_other_json_only_if_its_time_decides() {
         let said = measured("echo '{\"rows_per_second\": 5.0}'", false).await.unwrap();
         assert_eq!(said.values["rows_per_second"], 5.0);
+        assert!(said.said.iter().eq(["rows_per_second"]), "{said:?}");
         for other in ["{\"rows\": \"many\"}", "{\"nothing\": 1.0}", "{"] {
             let command = format!("echo '{other}'");
             assert!(measured(&command, true).await.unwrap().values.contains_key("wall_seconds"), "{other}");

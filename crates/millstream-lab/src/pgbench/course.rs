@@ -8,6 +8,7 @@ use super::data::Data;
 use super::experiment::{AGAIN, WarmUp, WarmUpWord};
 use super::files::Source;
 use super::host::Host;
+use super::own_metric::void_the_silent;
 use super::program::{Length, Program};
 use super::scratch;
 use super::watch::Watch;
@@ -168,9 +169,12 @@ impl<'a> Course<'a> {
                 };
                 let factors: Factors = experiment.factors(arm);
                 let run = Run { experiment: experiment.name.clone(), arm: name.clone(), factors, block, turn, outcome };
-                let line = self.progress(&run, left(runs).saturating_sub(1));
                 runs.push(run);
-                results.say(&line);
+                let last = runs.len() - 1;
+                for at in void_the_silent(experiment, runs).into_iter().filter(|at| *at != last) {
+                    results.say(&format!("void after all: {}", self.progress(&runs[at], left(runs))));
+                }
+                results.say(&self.progress(&runs[last], left(runs)));
                 results.keep(&self.conditions, runs)?;
             }
         }
@@ -648,7 +652,15 @@ mod tests {
 
     /// Runs two commands for one block each, in a course that `void` disturbs.
     async fn course(void: impl FnMut(u32) -> Option<Void> + Send + 'static) -> (Result<(), Error>, Vec<Run>, Said) {
-        let source = Source::of_commands("true", "true").unwrap();
+        course_of("true", "true", void).await
+    }
+
+    async fn course_of(
+        a: &str,
+        b: &str,
+        void: impl FnMut(u32) -> Option<Void> + Send + 'static,
+    ) -> (Result<(), Error>, Vec<Run>, Said) {
+        let source = Source::of_commands(a, b).unwrap();
         let request = Request { blocks: Some(1), ..Request::default() };
         let mut course = Course::new(&source, &request, Conditions::planned(&source, &request));
         course.disturb = Some(Box::new(void));
@@ -668,6 +680,24 @@ mod tests {
         let (ended, runs, said) = course(|_| Some(Void::Disturbed("steal".to_owned()))).await;
         assert!(matches!(ended, Err(Error::Noisy(why)) if why == "steal"));
         assert!(runs.is_empty() && said.lines.len() == 3, "as many as planned: {:?}", said.lines);
+    }
+
+    #[tokio::test]
+    async fn a_command_that_prints_no_metric_is_not_compared_with_one_that_does() {
+        // In two courses, so that it has its turn before the other and after it.
+        let says = "echo '{\"wall_seconds\": 5.0}'";
+        for (a, b) in [(says, "true"), ("true", says)] {
+            let (ended, runs, said) = course_of(a, b, |_| None).await;
+            ended.unwrap();
+            let values = |arm: &str| runs.iter().find(|run| run.arm == arm).unwrap().value("wall_seconds");
+            let of = |command: &str| (command == says).then_some(5.0);
+            assert_eq!(["a", "b", "again"].map(values), [of(a), of(b), of(a)], "{runs:?}");
+            assert!(
+                said.lines.iter().any(|line| line.contains("void: the last line of its output")),
+                "{:?}",
+                said.lines
+            );
+        }
     }
 
     #[tokio::test]

@@ -1,10 +1,11 @@
 //! An experiment as a file: its question, its arms, and how each is run.
 
 use super::arm::{Arm, BUILTIN, Setup};
-use crate::core::word::{complaint, line_of, unknown};
+use crate::core::word::{complaint, unknown};
 use crate::core::{Factors, Metric};
 use crate::error::Error;
 use crate::limits::{ARMS_MAX, BLOCKS_MAX, RUN_SECONDS_MAX};
+use millstream_model::line_of;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -203,6 +204,7 @@ impl Experiment {
             about: command.to_owned(),
             group: String::new(),
             promise: None,
+            limiter: None,
             against: Vec::new(),
             run: Setup { command: Some(command.to_owned()), ..Setup::default() },
             sweep: BTreeMap::new(),

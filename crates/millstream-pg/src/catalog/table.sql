@@ -3,6 +3,7 @@ select c.oid,
        c.relpersistence::pg_catalog.text as persistence,
        c.relispartition as is_partition,
        exists (select from pg_catalog.pg_inherits i where i.inhrelid = c.oid or i.inhparent = c.oid) as inherits,
+       exists (select from pg_catalog.pg_inherits i where i.inhparent = c.oid) as has_children,
        pg_catalog.pg_get_userbyid(c.relowner)::pg_catalog.text as owner,
        (select o.option_value::pg_catalog.int4 from pg_catalog.pg_options_to_table(c.reloptions) o
          where o.option_name = 'fillfactor') as fillfactor,

@@ -2,6 +2,7 @@
 
 use super::{Said, keyword};
 use crate::error::Error;
+use std::net::Ipv6Addr;
 
 const SCHEMES: &[&str] = &["postgresql://", "postgres://"];
 
@@ -113,9 +114,20 @@ fn host(text: &str) -> Result<(String, String, &str), Error> {
     // A port that is not a number may be part of a password with a `@`, `/` or `:` that is not percent-encoded. So
     // never repeat it.
     if !port.bytes().all(|b| b.is_ascii_digit()) {
+        let whole = &text[..text.len() - after.len()];
+        if is_bare_ipv6(whole) {
+            let hint = "put an IPv6 address in square brackets, such as [::1]:5432";
+            return Err(Error::settings_hint("the URL's IPv6 host address has no brackets", hint));
+        }
         return Err(Error::settings_hint("the URL's port is not a number", ESCAPES));
     }
     Ok((decode(host)?, port.to_owned(), after))
+}
+
+/// Whether the text is an IPv6 address, perhaps with a port behind it, and no part of a password.
+fn is_bare_ipv6(text: &str) -> bool {
+    let is_address = |text: &str| text.parse::<Ipv6Addr>().is_ok();
+    is_address(text) || text.rsplit_once(':').is_some_and(|(address, _)| is_address(address))
 }
 
 fn put_list(said: &mut Said, keyword: &'static str, values: Vec<String>) {

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::jsonb;
 use crate::store::Generation;
 use millstream_model::CollectionName;
-use millstream_pg::{quote_literal, quote_qualified};
+use millstream_pg::{fill, quote_literal, quote_qualified};
 use std::io::{self, Write};
 
 pub(super) const EXPORT: Export = Export {
@@ -45,7 +45,7 @@ fn write(generation: &Generation, out: &mut dyn Write, options: &ExportOptions) 
 fn begin(out: &mut dyn Write, table: &str) -> io::Result<()> {
     writeln!(out, "-- IP ranges, exported by Millstream. Load it: psql -f FILE")?;
     writeln!(out, "\\set ON_ERROR_STOP on\n\\encoding UTF8\nbegin;")?;
-    writeln!(out, "{};", TABLE.replace("{table}", table).replace("{more}", "").trim_end())?;
+    writeln!(out, "{};", fill!(TABLE, table, more = "").trim_end())?;
     writeln!(out, "copy {table} (start, \"end\", doc) from stdin;")
 }
 

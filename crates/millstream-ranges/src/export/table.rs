@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt;
 use millstream_model::CollectionName;
 use millstream_model::limits::IDENTIFIER_BYTES_MAX;
-use millstream_pg::{copy, quote_identifier, quote_literal, quote_qualified};
+use millstream_pg::{copy, fill, quote_identifier, quote_literal, quote_qualified};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use tokio_postgres::error::SqlState;
@@ -71,7 +71,7 @@ pub async fn to_table(
 /// The statement that finds the ranges of many addresses without a function. Its table `addresses` has the addresses in
 /// a column `ip`, without netmasks; `host(ip)::inet` cuts one.
 pub fn lateral(table: &CollectionName) -> String {
-    LATERAL.replace("{ranges}", &quote_qualified(&table.schema, &table.table))
+    fill!(LATERAL, ranges = quote_qualified(&table.schema, &table.table))
 }
 
 /// The comment on a table with the ranges of a generation.
@@ -104,7 +104,7 @@ async fn fill_and_replace(
     let row = client.query_one("select pg_catalog.pg_current_xact_id()::text", &[]).await.map_err(pg)?;
     let name = format!("millstream_new_{}", row.get::<_, String>(0));
     let new = quote_qualified(&table.schema, &name);
-    run(client, &TABLE.replace("{more}", &more).replace("{table}", &new)).await?;
+    run(client, &fill!(TABLE, more, table = new)).await?;
     // First, so that a missing right costs nothing.
     if let Some(schema) = &options.function {
         make_function(client, schema).await?;
@@ -208,7 +208,7 @@ async fn make_function(client: &Client, schema: &str) -> Result<(), Error> {
     let same = "select exists (select from pg_catalog.pg_proc where proname = 'range_of' and prosrc = $2
                 and pronamespace = $1::text::pg_catalog.regnamespace)";
     if !client.query_one(same, &[&quoted, &body]).await.map_err(pg)?.get::<_, bool>(0) {
-        run(client, &RANGE_OF.replace("{schema}", &quoted)).await?;
+        run(client, &fill!(RANGE_OF, schema = quoted)).await?;
     }
     Ok(())
 }

@@ -232,6 +232,7 @@ mod tests {
                        1.0.0.0,1.0.0.9,AU,more\n\
                        0x1234567,1.2.3.4,\"A\nU\"\n\
                        ,,\n\
+                       1.2.3.4,1.2.3.5,a\0b\n\
                        fe80::1%eth0,fe80::2%eth0,ok\n";
         assert_eq!(
             lines(content, &options(&[], &[], true)),
@@ -243,7 +244,8 @@ mod tests {
                 "7 ! the number of fields is 4, and not 3 | 1.0.0.0,1.0.0.9,AU,more",
                 "8 ! \"0x1234567\" is not an IP address | 0x1234567,1.2.3.4,\"A\nU\"",
                 "10 ! the address is empty | ,,",
-                "11 fe80::1-fe80::2 \"cc\":\"ok\"",
+                "11 ! a string holds \\u0000, which jsonb cannot hold | 1.2.3.4,1.2.3.5,a\0b",
+                "12 fe80::1-fe80::2 \"cc\":\"ok\"",
             ]
         );
     }
@@ -260,6 +262,20 @@ mod tests {
                 "6 3.0.0.0-3.0.0.255 \"name\":\"a\\\"b\"",
                 "7 4.0.0.0-4.0.0.255 \"name\":\"back\\\\slash\"",
                 "8 5.0.0.0-5.0.0.255 \"name\":\"last\"",
+            ]
+        );
+        let strays =
+            "ip,a\n1.0.0.0,\"open\n2.0.0.0,b\n3.0.0.0,c\"d\n4.0.0.0,\"20\" pipe\n\u{feff}ip,a\n5.0.0.0,20\" \rpipe\r\n";
+        assert_eq!(
+            lines(strays, &options(&[], &[], true)),
+            [
+                "2 ! field 2 has text behind its closing quote on line 4; write a quote within quotes twice | \
+                 1.0.0.0,\"open\n2.0.0.0,b\n3.0.0.0,c\"d",
+                "5 ! field 2 has text behind its closing quote on line 5; write a quote within quotes twice | \
+                 4.0.0.0,\"20\" pipe",
+                "6 ! the record begins with a byte order mark, as the header of a joined file does; give the files \
+                 without joining them | \u{feff}ip,a",
+                "7 5.0.0.0-5.0.0.0 \"a\":\"20\\\" \\rpipe\"",
             ]
         );
         assert!(error("ip,a\n1.2.3.4,\"b\n", &options(&[], &[], true)).to_string().contains("never closed"));

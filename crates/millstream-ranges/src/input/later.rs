@@ -2,6 +2,11 @@
 
 use super::{Input, InputOptions, Read, open};
 use crate::error::Error;
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Opens a file to see whether it can be read, and opens it again for its first entry. What is not a regular file stays
@@ -16,6 +21,27 @@ pub fn open_later(path: &Path, options: &InputOptions) -> Result<Box<dyn Input>,
     }
     let (path, options) = (path.to_owned(), options.clone());
     Ok(Box::new(Later { path, options, name: input.name().to_owned(), total: input.progress().1, input: None }))
+}
+
+/// Refuses a stream that is named twice, also by another name: whoever reads it first leaves nothing for the other.
+///
+/// # Errors
+/// [`Error::Request`] names it.
+pub fn refuse_repeated(paths: &[PathBuf]) -> Result<(), Error> {
+    let mut streams = HashSet::new();
+    for path in paths {
+        let metadata = match path.to_str() {
+            Some("-") => io::stdin().as_fd().try_clone_to_owned().and_then(|file| File::from(file).metadata()),
+            _ => std::fs::metadata(path),
+        };
+        // A file can be read twice, and what cannot be opened is said when it is.
+        let stream = metadata.ok().filter(|metadata| !metadata.is_file() || path == Path::new("-"));
+        if stream.is_some_and(|metadata| !streams.insert((metadata.dev(), metadata.ino()))) {
+            let problem = format!("{} is a stream that is named twice, and it can be read only once", path.display());
+            return Err(Error::Request { problem, hint: "name it once".into() });
+        }
+    }
+    Ok(())
 }
 
 /// A file and what is known about it.
@@ -53,6 +79,19 @@ mod tests {
     use super::super::transcript::transcribe;
     use super::*;
     use std::fs;
+
+    #[test]
+    fn only_files_may_be_named_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("a.csv"), folder.path().join("link"));
+        fs::write(&file, "ip\n").unwrap();
+        std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+        refuse_repeated(&[file.clone(), "-".into(), file.clone(), "none".into(), "none".into()]).unwrap();
+        for twice in [["/dev/null".into(), link], ["-".into(), "-".into()]] {
+            let error = refuse_repeated(&[file.clone(), twice[0].clone(), twice[1].clone()]).unwrap_err();
+            assert!(error.to_string().contains("named twice"), "{error}");
+        }
+    }
 
     #[test]
     fn a_file_is_checked_at_once_and_opened_again() {

@@ -1,5 +1,6 @@
 //! Members of a value as JSON without the braces, put together.
 
+use crate::jsonb;
 use crate::limits::VALUE_BYTES_MAX;
 use crate::range::Range;
 use serde_json::Value;
@@ -34,15 +35,19 @@ pub(super) fn unseen(keep: &[String], seen: &[bool]) -> Vec<String> {
     keep.iter().zip(seen).filter(|(_, seen)| !**seen).map(|(name, _)| name.clone()).collect()
 }
 
-/// The range, if its value with these members is not too long to be stored.
+/// The range, if its value with these members can be stored, and PostgreSQL could hold it too: an enrichment puts it into
+/// documents.
 ///
 /// # Errors
-/// It is too long.
+/// It is too long, or holds what jsonb refuses.
 pub(super) fn fitting(range: Range, members: &str) -> Result<Range, String> {
     // `{"end":"`, the hex digits, `",` and `}`.
     let bytes = 8 + 2 * range.family.bytes() + 2 + members.len() + 1;
     if bytes > VALUE_BYTES_MAX {
         return Err(format!("its value would have {bytes} bytes, more than {VALUE_BYTES_MAX}"));
+    }
+    if let Some(problem) = jsonb::problem(members) {
+        return Err(problem.into());
     }
     Ok(range)
 }

@@ -5,6 +5,7 @@
 
 mod columns;
 mod csv;
+mod dialect;
 mod join;
 mod later;
 mod listed;
@@ -18,7 +19,7 @@ mod tsv;
 mod window;
 
 pub use join::JoinOptions;
-pub use later::open_later;
+pub use later::{open_later, refuse_repeated};
 pub use listed::Listed;
 pub use query::{RowReceiver, RowSender, query, row_queue, send_query};
 

@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn members_come_out_as_they_are_written() {
         let content = concat!(
-            "\u{feff}{\"start\":\"1.0.0.0\",\"end\":\"1.0.0.255\",\"n\":1.50e+00,\"s\":\"\\u00e9\\u0000\\/\"}\r\n",
+            "\u{feff}{\"start\":\"1.0.0.0\",\"end\":\"1.0.0.255\",\"n\":1.50e+00,\"s\":\"\\u00e9\\u0001\\/\"}\r\n",
             "\n \t\r\n",
             " { \"end\" : \"::2\" , \"a\\u0062\" : { \"x\" : [ 1 , 2 ] } , \"start\" : \"::\\u0031\" ,",
             " \"big\":12345678901234567890123} \n",
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(
             lines(content, &options(&[], &[])),
             [
-                "1 1.0.0.0-1.0.0.255 \"n\":1.50e+00,\"s\":\"\\u00e9\\u0000\\/\"",
+                "1 1.0.0.0-1.0.0.255 \"n\":1.50e+00,\"s\":\"\\u00e9\\u0001\\/\"",
                 "4 ::1-::2 \"a\\u0062\":{ \"x\" : [ 1 , 2 ] },\"big\":12345678901234567890123",
                 "5 2.0.0.0-2.0.0.0 ",
             ]
@@ -134,6 +134,14 @@ mod tests {
             ("{\"start\":\"1.2.3.9\",\"end\":{}}", "the member \"end\" is neither a string nor a number"),
             ("{\"start\":\"1.2.3.9\",\"start\":1,\"end\":\"1.2.3.9\"}", "the member \"start\" is there twice"),
             ("{\"start\":\"\\ud800\",\"end\":\"1.2.3.9\"}", "\"\\\"\\\\ud800\\\"\" is not an IP address"),
+            (
+                "{\"start\":\"1.2.3.9\",\"end\":\"1.2.3.9\",\"a\":\"\\u0000\"}",
+                "a string holds \\u0000, which jsonb cannot hold",
+            ),
+            (
+                "{\"start\":\"1.2.3.9\",\"end\":\"1.2.3.9\",\"a\":{\"\\ud800x\":1}}",
+                "a string holds half a surrogate pair, which jsonb cannot hold",
+            ),
             ("[1]", "it is not a JSON object: invalid type: sequence, expected an object"),
             ("{\"start\":", "it is not a JSON object: EOF while parsing a value at byte 9"),
             ("{} {}", "it is not a JSON object: trailing characters at byte 4"),

@@ -2,17 +2,20 @@
 
 use super::members::is_plain;
 use super::window::Window;
-use super::{Rejected, rejected};
+use super::{Rejected, dialect, rejected};
 use crate::error::Error;
 use crate::limits::{LINE_BYTES_MAX, RECORD_PIECE_BYTES, SHOWN_BYTES};
-use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 use memchr::{memchr, memchr_iter, memchr2};
 
-/// Records, one after the other. The rules are those of the `csv` crate: empty lines are skipped, a line feed, a
-/// carriage return or both end a record, and quotation marks count at the beginning of a field.
+/// Records, one after the other. Empty lines are skipped, and quotation marks count at the beginning of a field. A line
+/// feed ends a record, with or without a carriage return before it. If the first line ends in a carriage return alone,
+/// so do the others.
 pub(super) struct Records {
     window: Window,
     delimiter: u8,
+    /// Whether a carriage return alone ends a line.
+    returns: bool,
     reader: Reader,
     piece: Vec<u8>,
     piece_ends: Vec<usize>,
@@ -24,10 +27,12 @@ pub(super) struct Records {
     text: Vec<u8>,
     /// Where in the text each field ends.
     ends: Vec<usize>,
-    /// The beginning of the record as it was read.
+    /// The record as it was read, or its beginning if it is too long or was split without the reader.
     raw: Vec<u8>,
     /// Bytes of the record as it was read.
     bytes: usize,
+    /// What breaks the rules of CSV in it.
+    problem: Option<String>,
 }
 
 /// A record.
@@ -80,13 +85,16 @@ impl Records {
             return Err(Error::Request { problem, hint: "choose another --delimiter, such as ';'".into() });
         }
         window.skip_byte_order_mark()?;
-        let mut reader = ReaderBuilder::new().delimiter(delimiter).build();
+        let returns = dialect::ends_in_return(&mut window)?;
+        let terminator = if returns { Terminator::CRLF } else { Terminator::Any(b'\n') };
+        let mut reader = ReaderBuilder::new().delimiter(delimiter).terminator(terminator).build();
         // The reader drops a byte order mark in its first input, which need not be the beginning of the file. An empty
         // line gives no record.
         reader.read_record(b"\n", &mut [0], &mut [0]);
         Ok(Self {
             window,
             delimiter,
+            returns,
             reader,
             piece: vec![0; RECORD_PIECE_BYTES],
             piece_ends: vec![0; RECORD_PIECE_BYTES],
@@ -96,6 +104,7 @@ impl Records {
             ends: Vec::new(),
             raw: Vec::new(),
             bytes: 0,
+            problem: None,
         })
     }
 
@@ -113,9 +122,12 @@ impl Records {
     /// The record that was read.
     ///
     /// # Errors
-    /// It is too long, or not UTF-8.
+    /// It is too long, breaks the rules of CSV, or is not UTF-8.
     #[inline]
     pub(super) fn record(&self) -> Result<Record<'_>, String> {
+        if let Some(problem) = &self.problem {
+            return Err(problem.clone());
+        }
         if self.bytes > LINE_BYTES_MAX {
             return Err(format!("the record has more than {LINE_BYTES_MAX} bytes"));
         }
@@ -138,10 +150,21 @@ impl Records {
     /// # Errors
     /// The file cannot be read, or it ends within quotation marks.
     pub(super) fn read(&mut self) -> Result<bool, Error> {
+        while self.read_line()? {
+            // A line with nothing but a carriage return is empty.
+            if self.bytes > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads the next record, which may be an empty line.
+    fn read_line(&mut self) -> Result<bool, Error> {
         self.text.clear();
         self.ends.clear();
         self.raw.clear();
-        self.bytes = 0;
+        (self.bytes, self.problem) = (0, None);
         loop {
             let Some(first) = self.window.bytes().first().copied() else {
                 if self.window.fill()? {
@@ -154,7 +177,7 @@ impl Records {
             }
             match first {
                 b'\n' => self.window.take(1, 1),
-                b'\r' => self.take_return(1),
+                b'\r' if self.returns => self.take_return(1),
                 _ => break,
             }
         }
@@ -162,7 +185,9 @@ impl Records {
         let mut searched = 0;
         let line_end = loop {
             let bytes = self.window.bytes();
-            match memchr2(b'\n', b'\r', &bytes[searched..]) {
+            let rest = &bytes[searched..];
+            let line_end = if self.returns { memchr2(b'\n', b'\r', rest) } else { memchr(b'\n', rest) };
+            match line_end {
                 Some(line_end) => break Some(searched + line_end),
                 None => searched = bytes.len(),
             }
@@ -180,10 +205,11 @@ impl Records {
     /// Splits a line into the fields of a record, if it has no quotation marks. Most lines have none, and this takes
     /// less time than the reader's look at each byte.
     fn split(&mut self, line_end: usize) -> bool {
-        let line = &self.window.bytes()[..line_end];
+        let line = dialect::without_return(&self.window.bytes()[..line_end], self.returns);
         if line.len() > LINE_BYTES_MAX || memchr(b'"', line).is_some() {
             return false;
         }
+        self.problem = dialect::mark_problem(line);
         let mut start = 0;
         for end in memchr_iter(self.delimiter, line).chain([line.len()]) {
             self.text.extend_from_slice(&line[start..end]);
@@ -214,7 +240,7 @@ impl Records {
             }
             let bytes = self.window.bytes();
             let (result, read, written, ended) = self.reader.read_record(bytes, &mut self.piece, &mut self.piece_ends);
-            let room = (SHOWN_BYTES + 1).saturating_sub(self.raw.len());
+            let room = (LINE_BYTES_MAX + 1).saturating_sub(self.raw.len());
             self.raw.extend_from_slice(&bytes[..read.min(room)]);
             self.bytes += read;
             let lines = memchr_iter(b'\n', &bytes[..read]).count() as u64;
@@ -222,10 +248,29 @@ impl Records {
             self.window.take(read, lines);
             self.keep(written, ended);
             if matches!(result, ReadRecordResult::Record) {
-                self.has_returned = has_returned;
+                self.has_returned = has_returned && self.returns;
+                self.check(1);
                 return Ok(());
             }
         }
+    }
+
+    /// Looks for what breaks the rules of CSV in a whole record. So many bytes at its end belong to its line end, or one
+    /// more, which is then taken from the last field.
+    fn check(&mut self, line_end: usize) {
+        if self.bytes > LINE_BYTES_MAX {
+            return;
+        }
+        let line = &self.raw[..self.raw.len() - line_end];
+        let record = dialect::without_return(line, self.returns);
+        if record.len() < line.len() {
+            self.text.pop();
+            if let Some(end) = self.ends.last_mut() {
+                *end -= 1;
+            }
+        }
+        self.bytes = record.len();
+        self.problem = dialect::problem(record, self.delimiter, self.line);
     }
 
     /// Ends the last record of a file, which has no line end.
@@ -233,6 +278,7 @@ impl Records {
         let (result, _, written, ended) = self.reader.read_record(b"\n", &mut self.piece, &mut self.piece_ends);
         self.keep(written, ended);
         if matches!(result, ReadRecordResult::Record) {
+            self.check(0);
             return Ok(());
         }
         // Where it should have been closed is unknown, and so is how many records it has swallowed.
@@ -260,7 +306,9 @@ mod tests {
         loop {
             match records.read() {
                 Ok(true) => {
-                    let fields = records.record().unwrap().fields().unwrap();
+                    let fields = records.record().and_then(|record| record.fields());
+                    // Of a reject, nothing but its line.
+                    let fields = fields.unwrap_or_default();
                     all.push((records.line(), fields.into_iter().map(str::to_owned).collect()));
                 }
                 Ok(false) => return (all, None),
@@ -271,11 +319,11 @@ mod tests {
 
     #[test]
     fn records_know_their_lines() {
-        let content = b"\r\n\na,b\r\n\r\n\"c\r\nd\",e\r\n\"f\"\ng\r\"h\n\",\n\ni";
+        let content = b"\r\n\na,b\r\n\r\n\"c\r\nd\",e\r\n\"f\"\ng\rg\n\"h\n\",\r\n\ni\r";
         for drop_bytes in [1, 2, 3, 5, 100] {
             let (records, error) = records(content, drop_bytes);
             let expected: [(u64, &[&str]); 6] =
-                [(3, &["a", "b"]), (5, &["c\r\nd", "e"]), (7, &["f"]), (8, &["g"]), (9, &["h\n", ""]), (12, &["i"])];
+                [(3, &["a", "b"]), (5, &["c\r\nd", "e"]), (7, &["f"]), (8, &["g\rg"]), (9, &["h\n", ""]), (12, &["i"])];
             let owned = |fields: &[&str]| fields.iter().copied().map(str::to_owned).collect();
             let expected: [(u64, Vec<String>); 6] = expected.map(|(line, fields)| (line, owned(fields)));
             assert_eq!(records, expected);
@@ -308,8 +356,9 @@ mod tests {
     #[test]
     fn records_are_those_of_the_csv_crate() {
         let mut rng = Rng::with_seed(11);
+        let mut rejects = 0;
         for _ in 0..5_000 {
-            let characters = [",", "\"", "\n", "\r", "\r\n", "a", "bc", "é", " ", "\t", "1.2.3.4"];
+            let characters = [",", "\"", "\n", "\r\n", "a", "bc", "é", " ", "\t", "1.2.3.4"];
             let content: String = (0..rng.usize(..20)).map(|_| characters[rng.usize(..characters.len())]).collect();
             let mut oracle = csv::ReaderBuilder::new();
             let mut oracle = oracle.has_headers(false).flexible(true).from_reader(content.as_bytes());
@@ -319,7 +368,32 @@ mod tests {
             let records: Vec<Vec<String>> = records.into_iter().map(|(_, fields)| fields).collect();
             // An open quotation mark ends a record there.
             let known = expected.len() - usize::from(error.is_some());
-            assert_eq!(records, expected[..known], "{content:?}");
+            assert_eq!(records.len(), known, "{content:?}");
+            for (record, expected) in records.iter().zip(&expected) {
+                // Text behind a closing quotation mark is a reject here.
+                assert!(record == expected || (record.is_empty() && content.contains('"')), "{content:?}");
+                rejects += usize::from(record.is_empty());
+            }
+        }
+        assert!(rejects > 0);
+    }
+
+    #[test]
+    fn a_carriage_return_ends_lines_only_where_the_first_line_ends_so() {
+        for (content, expected) in [
+            ("a\rb\nc\r\n", &[(1, &["a"][..]), (2, &["b"]), (3, &["c"])][..]),
+            ("a\nb\rc,\r\r\n\rd\n", &[(1, &["a"]), (2, &["b\rc", "\r"]), (3, &["\rd"])]),
+            ("a\r\n\"b\r\"\r\n\r", &[(1, &["a"]), (2, &["b\r"])]),
+        ] {
+            for drop_bytes in [1, 2, 100] {
+                let (records, error) = records(content.as_bytes(), drop_bytes);
+                let records: Vec<(u64, Vec<&str>)> =
+                    records.iter().map(|(line, fields)| (*line, fields.iter().map(String::as_str).collect())).collect();
+                let expected: Vec<(u64, Vec<&str>)> =
+                    expected.iter().map(|(line, fields)| (*line, fields.to_vec())).collect();
+                assert_eq!(records, expected, "{content:?}");
+                assert!(error.is_none());
+            }
         }
     }
 
@@ -361,9 +435,9 @@ mod tests {
 
     #[test]
     fn a_mark_is_cut_once_and_only_at_the_beginning() {
-        let (records, _) = records("\u{feff}a\n\"\u{feff}b\"\n\u{feff}\"c\"\n".as_bytes(), 1);
-        let fields: Vec<String> = records.into_iter().flat_map(|(_, fields)| fields).collect();
-        assert_eq!(fields, ["a", "\u{feff}b", "\u{feff}\"c\""]);
+        let (records, _) = records("\u{feff}a\n\"\u{feff}b\"\n\u{feff}\"c\"\n\u{feff}d\n".as_bytes(), 1);
+        let fields: Vec<Vec<String>> = records.into_iter().map(|(_, fields)| fields).collect();
+        assert_eq!(fields, [vec!["a"], vec!["\u{feff}b"], vec![], vec![]]);
     }
 
     #[test]

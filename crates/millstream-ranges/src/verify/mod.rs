@@ -3,6 +3,7 @@
 mod last_address;
 
 use crate::error::Error;
+use crate::jsonb;
 use crate::limits::PROBLEMS_NAMED;
 use crate::range::{FAMILIES, Family, Range};
 use crate::store::{Entry, Generation};
@@ -26,8 +27,8 @@ pub struct Verification {
     pub named: Vec<String>,
 }
 
-/// Reads all entries and checks them: keys, their order, overlaps, the JSON of the values, the last addresses, and the
-/// counts in the receipt and in the database `meta`. What is wrong becomes a problem, not an error.
+/// Reads all entries and checks them: keys, their order, overlaps, the JSON of the values and whether jsonb could hold
+/// it, the last addresses, and the counts in the receipt and in the database `meta`. What is wrong becomes a problem, not an error.
 ///
 /// # Errors
 /// LMDB cannot read the file.
@@ -96,6 +97,9 @@ impl Scan {
             Ok(end) => end,
             Err(problem) => return self.problem(format!("the range that begins at {first}: {problem}")),
         };
+        if let Some(problem) = std::str::from_utf8(entry.value).ok().and_then(jsonb::problem) {
+            self.problem(format!("the range that begins at {first}: {problem}"));
+        }
         if end < start {
             let last = family.address(end);
             return self.problem(format!("the range that begins at {first} ends before it, at {last}"));
@@ -194,6 +198,10 @@ mod tests {
                     "1.0.0.1-1.0.0.2 overlaps 1.0.0.0-1.0.0.255, which is before it",
                     "1.0.0.8-1.0.0.9 overlaps 1.0.0.0-1.0.0.255, which is before it",
                 ],
+            ),
+            (
+                &[(Family::V4, &[1, 0, 0, 0][..], "{\"end\":\"01000000\",\"a\":[\"x\\u0000\"]}")],
+                &["the range that begins at 1.0.0.0: a string holds \\u0000, which jsonb cannot hold"],
             ),
             (
                 &[(Family::V4, &[1, 0, 0, 0][..], "{\"end\":\"01000\"}")],

@@ -3,10 +3,11 @@
 use crate::args::{TargetArgs, workers};
 use crate::exit::Exit;
 use crate::failure::{Failure, shell_word};
+use crate::interruption::interruptible;
 use crate::output::{Output, note};
 use crate::quantity;
 use crate::signal::Signals;
-use crate::target::{Purpose, resolve};
+use crate::target::Database;
 use millstream_engine::limits::COMPACTION_WORKERS_MAX;
 use millstream_engine::{Compacted, compact};
 use millstream_model::CollectionName;
@@ -40,15 +41,18 @@ pub struct CompactArgs {
 
 /// Runs the command.
 pub async fn run(args: &CompactArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
-    let conninfo = resolve(&args.target, Purpose::Work).await?;
-    let (database, collection) = crate::target::Database::open_table(&args.target, &args.name).await?;
-    let done = tokio::select! {
-        exit = signals.stop_asked() => {
+    let (Database { schema, conninfo, .. }, collection) = Database::open_table(&args.target, &args.name).await?;
+    let work = Box::pin(compact(&conninfo, &schema, &collection, args.workers));
+    let done = match interruptible(&signals, &conninfo, work).await {
+        Ok(done) => done?,
+        Err(exit) => {
             note(&format!("stopped; what was merged stays. To resume: millstream compact {}", shell_word(&args.name)));
             return Ok(exit);
         }
-        done = Box::pin(compact(&conninfo, &database.schema, &collection, args.workers)) => done?,
     };
+    for warning in &done.warnings {
+        note(&format!("warning: {warning}"));
+    }
     if output.is_json() {
         output.json(&done)?;
     } else {

@@ -271,7 +271,7 @@ impl Show<'_> {
 
     fn tell_how_to_go_on(&self, seconds: f64) -> Result<(), Failure> {
         let checks = "every document accounted for, rows and answers checked";
-        self.say(&format!("\nDone in {seconds:.1} s; {checks}. Try next:\n"))?;
+        self.say(&format!("\nDone in {seconds:.1} s; {checks}.\n\nTry next:\n"))?;
         let typed = self.args.target.db.is_some();
         let psql = !typed && has_psql();
         for (command, what) in GO_ON.iter().filter(|(command, _)| psql || *command != PSQL) {

@@ -4,8 +4,10 @@ use crate::args::TargetArgs;
 use crate::confirmation::confirmed;
 use crate::exit::Exit;
 use crate::failure::{Failure, shell_word};
+use crate::interruption::interruptible;
 use crate::output::Output;
 use crate::quantity;
+use crate::signal::Signals;
 use crate::target::Database;
 use millstream_model::CollectionName;
 use millstream_publish::limits::FREEZE_BYTES_PER_SECOND;
@@ -47,7 +49,7 @@ pub struct FreezeArgs {
 }
 
 /// Runs the command.
-pub async fn run(args: &FreezeArgs, output: Output) -> Result<Exit, Failure> {
+pub async fn run(args: &FreezeArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     let (mut database, collection) = Database::open_at(&args.target, &args.name).await?;
     let name = &collection.name;
     let client = &mut database.connection.client;
@@ -64,7 +66,11 @@ pub async fn run(args: &FreezeArgs, output: Output) -> Result<Exit, Failure> {
     if estimate.tables > 0 && !args.yes && !is_wanted(name, &estimate)? {
         return Err(Failure::user("nothing was frozen"));
     }
-    let frozen = freeze(client, &database.schema, &collection).await?;
+    let work = Box::pin(freeze(client, &database.schema, &collection));
+    let frozen = match interruptible(&signals, &database.conninfo, work).await {
+        Ok(frozen) => frozen?,
+        Err(exit) => return Ok(exit),
+    };
     if output.is_json() {
         output.json(&json!({
             "schema": name.schema,

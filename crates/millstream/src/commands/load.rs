@@ -18,7 +18,7 @@ use crate::{preview, receipt};
 use millstream_engine::limits::{REJECT_BYTES_TOTAL_MAX, REJECTS_MAX};
 use millstream_engine::source::{self, SourceError};
 use millstream_engine::{
-    DURABILITIES, DryRun, Durability, LAYOUTS, Layout, LoadRequest, MODES, Mode, Outcome, SkipUnchanged, Stop,
+    DURABILITIES, DryRun, Durability, Error, LAYOUTS, Layout, LoadRequest, MODES, Mode, Outcome, SkipUnchanged, Stop,
     StopReason, Surroundings, Tally, Tombstone,
 };
 use millstream_model::{CollectionName, KeyRequest};
@@ -376,7 +376,7 @@ fn look_for(files: &[String]) -> Result<(), Failure> {
         let path = source::path(name);
         let name = path.display().to_string();
         let opened = std::fs::metadata(&path);
-        opened.map_err(|source| millstream_engine::Error::from(SourceError::Open { name, source }))?;
+        opened.map_err(|source| Error::from(SourceError::Open { name, source }))?;
     }
     Ok(())
 }
@@ -387,10 +387,11 @@ pub(super) async fn run_load(
     db: &ConnInfo,
     progress: ProgressChoice,
     signals: Signals,
-) -> Result<Outcome, millstream_engine::Error> {
+) -> Result<Outcome, Error> {
     let (stop, tally) = (Stop::default(), Arc::new(Tally::default()));
     let progress = Progress::start(progress, Arc::clone(&tally));
     let asked = stop.clone();
+    signals.cancel_sessions_of(db);
     let watch = tokio::spawn(async move {
         let reason = match signals.stop_asked().await {
             Exit::Terminated => StopReason::Terminated,
@@ -399,15 +400,21 @@ pub(super) async fn run_load(
         };
         note("stopping: committing what was read; a second signal stops at once");
         asked.stop(reason);
+        signals.hurried().await;
+        asked.hurry();
     });
     let around = Surroundings { db: db.clone(), stop, observer: progress.observer(), tally: Arc::clone(&tally) };
     let outcome = millstream_engine::load(request, &around).await;
     watch.abort();
     progress.finish();
-    if outcome.is_err() && tally.documents() > 0 {
+    // Those say themselves what became of the documents.
+    let truncated = |error: &Error| {
+        matches!(error, Error::Emptied { .. } | Error::PartitionEmptied { .. } | Error::PerhapsTruncated { .. })
+    };
+    if outcome.as_ref().is_err_and(|error| !truncated(error)) && tally.documents() > 0 {
         let committed = quantity::things(tally.documents(), "document");
         note(&format!(
-            "{committed} of this run are committed, but the server is gone, so there is no receipt; {}",
+            "{committed} of this run are committed, but their load could not be closed, so there is no receipt; {}",
             again(request)
         ));
     }
@@ -415,9 +422,9 @@ pub(super) async fn run_load(
 }
 
 /// The unfinished load that a run was to resume, and the stages that it began with, if they differ.
-fn began_with(error: &millstream_engine::Error) -> Option<(i64, &[String])> {
+fn began_with(error: &Error) -> Option<(i64, &[String])> {
     match error {
-        millstream_engine::Error::LoadChanged { load_id, stages: Some(stages), .. } => Some((*load_id, stages)),
+        Error::LoadChanged { load_id, stages: Some(stages), .. } => Some((*load_id, stages)),
         _ => None,
     }
 }
@@ -472,9 +479,13 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
             let name = request.sources.get(*source as usize).map_or("-", String::as_str);
             Err(Failure::user(format!("the source is damaged: {detail}"))
                 .at(format!("{name}:{line} (byte {offset})"))
-                .hint("everything before it is committed; mend the file and run the same command again"))
+                .hint(
+                    "everything before it is committed; mend the file and run the same command again. If the mended file \
+                     differs before this place, add --resume off, and let `millstream verify FILE .. --exact` list what \
+                     the damaged file left",
+                ))
         }
-        (Some(StopReason::Failed), Some(error @ millstream_engine::Error::Rejected { position, line, .. })) => {
+        (Some(StopReason::Failed), Some(error @ Error::Rejected { position, line, .. })) => {
             let name = request.sources.get(position.source as usize).map_or("-", String::as_str);
             Err(Failure::classified(error, error.kind(), None)
                 .at(format!("{name}:{line} (byte {})", position.offset))
@@ -494,7 +505,7 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
 fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     let mut request = LoadRequest::new(args.into.clone(), args.key.0.clone(), sources(&args.files)?);
     args.source.apply(&mut request);
-    request.transforms = args.enrich.stages()?;
+    request.transforms = args.enrich.stages(&request.key)?;
     request.source_name.clone_from(&args.source_name);
     request.mode = args.mode.clone().with_tombstone(args.delete_when.clone());
     request.forget_deletes = args.forget_deletes.map(|age| std::time::Duration::from_secs(age.seconds));

@@ -3,6 +3,7 @@
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::limits::LOADS_LISTED;
 use crate::output::{Output, note};
 use crate::quantity::{self, Age};
 use crate::table::{Align, Table};
@@ -15,6 +16,7 @@ use serde_json::json;
 const EXAMPLES: &str = "\
 Examples:
   millstream loads
+  millstream loads --limit 10000
   millstream loads --output json | jq '.[0].receipt'
   millstream loads forget 17
   millstream loads prune --older-than 30d";
@@ -34,6 +36,10 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct LoadsArgs {
+    /// Most loads to list
+    #[arg(long, value_name = "N", default_value_t = LOADS_LISTED, value_parser = clap::value_parser!(u64).range(1..))]
+    limit: u64,
+
     #[command(flatten)]
     target: TargetArgs,
 
@@ -74,23 +80,32 @@ enum Action {
 /// Runs the command.
 pub async fn run(args: &LoadsArgs, output: Output) -> Result<Exit, Failure> {
     match &args.action {
-        None => list(&args.target, output).await,
+        None => list(args, output).await,
         Some(Action::Forget { load_id, target }) => forget(*load_id, target, output).await,
         Some(Action::Prune { older_than, target }) => prune(*older_than, target, output).await,
     }
 }
 
-async fn list(target: &TargetArgs, output: Output) -> Result<Exit, Failure> {
-    let found = match Database::open(target).await? {
-        Some(database) => loads::list(&database.connection.client, &database.schema).await?,
+async fn list(args: &LoadsArgs, output: Output) -> Result<Exit, Failure> {
+    let mut found = match Database::open(&args.target).await? {
+        // One more, to know whether there are more.
+        Some(database) => {
+            loads::list(&database.connection.client, &database.schema, args.limit.saturating_add(1)).await?
+        }
         None => Vec::new(),
     };
+    let shown = usize::try_from(args.limit).unwrap_or(usize::MAX);
+    let more = found.len() > shown;
+    found.truncate(shown);
     if output.is_json() {
         output.json(&found)?;
     } else if found.is_empty() {
         note("no loads yet");
     } else {
         output.table(&table(&found))?;
+    }
+    if more {
+        note(&format!("older loads are not listed; to list more: --limit {}", args.limit.saturating_mul(10)));
     }
     Ok(Exit::Done)
 }

@@ -60,7 +60,7 @@ pub async fn run(command: Command, output: Output, signals: Signals) -> Result<E
         Command::Collections(args) => collections::run(&args, output).await,
         Command::Drop(args) => drop::run(&args, output).await,
         Command::Compact(args) => compact::run(&args, output, signals).await,
-        Command::Freeze(args) => freeze::run(&args, output).await,
+        Command::Freeze(args) => freeze::run(&args, output, signals).await,
         Command::Get(args) => get::run(&args, output).await,
         Command::Distinct(args) => distinct::run(&args, output).await,
         Command::Rejects(args) => rejects::run(&args, output).await,

@@ -4,12 +4,13 @@ use super::refresh::{Ended, refresh_now, show};
 use crate::args::{TargetArgs, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::interruption::interruptible;
 use crate::output::{Output, note};
 use crate::quantity;
 use crate::signal::Signals;
 use crate::target::{Database, Purpose, resolve};
 use millstream_model::CollectionName;
-use millstream_pg::ConnInfo;
+use millstream_pg::{ConnInfo, Failures};
 use millstream_publish::{PublishRequest, Published, become_runner, publish};
 use millstream_store::models;
 use millstream_store::{Column, Definition};
@@ -123,14 +124,17 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
             materialized: args.materialized,
         },
     };
-    if args.every.is_some() {
-        database.schema.ensure(&mut database.connection.client).await?;
-        if model_now(args, &database).await?.is_some() {
-            // Before the model is changed: a session that keeps it up to date now has not asked for the change.
-            become_runner(&database.connection.client, &database.schema, &args.model).await?;
+    let mut failures = Failures::default();
+    let published = loop {
+        let work = Box::pin(publish_now(args, &mut database, &request));
+        match interruptible(&signals, &conninfo, work).await {
+            Err(exit) => return Ok(exit),
+            Ok(Err(millstream_publish::Error::Postgres(error))) if failures.wait_for_session(&error).await => {
+                database = Database::connect(&args.target, &conninfo).await?;
+            }
+            Ok(ended) => break ended?,
         }
-    }
-    let published = Box::pin(publish(&mut database.connection, &database.schema, &request)).await?;
+    };
     match published {
         Published::Reindexed { made, dropped, in_use } if made + dropped + in_use > 0 => {
             let things = |count: usize| quantity::things(count as u64, "index");
@@ -171,6 +175,23 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
             () = tokio::time::sleep(pause) => {}
         }
     }
+}
+
+/// Makes or changes the model.
+async fn publish_now(
+    args: &PublishArgs,
+    database: &mut Database,
+    request: &PublishRequest,
+) -> Result<Published, millstream_publish::Error> {
+    let Database { connection, schema, .. } = database;
+    if args.every.is_some() {
+        schema.ensure(&mut connection.client).await?;
+        if models::find(&connection.client, schema, &args.model).await?.is_some() {
+            // Before the model is changed: a session that keeps it up to date now has not asked for the change.
+            become_runner(&connection.client, schema, &args.model).await?;
+        }
+    }
+    publish(connection, schema, request).await
 }
 
 /// The number of the model that has the name now. After an unpublish it is another one, or none.

@@ -3,6 +3,7 @@
 use crate::args::{TargetArgs, duration, workers};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::interruption::{clean_up, interruptible};
 use crate::keeper::Keeper;
 use crate::output::{Output, note};
 use crate::quantity;
@@ -128,13 +129,14 @@ async fn refresh_until_stopped(
     request: &RefreshRequest,
     signals: &Signals,
 ) -> Result<Ended, millstream_publish::Error> {
-    tokio::select! {
-        exit = signals.stop_asked() => {
+    match interruptible(signals, conninfo, Box::pin(refresh(conninfo, schema, request))).await {
+        Ok(refreshed) => Ok(Ended::Refreshed(refreshed?)),
+        Err(exit) => {
             // The next refresh removes what is left.
-            let _ = Box::pin(abandon(conninfo, schema, &request.models)).await;
+            let abandoned = async { _ = Box::pin(abandon(conninfo, schema, &request.models)).await };
+            clean_up(signals, abandoned).await;
             Ok(Ended::Stopped(exit))
         }
-        refreshed = Box::pin(refresh(conninfo, schema, request)) => Ok(Ended::Refreshed(refreshed?)),
     }
 }
 

@@ -127,7 +127,7 @@ pub async fn run(args: &VerifyArgs, output: Output) -> Result<Exit, Failure> {
 fn request(args: &VerifyArgs) -> Result<VerifyRequest, Failure> {
     let mut load = LoadRequest::new(args.into.clone(), args.key.0.clone(), sources(&args.files)?);
     args.source.apply(&mut load);
-    load.transforms = args.enrich.stages()?;
+    load.transforms = args.enrich.stages(&load.key)?;
     load.mode = args.mode.clone().with_tombstone(args.delete_when.clone());
     target::schema(&args.target).name().clone_into(&mut load.schema);
     let mut request = VerifyRequest::new(load, std::env::temp_dir());

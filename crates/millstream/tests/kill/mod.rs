@@ -29,6 +29,9 @@ const RUNS_MAX: u32 = 200;
 const MODES: [&str; 2] = ["replace", SUM];
 const SUM: &str = "sum:value";
 
+/// Documents of a batch that does not go as arrays.
+const LARGE_BATCH_ROWS: usize = 700;
+
 /// The rows that the input must leave.
 struct Input {
     /// Values of the last document of a key.
@@ -73,6 +76,8 @@ struct Victim {
     before: Vec<String>,
     mode: &'static str,
     more: Vec<String>,
+    /// Small batches go as arrays, large ones are divided by what is stored.
+    batch_rows: usize,
     /// Whether the file comes on standard input.
     streamed: bool,
 }
@@ -87,7 +92,8 @@ impl Victim {
         // The superuser has the name of our schema, which comes first in its search path.
         let table = format!("public.victim_{}", rng.u64(..));
         let (before, more, mode) = (Vec::new(), Vec::new(), rng.choice(MODES).expect("some"));
-        let mut victim = Self { input, dir, table, url, client, before, mode, more, streamed: rng.bool() };
+        let (batch_rows, streamed) = (rng.choice([100, LARGE_BATCH_ROWS]).expect("some"), rng.bool());
+        let mut victim = Self { input, dir, table, url, client, before, mode, more, batch_rows, streamed };
         if rng.bool() {
             victim.fill(rng).await;
         }
@@ -118,7 +124,8 @@ impl Victim {
         if self.streamed {
             command.args(["--source-name", "the stream"]).stdin(std::fs::File::open(&file).unwrap());
         }
-        command.args(["--mode", self.mode, "--lanes", &lanes.to_string(), "--batch-rows", "100", "--db", &self.url]);
+        command.args(["--mode", self.mode, "--lanes", &lanes.to_string(), "--db", &self.url]);
+        command.args(["--batch-rows", &self.batch_rows.to_string()]);
         command.args(["--output", "json", "--progress", "none", "--max-rejects", "1000000"]).args(&self.more);
         command.env("MILLSTREAM_FAILPOINTS", failpoints);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()

@@ -1,6 +1,6 @@
 //! The load killed at every failpoint.
 
-use super::{Victim, is_killed, until};
+use super::{LARGE_BATCH_ROWS, Victim, is_killed, until};
 use millstream_failpoint::LOAD;
 use millstream_testkit::{Server, Settings, builds, dealt};
 
@@ -19,6 +19,7 @@ async fn a_load_killed_at_any_point_resumes_correctly() {
             match *point {
                 "lane-reattached" => kill_while_reattaching(&victim).await,
                 "batch-replayed" => kill_while_replaying(&mut victim).await,
+                "batch-divided" | "batch-merging" => kill_while_dividing(&mut victim, point).await,
                 point => {
                     let status = victim.run(2, &format!("{point}=kill")).await;
                     assert!(is_killed(status), "{point} is passed");
@@ -42,6 +43,19 @@ async fn kill_while_reattaching(victim: &Victim) {
     victim.client.execute(sql, &[]).await.unwrap();
     std::fs::remove_file(&file).unwrap();
     assert!(is_killed(victim.end(child).await), "lane-reattached is passed");
+}
+
+/// A batch is divided only if it is large, and some of its keys are stored.
+async fn kill_while_dividing(victim: &mut Victim, point: &str) {
+    if victim.more.is_empty() {
+        victim.fill(&mut fastrand::Rng::new()).await;
+    }
+    victim.batch_rows = LARGE_BATCH_ROWS;
+    let status = victim.run(1, &format!("{point}=kill")).await;
+    assert!(is_killed(status), "{point} is passed");
+    if victim.receipt().await.is_none() {
+        victim.run(2, &format!("{point}=kill@{}", fastrand::u32(1..3))).await;
+    }
 }
 
 /// A batch is replayed only when the server refuses something in it. The constraint is dropped before the load is done,

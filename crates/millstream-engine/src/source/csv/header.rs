@@ -3,7 +3,7 @@
 use super::super::SourceError;
 use super::super::window::{End, Window};
 use super::record::{QUOTE, Record, Seen, Separators};
-use super::value::trimmed;
+use super::value::{stray, trimmed};
 use crate::limits::CSV_HEADER_BYTES_MAX;
 use std::collections::HashSet;
 
@@ -25,29 +25,15 @@ impl Header {
     ///
     /// # Errors
     /// [`SourceError::CsvHeader`] when no documents can be made from it.
-    pub(super) fn read(window: &mut Window, separators: Separators) -> Result<(Self, Record), SourceError> {
-        let mut record = Record::new(separators);
+    pub(super) fn read(window: &mut Window, separators: &mut Separators) -> Result<(Self, Record), SourceError> {
+        separators.returns = ends_in_return(window)?;
+        let separators = *separators;
         let dialect = window.options().dialect.clone();
         if let Some(names) = &dialect.header {
             let header = Self::from_names(names.iter().map(String::as_bytes), None, false);
-            return Ok((header.map_err(|problem| failed(window, problem))?, record));
+            return Ok((header.map_err(|problem| failed(window, problem))?, Record::new(separators)));
         }
-        let seen = loop {
-            match record.look(window.bytes(), CSV_HEADER_BYTES_MAX) {
-                Seen::Part if window.fill()? => {}
-                seen => break seen,
-            }
-        };
-        let problem = match seen {
-            Seen::Whole => None,
-            Seen::TooLong => Some(format!("is longer than {CSV_HEADER_BYTES_MAX} bytes")),
-            Seen::Part => match window.end() {
-                Some(End::Damaged(why)) => Some(format!("is damaged: {why}")),
-                _ if record.at == record.start => Some("is missing, the source is empty".into()),
-                _ if record.end() => None,
-                _ => Some("has an open quote".into()),
-            },
-        };
+        let (record, problem) = first_record(window, separators, 0)?;
         if let Some(problem) = problem {
             let hint = "begin the source with a line of column names, such as `id,name`".into();
             return Err(failed(window, HeaderProblem { problem, hint }));
@@ -62,7 +48,7 @@ impl Header {
     ///
     /// # Errors
     /// What is wrong with the names.
-    fn from_names<'a>(
+    pub(super) fn from_names<'a>(
         names: impl Iterator<Item = &'a [u8]>,
         guessed: Option<u8>,
         trim: bool,
@@ -103,17 +89,23 @@ impl Header {
         }
     }
 
-    /// The header that a line holds. The line end may be missing.
+    /// The header that begins at this index of the window, which may continue on more lines, and the index of its end.
+    /// Takes nothing from the window.
     ///
     /// # Errors
-    /// What is wrong with it.
-    pub(in super::super) fn of_line(line: &[u8], delimiter: u8) -> Result<Self, HeaderProblem> {
-        let mut record = Record::new(Separators { delimiter, quote: Some(QUOTE) });
-        if record.look(line, CSV_HEADER_BYTES_MAX) != Seen::Whole && !record.end() {
-            let problem = "has an open quote".into();
-            return Err(HeaderProblem { problem, hint: "close the quote".into() });
-        }
-        Self::from_names(record.fields(), Some(delimiter), false)
+    /// [`SourceError`] when the source cannot be read. The inner error is what is wrong with the header.
+    pub(in super::super) fn at(
+        window: &mut Window,
+        start: usize,
+        delimiter: u8,
+    ) -> Result<(Result<Self, HeaderProblem>, usize), SourceError> {
+        let separators = Separators { delimiter, quote: Some(QUOTE), returns: ends_in_return(window)? };
+        let (record, problem) = first_record(window, separators, start)?;
+        let header = match problem {
+            Some(problem) => Err(HeaderProblem { problem, hint: "close the quote".into() }),
+            None => Self::from_names(record.fields(), Some(delimiter), false),
+        };
+        Ok((header, record.at))
     }
 
     /// Whether a line with these names is likely to be a header: several, and no numbers.
@@ -130,6 +122,58 @@ impl Header {
     /// What is written before each value: `{"first":`, `,"second":` and so on.
     pub(super) fn members(&self) -> impl Iterator<Item = &[u8]> {
         self.members.iter().map(Vec::as_slice)
+    }
+}
+
+/// Whether the first line ends in a carriage return alone. Then so do all lines.
+fn ends_in_return(window: &mut Window) -> Result<bool, SourceError> {
+    loop {
+        let bytes = window.bytes();
+        if let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) {
+            match bytes.get(end + 1) {
+                _ if bytes[end] == b'\n' => return Ok(false),
+                Some(next) => return Ok(*next != b'\n'),
+                None => {}
+            }
+        }
+        if bytes.len() > CSV_HEADER_BYTES_MAX || !window.fill()? {
+            return Ok(false);
+        }
+    }
+}
+
+/// The first record that begins at this index of the window or after it, and what is wrong with it: the rest of a
+/// sentence that begins with "the CSV header of NAME".
+fn first_record(
+    window: &mut Window,
+    separators: Separators,
+    start: usize,
+) -> Result<(Record, Option<String>), SourceError> {
+    let mut record = Record::new(separators);
+    (record.start, record.at) = (start, start);
+    loop {
+        let seen = record.look(window.bytes(), CSV_HEADER_BYTES_MAX);
+        if seen == Seen::Part && window.fill()? {
+            continue;
+        }
+        let problem = match (&seen, window.end()) {
+            (Seen::TooLong, _) => Some(format!("is longer than {CSV_HEADER_BYTES_MAX} bytes")),
+            (Seen::Part, Some(End::Damaged(why))) => Some(format!("is damaged: {why}")),
+            (Seen::Part, _) if record.at > record.start && !record.end() => Some("has an open quote".into()),
+            _ => None,
+        };
+        if problem.is_some() {
+            return Ok((record, problem));
+        }
+        let raw = record.raw(window.bytes(), &seen);
+        if raw.is_empty() && seen == Seen::Whole {
+            record.next();
+            continue;
+        }
+        let stray =
+            stray(raw, separators).map(|(number, _)| format!("has text behind the quote that closes column {number}"));
+        let problem = if raw.is_empty() { Some("is missing, the source is empty".into()) } else { stray };
+        return Ok((record, problem));
     }
 }
 

@@ -1,19 +1,21 @@
 //! Delimited records (RFC 4180) under a header, each turned into a JSON object.
 
 mod header;
+mod reading;
 mod record;
 mod value;
 
 pub(super) use header::{Header, HeaderProblem};
+pub(super) use reading::SingleRecords;
 
 use super::clip::Clip;
-use super::dialect::Quote;
-use super::window::{End, Window, index, too_large};
+use super::window::{End, Window, index};
 use super::{Format, Source, SourceError};
 use crate::chunk::{Chunk, Frame, UnreadableFrame};
-use millstream_model::{Fault, Reason};
-use record::{QUOTE, Record, Seen, Separators};
-use value::{Values, put_string, quoted};
+use memchr::memchr_iter;
+use reading::Reading;
+use record::{Record, Seen, Separators};
+use value::Values;
 
 /// The format's entry in the list.
 pub(super) const FORMAT: Format = Format {
@@ -31,38 +33,37 @@ pub(super) fn open(window: Window, delimiter: u8) -> Result<Box<dyn Source>, Sou
 /// string, but the dialect can make an unquoted one null. Empty lines are skipped.
 struct Csv {
     window: Window,
-    document_bytes_max: usize,
     record: Record,
-    header: Header,
-    separators: Separators,
-    values: Values,
+    reading: Reading,
     done: bool,
 }
 
 impl Csv {
     fn new(mut window: Window, delimiter: u8) -> Result<Self, SourceError> {
-        let dialect = &window.options().dialect;
-        let quote = match dialect.quote {
-            Some(Quote::Byte(quote)) => Some(quote),
-            Some(Quote::None) => None,
-            None => Some(QUOTE),
-        };
-        let separators = Separators { delimiter: dialect.delimiter.unwrap_or(delimiter), quote };
-        let values = Values { null: dialect.null.clone(), trim: dialect.trim, infer: dialect.infer_types };
-        let (header, mut record) = Header::read(&mut window, separators)?;
+        let mut separators = Separators::of(&window.options().dialect, delimiter);
+        let (header, mut record) = Header::read(&mut window, &mut separators)?;
         record.keep(header.len());
         record.next();
+        let values = Values::of(&window.options().dialect);
         let document_bytes_max = window.options().document_bytes_max;
-        Ok(Self { document_bytes_max, window, record, header, separators, values, done: false })
+        let reading = Reading { header, separators, values, document_bytes_max };
+        Ok(Self { window, record, reading, done: false })
     }
 
-    /// Appends the record's document to the chunk, or an unreadable frame if something is wrong with the record.
-    fn put(&self, seen: &Seen, chunk: &mut Pending) {
+    /// Appends the record's document to the chunk, or an unreadable frame if something is wrong with the record. A blank
+    /// line gives nothing.
+    fn put(&mut self, seen: &Seen, chunk: &mut Pending) {
         let raw = self.record.raw(self.window.bytes(), seen);
-        let offset = self.window.offset() + self.record.start as u64;
+        if raw.is_empty() {
+            return;
+        }
+        let first = self.record.start;
+        let offset = self.window.offset() + first as u64;
         chunk.refused = chunk.refused.take().or_else(|| self.window.admit(offset, raw.len() as u64).err());
         let start = chunk.bytes.len();
-        let fault = self.put_document(raw, &mut chunk.bytes).err();
+        let line =
+            |at: usize| self.window.line() + memchr_iter(b'\n', &self.window.bytes()[..first + at]).count() as u64;
+        let fault = self.reading.put(&self.record, raw, line, &mut chunk.bytes).err();
         if fault.is_some() {
             chunk.bytes.truncate(start);
             chunk.bytes.extend_from_slice(raw);
@@ -75,32 +76,6 @@ impl Csv {
             unreadable: fault
                 .map(|fault| Box::new(UnreadableFrame { fault, truncated_from: None, ends_source: false })),
         });
-    }
-
-    fn put_document(&self, raw: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
-        let (count, expected) = (self.record.count, self.header.len());
-        if count != expected {
-            let detail = format!("the record has {count} fields, the header {expected}");
-            return Err(Fault::new(Reason::CsvFields, detail));
-        }
-        let start = out.len();
-        let mut quoted = (!self.values.are_strings()).then(|| quoted(raw, self.separators));
-        for (n, (name, field)) in self.header.members().zip(self.record.fields()).enumerate() {
-            let Ok(text) = std::str::from_utf8(field) else {
-                let detail = format!("field {} of the record is not UTF-8", n + 1);
-                return Err(Fault::new(Reason::InvalidUtf8, detail));
-            };
-            out.extend_from_slice(name);
-            match &mut quoted {
-                None => put_string(text, out),
-                Some(quoted) => self.values.put(text, quoted.next().unwrap_or_default(), out),
-            }
-        }
-        out.push(b'}');
-        if out.len() - start > self.document_bytes_max {
-            return Err(too_large((out.len() - start) as u64, self.document_bytes_max));
-        }
-        Ok(())
     }
 
     fn chunk(&mut self, mut pending: Pending) -> Result<Chunk, SourceError> {
@@ -179,10 +154,12 @@ impl Csv {
             self.done = true;
             return Ok(begin.damaged(clip.finish(), why));
         }
+        // The carriage return before the line feed, or at the end of the source.
+        clip.drop_line_end();
         self.done = !whole;
         self.record.next();
         self.take_done()?;
-        self.window.too_large(begin, clip.finish(), self.document_bytes_max)
+        self.window.too_large(begin, clip.finish(), self.reading.document_bytes_max)
     }
 }
 
@@ -202,7 +179,7 @@ impl Source for Csv {
     fn next_chunk(&mut self) -> Result<Option<Chunk>, SourceError> {
         let mut pending = Pending::default();
         while !self.done {
-            match self.record.look(self.window.bytes(), self.document_bytes_max) {
+            match self.record.look(self.window.bytes(), self.reading.document_bytes_max) {
                 Seen::Whole => {
                     self.put(&Seen::Whole, &mut pending);
                     self.record.next();
@@ -230,14 +207,14 @@ mod tests {
     use super::super::transcript::{Pieces, ReadFrame, bad, good, read, read_oddly, sizes, transcribe};
     use super::super::{Input, SourceError};
     use fastrand::Rng;
-    use millstream_model::Reason::{CsvFields, DamagedSource, InvalidUtf8, TooLarge};
+    use millstream_model::Reason::{CsvFields, CsvSyntax, DamagedSource, InvalidUtf8, TooLarge};
     use millstream_testkit::Cases;
 
     #[test]
-    fn a_byte_order_mark_after_the_first_byte_is_text() {
+    fn a_byte_order_mark_within_a_record_is_text_and_at_its_beginning_a_reject() {
         let name = |offset, line, value: &str| good(offset, line, &format!("{{\"\u{feff}a\":\"{value}\"}}"));
         assert_eq!(read_both_ways("\n\u{feff}a\n1\n".as_bytes()), [name(6, 3, "1")]);
-        assert_eq!(read_both_ways("\u{feff}\u{feff}a\n\u{feff}1\n".as_bytes()), [name(8, 2, "\u{feff}1")]);
+        assert_eq!(read_both_ways("\u{feff}\u{feff}a\n1\u{feff}\n".as_bytes()), [name(8, 2, "1\u{feff}")]);
         // A mark in front of a quote makes that text, also where the record is too long and is looked at again.
         let long = format!("\u{feff}\"{}", "x".repeat(200));
         let text = format!("a\n{long}\n2\n");
@@ -245,6 +222,44 @@ mod tests {
         for mut rng in Cases::new(20) {
             assert_eq!(read_oddly("csv", text.as_bytes(), text.as_bytes(), 100, &mut rng).unwrap(), expected);
         }
+    }
+
+    #[test]
+    fn text_behind_a_closing_quote_is_a_reject_of_its_record() {
+        let one = |offset, line, text: &str| bad(offset, line, text, CsvSyntax);
+        let two = |offset, line, a: &str, b: &str| good(offset, line, &format!("{{\"a\":{a},\"b\":{b}}}"));
+        for (text, expected) in [
+            ("1,\"open\n2,b\n3,c\"d\n4,e\n", vec![one(4, 2, "1,\"open\n2,b\n3,c\"d"), two(22, 5, r#""4""#, r#""e""#)]),
+            (
+                "1,\"20\" pipe\r\n2,20\" pipe\r\n",
+                vec![one(4, 2, "1,\"20\" pipe"), two(17, 3, r#""2""#, r#""20\" pipe""#)],
+            ),
+            ("\"1\" ,2", vec![one(4, 2, "\"1\" ,2")]),
+            ("\"1\",\"2\"\"\"x", vec![one(4, 2, "\"1\",\"2\"\"\"x")]),
+            ("\"1\",\"2\"\r\n", vec![two(4, 2, r#""1""#, r#""2""#)]),
+            ("\u{feff}a,b\n1,2\n", vec![one(4, 2, "\u{feff}a,b"), two(11, 3, r#""1""#, r#""2""#)]),
+        ] {
+            assert_eq!(read_both_ways(format!("a,b\n{text}").as_bytes()), expected, "{text}");
+        }
+        let unquoted = Dialect { quote: Some(Quote::None), ..Dialect::default() };
+        assert_eq!(read_as(&unquoted, "csv", "a\n\"1\" x\n").unwrap(), [r#"{"a":"\"1\" x"}"#]);
+    }
+
+    #[test]
+    fn a_carriage_return_is_data_where_lines_end_in_line_feeds() {
+        let two = |offset, line, a: &str, b: &str| good(offset, line, &format!("{{\"a\":{a},\"b\":{b}}}"));
+        for (text, expected) in [
+            ("a,b\n1,x\ry\n", vec![two(4, 2, r#""1""#, r#""x\ry""#)]),
+            ("a,b\r\n\r\n\r1,x\r\r\n", vec![two(7, 3, r#""\r1""#, r#""x\r""#)]),
+            ("a,b\n1,\"x\r\"\r\n", vec![two(4, 2, r#""1""#, r#""x\r""#)]),
+            ("a,b\n1,x\r", vec![two(4, 2, r#""1""#, r#""x""#)]),
+            ("a,b\r1,x\r\r2,y\r", vec![two(4, 1, r#""1""#, r#""x""#), two(9, 1, r#""2""#, r#""y""#)]),
+        ] {
+            assert_eq!(read_both_ways(text.as_bytes()), expected, "{text:?}");
+        }
+        let named = Dialect { header: Some(vec!["a".into(), "b".into()]), ..Dialect::default() };
+        assert_eq!(read_as(&named, "csv", "1,2\n3,4\r5\n").unwrap()[1], r#"{"a":"3","b":"4\r5"}"#);
+        assert_eq!(read_as(&named, "csv", "1,2\r3,4\r").unwrap()[1], r#"{"a":"3","b":"4"}"#);
     }
 
     fn read_both_ways(text: &[u8]) -> Vec<ReadFrame> {
@@ -289,7 +304,7 @@ mod tests {
         for mut rng in Cases::new(20) {
             let got = read_oddly("csv", &endless, &endless, 100, &mut rng).unwrap();
             assert_eq!(got[0], expected[0]);
-            assert_eq!((got[1].offset, got[1].bytes.len()), (8, 101));
+            assert_eq!((got[1].offset, got[1].bytes.len()), (8, 102));
             assert_eq!(got[1].unreadable, Some((DamagedSource, None)));
         }
     }

@@ -1,12 +1,27 @@
 //! One CSV record, found and split into fields piece by piece.
 
-use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+use super::super::dialect::{Dialect, Quote};
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 
 /// The characters between and around fields.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Separators {
     pub(super) delimiter: u8,
     pub(super) quote: Option<u8>,
+    /// Whether a carriage return alone ends a line too. Otherwise it is data, unless a line feed follows it.
+    pub(super) returns: bool,
+}
+
+impl Separators {
+    /// Those of a dialect. The delimiter is used if it names none. What ends lines is not known yet.
+    pub(super) fn of(dialect: &Dialect, delimiter: u8) -> Self {
+        let quote = match dialect.quote {
+            Some(Quote::Byte(quote)) => Some(quote),
+            Some(Quote::None) => None,
+            None => Some(QUOTE),
+        };
+        Self { delimiter: dialect.delimiter.unwrap_or(delimiter), quote, returns: false }
+    }
 }
 
 /// The quote if the dialect names none.
@@ -47,8 +62,9 @@ const GROWTH: usize = 64;
 impl Record {
     /// A record that keeps all fields, until [`Record::keep`] limits them.
     pub(super) fn new(separators: Separators) -> Self {
-        let Separators { delimiter, quote } = separators;
+        let Separators { delimiter, quote, returns } = separators;
         let mut builder = ReaderBuilder::new();
+        builder.terminator(if returns { Terminator::CRLF } else { Terminator::Any(b'\n') });
         builder.delimiter(delimiter).quoting(quote.is_some()).quote(quote.unwrap_or(QUOTE));
         let mut reader = builder.build();
         // The reader drops a byte order mark if its first input holds a whole one. But the window has taken that of the
@@ -73,13 +89,16 @@ impl Record {
         self.ends.resize(fields, 0);
     }
 
-    /// Scans the window up to the end of the record, or to one byte beyond `bytes_max`.
+    /// Scans the window up to the end of the record, or to two bytes beyond `bytes_max`: one of them may be the carriage
+    /// return of the line end.
     pub(super) fn look(&mut self, bytes: &[u8], bytes_max: usize) -> Seen {
         if self.at == self.start {
-            self.start += bytes[self.start..].iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+            let returns = self.separators.returns;
+            let is_end = |b: &&u8| **b == b'\n' || (returns && **b == b'\r');
+            self.start += bytes[self.start..].iter().take_while(is_end).count();
             self.at = self.start;
         }
-        let limit = bytes.len().min(self.start.saturating_add(bytes_max + 1));
+        let limit = bytes.len().min(self.start.saturating_add(bytes_max + 2));
         while self.at < limit {
             let (n, whole) = self.feed(&bytes[self.at..limit]);
             self.at += n;
@@ -87,7 +106,7 @@ impl Record {
                 return Seen::Whole;
             }
         }
-        if self.at - self.start > bytes_max { Seen::TooLong } else { Seen::Part }
+        if self.at - self.start > bytes_max + 1 { Seen::TooLong } else { Seen::Part }
     }
 
     /// Gives bytes to the reader. Returns how many it took, and whether they end the record.
@@ -128,10 +147,17 @@ impl Record {
         !probe.end()
     }
 
-    /// The record as it is in the window, without its line end.
-    pub(super) fn raw<'a>(&self, bytes: &'a [u8], seen: &Seen) -> &'a [u8] {
+    /// The record as it is in the window, without its line end. Call it once, when all of the record was seen: it takes
+    /// the carriage return of the line end from the last field.
+    pub(super) fn raw<'a>(&mut self, bytes: &'a [u8], seen: &Seen) -> &'a [u8] {
         // The reader ends a record with the first byte of its line end.
-        &bytes[self.start..self.at - usize::from(*seen == Seen::Whole)]
+        let raw = &bytes[self.start..self.at - usize::from(*seen == Seen::Whole)];
+        let Some(raw) = raw.strip_suffix(b"\r").filter(|_| !self.separators.returns) else { return raw };
+        self.text_len = self.text_len.saturating_sub(1);
+        if let Some(end) = self.count.checked_sub(1).and_then(|last| self.ends.get_mut(last)) {
+            *end -= 1;
+        }
+        raw
     }
 
     /// The fields that were kept.

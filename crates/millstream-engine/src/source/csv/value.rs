@@ -1,5 +1,6 @@
 //! Turns fields of a delimited file into JSON values: strings, null, numbers and booleans.
 
+use super::super::dialect::Dialect;
 use super::record::Separators;
 use crate::limits::{EXPONENT_DIGITS_MAX, INFERRED_NUMBER_BYTES_MAX};
 
@@ -14,6 +15,10 @@ pub(super) struct Values {
 }
 
 impl Values {
+    pub(super) fn of(dialect: &Dialect) -> Self {
+        Self { null: dialect.null.clone(), trim: dialect.trim, infer: dialect.infer_types }
+    }
+
     /// Whether every field becomes a string, unchanged.
     pub(super) fn are_strings(&self) -> bool {
         self.null.is_none() && !self.trim && !self.infer
@@ -81,6 +86,24 @@ pub(super) fn quoted(record: &[u8], separators: Separators) -> impl Iterator<Ite
     })
 }
 
+/// The first field whose closing quote is not followed by a delimiter or the end of the record: its number from 1, and
+/// what follows the quote.
+pub(super) fn stray(record: &[u8], separators: Separators) -> Option<(usize, &[u8])> {
+    let quote = separators.quote?;
+    memchr::memchr(quote, record)?;
+    let mut rest = record;
+    for number in 1.. {
+        if rest.first() == Some(&quote) {
+            rest = behind_quotes(&rest[1..], quote);
+            if rest.first().is_some_and(|&byte| byte != separators.delimiter) {
+                return Some((number, rest));
+            }
+        }
+        rest = &rest[memchr::memchr(separators.delimiter, rest)? + 1..];
+    }
+    None
+}
+
 /// What follows the quote that closes a field.
 fn behind_quotes(mut rest: &[u8], quote: u8) -> &[u8] {
     while let Some(at) = memchr::memchr(quote, rest) {
@@ -112,7 +135,7 @@ mod tests {
 
     #[test]
     fn quoted_flags_match_the_fields_of_the_reader() {
-        let separators = Separators { delimiter: b',', quote: Some(b'"') };
+        let separators = Separators { delimiter: b',', quote: Some(b'"'), returns: false };
         for mut rng in Cases::new(2000) {
             let len = rng.usize(0..12);
             let text: String = (0..len).map(|_| *rng.choice(&['a', '"', ',']).unwrap()).collect();
@@ -125,6 +148,24 @@ mod tests {
             assert_eq!(flags.len(), record.count, "{text}");
             let starts_quoted = |n: usize, field: &[u8]| !flags[n] && field.first() == Some(&b'"');
             assert!(!record.fields().enumerate().any(|(n, field)| starts_quoted(n, field)), "{text}");
+        }
+    }
+
+    #[test]
+    fn text_behind_a_closing_quote_is_found() {
+        let separators = Separators { delimiter: b',', quote: Some(b'"'), returns: false };
+        for (record, expected) in [
+            ("", None),
+            ("a\"b,c\"\"", None),
+            ("\"\",\"a\"\"\",\"\n,\"", None),
+            (" \"a\" ", None),
+            ("\"open", None),
+            ("1,\"20\" pipe,x", Some((2, " pipe,x"))),
+            ("\"a\"\r", Some((1, "\r"))),
+            ("\"\"\"\"b,\"", Some((1, "b,\""))),
+        ] {
+            let found = stray(record.as_bytes(), separators);
+            assert_eq!(found, expected.map(|(field, rest)| (field, rest.as_bytes())), "{record}");
         }
     }
 }

@@ -43,8 +43,8 @@ impl Kind for Memory {
         Box::pin(async move { Ok(value.to_lowercase()) })
     }
 
-    fn leaves_parts(&self) -> bool {
-        true
+    fn has_parts<'a>(&'a self, _: &'a str) -> Answer<'a, bool> {
+        Box::pin(async { Ok(*self.has_part.lock().unwrap()) })
     }
 
     fn can_be_renamed(&self) -> bool {
@@ -149,12 +149,25 @@ async fn what_an_interrupted_write_has_left_is_removed() {
     let engine = place.engine();
     assert_eq!(apply(&engine, "partial").await.unwrap_err().to_string(), "it broke off");
     assert!(!*place.memory.has_part.lock().unwrap());
-    let planned = engine.plan(&change("new"), "because", None).await.unwrap();
-    // As if this process had been killed in the middle of the write.
-    *place.memory.has_part.lock().unwrap() = true;
-    assert_eq!(engine.undo(planned.number).await.unwrap().1, Undone::Already);
-    assert!(!*place.memory.has_part.lock().unwrap());
-    assert_eq!(place.value(), "old");
+    for (has_part, expected) in [(false, Undone::Already), (true, Undone::Removed)] {
+        let planned = engine.plan(&change("new"), "because", None).await.unwrap();
+        // As if this process had been killed before the write, or in the middle of it.
+        *place.memory.has_part.lock().unwrap() = has_part;
+        assert_eq!(engine.undo(planned.number).await.unwrap().1, expected);
+        assert!(!*place.memory.has_part.lock().unwrap());
+        assert_eq!(place.value(), "old");
+    }
+}
+
+#[tokio::test]
+async fn what_an_interrupted_write_has_left_does_not_stay_for_the_time_of_a_confirmation() {
+    let place = Place::new();
+    let engine = place.engine();
+    let day = Some(Duration::from_secs(86_400));
+    let planned = engine.plan(&change("new"), "because", day).await.unwrap();
+    assert!(planned.deadline.unwrap() <= now() + CHANGE_START_SECONDS, "{planned:?}");
+    let applied = engine.apply(planned.number).await.unwrap();
+    assert!(applied.deadline.unwrap() > now() + CHANGE_START_SECONDS, "{applied:?}");
 }
 
 #[tokio::test]

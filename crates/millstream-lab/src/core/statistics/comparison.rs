@@ -1,4 +1,4 @@
-//! A comparison of two arms over blocks, or of two records.
+//! A comparison of two arms over blocks, or of two sides of records.
 
 use super::criteria::Criteria;
 use super::differences::{log_ratio, logarithm, median};
@@ -10,7 +10,7 @@ use super::signed_rank::{self, SignedRank};
 use super::tails::Tails;
 use super::verdict::{Arm, Verdict};
 use crate::core::Better;
-use crate::limits::{BLOCKS_MAX, RECORD_RUNS_MAX};
+use crate::limits::{BLOCKS_MAX, RECORDS_MAX};
 use serde::Serialize;
 
 /// Two arms compared: by how much B differs from A, and how sure that is.
@@ -67,18 +67,19 @@ impl Comparison {
         Ok(Self::concluded(samples, criteria, &candidates, |shift| test.tails(shift)))
     }
 
-    /// Compares the runs of B in one record with those of A in another. No run belongs to a run of the other record.
+    /// Compares the values of B in some records with those of A in others: one value for each record, because what
+    /// changes between records is the same for all runs of one. No record belongs to one of the other side.
     ///
     /// The test is the exact rank-sum test of the logarithms; the interval holds the ratios that this same test does
-    /// not reject. With as many runs on either side, 5 a side are the fewest that can differ at 1 %.
+    /// not reject. With as many records on either side, 5 a side are the fewest that can differ at 1 %.
     pub fn unpaired(a: &[f64], b: &[f64], criteria: Criteria) -> Result<Self, Incomparable> {
         // However many they are, identical samples need no test.
-        let samples = Samples::Runs(counted(a, u32::MAX)?, counted(b, u32::MAX)?);
+        let samples = Samples::Records(counted(a, u32::MAX)?, counted(b, u32::MAX)?);
         if sorted(a) == sorted(b) && a.iter().all(|one| one.is_finite()) {
             return Ok(Self::identical(samples, criteria));
         }
         for side in [a, b] {
-            counted(side, RECORD_RUNS_MAX)?;
+            counted(side, RECORDS_MAX)?;
         }
         let logarithms = |values: &[f64]| values.iter().map(|one| logarithm(*one)).collect::<Option<Vec<f64>>>();
         let a = logarithms(a).ok_or(Incomparable::NotPositive)?;
@@ -214,10 +215,10 @@ mod tests {
     }
 
     #[test]
-    fn records_differ_from_five_runs_a_side() {
+    fn sides_differ_from_five_records_each() {
         let b = times(&OTHER, &[1.2]);
         let five = Comparison::unpaired(&STEADY[..5], &b[..5], Criteria::default()).unwrap();
-        assert_eq!((five.samples, five.verdict), (Samples::Runs(5, 5), Verdict::Differs { negligible: false }));
+        assert_eq!((five.samples, five.verdict), (Samples::Records(5, 5), Verdict::Differs { negligible: false }));
         let four = Comparison::unpaired(&STEADY[..4], &b[..4], Criteria::default()).unwrap();
         assert_eq!((four.interval, four.verdict), (None, Verdict::CannotTell { more: Some(2) }));
     }
@@ -243,7 +244,7 @@ mod tests {
         let many = vec![1.0; 1_000];
         assert_eq!(compare(&many, &many), Incomparable::TooMany(1_000, BLOCKS_MAX));
         let runs = |a: &[f64]| Comparison::unpaired(a, &many, Criteria::default());
-        assert_eq!(runs(&[1.0]), Err(Incomparable::TooMany(1_000, RECORD_RUNS_MAX)));
+        assert_eq!(runs(&[1.0]), Err(Incomparable::TooMany(1_000, RECORDS_MAX)));
         assert_eq!(runs(&many).unwrap().verdict, Verdict::Identical);
     }
 
@@ -262,7 +263,7 @@ mod tests {
         let blocks = paired(&a, &b);
         assert!(blocks.p < 1e-30 && blocks.interval.unwrap().low > 1.15, "{blocks:?}");
         // Without ties, as measured: each tie needs a distribution of its own.
-        let most = RECORD_RUNS_MAX as usize;
+        let most = RECORDS_MAX as usize;
         let steps = |values: &[f64]| (0..).zip(&values[..most]).map(|(n, one)| one + f64::from(n) / 1e4).collect();
         let (a, b): (Vec<f64>, Vec<f64>) = (steps(&a), steps(&b));
         let runs = Comparison::unpaired(&a, &b, Criteria::default()).unwrap();

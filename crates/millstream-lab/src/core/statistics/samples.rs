@@ -1,7 +1,7 @@
 //! How many samples a comparison has.
 
 use super::{rank_sum, signed_rank};
-use crate::limits::{BLOCKS_MAX, RECORD_RUNS_MAX};
+use crate::limits::{BLOCKS_MAX, RECORDS_MAX};
 use serde::Serialize;
 use std::fmt;
 
@@ -11,24 +11,24 @@ use std::fmt;
 pub enum Samples {
     /// Blocks, each with a run of either arm.
     Blocks(u32),
-    /// Runs of two records: of A, then of B.
-    Runs(u32, u32),
+    /// Records of two sides: of A, then of B. A record is one sample, whatever runs it holds.
+    Records(u32, u32),
 }
 
 impl Samples {
-    /// The number of blocks, or of the runs of the smaller side.
+    /// The number of blocks, or of the records of the smaller side.
     pub(super) fn count(self) -> u32 {
         match self {
             Self::Blocks(count) => count,
-            Self::Runs(a, b) => a.min(b),
+            Self::Records(a, b) => a.min(b),
         }
     }
 
-    /// As many blocks, or runs on each side.
+    /// As many blocks, or records on each side.
     pub(super) fn of_count(self, count: u32) -> Self {
         match self {
             Self::Blocks(_) => Self::Blocks(count),
-            Self::Runs(..) => Self::Runs(count, count),
+            Self::Records(..) => Self::Records(count, count),
         }
     }
 
@@ -36,7 +36,7 @@ impl Samples {
     pub(super) fn most(self) -> Self {
         match self {
             Self::Blocks(_) => self.of_count(BLOCKS_MAX),
-            Self::Runs(..) => self.of_count(RECORD_RUNS_MAX),
+            Self::Records(..) => self.of_count(RECORDS_MAX),
         }
     }
 
@@ -44,7 +44,7 @@ impl Samples {
     pub(super) fn least_p(self) -> f64 {
         match self {
             Self::Blocks(count) => signed_rank::least_p(count),
-            Self::Runs(a, b) => rank_sum::least_p(a, b),
+            Self::Records(a, b) => rank_sum::least_p(a, b),
         }
     }
 
@@ -53,8 +53,8 @@ impl Samples {
         match self {
             Self::Blocks(1) => "block",
             Self::Blocks(_) => "blocks",
-            Self::Runs(..) if self.count() == 1 => "run a side",
-            Self::Runs(..) => "runs a side",
+            Self::Records(..) if self.count() == 1 => "record a side",
+            Self::Records(..) => "records a side",
         }
     }
 }
@@ -63,7 +63,7 @@ impl fmt::Display for Samples {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Blocks(count) => write!(f, "{count} {}", self.unit()),
-            Self::Runs(a, b) => write!(f, "{a} and {b} runs"),
+            Self::Records(a, b) => write!(f, "{a} and {b} records"),
         }
     }
 }

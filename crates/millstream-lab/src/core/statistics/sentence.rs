@@ -34,7 +34,7 @@ impl Comparison {
 
 impl fmt::Display for Sentence<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Comparison { samples, interval, criteria, .. } = *self.comparison;
+        let Comparison { samples, interval, criteria, ratio, .. } = *self.comparison;
         match (self.comparison.verdict, interval) {
             (Verdict::Identical, _) => write!(f, "no difference (identical samples)"),
             (Verdict::Differs { negligible }, Some(interval)) => {
@@ -51,7 +51,13 @@ impl fmt::Display for Sentence<'_> {
                 write!(f, "no difference beyond {beyond} ({low:+.digits$} % to {high:+.digits$} %; {samples})")
             }
             (Verdict::CannotTell { more: Some(more) }, _) => {
-                write!(f, "cannot tell: about {more} more {}", samples.of_count(more).unit())
+                write!(f, "cannot tell: ")?;
+                // Beside blocks stands a table of the arms. Of records the sentence is all there is.
+                if let Samples::Records(..) = samples {
+                    let Arms { a, b, .. } = self.arms;
+                    write!(f, "{b} / {a} is {ratio:.3} in {samples}; ")?;
+                }
+                write!(f, "about {more} more {}", samples.of_count(more).unit())
             }
             // The other verdicts have an interval.
             _ => {
@@ -66,7 +72,7 @@ impl Sentence<'_> {
     fn difference(&self, f: &mut fmt::Formatter<'_>, interval: Interval) -> fmt::Result {
         let Comparison { samples, ratio, p, .. } = *self.comparison;
         let Arms { a, b, metric } = self.arms;
-        if matches!(samples, Samples::Runs(..)) {
+        if matches!(samples, Samples::Records(..)) {
             write!(f, "these records differ: ")?;
         }
         if interval.low >= TIMES_MIN {
@@ -173,10 +179,10 @@ mod tests {
             text(&slower, "latency_ms"),
             "prepared has lower latency_ms than simple by 22 % (15-35 %; p 0.002, 10 blocks)"
         );
-        let records = compared(Samples::Runs(5, 6), large, 0.88, (0.85, 0.91), 0.000_31);
+        let records = compared(Samples::Records(5, 6), large, 0.88, (0.85, 0.91), 0.000_31);
         assert_eq!(
             text(&records, "tps"),
-            "these records differ: prepared is slower than simple by 12.0 % (9.0-15.0 %; p 0.0003, 5 and 6 runs)"
+            "these records differ: prepared is slower than simple by 12.0 % (9.0-15.0 %; p 0.0003, 5 and 6 records)"
         );
     }
 
@@ -214,6 +220,9 @@ mod tests {
         assert_eq!(verdict(TEN, more(Some(14))), "cannot tell: about 14 more blocks");
         assert_eq!(verdict(TEN, more(Some(1))), "cannot tell: about 1 more block");
         assert_eq!(verdict(TEN, more(None)), "cannot tell: more than 200 blocks would be needed");
-        assert_eq!(verdict(Samples::Runs(5, 5), more(Some(4))), "cannot tell: about 4 more runs a side");
+        assert_eq!(
+            verdict(Samples::Records(1, 1), more(Some(5))),
+            "cannot tell: prepared / simple is 1.000 in 1 and 1 records; about 5 more records a side"
+        );
     }
 }

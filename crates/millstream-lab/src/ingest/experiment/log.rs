@@ -11,7 +11,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     subjects: &["copy", "millstream", "log", "merged"],
     phases: &[
         Phase::FRESH,
-        Phase::new("repeated", Stream::repeating(2), &["inserted", "updated", "superseded"]).in_new_table(),
+        Phase::new("repeated", Stream::repeating(2, 5_000), &["inserted", "updated", "superseded"]).in_new_table(),
     ],
     comparison: Some(Comparison::beside("millstream", "OF TABLE")),
     columns: &[column::RATIO, column::CPU, column::SERVER, column::MEMORY, column::WAL],

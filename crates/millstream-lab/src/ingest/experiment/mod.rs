@@ -10,6 +10,7 @@ mod ingest;
 mod latency;
 mod log;
 mod memory;
+mod mixed;
 mod order;
 mod plan;
 mod published;
@@ -77,6 +78,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     hot::EXPERIMENT,
     wal::EXPERIMENT,
     memory::EXPERIMENT,
+    mixed::EXPERIMENT,
     latency::EXPERIMENT,
     growth::EXPERIMENT,
     refused::EXPERIMENT,

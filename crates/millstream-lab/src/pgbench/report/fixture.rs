@@ -88,7 +88,7 @@ fn measures(tps: f64, seconds: u32, rng: &mut fastrand::Rng) -> Measures {
             .map(|(name, value)| (name.to_owned(), value))
             .into(),
         notes: vec!["a note with <tags>".to_owned()],
-        receipt: None,
+        ..Measures::default()
     }
 }
 

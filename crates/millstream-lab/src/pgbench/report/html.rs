@@ -4,7 +4,7 @@ use super::super::analysis::{Analysis, Blocks, Compared};
 use super::super::record::Record;
 use super::chart::{self, Forest};
 use super::figure::{change, figure, tick};
-use super::{client_counts, groups, limiters, page, promises, verdicts};
+use super::{client_counts, groups, limiters, nothing_compared, page, planted, promises, verdicts};
 use crate::core::Metric;
 use crate::core::statistics::Verdict;
 use crate::limits::{REPORT_COMPARISONS_MAX, REPORT_EFFECTS_MAX, REPORT_NOTES_MAX};
@@ -97,7 +97,7 @@ fn answer(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
         section class="answer" {
             h2 { "Answer" }
             @if let Some(why) = &analysis.no_verdicts { p { "No verdicts: " (why) "." } }
-            @else if all.is_empty() { p { "Nothing is compared: no two arms do the same work and were measured in the same block." } }
+            @if let Some(why) = nothing_compared(record, analysis) { p { "Nothing is compared: " (page::clipped(&why)) "." } }
             @if all.len() > first.len() { p class="caption" { "The " (first.len()) " largest of " (all.len()) " effects, those with a verdict first." } }
             @if !all.is_empty() { figure { (forest.plot(first.iter().copied(), say)) } }
             @if !rest.is_empty() {
@@ -127,6 +127,10 @@ fn answer(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
                 }
                 dt { "Limiter" }
                 dd { (limits(analysis)) }
+                @if planted(analysis).next().is_some() {
+                    dt { "Planted limiters" }
+                    dd { @for one in planted(analysis) { div { (one) "." } } }
+                }
                 dt { "Durability" }
                 dd { (durability(record, analysis)) }
                 @if !analysis.notes.is_empty() {
@@ -252,6 +256,7 @@ fn by_effect(comparisons: &[Compared]) -> Vec<&Compared> {
 mod tests {
     use super::super::fixture::{FIRST, record};
     use super::*;
+    use crate::core::{Limiter, Outcome};
 
     /// Most bytes of a page.
     const BYTES_MAX: usize = 2_000_000;
@@ -319,6 +324,51 @@ mod tests {
         assert!(page(&record).contains("<b>quick: not evidence.</b>"));
         record.conditions.emulated = true;
         assert!(page(&record).contains("<b>emulated: says nothing about speed.</b>"));
+    }
+
+    #[test]
+    fn a_page_says_which_arm_failed_and_not_that_no_two_arms_do_the_same() {
+        // Arms 0 and 2 are compared.
+        let mut failed = record(3, 8, 5);
+        for run in failed.runs.iter_mut().filter(|run| run.arm == "arm-<2>") {
+            run.outcome = Outcome::Error("the command failed: it ended with exit status: 1".to_owned());
+        }
+        let says = "Nothing is compared: arm-&lt;2&gt; has no numbers (failed: the command failed: it ended with exit";
+        let text = page(&failed);
+        assert!(text.contains(says) && !text.contains("no two arms"), "{text}");
+        let analysis = Analysis::of(&failed);
+        let plain = super::super::text(&failed, &analysis).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(plain.contains("Nothing is compared: arm-<2> has no numbers"), "{plain}");
+        let single = record(1, 8, 5);
+        assert!(page(&single).contains("Nothing is compared: no two arms do the same work."));
+        assert!(!page(&record(5, 8, 5)).contains("Nothing is compared"));
+        failed.conditions.quick = true;
+        assert!(!page(&failed).contains("Nothing is compared"), "a quick record compares nothing anyway");
+    }
+
+    #[test]
+    fn the_command_of_a_page_can_be_pasted() {
+        let mut record = record(1, 1, 1);
+        record.argv = ["millstream", "lab", "run", "--a", "sleep 1; exit"].map(str::to_owned).to_vec();
+        let line = html! { "millstream lab run --a 'sleep 1; exit'" }.into_string();
+        assert!(page(&record).contains(&line), "{line}");
+    }
+
+    #[test]
+    fn planted_limiters_are_in_every_report() {
+        let mut record = record(2, 8, 5);
+        for (arm, limiter) in record.conditions.experiment.arms.iter_mut().zip([Limiter::Processor, Limiter::Lock]) {
+            arm.limiter = Some(limiter);
+        }
+        let analysis = Analysis::of(&record);
+        let right = "processor: right, in 8 of 8 runs";
+        let wrong = "arm-<1>: row locks: wrong, do not trust this name here; processor in 8 of 8 runs";
+        let plain = super::super::text(&record, &analysis).split_whitespace().collect::<Vec<_>>().join(" ");
+        for text in [plain, super::super::markdown(&record, &analysis)] {
+            assert!(text.contains(right) && text.contains(wrong), "{text}");
+        }
+        let text = page(&record);
+        assert!(text.contains(right) && text.contains(&html! { (wrong) }.into_string()), "{text}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::super::analysis::Analysis;
 use super::super::record::Record;
 use super::figure::figure;
-use super::{client_counts, columns, groups, limiters, noise, spread, standing, verdicts};
+use super::{client_counts, columns, groups, limiters, noise, nothing_compared, planted, spread, standing, verdicts};
 use std::fmt::Write;
 
 /// The report of a record as Markdown.
@@ -37,6 +37,9 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
     if let Some(why) = &analysis.no_verdicts {
         let _ = writeln!(text, "- no verdicts: {why}");
     }
+    if let Some(why) = nothing_compared(record, analysis) {
+        let _ = writeln!(text, "- nothing is compared: {why}");
+    }
     for one in verdicts(analysis) {
         let _ = writeln!(text, "- {} / {}: {}", one.arm, one.with, one.sentence);
     }
@@ -48,6 +51,9 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
     }
     for (by, arms, evidence) in limiters(analysis) {
         let _ = writeln!(text, "- limiter {}: {} ({}: {evidence})", by.name(), arms.join(", "), arms[0]);
+    }
+    for one in planted(analysis) {
+        let _ = writeln!(text, "- planted limiter, {one}");
     }
     for one in &analysis.splits {
         let _ = writeln!(text, "- {}: {} ms", one.name, spread(one.milliseconds));

@@ -21,6 +21,7 @@ use figure::figure;
 
 use super::analysis::{Analysis, Blocks, Compared, Measured};
 use super::client_count::ClientCount;
+use super::record::Record;
 use crate::core::{Limiter, Metric, Spread};
 
 /// The metrics that a report shows of each arm, besides the one that decides, if they were measured.
@@ -70,6 +71,11 @@ fn limiters(analysis: &Analysis) -> Vec<(Limiter, Vec<&str>, String)> {
     found
 }
 
+/// The arms that were made to have a limiter: a line for each, which says whether that was named.
+fn planted(analysis: &Analysis) -> impl Iterator<Item = String> {
+    analysis.arms.iter().filter_map(|arm| Some(format!("{}: {}", arm.name, arm.planted.as_ref()?.sentence)))
+}
+
 /// What a crash loses of arms: a line for each loss, with its arms.
 fn promises(analysis: &Analysis) -> Vec<(&str, Vec<&str>)> {
     let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -90,6 +96,26 @@ fn verdicts(analysis: &Analysis) -> &[Compared] {
 /// An arm compared with itself, if there are verdicts.
 fn noise(analysis: &Analysis) -> impl Iterator<Item = &Compared> {
     analysis.noise.iter().filter(|_| analysis.no_verdicts.is_none())
+}
+
+/// Why nothing is compared, if so: no arms do the same work, or some of those that do have no numbers.
+fn nothing_compared(record: &Record, analysis: &Analysis) -> Option<String> {
+    if analysis.no_verdicts.is_some() || !analysis.comparisons.is_empty() {
+        return None;
+    }
+    let experiment = &record.conditions.experiment;
+    let alike = |name: &str| {
+        let pairs =
+            experiment.arms.iter().flat_map(|arm| experiment.against(arm).into_iter().map(move |one| [arm, one]));
+        pairs.into_iter().any(|pair| pair.iter().any(|arm| arm.name == name))
+    };
+    let absent = |arm: &&Measured| !arm.values.contains_key(analysis.metric.name) && alike(&arm.name);
+    let why = |arm: &Measured| match &arm.missing {
+        Some(why) => format!("{} has no numbers ({why})", arm.name),
+        None => format!("{} has no {}", arm.name, analysis.metric.name),
+    };
+    let said: Vec<String> = analysis.arms.iter().filter(absent).map(why).collect();
+    Some(if said.is_empty() { "no two arms do the same work".to_owned() } else { said.join("; ") })
 }
 
 /// How many clients are best, if the runs are evidence.

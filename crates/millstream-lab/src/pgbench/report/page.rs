@@ -3,7 +3,7 @@
 use super::super::analysis::{Analysis, Measured};
 use super::super::record::Record;
 use super::figure::{figure, name, range, tick};
-use crate::core::{METRICS, Metric, Outcome, Run};
+use crate::core::{METRICS, Metric, Outcome, Run, command_line};
 use crate::limits::{REPORT_RUNS_MAX, REPORT_STATEMENTS_MAX, REPORT_TEXT_MAX};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
@@ -128,7 +128,7 @@ pub(super) fn conditions(record: &Record) -> Markup {
                     @if conditions.voids + conditions.saturated > 0 { ", " (conditions.voids + conditions.saturated) " void runs repeated" }
                 }
                 dt { "Began" } dd { (record.date) }
-                dt { "Command" } dd { code { (record.argv.join(" ")) } }
+                dt { "Command" } dd { code { (command_line(&record.argv)) } }
                 dt { "Millstream" }
                 dd {
                     (record.version)
@@ -245,7 +245,7 @@ fn left_out(count: usize, most: usize, what: &str) -> Markup {
 }
 
 /// The beginning of a long text.
-fn clipped(text: &str) -> String {
+pub(super) fn clipped(text: &str) -> String {
     match text.char_indices().nth(REPORT_TEXT_MAX) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -3,7 +3,9 @@
 use super::super::analysis::{Analysis, Look, Measured};
 use super::super::record::Record;
 use super::figure::figure;
-use super::{client_counts, columns, groups, limiters, noise, promises, spread, standing, verdicts};
+use super::{
+    client_counts, columns, groups, limiters, noise, nothing_compared, planted, promises, spread, standing, verdicts,
+};
 use crate::core::Metric;
 
 /// Width of the text in characters.
@@ -34,9 +36,11 @@ pub fn text(record: &Record, analysis: &Analysis) -> String {
         .into_iter()
         .map(|(by, arms, evidence)| format!("{}: {}; {}: {evidence}", by.name(), arms.join(", "), arms[0]));
     text.section("What limits, by two signs that agree:", limiters);
+    text.section("Planted limiters, and whether they were named:", planted(analysis));
     let promises = promises(analysis).into_iter().map(|(promise, arms)| format!("! {}: {promise}", arms.join(", ")));
     text.section("Not the same promise:", promises);
     text.section("", analysis.no_verdicts.iter().map(|why| format!("No verdicts: {why}.")));
+    text.section("", nothing_compared(record, analysis).map(|why| format!("Nothing is compared: {why}.")));
     let verdicts = verdicts(analysis);
     text.section("Verdicts:", verdicts.iter().map(|one| format!("{} / {}: {}", one.arm, one.with, one.sentence)));
     let noise = noise(analysis).map(|one| format!("{} against itself: {}", one.with, one.sentence));

@@ -272,7 +272,16 @@ pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Ex
             note(&format!("  millstream doctor confirm {number}{server}"));
         }
     }
+    for command in remaining(repair, change) {
+        note(&format!("it is complete only when you have run this on the server's machine: {command}"));
+    }
     Ok(Exit::Done)
+}
+
+/// Commands of a repair that its change does not make. A change of the kernel makes all of them.
+fn remaining<'a>(repair: &'a Repair, change: &Change) -> Vec<&'a str> {
+    let commands = repair.commands.iter().filter_map(|command| command.strip_prefix("$ "));
+    commands.filter(|_| !is_of_kernel(&change.kind)).collect()
 }
 
 /// A key that no finding has now. What the check could not look at may be the reason.
@@ -391,6 +400,9 @@ pub async fn undo(args: &UndoArgs) -> Result<Exit, Failure> {
     match undone {
         Undone::Now => note(&format!("{} is {value} again", entry.target)),
         Undone::Already => note(&format!("{} is {value} already", entry.target)),
+        Undone::Removed => {
+            note(&format!("{} is {value} again: what the interrupted change had left of it is removed", entry.target));
+        }
         Undone::Gone => {
             note(&format!("{} is {value} already", entry.target));
             note("if it was renamed, the change is still in effect under the new name: look for it");
@@ -473,6 +485,16 @@ fn number(journal: &Journal, given: Option<u32>, fits: fn(State) -> bool) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_change_of_a_server_leaves_what_is_run_on_its_machine() {
+        let change = |kind: &str| Change { kind: kind.to_owned(), target: String::new(), value: None };
+        let commands = ["alter system set fsync = 'on'", "$ sync"].map(str::to_owned).to_vec();
+        let (sentence, risk, restart) = (String::new(), String::new(), millstream_model::Restart::Nothing);
+        let repair = Repair { sentence, commands, risk, restart, change: None };
+        assert_eq!(remaining(&repair, &change("setting")), ["sync"]);
+        assert!(remaining(&repair, &change("sysctl")).is_empty());
+    }
 
     #[test]
     fn only_a_change_of_a_server_asks_for_the_same_server() {

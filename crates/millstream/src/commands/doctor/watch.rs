@@ -39,7 +39,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
 /// Look at a server for a while, and say what limits it
 ///
 /// Samples what sessions wait for, several times each second, and reads the counters of the server and, if it runs here, of the
-/// machine. It names a limiter only if two independent signs agree: what sessions wait for, and what the machine reports.
+/// machine. It names a limiter only if two independent signs agree: what sessions do or wait for, and what the machine reports.
 /// Otherwise it says unknown, with what it saw. Ctrl-C ends it early and prints the answer.
 ///
 /// It reads only. A role with the rights of pg_monitor sees what the sessions of others wait for.
@@ -109,7 +109,7 @@ impl Seen {
             values.retain(|name, _| MACHINE.iter().all(|source| !name.starts_with(source)));
             notes.push("the server's machine: watch from there to see it".to_owned());
         }
-        let observed = Observed { values: &values, client_percent: None };
+        let observed = Observed { values: &values, client_percent: None, command_percent: None };
         let Limited { by, evidence } = match values.contains_key("sessions.active") && !observed.works() {
             // Others may keep the machine busy, but then they limit nobody here.
             true => Limited { by: Limiter::Unknown, evidence: vec!["hardly any session was active".to_owned()] },
@@ -183,13 +183,16 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_others_keep_busy_does_not_limit_an_idle_server() {
+    fn a_machine_that_others_keep_busy_does_not_limit_a_server_that_is_idle_or_waits() {
         let busy = [("processor.busy_percent", 99.0), ("pressure.cpu_some_percent", 80.0)];
         let of = |sessions: &[(&str, f64)]| seen(true, &[&busy[..], sessions].concat());
+        assert_eq!(of(&[("sessions.active", 1.0), ("wait.CPU", 1.0)]).limiter, Limiter::Processor);
         let idle = of(&[("sessions.active", 0.0), ("sessions.idle", 5.0)]);
         assert_eq!((idle.limiter, idle.evidence), (Limiter::Unknown, vec!["hardly any session was active".to_owned()]));
-        assert_eq!(of(&[("sessions.active", 1.0)]).limiter, Limiter::Processor);
-        assert_eq!(of(&[]).limiter, Limiter::Processor, "the sessions were not seen");
+        let row = of(&[("sessions.active", 8.0), ("wait.Lock:transactionid", 8.0)]);
+        let evidence = ["100 % of the active sessions waited for a row lock", "the processors were 99 % busy"];
+        assert_eq!((row.limiter, row.evidence), (Limiter::Unknown, evidence.map(str::to_owned).to_vec()));
+        assert_eq!(of(&[]).limiter, Limiter::Unknown, "the sessions were not seen");
     }
 
     #[test]

@@ -45,7 +45,7 @@ Example:
 
 const COMPARE_EXAMPLES: &str = "\
 Example:
-  millstream lab compare lab/records/before lab/records/after --fail-above 5%";
+  millstream lab compare a1,a2,a3,a4,a5 b1,b2,b3,b4,b5 --fail-above 5%";
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
@@ -222,8 +222,8 @@ struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Show only that everything works, in short runs that are not evidence and never void: 20,000 documents and one
-    /// round, or one block of runs of 1 to 5 seconds
+    /// Show only that everything works, in short runs that are not evidence and that no disturbance makes void: 20,000
+    /// documents and one round, or one block of runs of 1 to 5 seconds
     #[arg(long)]
     quick: bool,
 
@@ -258,24 +258,25 @@ struct ReportArgs {
     html: Option<PathBuf>,
 }
 
-/// Compare two records of the same experiment, arm by arm
+/// Compare records of the same experiment, arm by arm
 ///
-/// The runs of two records are not paired: whatever changed between them counts as the difference. To compare kernels
-/// or machines, name at least five records a side, each from a boot of its own, separated by commas; then a record is
-/// one sample. Exits with 1 if --fail-above finds something.
+/// A record is one sample, however many runs it holds, because the machine drifts between records. Two records show only
+/// the ratio of their medians. For a verdict, name at least five records a side, separated by commas, and make those of
+/// the two sides in turn; to compare kernels or machines, make each in a boot of its own. Exits with 1 if --fail-above
+/// finds something.
 #[derive(Debug, clap::Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
 struct CompareArgs {
-    /// The earlier record, or at least five
+    /// The earlier record, or at least five for a verdict
     #[arg(value_name = "RECORD[,RECORD..]")]
     before: String,
 
-    /// The later record, or at least five
+    /// The later record, or at least five for a verdict
     #[arg(value_name = "RECORD[,RECORD..]")]
     after: String,
 
-    /// Fail if an arm of the later record is certainly worse by more than this, such as 5%, is missing, or cannot be
-    /// compared
+    /// Fail if an arm of the later side is certainly worse by more than this, such as 5%, is missing, or cannot be
+    /// compared; needs a verdict, so at least five records a side
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_above: Option<f64>,
 }
@@ -545,9 +546,17 @@ fn plan(args: &RunArgs) -> Plan {
     }
 }
 
+/// Options whose value is a command line, which is kept as it is.
+const COMMANDS: [&str; 2] = ["--a", "--b"];
+
 /// The command line in a form that can be published: without passwords and without directories of files.
 fn argv(args: impl Iterator<Item = String>) -> Vec<String> {
+    let mut is_command = false;
     args.map(|arg| {
+        let holds = |name: &&str| arg.strip_prefix(*name).is_some_and(|rest| rest.starts_with('='));
+        if std::mem::replace(&mut is_command, COMMANDS.contains(&arg.as_str())) || COMMANDS.iter().any(holds) {
+            return masked(&arg).into_owned();
+        }
         let (name, value) = match arg.split_once('=').filter(|_| arg.starts_with("--")) {
             Some((name, value)) => (format!("{name}="), value),
             None => (String::new(), arg.as_str()),
@@ -580,5 +589,8 @@ mod tests {
         let args = ["/opt/x/millstream", "lab", "--db", "postgres://u:secret@h/d", "--out=/home/u/r", "--out", "a/b"];
         let shown = argv(args.map(str::to_owned).into_iter());
         assert_eq!(shown, ["millstream", "lab", "--db", "postgres://u:***@h/d", "--out=r", "--out", "a/b"]);
+        let commands = ["lab", "--a", "/bin/gzip -k /data/x", "--b=/bin/zstd /data/x", "--out", "/home/u/r"];
+        let shown = argv(commands.map(str::to_owned).into_iter());
+        assert_eq!(shown, ["lab", "--a", "/bin/gzip -k /data/x", "--b=/bin/zstd /data/x", "--out", "r"]);
     }
 }

@@ -6,9 +6,9 @@ use crate::output::{Output, note, write_page};
 use crate::secret::masked;
 use crate::signal::Signals;
 use millstream_lab::Error;
+use millstream_lab::core::command_line;
 use millstream_lab::pgbench::report::{csv, html, markdown, text};
 use millstream_lab::pgbench::{self, Analysis, Conditions, Differences, Ended, Record, Request, Results, Source};
-use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// What is asked for a run, besides the experiment.
@@ -152,12 +152,7 @@ fn resuming(argv: Vec<String>, others: &[&str], out: Option<&Path>, dir: &Path) 
     if out.is_none() {
         words.extend(["--out".to_owned(), dir.display().to_string()]);
     }
-    let plain = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c));
-    let quoted = words.iter().map(|word| match plain(word) && !word.is_empty() {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    });
-    quoted.collect::<Vec<_>>().join(" ")
+    command_line(&words)
 }
 
 /// Prints a record's report, if it is a record of pgbench. `None` if it is of another kind.
@@ -171,28 +166,28 @@ pub fn report(path: &Path, format: Format, output: Output) -> Result<Option<Exit
 /// Most facts of the surroundings that a comparison prints.
 const SURROUNDINGS_SHOWN: usize = 20;
 
-/// Compares two records.
+/// Compares records, those of a side separated by commas.
 pub fn compare(before: &str, after: &str, fail_above: Option<f64>, output: Output) -> Result<Exit, Failure> {
-    let read = |path: &Path| {
-        let record = Record::read(path)?;
-        record.ok_or_else(|| {
-            Failure::user(format!("{} is a record of loads, and only those of pgbench are compared", path.display()))
-        })
+    let read = |path: &str| {
+        let record = Record::read(Path::new(path))?;
+        let why = || format!("{path} is a record of loads, and only those of pgbench are compared");
+        record.ok_or_else(|| Failure::user(why()))
     };
-    let side = |paths: &str| {
-        let records: Result<Vec<Record>, Failure> = paths.split(',').map(|path| read(Path::new(path))).collect();
-        pgbench::joined(records?).map_err(Failure::from)
-    };
-    let (before, after) = (side(before)?, side(after)?);
-    let Differences { arms, multiplicity } = pgbench::compare(&before, &after)?;
-    let surroundings = pgbench::surroundings(&before, &after);
+    let side = |paths: &str| paths.split(',').map(read).collect::<Result<Vec<Record>, Failure>>();
+    let found = pgbench::compare(&side(before)?, &side(after)?)?;
+    if let (Some(why), Some(_)) = (&found.no_verdicts, fail_above) {
+        return Err(Failure::user("--fail-above needs a verdict, and these records are too few for one").hint(why));
+    }
+    let Differences { arms, multiplicity, surroundings, no_verdicts } = &found;
     if output.is_json() {
-        output.json(&json!({ "arms": arms, "multiplicity": multiplicity, "surroundings": surroundings }))?;
+        output.json(&found)?;
     } else {
-        for one in &arms {
+        for one in arms {
             output.line(&format!("{}: {}", one.arm, one.sentence))?;
         }
-        if multiplicity.comparisons > 1 {
+        if let Some(why) = no_verdicts {
+            output.line(&format!("no verdicts: {why}"))?;
+        } else if multiplicity.comparisons > 1 {
             output.line(&multiplicity.to_string())?;
         }
         for one in surroundings.iter().take(SURROUNDINGS_SHOWN) {

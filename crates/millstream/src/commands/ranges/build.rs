@@ -253,6 +253,7 @@ async fn inputs(args: &BuildArgs) -> Result<Vec<Box<dyn Input>>, Failure> {
         reading: Reading { unmap: args.unmap, numbers: args.numbers },
         join: args.join.as_ref().map(|Joined(join)| join.clone()),
     };
+    input::refuse_repeated(&args.files)?;
     let mut inputs = Vec::new();
     for file in &args.files {
         inputs.push(input::open_later(file, &options)?);

@@ -227,6 +227,7 @@ mod tests {
             values: BTreeMap::new(),
             of_first: None,
             limited: None,
+            planted: None,
             promise: None,
             missing: None,
             failed: false,

@@ -1,0 +1,222 @@
+//! Faults in definitions: of indexes, sequences and foreign keys, also of partitioned and temporary tables.
+
+use crate::checks::{FAULTS, keys, report, sql, subjects};
+use millstream_doctor::Report;
+use millstream_model::Level;
+use millstream_testkit as testkit;
+
+fn commands(report: &Report) -> Vec<&str> {
+    let repairs = report.findings.iter().flat_map(|finding| &finding.repair);
+    repairs.flat_map(|repair| repair.commands.iter().map(String::as_str)).collect()
+}
+
+#[tokio::test]
+async fn temporary_tables_of_other_sessions_are_not_judged() {
+    testkit::each_build(async |database| {
+        for fault in FAULTS {
+            let planted = format!("{}; {}", fault.alike, fault.fault);
+            let temporary = planted
+                .replace("create table", "create temp table")
+                .replace("create unlogged table", "create temp table")
+                .replace("create sequence", "create temp sequence");
+            if temporary == planted {
+                continue;
+            }
+            let other = database.client().await;
+            sql(&other, &temporary).await;
+            assert_eq!(keys(&report(&database, fault.check, fault.settings).await), [""; 0], "{}", fault.check);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn indexes_with_other_parameters_of_an_operator_class_are_no_duplicates() {
+    testkit::each_build(async |database| {
+        let client = database.client().await;
+        sql(
+            &client,
+            "create extension pg_trgm; create table t (b text);
+             create index short on t using gist (b gist_trgm_ops (siglen = 12));
+             create index long on t using gist (b gist_trgm_ops (siglen = 256))",
+        )
+        .await;
+        assert_eq!(keys(&report(&database, "duplicate-index", "").await), [""; 0]);
+        sql(&client, "create index twin on t using gist (b gist_trgm_ops (siglen = 256))").await;
+        assert_eq!(keys(&report(&database, "duplicate-index", "").await), ["public.twin"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_duplicate_on_a_partitioned_table_is_found_once() {
+    testkit::each_build(async |database| {
+        let client = database.client().await;
+        sql(
+            &client,
+            "create table log (day int, n int) partition by range (day);
+             create table log_1 partition of log for values from (1) to (2);
+             create table log_2 partition of log for values from (2) to (9) partition by range (day);
+             create table log_2_1 partition of log_2 for values from (2) to (3);
+             insert into log select 1 + n % 2, n from generate_series(1, 1000) as n;
+             create index log_n on log (n); create index on only log (n desc); analyze log",
+        )
+        .await;
+        assert_eq!(keys(&report(&database, "duplicate-index", "").await), [""; 0]);
+        sql(&client, "create index log_twin on log (n)").await;
+        let found = report(&database, "duplicate-index", "").await;
+        assert_eq!(keys(&found), ["public.log_twin"]);
+        assert_eq!(commands(&found), ["drop index public.log_twin"]);
+        assert_eq!(found.findings[0].repair.as_ref().unwrap().change, None);
+        let size = found.findings[0].evidence.iter().find(|one| one.name == "size").unwrap();
+        assert_ne!(size.value, "0 B", "that of the partitions");
+        sql(&client, commands(&found)[0]).await;
+        // What one partition has beside its part of the index.
+        sql(&client, "create index own on log_1 (n)").await;
+        let found = report(&database, "duplicate-index", "").await;
+        assert_eq!(keys(&found), ["public.own"]);
+        assert_eq!(commands(&found), ["drop index concurrently public.own"]);
+        sql(&client, "drop index own").await;
+        assert_eq!(keys(&report(&database, "duplicate-index", "").await), [""; 0]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_sequence_that_a_default_uses_ends_with_its_narrowest_column() {
+    testkit::each_build(async |database| {
+        let client = database.client().await;
+        sql(
+            &client,
+            "create sequence wide; create table big (id bigint default nextval('wide'));
+             create sequence remainder; create table part (id int default nextval('remainder') % 1000);
+             create sequence code; create table coded (id text default 'A' || nextval('code'));
+             select setval(name::regclass, 2147483647) from unnest('{wide, remainder, code}'::text[]) as name",
+        )
+        .await;
+        assert_eq!(keys(&report(&database, "sequence-end", "").await), [""; 0]);
+        sql(
+            &client,
+            "create domain number as int; create sequence \"It's\";
+             create table own (id int default nextval('\"It''s\"'), day int) partition by range (day);
+             create table own_1 partition of own for values from (0) to (9);
+             create table also (id bigint default nextval('\"It''s\"'));
+             create sequence cast_one; create table casts (id number default nextval('cast_one')::int);
+             create sequence owned; create table narrow (id smallint default nextval('owned'));
+             create table owner (id bigint default nextval('owned')); alter sequence owned owned by owner.id;
+             select setval('\"It''s\"', 2147483647), setval('cast_one', 2147483647), setval('owned', 32767)",
+        )
+        .await;
+        let found = report(&database, "sequence-end", "").await;
+        assert_eq!(keys(&found), ["public.\"It's\"", "public.cast_one", "public.owned"]);
+        assert!(found.findings.iter().all(|finding| finding.level == Level::Critical), "{found:?}");
+        assert!(found.findings[0].sentence.contains("100 % of its numbers of public.own.id are used"), "{found:?}");
+        assert_eq!(
+            commands(&found),
+            [
+                "alter table public.own alter column id type bigint",
+                "alter table public.casts alter column id type bigint",
+                "alter table public.narrow alter column id type bigint",
+            ]
+        );
+        for command in commands(&found) {
+            sql(&client, command).await;
+        }
+        assert_eq!(keys(&report(&database, "sequence-end", "").await), [""; 0]);
+    })
+    .await;
+}
+
+/// Thresholds for small tables.
+const FEW_ROWS: &str = "[threshold.foreign-key-without-index]\nrows = 100";
+
+#[tokio::test]
+async fn a_partial_index_of_rows_with_a_value_serves_a_foreign_key() {
+    testkit::each_build(async |database| {
+        let client = database.client().await;
+        sql(
+            &client,
+            "create table shop (id int, \"(n\" int, note text, unique (id, \"(n\"));
+             insert into shop select n, n from generate_series(1, 1000) as n; delete from shop where id > 900;
+             create table sale (shop int, \"(n\" int, foreign key (shop, \"(n\") references shop (id, \"(n\"));
+             insert into sale select n % 9 + 1, n % 9 + 1 from generate_series(1, 500) as n; analyze sale;
+             create index good on sale (shop, \"(n\") where \"(n\" is not null and shop is not null",
+        )
+        .await;
+        let unused = "[threshold.unused-index]\nindex_mb = 0\ndays = 0";
+        assert_eq!(keys(&report(&database, "foreign-key-without-index", FEW_ROWS).await), [""; 0]);
+        assert_eq!(subjects(&report(&database, "unused-index", unused).await), [""; 0], "the key needs it");
+        sql(&client, "create index half on sale (shop, \"(n\") where shop is not null; drop index good").await;
+        assert_eq!(keys(&report(&database, "foreign-key-without-index", FEW_ROWS).await), [""; 0]);
+        let other = "create index bad on sale (shop, \"(n\") where shop is not null and \"(n\" > 5; drop index half";
+        sql(&client, other).await;
+        let found = report(&database, "foreign-key-without-index", FEW_ROWS).await;
+        assert_eq!(keys(&found).len(), 1, "{found:?}");
+        assert_eq!(subjects(&report(&database, "unused-index", unused).await), ["public.bad"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_update_that_cannot_change_a_key_needs_no_index_of_a_foreign_key() {
+    testkit::each_build(async |database| {
+        let client = database.client().await;
+        sql(
+            &client,
+            "create table shop (id int primary key, visits int) with (fillfactor = 40);
+             insert into shop select n, 0 from generate_series(1, 500) as n;
+             create table sale (shop int references shop);
+             insert into sale select n from generate_series(1, 500) as n; analyze sale;
+             update shop set visits = 1",
+        )
+        .await;
+        assert_eq!(keys(&report(&database, "foreign-key-without-index", FEW_ROWS).await), [""; 0]);
+        sql(&client, "insert into shop values (501); update shop set id = 502 where id = 501").await;
+        assert_eq!(
+            keys(&report(&database, "foreign-key-without-index", FEW_ROWS).await),
+            ["public.sale.sale_shop_fkey"]
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn foreign_keys_of_partitioned_tables_are_seen_on_both_sides() {
+    testkit::each_build(async |database| {
+        let client = database.client().await;
+        sql(
+            &client,
+            "create table shop (id int primary key) partition by range (id);
+             create table shop_1 partition of shop for values from (0) to (1000);
+             insert into shop select n from generate_series(1, 500) as n;
+             create table sale (day int, shop int references shop) partition by range (day);
+             create table sale_1 partition of sale for values from (1) to (2);
+             create table sale_2 (shop int, gone int, day int); alter table sale_2 drop gone;
+             alter table sale attach partition sale_2 for values from (2) to (3);
+             insert into sale select 1 + n % 2, n from generate_series(1, 500) as n; analyze sale_1; analyze sale_2;
+             create table visit (shop int references shop);
+             insert into visit select n from generate_series(1, 500) as n; analyze visit",
+        )
+        .await;
+        assert_eq!(keys(&report(&database, "foreign-key-without-index", FEW_ROWS).await), [""; 0]);
+        sql(&client, "insert into shop values (999); delete from shop where id = 999").await;
+        let found = report(&database, "foreign-key-without-index", FEW_ROWS).await;
+        assert_eq!(keys(&found), ["public.sale.sale_shop_fkey", "public.visit.visit_shop_fkey"]);
+        assert_eq!(commands(&found)[0], "create index on public.sale (shop)");
+        let tables = |report: &Report| {
+            let shown = report.findings[0].evidence.iter().find(|one| one.name == "partitions without an index");
+            shown.map(|one| one.value.clone())
+        };
+        assert_eq!(tables(&found).as_deref(), Some("2"));
+        // An index of the partition alone serves as well.
+        sql(&client, "create index on sale_2 (shop); create index on visit (shop)").await;
+        let found = report(&database, "foreign-key-without-index", FEW_ROWS).await;
+        assert_eq!(
+            (keys(&found), tables(&found).as_deref()),
+            (vec!["public.sale.sale_shop_fkey".to_owned()], Some("1"))
+        );
+        sql(&client, commands(&found)[0]).await;
+        assert_eq!(keys(&report(&database, "foreign-key-without-index", FEW_ROWS).await), [""; 0]);
+    })
+    .await;
+}

@@ -1,0 +1,101 @@
+//! How a CSV record becomes a document, and what is wrong with it if it does not.
+
+use super::super::dialect::Dialect;
+use super::super::window::{MARK, too_large};
+use super::OPEN_QUOTE;
+use super::header::{Header, HeaderProblem};
+use super::record::{Record, Seen, Separators};
+use super::value::{Values, put_string, quoted, stray};
+use memchr::memchr_iter;
+use millstream_model::{Fault, Reason};
+
+/// How a record becomes a document.
+pub(super) struct Reading {
+    pub(super) header: Header,
+    pub(super) separators: Separators,
+    pub(super) values: Values,
+    pub(super) document_bytes_max: usize,
+}
+
+impl Reading {
+    /// Appends the document of a record. `line_of` finds the line of a place in it, for a message.
+    pub(super) fn put(
+        &self,
+        record: &Record,
+        raw: &[u8],
+        line_of: impl FnOnce(usize) -> u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        if raw.len() > self.document_bytes_max {
+            return Err(too_large(raw.len() as u64, self.document_bytes_max));
+        }
+        if let Some((field, rest)) = stray(raw, self.separators) {
+            let line = line_of(raw.len() - rest.len());
+            let detail = format!(
+                "field {field} has text behind its closing quote on line {line}; write a quote within quotes twice"
+            );
+            return Err(Fault::new(Reason::CsvSyntax, detail));
+        }
+        if raw.starts_with(MARK) {
+            let detail = "the record begins with a byte order mark, as the header of a joined file does; load the files \
+                          without joining them";
+            return Err(Fault::new(Reason::CsvSyntax, detail));
+        }
+        let (count, expected) = (record.count, self.header.len());
+        if count != expected {
+            let detail = format!("the record has {count} fields, the header {expected}");
+            return Err(Fault::new(Reason::CsvFields, detail));
+        }
+        let start = out.len();
+        let mut quoted = (!self.values.are_strings()).then(|| quoted(raw, self.separators));
+        for (n, (name, field)) in self.header.members().zip(record.fields()).enumerate() {
+            let Ok(text) = std::str::from_utf8(field) else {
+                let detail = format!("field {} of the record is not UTF-8", n + 1);
+                return Err(Fault::new(Reason::InvalidUtf8, detail));
+            };
+            out.extend_from_slice(name);
+            match &mut quoted {
+                None => put_string(text, out),
+                Some(quoted) => self.values.put(text, quoted.next().unwrap_or_default(), out),
+            }
+        }
+        out.push(b'}');
+        if out.len() - start > self.document_bytes_max {
+            return Err(too_large((out.len() - start) as u64, self.document_bytes_max));
+        }
+        Ok(())
+    }
+}
+
+/// Makes documents of single records, as rejects are.
+pub(in super::super) struct SingleRecords(Reading);
+
+impl SingleRecords {
+    /// Records of this dialect, which names the columns. `None` if it names none.
+    pub(in super::super) fn of(dialect: &Dialect, document_bytes_max: usize) -> Option<Result<Self, HeaderProblem>> {
+        let header = Header::from_names(dialect.header.as_ref()?.iter().map(String::as_bytes), None, false);
+        let (separators, values) = (Separators::of(dialect, b','), Values::of(dialect));
+        Some(header.map(|header| Self(Reading { header, separators, values, document_bytes_max })))
+    }
+
+    /// Appends the document of a text, which is one record.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(in super::super) fn put(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+        if text.trim_ascii().is_empty() {
+            return Err(Fault::new(Reason::CsvFields, "the record is empty"));
+        }
+        let mut record = Record::new(self.0.separators);
+        let seen = record.look(text, text.len());
+        if seen != Seen::Whole && !record.end() {
+            return Err(Fault::new(Reason::CsvSyntax, OPEN_QUOTE));
+        }
+        let raw = record.raw(text, &seen);
+        if !text[record.at..].trim_ascii().is_empty() {
+            return Err(Fault::new(Reason::CsvSyntax, "there is more than one record; write a line for each"));
+        }
+        let line_of = |at| 1 + memchr_iter(b'\n', &raw[..at]).count() as u64;
+        self.0.put(&record, raw, line_of, out)
+    }
+}

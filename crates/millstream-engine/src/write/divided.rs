@@ -1,0 +1,125 @@
+//! `divided` and `compared`: ask first what is stored under the keys of a batch, and divide it by the answer.
+//!
+//! Absent keys go by COPY straight into the table. `divided` asks only whether keys are stored, unless the lane knows it,
+//! and merges the documents of those that are, as [`staged`](super::staged) does. `compared` asks for fingerprints of the
+//! stored documents, and sends only those that differ. The upsert that follows also skips equal documents that are
+//! spelled in another way.
+//!
+//! If another session inserts a key after the answer, the COPY or the merge fails on the duplicate, and the batch is
+//! [upserted](super::upsert).
+
+use super::arrays::{self, Upserted};
+use super::copy_stream::{Destination, copy_groups};
+use super::probe::{self, Stored};
+use super::{Session, Writer, Writing, counts, staged};
+use crate::batch::{Batch, Group};
+use crate::error::Error;
+use crate::merge::Written;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, TryFutureExt};
+use millstream_failpoint as failpoint;
+use std::future::ready;
+
+/// For batches of new keys, some of which are stored.
+pub(super) static DIVIDED: Writer = Writer { name: "divided", compares: false, sends_all: true, write: divide };
+
+/// For batches of which many documents are unchanged.
+pub(super) static COMPARED: Writer = Writer { name: "compared", compares: true, sends_all: false, write: compare };
+
+fn divide<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
+    async move {
+        let (session, stored) = match session.met {
+            Some(met) => (session, met.to_vec()),
+            None => (Session { opening: "", ..session }, probe::keys(session, batch, groups).await?),
+        };
+        let divided = split(session, groups.iter().zip(&stored).map(|(group, stored)| (group, !stored)));
+        failpoint::hit("batch-divided").await?;
+        let merge = staged::merge(session).boxed();
+        let Some(Upserted { inserted, updated, equal }) = send(session, batch, &divided, merge).await? else {
+            return Ok(None);
+        };
+        let written = batch.written(groups, &session.target.mode);
+        Ok(Some(Written { inserted, updated, unchanged: equal, ..written }))
+    }
+    .boxed()
+}
+
+fn compare<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
+    async move {
+        let (session, divided) = match batch.has_large() {
+            true => (session, Divided { absent: Vec::new(), rest: groups.to_vec() }),
+            false => {
+                let stored = probe::documents(session, batch, groups).await?;
+                let differing = groups.iter().zip(stored).filter(|(_, stored)| *stored != Stored::Equal);
+                let divided = split(session, differing.map(|(group, stored)| (group, stored == Stored::Absent)));
+                (Session { opening: "", ..session }, divided)
+            }
+        };
+        let compared = session.prepared.compared.as_ref().expect("it is chosen only where rows can be joined");
+        let upsert = counts(session.client, &compared.upsert, &[]).boxed();
+        let Some(Upserted { inserted, updated, .. }) = send(session, batch, &divided, upsert).await? else {
+            return Ok(None);
+        };
+        let written = batch.written(groups, &session.target.mode);
+        Ok(Some(Written { inserted, updated, unchanged: written.keys - inserted - updated, ..written }))
+    }
+    .boxed()
+}
+
+/// What is sent of a batch, each part in key order.
+struct Divided {
+    /// Groups whose keys are not stored.
+    absent: Vec<Group>,
+    rest: Vec<Group>,
+}
+
+/// Divides groups, each with whether its key is absent. So few absent keys that arrays could hold them are not worth a
+/// COPY of their own.
+fn split<'a>(session: Session<'_>, groups: impl Iterator<Item = (&'a Group, bool)>) -> Divided {
+    let groups: Vec<(&Group, bool)> = groups.collect();
+    let few = groups.iter().filter(|(_, absent)| *absent).count() <= session.target.arrays_rows_max;
+    let (absent, rest): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(_, absent)| *absent && !few);
+    let owned = |groups: Vec<(&Group, bool)>| groups.into_iter().map(|(group, _)| group.clone()).collect();
+    Divided { absent: owned(absent), rest: owned(rest) }
+}
+
+/// Copies absent keys into the table and writes the rest: as arrays, or by `staged`, the statements that write what is
+/// staged. `None` if another session has inserted a key meanwhile.
+async fn send(
+    session: Session<'_>,
+    batch: &Batch,
+    Divided { absent, rest }: &Divided,
+    staged: BoxFuture<'_, Result<(u64, u64), Error>>,
+) -> Result<Option<Upserted>, Error> {
+    // Whatever comes second finds the transaction open.
+    let later = Session { opening: "", ..session };
+    let copied_and = async |session, rest: BoxFuture<'_, Result<Upserted, Error>>| {
+        if absent.is_empty() {
+            return rest.await;
+        }
+        let (copied, rest) = copy_groups(session, Destination::Table, batch, absent, rest).await?;
+        Ok(Upserted { inserted: copied + rest.inserted, ..rest })
+    };
+    let sent = async {
+        if rest.is_empty() {
+            return copied_and(session, ready(Ok(Upserted::default())).boxed()).await;
+        }
+        failpoint::hit("batch-merging").await?;
+        if arrays::fit(session, batch, rest) {
+            let second = if absent.is_empty() { session } else { later };
+            return copied_and(session, arrays::upsert(second, batch, rest).boxed()).await;
+        }
+        // The COPY into the table comes second, because it may meet a duplicate, and the start of a COPY in a failed
+        // transaction costs the connection.
+        let written = staged.map_ok(|(inserted, updated)| Upserted { inserted, updated, equal: 0 });
+        let then = copied_and(later, written.boxed());
+        let (rows, written) = copy_groups(session, Destination::Stage, batch, rest, then).await?;
+        assert_eq!(rows, rest.len() as u64, "the staging table takes every row");
+        Ok(written)
+    };
+    match sent.await {
+        Ok(sent) => Ok(Some(sent)),
+        Err(error) if error.is_duplicate() => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,149 @@
+//! Asks the server, before a batch is sent, which of its keys are stored, and with which documents.
+//!
+//! Documents are compared by fingerprints. The server computes the fingerprint of a stored document from the text that
+//! PostgreSQL makes of the jsonb, in the snapshot of the query. We compute the fingerprint of a new document from the
+//! same text. A fingerprint has 128 bits, under seeds that nobody else knows. A document with another fingerprint may
+//! still be equal, spelled in another way (1 and 1.00).
+
+use super::Session;
+use super::elements::{Elements, Keys};
+use crate::batch::{Batch, Group};
+use crate::decode::JsonbText;
+use crate::error::Error;
+use crate::limits::COMPARED_SAMPLE;
+use bytes::BufMut;
+use millstream_model::KeyType;
+use millstream_pg::hash_text;
+use std::collections::HashSet;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use tokio_postgres::types::ToSql;
+
+/// What is stored under the key of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stored {
+    /// Nothing.
+    Absent,
+    /// The document that the group would write.
+    Equal,
+    /// Another document, or the same one spelled in another way.
+    Different,
+}
+
+/// What is known of some keys of a batch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample {
+    /// Those with an unchanged document.
+    pub(super) unchanged: u64,
+    /// Those that are not stored.
+    pub(super) absent: u64,
+    pub(super) keys: u64,
+}
+
+/// Compares some of the batch's keys, spread over all of them.
+pub(super) async fn sample(session: Session<'_>, batch: &Batch) -> Result<Sample, Error> {
+    let groups = batch.groups();
+    let step = groups.len().div_ceil(COMPARED_SAMPLE).max(1);
+    let sample: Vec<Group> = groups.iter().step_by(step).cloned().collect();
+    let found = documents(session, batch, &sample).await?;
+    let count = |what| found.iter().filter(|stored| **stored == what).count() as u64;
+    Ok(Sample { unchanged: count(Stored::Equal), absent: count(Stored::Absent), keys: found.len() as u64 })
+}
+
+/// Whether keys of these types are equal only if their bytes are, so that an answer can name a key by itself.
+pub(super) fn names_itself(types: &[KeyType]) -> bool {
+    // 1 equals 1.0.
+    matches!(types, [one] if one.column() != KeyType::Numeric)
+}
+
+/// For each group whether its key is stored.
+pub(super) async fn keys(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Result<Vec<bool>, Error> {
+    let mut keys = Keys::new(&session.target.key_types);
+    for group in groups {
+        keys.push(batch.key(group));
+    }
+    let present = session.prepared.present.as_ref().expect("it is chosen only where rows can be joined");
+    let arrays = keys.arrays(groups.len());
+    let values: Vec<&(dyn ToSql + Sync)> = arrays.iter().map(|array| array as &(dyn ToSql + Sync)).collect();
+    let row = session.first(session.client.query_one(present, &values)).await?;
+    let mut stored = vec![false; groups.len()];
+    if let ([column], true) = (keys.columns.as_slice(), names_itself(&session.target.key_types)) {
+        let found: HashSet<&[u8]> = row.get::<_, Option<Elements<'_>>>(0).into_iter().flatten().collect();
+        for (key, stored) in Elements(column).zip(&mut stored) {
+            *stored = found.contains(key);
+        }
+    } else {
+        for place in row.get::<_, Option<Vec<i64>>>(0).unwrap_or_default() {
+            let at = usize::try_from(place).ok().and_then(|place| place.checked_sub(1));
+            if let Some(stored) = at.and_then(|at| stored.get_mut(at)) {
+                *stored = true;
+            }
+        }
+    }
+    Ok(stored)
+}
+
+/// For each group what is stored under its key.
+pub(super) async fn documents(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Result<Vec<Stored>, Error> {
+    let seeds = [(); 2].map(|()| RandomState::new().build_hasher().finish().cast_signed());
+    let asked = Asked::new(session, batch, groups, seeds);
+    let compare = &session.prepared.compared.as_ref().expect("it is chosen only where rows can be joined").compare;
+    let arrays = asked.keys.arrays(groups.len());
+    let mut values: Vec<&(dyn ToSql + Sync)> = arrays.iter().map(|array| array as &(dyn ToSql + Sync)).collect();
+    values.extend(seeds.iter().map(|seed| seed as &(dyn ToSql + Sync)));
+    let row = session.first(session.client.query_one(compare, &values)).await?;
+    let mut stored = vec![Stored::Absent; groups.len()];
+    let Some(found) = row.get::<_, Option<Elements<'_>>>(0) else { return Ok(stored) };
+    let old = row.get::<_, Vec<i64>>(1).into_iter().zip(row.get::<_, Vec<i64>>(2));
+    let mut asked = asked.identities().zip(&asked.fingerprints).zip(&mut stored);
+    let mut ordered = true;
+    for (identity, old) in found.zip(old) {
+        // Both are in key order.
+        let Some(((_, new), stored)) = asked.find(|((asked, _), _)| *asked == identity) else {
+            ordered = false;
+            break;
+        };
+        *stored = if *new == <[i64; 2]>::from(old) { Stored::Equal } else { Stored::Different };
+    }
+    if !ordered {
+        // Nothing is known of the others: 1 and 1.00 are one key. What is sent without need is not written.
+        for stored in stored.iter_mut().filter(|stored| **stored == Stored::Absent) {
+            *stored = Stored::Different;
+        }
+    }
+    Ok(stored)
+}
+
+/// Keys, and the fingerprints of their new documents.
+struct Asked<'t> {
+    keys: Keys<'t>,
+    /// Places of the keys as array elements, if the key has several columns.
+    places: Vec<u8>,
+    fingerprints: Vec<[i64; 2]>,
+}
+
+impl<'t> Asked<'t> {
+    fn new(session: Session<'t>, batch: &Batch, groups: &[Group], seeds: [i64; 2]) -> Self {
+        let mut keys = Keys::new(&session.target.key_types);
+        let (mut places, mut fingerprints) = (Vec::new(), Vec::with_capacity(groups.len()));
+        let (mut writer, mut text) = (JsonbText::default(), Vec::new());
+        for (place, (key, folded)) in (1_i64..).zip(batch.winners(groups, &session.target.mode)) {
+            keys.push(key);
+            if keys.columns.len() > 1 {
+                places.put_i32(8);
+                places.put_i64(place);
+            }
+            text.clear();
+            writer.put(&folded.document, &mut text);
+            fingerprints.push(hash_text(&text, seeds));
+        }
+        Self { keys, places, fingerprints }
+    }
+
+    /// What an answer names a key by: the key itself, or its place if the key has several columns.
+    fn identities(&self) -> Elements<'_> {
+        Elements(match self.keys.columns.as_slice() {
+            [column] => column,
+            _ => &self.places,
+        })
+    }
+}

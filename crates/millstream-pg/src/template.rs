@@ -1,0 +1,130 @@
+//! Templates of SQL: texts of ours with places for names, conditions and numbers.
+
+use std::fmt::Display;
+
+/// Fills a template. A place is a name in braces, as in `select {key} from {table}`. The values are written as they
+/// are, so quote names and literals before. The template is read once: braces in a value stay as they are.
+///
+/// The template is a constant. The build fails if a place has no value, or a value no place.
+///
+/// ```
+/// let table = millstream_pg::quote_identifier("{key}");
+/// let sql = millstream_pg::fill!("select {key} from {table} limit {rows}", table, key = "id", rows = 3);
+/// assert_eq!(sql, r#"select id from "{key}" limit 3"#);
+/// ```
+///
+/// ```compile_fail
+/// millstream_pg::fill!("select {key} from {table}", key = "id");
+/// ```
+///
+/// ```compile_fail
+/// millstream_pg::fill!("select {key}", key = "id", table = "t");
+/// ```
+#[macro_export]
+macro_rules! fill {
+    ($template:expr, $($name:ident $(= $value:expr)?),+ $(,)?) => {{
+        const TEMPLATE: &str = $template;
+        const NAMES: &[&str] = &[$(stringify!($name)),+];
+        const { $crate::template::check(TEMPLATE, NAMES) };
+        $crate::template::filled(TEMPLATE, NAMES, &[$($crate::fill!(@value $name $(= $value)?)),+])
+    }};
+    (@value $name:ident) => { &$name };
+    (@value $name:ident = $value:expr) => { &$value };
+}
+
+/// Fails if the places of a template are not those of `names`. [`fill!`] calls it when it is built.
+///
+/// # Panics
+/// If a place has no name, or a name no place.
+pub const fn check(template: &str, names: &[&str]) {
+    let (text, mut seen, mut at) = (template.as_bytes(), 0u64, 0);
+    while let Some((begin, end)) = place(text, at) {
+        let mut n = 0;
+        while n < names.len() && !equal(text, begin, end, names[n].as_bytes()) {
+            n += 1;
+        }
+        assert!(n < names.len(), "a place of the template has no value");
+        seen |= 1 << n;
+        at = end;
+    }
+    assert!(seen.count_ones() as usize == names.len(), "a value has no place in the template, or comes twice");
+}
+
+/// The filled template. The value of a name is at the same index as the name.
+///
+/// # Panics
+/// If a place has no name.
+pub fn filled(template: &'static str, names: &[&str], values: &[&dyn Display]) -> String {
+    let (mut filled, mut at) = (String::with_capacity(2 * template.len()), 0);
+    while let Some((begin, end)) = place(template.as_bytes(), at) {
+        let name = &template[begin..end];
+        let value = names.iter().position(|known| *known == name).map(|n| values[n]);
+        let value = value.unwrap_or_else(|| panic!("the template has a value for {name}: {template}"));
+        filled.push_str(&template[at..begin - 1]);
+        filled.push_str(&value.to_string());
+        at = end + 1;
+    }
+    filled + &template[at..]
+}
+
+/// The next name in braces from `at` on: where it begins and ends. Other braces, as in `'{}'`, are part of the text.
+const fn place(text: &[u8], mut at: usize) -> Option<(usize, usize)> {
+    while at < text.len() {
+        let begin = at + 1;
+        if text[at] == b'{' {
+            let mut end = begin;
+            while end < text.len()
+                && (text[end].is_ascii_lowercase() || text[end].is_ascii_digit() || text[end] == b'_')
+            {
+                end += 1;
+            }
+            if end > begin && end < text.len() && text[end] == b'}' {
+                return Some((begin, end));
+            }
+        }
+        at = begin;
+    }
+    None
+}
+
+const fn equal(text: &[u8], begin: usize, end: usize, name: &[u8]) -> bool {
+    let mut n = 0;
+    while n < name.len() && begin + n < end && text[begin + n] == name[n] {
+        n += 1;
+    }
+    n == name.len() && begin + n == end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quote_identifier;
+
+    #[test]
+    fn a_value_is_never_read_as_a_template() {
+        let table = quote_identifier("{key} {table}");
+        let key = quote_identifier("{table}");
+        assert_eq!(
+            crate::fill!("{key} from {table}, {key}", table, key),
+            r#""{table}" from "{key} {table}", "{table}""#
+        );
+    }
+
+    #[test]
+    fn only_names_in_braces_are_places() {
+        let sql = crate::fill!("'{}' {a, b} {A} ${n} {", n = 1);
+        assert_eq!(sql, "'{}' {a, b} {A} $1 {");
+    }
+
+    #[test]
+    #[should_panic(expected = "a place of the template has no value")]
+    fn a_place_without_value_is_found() {
+        check("{key} {table}", &["key"]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a value has no place")]
+    fn a_value_without_place_is_found() {
+        check("{key}", &["key", "keys"]);
+    }
+}

@@ -1,0 +1,90 @@
+//! What a load relies on of its collection's table, as one state that can be compared.
+
+use crate::error::Error;
+use crate::models::TRIGGER_PREFIX;
+use millstream_model::CollectionName;
+use millstream_pg::{fill, quote_literal};
+use tokio_postgres::GenericClient;
+
+/// A collection's table as a run found it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableMark {
+    /// Its OID.
+    pub oid: u32,
+    /// Its name.
+    pub name: CollectionName,
+    /// What decides how documents are written, by the names in [`TRAITS`].
+    traits: [String; TRAITS.len()],
+    /// `OID:FILE` of the table, or of each of its partitions. TRUNCATE, VACUUM FULL and the like make a new file.
+    pub files: String,
+    /// The query that reads it, and its answer as one text.
+    query: String,
+    whole: String,
+}
+
+/// Columns of `mark.sql` that decide how documents are written, each with what it describes.
+const TRAITS: [(&str, &str); 5] = [
+    ("kind", "its kind, or the tables that inherit from it"),
+    ("columns", "the type of a key column or of doc"),
+    ("keyed", "the unique index of its key"),
+    ("triggers", "its triggers"),
+    ("rules", "its rules"),
+];
+
+/// Runs what [`TableMark::guard`] has prepared: fails with [`GUARD_SQLSTATE`] if the table is no longer in that state.
+pub const GUARD: &str = "execute millstream_guard";
+
+/// `division_by_zero`.
+pub const GUARD_SQLSTATE: &str = "22012";
+
+impl TableMark {
+    /// Reads the state of a table whose key has these columns. `None` if it is gone.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn read<'a>(
+        client: &impl GenericClient,
+        oid: u32,
+        key: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Option<Self>, Error> {
+        let mut columns: Vec<&str> = key.into_iter().collect();
+        columns.sort_unstable();
+        let columns: Vec<String> = columns.into_iter().map(quote_literal).collect();
+        let columns = format!("array[{}]::text[]", columns.join(", "));
+        let query = fill!(include_str!("mark.sql"), oid, columns, own_triggers = quote_literal(TRIGGER_PREFIX));
+        Self::answer(client, oid, query).await
+    }
+
+    /// Reads the same again.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn again(&self, client: &impl GenericClient) -> Result<Option<Self>, Error> {
+        Self::answer(client, self.oid, self.query.clone()).await
+    }
+
+    async fn answer(client: &impl GenericClient, oid: u32, query: String) -> Result<Option<Self>, Error> {
+        let row = client.query_opt(&format!("select mark.*, mark::text as whole from ({query}) as mark"), &[]).await?;
+        Ok(row.map(|row| Self {
+            oid,
+            name: CollectionName { schema: row.get("schema_name"), table: row.get("table_name") },
+            traits: TRAITS.map(|(column, _)| row.get::<_, Option<String>>(column).unwrap_or_default()),
+            files: row.get("files"),
+            whole: row.get("whole"),
+            query,
+        }))
+    }
+
+    /// What decides how documents are written and differs in another state of the table, if anything does.
+    pub fn difference(&self, other: &Self) -> Option<&'static str> {
+        let differs = self.traits.iter().zip(&other.traits).map(|(one, other)| one != other);
+        TRAITS.iter().zip(differs).find_map(|((_, meaning), differs)| differs.then_some(*meaning))
+    }
+
+    /// The statement that prepares [`GUARD`].
+    pub fn guard(&self) -> String {
+        let Self { query, whole, .. } = self;
+        let whole = quote_literal(whole);
+        format!("prepare millstream_guard as select 1 / count(*) from ({query}) as mark where mark::text = {whole}")
+    }
+}
