@@ -124,6 +124,26 @@ async fn all(db: &TestDatabase, table: &str) -> BTreeMap<(String, i64), serde_js
     rows.iter().map(|r| ((r.get(0), r.get(1)), serde_json::from_str(r.get(2)).expect("jsonb is JSON"))).collect()
 }
 
+/// A new document that breaks another unique index, among equal ones.
+#[tokio::test]
+async fn a_duplicate_of_another_index_is_a_reject_also_where_documents_are_compared() {
+    each_build(async |db| {
+        let (files, client) = (Files::new(), db.client().await);
+        let sql = "create table mails (id bigint primary key, doc jsonb not null); \
+                   create unique index on mails ((doc ->> 'mail'))";
+        client.batch_execute(sql).await.expect("it is made");
+        let line = |id: i64, mail: i64| format!("{{\"id\":{id},\"mail\":{mail}}}\n");
+        let first: String = (0..2_000).map(|n| line(n, n)).collect();
+        let mut wanted = request("mails", "id:bigint", &[files.write("1", &first)]);
+        (wanted.adopt, wanted.skip_unchanged, wanted.arrays_rows_max) = (true, SkipUnchanged::On, 0);
+        run(&db.url(), &wanted).await;
+        wanted.sources = vec![files.write("2", first + &line(2_000, 2_000) + &line(2_001, 7))];
+        let counters = run(&db.url(), &wanted).await.receipt.counters;
+        assert_eq!((counters.unchanged, counters.inserted, counters.rejected), (2_000, 1, 1), "{counters:?}");
+    })
+    .await;
+}
+
 /// Few documents of stored keys among many new ones, some of them equal to the stored ones.
 #[tokio::test]
 async fn equal_documents_in_a_divided_batch_are_skipped() {

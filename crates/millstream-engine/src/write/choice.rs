@@ -84,10 +84,11 @@ impl Choice {
             _ if small => &arrays::WRITER,
             Keys::New if new.is_none_or(Share::is_almost_all) => &copy::WRITER,
             Keys::Any if new.is_some_and(|new| new.part == new.of) => &copy::WRITER,
+            Keys::Contended => &upsert::WRITER,
             _ if matches!(self.compares, Compares::Always | Compares::Now(true)) => &divided::COMPARED,
-            Keys::New | Keys::Any if self.merges && often_new => &divided::DIVIDED,
-            Keys::New | Keys::Any if self.merges => &staged::WRITER,
-            Keys::New | Keys::Any | Keys::Contended => &upsert::WRITER,
+            _ if self.merges && often_new => &divided::DIVIDED,
+            _ if self.merges => &staged::WRITER,
+            _ => &upsert::WRITER,
         }
     }
 
@@ -341,5 +342,9 @@ mod tests {
             choice.wrote(false, written(5, 5));
         }
         assert_eq!(names, ["upsert", "upsert", "divided", "copy"]);
+        let mut comparing = Choice::new(false, true, SkipUnchanged::On);
+        assert_eq!(comparing.writer(false, None).name, "compared");
+        comparing.missed();
+        assert_eq!(comparing.writer(false, None).name, "upsert");
     }
 }
