@@ -20,7 +20,9 @@ use tokio_postgres::Client;
 const FILES: usize = 40;
 /// Documents of a file: many batches.
 const DOCUMENTS: u64 = 6_000;
-const KEYS: i64 = 700;
+const KEYS: i64 = 2_000;
+/// Batches that go as arrays, and batches that are staged, copied and divided.
+const BATCH_ROWS: [&str; 2] = ["100", "1000"];
 /// Latest moment at which a command is killed or stopped.
 const LATEST: Duration = Duration::from_millis(400);
 /// Time between two tries of anything.
@@ -287,7 +289,8 @@ async fn load_files(stage: &Stage, kind: &'static Kind, files: usize, mut rng: R
     for n in 0..files {
         let documents = documents(kind, &mut rng);
         let file = write(stage.dir.path(), &format!("{}-{n}", kind.table), &documents);
-        let fixed = ["load", &file, "--into", kind.table, "--adopt", "--key", "id:bigint", "--batch-rows", "100"];
+        let rows = rng.choice(BATCH_ROWS).unwrap();
+        let fixed = ["load", &file, "--into", kind.table, "--adopt", "--key", "id:bigint", "--batch-rows", rows];
         let args = [&fixed[..], &["--progress", "none"], kind.args].concat();
         // Once a file.
         let mut truncates = kind.truncated && rng.bool();
