@@ -289,8 +289,8 @@ async fn load_files(stage: &Stage, kind: &'static Kind, files: usize, mut rng: R
     for n in 0..files {
         let documents = documents(kind, &mut rng);
         let file = write(stage.dir.path(), &format!("{}-{n}", kind.table), &documents);
-        let rows = rng.choice(BATCH_ROWS).unwrap();
-        let fixed = ["load", &file, "--into", kind.table, "--adopt", "--key", "id:bigint", "--batch-rows", rows];
+        let batch_rows = rng.choice(BATCH_ROWS).unwrap();
+        let fixed = ["load", &file, "--into", kind.table, "--adopt", "--key", "id:bigint", "--batch-rows", batch_rows];
         let args = [&fixed[..], &["--progress", "none"], kind.args].concat();
         // Once a file.
         let mut truncates = kind.truncated && rng.bool();

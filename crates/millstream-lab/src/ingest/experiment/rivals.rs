@@ -4,6 +4,13 @@ use super::{Comparison, Experiment, SIZES};
 use crate::ingest::column;
 use crate::ingest::durability::Durability;
 use crate::ingest::phase::Phase;
+use crate::ingest::stream::Stream;
+
+/// Three keys of 100, into a table of their own.
+const STORED_BEFORE: Phase = Phase::new("stored before", Stream::one_of(33), &["inserted"]).in_new_table();
+
+/// All keys, once each: some rivals do not keep the order of a key's documents.
+const MIXED: Phase = Phase::new("mixed", Stream::wave(3), &["inserted", "updated"]);
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "rivals",
@@ -19,7 +26,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         "mongoimport",
         "bulkwrite",
     ],
-    phases: &[Phase::FRESH, Phase::CHANGED],
+    phases: &[Phase::FRESH, Phase::CHANGED, STORED_BEFORE, MIXED],
     durabilities: &[Durability::Durable, Durability::Async],
     sizes: SIZES,
     comparison: Some(Comparison::lead_of("millstream")),
@@ -31,7 +38,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
          (min-max) over the rounds.",
         "size: of the rivals in MongoDB, data and indexes on disk, compressed.",
         "async: synchronous_commit is off in the subject's sessions. fresh: all keys are new. changed: all keys are \
-         there.",
+         there. mixed: all keys, of which 3 of 100 were stored before.",
     ],
     ..Experiment::PLAIN
 };

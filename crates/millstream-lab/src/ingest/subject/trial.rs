@@ -208,9 +208,9 @@ impl Trial<'_> {
         Ok(Some(start.elapsed().as_secs_f64()))
     }
 
-    /// Creates the table if this is the phase that loads the first wave.
+    /// Creates the table if the phase finds none.
     pub(crate) async fn create_first(&self, phase: &Phase, table: &str) -> Result<(), Error> {
-        if phase.is_fresh() {
+        if phase.is_fresh() || phase.new_table {
             let statement = self.definition.replacen(TABLE, &self.bench.quoted(table), 1);
             let kind = if self.durability == Durability::Unlogged { "create unlogged table" } else { "create table" };
             self.control.client.batch_execute(&statement.replacen("create table", kind, 1)).await?;
