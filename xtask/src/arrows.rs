@@ -16,6 +16,7 @@ pub(crate) const ARROWS: &[Arrows] = &[
     Arrows { from: "millstream-model", to: &[] },
     Arrows { from: "millstream-pg", to: &["millstream-model"] },
     Arrows { from: "millstream-host", to: &["millstream-model"] },
+    Arrows { from: "millstream-change", to: &["millstream-model", "millstream-pg", "millstream-host"] },
     Arrows { from: "millstream-local", to: &["millstream-model", "millstream-pg", "millstream-host"] },
     Arrows { from: "millstream-store", to: &["millstream-model", "millstream-pg"] },
     Arrows { from: "millstream-ranges", to: &["millstream-model", "millstream-pg"] },
@@ -27,7 +28,7 @@ pub(crate) const ARROWS: &[Arrows] = &[
     Arrows { from: "millstream-copy", to: &["millstream-model", "millstream-pg", "millstream-host"] },
     Arrows {
         from: "millstream-doctor",
-        to: &["millstream-model", "millstream-pg", "millstream-host", "millstream-store"],
+        to: &["millstream-model", "millstream-pg", "millstream-host", "millstream-change", "millstream-store"],
     },
     Arrows {
         from: "millstream-lab",
@@ -43,6 +44,7 @@ pub(crate) const ARROWS: &[Arrows] = &[
             "millstream-model",
             "millstream-pg",
             "millstream-host",
+            "millstream-change",
             "millstream-local",
             "millstream-store",
             "millstream-ranges",

@@ -8,6 +8,7 @@ use crate::limits::{FINDINGS_MAX, MEASURE_PARTS, MEASURE_TIME_MAX, ROWS_MAX};
 use crate::report::{Counters, Report, Skip};
 use crate::server::{Database, Server};
 use crate::settings::Settings;
+use millstream_change::{Kind, find};
 use millstream_model::{Change, Class, Finding};
 use millstream_pg::{ConnInfo, Error, ErrorKind, quote_identifier};
 use std::path::PathBuf;
@@ -32,6 +33,8 @@ pub struct Request {
     pub planner: Option<ConnInfo>,
     /// Today, as `2027-01-31`.
     pub today: String,
+    /// The kinds of changes that a repair may propose.
+    pub kinds: &'static [&'static dyn Kind],
     /// Where `/proc`, `/sys` and `/etc` of the server's machine are, if not at `/`: for tests. What changes between two
     /// looks is in the folder `later` below it.
     pub root: Option<PathBuf>,
@@ -268,7 +271,7 @@ impl<'a> Course<'a> {
         for finding in &mut findings {
             let change = finding.repair.as_ref().and_then(|repair| repair.change.clone());
             let proposed = finding.experiment.take().or(change.filter(|_| finding.class == Class::Hypothesis));
-            finding.experiment = proposed.filter(is_measurable);
+            finding.experiment = proposed.filter(|change| is_measurable(request.kinds, change));
         }
         let clean = |check: &&Check| {
             !skipped.iter().any(|skip| skip.check == check.id) && !findings.iter().any(|one| one.check == check.id)
@@ -313,31 +316,9 @@ fn is_in(key: &str, database: &str) -> bool {
     rest.is_some_and(|subject| subject.is_empty() || subject.starts_with(':'))
 }
 
-/// Settings that show in the transactions of pgbench, which find rows by their key and write. Plans and large scans are
-/// not among them.
-const MEASURABLE: &[&str] = &[
-    "bgwriter_delay",
-    "checkpoint_completion_target",
-    "checkpoint_flush_after",
-    "checkpoint_timeout",
-    "commit_delay",
-    "commit_siblings",
-    "huge_pages",
-    "max_wal_size",
-    "shared_buffers",
-    "wal_buffers",
-    "wal_compression",
-    "wal_sync_method",
-];
-
-/// Whether an experiment of the lab can make a change for the time of a run, and shows what it does.
-pub fn is_measurable(change: &Change) -> bool {
-    match change.kind.as_str() {
-        "setting" => MEASURABLE.contains(&change.target.as_str()),
-        "sysctl" | "sysfs" => true,
-        "table-option" => change.target.ends_with("/fillfactor"),
-        _ => false,
-    }
+/// Whether an experiment of the lab would decide about a change.
+fn is_measurable(kinds: &[&dyn Kind], change: &Change) -> bool {
+    find(kinds, &change.kind).is_some_and(|kind| kind.is_measurable(change))
 }
 
 /// Why a check failed, with what would allow it.
@@ -392,6 +373,7 @@ mod tests {
             settings: Settings::default(),
             planner: None,
             today: "2027-01-31".to_owned(),
+            kinds: &[],
             root: None,
         };
         let mut course = Course::of(&request, Instant::now());

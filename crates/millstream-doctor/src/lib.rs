@@ -15,9 +15,9 @@ mod settings;
 mod statement;
 
 pub use activity::{Activity, Tables, Work, work_between};
-pub use change::{IndexKind, RoleSettingKind, SettingKind, TableOptionKind, leftover};
+pub use change::{IndexKind, RoleSettingKind, SettingKind, TableOptionKind};
 pub use check::{Check, Threshold};
 pub use checks::CHECKS;
-pub use examination::{Request, examine, is_measurable};
+pub use examination::{Request, examine};
 pub use report::{Changes, Counters, Report, Skip, html, list, manual, text};
 pub use settings::{Settings, Silence};

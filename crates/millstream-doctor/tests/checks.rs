@@ -4,7 +4,8 @@
 use crate::counters::LONG;
 use crate::host::machine;
 use crate::host_more::QUIET;
-use millstream_doctor::{Report, Request, Settings, examine};
+use millstream_change::{Sysctl, SysfsAttribute};
+use millstream_doctor::{IndexKind, Report, Request, RoleSettingKind, SettingKind, Settings, TableOptionKind, examine};
 use millstream_model::{Finding, Level};
 use millstream_pg::{ConnInfo, Environment};
 use millstream_testkit::{self as testkit, TestDatabase};
@@ -213,6 +214,7 @@ pub(crate) fn request(url: &str, checks: &[&str], settings: &str) -> Request {
         settings: Settings::parse(settings).unwrap(),
         today: "2027-01-31".to_owned(),
         planner: None,
+        kinds: &[&Sysctl, &SysfsAttribute, &SettingKind, &IndexKind, &TableOptionKind, &RoleSettingKind],
         root: None,
     }
 }

@@ -16,38 +16,37 @@
 //! ```
 
 mod account;
-mod change;
 mod child;
 mod command;
 mod disk_latency;
 mod error;
 mod facts;
 mod file_lock;
+mod held;
 pub mod kernel;
 pub mod limits;
 mod measured;
 mod memory_limit;
 mod namespace;
 mod process;
+pub mod setting;
 mod wait;
 mod whole_file;
 
 pub use account::Account;
-pub use change::{
-    Answer, Engine, Entry, HostChanges, Journal, KERNEL_KINDS, Kind, Lasting, LastingLine, Refusal, State, Sysctl,
-    SysfsAttribute, Undone, sysctl_file,
-};
 pub use child::Child;
 pub use command::{Command, Ended};
 pub use disk_latency::disk_latency;
 pub use error::Error;
 pub use facts::{DiskSpace, disk_free_bytes, disk_space, facts};
 pub use file_lock::FileLock;
+pub use held::HostChanges;
 pub use measured::Measured;
 pub use memory_limit::MemoryLimit;
 pub use namespace::Namespace;
 pub use process::{
     cpu_seconds_of, hangup_is_ignored, is_living_in, leave_terminal, living_in, own_cpu_seconds, signal,
 };
+pub use setting::sysctl_file;
 pub use wait::wait_until;
-pub use whole_file::write_whole;
+pub use whole_file::{remove_whole, write_whole};

@@ -1,6 +1,4 @@
-//! Named limits of watching processes, of what is read of the kernel, and of changes.
-
-use std::time::Duration;
+//! Named limits of watching processes, and of what is read of the kernel.
 
 /// Time between two readings of a measured process's memory. The kernel keeps the high-water mark, so only growth after
 /// the last reading is missed.
@@ -20,19 +18,3 @@ pub const DEVICE_DEPTH_MAX: usize = 8;
 
 /// Most levels of control groups that are read, from the group upwards.
 pub const CGROUP_DEPTH_MAX: usize = 16;
-
-/// Most changes that the journal keeps. Of those that are over, the oldest go first.
-pub const CHANGES_MAX: usize = 200;
-
-/// Longest wait for another process that works on the same change.
-pub const CHANGE_LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
-
-/// Time between two looks at that lock.
-pub const CHANGE_LOCK_LOOK: Duration = Duration::from_millis(50);
-
-/// The first deadline of a change, until somebody begins to apply it, in seconds: as much as the start of the process
-/// that watches over it, and the work before, may take.
-pub const CHANGE_START_SECONDS: u64 = 15;
-
-/// Largest file of a change in the journal.
-pub const CHANGE_BYTES_MAX: u64 = 1 << 20;

@@ -21,7 +21,10 @@ pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Removes a file. It is gone from the disk when this returns.
-pub(crate) fn remove_whole(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// Errors of the disk.
+pub fn remove_whole(path: &Path) -> io::Result<()> {
     fs::remove_file(path)?;
     sync_name(path)
 }

@@ -3,6 +3,7 @@
 #![expect(unreachable_pub, reason = "nothing in a binary is reachable from outside")]
 
 mod args;
+mod changes;
 mod command_line;
 mod commands;
 mod confirmation;

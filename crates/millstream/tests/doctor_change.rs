@@ -263,7 +263,8 @@ async fn after_a_restart_of_the_machine_the_next_run_shows_first_what_nobody_has
     );
     assert!(shown.starts_with(&first), "{shown}");
     let late = place.doctor(&["confirm", "2"], "").ends(2);
-    assert!(late.stderr.contains("a restart of the machine has undone change 2; close it with"), "{late:?}");
+    assert!(late.stderr.contains("a restart of the machine has undone change 2\n"), "{late:?}");
+    assert!(late.stderr.contains("hint: close it with millstream doctor undo 2"), "{late:?}");
     let closed = place.doctor(&["undo", "2"], "").ends(0);
     assert!(closed.stderr.contains("a restart of the machine has undone change 2 already"), "{closed:?}");
     // A setting of a server outlives a restart.

@@ -1,20 +1,14 @@
 //! Indexes, with their definitions as values.
 
 use super::session::{identity, open, parts, refusal};
-use millstream_host::{Answer, Kind, Refusal};
-use millstream_pg::{ConnInfo, Error};
+use millstream_change::{Answer, Kind, Place, Reach, Refusal};
+use millstream_pg::Error;
 
 /// An index by `DATABASE/SCHEMA.NAME`, quoted as SQL needs it. Its value is its definition; no value: there is no such
 /// index, or it is invalid. It is made and dropped beside other work. A new one is planned as
 /// `create index NAME on TABLE CLAUSE`.
 #[derive(Debug)]
-pub struct IndexKind {
-    /// The server.
-    pub db: ConnInfo,
-}
-
-/// The kind's name.
-const NAME: &str = "index";
+pub struct IndexKind;
 
 /// SQLSTATE of a class of operators, a type or a collation that is not found.
 const NO_OBJECT: &str = "42704";
@@ -22,51 +16,45 @@ const NO_OBJECT: &str = "42704";
 /// SQLSTATE of a function or an operator that is not found.
 const NO_FUNCTION: &str = "42883";
 
-/// What a change that was interrupted may have left, and how to remove it, for a sentence. `None` if the kind leaves
-/// nothing.
-pub fn leftover(kind: &str, target: &str) -> Option<String> {
-    let (database, name) = parts(target).ok().filter(|_| kind == NAME)?;
-    Some(format!(
-        "if it was interrupted, an invalid index may be left; then run this in the database {database}: \
-         drop index concurrently if exists {name}"
-    ))
-}
-
 impl Kind for IndexKind {
     fn name(&self) -> &'static str {
-        NAME
+        "index"
     }
 
-    fn read<'a>(&'a self, target: &'a str) -> Answer<'a, Option<String>> {
+    fn reach(&self) -> Reach {
+        Reach::Server
+    }
+
+    fn read<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {
         Box::pin(async move {
             let (database, name) = parts(target)?;
             let sql =
                 "select pg_get_indexdef(indexrelid) from pg_index where indexrelid = to_regclass($1) and indisvalid";
-            let session = open(&self.db, Some(database)).await?;
+            let session = open(place, Some(database)).await?;
             let row = session.client.query_opt(sql, &[&name]).await.map_err(refusal)?;
             Ok(row.map(|row| row.get(0)))
         })
     }
 
-    fn write<'a>(&'a self, target: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
+    fn write<'a>(&'a self, place: &'a Place, target: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
         Box::pin(async move {
             let (database, name) = parts(target)?;
-            match (value, self.read(target).await?) {
+            match (value, self.read(place, target).await?) {
                 // What is here is complete.
                 (Some(value), Some(there)) if there == value => return Ok(()),
                 (Some(_), Some(there)) => {
-                    return Err(Refusal(format!("somebody else has made the index {name} since: {there}")));
+                    return Err(Refusal::new(format!("somebody else has made the index {name} since: {there}")));
                 }
                 _ => {}
             }
-            let session = open(&self.db, Some(database)).await?;
+            let session = open(place, Some(database)).await?;
             // It waits for transactions that use the table, and nobody waits for it. If it gave up, the index would be
             // invalid.
             session.client.batch_execute("set lock_timeout = 0").await.map_err(refusal)?;
             if value.is_none() {
                 let more = session.client.query_opt(include_str!("index_more.sql"), &[&name]).await.map_err(refusal)?;
                 if let Some(more) = more.and_then(|row| row.get::<_, Option<String>>(0)) {
-                    return Err(Refusal(format!(
+                    return Err(Refusal::new(format!(
                         "{name} has {more}, which its definition does not tell; drop it by hand"
                     )));
                 }
@@ -76,20 +64,20 @@ impl Kind for IndexKind {
             session.client.batch_execute(&drop).await.map_err(refusal)?;
             let Some(definition) = value else { return Ok(()) };
             let sql = concurrently(definition)
-                .ok_or_else(|| Refusal(format!("{definition} is not a definition of an index")))?;
+                .ok_or_else(|| Refusal::new(format!("{definition} is not a definition of an index")))?;
             session.client.batch_execute(&sql).await.map_err(refusal)
         })
     }
 
-    fn spelled<'a>(&'a self, target: &'a str, value: &'a str) -> Answer<'a, String> {
+    fn spelled<'a>(&'a self, place: &'a Place, target: &'a str, value: &'a str) -> Answer<'a, String> {
         Box::pin(async move {
             let (database, name) = parts(target)?;
-            let none = || Refusal(format!("{value} is not a definition of an index"));
+            let none = || Refusal::new(format!("{value} is not a definition of an index"));
             let (own, table, clause) = new_index(value).ok_or_else(none)?;
-            let mut session = open(&self.db, Some(database)).await?;
+            let mut session = open(place, Some(database)).await?;
             let is_taken = "select to_regclass($1) is not null";
             if session.client.query_one(is_taken, &[&name]).await.map_err(refusal)?.get(0) {
-                return Err(Refusal(format!("{name} exists already; run the doctor again to get another name")));
+                return Err(Refusal::new(format!("{name} exists already; run the doctor again to get another name")));
             }
             // The server spells the definition of an index on an empty copy of the table.
             let transaction = session.client.transaction().await.map_err(refusal)?;
@@ -108,7 +96,7 @@ impl Kind for IndexKind {
                 let error = Error::from(error);
                 let is_missing = matches!(error.sqlstate(), Some(NO_OBJECT | NO_FUNCTION));
                 match concurrently(value).filter(|_| is_missing) {
-                    Some(sql) => Refusal(format!(
+                    Some(sql) => Refusal::new(format!(
                         "{error}; the doctor looks only into the schemas {schemas}; create the index by hand: {sql}"
                     )),
                     None => refusal(error),
@@ -125,25 +113,29 @@ impl Kind for IndexKind {
         })
     }
 
-    fn has_parts<'a>(&'a self, target: &'a str) -> Answer<'a, bool> {
+    fn has_parts<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, bool> {
         Box::pin(async move {
             let (database, name) = parts(target)?;
             let sql = "select exists (select from pg_index where indexrelid = to_regclass($1) and not indisvalid)";
-            let session = open(&self.db, Some(database)).await?;
+            let session = open(place, Some(database)).await?;
             Ok(session.client.query_one(sql, &[&name]).await.map_err(refusal)?.get(0))
         })
+    }
+
+    fn leftover(&self, target: &str) -> Option<String> {
+        let (database, name) = parts(target).ok()?;
+        Some(format!(
+            "if it was interrupted, an invalid index may be left; then run this in the database {database}: \
+             drop index concurrently if exists {name}"
+        ))
     }
 
     fn can_be_renamed(&self) -> bool {
         true
     }
 
-    fn identity<'a>(&'a self, _: &'a str) -> Answer<'a, Option<String>> {
-        Box::pin(identity(&self.db))
-    }
-
-    fn server(&self) -> Option<String> {
-        Some(self.db.describe())
+    fn identity<'a>(&'a self, place: &'a Place, _: &'a str) -> Answer<'a, Option<String>> {
+        Box::pin(identity(place))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Kinds of changes of a server, which the change engine applies and takes back.
+//! Kinds of changes of a server, which can be taken back.
 
 mod index;
 mod role_setting;
@@ -6,7 +6,7 @@ mod session;
 mod setting;
 mod table_option;
 
-pub use index::{IndexKind, leftover};
+pub use index::IndexKind;
 pub use role_setting::RoleSettingKind;
 pub use setting::SettingKind;
 pub use table_option::TableOptionKind;

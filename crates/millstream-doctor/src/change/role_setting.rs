@@ -1,36 +1,37 @@
 //! Settings of roles, with which their new sessions begin.
 
 use super::session::{assignment, identity, open, refusal};
-use millstream_host::{Answer, Kind, Refusal};
-use millstream_pg::{ConnInfo, quote_identifier};
+use millstream_change::{Answer, Kind, Place, Reach, Refusal};
+use millstream_pg::quote_identifier;
 
 /// A setting of a role by `ROLE/SETTING`, or by `ROLE/DATABASE/SETTING` for its sessions in one database. Its value is
 /// what `alter role` has written. No value: the setting of the database or of the server counts.
 #[derive(Debug)]
-pub struct RoleSettingKind {
-    /// The server.
-    pub db: ConnInfo,
-}
+pub struct RoleSettingKind;
 
 impl Kind for RoleSettingKind {
     fn name(&self) -> &'static str {
         "role-setting"
     }
 
-    fn read<'a>(&'a self, target: &'a str) -> Answer<'a, Option<String>> {
+    fn reach(&self) -> Reach {
+        Reach::Server
+    }
+
+    fn read<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {
         Box::pin(async move {
             let (role, database, setting) = role_parts(target)?;
-            let session = open(&self.db, None).await?;
+            let session = open(place, None).await?;
             let sql = include_str!("role_setting.sql");
             let row = session.client.query_opt(sql, &[&role, &database, &setting]).await.map_err(refusal)?;
             Ok(row.map(|row| row.get(0)))
         })
     }
 
-    fn write<'a>(&'a self, target: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
+    fn write<'a>(&'a self, place: &'a Place, target: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
         Box::pin(async move {
             let sql = statement(role_parts(target)?, value);
-            let session = open(&self.db, None).await?;
+            let session = open(place, None).await?;
             session.client.batch_execute(&sql).await.map_err(refusal)
         })
     }
@@ -39,12 +40,8 @@ impl Kind for RoleSettingKind {
         true
     }
 
-    fn identity<'a>(&'a self, _: &'a str) -> Answer<'a, Option<String>> {
-        Box::pin(identity(&self.db))
-    }
-
-    fn server(&self) -> Option<String> {
-        Some(self.db.describe())
+    fn identity<'a>(&'a self, place: &'a Place, _: &'a str) -> Answer<'a, Option<String>> {
+        Box::pin(identity(place))
     }
 }
 
@@ -69,9 +66,9 @@ fn role_parts(target: &str) -> Result<(&str, &str, &str), Refusal> {
     };
     let plain = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let good = found.filter(|(role, _, setting)| !role.is_empty() && setting.split('.').all(plain));
-    let (role, database, setting) = good.ok_or_else(|| Refusal(format!("{target} is not a setting of a role")))?;
+    let (role, database, setting) = good.ok_or_else(|| Refusal::new(format!("{target} is not a setting of a role")))?;
     if NAME_LISTS.iter().any(|name| setting.eq_ignore_ascii_case(name)) {
-        return Err(Refusal(format!("{setting} is a list of names; change it by hand, with alter role")));
+        return Err(Refusal::new(format!("{setting} is a list of names; change it by hand, with alter role")));
     }
     Ok((role, database, setting))
 }

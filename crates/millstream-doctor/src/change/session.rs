@@ -1,12 +1,12 @@
 //! Sessions of changes: each change has its own, so that another process can make it.
 
 use crate::limits::CHANGE_LOCK_TIME_MAX_MS;
-use millstream_host::Refusal;
-use millstream_pg::{ConnInfo, Connection, SessionSettings, connect, quote_literal, quote_setting};
+use millstream_change::{Place, Refusal};
+use millstream_pg::{Connection, SessionSettings, connect, quote_literal, quote_setting};
 
 /// Opens a session in a database; `None`: in the one that the user named.
-pub(super) async fn open(db: &ConnInfo, database: Option<&str>) -> Result<Connection, Refusal> {
-    let mut db = db.clone();
+pub(super) async fn open(place: &Place, database: Option<&str>) -> Result<Connection, Refusal> {
+    let mut db = place.server()?.clone();
     if let Some(name) = database {
         name.clone_into(&mut db.dbname);
     }
@@ -20,11 +20,11 @@ pub(super) async fn open(db: &ConnInfo, database: Option<&str>) -> Result<Connec
 
 /// What tells a server from others, and from its copies. The view hides the data directory from a role without
 /// `pg_monitor`, such as the owner of a table. The rest tells enough then.
-pub(super) async fn identity(db: &ConnInfo) -> Result<Option<String>, Refusal> {
+pub(super) async fn identity(place: &Place) -> Result<Option<String>, Refusal> {
     let sql = "select concat_ws(' ', system_identifier, \
                (select setting from pg_settings where name = 'data_directory'), current_setting('port')) \
                from pg_control_system()";
-    let row = open(db, None).await?.client.query_one(sql, &[]).await.map_err(refusal)?;
+    let row = open(place, None).await?.client.query_one(sql, &[]).await.map_err(refusal)?;
     Ok(Some(row.get(0)))
 }
 
@@ -39,10 +39,10 @@ pub(super) fn assignment(setting: &str, value: Option<&str>) -> String {
 
 /// The server's answer as a refusal.
 pub(super) fn refusal(error: impl Into<millstream_pg::Error>) -> Refusal {
-    Refusal(error.into().to_string())
+    Refusal::new(error.into().to_string())
 }
 
 /// Database and rest of a target such as `shop/public.orders`.
 pub(super) fn parts(target: &str) -> Result<(&str, &str), Refusal> {
-    target.split_once('/').ok_or_else(|| Refusal(format!("{target} does not begin with a database")))
+    target.split_once('/').ok_or_else(|| Refusal::new(format!("{target} does not begin with a database")))
 }

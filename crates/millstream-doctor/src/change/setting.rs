@@ -2,72 +2,139 @@
 
 use super::session::{assignment, identity, open, refusal};
 use crate::limits::{SETTING_EFFECT_MAX, SETTING_LOOK};
-use millstream_host::{Answer, Kind, Refusal};
-use millstream_pg::ConnInfo;
+use millstream_change::{Answer, Kind, Place, Reach, Refusal, Sides};
+use millstream_host::kernel::file;
+use millstream_model::Change;
 use std::time::Instant;
 
 /// A setting by its name. Its value is what `alter system` has written; without that, other files or the default count.
 #[derive(Debug)]
-pub struct SettingKind {
-    /// The server.
-    pub db: ConnInfo,
-}
+pub struct SettingKind;
+
+/// Settings that show in the transactions of pgbench, which find rows by their key and write. Plans and large scans are
+/// not among them.
+const MEASURABLE: &[&str] = &[
+    "bgwriter_delay",
+    "checkpoint_completion_target",
+    "checkpoint_flush_after",
+    "checkpoint_timeout",
+    "commit_delay",
+    "commit_siblings",
+    "huge_pages",
+    "max_wal_size",
+    "shared_buffers",
+    "wal_buffers",
+    "wal_compression",
+    "wal_sync_method",
+];
+
+/// Huge pages that the server of the lab may need more than yours, besides a twentieth.
+const SPARE_PAGES: i64 = 32;
 
 impl Kind for SettingKind {
     fn name(&self) -> &'static str {
         "setting"
     }
 
-    fn read<'a>(&'a self, target: &'a str) -> Answer<'a, Option<String>> {
+    fn reach(&self) -> Reach {
+        Reach::Server
+    }
+
+    fn read<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {
         Box::pin(async move {
-            let session = open(&self.db, None).await?;
+            let session = open(place, None).await?;
             let row = session.client.query_opt(include_str!("setting.sql"), &[&target]).await.map_err(refusal)?;
             Ok(row.map(|row| row.get(0)))
         })
     }
 
-    fn write<'a>(&'a self, target: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
+    fn write<'a>(&'a self, place: &'a Place, target: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
         Box::pin(async move {
-            let session = open(&self.db, None).await?;
+            let session = open(place, None).await?;
             let sql = format!("alter system {}", assignment(target, value));
             session.client.batch_execute(&sql).await.map_err(refusal)?;
             session.client.batch_execute("select pg_reload_conf()").await.map_err(refusal)?;
-            if value.is_some() { self.comes_into_effect(target).await } else { Ok(()) }
+            if value.is_some() { comes_into_effect(place, target).await } else { Ok(()) }
         })
     }
 
-    fn identity<'a>(&'a self, _: &'a str) -> Answer<'a, Option<String>> {
-        Box::pin(identity(&self.db))
+    fn identity<'a>(&'a self, place: &'a Place, _: &'a str) -> Answer<'a, Option<String>> {
+        Box::pin(identity(place))
     }
 
-    fn server(&self) -> Option<String> {
-        Some(self.db.describe())
+    fn is_measurable(&self, change: &Change) -> bool {
+        MEASURABLE.contains(&change.target.as_str())
+    }
+
+    fn sides<'a>(&'a self, place: &'a Place, change: &'a Change, _: Option<&'a str>) -> Answer<'a, Sides> {
+        Box::pin(sides(place, change))
     }
 }
 
-impl SettingKind {
-    /// Waits until new sessions have the value that was written. The server reads its files a little later.
-    async fn comes_into_effect(&self, name: &str) -> Result<(), Refusal> {
-        let begun = Instant::now();
-        loop {
-            let session = open(&self.db, None).await?;
-            let written = session.client.query_opt(include_str!("setting.sql"), &[&name]).await.map_err(refusal)?;
-            if let Some(error) = written.and_then(|row| row.get::<_, Option<String>>("error")) {
-                return Err(Refusal(format!("the server does not take the value of {name}: {error}")));
-            }
-            let sql =
-                "select source, coalesce(sourcefile, '') like '%postgresql.auto.conf' from pg_settings where name = $1";
-            let row = session.client.query_one(sql, &[&name]).await.map_err(refusal)?;
-            if row.get(1) {
-                return Ok(());
-            }
-            if begun.elapsed() > SETTING_EFFECT_MAX {
-                let source: String = row.get(0);
-                return Err(Refusal(format!(
-                    "the value of {name} has no effect, because another one comes from: {source}"
-                )));
-            }
-            tokio::time::sleep(SETTING_LOOK).await;
+/// Waits until new sessions have the value that was written. The server reads its files a little later.
+async fn comes_into_effect(place: &Place, name: &str) -> Result<(), Refusal> {
+    let begun = Instant::now();
+    loop {
+        let session = open(place, None).await?;
+        let written = session.client.query_opt(include_str!("setting.sql"), &[&name]).await.map_err(refusal)?;
+        if let Some(error) = written.and_then(|row| row.get::<_, Option<String>>("error")) {
+            return Err(Refusal::new(format!("the server does not take the value of {name}: {error}")));
+        }
+        let sql =
+            "select source, coalesce(sourcefile, '') like '%postgresql.auto.conf' from pg_settings where name = $1";
+        let row = session.client.query_one(sql, &[&name]).await.map_err(refusal)?;
+        if row.get(1) {
+            return Ok(());
+        }
+        if begun.elapsed() > SETTING_EFFECT_MAX {
+            let source: String = row.get(0);
+            return Err(Refusal::new(format!(
+                "the value of {name} has no effect, because another one comes from: {source}"
+            )));
+        }
+        tokio::time::sleep(SETTING_LOOK).await;
+    }
+}
+
+/// What is in effect may come from a file, or be the default.
+async fn sides(place: &Place, change: &Change) -> Result<Sides, Refusal> {
+    let session = open(place, None).await?;
+    let sql = "select current_setting($1), \
+               coalesce((select context = 'postmaster' from pg_settings where name = $1), false)";
+    let row = session.client.query_one(sql, &[&change.target]).await.map_err(refusal)?;
+    let (value, restarts): (String, bool) = (row.get(0), row.get(1));
+    let setting = |value: &str| Sides::entry("settings", &change.target, value);
+    let mut sides = Sides { restarts, ..Sides::of(change, &value, setting) };
+    if change.target == "huge_pages" {
+        let sql = "select current_setting('shared_buffers'), \
+                   nullif(current_setting('shared_memory_size_in_huge_pages', true), '')::bigint, \
+                   pg_size_bytes(current_setting('shared_buffers'))";
+        let row = session.client.query_one(sql, &[]).await.map_err(refusal)?;
+        let (buffers, pages, bytes): (String, Option<i64>, i64) = (row.get(0), row.get(1), row.get(2));
+        // The lab's server takes as much again, beside yours.
+        if memory_kb("MemAvailable").is_some_and(|free| free * 1_024 < bytes + bytes / 5) {
+            return Err(Refusal::new(format!(
+                "the lab would need {buffers} of memory more, and this machine has not enough left; measure on a machine \
+                 like this one that has no other work"
+            )));
+        }
+        sides.both = Sides::entry("settings", "shared_buffers", &buffers);
+        // With `try` the server would take the pages that another arm has left.
+        sides.now = setting("off");
+        if let Some(pages) = pages.filter(|pages| *pages > 0) {
+            // Those that others use stay theirs.
+            let used =
+                memory_kb("HugePages_Total").zip(memory_kb("HugePages_Free")).map_or(0, |(all, free)| all - free);
+            let pages = used + pages + pages / 20 + SPARE_PAGES;
+            sides.changed += &Sides::entry("host", "vm.nr_hugepages", &pages.to_string());
         }
     }
+    Ok(sides)
+}
+
+/// A line of `/proc/meminfo`, in kB or pages.
+fn memory_kb(name: &str) -> Option<i64> {
+    let number = file::number(&file::text("/proc/meminfo")?, name)?;
+    #[expect(clippy::cast_possible_truncation, reason = "a cast of floats saturates")]
+    Some(number as i64)
 }

@@ -1,51 +1,58 @@
 //! Options of tables, such as their own thresholds of autovacuum.
 
 use super::session::{identity, open, parts, refusal};
-use millstream_host::{Answer, Kind, Refusal};
-use millstream_pg::{ConnInfo, quote_literal};
+use millstream_change::{Answer, Kind, Place, Reach, Refusal, Sides};
+use millstream_model::Change;
+use millstream_pg::quote_literal;
 
 /// An option of a table by `DATABASE/SCHEMA.TABLE/OPTION`, the table quoted as SQL needs it. No value: the server's
 /// setting counts.
 #[derive(Debug)]
-pub struct TableOptionKind {
-    /// The server.
-    pub db: ConnInfo,
-}
+pub struct TableOptionKind;
 
 impl Kind for TableOptionKind {
     fn name(&self) -> &'static str {
         "table-option"
     }
 
-    fn read<'a>(&'a self, target: &'a str) -> Answer<'a, Option<String>> {
+    fn reach(&self) -> Reach {
+        Reach::Server
+    }
+
+    fn read<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {
         Box::pin(async move {
             let (database, table, option) = table_parts(target)?;
             let sql = "select o.option_value from pg_class as c, pg_options_to_table(c.reloptions) as o \
                        where c.oid = $1::text::regclass and o.option_name = $2";
-            let session = open(&self.db, Some(database)).await?;
+            let session = open(place, Some(database)).await?;
             let row = session.client.query_opt(sql, &[&table, &option]).await.map_err(refusal)?;
             Ok(row.map(|row| row.get(0)))
         })
     }
 
-    fn write<'a>(&'a self, target: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
+    fn write<'a>(&'a self, place: &'a Place, target: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
         Box::pin(async move {
             let (database, table, option) = table_parts(target)?;
             let change = match value {
                 Some(value) => format!("set ({option} = {})", quote_literal(value)),
                 None => format!("reset ({option})"),
             };
-            let session = open(&self.db, Some(database)).await?;
+            let session = open(place, Some(database)).await?;
             session.client.batch_execute(&format!("alter table {table} {change}")).await.map_err(refusal)
         })
     }
 
-    fn identity<'a>(&'a self, _: &'a str) -> Answer<'a, Option<String>> {
-        Box::pin(identity(&self.db))
+    fn identity<'a>(&'a self, place: &'a Place, _: &'a str) -> Answer<'a, Option<String>> {
+        Box::pin(identity(place))
     }
 
-    fn server(&self) -> Option<String> {
-        Some(self.db.describe())
+    fn is_measurable(&self, change: &Change) -> bool {
+        change.target.ends_with("/fillfactor")
+    }
+
+    fn sides<'a>(&'a self, _: &'a Place, change: &'a Change, before: Option<&'a str>) -> Answer<'a, Sides> {
+        let fillfactor = |value: &str| format!("fillfactor = {value}\n");
+        Box::pin(async move { Ok(Sides::of(change, before.unwrap_or("100"), fillfactor)) })
     }
 }
 
@@ -53,10 +60,10 @@ impl Kind for TableOptionKind {
 fn table_parts(target: &str) -> Result<(&str, &str, &str), Refusal> {
     let (database, rest) = parts(target)?;
     let plain = |name: &&str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-    let (table, option) = rest.rsplit_once('/').ok_or_else(|| Refusal(format!("{target} has no option")))?;
+    let (table, option) = rest.rsplit_once('/').ok_or_else(|| Refusal::new(format!("{target} has no option")))?;
     match Some(option).filter(plain) {
         Some(option) => Ok((database, table, option)),
-        None => Err(Refusal(format!("{option} is not an option of a table"))),
+        None => Err(Refusal::new(format!("{option} is not an option of a table"))),
     }
 }
 

@@ -5,56 +5,26 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::signal::Signals;
-use millstream_doctor::is_measurable;
-use millstream_host::kernel::device::queues_below;
-use millstream_host::kernel::file;
+use millstream_change::Sides;
 use millstream_lab::core::statistics::{Comparison, Verdict};
 use millstream_lab::pgbench::{Analysis, Compared, Record, Request};
-use millstream_local::{HOME_VARIABLE, Home, installed, server_account};
+use millstream_local::{installed, server_account};
 use millstream_model::Change;
 use millstream_pg::{ConnInfo, SessionSettings, connect};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The arm with the change.
 const CHANGED: &str = "changed";
 
-/// Huge pages that the server of the lab may need more than yours, besides a twentieth.
-const SPARE_PAGES: i64 = 32;
-
-/// What an experiment sets, as lines of its file.
-#[derive(Debug, Default)]
-struct Sides {
-    /// In both arms.
-    both: String,
-    /// In the arm that is as it is now.
-    now: String,
-    /// In the arm with the change.
-    changed: String,
-    /// The present value.
-    value: String,
-    /// The server of the lab starts again between the arms.
-    restarts: bool,
-}
-
 /// The experiment that compares a change with what is there now, as a file of the lab.
-///
-/// # Errors
-/// The change is of a kind that no experiment can make, or of another disk than the lab's; the server does not answer.
-pub async fn experiment(change: &Change, before: Option<&str>, db: &ConnInfo) -> Result<String, Failure> {
-    let sides = match change.kind.as_str() {
-        _ if !is_measurable(change) => return Err(no_experiment()),
-        "setting" => of_setting(change, db).await?,
-        "sysctl" => of_sysctl(change, before),
-        "sysfs" => of_disk(change, before, &queues_below(&Home::choose(None)?.dir.join("lab")))?,
-        "table-option" => of_fillfactor(change, before),
-        _ => return Err(no_experiment()),
-    };
+pub fn experiment(change: &Change, sides: &Sides) -> String {
     let Sides { both, now, changed, value, restarts } = sides;
-    let question = format!("Is {} = {} faster than {value} here?", change.target, proposed(change));
+    let proposed = change.value.as_deref().unwrap_or_default();
+    let question = format!("Is {} = {proposed} faster than {value} here?", change.target);
     // A server that has just started reads everything from the disk.
-    let warm_up = if restarts { "warm_up = 5\n" } else { "" };
-    Ok(format!(
+    let warm_up = if *restarts { "warm_up = 5\n" } else { "" };
+    format!(
         "question = {}\n\
          expected = \"The doctor proposes it; nobody has measured it here.\"\n\
          read = \"The transactions are those of pgbench, not yours. Put scripts of your own into [run].\"\n\
@@ -67,98 +37,7 @@ pub async fn experiment(change: &Change, before: Option<&str>, db: &ConnInfo) ->
          [[arm]]\nname = \"now\"\nabout = \"as it is\"\n\n[arm.run]\n{now}\n\
          [[arm]]\nname = \"{CHANGED}\"\nabout = \"as the doctor proposes\"\n\n[arm.run]\n{changed}",
         text(&question)
-    ))
-}
-
-fn no_experiment() -> Failure {
-    Failure::user("this change has no experiment: the transactions of pgbench do not show it").hint(
-        "fillfactor has one, and so have settings of the kernel, attributes of a disk, and settings of the server that \
-         such transactions show; compare two commands of your own with millstream lab run --a COMMAND --b COMMAND",
     )
-}
-
-/// The value that a change gives.
-fn proposed(change: &Change) -> &str {
-    change.value.as_deref().unwrap_or_default()
-}
-
-/// A table of the file with one entry.
-fn entry(table: &str, name: &str, value: &str) -> String {
-    format!("{table} = {{ {} = {} }}\n", text(name), text(value))
-}
-
-/// What is in effect may come from a file, or be the default.
-async fn of_setting(change: &Change, db: &ConnInfo) -> Result<Sides, Failure> {
-    let failed = millstream_pg::Error::from;
-    let session = connect(db, &SessionSettings::doctor()).await?;
-    let sql = "select current_setting($1), \
-               coalesce((select context = 'postmaster' from pg_settings where name = $1), false)";
-    let row = session.client.query_one(sql, &[&change.target]).await.map_err(failed)?;
-    let (value, restarts): (String, bool) = (row.get(0), row.get(1));
-    let settings = |value: &str| entry("settings", &change.target, value);
-    let (now, changed) = (settings(&value), settings(proposed(change)));
-    let mut sides = Sides { both: String::new(), now, changed, value, restarts };
-    if change.target == "huge_pages" {
-        let sql = "select current_setting('shared_buffers'), \
-                   nullif(current_setting('shared_memory_size_in_huge_pages', true), '')::bigint";
-        let row = session.client.query_one(sql, &[]).await.map_err(failed)?;
-        let (buffers, pages): (String, Option<i64>) = (row.get(0), row.get(1));
-        let size = "select pg_size_bytes(current_setting('shared_buffers'))";
-        let bytes: i64 = session.client.query_one(size, &[]).await.map_err(failed)?.get(0);
-        // The lab's server takes as much again, beside yours.
-        if memory_kb("MemAvailable").is_some_and(|free| free * 1_024 < bytes + bytes / 5) {
-            let why = format!("the lab would need {buffers} of memory more, and this machine has not enough left");
-            return Err(Failure::user(why).hint("measure on a machine like this one that has no other work"));
-        }
-        sides.both = entry("settings", "shared_buffers", &buffers);
-        // With `try` the server would take the pages that another arm has left.
-        sides.now = settings("off");
-        if let Some(pages) = pages.filter(|pages| *pages > 0) {
-            // Those that others use stay theirs.
-            let used =
-                memory_kb("HugePages_Total").zip(memory_kb("HugePages_Free")).map_or(0, |(all, free)| all - free);
-            let pages = used + pages + pages / 20 + SPARE_PAGES;
-            sides.changed += &entry("host", "vm.nr_hugepages", &pages.to_string());
-        }
-    }
-    Ok(sides)
-}
-
-/// A line of `/proc/meminfo`, in kB or pages.
-fn memory_kb(name: &str) -> Option<i64> {
-    let number = file::number(&file::text("/proc/meminfo")?, name)?;
-    #[expect(clippy::cast_possible_truncation, reason = "a cast of floats saturates")]
-    Some(number as i64)
-}
-
-fn of_sysctl(change: &Change, before: Option<&str>) -> Sides {
-    let value = before.unwrap_or_default();
-    // Limits of dirty pages are bytes or shares of the memory; the kernel keeps the one that was set last.
-    let (name, plain) = value.split_once('=').unwrap_or((change.target.as_str(), value));
-    let (now, changed) = (entry("host", name, plain), entry("host", &change.target, proposed(change)));
-    Sides { now, changed, value: value.to_owned(), ..Sides::default() }
-}
-
-/// The lab changes the disk of its own data, whose queues these are.
-fn of_disk(change: &Change, before: Option<&str>, queues: &[PathBuf]) -> Result<Sides, Failure> {
-    let (queue, attribute) = change.target.rsplit_once('/').unwrap_or_default();
-    if !queues.iter().any(|one| one == Path::new(queue)) {
-        let disk = queue.trim_start_matches("/sys/block/").trim_end_matches("/queue");
-        let why = format!("the lab measures the disk of its own data, and that is not {disk}");
-        return Err(Failure::user(why).hint(format!(
-            "set {HOME_VARIABLE} to a directory on {disk}, print the experiment with --experiment, and run it with \
-             millstream lab run"
-        )));
-    }
-    let value = before.unwrap_or_default();
-    let host = |value: &str| entry("host", &format!("disk.{attribute}"), value);
-    Ok(Sides { now: host(value), changed: host(proposed(change)), value: value.to_owned(), ..Sides::default() })
-}
-
-fn of_fillfactor(change: &Change, before: Option<&str>) -> Sides {
-    let value = before.unwrap_or("100");
-    let fillfactor = |value: &str| format!("fillfactor = {value}\n");
-    Sides { now: fillfactor(value), changed: fillfactor(proposed(change)), value: value.to_owned(), ..Sides::default() }
 }
 
 /// Runs the experiment on a server of the lab. Returns whether the change is faster, by more than chance and by enough to
@@ -228,23 +107,23 @@ fn text(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::changes::KINDS;
+    use millstream_change::{Place, find};
     use millstream_lab::core::statistics::Criteria;
     use millstream_lab::pgbench::Source;
-    use millstream_pg::Environment;
-
-    fn change(kind: &str, target: &str, value: &str) -> Change {
-        Change { kind: kind.to_owned(), target: target.to_owned(), value: Some(value.to_owned()) }
-    }
 
     #[tokio::test]
     async fn a_change_of_the_kernel_or_of_pages_becomes_an_experiment_that_the_lab_reads() {
-        let db = ConnInfo::parse("host=/nowhere user=u", &Environment::from_variables([])).unwrap();
+        let place = Place::default();
         for (kind, target, before, value) in [
             ("sysctl", "vm.dirty_background_bytes", Some("vm.dirty_background_ratio=10"), "268435456"),
             ("sysctl", "vm.zone_reclaim_mode", Some("1"), "0"),
             ("table-option", "shop/public.t/fillfactor", None, "90"),
         ] {
-            let text = experiment(&change(kind, target, value), before, &db).await.unwrap();
+            let change = Change { kind: kind.to_owned(), target: target.to_owned(), value: Some(value.to_owned()) };
+            let kind = find(KINDS, kind).unwrap();
+            assert!(kind.is_measurable(&change), "{target}");
+            let text = experiment(&change, &kind.sides(&place, &change, before).await.unwrap());
             let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
             std::fs::write(file.path(), text).unwrap();
             let source = Source::named(&file.path().display().to_string()).unwrap();
@@ -258,8 +137,8 @@ mod tests {
             ("setting", "work_mem"),
             ("setting", "effective_io_concurrency"),
         ] {
-            let error = experiment(&change(kind, target, ""), None, &db).await.unwrap_err();
-            assert!(error.to_string().contains("has no experiment"), "{target}: {error}");
+            let change = Change { kind: kind.to_owned(), target: target.to_owned(), value: Some(String::new()) };
+            assert!(!find(KINDS, kind).unwrap().is_measurable(&change), "{target}");
         }
     }
 
@@ -276,26 +155,5 @@ mod tests {
         let mut scattered = now.map(|rate| rate * 1.5);
         scattered.iter_mut().step_by(2).for_each(|rate| *rate /= 3.0);
         assert!(!is_made(scattered), "it may be chance");
-    }
-
-    #[test]
-    fn the_limit_that_counts_now_is_the_one_that_the_kernel_keeps() {
-        let sides = of_sysctl(&change("sysctl", "vm.dirty_bytes", "1000"), Some("vm.dirty_ratio=20"));
-        assert_eq!(sides.now, "host = { \"vm.dirty_ratio\" = \"20\" }\n");
-        assert_eq!(sides.changed, "host = { \"vm.dirty_bytes\" = \"1000\" }\n");
-    }
-
-    #[test]
-    fn an_attribute_of_a_disk_is_measured_only_on_the_disk_of_the_lab() {
-        let queues = [PathBuf::from("/sys/block/sda/queue")];
-        let of = |disk: &str| {
-            let target = format!("/sys/block/{disk}/queue/scheduler");
-            of_disk(&change("sysfs", &target, "none"), Some("bfq"), &queues)
-        };
-        let sides = of("sda").unwrap();
-        assert_eq!(sides.now, "host = { \"disk.scheduler\" = \"bfq\" }\n");
-        assert_eq!(sides.changed, "host = { \"disk.scheduler\" = \"none\" }\n");
-        let other = of("sdb").unwrap_err().to_string();
-        assert!(other.contains("that is not sdb") && other.contains("set MILLSTREAM_HOME"), "{other}");
     }
 }

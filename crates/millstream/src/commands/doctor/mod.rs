@@ -1,10 +1,11 @@
 //! `doctor`: examines a server, explains its checks, applies repairs and takes them back.
 
-mod change;
+mod fix;
 mod measure;
 mod watch;
 
 use crate::args::{TargetArgs, duration};
+use crate::changes::{self, KINDS};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, write_page};
@@ -86,15 +87,15 @@ pub struct DoctorArgs {
 #[derive(Debug, clap::Subcommand)]
 enum DoctorCommand {
     Explain(ExplainArgs),
-    Fix(change::FixArgs),
-    Confirm(change::ConfirmArgs),
-    Undo(change::UndoArgs),
+    Fix(fix::FixArgs),
+    Confirm(changes::ConfirmArgs),
+    Undo(changes::UndoArgs),
     /// List the changes that the doctor has made, and the state of each
     #[command(after_help = "Example:\n  millstream doctor changes --output json")]
     Changes,
     Watch(watch::WatchArgs),
     #[command(hide = true)]
-    UndoInTime(change::UndoInTimeArgs),
+    UndoInTime(changes::UndoInTimeArgs),
 }
 
 /// Print what a check looks for, how, and what to do
@@ -124,13 +125,13 @@ enum FailOn {
 pub async fn run(args: &DoctorArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
     match &args.command {
         Some(DoctorCommand::Explain(explain)) => return explained(explain.id.as_deref(), output),
-        Some(DoctorCommand::Fix(args)) => return Box::pin(change::fix(args, output, signals)).await,
-        Some(DoctorCommand::Confirm(args)) => return change::confirm(args).await,
-        Some(DoctorCommand::Undo(args)) => return change::undo(args).await,
-        Some(DoctorCommand::Changes) => return change::changes(output),
+        Some(DoctorCommand::Fix(args)) => return Box::pin(fix::fix(args, output, signals)).await,
+        Some(DoctorCommand::Confirm(args)) => return changes::confirm(args).await,
+        Some(DoctorCommand::Undo(args)) => return changes::undo(args).await,
+        Some(DoctorCommand::Changes) => return changes::changes(output),
         Some(DoctorCommand::Watch(args)) => return Box::pin(watch::watch(args, output, signals)).await,
-        Some(DoctorCommand::UndoInTime(args)) => return change::undo_in_time(args, output).await,
-        None => change::note_open(),
+        Some(DoctorCommand::UndoInTime(args)) => return changes::undo_in_time(args, output).await,
+        None => changes::note_open(),
     }
     if let Some(other) = args.checks.iter().find(|id| check(id).is_none()) {
         return Err(unknown(other));
@@ -148,6 +149,7 @@ pub async fn run(args: &DoctorArgs, output: Output, signals: &Signals) -> Result
         settings,
         planner,
         today: today(),
+        kinds: KINDS,
         root: None,
     };
     let report = Box::pin(examine(&request)).await?;

@@ -1,11 +1,9 @@
 //! The journal: a file for each change, written before anything is touched.
 
-use super::kind::Refusal;
-use crate::file_lock::FileLock;
-use crate::kernel::file;
 use crate::limits::{CHANGE_BYTES_MAX, CHANGE_LOCK_LOOK, CHANGE_LOCK_WAIT_MAX, CHANGES_MAX};
-use crate::wait::wait_until;
-use crate::whole_file::write_whole;
+use crate::refusal::Refusal;
+use millstream_host::kernel::file;
+use millstream_host::{FileLock, wait_until, write_whole};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::ErrorKind;
@@ -142,7 +140,7 @@ impl Journal {
         let taken = wait_until(CHANGE_LOCK_WAIT_MAX, CHANGE_LOCK_LOOK, || FileLock::try_take(&path).transpose()).await;
         match taken {
             Some(lock) => lock.map_err(|error| Refusal::file("lock", &path, &error)),
-            None => Err(Refusal("another process makes or undoes a change; try again".to_owned())),
+            None => Err(Refusal::new("another process makes or undoes a change; try again".to_owned())),
         }
     }
 
@@ -206,7 +204,7 @@ impl Journal {
     /// There is none.
     pub fn entry(&self, number: u32) -> Result<Entry, Refusal> {
         let path = self.path(number);
-        if path.exists() { read(&path) } else { Err(Refusal(format!("there is no change {number}"))) }
+        if path.exists() { read(&path) } else { Err(Refusal::new(format!("there is no change {number}"))) }
     }
 
     /// Records a new change, with the next number.
@@ -231,7 +229,7 @@ impl Journal {
     /// It cannot be written.
     pub fn write(&self, entry: &Entry) -> Result<(), Refusal> {
         let path = self.path(entry.number);
-        let text = serde_json::to_string_pretty(entry).map_err(|error| Refusal(error.to_string()))? + "\n";
+        let text = serde_json::to_string_pretty(entry).map_err(|error| Refusal::new(error.to_string()))? + "\n";
         write_whole(&path, &text).map_err(|error| Refusal::file("write", &path, &error))
     }
 
@@ -243,10 +241,10 @@ impl Journal {
 fn read(path: &Path) -> Result<Entry, Refusal> {
     let size = fs::metadata(path).map_err(|error| Refusal::file("read", path, &error))?.len();
     if size > CHANGE_BYTES_MAX {
-        return Err(Refusal(format!("{} is not a change: it has {size} bytes", path.display())));
+        return Err(Refusal::new(format!("{} is not a change: it has {size} bytes", path.display())));
     }
     let text = fs::read_to_string(path).map_err(|error| Refusal::file("read", path, &error))?;
-    serde_json::from_str(&text).map_err(|error| Refusal(format!("{} is not a change: {error}", path.display())))
+    serde_json::from_str(&text).map_err(|error| Refusal::new(format!("{} is not a change: {error}", path.display())))
 }
 
 /// Seconds since 1970.

@@ -1,6 +1,6 @@
 //! A machine in a directory, with a kernel setting that is changed, made to last, and lost by a restart.
 
-use millstream_host::{Engine, Journal, Kind, Refusal, Sysctl, SysfsAttribute, Undone};
+use millstream_change::{Changes, Journal, Kind, Place, Refusal, Sysctl, SysfsAttribute, Undone};
 use millstream_model::Change;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -122,22 +122,21 @@ impl Machine {
 
     /// Plans and applies a change to the new value (`fix`), or confirms, undoes or closes the first change.
     pub(crate) async fn run(&self, step: &str) -> Result<Option<Undone>, Refusal> {
-        let (journal, root) = (self.journal(), || Some(self.root.clone()));
-        let (sysctl, sysfs) = (Sysctl { root: root() }, SysfsAttribute { root: root() });
-        let kinds: [&dyn Kind; 2] = [&sysctl, &sysfs];
-        let engine = Engine::new(&journal, &kinds);
+        let (journal, place) = (self.journal(), Place { root: Some(self.root.clone()), ..Place::default() });
+        let kinds: [&dyn Kind; 2] = [&Sysctl, &SysfsAttribute];
+        let changes = Changes::new(&journal, &kinds, &place);
         match step {
             "fix" => {
                 let (kind, target) = (self.setting.kind.to_owned(), self.setting.target.to_owned());
                 let change = Change { kind, target, value: Some(NEW.to_owned()) };
-                let planned = engine.plan(&change, "a test", Some(Duration::from_secs(60))).await?;
-                engine.apply(planned.number).await?;
+                let planned = changes.plan(&change, "a test", Some(Duration::from_secs(60))).await?;
+                changes.apply(planned.number).await?;
             }
             "confirm" => {
-                engine.confirm(1).await?;
+                changes.confirm(1).await?;
             }
-            "undo" => return Ok(Some(engine.undo(1).await?.1)),
-            "keep" => return Ok(Some(engine.keep(1).await?.1)),
+            "undo" => return Ok(Some(changes.undo(1).await?.1)),
+            "keep" => return Ok(Some(changes.keep(1).await?.1)),
             _ => panic!("{step} is not a step"),
         }
         Ok(None)

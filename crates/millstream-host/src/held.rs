@@ -1,14 +1,11 @@
 //! Changes of the kernel's settings, which are given back whatever happens.
 
-use super::setting::{origin, pair_of, write};
 use crate::error::Error;
+use crate::setting::{origin, pair_of, write};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
-
-/// Where changes are noted. The directory is emptied by a restart of the machine, which also undoes the changes.
-pub(super) const JOURNAL: &str = "/run/millstream-host-changes";
 
 /// Settings of the kernel that were changed: files below `/proc/sys` and `/sys`.
 ///
@@ -24,6 +21,9 @@ pub struct HostChanges {
 }
 
 impl HostChanges {
+    /// Where changes are noted. The directory is emptied by a restart of the machine, which also undoes the changes.
+    pub const JOURNAL: &str = "/run/millstream-host-changes";
+
     /// Opens the journal of this machine. Gives back settings that a killed process had changed, and returns their names.
     /// One whose file is gone, with its device or module, has nothing to give back: see [`HostChanges::is_gone`].
     ///
@@ -31,12 +31,12 @@ impl HostChanges {
     /// [`Error::Setting`] without the right to write the journal or a setting; [`Error::Busy`] if another process
     /// changes settings.
     pub fn open() -> Result<(Self, Vec<PathBuf>), Error> {
-        Self::at(Path::new(JOURNAL))
+        Self::at(Path::new(Self::JOURNAL))
     }
 
     /// Whether a process has changed settings of this machine and not given them back.
     pub fn is_pending() -> bool {
-        Self::is_pending_at(Path::new(JOURNAL))
+        Self::is_pending_at(Path::new(Self::JOURNAL))
     }
 
     /// Whether the file of a setting is gone.
@@ -45,12 +45,12 @@ impl HostChanges {
     }
 
     /// The same by a journal at another place: for tests.
-    pub(super) fn is_pending_at(journal: &Path) -> bool {
+    pub fn is_pending_at(journal: &Path) -> bool {
         fs::metadata(journal).is_ok_and(|journal| journal.len() > 0)
     }
 
     /// Whether such a journal names this setting, or the other one of its pair. One that cannot be read may do so.
-    pub(super) fn is_held(journal: &Path, setting: &Path) -> bool {
+    pub fn is_held(journal: &Path, setting: &Path) -> bool {
         let name = setting.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let other = pair_of(name).map(|other| setting.with_file_name(other));
         let is_it = |held: &Path| held == setting || other.as_deref() == Some(held);
@@ -129,8 +129,8 @@ impl Drop for HostChanges {
 
 #[cfg(test)]
 mod tests {
-    use super::super::setting::read;
     use super::*;
+    use crate::setting::read;
 
     struct Place {
         dir: tempfile::TempDir,

@@ -1,12 +1,16 @@
-//! The engine: plan, apply, verify, and then confirm or undo.
+//! Plan, apply, verify, and then confirm or undo.
 
-use super::journal::{Entry, Journal, LastingLine, State, now};
-use super::kind::{Kind, Lasting, Refusal};
-use super::line;
-use super::setting::same;
+use crate::journal::{Entry, Journal, LastingLine, State, now};
+use crate::kind::{Kind, Lasting, Reach, find};
 use crate::limits::CHANGE_START_SECONDS;
+use crate::line;
+use crate::place::Place;
+use crate::refusal::{Refusal, WayOut};
+use crate::sides::Sides;
 use millstream_failpoint as failpoint;
+use millstream_host::setting::same;
 use millstream_model::Change;
+use millstream_pg::ConnInfo;
 use std::time::Duration;
 
 /// What an undo did.
@@ -36,15 +40,16 @@ pub enum Undone {
 
 /// Makes changes, and takes them back.
 #[derive(Debug, Clone, Copy)]
-pub struct Engine<'a> {
+pub struct Changes<'a> {
     journal: &'a Journal,
     kinds: &'a [&'a dyn Kind],
+    place: &'a Place,
 }
 
-impl<'a> Engine<'a> {
-    /// An engine that knows these kinds.
-    pub fn new(journal: &'a Journal, kinds: &'a [&'a dyn Kind]) -> Self {
-        Self { journal, kinds }
+impl<'a> Changes<'a> {
+    /// Changes of these kinds.
+    pub fn new(journal: &'a Journal, kinds: &'a [&'a dyn Kind], place: &'a Place) -> Self {
+        Self { journal, kinds, place }
     }
 
     /// The value of a change's target now.
@@ -52,7 +57,21 @@ impl<'a> Engine<'a> {
     /// # Errors
     /// The kind is not known, or it cannot be read.
     pub async fn value_now(&self, change: &Change) -> Result<Option<String>, Refusal> {
-        self.kind(&change.kind)?.read(&change.target).await
+        self.kind(&change.kind)?.read(self.place, &change.target).await
+    }
+
+    /// What an experiment of the lab sets that would decide about a change.
+    ///
+    /// # Errors
+    /// The kind is not known, the value cannot be read, or no experiment can make the change here.
+    pub async fn sides(&self, change: &Change) -> Result<Sides, Refusal> {
+        let kind = self.kind(&change.kind)?;
+        if !kind.is_measurable(change) {
+            return Err(Refusal::new("this change has no experiment: the transactions of pgbench do not show it")
+                .or(WayOut::CompareByHand));
+        }
+        let before = kind.read(self.place, &change.target).await?;
+        kind.sides(self.place, change, before.as_deref()).await
     }
 
     /// The server that a change would change, without a password. `None`: this machine.
@@ -60,7 +79,7 @@ impl<'a> Engine<'a> {
     /// # Errors
     /// The kind is not known.
     pub fn server(&self, change: &Change) -> Result<Option<String>, Refusal> {
-        Ok(self.kind(&change.kind)?.server())
+        Ok(self.server_of(self.kind(&change.kind)?))
     }
 
     /// Records a change with the present value, and why it is made, for example the key of a finding. Nothing is touched
@@ -78,27 +97,24 @@ impl<'a> Engine<'a> {
         confirm_within: Option<Duration>,
     ) -> Result<Entry, Refusal> {
         let kind = self.kind(&change.kind)?;
-        kind.is_free(None)?;
+        kind.is_free(self.place, None)?;
         let _lock = self.journal.lock(None).await?;
         // The same setting of another server, or of another disk of this name, is another thing.
-        let identity = kind.identity(&change.target).await?;
+        let identity = kind.identity(self.place, &change.target).await?;
         let open = self.journal.open_entries()?;
         if let Some(Entry { number, target, .. }) =
             open.iter().find(|one| (&one.kind, &one.target, &one.identity) == (&change.kind, &change.target, &identity))
         {
-            return Err(Refusal(format!(
-                "change {number} of {target} is neither confirmed nor undone; first run millstream doctor confirm {number} \
-                 or millstream doctor undo {number}; {}",
-                way_out(*number)
-            )));
+            let why = format!("change {number} of {target} is neither confirmed nor undone");
+            return Err(Refusal::new(why).or(WayOut::End(*number)));
         }
-        let before = kind.read(&change.target).await?;
+        let before = kind.read(self.place, &change.target).await?;
         let value = match &change.value {
-            Some(value) => Some(kind.spelled(&change.target, value).await?),
+            Some(value) => Some(kind.spelled(self.place, &change.target, value).await?),
             None => None,
         };
         if same(before.as_deref(), value.as_deref()) {
-            return Err(Refusal(format!("{} is {} already", change.target, shown(before.as_deref()))));
+            return Err(Refusal::new(format!("{} is {} already", change.target, shown(before.as_deref()))));
         }
         let Change { kind: name, target, .. } = change.clone();
         // A part of a second counts as one, and the second that runs is not a whole one.
@@ -117,7 +133,7 @@ impl<'a> Engine<'a> {
             deadline: confirm_seconds.map(|_| now() + CHANGE_START_SECONDS),
             boot: self.journal.boot(),
             identity,
-            server: kind.server(),
+            server: self.server_of(kind),
             line: None,
         })?;
         passed("change-planned").await?;
@@ -134,21 +150,21 @@ impl<'a> Engine<'a> {
         let mut entry = self.journal.entry(number)?;
         let kind = self.kind(&entry.kind)?;
         if entry.state != State::Planned {
-            return Err(Refusal(format!("change {number} was applied before, or undone")));
+            return Err(Refusal::new(format!("change {number} was applied before, or undone")));
         }
-        kind.is_free(Some(&entry.target))?;
-        is_thing(kind, &entry).await?;
+        kind.is_free(self.place, Some(&entry.target))?;
+        self.is_thing(kind, &entry).await?;
         if let Err(refusal) = self.write_and_verify(kind, &mut entry).await {
             let back = self.give_back(kind, &mut entry).await;
-            return Err(back.err().map_or(refusal.clone(), |back| Refusal(format!("{refusal}; and {back}"))));
+            return Err(back.err().map_or(refusal.clone(), |back| Refusal::new(format!("{refusal}; and {back}"))));
         }
         Ok(entry)
     }
 
     async fn write_and_verify(&self, kind: &dyn Kind, entry: &mut Entry) -> Result<(), Refusal> {
-        kind.write(&entry.target, entry.value.as_deref()).await?;
+        kind.write(self.place, &entry.target, entry.value.as_deref()).await?;
         passed("change-written").await?;
-        is_value(entry, kind.read(&entry.target).await?.as_deref())?;
+        is_value(entry, kind.read(self.place, &entry.target).await?.as_deref())?;
         entry.state = State::Verified;
         entry.deadline = entry.confirm_seconds.map(|seconds| now() + seconds);
         self.journal.write(entry)?;
@@ -163,22 +179,22 @@ impl<'a> Engine<'a> {
         let _lock = self.journal.lock(Some(number)).await?;
         let mut entry = self.journal.entry(number)?;
         let kind = self.kind(&entry.kind)?;
-        let lasting = kind.lasting(&entry.target, entry.value.as_deref())?;
+        let lasting = kind.lasting(self.place, &entry.target, entry.value.as_deref())?;
         match entry.state {
             State::Verified => {}
             State::Confirmed => return Ok((entry, lasting)),
             State::Planned | State::Undone | State::Closed => {
-                return Err(Refusal(format!("change {number} is not in effect; there is nothing to confirm")));
+                return Err(Refusal::new(format!("change {number} is not in effect; there is nothing to confirm")));
             }
         }
         if self.is_gone(kind, &entry).await? {
-            let undo = format!("millstream doctor undo {number}");
-            return Err(Refusal(format!("a restart of the machine has undone change {number}; close it with {undo}")));
+            let why = format!("a restart of the machine has undone change {number}");
+            return Err(Refusal::new(why).or(WayOut::Undo(number)));
         }
-        kind.is_free(Some(&entry.target))?;
-        is_thing(kind, &entry).await?;
-        let value = value_of(kind, &entry).await?;
-        is_value(&entry, value.as_deref()).map_err(|why| Refusal(format!("{why}; {}", way_out(number))))?;
+        kind.is_free(self.place, Some(&entry.target))?;
+        self.is_thing(kind, &entry).await?;
+        let value = self.value_of(kind, &entry).await?;
+        is_value(&entry, value.as_deref()).map_err(|why| why.or(WayOut::Keep(number)))?;
         if let Lasting::Line { file, beginning, line: text } = &lasting {
             let _lock = self.journal.lock(None).await?;
             // The line that was there is on the disk before it is replaced: an undo puts it back. A confirmation that was
@@ -250,9 +266,9 @@ impl<'a> Engine<'a> {
             self.close(&mut entry, State::Undone)?;
             return Ok((entry, Undone::ByRestart));
         }
-        kind.is_free(Some(&entry.target))?;
-        is_thing(kind, &entry).await?;
-        let value = value_of(kind, &entry).await?;
+        kind.is_free(self.place, Some(&entry.target))?;
+        self.is_thing(kind, &entry).await?;
+        let value = self.value_of(kind, &entry).await?;
         let is_old = same(value.as_deref(), entry.before.as_deref());
         if !is_old && !same(value.as_deref(), entry.value.as_deref()) {
             return Ok((entry, Undone::Theirs(value)));
@@ -270,7 +286,7 @@ impl<'a> Engine<'a> {
 
     /// Whether a restart of the machine has taken the value away, and no line of ours brings it back.
     async fn is_gone(&self, kind: &dyn Kind, entry: &Entry) -> Result<bool, Refusal> {
-        let lasts = kind.lasting(&entry.target, entry.value.as_deref())? == Lasting::Always;
+        let lasts = kind.lasting(self.place, &entry.target, entry.value.as_deref())? == Lasting::Always;
         if lasts || !self.journal.is_of_earlier_boot(entry) {
             return Ok(false);
         }
@@ -279,7 +295,7 @@ impl<'a> Engine<'a> {
             return Ok(true);
         }
         // Somebody may have removed the line after it took effect.
-        let value = kind.read(&entry.target).await;
+        let value = kind.read(self.place, &entry.target).await;
         let is_new = value.is_ok_and(|value| same(value.as_deref(), entry.value.as_deref()));
         Ok(!is_new && !is_line_there(entry)?)
     }
@@ -290,10 +306,10 @@ impl<'a> Engine<'a> {
         self.take_line_back(entry).await?;
         // How far a write came that was not verified, is not known.
         let has_parts = entry.state == State::Planned
-            && kind.has_parts(&entry.target).await.map_err(|why| perhaps_gone(&why, entry))?;
-        if has_parts || !same(value_of(kind, entry).await?.as_deref(), entry.before.as_deref()) {
-            let written = kind.write(&entry.target, entry.before.as_deref()).await;
-            written.map_err(|why| perhaps_gone(&why, entry))?;
+            && kind.has_parts(self.place, &entry.target).await.map_err(|why| perhaps_gone(why, entry))?;
+        if has_parts || !same(self.value_of(kind, entry).await?.as_deref(), entry.before.as_deref()) {
+            let written = kind.write(self.place, &entry.target, entry.before.as_deref()).await;
+            written.map_err(|why| perhaps_gone(why, entry))?;
         }
         passed("value-restored").await?;
         self.close(entry, State::Undone)?;
@@ -325,15 +341,33 @@ impl<'a> Engine<'a> {
         self.journal.write(entry)
     }
 
+    /// The value of a change's target now.
+    async fn value_of(&self, kind: &dyn Kind, entry: &Entry) -> Result<Option<String>, Refusal> {
+        kind.read(self.place, &entry.target).await.map_err(|why| perhaps_gone(why, entry))
+    }
+
+    /// Refuses if another thing has the target's name now.
+    async fn is_thing(&self, kind: &dyn Kind, entry: &Entry) -> Result<(), Refusal> {
+        let identity = kind.identity(self.place, &entry.target).await.map_err(|why| perhaps_gone(why, entry))?;
+        if identity == entry.identity {
+            return Ok(());
+        }
+        let why = "is not on the device or server that was changed; nothing was touched";
+        Err(perhaps_gone(Refusal::new(format!("{} {why}", entry.target)), entry))
+    }
+
+    fn server_of(&self, kind: &dyn Kind) -> Option<String> {
+        self.place.server.as_ref().filter(|_| kind.reach() == Reach::Server).map(ConnInfo::describe)
+    }
+
     fn kind(&self, name: &str) -> Result<&'a dyn Kind, Refusal> {
-        let found = self.kinds.iter().copied().find(|kind| kind.name() == name);
-        found.ok_or_else(|| Refusal(format!("this version knows no changes of the kind {name}")))
+        find(self.kinds, name).ok_or_else(|| Refusal::new(format!("this version knows no changes of the kind {name}")))
     }
 }
 
 /// Passes a point at which a test kills the program.
 async fn passed(point: &'static str) -> Result<(), Refusal> {
-    failpoint::hit(point).await.map_err(|failed| Refusal(failed.to_string()))
+    failpoint::hit(point).await.map_err(|failed| Refusal::new(failed.to_string()))
 }
 
 fn shown(value: Option<&str>) -> &str {
@@ -344,7 +378,7 @@ fn is_value(entry: &Entry, now: Option<&str>) -> Result<(), Refusal> {
     if same(now, entry.value.as_deref()) {
         return Ok(());
     }
-    Err(Refusal(format!("{} is {}, and not {}", entry.target, shown(now), shown(entry.value.as_deref()))))
+    Err(Refusal::new(format!("{} is {}, and not {}", entry.target, shown(now), shown(entry.value.as_deref()))))
 }
 
 /// Whether a change was undone or closed before.
@@ -352,35 +386,15 @@ fn is_taken_back(entry: &Entry) -> bool {
     matches!(entry.state, State::Undone | State::Closed)
 }
 
-/// The value of a change's target now.
-async fn value_of(kind: &dyn Kind, entry: &Entry) -> Result<Option<String>, Refusal> {
-    kind.read(&entry.target).await.map_err(|why| perhaps_gone(&why, entry))
-}
-
 /// A refusal of the target itself, with what helps if it never answers again.
-fn perhaps_gone(why: &Refusal, entry: &Entry) -> Refusal {
-    Refusal(format!("{why}; if what was changed is gone for good, {}", way_out(entry.number)))
-}
-
-/// How a change that can be neither confirmed nor undone is closed.
-fn way_out(number: u32) -> String {
-    format!("millstream doctor undo {number} --keep closes the change and keeps the present value")
+fn perhaps_gone(why: Refusal, entry: &Entry) -> Refusal {
+    why.or(WayOut::KeepIfGone(entry.number))
 }
 
 /// Whether the line that makes a change last is in its file.
 fn is_line_there(entry: &Entry) -> Result<bool, Refusal> {
     let Some(LastingLine { file, beginning, line, .. }) = &entry.line else { return Ok(false) };
     Ok(line::find(file, beginning)?.as_ref() == Some(line))
-}
-
-/// Refuses if another thing has the target's name now.
-async fn is_thing(kind: &dyn Kind, entry: &Entry) -> Result<(), Refusal> {
-    let identity = kind.identity(&entry.target).await.map_err(|why| perhaps_gone(&why, entry))?;
-    if identity == entry.identity {
-        return Ok(());
-    }
-    let why = "is not on the device or server that was changed; nothing was touched";
-    Err(perhaps_gone(&Refusal(format!("{} {why}", entry.target)), entry))
 }
 
 #[cfg(test)]

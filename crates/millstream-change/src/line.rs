@@ -1,7 +1,7 @@
 //! A line of a file of ours, found by its beginning.
 
-use super::kind::Refusal;
-use crate::whole_file::{remove_whole, write_whole};
+use crate::refusal::Refusal;
+use millstream_host::{remove_whole, write_whole};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;

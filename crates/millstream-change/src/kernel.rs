@@ -1,22 +1,18 @@
-//! Kinds of changes of the kernel, and what they share.
+//! What the kinds of changes of the kernel share.
 
-use super::held::{HostChanges, JOURNAL};
-use super::kind::{Kind, Refusal};
-use super::sysctl::Sysctl;
-use super::sysfs_attribute::SysfsAttribute;
-use std::path::{Path, PathBuf};
-
-/// The kinds of changes of this machine's kernel.
-pub static KERNEL_KINDS: [&(dyn Kind + 'static); 2] = [&Sysctl { root: None }, &SysfsAttribute { root: None }];
+use crate::place::Place;
+use crate::refusal::{Refusal, WayOut};
+use millstream_host::HostChanges;
+use std::path::Path;
 
 /// The value for a target that always has one.
 pub(super) fn own<'a>(target: &str, value: Option<&'a str>) -> Result<&'a str, Refusal> {
-    value.ok_or_else(|| Refusal(format!("{target} always has a value")))
+    value.ok_or_else(|| Refusal::new(format!("{target} always has a value")))
 }
 
 /// Refuses while an experiment of the lab holds a setting of the machine; without a setting, while it holds any.
-pub(super) fn is_free(root: Option<&Path>, setting: Option<&Path>) -> Result<(), Refusal> {
-    let journal = rooted(root, Path::new(JOURNAL));
+pub(super) fn is_free(place: &Place, setting: Option<&Path>) -> Result<(), Refusal> {
+    let journal = place.path(Path::new(HostChanges::JOURNAL));
     let is_held = match setting {
         Some(setting) => HostChanges::is_held(&journal, setting),
         None => HostChanges::is_pending_at(&journal),
@@ -25,18 +21,13 @@ pub(super) fn is_free(root: Option<&Path>, setting: Option<&Path>) -> Result<(),
         return Ok(());
     }
     let why = "an experiment of the lab has changed kernel settings of this machine, and gives them back when it ends";
-    let way_out = "wait for that; if it was killed, the next millstream lab run as root gives them back";
-    Err(Refusal(format!("{why}; {way_out}")))
-}
-
-pub(super) fn rooted(root: Option<&Path>, path: &Path) -> PathBuf {
-    root.map_or_else(|| path.to_owned(), |root| root.join(path.strip_prefix("/").unwrap_or(path)))
+    Err(Refusal::new(why).or(WayOut::WaitForLab))
 }
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::{Engine, Journal};
     use super::*;
+    use crate::{Changes, Journal, Kind, Sysctl, SysfsAttribute};
     use millstream_model::Change;
     use std::fs;
 
@@ -51,15 +42,19 @@ pub(super) mod tests {
         root
     }
 
+    /// The machine in such a directory.
+    pub(crate) fn at(root: &Path) -> Place {
+        Place { root: Some(root.to_owned()), ..Place::default() }
+    }
+
     #[tokio::test]
     async fn nothing_is_changed_while_an_experiment_of_the_lab_holds_settings() {
         let (of_sysctl, of_disk) = ("proc/sys/vm/swappiness", "sys/block/sda/queue/rotational");
-        let place = root(&[(of_sysctl, "1\n"), (of_disk, "1\n"), ("run/millstream-host-changes", "")]);
-        let own = place.path().to_owned();
-        let (sysctl, sysfs) = (Sysctl { root: Some(own.clone()) }, SysfsAttribute { root: Some(own.clone()) });
+        let dir = root(&[(of_sysctl, "1\n"), (of_disk, "1\n"), ("run/millstream-host-changes", "")]);
+        let own = dir.path().to_owned();
         let journal = Journal::new(&own.join("j"));
-        let kinds: [&dyn Kind; 2] = [&sysctl, &sysfs];
-        let engine = Engine::new(&journal, &kinds);
+        let (kinds, place): ([&dyn Kind; 2], _) = ([&Sysctl, &SysfsAttribute], at(&own));
+        let engine = Changes::new(&journal, &kinds, &place);
         let lab_holds = |text: &str| fs::write(own.join("run/millstream-host-changes"), text).unwrap();
         let is_refused = |refusal: Option<Refusal>| {
             let text = refusal.unwrap().to_string();

@@ -16,7 +16,7 @@ pub fn sysctl_file(name: &str) -> Option<PathBuf> {
 const PAIRS: &[(&str, &str)] = &[("dirty_bytes", "dirty_ratio"), ("dirty_background_bytes", "dirty_background_ratio")];
 
 /// The other setting of a pair, by its last name.
-pub(super) fn pair_of(name: &str) -> Option<&'static str> {
+pub fn pair_of(name: &str) -> Option<&'static str> {
     PAIRS.iter().find_map(|(one, other)| match name {
         name if name == *one => Some(*other),
         name if name == *other => Some(*one),
@@ -25,7 +25,7 @@ pub(super) fn pair_of(name: &str) -> Option<&'static str> {
 }
 
 /// What must be written to undo a change of a setting: the setting with its value, or the other one of its pair.
-pub(super) fn origin(setting: &Path) -> Result<(PathBuf, String), Error> {
+pub fn origin(setting: &Path) -> Result<(PathBuf, String), Error> {
     let now = read(setting)?;
     let name = setting.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let other = pair_of(name);
@@ -37,13 +37,13 @@ pub(super) fn origin(setting: &Path) -> Result<(PathBuf, String), Error> {
 }
 
 /// The value of a setting. Of a list of possible values the chosen one is in brackets.
-pub(super) fn read(setting: &Path) -> Result<String, Error> {
+pub fn read(setting: &Path) -> Result<String, Error> {
     let text = fs::read_to_string(setting).map_err(Error::setting("read", setting))?;
     Ok(file::choice(text.trim()).to_owned())
 }
 
 /// Writes a value and reads it again.
-pub(super) fn write(setting: &Path, value: &str) -> Result<(), Error> {
+pub fn write(setting: &Path, value: &str) -> Result<(), Error> {
     fs::write(setting, value).map_err(Error::setting("change", setting))?;
     let now = read(setting)?;
     if same(Some(&now), Some(value)) {
@@ -54,7 +54,7 @@ pub(super) fn write(setting: &Path, value: &str) -> Result<(), Error> {
 }
 
 /// Whether two values are the same: the kernel prints tabs where a person types spaces.
-pub(super) fn same(one: Option<&str>, other: Option<&str>) -> bool {
+pub fn same(one: Option<&str>, other: Option<&str>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => one.split_whitespace().eq(other.split_whitespace()),
         (one, other) => one == other,

@@ -1,8 +1,8 @@
 //! A change by a process that is killed, at every point: it is shown, and can be confirmed or undone.
 
 use crate::machine::{BEFORE, DEFAULT, Machine, NEW, SETTINGS};
+use millstream_change::{State, Undone};
 use millstream_failpoint::CHANGE;
-use millstream_host::{State, Undone};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod greeting;
 mod kill;
 mod machine;
+mod recipe;
 mod restart;

@@ -1,0 +1,329 @@
+//! Changes of things of the tests: applied, refused, kept, undone, and found after a kill.
+
+use super::*;
+use crate::kind::Answer;
+use millstream_pg::Environment;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+/// Values in memory. The value `bad` is refused, `other` becomes another one, `partial` is refused and leaves a part.
+#[derive(Debug, Default)]
+struct Memory {
+    values: Mutex<BTreeMap<String, String>>,
+    identity: Mutex<Option<String>>,
+    has_part: Mutex<bool>,
+    file: PathBuf,
+}
+
+impl Kind for Memory {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Server
+    }
+
+    fn read<'a>(&'a self, _: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {
+        Box::pin(async move { Ok(self.values.lock().unwrap().get(target).cloned()) })
+    }
+
+    fn write<'a>(&'a self, _: &'a Place, target: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let mut values = self.values.lock().unwrap();
+            *self.has_part.lock().unwrap() = value == Some("partial");
+            match value {
+                Some("partial") => return Err(Refusal::new("it broke off")),
+                Some("bad") => return Err(Refusal::new("bad is refused")),
+                Some("other") => values.insert(target.to_owned(), "adjusted".to_owned()),
+                Some(value) => values.insert(target.to_owned(), value.to_owned()),
+                None => values.remove(target),
+            };
+            Ok(())
+        })
+    }
+
+    fn spelled<'a>(&'a self, _: &'a Place, _: &'a str, value: &'a str) -> Answer<'a, String> {
+        Box::pin(async move { Ok(value.to_lowercase()) })
+    }
+
+    fn has_parts<'a>(&'a self, _: &'a Place, _: &'a str) -> Answer<'a, bool> {
+        Box::pin(async { Ok(*self.has_part.lock().unwrap()) })
+    }
+
+    fn can_be_renamed(&self) -> bool {
+        true
+    }
+
+    fn lasting(&self, _: &Place, target: &str, value: Option<&str>) -> Result<Lasting, Refusal> {
+        let (file, beginning) = (self.file.clone(), format!("{target} = "));
+        Ok(Lasting::Line { line: format!("{beginning}{}", value.unwrap()), file, beginning })
+    }
+
+    fn identity<'a>(&'a self, _: &'a Place, _: &'a str) -> Answer<'a, Option<String>> {
+        Box::pin(async { Ok(self.identity.lock().unwrap().clone()) })
+    }
+}
+
+struct Scene {
+    memory: &'static Memory,
+    kinds: [&'static dyn Kind; 1],
+    journal: Journal,
+    place: Place,
+    _dir: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let memory = Memory { file: dir.path().join("lasting.conf"), ..Memory::default() };
+        memory.values.lock().unwrap().insert("t".to_owned(), "old".to_owned());
+        let memory: &'static Memory = Box::leak(Box::new(memory));
+        let server = ConnInfo::parse("postgres://a@db1/shop", &Environment::from_variables([])).unwrap();
+        let place = Place { server: Some(server), ..Place::default() };
+        Self { memory, kinds: [memory], journal: Journal::new(&dir.path().join("changes")), place, _dir: dir }
+    }
+
+    fn changes(&self) -> Changes<'_> {
+        Changes::new(&self.journal, &self.kinds, &self.place)
+    }
+
+    fn lasting(&self) -> String {
+        std::fs::read_to_string(&self.memory.file).unwrap_or_default()
+    }
+
+    fn value(&self) -> String {
+        self.memory.values.lock().unwrap()["t"].clone()
+    }
+}
+
+async fn apply(changes: &Changes<'_>, value: &str) -> Result<Entry, Refusal> {
+    let planned = changes.plan(&change(value), "because", Some(Duration::from_secs(60))).await?;
+    changes.apply(planned.number).await
+}
+
+fn change(value: &str) -> Change {
+    Change { kind: "memory".to_owned(), target: "t".to_owned(), value: Some(value.to_owned()) }
+}
+
+#[tokio::test]
+async fn a_change_is_applied_confirmed_and_undone() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    let entry = apply(&changes, "new").await.unwrap();
+    assert_eq!((scene.value().as_str(), entry.state, entry.before.as_deref()), ("new", State::Verified, Some("old")));
+    assert!(entry.deadline.is_some() && scene.journal.open_entries().unwrap() == [entry.clone()]);
+    assert_eq!(entry.server.as_deref(), Some("postgres://a@db1:5432/shop (sslmode=prefer)"));
+    assert_eq!(changes.server(&change("newer")).unwrap(), entry.server);
+    let twice = apply(&changes, "newer").await.unwrap_err();
+    assert_eq!(twice.to_string(), "change 1 of t is neither confirmed nor undone");
+    assert_eq!(twice.way_out(), Some(&WayOut::End(1)));
+    std::fs::write(&scene.memory.file, "t = theirs\nu = 1\n").unwrap();
+    let (entry, _) = changes.confirm(entry.number).await.unwrap();
+    assert_eq!((entry.state, scene.lasting().as_str()), (State::Confirmed, "u = 1\nt = new\n"));
+    assert!(scene.journal.open_entries().unwrap().is_empty());
+    assert_eq!(changes.undo(entry.number).await.unwrap().1, Undone::Now);
+    assert_eq!(scene.value(), "old");
+    assert_eq!(scene.lasting(), "u = 1\nt = theirs\n");
+    assert_eq!(changes.undo(entry.number).await.unwrap().1, Undone::Before);
+}
+
+#[tokio::test]
+async fn a_value_that_is_not_taken_is_taken_back() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    assert_eq!(apply(&changes, "bad").await.unwrap_err().to_string(), "bad is refused");
+    assert_eq!(apply(&changes, "other").await.unwrap_err().to_string(), "t is adjusted, and not other");
+    assert_eq!(scene.value(), "old");
+    assert!(scene.journal.open_entries().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_value_is_recorded_as_it_is_read_again() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    assert_eq!(apply(&changes, "NEW").await.unwrap().value.as_deref(), Some("new"));
+    assert_eq!(scene.value(), "new");
+}
+
+#[tokio::test]
+async fn what_an_interrupted_write_has_left_is_removed() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    assert_eq!(apply(&changes, "partial").await.unwrap_err().to_string(), "it broke off");
+    assert!(!*scene.memory.has_part.lock().unwrap());
+    for (has_part, expected) in [(false, Undone::Already), (true, Undone::Removed)] {
+        let planned = changes.plan(&change("new"), "because", None).await.unwrap();
+        // As if this process had been killed before the write, or in the middle of it.
+        *scene.memory.has_part.lock().unwrap() = has_part;
+        assert_eq!(changes.undo(planned.number).await.unwrap().1, expected);
+        assert!(!*scene.memory.has_part.lock().unwrap());
+        assert_eq!(scene.value(), "old");
+    }
+}
+
+#[tokio::test]
+async fn what_an_interrupted_write_has_left_does_not_stay_for_the_time_of_a_confirmation() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    let day = Some(Duration::from_secs(86_400));
+    let planned = changes.plan(&change("new"), "because", day).await.unwrap();
+    assert!(planned.deadline.unwrap() <= now() + CHANGE_START_SECONDS, "{planned:?}");
+    let applied = changes.apply(planned.number).await.unwrap();
+    assert!(applied.deadline.unwrap() > now() + CHANGE_START_SECONDS, "{applied:?}");
+}
+
+#[tokio::test]
+async fn a_change_of_somebody_else_is_not_undone() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    let entry = apply(&changes, "new").await.unwrap();
+    scene.memory.values.lock().unwrap().insert("t".to_owned(), "theirs".to_owned());
+    let undone = changes.undo(entry.number).await.unwrap().1;
+    assert_eq!(undone, Undone::Theirs(Some("theirs".to_owned())));
+    let refused = changes.confirm(entry.number).await.unwrap_err();
+    assert_eq!(refused, Refusal::new("t is theirs, and not new").or(WayOut::Keep(1)));
+    assert_eq!(scene.value(), "theirs");
+}
+
+#[tokio::test]
+async fn a_change_is_closed_whoever_has_set_the_value_since() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    std::fs::write(&scene.memory.file, "t = before\n").unwrap();
+    let number = apply(&changes, "new").await.unwrap().number;
+    changes.confirm(number).await.unwrap();
+    assert_eq!(scene.lasting(), "t = new\n");
+    scene.memory.values.lock().unwrap().insert("t".to_owned(), "theirs".to_owned());
+    *scene.memory.identity.lock().unwrap() = Some("another".to_owned());
+    // Nothing is asked of the thing that was changed.
+    let unknowing = Changes::new(&scene.journal, &[], &scene.place);
+    let (entry, kept) = unknowing.keep(number).await.unwrap();
+    assert_eq!((entry.state, kept), (State::Closed, Undone::Kept { line_is_back: true }));
+    assert_eq!((scene.value(), scene.lasting()), ("theirs".to_owned(), "t = before\n".to_owned()));
+    assert_eq!(unknowing.keep(number).await.unwrap(), (entry, Undone::Before));
+    assert_eq!(changes.undo(number).await.unwrap().1, Undone::Before);
+    assert!(changes.confirm(number).await.is_err());
+    apply(&changes, "newer").await.unwrap();
+    assert_eq!(scene.value(), "newer");
+}
+
+#[tokio::test]
+async fn a_change_that_is_kept_leaves_a_line_of_somebody_else() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    let number = apply(&changes, "new").await.unwrap().number;
+    changes.confirm(number).await.unwrap();
+    std::fs::write(&scene.memory.file, "t = theirs\n").unwrap();
+    assert_eq!(changes.keep(number).await.unwrap().1, Undone::Kept { line_is_back: false });
+    assert_eq!((scene.value(), scene.lasting()), ("new".to_owned(), "t = theirs\n".to_owned()));
+}
+
+#[tokio::test]
+async fn a_plan_that_is_closed_is_not_applied() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    let number = changes.plan(&change("new"), "because", None).await.unwrap().number;
+    assert_eq!(changes.keep(number).await.unwrap().1, Undone::Kept { line_is_back: false });
+    assert_eq!(changes.keep(number).await.unwrap().1, Undone::Before);
+    assert!(changes.apply(number).await.is_err());
+    assert_eq!(scene.value(), "old");
+}
+
+#[tokio::test]
+async fn another_device_with_the_same_name_is_not_touched() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    let entry = apply(&changes, "new").await.unwrap();
+    *scene.memory.identity.lock().unwrap() = Some("another".to_owned());
+    for refused in [changes.confirm(entry.number).await.err(), changes.undo(entry.number).await.err()] {
+        let refused = refused.unwrap();
+        assert!(refused.to_string().contains("not on the device or server"), "{refused}");
+        assert_eq!(refused.way_out(), Some(&WayOut::KeepIfGone(1)));
+    }
+    assert_eq!((scene.value(), scene.lasting()), ("new".to_owned(), String::new()));
+}
+
+#[tokio::test]
+async fn a_change_is_undone_only_if_it_is_late() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    let entry = apply(&changes, "new").await.unwrap();
+    assert_eq!(changes.undo_if_late(entry.number).await.unwrap(), None);
+    scene.journal.write(&Entry { deadline: Some(1), ..entry.clone() }).unwrap();
+    assert_eq!(changes.undo_if_late(entry.number).await.unwrap(), Some(Undone::Now));
+    assert_eq!((scene.value().as_str(), changes.undo_if_late(entry.number).await.unwrap()), ("old", None));
+}
+
+#[tokio::test]
+async fn a_change_on_which_another_process_works_is_not_late() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    let planned = changes.plan(&change("new"), "because", Some(Duration::from_secs(60))).await.unwrap();
+    scene.journal.write(&Entry { deadline: Some(1), ..planned.clone() }).unwrap();
+    let at_work = scene.journal.lock(Some(planned.number)).await.unwrap();
+    assert_eq!(changes.undo_if_late(planned.number).await.unwrap(), None);
+    drop(at_work);
+    assert_eq!(changes.undo_if_late(planned.number).await.unwrap(), Some(Undone::Already));
+}
+
+#[tokio::test]
+async fn what_is_gone_may_have_another_name() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    let made = Change { target: "u".to_owned(), ..change("new") };
+    let planned = changes.plan(&made, "because", None).await.unwrap().number;
+    assert_eq!(changes.undo(planned).await.unwrap().1, Undone::Already, "it was never there");
+    let applied = changes.plan(&made, "because", None).await.unwrap().number;
+    changes.apply(applied).await.unwrap();
+    scene.memory.values.lock().unwrap().remove("u");
+    assert_eq!(changes.undo(applied).await.unwrap().1, Undone::Gone);
+    let other = apply(&changes, "new").await.unwrap().number;
+    scene.memory.values.lock().unwrap().insert("t".to_owned(), "old".to_owned());
+    assert_eq!(changes.undo(other).await.unwrap().1, Undone::Already, "it is there, with its old value");
+}
+
+#[tokio::test]
+async fn a_line_that_somebody_else_has_changed_stays() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    let entry = apply(&changes, "new").await.unwrap();
+    changes.confirm(entry.number).await.unwrap();
+    std::fs::write(&scene.memory.file, "t = theirs\n").unwrap();
+    changes.undo(entry.number).await.unwrap();
+    assert_eq!((scene.value(), scene.lasting()), ("old".to_owned(), "t = theirs\n".to_owned()));
+}
+
+#[tokio::test]
+async fn a_line_that_was_there_before_stays() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    std::fs::write(&scene.memory.file, "t = new\n").unwrap();
+    let entry = apply(&changes, "new").await.unwrap();
+    changes.confirm(entry.number).await.unwrap();
+    changes.undo(entry.number).await.unwrap();
+    assert_eq!((scene.value(), scene.lasting()), ("old".to_owned(), "t = new\n".to_owned()));
+}
+
+#[tokio::test]
+async fn one_process_at_a_time_writes_lines() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    let entry = apply(&changes, "new").await.unwrap();
+    let held = scene.journal.lock(None).await.unwrap();
+    let waiting = tokio::time::timeout(Duration::from_millis(200), changes.confirm(entry.number)).await;
+    assert!(waiting.is_err() && scene.lasting().is_empty(), "it waits");
+    drop(held);
+    changes.confirm(entry.number).await.unwrap();
+    assert_eq!(scene.lasting(), "t = new\n");
+}
+
+#[tokio::test]
+async fn what_is_so_already_is_no_change() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    let refused = apply(&changes, "old").await.unwrap_err().to_string();
+    assert_eq!(refused, "t is old already");
+    assert!(scene.journal.open_entries().unwrap().is_empty());
+}

@@ -1,0 +1,121 @@
+//! Kinds of changes: how a value is read and written, how it lasts, and what would decide about it.
+
+use crate::place::Place;
+use crate::refusal::Refusal;
+use crate::sides::Sides;
+use millstream_model::Change;
+use std::fmt::Debug;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+/// A kind of change, such as a kernel setting. It answers everything about its changes; nothing else knows it by name. A
+/// target is the text by which it finds what it changes again, also in another process.
+pub trait Kind: Debug + Send + Sync {
+    /// Its name in the journal.
+    fn name(&self) -> &'static str;
+
+    /// Where its targets are.
+    fn reach(&self) -> Reach;
+
+    /// The value of a target now; `None` if the target has none of its own, so that a default is valid.
+    fn read<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>>;
+
+    /// Gives a target a value, or takes its own value away.
+    fn write<'a>(&'a self, place: &'a Place, target: &'a str, value: Option<&'a str>) -> Answer<'a, ()>;
+
+    /// A value in the words in which [`Kind::read`] returns it, before it is recorded. Nothing is changed.
+    ///
+    /// # Errors
+    /// The target cannot take the value.
+    fn spelled<'a>(&'a self, _place: &'a Place, _target: &'a str, value: &'a str) -> Answer<'a, String> {
+        Box::pin(async move { Ok(value.to_owned()) })
+    }
+
+    /// What tells the thing behind a target from another that may get its name later, such as a disk's serial number.
+    fn identity<'a>(&'a self, _place: &'a Place, _target: &'a str) -> Answer<'a, Option<String>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// Whether an interrupted [`Kind::write`] has left something behind that [`Kind::read`] does not show. Writing the old
+    /// value removes it.
+    fn has_parts<'a>(&'a self, _place: &'a Place, _target: &'a str) -> Answer<'a, bool> {
+        Box::pin(async { Ok(false) })
+    }
+
+    /// What an interrupted [`Kind::write`] may have left behind, and how you remove it, as a part of a sentence.
+    fn leftover(&self, _target: &str) -> Option<String> {
+        None
+    }
+
+    /// Whether a target can get another name, under which [`Kind::read`] does not find it.
+    fn can_be_renamed(&self) -> bool {
+        false
+    }
+
+    /// How a value of a target lasts beyond a restart.
+    ///
+    /// # Errors
+    /// The target is not of this kind.
+    fn lasting(&self, _place: &Place, _target: &str, _value: Option<&str>) -> Result<Lasting, Refusal> {
+        Ok(Lasting::Always)
+    }
+
+    /// Refuses while somebody holds this target for a time, and gives it back afterwards: a change meanwhile would be
+    /// overwritten, and the value that is read is not the one to come back to. Without a target, refuses while somebody
+    /// holds any of this kind.
+    ///
+    /// # Errors
+    /// Somebody does.
+    fn is_free(&self, _place: &Place, _target: Option<&str>) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// Whether an experiment of the lab can make a change for the time of a run, and shows what it does.
+    fn is_measurable(&self, _change: &Change) -> bool {
+        false
+    }
+
+    /// What such an experiment sets. `before`: the value now.
+    ///
+    /// # Errors
+    /// No experiment can make the change in this place.
+    fn sides<'a>(&'a self, _place: &'a Place, change: &'a Change, _before: Option<&'a str>) -> Answer<'a, Sides> {
+        Box::pin(async { Err(Refusal::new(format!("{} cannot be measured", change.target))) })
+    }
+}
+
+/// What a kind answers.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Refusal>> + Send + 'a>>;
+
+/// Where the targets of a kind are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// On this machine.
+    Machine,
+    /// On the server that the user names, which may be on another machine.
+    Server,
+}
+
+/// How a value lasts beyond a restart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lasting {
+    /// By itself.
+    Always,
+    /// By a line of a file.
+    Line {
+        /// The file.
+        file: PathBuf,
+        /// How the line begins. There is at most one such line.
+        beginning: String,
+        /// The line.
+        line: String,
+    },
+    /// Not at all, because of this.
+    UntilRestart(String),
+}
+
+/// The kind of a name.
+pub fn find<'a>(kinds: &[&'a dyn Kind], name: &str) -> Option<&'a dyn Kind> {
+    kinds.iter().copied().find(|kind| kind.name() == name)
+}

@@ -1,0 +1,31 @@
+//! Changes of a machine and its servers, which can be taken back.
+//!
+//! A change is planned, applied, verified, and then confirmed or undone. [`Changes`] does that and knows no kind of
+//! change: a [`Kind`] says how its targets are read and written, how a value lasts, and which experiment would decide
+//! about it. The [`Journal`] holds the old value before anything is touched. So a change can be undone after a kill, and
+//! by another process.
+//!
+//! What somebody else has set since is kept. A person decides about a change that a kill has left. An experiment of the
+//! lab holds kernel settings in another way, [`millstream_host::HostChanges`]: for the time of a run, and gives them back
+//! without asking. While it holds settings, nothing here touches those.
+
+mod changes;
+mod journal;
+mod kernel;
+mod kind;
+pub mod limits;
+mod line;
+mod place;
+mod refusal;
+mod sides;
+mod sysctl;
+mod sysfs_attribute;
+
+pub use changes::{Changes, Undone};
+pub use journal::{Entry, Journal, LastingLine, State};
+pub use kind::{Answer, Kind, Lasting, Reach, find};
+pub use place::Place;
+pub use refusal::{Refusal, WayOut};
+pub use sides::Sides;
+pub use sysctl::Sysctl;
+pub use sysfs_attribute::SysfsAttribute;

@@ -1,0 +1,19 @@
+//! Named limits of changes.
+
+use std::time::Duration;
+
+/// Most changes that the journal keeps. Of those that are over, the oldest go first.
+pub const CHANGES_MAX: usize = 200;
+
+/// Longest wait for another process that works on the same change.
+pub const CHANGE_LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Time between two looks at that lock.
+pub const CHANGE_LOCK_LOOK: Duration = Duration::from_millis(50);
+
+/// The first deadline of a change, until somebody begins to apply it, in seconds: as much as the start of the process
+/// that watches over it, and the work before, may take.
+pub const CHANGE_START_SECONDS: u64 = 15;
+
+/// Largest file of a change in the journal.
+pub const CHANGE_BYTES_MAX: u64 = 1 << 20;

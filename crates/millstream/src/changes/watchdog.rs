@@ -1,0 +1,66 @@
+//! The process that undoes a change in time, whatever happens to the one that made it.
+
+use super::{KINDS, journal, place_of, refused};
+use crate::args::TargetArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::limits::{CHANGE_LATE_SECONDS_MAX, CHANGE_LOOK, CHANGE_PAUSE_MAX, WATCH_READY_MAX};
+use crate::output::Output;
+use millstream_change::Changes;
+use millstream_host::{Command, leave_terminal};
+
+/// Watch over a change until it is confirmed, or undo it in time
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  millstream doctor undo-in-time 3")]
+pub struct UndoInTimeArgs {
+    /// Number of the change
+    number: u32,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// Starts a process that undoes the change in time, whatever happens to this one.
+pub async fn watch(number: u32, db: Option<&str>) -> Result<(), Failure> {
+    let program = std::env::current_exe().map_err(|error| Failure::user("cannot find this program").because(&error))?;
+    let mut command = Command::new(program);
+    command.args(["doctor", "undo-in-time", &number.to_string()]);
+    if let Some(db) = db {
+        // It may hold a password, which arguments would show to everybody.
+        command.env("MILLSTREAM_DB", db);
+    }
+    let left = command.leave(WATCH_READY_MAX).await;
+    left.map_err(|error| {
+        Failure::user("the process that would undo the change does not start; nothing was changed").because(&error)
+    })
+}
+
+/// Runs `undo-in-time`.
+pub async fn undo_in_time(args: &UndoInTimeArgs, output: Output) -> Result<Exit, Failure> {
+    leave_terminal();
+    let journal = journal()?;
+    let place = place_of(&journal.entry(args.number).map_err(refused)?, &args.target).await?;
+    let changes = Changes::new(&journal, KINDS, &place);
+    output.line("watching")?;
+    let mut pause = CHANGE_LOOK;
+    loop {
+        let entry = journal.entry(args.number).map_err(refused)?;
+        // Without a deadline, nothing is undone by itself.
+        if entry.state.is_over() || entry.deadline.is_none() {
+            return Ok(Exit::Done);
+        }
+        match entry.late_seconds() {
+            None => pause = CHANGE_LOOK,
+            Some(late) => match changes.undo_if_late(args.number).await {
+                // Another process works on it, or has given it another deadline.
+                Ok(None) => pause = CHANGE_LOOK,
+                // What somebody else has set stays. The next run of the doctor shows that the change is open.
+                Ok(Some(_)) => return Ok(Exit::Done),
+                Err(refusal) if late >= CHANGE_LATE_SECONDS_MAX => return Err(refused(refusal)),
+                // For example the server restarts.
+                Err(_) => pause = (2 * pause).min(CHANGE_PAUSE_MAX),
+            },
+        }
+        tokio::time::sleep(pause).await;
+    }
+}
