@@ -1,9 +1,9 @@
 //! Plan, apply, verify, and then confirm or undo.
 
-use crate::journal::{Entry, Journal, LastingLine, State, now};
+use crate::journal::{Entry, Journal, State, now};
 use crate::kind::{Kind, Lasting, Reach, find};
+use crate::lasting;
 use crate::limits::CHANGE_START_SECONDS;
-use crate::line;
 use crate::place::Place;
 use crate::refusal::{Refusal, WayOut};
 use crate::sides::Sides;
@@ -12,6 +12,10 @@ use millstream_host::setting::same;
 use millstream_model::Change;
 use millstream_pg::ConnInfo;
 use std::time::Duration;
+
+/// Names of the texts beside an entry that holds digests.
+const BEFORE: &str = "before";
+const VALUE: &str = "value";
 
 /// What an undo did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,8 +37,8 @@ pub enum Undone {
     Theirs(Option<String>),
     /// Nothing, because the user keeps the value that is there. The change is closed.
     Kept {
-        /// Whether the line that made the new value last was there, and was taken back.
-        line_is_back: bool,
+        /// Whether what made the new value last was there, and was taken back.
+        is_back: bool,
     },
 }
 
@@ -109,23 +113,31 @@ impl<'a> Changes<'a> {
             return Err(Refusal::new(why).or(WayOut::End(*number)));
         }
         let before = kind.read(self.place, &change.target).await?;
-        let value = match &change.value {
+        let new = match &change.value {
             Some(value) => Some(kind.spelled(self.place, &change.target, value).await?),
             None => None,
         };
+        let digest = new.as_deref().and_then(|new| kind.digest(new));
+        let old = kind.whole(self.place, &change.target).await?;
+        let is_large = digest.is_some() || old.as_deref().is_some_and(|old| kind.digest(old).is_some());
+        let value = digest.or_else(|| new.clone());
         if same(before.as_deref(), value.as_deref()) {
             return Err(Refusal::new(format!("{} is {} already", change.target, shown(before.as_deref()))));
         }
         let Change { kind: name, target, .. } = change.clone();
         // A part of a second counts as one, and the second that runs is not a whole one.
-        let whole = |time: Duration| u64::try_from(time.as_millis().div_ceil(1_000)).unwrap_or(u64::MAX / 2) + 1;
-        let confirm_seconds = confirm_within.map(whole);
-        let entry = self.journal.add(Entry {
+        let seconds = |time: Duration| u64::try_from(time.as_millis().div_ceil(1_000)).unwrap_or(u64::MAX / 2) + 1;
+        let confirm_seconds = confirm_within.map(seconds);
+        let whole = [(BEFORE, old.as_deref()), (VALUE, new.as_deref())];
+        let beside: Vec<_> =
+            whole.into_iter().filter_map(|(name, text)| Some((name, text.filter(|_| is_large)?))).collect();
+        let entry = Entry {
             number: 0,
             kind: name,
             target,
             before,
             value,
+            is_large,
             reason: reason.to_owned(),
             state: State::Planned,
             planned: now(),
@@ -135,7 +147,9 @@ impl<'a> Changes<'a> {
             identity,
             server: self.server_of(kind),
             line: None,
-        })?;
+            files: Vec::new(),
+        };
+        let entry = self.journal.add(entry, &beside)?;
         passed("change-planned").await?;
         Ok(entry)
     }
@@ -162,7 +176,7 @@ impl<'a> Changes<'a> {
     }
 
     async fn write_and_verify(&self, kind: &dyn Kind, entry: &mut Entry) -> Result<(), Refusal> {
-        kind.write(self.place, &entry.target, entry.value.as_deref()).await?;
+        self.write(kind, entry, VALUE).await?;
         passed("change-written").await?;
         is_value(entry, kind.read(self.place, &entry.target).await?.as_deref())?;
         entry.state = State::Verified;
@@ -179,7 +193,7 @@ impl<'a> Changes<'a> {
         let _lock = self.journal.lock(Some(number)).await?;
         let mut entry = self.journal.entry(number)?;
         let kind = self.kind(&entry.kind)?;
-        let lasting = kind.lasting(self.place, &entry.target, entry.value.as_deref())?;
+        let lasting = kind.lasting(self.place, &entry.target, self.whole(&entry, VALUE)?.as_deref())?;
         match entry.state {
             State::Verified => {}
             State::Confirmed => return Ok((entry, lasting)),
@@ -195,18 +209,11 @@ impl<'a> Changes<'a> {
         self.is_thing(kind, &entry).await?;
         let value = self.value_of(kind, &entry).await?;
         is_value(&entry, value.as_deref()).map_err(|why| why.or(WayOut::Keep(number)))?;
-        if let Lasting::Line { file, beginning, line: text } = &lasting {
+        if matches!(lasting, Lasting::Line { .. } | Lasting::Files(_)) {
             let _lock = self.journal.lock(None).await?;
-            // The line that was there is on the disk before it is replaced: an undo puts it back. A confirmation that was
-            // interrupted has noted it already.
-            if entry.line.is_none() {
-                let before = line::find(file, beginning)?;
-                let (file, beginning, line) = (file.clone(), beginning.clone(), text.clone());
-                entry.line = Some(LastingLine { file, beginning, line, before });
-                self.journal.write(&entry)?;
-            }
+            lasting::note(&lasting, self.journal, &mut entry)?;
             passed("line-recorded").await?;
-            line::replace(file, beginning, Some(text))?;
+            lasting::put(&lasting)?;
             passed("line-written").await?;
         }
         entry.state = State::Confirmed;
@@ -240,21 +247,21 @@ impl<'a> Changes<'a> {
         Ok(Some(self.undo_entry(entry).await?.1))
     }
 
-    /// Closes a change, and keeps the value that is there, whoever has set it. The line that made the new value last is
-    /// taken back if it is still there. Neither the server or device nor the kind of the change is asked: they may be
+    /// Closes a change, and keeps the value that is there, whoever has set it. What made the new value last is taken back
+    /// if it is still there. Neither the server or device nor the kind of the change is asked: they may be
     /// gone. Repeating it changes nothing.
     ///
     /// # Errors
-    /// The line cannot be taken back, or the journal cannot be written.
+    /// What made it last cannot be taken back, or the journal cannot be written.
     pub async fn keep(&self, number: u32) -> Result<(Entry, Undone), Refusal> {
         let _lock = self.journal.lock(Some(number)).await?;
         let mut entry = self.journal.entry(number)?;
         if is_taken_back(&entry) {
             return Ok((entry, Undone::Before));
         }
-        let line_is_back = self.take_line_back(&mut entry).await?;
+        let is_back = self.take_lasting_back(&mut entry).await?;
         self.close(&mut entry, State::Closed)?;
-        Ok((entry, Undone::Kept { line_is_back }))
+        Ok((entry, Undone::Kept { is_back }))
     }
 
     async fn undo_entry(&self, mut entry: Entry) -> Result<(Entry, Undone), Refusal> {
@@ -270,7 +277,7 @@ impl<'a> Changes<'a> {
         self.is_thing(kind, &entry).await?;
         let value = self.value_of(kind, &entry).await?;
         let is_old = same(value.as_deref(), entry.before.as_deref());
-        if !is_old && !same(value.as_deref(), entry.value.as_deref()) {
+        if !is_old && !kind.is_ours() && !same(value.as_deref(), entry.value.as_deref()) {
             return Ok((entry, Undone::Theirs(value)));
         }
         let may_be_renamed = entry.state != State::Planned && entry.before.is_none() && kind.can_be_renamed();
@@ -284,31 +291,31 @@ impl<'a> Changes<'a> {
         Ok((entry, undone))
     }
 
-    /// Whether a restart of the machine has taken the value away, and no line of ours brings it back.
+    /// Whether a restart of the machine has taken the value away, and nothing of ours brings it back.
     async fn is_gone(&self, kind: &dyn Kind, entry: &Entry) -> Result<bool, Refusal> {
         let lasts = kind.lasting(self.place, &entry.target, entry.value.as_deref())? == Lasting::Always;
         if lasts || !self.journal.is_of_earlier_boot(entry) {
             return Ok(false);
         }
         // The target itself may be another disk by now.
-        if entry.line.is_none() {
+        if !entry.lasts_by_file() {
             return Ok(true);
         }
-        // Somebody may have removed the line after it took effect.
+        // Somebody may have removed what makes it last after it took effect.
         let value = kind.read(self.place, &entry.target).await;
         let is_new = value.is_ok_and(|value| same(value.as_deref(), entry.value.as_deref()));
-        Ok(!is_new && !is_line_there(entry)?)
+        Ok(!is_new && !lasting::is_there(self.journal, entry)?)
     }
 
-    /// Puts back the line and the value. Only then the change counts as undone. `true` if it removed what a write that was
+    /// Puts back what made the value last, and the value. Only then the change counts as undone. `true` if it removed what a write that was
     /// interrupted had left behind.
     async fn give_back(&self, kind: &dyn Kind, entry: &mut Entry) -> Result<bool, Refusal> {
-        self.take_line_back(entry).await?;
+        self.take_lasting_back(entry).await?;
         // How far a write came that was not verified, is not known.
         let has_parts = entry.state == State::Planned
             && kind.has_parts(self.place, &entry.target).await.map_err(|why| perhaps_gone(why, entry))?;
         if has_parts || !same(self.value_of(kind, entry).await?.as_deref(), entry.before.as_deref()) {
-            let written = kind.write(self.place, &entry.target, entry.before.as_deref()).await;
+            let written = self.write(kind, entry, BEFORE).await;
             written.map_err(|why| perhaps_gone(why, entry))?;
         }
         passed("value-restored").await?;
@@ -316,29 +323,41 @@ impl<'a> Changes<'a> {
         Ok(has_parts)
     }
 
-    /// Puts back the line that was there before the one that makes the change last. `false` if that one is not there.
-    async fn take_line_back(&self, entry: &mut Entry) -> Result<bool, Refusal> {
+    /// Puts back what was there before a confirmation made the change last. `false` if nothing of ours is there.
+    async fn take_lasting_back(&self, entry: &mut Entry) -> Result<bool, Refusal> {
         if entry.state == State::Confirmed {
             // If this is interrupted, the next run must show it.
             entry.state = State::Verified;
             self.journal.write(entry)?;
             passed("change-reopened").await?;
         }
-        let Some(LastingLine { file, beginning, before, .. }) = &entry.line else { return Ok(false) };
-        let _lock = self.journal.lock(None).await?;
-        // A line that somebody has changed since is theirs.
-        let is_ours = is_line_there(entry)?;
-        if is_ours {
-            line::replace(file, beginning, before.as_deref())?;
+        if !entry.lasts_by_file() {
+            return Ok(false);
         }
+        let _lock = self.journal.lock(None).await?;
+        let is_back = lasting::take_back(self.journal, entry)?;
         passed("line-restored").await?;
-        Ok(is_ours)
+        Ok(is_back)
     }
 
     fn close(&self, entry: &mut Entry, state: State) -> Result<(), Refusal> {
         entry.state = state;
         entry.deadline = None;
         self.journal.write(entry)
+    }
+
+    /// Gives a change's target its new or its old value.
+    async fn write(&self, kind: &dyn Kind, entry: &Entry, which: &str) -> Result<(), Refusal> {
+        let whole = self.whole(entry, which)?;
+        kind.write(self.place, &entry.target, whole.as_deref()).await
+    }
+
+    /// The whole new or old value of a change. A large one stands beside the entry, under this name.
+    fn whole(&self, entry: &Entry, which: &str) -> Result<Option<String>, Refusal> {
+        match if which == VALUE { &entry.value } else { &entry.before } {
+            Some(_) if entry.is_large => Ok(Some(self.journal.read_beside(entry.number, which)?)),
+            held => Ok(held.clone()),
+        }
     }
 
     /// The value of a change's target now.
@@ -389,12 +408,6 @@ fn is_taken_back(entry: &Entry) -> bool {
 /// A refusal of the target itself, with what helps if it never answers again.
 fn perhaps_gone(why: Refusal, entry: &Entry) -> Refusal {
     why.or(WayOut::KeepIfGone(entry.number))
-}
-
-/// Whether the line that makes a change last is in its file.
-fn is_line_there(entry: &Entry) -> Result<bool, Refusal> {
-    let Some(LastingLine { file, beginning, line, .. }) = &entry.line else { return Ok(false) };
-    Ok(line::find(file, beginning)?.as_ref() == Some(line))
 }
 
 #[cfg(test)]

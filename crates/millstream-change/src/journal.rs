@@ -32,6 +32,9 @@ pub struct Entry {
     pub before: Option<String>,
     /// The value that it gets.
     pub value: Option<String>,
+    /// Whether these are digests, and the values stand beside the entry.
+    #[serde(default)]
+    pub is_large: bool,
     /// Why, for example the key of a finding.
     pub reason: String,
     /// How far it is.
@@ -51,6 +54,18 @@ pub struct Entry {
     pub server: Option<String>,
     /// The line that makes the value last, once it is about to be written.
     pub line: Option<LastingLine>,
+    /// The files that make the value last, once they are about to be written.
+    #[serde(default)]
+    pub files: Vec<LastingFile>,
+}
+
+/// A file that makes a value last. Its text, and the one before, stand beside the entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastingFile {
+    /// The file.
+    pub file: PathBuf,
+    /// Whether there was such a file before.
+    pub had_before: bool,
 }
 
 /// A line that makes a value last.
@@ -93,6 +108,11 @@ impl Entry {
     pub fn late_seconds(&self) -> Option<u64> {
         let deadline = self.deadline.filter(|_| !self.state.is_over())?;
         now().checked_sub(deadline)
+    }
+
+    /// Whether something that makes the value last was written, or is about to be.
+    pub fn lasts_by_file(&self) -> bool {
+        self.line.is_some() || !self.files.is_empty()
     }
 
     /// Seconds since it was planned.
@@ -207,18 +227,24 @@ impl Journal {
         if path.exists() { read(&path) } else { Err(Refusal::new(format!("there is no change {number}"))) }
     }
 
-    /// Records a new change, with the next number.
+    /// Records a new change, with the next number, and the texts that stand beside it, each with its name.
     ///
     /// # Errors
     /// It cannot be written: then nothing may be touched.
-    pub fn add(&self, mut entry: Entry) -> Result<Entry, Refusal> {
+    pub fn add(&self, mut entry: Entry, beside: &[(&str, &str)]) -> Result<Entry, Refusal> {
         let entries = self.entries()?;
         entry.number = entries.last().map_or(1, |last| last.number + 1);
+        // A change that was not recorded may have left some.
+        self.remove_beside(entry.number);
+        for (name, text) in beside {
+            self.write_beside(entry.number, name, text)?;
+        }
         self.write(&entry)?;
         let over: Vec<&Entry> = entries.iter().filter(|entry| entry.state.is_over()).collect();
         for old in over.iter().take((entries.len() + 1).saturating_sub(CHANGES_MAX)) {
             let _ = fs::remove_file(self.path(old.number));
             let _ = fs::remove_file(self.path(old.number).with_extension("lock"));
+            self.remove_beside(old.number);
         }
         Ok(entry)
     }
@@ -231,6 +257,37 @@ impl Journal {
         let path = self.path(entry.number);
         let text = serde_json::to_string_pretty(entry).map_err(|error| Refusal::new(error.to_string()))? + "\n";
         write_whole(&path, &text).map_err(|error| Refusal::file("write", &path, &error))
+    }
+
+    /// Writes a text beside an entry. It is on the disk when this returns.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_beside(&self, number: u32, name: &str, text: &str) -> Result<(), Refusal> {
+        let path = self.beside(number, name);
+        write_whole(&path, text).map_err(|error| Refusal::file("write", &path, &error))
+    }
+
+    /// A text beside an entry.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read_beside(&self, number: u32, name: &str) -> Result<String, Refusal> {
+        let path = self.beside(number, name);
+        fs::read_to_string(&path).map_err(|error| Refusal::file("read", &path, &error))
+    }
+
+    fn remove_beside(&self, number: u32) {
+        let prefix = format!("{number:06}.beside-");
+        for file in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            if file.file_name().to_string_lossy().starts_with(&prefix) {
+                let _ = fs::remove_file(file.path());
+            }
+        }
+    }
+
+    fn beside(&self, number: u32, name: &str) -> PathBuf {
+        self.dir.join(format!("{number:06}.beside-{name}"))
     }
 
     fn path(&self, number: u32) -> PathBuf {
@@ -263,6 +320,7 @@ mod tests {
             target: "t".to_owned(),
             before: None,
             value: Some("1".to_owned()),
+            is_large: false,
             reason: String::new(),
             state,
             planned: now(),
@@ -272,6 +330,7 @@ mod tests {
             identity: None,
             server: None,
             line: None,
+            files: Vec::new(),
         }
     }
 
@@ -281,8 +340,8 @@ mod tests {
         let journal = Journal::new(&dir.path().join("home/changes"));
         assert!(journal.entries().unwrap().is_empty() && !dir.path().join("home").exists());
         journal.make_dir().unwrap();
-        let first = journal.add(entry(State::Planned)).unwrap();
-        let second = journal.add(entry(State::Confirmed)).unwrap();
+        let first = journal.add(entry(State::Planned), &[]).unwrap();
+        let second = journal.add(entry(State::Confirmed), &[]).unwrap();
         assert_eq!((first.number, second.number), (1, 2));
         journal.write(&Entry { state: State::Verified, ..first.clone() }).unwrap();
         assert_eq!(journal.entry(1).unwrap().state, State::Verified);
@@ -297,7 +356,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::new(&dir.path().join("changes"));
         journal.make_dir().unwrap();
-        let made = journal.add(Entry { server: Some("db1".to_owned()), ..entry(State::Planned) }).unwrap();
+        let made = journal.add(Entry { server: Some("db1".to_owned()), ..entry(State::Planned) }, &[]).unwrap();
         assert_eq!(journal.entry(1).unwrap(), made);
         let text = fs::read_to_string(journal.path(1)).unwrap();
         let older: Vec<&str> = text.lines().filter(|line| !line.contains("\"server\"")).collect();
@@ -352,11 +411,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::new(&dir.path().join("changes"));
         journal.make_dir().unwrap();
-        let open = journal.add(entry(State::Planned)).unwrap();
+        let open = journal.add(entry(State::Planned), &[]).unwrap();
         for _ in 0..CHANGES_MAX + 5 {
-            journal.add(entry(State::Undone)).unwrap();
+            journal.add(entry(State::Undone), &[("value", "x")]).unwrap();
         }
         let kept = journal.entries().unwrap();
         assert_eq!((kept.len(), &kept[0]), (CHANGES_MAX, &open));
+        let files = fs::read_dir(dir.path().join("changes")).unwrap().count();
+        assert_eq!(files, 2 * CHANGES_MAX - 1, "each but the first has a text beside it");
     }
 }

@@ -32,6 +32,22 @@ pub trait Kind: Debug + Send + Sync {
         Box::pin(async move { Ok(value.to_owned()) })
     }
 
+    /// For values that are too large for the journal's entry, such as a set of rules: what the entry holds of one. The
+    /// whole value then stands in a file beside it, and [`Kind::read`] returns the digest, too.
+    fn digest(&self, _whole: &str) -> Option<String> {
+        None
+    }
+
+    /// The whole value of a target, of which [`Kind::read`] returns the digest.
+    fn whole<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {
+        self.read(place, target)
+    }
+
+    /// Whether the targets are ours alone. Then the old value is given back also if somebody has changed it since.
+    fn is_ours(&self) -> bool {
+        false
+    }
+
     /// What tells the thing behind a target from another that may get its name later, such as a disk's serial number.
     fn identity<'a>(&'a self, _place: &'a Place, _target: &'a str) -> Answer<'a, Option<String>> {
         Box::pin(async { Ok(None) })
@@ -53,7 +69,7 @@ pub trait Kind: Debug + Send + Sync {
         false
     }
 
-    /// How a value of a target lasts beyond a restart.
+    /// How a value of a target lasts beyond a restart. Of a value that is too large for an entry, that is the whole.
     ///
     /// # Errors
     /// The target is not of this kind.
@@ -111,6 +127,8 @@ pub enum Lasting {
         /// The line.
         line: String,
     },
+    /// By whole files that are ours alone, each with its text.
+    Files(Vec<(PathBuf, String)>),
     /// Not at all, because of this.
     UntilRestart(String),
 }

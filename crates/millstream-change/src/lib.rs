@@ -13,8 +13,8 @@ mod changes;
 mod journal;
 mod kernel;
 mod kind;
+mod lasting;
 pub mod limits;
-mod line;
 mod place;
 mod refusal;
 mod sides;
@@ -22,7 +22,7 @@ mod sysctl;
 mod sysfs_attribute;
 
 pub use changes::{Changes, Undone};
-pub use journal::{Entry, Journal, LastingLine, State};
+pub use journal::{Entry, Journal, LastingFile, LastingLine, State};
 pub use kind::{Answer, Kind, Lasting, Reach, find};
 pub use place::Place;
 pub use refusal::{Refusal, WayOut};

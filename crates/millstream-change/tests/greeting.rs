@@ -1,11 +1,12 @@
-//! A kind of change in one file, as the recipe says: what a machine says to those who log in.
+//! A kind of change in one file, as the recipe says: what a machine says to those who log in. Its texts are large, so that
+//! entries hold digests, and it lasts by a file.
 
-use millstream_change::{Answer, Kind, Place, Reach, Refusal};
+use millstream_change::{Answer, Kind, Lasting, Place, Reach, Refusal};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// A file of `/etc`, by its name.
+/// A text below `/run`, by its name. It lasts by a file of `/etc`.
 #[derive(Debug)]
 pub(crate) struct Greeting;
 
@@ -19,8 +20,12 @@ impl Kind for Greeting {
     }
 
     fn read<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {
+        Box::pin(async move { Ok(self.whole(place, target).await?.and_then(|whole| self.digest(&whole))) })
+    }
+
+    fn whole<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {
         Box::pin(async move {
-            match fs::read_to_string(file(place, target)) {
+            match fs::read_to_string(file(place, "/run", target)) {
                 Ok(text) => Ok(Some(text)),
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(Refusal::new(error.to_string())),
@@ -28,15 +33,27 @@ impl Kind for Greeting {
         })
     }
 
+    fn digest(&self, whole: &str) -> Option<String> {
+        Some(format!("{} bytes, the last is {:?}", whole.len(), whole.chars().last()))
+    }
+
     fn write<'a>(&'a self, place: &'a Place, target: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
         Box::pin(async move {
-            let file = file(place, target);
+            let file = file(place, "/run", target);
             let done = value.map_or_else(|| fs::remove_file(&file), |text| fs::write(&file, text));
             done.map_err(|error| Refusal::new(error.to_string()))
         })
     }
+
+    fn lasting(&self, place: &Place, target: &str, value: Option<&str>) -> Result<Lasting, Refusal> {
+        Ok(Lasting::Files(vec![(file(place, "/etc", target), value.unwrap_or_default().to_owned())]))
+    }
+
+    fn is_ours(&self) -> bool {
+        true
+    }
 }
 
-fn file(place: &Place, target: &str) -> PathBuf {
-    place.path(&Path::new("/etc").join(target))
+fn file(place: &Place, dir: &str, target: &str) -> PathBuf {
+    place.path(&Path::new(dir).join(target))
 }

@@ -43,8 +43,8 @@ async fn a_change_whose_closing_is_killed_is_closed_by_the_next_try() {
             machine.run("confirm").await.unwrap();
             kill_in_step(&machine, setting.kind, "keep", point);
             assert_eq!(machine.journal().open_entries().unwrap().len(), 1, "{point}: {machine:?}");
-            let line_is_back = point == "change-reopened";
-            assert_eq!(machine.run("keep").await, Ok(Some(Undone::Kept { line_is_back })));
+            let is_back = point == "change-reopened";
+            assert_eq!(machine.run("keep").await, Ok(Some(Undone::Kept { is_back })));
             assert_eq!((machine.value().as_str(), machine.lasts()), (NEW, false), "{point}: {machine:?}");
         }
     }
@@ -85,7 +85,7 @@ async fn ends_well(machine: &Machine, point: &str, then: &str) {
     assert_eq!(shown, usize::from(point != "change-confirmed"), "{place}");
 
     if then == "keep" {
-        assert_eq!(machine.run("keep").await, Ok(Some(Undone::Kept { line_is_back: lasts })), "{place}");
+        assert_eq!(machine.run("keep").await, Ok(Some(Undone::Kept { is_back: lasts })), "{place}");
         assert_eq!((machine.value().as_str(), machine.lasts()), (value, false), "{place}");
         assert_eq!(journal.entry(1).unwrap().state, State::Closed, "{place}");
         assert_eq!(machine.run("undo").await, Ok(Some(Undone::Before)), "{place}");

@@ -1,5 +1,6 @@
 //! A machine in a directory, with a kernel setting that is changed, made to last, and lost by a restart.
 
+use crate::greeting::Greeting;
 use millstream_change::{Changes, Journal, Kind, Place, Refusal, Sysctl, SysfsAttribute, Undone};
 use millstream_model::Change;
 use std::fs;
@@ -16,13 +17,13 @@ pub(crate) struct Setting {
     file: &'static str,
     /// The file that makes values last.
     lasting: &'static str,
-    /// What somebody else has written there. The first line has nothing to do with the setting.
+    /// What somebody else has written there. The first line, if there is one, has nothing to do with the setting.
     theirs: &'static str,
     /// What stands before the value in a line there.
     mark: &'static str,
 }
 
-pub(crate) static SETTINGS: [Setting; 2] = [
+pub(crate) static SETTINGS: [Setting; 3] = [
     Setting {
         kind: "sysctl",
         target: "vm.zone_reclaim_mode",
@@ -39,6 +40,7 @@ pub(crate) static SETTINGS: [Setting; 2] = [
         theirs: "# theirs\n",
         mark: "ATTR{queue/rotational}=\"",
     },
+    Setting { kind: "greeting", target: "motd", file: "run/motd", lasting: "etc/motd", theirs: "", mark: "" },
 ];
 
 /// The value after a start of the machine.
@@ -97,7 +99,10 @@ impl Machine {
     pub(crate) fn lasts(&self) -> bool {
         let (text, theirs) = (self.lasting_text(), self.setting.theirs);
         let lasts = self.lasting_value().as_deref() == Some(NEW);
-        assert!(if lasts { text.starts_with(theirs.lines().next().unwrap()) } else { text == theirs }, "{text}");
+        assert!(
+            if lasts { text.starts_with(theirs.lines().next().unwrap_or_default()) } else { text == theirs },
+            "{text}"
+        );
         lasts
     }
 
@@ -123,7 +128,7 @@ impl Machine {
     /// Plans and applies a change to the new value (`fix`), or confirms, undoes or closes the first change.
     pub(crate) async fn run(&self, step: &str) -> Result<Option<Undone>, Refusal> {
         let (journal, place) = (self.journal(), Place { root: Some(self.root.clone()), ..Place::default() });
-        let kinds: [&dyn Kind; 2] = [&Sysctl, &SysfsAttribute];
+        let kinds: [&dyn Kind; 3] = [&Sysctl, &SysfsAttribute, &Greeting];
         let changes = Changes::new(&journal, &kinds, &place);
         match step {
             "fix" => {

@@ -82,7 +82,7 @@ async fn the_change_of_a_disk_that_is_gone_is_closed_with_its_line() {
     fs::remove_dir_all(machine.root.join("sys/block/sda")).unwrap();
     assert_eq!(machine.run("undo").await.unwrap_err().way_out(), Some(&WayOut::KeepIfGone(1)));
     assert!(machine.lasts());
-    assert_eq!(machine.run("keep").await, Ok(Some(Undone::Kept { line_is_back: true })));
+    assert_eq!(machine.run("keep").await, Ok(Some(Undone::Kept { is_back: true })));
     assert!(!machine.lasts());
     for again in ["keep", "undo"] {
         assert_eq!(machine.run(again).await, Ok(Some(Undone::Before)));

@@ -200,7 +200,7 @@ async fn a_change_is_closed_whoever_has_set_the_value_since() {
     // Nothing is asked of the thing that was changed.
     let unknowing = Changes::new(&scene.journal, &[], &scene.place);
     let (entry, kept) = unknowing.keep(number).await.unwrap();
-    assert_eq!((entry.state, kept), (State::Closed, Undone::Kept { line_is_back: true }));
+    assert_eq!((entry.state, kept), (State::Closed, Undone::Kept { is_back: true }));
     assert_eq!((scene.value(), scene.lasting()), ("theirs".to_owned(), "t = before\n".to_owned()));
     assert_eq!(unknowing.keep(number).await.unwrap(), (entry, Undone::Before));
     assert_eq!(changes.undo(number).await.unwrap().1, Undone::Before);
@@ -216,7 +216,7 @@ async fn a_change_that_is_kept_leaves_a_line_of_somebody_else() {
     let number = apply(&changes, "new").await.unwrap().number;
     changes.confirm(number).await.unwrap();
     std::fs::write(&scene.memory.file, "t = theirs\n").unwrap();
-    assert_eq!(changes.keep(number).await.unwrap().1, Undone::Kept { line_is_back: false });
+    assert_eq!(changes.keep(number).await.unwrap().1, Undone::Kept { is_back: false });
     assert_eq!((scene.value(), scene.lasting()), ("new".to_owned(), "t = theirs\n".to_owned()));
 }
 
@@ -225,7 +225,7 @@ async fn a_plan_that_is_closed_is_not_applied() {
     let scene = Scene::new();
     let changes = scene.changes();
     let number = changes.plan(&change("new"), "because", None).await.unwrap().number;
-    assert_eq!(changes.keep(number).await.unwrap().1, Undone::Kept { line_is_back: false });
+    assert_eq!(changes.keep(number).await.unwrap().1, Undone::Kept { is_back: false });
     assert_eq!(changes.keep(number).await.unwrap().1, Undone::Before);
     assert!(changes.apply(number).await.is_err());
     assert_eq!(scene.value(), "old");

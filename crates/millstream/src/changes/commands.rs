@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::quantity::age;
-use millstream_change::{Changes, Entry, Journal, Lasting, LastingLine, State, Undone, find};
+use millstream_change::{Changes, Entry, Journal, Lasting, LastingFile, LastingLine, State, Undone, find};
 
 /// Let a change stay, and beyond a restart if it can
 ///
@@ -53,6 +53,9 @@ pub async fn confirm(args: &ConfirmArgs) -> Result<Exit, Failure> {
     match lasting {
         Lasting::Always => {}
         Lasting::Line { file, .. } => note(&format!("it lasts by a line of {}", file.display())),
+        Lasting::Files(files) => {
+            files.iter().for_each(|(file, _)| note(&format!("it lasts by the file {}", file.display())));
+        }
         Lasting::UntilRestart(why) => note(&format!("a restart of the machine reverts it: {why}")),
     }
     Ok(Exit::Done)
@@ -92,13 +95,13 @@ pub async fn undo(args: &UndoArgs) -> Result<Exit, Failure> {
             );
             return Err(Failure::user(format!("somebody else has changed {target} since: it is {theirs}")).hint(hint));
         }
-        Undone::Kept { line_is_back } => {
+        Undone::Kept { is_back } => {
             let kept = || format!("{} keeps its present value", entry.target);
             // How far a change came that was not verified, is not known.
             let left = find(KINDS, &entry.kind).and_then(|kind| kind.leftover(&entry.target));
             let left = left.filter(|_| known.state == State::Planned);
             note(&format!("change {number} is closed; {}", left.unwrap_or_else(kept)));
-            match entry.line.as_ref().filter(|_| line_is_back) {
+            match entry.line.as_ref().filter(|_| is_back) {
                 Some(LastingLine { file, before: Some(before), .. }) => {
                     note(&format!("the line that was there before is back in {}: {before}", file.display()));
                 }
@@ -106,6 +109,9 @@ pub async fn undo(args: &UndoArgs) -> Result<Exit, Failure> {
                     note(&format!("the line that made it last is taken back from {}", file.display()));
                 }
                 None => {}
+            }
+            for LastingFile { file, .. } in entry.files.iter().filter(|_| is_back) {
+                note(&format!("{} is as it was before, unless somebody has changed it", file.display()));
             }
         }
     }

@@ -82,8 +82,8 @@ pub fn note_open() {
         if let Some(server) = &entry.server {
             note(&format!("  server: {server}"));
         }
-        // A restart has taken away what a line does not make last.
-        let is_gone = is_restarted && entry.line.is_none() && !lasts(entry);
+        // A restart has taken away what nothing makes last.
+        let is_gone = is_restarted && !entry.lasts_by_file() && !lasts(entry);
         let confirm = format!("millstream doctor confirm {number}, or ");
         let confirm = if entry.state == State::Verified && !is_gone { confirm.as_str() } else { "" };
         note(&format!("  {confirm}millstream doctor undo {number}"));

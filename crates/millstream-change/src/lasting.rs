@@ -1,0 +1,148 @@
+//! What makes a value last beyond a restart: a line of a file, found by its beginning, or whole files of ours.
+//!
+//! What was there is on the disk before anything is written: an undo puts it back.
+
+use crate::journal::{Entry, Journal, LastingFile, LastingLine};
+use crate::kind::Lasting;
+use crate::refusal::Refusal;
+use millstream_host::{remove_whole, write_whole};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// Notes in an entry what is there now. A confirmation that was interrupted has noted it already.
+pub(crate) fn note(lasting: &Lasting, journal: &Journal, entry: &mut Entry) -> Result<(), Refusal> {
+    if entry.lasts_by_file() {
+        return Ok(());
+    }
+    match lasting {
+        Lasting::Always | Lasting::UntilRestart(_) => return Ok(()),
+        Lasting::Line { file, beginning, line } => {
+            let before = find(file, beginning)?;
+            let (file, beginning, line) = (file.clone(), beginning.clone(), line.clone());
+            entry.line = Some(LastingLine { file, beginning, line, before });
+        }
+        Lasting::Files(files) => {
+            for (n, (file, new)) in files.iter().enumerate() {
+                let before = whole(file)?;
+                let had_before = before.is_some();
+                if let Some(before) = before {
+                    journal.write_beside(entry.number, &beside(n), &before)?;
+                }
+                journal.write_beside(entry.number, &format!("{}.new", beside(n)), new)?;
+                entry.files.push(LastingFile { file: file.clone(), had_before });
+            }
+        }
+    }
+    journal.write(entry)
+}
+
+/// Makes a value last, as noted.
+pub(crate) fn put(lasting: &Lasting) -> Result<(), Refusal> {
+    match lasting {
+        Lasting::Always | Lasting::UntilRestart(_) => Ok(()),
+        Lasting::Line { file, beginning, line } => replace(file, beginning, Some(line)),
+        Lasting::Files(files) => files.iter().try_for_each(|(file, text)| write(file, text)),
+    }
+}
+
+/// Whether all that makes a change last is there as it was written.
+pub(crate) fn is_there(journal: &Journal, entry: &Entry) -> Result<bool, Refusal> {
+    let is_line = match &entry.line {
+        Some(LastingLine { file, beginning, line, .. }) => find(file, beginning)?.as_ref() == Some(line),
+        None => !entry.files.is_empty(),
+    };
+    let is_file = |(n, one): (usize, &LastingFile)| is_ours(journal, entry.number, n, one);
+    let files: Result<Vec<bool>, Refusal> = entry.files.iter().enumerate().map(is_file).collect();
+    Ok(is_line && files?.into_iter().all(|is_there| is_there))
+}
+
+/// Puts back what was there before. What somebody has changed since is theirs. `false` if nothing of ours was there.
+pub(crate) fn take_back(journal: &Journal, entry: &Entry) -> Result<bool, Refusal> {
+    let mut is_back = false;
+    if let Some(LastingLine { file, beginning, line, before }) = &entry.line
+        && find(file, beginning)?.as_ref() == Some(line)
+    {
+        replace(file, beginning, before.as_deref())?;
+        is_back = true;
+    }
+    for (n, one) in entry.files.iter().enumerate() {
+        if !is_ours(journal, entry.number, n, one)? {
+            continue;
+        }
+        match one.had_before {
+            true => write(&one.file, &journal.read_beside(entry.number, &beside(n))?)?,
+            false => remove(&one.file)?,
+        }
+        is_back = true;
+    }
+    Ok(is_back)
+}
+
+/// The name of the old text of a file, beside an entry.
+fn beside(n: usize) -> String {
+    format!("file-{n}")
+}
+
+/// Whether a file is as it was written. What was written may be what was there before.
+fn is_ours(journal: &Journal, number: u32, n: usize, one: &LastingFile) -> Result<bool, Refusal> {
+    let new = journal.read_beside(number, &format!("{}.new", beside(n)))?;
+    Ok(whole(&one.file)?.as_ref() == Some(&new))
+}
+
+/// The line of a file with a beginning. `None` also if there is no such file.
+fn find(file: &Path, beginning: &str) -> Result<Option<String>, Refusal> {
+    Ok(whole(file)?.unwrap_or_default().lines().find(|line| line.starts_with(beginning)).map(str::to_owned))
+}
+
+/// Replaces the line with a beginning by another one, or removes it. A reader sees the old file or the new one. A file
+/// without lines is removed.
+fn replace(file: &Path, beginning: &str, line: Option<&str>) -> Result<(), Refusal> {
+    let text = whole(file)?.unwrap_or_default();
+    let lines: Vec<&str> = text.lines().filter(|one| !one.starts_with(beginning)).chain(line).collect();
+    if lines.is_empty() { remove(file) } else { write(file, &(lines.join("\n") + "\n")) }
+}
+
+fn write(file: &Path, text: &str) -> Result<(), Refusal> {
+    let failed = |error: std::io::Error| Refusal::file("write", file, &error);
+    if let Some(dir) = file.parent() {
+        fs::create_dir_all(dir).map_err(failed)?;
+    }
+    write_whole(file, text).map_err(failed)
+}
+
+fn remove(file: &Path) -> Result<(), Refusal> {
+    match remove_whole(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Refusal::file("remove", file, &error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// The text of a file; `None` if there is none.
+fn whole(file: &Path) -> Result<Option<String>, Refusal> {
+    match fs::read_to_string(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some).map_err(|error| Refusal::file("read", file, &error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_replaced_and_removed_and_others_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("d/ours.conf");
+        assert_eq!(find(&file, "b = ").unwrap(), None);
+        replace(&file, "a = ", Some("a = 1")).unwrap();
+        replace(&file, "b = ", Some("b = 1")).unwrap();
+        replace(&file, "b = ", Some("b = 2")).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "a = 1\nb = 2\n");
+        assert_eq!(find(&file, "b = ").unwrap().as_deref(), Some("b = 2"));
+        replace(&file, "a = ", None).unwrap();
+        replace(&file, "b = ", None).unwrap();
+        assert!(!file.exists());
+        replace(&file, "b = ", None).unwrap();
+    }
+}
