@@ -271,8 +271,11 @@ pub const COMPARED_BYTES_MAX: usize = 1 << 20;
 /// Words of 8 bytes in which the lanes of a load together remember the keys that they have met.
 pub const MET_WORDS: usize = 1 << 20;
 
-/// A lane that has met up to three keys for each word takes at most about one new key of so many for one that it has met.
-/// If no more keys of a batch are taken for such, they may all be new.
+/// Most keys that a lane remembers for each word. With more, it would take too many new keys for such that it has met.
+pub const MET_KEYS_PER_WORD: u64 = 3;
+
+/// So a lane takes at most about one new key of so many for one that it has met. If no more keys of a batch are taken for
+/// such, they may all be new.
 pub const MET_WRONGLY_ONE_OF: u64 = 1_000;
 
 /// Percent of a batch's keys that must be new for dividing it to pay: asking which keys are stored takes about a tenth

@@ -5,8 +5,8 @@ use crate::error::Error;
 use crate::layout::{LAYOUTS, Layout, Wish};
 use crate::limits::{
     ARRAYS_ROWS_MAX, BATCH_BYTES_MAX, BATCH_ROWS, BATCH_ROWS_MAX, CHUNK_BYTES, CHUNK_BYTES_MAX, LANE_AGE_MAX,
-    LANES_MAX, MEMORY_BYTES, MEMORY_BYTES_MIN, REJECT_BYTES_TOTAL_MAX, REJECTS_MAX, SEGMENT_BYTES, STANDSTILL_AFTER,
-    STOP_WAIT, TRANSFORMS_MAX,
+    LANES_MAX, MEMORY_BYTES, MEMORY_BYTES_MIN, MET_WORDS, REJECT_BYTES_TOTAL_MAX, REJECTS_MAX, SEGMENT_BYTES,
+    STANDSTILL_AFTER, STOP_WAIT, TRANSFORMS_MAX,
 };
 use crate::merge::Mode;
 use crate::source::{self, Dialect};
@@ -73,6 +73,8 @@ pub struct LoadRequest {
     /// Most keys of a batch that is sent together with the statement that writes it. The receipt is the same either
     /// way.
     pub arrays_rows_max: usize,
+    /// Words of 8 bytes in which the lanes together remember the keys that they have met.
+    pub met_words: usize,
     /// Bytes of documents that a lane commits at once.
     pub batch_bytes_max: usize,
     /// Documents after which a segment of the log layout is committed, if it does not reach `segment_bytes` first.
@@ -121,6 +123,7 @@ impl LoadRequest {
             chunk_bytes: CHUNK_BYTES,
             batch_rows: BATCH_ROWS,
             arrays_rows_max: ARRAYS_ROWS_MAX,
+            met_words: MET_WORDS,
             batch_bytes_max: BATCH_BYTES_MAX,
             segment_rows_max: usize::MAX,
             segment_bytes: SEGMENT_BYTES,

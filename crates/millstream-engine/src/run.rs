@@ -10,8 +10,8 @@ use crate::error::{CRASHED, Error};
 use crate::feed::Feed;
 use crate::lifecycle::{self, Closed, Closing, Opened, Opening, OwnedLoad, Truncated};
 use crate::limits::{
-    FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_RETRY, MEMORY_BATCHES, MET_WORDS,
-    SETTLE_FAILED_TRIES_MAX, UNFOLDED_CHUNK_BYTES,
+    FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_RETRY, MEMORY_BATCHES, SETTLE_FAILED_TRIES_MAX,
+    UNFOLDED_CHUNK_BYTES,
 };
 use crate::observe::{Event, Observer};
 use crate::outcome::{Outcome, Surroundings};
@@ -176,7 +176,7 @@ impl Run {
                 segments: Arc::clone(&segments),
                 rejects,
                 table_empty: collection.empty,
-                met_words: MET_WORDS / usize::from(lanes),
+                met_words: request.met_words / usize::from(lanes),
                 table: collection.watched.clone(),
                 stored_before: owned.stored(),
                 drain: self.drain.clone(),

@@ -1,7 +1,7 @@
 //! Loads into a server without faults.
 
 use crate::scene::{Files, Stream, request, run, stored, surroundings};
-use millstream_engine::{Error, Event, LoadRequest, StopReason, load};
+use millstream_engine::{Error, Event, LoadRequest, SkipUnchanged, StopReason, load};
 use millstream_model::{KEY_TYPES, KeyType};
 use millstream_store::Error as StoreError;
 use millstream_store::{SCHEMA_VERSION, Schema};
@@ -438,8 +438,8 @@ async fn two_loads_over_the_same_keys_in_opposite_orders_do_not_deadlock() {
 #[tokio::test]
 async fn a_load_waits_for_keys_another_session_is_inserting() {
     each_build(async |db| {
-        // The batch is divided, or all of it is staged.
-        for rows in [1_000, 1_400] {
+        // The batch is divided, or all of it is staged, or it is compared and most of it is equal.
+        for (rows, skip) in [(1_000, SkipUnchanged::Auto), (1_400, SkipUnchanged::Auto), (1_000, SkipUnchanged::On)] {
             let files = Files::new();
             let mut stream = Stream::default();
             (0..rows).for_each(|n| stream.push(&format!("{n:04}"), 1));
@@ -447,8 +447,9 @@ async fn a_load_waits_for_keys_another_session_is_inserting() {
             (wanted.lanes, wanted.arrays_rows_max) = (Some(1), 0);
             run(&db.url(), &wanted).await;
             let mut stream = Stream::default();
-            (0..1_500).for_each(|n| stream.push(&format!("{n:04}"), 2));
-            wanted.sources = vec![files.write("2", &stream.text)];
+            let value = if skip == SkipUnchanged::On { 1 } else { 2 };
+            (0..1_500).for_each(|n| stream.push(&format!("{n:04}"), value));
+            (wanted.sources, wanted.skip_unchanged) = (vec![files.write("2", &stream.text)], skip);
             let (mut other, watch, url) = (db.client().await, db.client().await, db.url());
             let transaction = other.transaction().await.unwrap();
             let insert = "insert into public.contended select '1450', '{\"id\": \"1450\", \"value\": 0}'";
@@ -464,11 +465,31 @@ async fn a_load_waits_for_keys_another_session_is_inserting() {
             let (outcome, ()) = tokio::join!(run(&url, &wanted), commit);
             assert!(outcome.error.is_none(), "{:?}", outcome.error);
             let receipt = outcome.receipt;
-            assert_eq!((receipt.counters.inserted, receipt.counters.updated), (1_499 - rows, rows + 1), "{receipt:?}");
+            let equal = if skip == SkipUnchanged::On { rows } else { 0 };
+            assert_eq!(receipt.counters.unchanged, equal, "{receipt:?}");
+            let written = (receipt.counters.inserted, receipt.counters.updated);
+            assert_eq!(written, (1_499 - rows, rows + 1 - equal), "{receipt:?}");
             assert_eq!((receipt.writers["upsert"], receipt.retries), (1, 0), "{receipt:?}");
             assert_eq!(stored(&db, "public.contended").await, stream.last);
             db.client().await.batch_execute("drop table public.contended").await.unwrap();
         }
+    })
+    .await;
+}
+
+/// A lane that has met too many keys to remember them takes new ones for known.
+#[tokio::test]
+async fn new_keys_are_copied_however_many_a_lane_has_met() {
+    each_build(async |db| {
+        let files = Files::new();
+        let mut stream = Stream::default();
+        (0..20_000).for_each(|n| stream.push(&format!("{n:05}"), n));
+        let mut wanted = request("public.many", "id:text", &[files.write("new", &stream.text)]);
+        (wanted.lanes, wanted.arrays_rows_max, wanted.batch_rows) = (Some(1), 0, 1_000);
+        (wanted.met_words, wanted.chunk_bytes) = (100, 32 << 10);
+        let receipt = run(&db.url(), &wanted).await.receipt;
+        assert_eq!(receipt.counters.inserted, 20_000, "{receipt:?}");
+        assert_eq!(receipt.writers.keys().collect::<Vec<_>>(), ["copy"], "{receipt:?}");
     })
     .await;
 }

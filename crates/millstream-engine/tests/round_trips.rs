@@ -58,8 +58,9 @@ const CASES: &[Case] = &[
         turns: &[
             ASK_KEYS,
             "the start of the COPY into the staging table",
-            "the documents of stored keys, the end of the COPY, and the start of the next",
-            "those of new keys, the end of the COPY, and the statements that write what is staged",
+            "the documents of stored keys, and the end of the COPY",
+            "the start of the COPY of new keys",
+            "their documents, the end of the COPY, and the statements that write what is staged",
             END,
         ],
         rows: &[20, 1_500],

@@ -218,12 +218,19 @@ async fn large_documents_are_compared_by_the_server() {
         let before = traces(&db, "large").await;
         let receipt = run(&db.url(), &wanted).await.receipt;
         assert_eq!((receipt.counters.unchanged, receipt.counters.updated), (6, 0), "{receipt:?}");
-        assert_eq!(receipt.writers.keys().collect::<Vec<_>>(), ["compared"]);
+        assert_eq!(receipt.writers.keys().collect::<Vec<_>>(), ["upsert"]);
         assert_eq!(traces(&db, "large").await, before);
         let changed: String = (0..9).map(|n| document(n, if n % 3 == 0 { "!" } else { "" })).collect();
         wanted.sources = vec![files.write("2", changed)];
         let counters = run(&db.url(), &wanted).await.receipt.counters;
         assert_eq!((counters.unchanged, counters.updated, counters.inserted), (4, 2, 3), "{counters:?}");
+        // Another unique index refuses a large document.
+        let index = "create unique index on large (right(doc ->> 'text', 5))";
+        let client = db.client().await;
+        client.batch_execute(&format!("delete from large where id > 0; {index}")).await.unwrap();
+        wanted.sources = vec![files.write("3", document(20, "!") + &document(21, "?"))];
+        let counters = run(&db.url(), &wanted).await.receipt.counters;
+        assert_eq!((counters.rejected, counters.inserted), (1, 1), "{counters:?}");
     })
     .await;
 }

@@ -1,5 +1,6 @@
 //! The keys that a lane has met.
 
+use crate::limits::MET_KEYS_PER_WORD;
 use std::hint::black_box;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -12,12 +13,19 @@ const WARMED_KEYS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Met {
     words: Vec<u64>,
+    /// Keys that were added and not known.
+    keys: u64,
 }
 
 impl Met {
     /// An empty filter of so many words of 8 bytes.
     pub(crate) fn new(words: usize) -> Self {
-        Self { words: vec![0; words.max(1)] }
+        Self { words: vec![0; words.max(1)], keys: 0 }
+    }
+
+    /// Whether it takes more than one of about 1,000 other keys for known: it has met three keys for each word.
+    pub(crate) fn is_full(&self) -> bool {
+        self.keys > self.words.len() as u64 * MET_KEYS_PER_WORD
     }
 
     /// Adds keys. Says of each whether it was perhaps there before.
@@ -51,6 +59,7 @@ impl Met {
         let bits = (0..4).fold(0, |bits, n| bits | 1 << (hash >> (6 * n) & 63));
         let known = self.words[place] & bits == bits;
         self.words[place] |= bits;
+        self.keys += u64::from(!known);
         known
     }
 }
@@ -74,5 +83,14 @@ mod tests {
         assert_eq!(known_of(0..1_000_000), 1_000_000);
         let wrong = known_of(1_000_000..1_100_000);
         assert!(wrong < 50, "{wrong}");
+        let mut small = Met::new(10);
+        small
+            .add_all((0..30_u64).map(u64::to_be_bytes).collect::<Vec<_>>().iter().map(|key| &key[..]), &mut Vec::new());
+        assert!(!small.is_full());
+        small.add_all(
+            (30..90_u64).map(u64::to_be_bytes).collect::<Vec<_>>().iter().map(|key| &key[..]),
+            &mut Vec::new(),
+        );
+        assert!(small.is_full());
     }
 }

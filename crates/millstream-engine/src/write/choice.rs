@@ -84,12 +84,17 @@ impl Choice {
             _ if small => &arrays::WRITER,
             Keys::New if new.is_none_or(Share::is_almost_all) => &copy::WRITER,
             Keys::Any if new.is_some_and(|new| new.part == new.of) => &copy::WRITER,
+            Keys::Contended if self.compares() => &upsert::COMPARING,
             Keys::Contended => &upsert::WRITER,
-            _ if matches!(self.compares, Compares::Always | Compares::Now(true)) => &divided::COMPARED,
+            _ if self.compares() => &divided::COMPARED,
             _ if self.merges && often_new => &divided::DIVIDED,
             _ if self.merges => &staged::WRITER,
             _ => &upsert::WRITER,
         }
+    }
+
+    fn compares(&self) -> bool {
+        matches!(self.compares, Compares::Always | Compares::Now(true))
     }
 
     /// Most documents in the next batch: few, as long as we do not know which writer they need.
@@ -122,11 +127,17 @@ impl Choice {
 
     /// The writer met a key that it cannot write.
     pub(super) fn missed(&mut self) {
-        self.keys = match self.keys {
-            Keys::New => Keys::Any,
-            Keys::Any => Keys::Contended,
-            Keys::Contended => unreachable!("the upsert writes any key"),
-        };
+        self.expect(if self.keys == Keys::New { Keys::Any } else { Keys::Contended });
+    }
+
+    /// Another session has locked the rows of a batch in another order. The upsert locks them in key order, as every load
+    /// does that writes few rows.
+    pub(super) fn deadlocked(&mut self) {
+        self.expect(Keys::Contended);
+    }
+
+    fn expect(&mut self, keys: Keys) {
+        self.keys = keys;
         self.wait = self.penalty;
         self.penalty = (self.penalty * 2).min(WRITER_PENALTY_MAX);
     }
@@ -345,6 +356,9 @@ mod tests {
         let mut comparing = Choice::new(false, true, SkipUnchanged::On);
         assert_eq!(comparing.writer(false, None).name, "compared");
         comparing.missed();
-        assert_eq!(comparing.writer(false, None).name, "upsert");
+        assert!(std::ptr::eq(comparing.writer(false, None), &raw const upsert::COMPARING));
+        let mut deadlocked = Choice::new(true, true, SkipUnchanged::Off);
+        deadlocked.deadlocked();
+        assert_eq!(deadlocked.writer(false, None).name, "upsert");
     }
 }

@@ -46,15 +46,10 @@ fn divide<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Wr
 
 fn compare<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
     async move {
-        let (session, divided) = match batch.has_large() {
-            true => (session, Divided { absent: Vec::new(), rest: groups.to_vec() }),
-            false => {
-                let stored = probe::documents(session, batch, groups).await?;
-                let differing = groups.iter().zip(stored).filter(|(_, stored)| *stored != Stored::Equal);
-                let divided = split(session, differing.map(|(group, stored)| (group, stored == Stored::Absent)));
-                (Session { opening: "", ..session }, divided)
-            }
-        };
+        let stored = probe::documents(session, batch, groups).await?;
+        let session = Session { opening: "", ..session };
+        let differing = groups.iter().zip(stored).filter(|(_, stored)| *stored != Stored::Equal);
+        let divided = split(session, differing.map(|(group, stored)| (group, stored == Stored::Absent)));
         let compared = session.prepared.compared.as_ref().expect("it is chosen only where rows can be joined");
         let upsert = counts(session.client, &compared.upsert, &[]).boxed();
         let Some(Upserted { inserted, updated, .. }) = send(session, batch, &divided, upsert).await? else {
@@ -109,13 +104,16 @@ async fn send(
             let second = if absent.is_empty() { session } else { later };
             return copied_and(session, arrays::upsert(second, batch, rest).boxed()).await;
         }
-        // The COPY into the table comes second, because it may meet a duplicate, and the start of a COPY in a failed
-        // transaction costs the connection.
         let written = staged.map_ok(|(inserted, updated)| Upserted { inserted, updated, equal: 0 });
-        let then = copied_and(later, written.boxed());
-        let (rows, written) = copy_groups(session, Destination::Stage, batch, rest, then).await?;
+        if absent.is_empty() {
+            let (rows, written) = copy_groups(session, Destination::Stage, batch, rest, written).await?;
+            assert_eq!(rows, rest.len() as u64, "the staging table takes every row");
+            return Ok(written);
+        }
+        // Only when all is staged does the next COPY begin: its start in a failed transaction would cost the connection.
+        let (rows, ()) = copy_groups(session, Destination::Stage, batch, rest, ready(Ok(()))).await?;
         assert_eq!(rows, rest.len() as u64, "the staging table takes every row");
-        Ok(written)
+        copied_and(later, written.boxed()).await
     };
     match sent.await {
         Ok(sent) => Ok(Some(sent)),

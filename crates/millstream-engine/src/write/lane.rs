@@ -17,6 +17,7 @@ use crate::observe::Event;
 use futures_util::future::BoxFuture;
 use millstream_failpoint as failpoint;
 use millstream_model::{CollectionName, Counters};
+use millstream_pg::ErrorKind;
 use millstream_pg::{Failures, fill, may_pass, quote_qualified};
 use millstream_store::{GUARD, RejectedDocument, lane};
 use tokio::sync::mpsc;
@@ -186,6 +187,8 @@ impl Lane {
         if let Some(met) = &mut self.met {
             batch.meet(met);
         }
+        // A full filter takes new keys for known ones. The server then knows better.
+        self.met = self.met.take().filter(|met| !met.is_full());
         let durability = self.setup().target.durability;
         self.flushing = durability.keeps() && self.kept.is_full(self.setup().batch_bytes_max);
         let mut failures = Failures::default();
@@ -196,6 +199,9 @@ impl Lane {
                 Ok(false) => return Ok(batch.halves()),
                 Err(error) => error,
             };
+            if error.kind() == ErrorKind::Deadlock {
+                self.choice.deadlocked();
+            }
             let found = if self.ledger.finds_another_table(&error).await? {
                 // A COPY that is refused before it begins costs the connection.
                 self.ledger.recover(&mut failures, false).await?

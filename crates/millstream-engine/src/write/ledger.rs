@@ -270,8 +270,15 @@ impl<M: OnConnection> Ledger<M> {
         if matches!(error, Error::TableDiffers) {
             return Ok(true);
         }
-        let perhaps = !may_pass(error.kind()) && self.rolls_back().await;
-        Ok(perhaps && self.setup.look_at_table(self.client()).await?.is_some())
+        if may_pass(error.kind()) || !self.rolls_back().await {
+            return Ok(false);
+        }
+        match self.setup.look_at_table(self.client()).await {
+            Ok(found) => Ok(found.is_some()),
+            // A COPY that is refused before it begins costs the connection. What refused it says more.
+            Err(lost) if matches!(lost.kind(), ErrorKind::Transient | ErrorKind::Bug) => Ok(false),
+            Err(differs) => Err(differs),
+        }
     }
 }
 

@@ -135,15 +135,14 @@ impl<'a> Session<'a> {
         opened.map_err(differing)
     }
 
-    /// The writer of a batch for which `meant` was chosen. Only `deletes` handles tombstones. A batch with large
-    /// documents is not sampled; if unchanged documents may be skipped, `compared` writes it, which looks at all of
-    /// them.
+    /// The writer of a batch for which `meant` was chosen. Only `deletes` handles tombstones. Large documents are neither
+    /// sampled nor asked for; if unchanged ones may be skipped, the server compares them when they have arrived.
     pub(crate) fn writer(&self, meant: &'static Writer, batch: &Batch) -> &'static Writer {
         let skips = self.target.skip_unchanged != SkipUnchanged::Off;
         if self.target.checks_tombstones || batch.has_tombstones() {
             &deleting::WRITER
-        } else if skips && batch.has_large() && meant.sends_all {
-            &divided::COMPARED
+        } else if skips && batch.has_large() && (meant.sends_all || std::ptr::eq(meant, &divided::COMPARED)) {
+            &upsert::COMPARING
         } else {
             meant
         }
@@ -189,7 +188,7 @@ pub fn writers() -> impl Iterator<Item = &'static str> {
     WRITERS.iter().map(|writer| writer.name)
 }
 
-/// Every writer. A lane's [`choice::Choice`] names the one it wants.
+/// Every writer by its name. A lane's [`choice::Choice`] names the one it wants.
 static WRITERS: &[&Writer] = &[
     &arrays::WRITER,
     &copy::WRITER,

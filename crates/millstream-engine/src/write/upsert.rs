@@ -9,12 +9,27 @@ use futures_util::FutureExt;
 
 pub(super) static WRITER: Writer = Writer { name: "upsert", compares: false, sends_all: true, write };
 
+/// The same, but the server compares each document with the stored one first, and skips it if they are equal.
+pub(super) static COMPARING: Writer = Writer { name: "upsert", compares: true, sends_all: false, write: write_changed };
+
 fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
     async move {
         let upsert = counts(session.client, &session.prepared.upsert, &[]);
         let (staged, (inserted, updated)) = copy_groups(session, Destination::Stage, batch, groups, upsert).await?;
         assert_eq!(staged, groups.len() as u64, "the staging table takes every row");
         Ok(Some(Written { inserted, updated, ..batch.written(groups, &session.target.mode) }))
+    }
+    .boxed()
+}
+
+fn write_changed<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
+    async move {
+        let compared = session.prepared.compared.as_ref().expect("it is chosen only where documents are compared");
+        let upsert = counts(session.client, &compared.upsert, &[]);
+        let (staged, (inserted, updated)) = copy_groups(session, Destination::Stage, batch, groups, upsert).await?;
+        assert_eq!(staged, groups.len() as u64, "the staging table takes every row");
+        let written = batch.written(groups, &session.target.mode);
+        Ok(Some(Written { inserted, updated, unchanged: written.keys - inserted - updated, ..written }))
     }
     .boxed()
 }

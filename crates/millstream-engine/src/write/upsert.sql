@@ -1,4 +1,4 @@
--- Visits every key once, in key order, so that loads into one collection cannot deadlock.
+-- Visits every key once, in key order, so that two upserts cannot deadlock.
 with written as (
     insert into {table} as stored ({key}, doc)
     select {key}, doc
