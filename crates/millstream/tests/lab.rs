@@ -373,7 +373,7 @@ async fn an_unusable_mongodb_is_reported_as_not_measured() {
     assert!(words.contains(line), "{run:?}");
     let record = lab.record();
     assert!(record.runs.iter().all(|one| one.arm == "millstream"), "{record:?}");
-    assert_eq!(record.runs.iter().filter(|one| one.durability() == Durability::Async).count(), 2);
+    assert_eq!(record.runs.iter().filter(|one| one.durability() == Durability::Async).count(), 4);
     let text = std::fs::read_to_string(lab.out().join(FILE_NAME)).unwrap();
     assert!(!text.contains("geheim") && !run.stderr.contains("geheim"), "the password is shown");
     lab.assert_clean().await;
