@@ -112,15 +112,14 @@ impl<'a> Changes<'a> {
             let why = format!("change {number} of {target} is neither confirmed nor undone");
             return Err(Refusal::new(why).or(WayOut::End(*number)));
         }
-        let before = kind.read(self.place, &change.target).await?;
+        let old = kind.whole(self.place, &change.target).await?;
         let new = match &change.value {
             Some(value) => Some(kind.spelled(self.place, &change.target, value).await?),
             None => None,
         };
-        let digest = new.as_deref().and_then(|new| kind.digest(new));
-        let old = kind.whole(self.place, &change.target).await?;
-        let is_large = digest.is_some() || old.as_deref().is_some_and(|old| kind.digest(old).is_some());
-        let value = digest.or_else(|| new.clone());
+        let held = |whole: &String| kind.digest(whole).unwrap_or_else(|| whole.clone());
+        let (before, value) = (old.as_ref().map(held), new.as_ref().map(held));
+        let is_large = before != old || value != new;
         if same(before.as_deref(), value.as_deref()) {
             return Err(Refusal::new(format!("{} is {} already", change.target, shown(before.as_deref()))));
         }
@@ -128,9 +127,8 @@ impl<'a> Changes<'a> {
         // A part of a second counts as one, and the second that runs is not a whole one.
         let seconds = |time: Duration| u64::try_from(time.as_millis().div_ceil(1_000)).unwrap_or(u64::MAX / 2) + 1;
         let confirm_seconds = confirm_within.map(seconds);
-        let whole = [(BEFORE, old.as_deref()), (VALUE, new.as_deref())];
-        let beside: Vec<_> =
-            whole.into_iter().filter_map(|(name, text)| Some((name, text.filter(|_| is_large)?))).collect();
+        let whole = [(BEFORE, old.as_deref()), (VALUE, new.as_deref())].into_iter().filter(|_| is_large);
+        let beside: Vec<_> = whole.filter_map(|(name, text)| Some((name, text?))).collect();
         let entry = Entry {
             number: 0,
             kind: name,
@@ -307,8 +305,8 @@ impl<'a> Changes<'a> {
         Ok(!is_new && !lasting::is_there(self.journal, entry)?)
     }
 
-    /// Puts back what made the value last, and the value. Only then the change counts as undone. `true` if it removed what a write that was
-    /// interrupted had left behind.
+    /// Puts back what made the value last, and the value. Only then the change counts as undone. `true` if it removed
+    /// what a write that was interrupted had left behind.
     async fn give_back(&self, kind: &dyn Kind, entry: &mut Entry) -> Result<bool, Refusal> {
         self.take_lasting_back(entry).await?;
         // How far a write came that was not verified, is not known.

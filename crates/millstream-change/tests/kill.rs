@@ -38,9 +38,7 @@ async fn a_change_whose_closing_is_killed_is_closed_by_the_next_try() {
     for setting in &SETTINGS {
         for point in ["change-reopened", "line-restored"] {
             let dir = tempfile::tempdir().unwrap();
-            let machine = Machine::new(dir.path(), setting);
-            machine.run("fix").await.unwrap();
-            machine.run("confirm").await.unwrap();
+            let machine = Machine::confirmed(dir.path(), setting).await;
             kill_in_step(&machine, setting.kind, "keep", point);
             assert_eq!(machine.journal().open_entries().unwrap().len(), 1, "{point}: {machine:?}");
             let is_back = point == "change-reopened";

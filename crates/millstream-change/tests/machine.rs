@@ -69,6 +69,15 @@ impl Machine {
         machine
     }
 
+    /// The same, with the new value, which was made to last.
+    pub(crate) async fn confirmed(root: &Path, setting: &'static Setting) -> Self {
+        let machine = Self::new(root, setting);
+        for step in ["fix", "confirm"] {
+            machine.run(step).await.unwrap();
+        }
+        machine
+    }
+
     /// The machine that is in a directory already.
     pub(crate) fn at(root: &Path, setting: &'static Setting) -> Self {
         Self { root: root.to_owned(), setting }

@@ -34,9 +34,7 @@ async fn a_change_that_nobody_confirmed_before_a_restart_is_shown_and_closed() {
 async fn a_value_that_came_back_is_undone_even_if_its_line_was_removed_by_hand() {
     for setting in &SETTINGS {
         let dir = tempfile::tempdir().unwrap();
-        let machine = Machine::new(dir.path(), setting);
-        machine.run("fix").await.unwrap();
-        machine.run("confirm").await.unwrap();
+        let machine = Machine::confirmed(dir.path(), setting).await;
         machine.restart();
         assert_eq!((machine.value().as_str(), machine.lasts()), (NEW, true));
         machine.remove_line();
@@ -61,9 +59,7 @@ async fn another_disk_that_has_the_name_after_a_restart_is_not_touched() {
 #[tokio::test]
 async fn the_change_of_a_disk_that_is_gone_is_closed_once_its_line_is_removed() {
     let dir = tempfile::tempdir().unwrap();
-    let machine = Machine::new(dir.path(), OF_DISK);
-    machine.run("fix").await.unwrap();
-    machine.run("confirm").await.unwrap();
+    let machine = Machine::confirmed(dir.path(), OF_DISK).await;
     machine.restart();
     fs::remove_dir_all(machine.root.join("sys/block/sda")).unwrap();
     let gone = machine.run("undo").await.unwrap_err().to_string();
@@ -75,9 +71,7 @@ async fn the_change_of_a_disk_that_is_gone_is_closed_once_its_line_is_removed() 
 #[tokio::test]
 async fn the_change_of_a_disk_that_is_gone_is_closed_with_its_line() {
     let dir = tempfile::tempdir().unwrap();
-    let machine = Machine::new(dir.path(), OF_DISK);
-    machine.run("fix").await.unwrap();
-    machine.run("confirm").await.unwrap();
+    let machine = Machine::confirmed(dir.path(), OF_DISK).await;
     machine.restart();
     fs::remove_dir_all(machine.root.join("sys/block/sda")).unwrap();
     assert_eq!(machine.run("undo").await.unwrap_err().way_out(), Some(&WayOut::KeepIfGone(1)));

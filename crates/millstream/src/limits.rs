@@ -38,5 +38,5 @@ pub const WATCH_READY_MAX: std::time::Duration = std::time::Duration::from_secs(
 /// How long a command may take to end after the second signal. Then its statements are cancelled, and the process ends.
 pub const LAST_WAIT: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Loads that `loads` lists unless it is told how many.
+/// How many loads `loads` lists by default.
 pub const LOADS_LISTED: u64 = 1_000;

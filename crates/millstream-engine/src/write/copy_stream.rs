@@ -61,6 +61,18 @@ pub(super) async fn copy_groups<T>(
     tokio::try_join!(biased; finish, then)
 }
 
+/// The same into the staging table, which takes every row. Returns the result of `then`.
+pub(super) async fn stage_groups<T>(
+    session: Session<'_>,
+    batch: &Batch,
+    groups: &[Group],
+    then: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let (rows, done) = copy_groups(session, Destination::Stage, batch, groups, then).await?;
+    assert_eq!(rows, groups.len() as u64, "the staging table takes every row");
+    Ok(done)
+}
+
 async fn send(
     sink: &mut std::pin::Pin<Box<CopyInSink<Bytes>>>,
     session: Session<'_>,

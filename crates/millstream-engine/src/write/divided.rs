@@ -9,7 +9,7 @@
 //! [upserted](super::upsert).
 
 use super::arrays::{self, Upserted};
-use super::copy_stream::{Destination, copy_groups};
+use super::copy_stream::{Destination, copy_groups, stage_groups};
 use super::probe::{self, Stored};
 use super::{Session, Writer, Writing, counts, staged};
 use crate::batch::{Batch, Group};
@@ -106,13 +106,10 @@ async fn send(
         }
         let written = staged.map_ok(|(inserted, updated)| Upserted { inserted, updated, equal: 0 });
         if absent.is_empty() {
-            let (rows, written) = copy_groups(session, Destination::Stage, batch, rest, written).await?;
-            assert_eq!(rows, rest.len() as u64, "the staging table takes every row");
-            return Ok(written);
+            return stage_groups(session, batch, rest, written).await;
         }
         // Only when all is staged does the next COPY begin: its start in a failed transaction would cost the connection.
-        let (rows, ()) = copy_groups(session, Destination::Stage, batch, rest, ready(Ok(()))).await?;
-        assert_eq!(rows, rest.len() as u64, "the staging table takes every row");
+        stage_groups(session, batch, rest, ready(Ok(()))).await?;
         copied_and(later, written.boxed()).await
     };
     match sent.await {

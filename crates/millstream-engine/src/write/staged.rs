@@ -6,7 +6,7 @@
 //! session that inserts a key of the batch at the same time. It then fails on the duplicate, and the batch is
 //! [upserted](super::upsert).
 
-use super::copy_stream::{Destination, copy_groups};
+use super::copy_stream::stage_groups;
 use super::{Session, Writer, Writing, count};
 use crate::batch::{Batch, Group};
 use crate::error::Error;
@@ -39,12 +39,10 @@ impl Statements {
 
 fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
     async move {
-        let merge = merge(session);
-        let (staged, (inserted, updated)) = match copy_groups(session, Destination::Stage, batch, groups, merge).await {
+        let (inserted, updated) = match stage_groups(session, batch, groups, merge(session)).await {
             Err(error) if error.is_duplicate() => return Ok(None),
-            copied => copied?,
+            merged => merged?,
         };
-        assert_eq!(staged, groups.len() as u64, "the staging table takes every row");
         Ok(Some(Written { inserted, updated, ..batch.written(groups, &session.target.mode) }))
     }
     .boxed()

@@ -1,7 +1,7 @@
 //! `upsert`: binary COPY into the connection's staging table, then one upsert in key order, for when another session
 //! inserts the same keys at the same time, or a merge cannot be used.
 
-use super::copy_stream::{Destination, copy_groups};
+use super::copy_stream::stage_groups;
 use super::{Session, Writer, Writing, counts};
 use crate::batch::{Batch, Group};
 use crate::merge::Written;
@@ -15,8 +15,7 @@ pub(super) static COMPARING: Writer = Writer { name: "upsert", compares: true, s
 fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
     async move {
         let upsert = counts(session.client, &session.prepared.upsert, &[]);
-        let (staged, (inserted, updated)) = copy_groups(session, Destination::Stage, batch, groups, upsert).await?;
-        assert_eq!(staged, groups.len() as u64, "the staging table takes every row");
+        let (inserted, updated) = stage_groups(session, batch, groups, upsert).await?;
         Ok(Some(Written { inserted, updated, ..batch.written(groups, &session.target.mode) }))
     }
     .boxed()
@@ -26,8 +25,7 @@ fn write_changed<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]
     async move {
         let compared = session.prepared.compared.as_ref().expect("it is chosen only where documents are compared");
         let upsert = counts(session.client, &compared.upsert, &[]);
-        let (staged, (inserted, updated)) = copy_groups(session, Destination::Stage, batch, groups, upsert).await?;
-        assert_eq!(staged, groups.len() as u64, "the staging table takes every row");
+        let (inserted, updated) = stage_groups(session, batch, groups, upsert).await?;
         let written = batch.written(groups, &session.target.mode);
         Ok(Some(Written { inserted, updated, unchanged: written.keys - inserted - updated, ..written }))
     }

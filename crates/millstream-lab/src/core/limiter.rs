@@ -169,7 +169,9 @@ fn sessions_idle(observed: &Observed<'_>) -> Option<String> {
 
 fn waits_for_rows(observed: &Observed<'_>) -> Option<String> {
     let share = observed.waits_of_most(|event| matches!(event, "Lock:transactionid" | "Lock:tuple"));
-    from(WAITS_DOMINATE_PERCENT, share, |share| format!("{share:.0} % of the active sessions waited for a row lock"))
+    from(WAITS_DOMINATE_PERCENT, share, |share| {
+        format!("{share:.0} % of the active sessions were waiting for a row lock")
+    })
 }
 
 /// The processors have time left: what waits does not wait for them.

@@ -190,7 +190,7 @@ mod tests {
         let idle = of(&[("sessions.active", 0.0), ("sessions.idle", 5.0)]);
         assert_eq!((idle.limiter, idle.evidence), (Limiter::Unknown, vec!["hardly any session was active".to_owned()]));
         let row = of(&[("sessions.active", 8.0), ("wait.Lock:transactionid", 8.0)]);
-        let evidence = ["100 % of the active sessions waited for a row lock", "the processors were 99 % busy"];
+        let evidence = ["100 % of the active sessions were waiting for a row lock", "the processors were 99 % busy"];
         assert_eq!((row.limiter, row.evidence), (Limiter::Unknown, evidence.map(str::to_owned).to_vec()));
         assert_eq!(of(&[]).limiter, Limiter::Unknown, "the sessions were not seen");
     }
